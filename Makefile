@@ -1,0 +1,33 @@
+# Each target is one command that works on a fresh machine with make and Python 3.11 or newer.
+PYTHON ?= python3
+WORKERS ?= auto
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test lint unit bench venv clean
+
+demo: $(STAMP)
+	$(BIN)/python -m loopwright demo
+
+# Cheap checks first; with `make -j` they run beside the tests.
+test: lint unit
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+unit: $(STAMP)
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks
+
+venv: $(STAMP)
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) .ci/set_up.py $(VENV) $(STAMP)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

@@ -1,0 +1,1 @@
+"""Facts about programs, computed on demand: dependences, legality, reductions, contractions."""

@@ -1,0 +1,145 @@
+"""Dependences: which statement instances must run before which others, exactly.
+
+All accesses of a Program are affine and certain, so isl computes the relations exactly:
+
+    flow    { S[i] -> T[j] }  T[j] reads the value S[i] wrote: the last write before it
+    anti    { S[i] -> T[j] }  T[j] writes an element S[i] read, and no instance between writes it
+    output  { S[i] -> T[j] }  T[j] writes an element S[i] wrote, and no instance between writes it
+
+Anti and output dependences name the next write only. Later writes follow by transitivity, so an
+order that respects the three relations computes what the source order computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+import islpy as isl
+
+from loopwright.analysis.relations import between, ends, maps_of, union
+from loopwright.ir.islkit import affine_map
+from loopwright.ir.program import Access, Program, Statement
+
+__all__ = [
+    "Accesses",
+    "Dependences",
+    "access_map",
+    "accesses",
+    "dependences",
+    "flow_through",
+    "memory_dependences",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Accesses:
+    """Which statement instance touches which array element."""
+
+    reads: isl.UnionMap  # { S[i] -> A[x] }
+    writes: isl.UnionMap  # { S[i] -> A[x] }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dependences:
+    """The pairs of statement instances of a Program whose order matters."""
+
+    program: Program  # whose instances these are
+    flow: isl.UnionMap  # { S[i] -> T[j] }
+    anti: isl.UnionMap  # { S[i] -> T[j] }
+    output: isl.UnionMap  # { S[i] -> T[j] }
+
+    @property
+    def all_(self) -> isl.UnionMap:
+        """`{ S[i] -> T[j] }`, dependences of any kind."""
+        return self.flow.union(self.anti).union(self.output).coalesce()
+
+    @property
+    def kinds(self) -> tuple[tuple[str, isl.UnionMap], ...]:
+        """The three relations with their names."""
+        return (("flow", self.flow), ("anti", self.anti), ("output", self.output))
+
+    @property
+    def is_empty(self) -> bool:
+        return all(relation.is_empty() for _, relation in self.kinds)
+
+    def where(self, keep: Callable[[isl.UnionMap], isl.UnionMap]) -> Dependences:
+        """The dependences with every relation passed through `keep`."""
+        return Dependences(self.program, keep(self.flow), keep(self.anti), keep(self.output))
+
+    def on_itself(self, statement: str) -> Dependences:
+        """The dependences `{ S[i] -> S[j] }` of one statement on itself."""
+        return self.where(lambda relation: between(relation, statement, statement))
+
+    def edges(self) -> frozenset[tuple[str, str]]:
+        """Pairs of distinct statements with a dependence from the first to the second."""
+        maps = (m for _, relation in self.kinds for m in maps_of(relation))
+        return frozenset((s, t) for s, t in map(ends, maps) if s != t)
+
+
+def accesses(program: Program) -> Accesses:
+    """The reads and writes of a program, each restricted to its statement's domain."""
+    return _accesses(program, {array.name for array in program.arrays})
+
+
+def _accesses(program: Program, arrays: Collection[str]) -> Accesses:
+    space = program.context.get_space()
+    reads = [(s, a) for s in program.statements for a in s.reads if a.array in arrays]
+    writes = [(s, s.write) for s in program.statements if s.write.array in arrays]
+    return Accesses(
+        union(space, (access_map(program, s, a) for s, a in reads)),
+        union(space, (access_map(program, s, a) for s, a in writes)),
+    )
+
+
+def access_map(program: Program, statement: Statement, access: Access) -> isl.Map:
+    """`{ S[i] -> A[x] }` for one access of a statement, where the program's context holds."""
+    domain = statement.domain.intersect_params(program.context)
+    return affine_map(domain, access.array, access.index)
+
+
+def dependences(program: Program) -> Dependences:
+    """The exact dependences of a program in its source order."""
+    # Arrays that are never written order nothing.
+    found = _accesses(program, {statement.write.array for statement in program.statements})
+    before = isl.UnionAccessInfo.from_sink(found.writes).set_kill(found.writes)
+    anti = before.set_may_source(found.reads).set_schedule(program.schedule).compute_flow()
+    return Dependences(
+        program,
+        flow=_last_writes(program, found.writes, found.reads),
+        anti=anti.get_may_dependence().coalesce(),
+        output=_last_writes(program, found.writes, found.writes),
+    )
+
+
+def flow_through(program: Program, array: str) -> isl.UnionMap:
+    """The flow dependences `{ S[i] -> T[j] }` whose value stands in elements of `array`."""
+    found = _accesses(program, {array})
+    return _last_writes(program, found.writes, found.reads)
+
+
+def memory_dependences(program: Program, arrays: Collection[str]) -> Dependences:
+    """All ordered pairs of instances that touch one element of `arrays`, one of them writing it.
+
+    `{ S[i] -> T[j] : S[i] runs before T[j], access(S[i]) = access(T[j]) }`: what is left to respect
+    where some of the pairs between are given up.
+    """
+    found = _accesses(program, arrays)
+    time = program.schedule.get_map()
+    earlier = time.lex_lt_union_map(time)
+
+    def pairs(first: isl.UnionMap, second: isl.UnionMap) -> isl.UnionMap:
+        return first.apply_range(second.reverse()).intersect(earlier).coalesce()
+
+    return Dependences(
+        program,
+        flow=pairs(found.writes, found.reads),
+        anti=pairs(found.reads, found.writes),
+        output=pairs(found.writes, found.writes),
+    )
+
+
+def _last_writes(program: Program, writes: isl.UnionMap, sinks: isl.UnionMap) -> isl.UnionMap:
+    """`{ S[i] -> T[j] : S[i] is the last to write the element of T[j]'s access before T[j] }`."""
+    access = isl.UnionAccessInfo.from_sink(sinks).set_must_source(writes)
+    return access.set_schedule(program.schedule).compute_flow().get_must_dependence().coalesce()

@@ -1,0 +1,233 @@
+"""Legality: whether an order of execution keeps the dependences, with the pair it would break.
+
+A schedule tree orders instances lexicographically by its bands and sequences. It is legal when
+the source of every dependence runs strictly before its target:
+
+    { S[i] -> T[j] in dependences : time(S[i]) >= time(T[j]) } = {}
+
+The tree is walked from its root. At a band, pairs with an earlier source are satisfied, pairs with
+a later source are violations, the others go on to the child; pairs left at a leaf are unordered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import islpy as isl
+
+from loopwright.analysis.dependences import Dependences
+from loopwright.analysis.relations import ends, maps_of
+from loopwright.diagnostics import InternalError, Span, UsageError
+from loopwright.ir.program import Program
+
+__all__ = [
+    "Instance",
+    "Witness",
+    "carried_by",
+    "is_parallel",
+    "is_permutable",
+    "loops",
+    "violation",
+    "witness",
+]
+
+Kind = isl.schedule_node_type
+_PASSED_THROUGH = (Kind.domain, Kind.filter, Kind.mark, Kind.context, Kind.guard, Kind.extension)
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One execution of a statement."""
+
+    statement: str
+    point: tuple[int, ...]  # values of the statement's iterators
+    span: Span | None  # where the statement stands
+
+    def __str__(self) -> str:
+        return f"{self.statement}[{', '.join(map(str, self.point))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A dependence that an order of execution breaks, at one point."""
+
+    kind: str  # "flow", "anti" or "output"
+    source: Instance
+    target: Instance
+    params: tuple[tuple[str, int], ...]  # parameter values the pair exists for, where they matter
+    verb: str = "would reverse"
+
+    def __str__(self) -> str:
+        text = f"{self.verb} {self.kind} {self.source} -> {self.target}"
+        if self.source.span is None or self.target.span is None:
+            return text
+        places = (f"{span.file}:{span.line}" for span in (self.source.span, self.target.span))
+        return f"{text} ({' -> '.join(places)})"
+
+
+def violation(dependences: Dependences, tree: isl.Schedule) -> Witness | None:
+    """A dependence whose source `tree` does not run before its target; None when it is legal."""
+    broken = _broken(tree.get_root(), dependences.all_)
+    if broken is None:
+        return None
+    verb, pairs = broken
+    return witness(dependences.where(lambda relation: relation.intersect(pairs)), verb)
+
+
+def carried_by(dependences: Dependences, tree: isl.Schedule, loop: str) -> Dependences:
+    """The dependences between different iterations of a loop, in one iteration of those outside.
+
+    `{ S[i] -> T[j] : outer(S[i]) = outer(T[j]), loop(S[i]) /= loop(T[j]) }`, where outer stands for
+    all bands and positions in sequences around the band called `loop`.
+    """
+    band = _band(tree, loop)
+    time = band.band_get_partial_schedule()
+
+    def different(relation: isl.UnionMap) -> isl.UnionMap:
+        inside = _inside(band, relation)
+        earlier = inside.lex_lt_at_multi_union_pw_aff(time)
+        return earlier.union(inside.lex_gt_at_multi_union_pw_aff(time))
+
+    return dependences.where(different)
+
+
+def is_parallel(dependences: Dependences, tree: isl.Schedule, loop: str) -> bool:
+    """Whether the iterations of a loop may run in any order, also at once."""
+    band = _band(tree, loop)
+    inside = _inside(band, dependences.all_)
+    return bool(inside.is_subset(inside.eq_at_multi_union_pw_aff(band.band_get_partial_schedule())))
+
+
+def is_permutable(dependences: Dependences, tree: isl.Schedule, chain: Sequence[str]) -> bool:
+    """Whether loops directly inside each other, outermost first, may be interchanged freely.
+
+    They may when no dependence that is not carried outside goes backwards in any of the loops:
+    `{ S[i] -> T[j] : outer(S[i]) = outer(T[j]), loop(S[i]) > loop(T[j]) } = {}` for each.
+    """
+    bands = [_band(tree, loop) for loop in chain]
+    if not all(_directly_inside(inner, outer) for outer, inner in pairwise(bands)):
+        return False
+    inside = _inside(bands[0], dependences.all_)
+    times = (band.band_get_partial_schedule() for band in bands)
+    return all(inside.lex_gt_at_multi_union_pw_aff(time).is_empty() for time in times)
+
+
+def witness(dependences: Dependences, verb: str = "would reverse") -> Witness | None:
+    """The smallest pair of the first kind (flow, anti, output) that has one; None without pairs."""
+    program = dependences.program
+    place = {statement.name: k for k, statement in enumerate(program.statements)}
+    for kind, relation in dependences.kinds:
+        pairs = sorted(maps_of(relation), key=lambda m: tuple(place[name] for name in ends(m)))
+        for pair in pairs:
+            if not pair.is_empty():
+                return _smallest(program, kind, pair, verb)
+    return None
+
+
+def loops(tree: isl.Schedule) -> tuple[str, ...]:
+    """The names of all bands, parents first, in source order."""
+    return tuple(_loop(band) for band in _bands(tree.get_root()))
+
+
+def _broken(node: isl.ScheduleNode, pairs: isl.UnionMap) -> tuple[str, isl.UnionMap] | None:
+    """The part of `pairs`, not ordered above `node`, that it orders wrongly or not at all."""
+    if pairs.is_empty():
+        return None
+    kind = _kind(node)
+    if kind == Kind.leaf:
+        return "would not order", pairs
+    if kind == Kind.band:
+        time = node.band_get_partial_schedule()
+        late = pairs.lex_gt_at_multi_union_pw_aff(time)
+        if not late.is_empty():
+            return "would reverse", late
+        return _broken(node.child(0), pairs.eq_at_multi_union_pw_aff(time))
+    if kind in (Kind.sequence, Kind.set):
+        return _broken_among_children(node, pairs)
+    if kind in _PASSED_THROUGH:
+        return _broken(node.child(0), pairs)
+    raise InternalError(f"schedule node of type {kind.name}", str(node))
+
+
+def _broken_among_children(
+    node: isl.ScheduleNode, pairs: isl.UnionMap
+) -> tuple[str, isl.UnionMap] | None:
+    """As `_broken`, for a sequence (children run in order) or a set (in no order)."""
+    children = [node.child(k) for k in range(node.n_children())]
+    filters = [child.filter_get_filter() for child in children]
+    is_set = _kind(node) == Kind.set
+    for k, child in enumerate(children):
+        leaving = pairs.intersect_domain(filters[k])
+        others = filters[:k] + filters[k + 1 :] if is_set else filters[:k]
+        for other in others:
+            crossing = leaving.intersect_range(other)
+            if not crossing.is_empty():
+                return "would not order" if is_set else "would reverse", crossing
+        broken = _broken(child, leaving.intersect_range(filters[k]))
+        if broken is not None:
+            return broken
+    return None
+
+
+def _inside(band: isl.ScheduleNode, relation: isl.UnionMap) -> isl.UnionMap:
+    """The pairs of `relation` whose ends meet in one execution of `band`'s whole loop."""
+    reached = band.get_domain()
+    pairs = relation.intersect_domain(reached).intersect_range(reached)
+    outer = band.get_prefix_schedule_multi_union_pw_aff()
+    return pairs.eq_at_multi_union_pw_aff(outer)
+
+
+def _band(tree: isl.Schedule, loop: str) -> isl.ScheduleNode:
+    found = _bands(tree.get_root())
+    for band in found:
+        if _loop(band) == loop:
+            return band
+    names = ", ".join(_loop(band) for band in found)
+    raise UsageError("no such loop in the schedule", found=loop, hint=names)
+
+
+def _bands(node: isl.ScheduleNode) -> list[isl.ScheduleNode]:
+    """The bands of the subtree at `node`, parents first."""
+    children = (
+        [_bands(node.child(k)) for k in range(node.n_children())] if node.has_children() else []
+    )
+    below = [band for bands in children for band in bands]
+    return [node, *below] if _kind(node) == Kind.band else below
+
+
+def _kind(node: isl.ScheduleNode) -> isl.schedule_node_type:
+    return Kind(node.get_type())
+
+
+def _loop(band: isl.ScheduleNode) -> str:
+    return band.band_get_space().get_tuple_name(isl.dim_type.set) or ""
+
+
+def _directly_inside(inner: isl.ScheduleNode, outer: isl.ScheduleNode) -> bool:
+    """Whether nothing but marks stands between two bands."""
+    node = outer.child(0)
+    while _kind(node) == Kind.mark:
+        node = node.child(0)
+    return bool(node.is_equal(inner))
+
+
+def _smallest(program: Program, kind: str, pair: isl.Map, verb: str) -> Witness:
+    """The pair with the smallest parameters, then the first source, then the first target."""
+    known = pair.intersect_params(program.context).drop_unused_params()
+    names = [
+        known.get_dim_name(isl.dim_type.param, k) or ""
+        for k in range(known.dim(isl.dim_type.param))
+    ]
+    flat = known.wrap().flatten().move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, len(names))
+    # A parameter without a lower bound has no smallest value: any pair will do.
+    count = flat.dim(isl.dim_type.set)
+    bounded = all(flat.dim_min_val(k).is_int() for k in range(count))
+    point = (flat.lexmin() if bounded else flat).sample_point()
+    values = [point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(count)]
+    cut = len(names) + known.dim(isl.dim_type.in_)
+    statements = [program.statement(name) for name in ends(pair)]
+    points = (tuple(values[len(names) : cut]), tuple(values[cut:]))
+    source, target = (Instance(s.name, p, s.span) for s, p in zip(statements, points, strict=True))
+    return Witness(kind, source, target, tuple(zip(names, values[: len(names)], strict=True)), verb)

@@ -1,0 +1,107 @@
+"""Reading relations between instances: their parts, their ends, functions as expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import islpy as isl
+
+from loopwright.ir.expr import Const, Expr, Var
+
+__all__ = [
+    "affine_sum",
+    "between",
+    "ends",
+    "function_exprs",
+    "maps_of",
+    "moved_dimensions",
+    "union",
+]
+
+
+def maps_of(relation: isl.UnionMap) -> tuple[isl.Map, ...]:
+    """The maps a union map consists of, one per pair of spaces, ordered by their ends."""
+    found: list[isl.Map] = []
+    relation.foreach_map(found.append)
+    return tuple(sorted(found, key=ends))
+
+
+def ends(relation: isl.Map) -> tuple[str, str]:
+    """The names of the domain and the range of a map."""
+    source = relation.get_tuple_name(isl.dim_type.in_)
+    target = relation.get_tuple_name(isl.dim_type.out)
+    return source or "", target or ""
+
+
+def between(relation: isl.UnionMap, source: str, target: str) -> isl.UnionMap:
+    """The part `{ source[i] -> target[j] }` of a union map."""
+    kept = isl.UnionMap.empty(relation.get_space())
+    for part in maps_of(relation):
+        if ends(part) == (source, target):
+            kept = kept.union(isl.UnionMap.from_map(part))
+    return kept
+
+
+def union(space: isl.Space, parts: Iterable[isl.Map]) -> isl.UnionMap:
+    """The union of maps; `space` gives the parameters when there are none."""
+    total = isl.UnionMap.empty(space)
+    for part in parts:
+        total = total.union(isl.UnionMap.from_map(part))
+    return total
+
+
+def moved_dimensions(distances: isl.Set) -> frozenset[int]:
+    """The dimensions in which some distance of a set `{ [j - i] }` is not zero."""
+    universe = isl.Set.universe(distances.get_space())
+    zero = isl.Val.zero(distances.get_ctx())
+
+    def is_moved(position: int) -> bool:
+        return not distances.is_subset(universe.fix_val(isl.dim_type.set, position, zero))
+
+    return frozenset(k for k in range(distances.dim(isl.dim_type.set)) if is_moved(k))
+
+
+def function_exprs(relation: isl.Map, inputs: Sequence[str]) -> tuple[Expr, ...] | None:
+    """The outputs of `{ S[inputs] -> T[outputs] }` as affine expressions of its inputs.
+
+    None when the relation is not one affine function on its whole domain.
+    """
+    if not relation.is_single_valued():
+        return None
+    pieces: list[isl.MultiAff] = []
+    function = isl.PwMultiAff.from_map(relation).coalesce()
+    function.foreach_piece(lambda _domain, piece: pieces.append(piece))
+    if len(pieces) != 1 or pieces[0].involves_locals():
+        return None
+    outputs = [pieces[0].get_at(k) for k in range(relation.dim(isl.dim_type.out))]
+    found = [_aff_expr(output, inputs) for output in outputs]
+    return tuple(x for x in found if x is not None) if None not in found else None
+
+
+def affine_sum(terms: Iterable[tuple[str, int]], constant: int) -> Expr:
+    """`sum of coefficient * Var(name) + constant`, positive terms first, the constant last."""
+    kept = sorted((t for t in terms if t[1]), key=lambda t: t[1] < 0)
+    total: Expr = Const(constant)
+    for position, (name, factor) in enumerate(kept):
+        term = Var(name) * abs(factor)
+        if position == 0:
+            total = term if factor > 0 else Const(constant) - term
+            constant = constant if factor > 0 else 0
+        else:
+            total = total + term if factor > 0 else total - term
+    if not kept or constant == 0:
+        return total
+    return total + constant if constant > 0 else total - -constant
+
+
+def _aff_expr(aff: isl.Aff, inputs: Sequence[str]) -> Expr | None:
+    """An isl affine expression with integer coefficients and no divisions; None for others."""
+    if not aff.get_denominator_val().is_one():
+        return None
+    params = [aff.get_dim_name(isl.dim_type.param, k) for k in range(aff.dim(isl.dim_type.param))]
+    terms = [
+        (name or "", aff.get_coefficient_val(kind, k).to_python())
+        for kind, names in ((isl.dim_type.in_, inputs), (isl.dim_type.param, params))
+        for k, name in enumerate(names)
+    ]
+    return affine_sum(terms, aff.get_constant_val().to_python())

@@ -1,0 +1,73 @@
+"""Which scalars of a program may be read before they are set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import islpy as isl
+
+from loopwright.ir.islkit import affine_map
+from loopwright.ir.program import Program, Role, Statement
+
+__all__ = ["Unset", "unset_scalars"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unset:
+    """A scalar that some parameters leave without a value where it is needed."""
+
+    scalar: str
+    statement: Statement | None  # the reader; for a returned scalar the last writer, if any
+    params: isl.Set  # [params] -> { : the value is missing }
+    is_returned: bool
+
+
+def unset_scalars(program: Program) -> Iterator[Unset]:
+    """Every use of a local scalar, or return of one, that no assignment precedes."""
+    scalars = [a for a in program.arrays if not a.shape and a.role in (Role.LOCAL, Role.OUT)]
+    if not scalars:
+        return
+    yield from _unset_reads(program, {scalar.name for scalar in scalars})
+    for scalar in scalars:
+        if scalar.role is Role.OUT:
+            yield from _unset_result(program, scalar.name)
+
+
+def _unset_reads(program: Program, scalars: set[str]) -> Iterator[Unset]:
+    empty = isl.UnionMap.empty(program.context.get_space())
+    reads, writes = empty, empty
+    for statement in program.statements:
+        domain = statement.domain.intersect_params(program.context)
+        if statement.write.array in scalars:
+            written = affine_map(domain, statement.write.array, ())
+            writes = writes.union(isl.UnionMap.from_map(written))
+        for access in statement.reads:
+            if access.array in scalars:
+                read = affine_map(domain, access.array, ())
+                reads = reads.union(isl.UnionMap.from_map(read))
+    info = isl.UnionAccessInfo.from_sink(reads)
+    info = info.set_must_source(writes).set_schedule(program.schedule)
+    missing = info.compute_flow().get_must_no_source()
+    for part in sorted(_maps(missing), key=str):
+        if not part.is_empty():
+            reader = program.statement(part.get_tuple_name(isl.dim_type.in_))
+            scalar = part.get_tuple_name(isl.dim_type.out)
+            yield Unset(scalar, reader, part.domain().params(), is_returned=False)
+
+
+def _maps(union: isl.UnionMap) -> list[isl.Map]:
+    found: list[isl.Map] = []
+    union.foreach_map(found.append)
+    return found
+
+
+def _unset_result(program: Program, scalar: str) -> Iterator[Unset]:
+    missing = program.context
+    last: Statement | None = None
+    for statement in program.statements:
+        if statement.write.array == scalar:
+            missing = missing.subtract(statement.domain.params())
+            last = statement
+    if not missing.is_empty():
+        yield Unset(scalar, last, missing, is_returned=True)

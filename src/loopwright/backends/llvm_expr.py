@@ -1,0 +1,248 @@
+"""Expressions in LLVM: scopes, subscripts, values of one or many lanes, buffers by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import assert_never
+
+from loopwright.backends import llvm_memory as memory
+from loopwright.backends import llvm_ops as ops
+from loopwright.backends.llvm_text import Code, Flag, Value, int_literal, literal, type_name
+from loopwright.diagnostics import InternalError
+from loopwright.ir.dtypes import INT64
+from loopwright.ir.expr import (
+    COMPARISONS,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Unary,
+    Var,
+)
+from loopwright.ir.loops import Buffer
+from loopwright.ir.visit import walk
+
+__all__ = ["Expressions"]
+
+
+class Expressions:
+    """The names in scope and the code they are written to.
+
+    Inside a vector loop `value` gives one lane per iteration; `index` always gives the scalar of
+    the first lane, from which addresses are made.
+    """
+
+    def __init__(self, readonly: set[str]) -> None:
+        self.code = Code()
+        self.scope: dict[str, Value] = {}
+        self.buffers: dict[str, memory.Memory | memory.Registers] = {}
+        self.strides: dict[str, tuple[Expr, ...]] = {}
+        self.readonly = readonly  # buffers nobody writes: equal loads are one load
+        self.vector: tuple[str, int] | None = None  # loop variable that runs over lanes, lanes
+
+    def declare(self, buffer: Buffer, place: memory.Memory | memory.Registers) -> None:
+        self.buffers[buffer.name] = place
+        self.strides[buffer.name] = buffer.strides
+
+    @contextmanager
+    def bound(self, name: str, value: Value) -> Iterator[None]:
+        """A variable in scope; subscripts computed inside are forgotten on leaving."""
+        outer = self.scope.get(name)
+        self.scope[name] = value
+        with self.code.scope():
+            yield
+        if outer is None:
+            del self.scope[name]
+        else:
+            self.scope[name] = outer
+
+    def index(self, expr: Expr) -> Value:
+        """An int64 scalar: subscripts and bounds."""
+        code = self.code
+        match expr:
+            case Const(value=value):
+                return Value(str(int(value)), INT64)  # type: ignore[arg-type]
+            case Var(name=name):
+                return self.scope[name]
+            case Binary(op="add" | "sub" | "mul" as op, x=x, y=y):
+                return memory.index_binary(code, op, self.index(x), self.index(y))
+            case Binary(op="min" | "max" as op, x=x, y=y):
+                a, b = self.index(x), self.index(y)
+                m, n = int_literal(a), int_literal(b)
+                if m is not None and n is not None:
+                    return Value(str(min(m, n) if op == "min" else max(m, n)), INT64)
+                return ops.binary(code, op, a, b)
+            case Binary(op="floordiv" | "mod" as op, x=x, y=y):
+                return self._index_division(op, self.index(x), self.index(y))
+            case Select(cond=cond, x=x, y=y):
+                return ops.select(code, self.flag(cond), self.index(x), self.index(y))
+            case Load(array=name, index=index) if name in self.readonly:
+                return self._load_table(name, index)
+            case Load() | Cast() | Unary() | Binary() | Call():
+                vector, self.vector = self.vector, None
+                found = ops.cast(code, self.value(expr), INT64)
+                self.vector = vector
+                return found
+            case _:
+                assert_never(expr)
+
+    def _load_table(self, name: str, index: tuple[Expr, ...]) -> Value:
+        """An entry of an argument nobody writes: equal loads are one load."""
+        vector, self.vector = self.vector, None
+        place = self.buffers[name]
+        assert isinstance(place, memory.Memory)
+        pointer = memory.address(self.code, place, self.offset(name, index)[0])
+        self.vector = vector
+        scalar = type_name(place.dtype)
+        text = self.code.pure(f"load {scalar}, ptr {pointer}, align {place.dtype.bytes}")
+        return ops.cast(self.code, Value(text, place.dtype), INT64)
+
+    def _index_division(self, op: str, x: Value, y: Value) -> Value:
+        a, b = int_literal(x), int_literal(y)
+        if a is not None and b:
+            return Value(str(a // b if op == "floordiv" else a % b), INT64)
+        if b is not None and b > 0 and b & (b - 1) == 0:
+            # A power of two: shifts and masks round down by themselves.
+            if op == "floordiv":
+                return Value(self.code.pure(f"ashr {x}, {b.bit_length() - 1}"), INT64)
+            return Value(self.code.pure(f"and {x}, {b - 1}"), INT64)
+        return ops.binary(self.code, op, x, y)
+
+    def value(self, expr: Expr) -> Value:
+        """The value of an expression, one lane or, inside a vector loop, one per lane."""
+        code = self.code
+        match expr:
+            case Const(value=value, dtype=dtype):
+                return literal(dtype, value)
+            case Var(name=name):
+                if self.vector is not None and name == self.vector[0]:
+                    return self._lane_numbers()
+                return self.scope[name]
+            case Load(array=name, index=index):
+                return self._load(name, index)
+            case Binary(op=op, x=x, y=y):
+                return ops.binary(code, op, self.value(x), self.value(y))
+            case Unary(op=op, x=x):
+                return ops.unary(code, op, self.value(x))
+            case Select(cond=cond, x=x, y=y):
+                return ops.select(code, self.flag(cond), self.value(x), self.value(y))
+            case Cast(x=x, dtype=dtype):
+                return ops.cast(code, self.value(x), dtype)
+            case Call(function=function, args=args):
+                return ops.call(code, function, tuple(self.value(a) for a in args))
+            case _:
+                assert_never(expr)
+
+    def flag(self, expr: Expr) -> Flag:
+        """A truth value for a branch or select."""
+        if isinstance(expr, Binary) and expr.op in COMPARISONS:
+            return ops.compare(self.code, expr.op, self.value(expr.x), self.value(expr.y))
+        value = self.value(expr)
+        zero = ops.broadcast(self.code, literal(value.dtype, 0), value.lanes)
+        return ops.compare(self.code, "ne", value, zero)
+
+    def _lane_numbers(self) -> Value:
+        assert self.vector is not None
+        var, lanes = self.vector
+        first = ops.broadcast(self.code, self.scope[var], lanes)
+        steps = ", ".join(f"i64 {k}" for k in range(lanes))
+        return Value(self.code.emit(f"add <{lanes} x i64> {first.text}, <{steps}>"), INT64, lanes)
+
+    # -- memory ---------------------------------------------------------------------------------
+
+    def offset(self, name: str, index: tuple[Expr, ...]) -> tuple[Value, Value, int]:
+        """Offset of the first lane, distance between lanes, number of lanes."""
+        offset, stride = Value("0", INT64), Value("0", INT64)
+        lanes = 1
+        for entry, step in zip(index, self.strides[name], strict=True):
+            pitch = self.index(step)
+            term = memory.index_binary(self.code, "mul", self.index(entry), pitch)
+            offset = memory.index_binary(self.code, "add", offset, term)
+            if self.vector is None or not _mentions(entry, self.vector[0]):
+                continue
+            lanes = self.vector[1]
+            slope = self.index(_slope(entry, self.vector[0]))
+            rise = memory.index_binary(self.code, "mul", slope, pitch)
+            stride = memory.index_binary(self.code, "add", stride, rise)
+        return offset, stride, lanes
+
+    def _row(
+        self, place: memory.Registers, index: tuple[Expr, ...]
+    ) -> tuple[tuple[int, ...], int | None]:
+        """Row of a register buffer and the lane, None for all lanes."""
+        vector = self.vector[0] if self.vector is not None else None
+        whole = bool(index) and vector is not None and _mentions(index[-1], vector)
+        numbers = [int_literal(self.index(x)) for x in index]
+        if None in numbers or (whole and place.lanes != self.vector[1]):  # type: ignore[index]
+            raise InternalError("register buffers take constant and vector subscripts only")
+        constants = tuple(int(n or 0) for n in numbers)
+        return constants[:-1], None if whole else (constants[-1] if constants else 0)
+
+    def _load(self, name: str, index: tuple[Expr, ...]) -> Value:
+        place = self.buffers[name]
+        if isinstance(place, memory.Memory):
+            return memory.load(self.code, place, *self.offset(name, index))
+        if self.vector is not None and any(_mentions(x, self.vector[0]) for x in index[:-1]):
+            return self._load_across_rows(place, index)
+        row, lane = self._row(place, index)
+        value = memory.read_row(self.code, place, row)
+        if lane is None or value.lanes == 1:
+            return value
+        if self.vector is None:
+            return memory.extract(self.code, value, lane)
+        return memory.splat_lane(self.code, value, lane, self.vector[1])
+
+    def _load_across_rows(self, place: memory.Registers, index: tuple[Expr, ...]) -> Value:
+        """One element of each of several rows: a transposition, which LLVM turns into shuffles."""
+        assert self.vector is not None
+        (var, lanes), self.vector = self.vector, None
+        elements = []
+        for lane in range(lanes):
+            with self.bound(var, Value(str(lane), INT64)):
+                row, at = self._row(place, index)
+            assert at is not None
+            elements.append(memory.extract(self.code, memory.read_row(self.code, place, row), at))
+        self.vector = (var, lanes)
+        return memory.gather(self.code, elements)
+
+    def store(self, name: str, index: tuple[Expr, ...], value: Value) -> None:
+        place = self.buffers[name]
+        if self.vector is not None:
+            value = ops.broadcast(self.code, value, self.vector[1])
+        if isinstance(place, memory.Memory):
+            offset, stride, lanes = self.offset(name, index)
+            if lanes != value.lanes:
+                raise InternalError(f"every lane stores to the same element of '{name}'")
+            memory.store(self.code, place, offset, stride, value)
+            return
+        row, lane = self._row(place, index)
+        if lane is None:
+            memory.write_row(self.code, place, row, value)
+        else:
+            memory.write_lane(self.code, place, row, lane, value)
+
+
+def _mentions(expr: Expr, var: str) -> bool:
+    return any(isinstance(x, Var) and x.name == var for x in walk(expr))
+
+
+def _slope(expr: Expr, var: str) -> Expr:
+    """Growth of a subscript from one lane to the next, the same at every lane."""
+    if not _mentions(expr, var):
+        return Const(0)
+    match expr:
+        case Var():
+            return Const(1)
+        case Binary(op="add", x=x, y=y):
+            return _slope(x, var) + _slope(y, var)
+        case Binary(op="sub", x=x, y=y):
+            return _slope(x, var) - _slope(y, var)
+        case Binary(op="mul", x=x, y=y) if not _mentions(y, var):
+            return _slope(x, var) * y
+        case Binary(op="mul", x=x, y=y) if not _mentions(x, var):
+            return x * _slope(y, var)
+    raise InternalError(f"subscript is not linear in the vector loop '{var}'")

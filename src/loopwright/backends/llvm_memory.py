@@ -1,0 +1,224 @@
+"""Buffers in LLVM: addresses, contiguous and strided vectors, register files of vectors."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from loopwright.backends.llvm_ops import broadcast
+from loopwright.backends.llvm_text import Code, Value, int_literal, type_name
+from loopwright.ir.dtypes import INT64, DType
+
+__all__ = ["Memory", "Registers", "index_binary", "load", "make_registers", "store"]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A buffer behind a pointer."""
+
+    pointer: str
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Registers:
+    """A buffer of constant shape held in vector registers, its last dimension in the lanes.
+
+    Each row is a stack slot of vector type, which LLVM's SROA pass turns into SSA values.
+    """
+
+    dtype: DType
+    lanes: int
+    slots: dict[tuple[int, ...], tuple[str, str]]  # row -> slot, slot of the imaginary parts
+
+
+def make_registers(code: Code, dtype: DType, shape: tuple[int, ...]) -> Registers:
+    *rows, lanes = shape or (1,)
+    vector = type_name(dtype, lanes)
+    slots = {
+        row: (code.alloca(vector), code.alloca(vector) if dtype.is_complex else "")
+        for row in itertools.product(*map(range, rows))
+    }
+    return Registers(dtype, lanes, slots)
+
+
+_INDEX_OPS = {"add": "add nsw", "sub": "sub nsw", "mul": "mul nsw"}
+
+
+def index_binary(code: Code, op: str, x: Value, y: Value) -> Value:
+    """x op y for add, sub, mul of int64 subscripts: constants fold, overflow cannot occur."""
+    a, b = int_literal(x), int_literal(y)
+    if a is not None and b is not None:
+        return Value(str({"add": a + b, "sub": a - b, "mul": a * b}[op]), INT64)
+    if (op == "add" and a == 0) or (op == "mul" and a == 1):
+        return y
+    if (op in ("add", "sub") and b == 0) or (op == "mul" and b == 1):
+        return x
+    if op == "mul" and (a == 0 or b == 0):
+        return Value("0", INT64)
+    return Value(code.pure(f"{_INDEX_OPS[op]} {x}, {y.text}"), INT64)
+
+
+def address(code: Code, memory: Memory, offset: Value, part: int = 0) -> str:
+    """Pointer to the element at `offset`; `part` 1 selects the imaginary part."""
+    if memory.dtype.is_complex:
+        doubled = index_binary(code, "mul", offset, Value("2", INT64))
+        offset = index_binary(code, "add", doubled, Value(str(part), INT64))
+    if int_literal(offset) == 0:
+        return memory.pointer
+    scalar = type_name(memory.dtype)
+    return code.pure(f"getelementptr {scalar}, ptr {memory.pointer}, {offset}")
+
+
+def load(code: Code, memory: Memory, offset: Value, stride: Value, lanes: int) -> Value:
+    """The elements at offset, offset + stride, ...; lanes of stride 1 are one vector load."""
+    if lanes > 1 and int_literal(stride) == 0:
+        return broadcast(code, load(code, memory, offset, stride, 1), lanes)
+    if lanes == 1 or int_literal(stride) == 1:
+        return _load_contiguous(code, memory, offset, lanes)
+    if int_literal(stride) == -1:
+        first = index_binary(code, "sub", offset, Value(str(lanes - 1), INT64))
+        return _reverse(code, _load_contiguous(code, memory, first, lanes))
+    elements = []
+    for _ in range(lanes):
+        elements.append(_load_contiguous(code, memory, offset, 1))
+        offset = index_binary(code, "add", offset, stride)
+    return gather(code, elements)
+
+
+def _load_contiguous(code: Code, memory: Memory, offset: Value, lanes: int) -> Value:
+    dtype = memory.dtype
+    align = dtype.real.bytes
+    pointer = address(code, memory, offset)
+    if not dtype.is_complex:
+        return Value(
+            code.emit(f"load {type_name(dtype, lanes)}, ptr {pointer}, align {align}"), dtype, lanes
+        )
+    pair = type_name(dtype, 2 * lanes)
+    both = code.emit(f"load {pair}, ptr {pointer}, align {align}")
+    if lanes == 1:
+        parts = [code.emit(f"extractelement {pair} {both}, i64 {k}") for k in (0, 1)]
+    else:
+        parts = [
+            code.emit(
+                f"shufflevector {pair} {both}, {pair} poison, {_mask(range(k, 2 * lanes, 2))}"
+            )
+            for k in (0, 1)
+        ]
+    return Value(parts[0], dtype, lanes, parts[1])
+
+
+def store(code: Code, memory: Memory, offset: Value, stride: Value, value: Value) -> None:
+    """Write lanes to offset, offset + stride, ..."""
+    lanes = value.lanes
+    if lanes == 1 or int_literal(stride) == 1:
+        _store_contiguous(code, memory, offset, value)
+        return
+    if int_literal(stride) == -1:
+        first = index_binary(code, "sub", offset, Value(str(lanes - 1), INT64))
+        _store_contiguous(code, memory, first, _reverse(code, value))
+        return
+    for lane in range(lanes):
+        _store_contiguous(code, memory, offset, extract(code, value, lane))
+        offset = index_binary(code, "add", offset, stride)
+
+
+def _store_contiguous(code: Code, memory: Memory, offset: Value, value: Value) -> None:
+    align = memory.dtype.real.bytes
+    pointer = address(code, memory, offset)
+    if not memory.dtype.is_complex:
+        code.effect(f"store {value}, ptr {pointer}, align {align}")
+        return
+    if value.lanes == 1:
+        beside = address(code, memory, offset, 1)
+        code.effect(f"store {value}, ptr {pointer}, align {align}")
+        code.effect(f"store {value.type} {value.imag}, ptr {beside}, align {align}")
+        return
+    order = [k + value.lanes * part for k in range(value.lanes) for part in (0, 1)]
+    both = code.emit(f"shufflevector {value}, {value.type} {value.imag}, {_mask(order)}")
+    code.effect(
+        f"store {type_name(value.dtype, 2 * value.lanes)} {both}, ptr {pointer}, align {align}"
+    )
+
+
+def _mask(order: range | list[int]) -> str:
+    entries = ", ".join(f"i32 {k}" for k in order)
+    return f"<{len(order)} x i32> <{entries}>"
+
+
+def _reverse(code: Code, value: Value) -> Value:
+    mask = _mask(range(value.lanes - 1, -1, -1))
+
+    def turn(text: str) -> str:
+        return code.emit(f"shufflevector {value.type} {text}, {value.type} poison, {mask}")
+
+    return Value(turn(value.text), value.dtype, value.lanes, turn(value.imag) if value.imag else "")
+
+
+def gather(code: Code, elements: list[Value]) -> Value:
+    dtype, lanes = elements[0].dtype, len(elements)
+    vector, scalar = type_name(dtype, lanes), type_name(dtype)
+
+    def pack(texts: list[str]) -> str:
+        whole = "poison"
+        for lane, text in enumerate(texts):
+            whole = code.emit(f"insertelement {vector} {whole}, {scalar} {text}, i64 {lane}")
+        return whole
+
+    imag = pack([e.imag for e in elements]) if dtype.is_complex else ""
+    return Value(pack([e.text for e in elements]), dtype, lanes, imag)
+
+
+def extract(code: Code, value: Value, lane: int) -> Value:
+    """One lane as a scalar."""
+
+    def take(text: str) -> str:
+        return code.emit(f"extractelement {value.type} {text}, i64 {lane}")
+
+    return Value(take(value.text), value.dtype, 1, take(value.imag) if value.imag else "")
+
+
+def splat_lane(code: Code, value: Value, lane: int, lanes: int) -> Value:
+    """One lane of `value` in all of `lanes` lanes: the form that becomes a by-lane FMA on ARM."""
+    mask = f"<{lanes} x i32> <{', '.join([f'i32 {lane}'] * lanes)}>"
+
+    def spread(text: str) -> str:
+        return code.emit(f"shufflevector {value.type} {text}, {value.type} poison, {mask}")
+
+    return Value(spread(value.text), value.dtype, lanes, spread(value.imag) if value.imag else "")
+
+
+def read_row(code: Code, registers: Registers, row: tuple[int, ...]) -> Value:
+    """The whole vector of a register row."""
+    slot, imag = registers.slots[row]
+    vector = type_name(registers.dtype, registers.lanes)
+
+    def read(at: str) -> str:
+        return code.emit(f"load {vector}, ptr {at}, align 16")
+
+    return Value(read(slot), registers.dtype, registers.lanes, read(imag) if imag else "")
+
+
+def write_row(code: Code, registers: Registers, row: tuple[int, ...], value: Value) -> None:
+    """Replace the whole vector of a register row."""
+    slot, imag = registers.slots[row]
+    code.effect(f"store {value}, ptr {slot}, align 16")
+    if imag:
+        code.effect(f"store {value.type} {value.imag}, ptr {imag}, align 16")
+
+
+def write_lane(
+    code: Code, registers: Registers, row: tuple[int, ...], lane: int, value: Value
+) -> None:
+    """Replace one lane of a register row."""
+    old = read_row(code, registers, row)
+    if registers.lanes == 1:
+        write_row(code, registers, row, value)
+        return
+    scalar = type_name(value.dtype)
+
+    def put(whole: str, text: str) -> str:
+        return code.emit(f"insertelement {old.type} {whole}, {scalar} {text}, i64 {lane}")
+
+    imag = put(old.imag, value.imag) if old.imag else ""
+    write_row(code, registers, row, Value(put(old.text, value.text), old.dtype, old.lanes, imag))

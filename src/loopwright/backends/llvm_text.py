@@ -1,0 +1,158 @@
+"""The textual side of LLVM: types, literals, fresh names, instructions as lines."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from loopwright.ir.dtypes import INT64, DType
+
+__all__ = ["Code", "Flag", "Value", "int_literal", "intrinsic_suffix", "literal", "type_name"]
+
+_SCALAR_TYPES = {
+    "bool": "i8",  # a truth value in memory and registers is a byte 0 or 1; i1 only in branches
+    "float16": "half",
+    "float32": "float",
+    "float64": "double",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An SSA value or literal: `lanes` elements of `dtype`; complex ones carry two texts."""
+
+    text: str  # operand text without type: %7, 42, zeroinitializer
+    dtype: DType
+    lanes: int = 1
+    imag: str = ""  # operand text of the imaginary part, complex values only
+
+    @property
+    def type(self) -> str:
+        return type_name(self.dtype, self.lanes)
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A truth value (or one per lane) as branches and selects want it: i1."""
+
+    text: str
+    lanes: int = 1
+
+    @property
+    def type(self) -> str:
+        return "i1" if self.lanes == 1 else f"<{self.lanes} x i1>"
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.text}"
+
+
+def type_name(dtype: DType, lanes: int = 1) -> str:
+    """LLVM's name of a vector of `lanes` elements; complex types give the type of one part."""
+    real = dtype.real
+    scalar = _SCALAR_TYPES.get(real.name, f"i{real.bits}")
+    return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
+
+
+def intrinsic_suffix(dtype: DType, lanes: int) -> str:
+    """The mangled type in an intrinsic's name: v4f32, i64, ..."""
+    letter = "f" if dtype.real.is_float else "i"
+    scalar = f"{letter}{dtype.real.bits}"
+    return scalar if lanes == 1 else f"v{lanes}{scalar}"
+
+
+def _number(dtype: DType, value: bool | int | float) -> str:
+    if not dtype.is_float:
+        bits = dtype.bits
+        wrapped = int(value) & ((1 << bits) - 1)
+        return str(wrapped - (1 << bits) if wrapped >> (bits - 1) and bits > 1 else wrapped)
+    if dtype.bits == 16:
+        return f"0xH{struct.unpack('<H', struct.pack('<e', float(value)))[0]:04X}"
+    if dtype.bits == 32:
+        # A float literal is written as the double of equal value: round first.
+        value = struct.unpack("<f", struct.pack("<f", float(value)))[0]
+    return f"0x{struct.unpack('<Q', struct.pack('<d', float(value)))[0]:016X}"
+
+
+def literal(dtype: DType, value: bool | int | float | complex) -> Value:
+    """A scalar constant."""
+    if dtype.is_complex:
+        number = complex(value)
+        return Value(_number(dtype.real, number.real), dtype, 1, _number(dtype.real, number.imag))
+    assert not isinstance(value, complex)
+    return Value(_number(dtype, value), dtype)
+
+
+def int_literal(value: Value) -> int | None:
+    """The number an int64 literal stands for; None for anything computed at run time."""
+    return None if value.dtype != INT64 or value.text.startswith("%") else int(value.text)
+
+
+@dataclass(slots=True)
+class Code:
+    """A function body under construction, and the declarations it needs."""
+
+    lines: list[str] = field(default_factory=list)
+    declarations: dict[str, None] = field(default_factory=dict)
+    entry: list[str] = field(default_factory=list)  # allocas, which belong at the very start
+    block: str = "entry"  # label of the block being written
+    _names: int = 0
+    _values: dict[str, str] = field(default_factory=dict)  # pure instruction -> its result
+    _scopes: list[list[str]] = field(default_factory=lambda: [[]])  # what each scope added
+
+    def name(self, hint: str = "") -> str:
+        self._names += 1
+        return f"%{hint}{self._names}" if hint else f"%t{self._names}"
+
+    def emit(self, instruction: str) -> str:
+        """Append `instruction`, return the name of its result."""
+        name = self.name()
+        self.lines.append(f"  {name} = {instruction}")
+        return name
+
+    def pure(self, instruction: str) -> str:
+        """Like `emit`, but an instruction already written in an open scope is not repeated."""
+        found = self._values.get(instruction)
+        if found is None:
+            found = self._values[instruction] = self.emit(instruction)
+            self._scopes[-1].append(instruction)
+        return found
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Results of `pure` instructions inside are forgotten on leaving: they may not dominate."""
+        self._scopes.append([])
+        yield
+        for instruction in self._scopes.pop():
+            del self._values[instruction]
+
+    def effect(self, instruction: str) -> None:
+        """Append an instruction without a result."""
+        self.lines.append(f"  {instruction}")
+
+    def label(self, hint: str) -> str:
+        self._names += 1
+        return f"{hint}{self._names}"
+
+    def start(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def branch(self, label: str) -> None:
+        self.effect(f"br label %{label}")
+
+    def call(self, result: str, function: str, *operands: Value | Flag) -> str:
+        """Call a pure intrinsic that returns the type `result`."""
+        types = ", ".join(operand.type for operand in operands)
+        self.declarations[f"declare {result} @{function}({types})"] = None
+        return self.emit(f"call {result} @{function}({', '.join(map(str, operands))})")
+
+    def alloca(self, type_: str, count: int = 1, align: int = 64) -> str:
+        name = self.name("slot")
+        size = "" if count == 1 else f", i64 {count}"
+        self.entry.append(f"  {name} = alloca {type_}{size}, align {align}")
+        return name

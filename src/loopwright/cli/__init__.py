@@ -1,0 +1,135 @@
+"""The `loopwright` command: one module per sub-command, imported only when it runs.
+
+A command module offers `add_arguments(parser: argparse.ArgumentParser) -> None` and
+`run(args: argparse.Namespace) -> int`; it raises LoopwrightError for anything the user can mend.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, cast
+
+if TYPE_CHECKING:
+    from loopwright.diagnostics import LoopwrightError
+
+__all__ = ["COMMANDS", "main"]
+
+# (name, module, one line of help), in the order of the help text.
+COMMANDS: tuple[tuple[str, str, str], ...] = (
+    ("demo", "loopwright.cli.demo", "compile and run three small programs on this machine"),
+    ("machines", "loopwright.cli.machines", "list the known machines, or show one"),
+    ("calibrate", "loopwright.cli.calibrate", "measure this machine and store its description"),
+    ("info", "loopwright.cli.info", "print versions, machine, cache and options for a report"),
+    ("cache", "loopwright.cli.cache", "show, check or empty the kernel cache"),
+)
+
+EXIT_ERROR = 2
+EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
+
+
+class Command(Protocol):
+    """What a command module offers."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, args: argparse.Namespace) -> int: ...
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = _dispatch(arguments)
+        # A closed pipe must be noticed here, not by the interpreter while it shuts down.
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("loopwright: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone; what is still buffered goes nowhere instead of raising at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return EXIT_BROKEN_PIPE
+    return status
+
+
+def _dispatch(arguments: list[str]) -> int:
+    chosen = next((word for word in arguments if not word.startswith("-")), None)
+    command, parser = _parser(chosen)
+    try:
+        args = parser.parse_args(arguments)
+    except SystemExit as stop:  # argparse has printed the help or its complaint
+        return stop.code if isinstance(stop.code, int) else EXIT_ERROR
+    if args.version:
+        from importlib.metadata import version  # lazy: slow, and only --version needs it
+
+        print("loopwright", version("loopwright"))
+        return 0
+    if command is None:
+        parser.print_help(sys.stderr)
+        return EXIT_ERROR
+    return _run(command, args)
+
+
+def _run(command: Command, args: argparse.Namespace) -> int:
+    # lazy: dataclasses would be a third of the time that --help may take
+    from loopwright.diagnostics import LoopwrightError
+
+    try:
+        return command.run(args)
+    except LoopwrightError as error:
+        _report(error)
+        return EXIT_ERROR
+
+
+def _parser(chosen: str | None) -> tuple[Command | None, argparse.ArgumentParser]:
+    """Return the module of the chosen command and a parser that knows that command's arguments."""
+    parser = argparse.ArgumentParser(
+        prog="loopwright",
+        usage="loopwright [-h] [--version] command ...",
+        description="Compile tensor programs to fast code for the machine at hand or another.",
+        # Our own table: argparse breaks the line after a name of more than eight letters.
+        epilog="\n".join(["commands:", *(f"  {name:<11}{line}" for name, _, line in COMMANDS)]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    group = parser.add_subparsers(prog="loopwright", metavar="command", help=argparse.SUPPRESS)
+    command: Command | None = None
+    for name, module, line in COMMANDS:
+        description = line[0].upper() + line[1:] + "."
+        entry = group.add_parser(name, description=description, allow_abbrev=False)
+        if name == chosen:
+            command = cast(Command, importlib.import_module(module))
+            command.add_arguments(entry)
+    return command, parser
+
+
+def _report(error: LoopwrightError) -> None:
+    # lazy: see _run
+    from loopwright import options
+
+    # lazy: see _run
+    from loopwright.diagnostics import SourceError, UsageError
+
+    try:
+        wanted = options.current()
+    except UsageError:  # the options themselves may be what is wrong
+        wanted = options.Options()
+    if wanted.full_tracebacks:
+        import traceback  # lazy: only for those who ask for it
+
+        traceback.print_exception(error)
+        return
+    color = wanted.color == "always" or (wanted.color == "auto" and _is_colorful())
+    # A source error begins with its own place; any other is told by us.
+    teller = "" if isinstance(error, SourceError) else "loopwright: error: "
+    print(teller + error.render(color=color), file=sys.stderr)
+
+
+def _is_colorful() -> bool:
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR")

@@ -1,0 +1,1 @@
+"""Front ends: programs as people write them to Program."""

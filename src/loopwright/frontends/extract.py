@@ -1,0 +1,196 @@
+"""SourceTree to Program: loops become sets, their order becomes a schedule tree.
+
+The only file of the front ends that makes isl objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import assert_never
+
+import islpy as isl
+
+from loopwright.frontends.names import Names
+from loopwright.frontends.rewrite import assignments
+from loopwright.frontends.tree import (
+    ArrayParam,
+    Assign,
+    Branch,
+    IntParam,
+    Loop,
+    Node,
+    ScalarParam,
+    SourceTree,
+)
+from loopwright.ir.expr import Binary, Const, Expr, Unary, Var
+from loopwright.ir.islkit import affine, context
+from loopwright.ir.program import Array, Program, Role, Statement
+
+__all__ = ["extract"]
+
+
+def extract(tree: SourceTree) -> Program:
+    """The polyhedral meaning of a source tree.
+
+    Parameters are the sizes of the arrays and the integer arguments. Each loop is a band of one
+    member named after it, whose value grows as the loop runs: `i`, or `-i` for a negative step.
+    Statements that never run are left out.
+    """
+    params = (*tree.sizes, *(p.name for p in tree.params if isinstance(p, IntParam)))
+    known = _known(params, tree.sizes)
+    names = Names({*params, *(p.name for p in tree.params), *(v.name for v in tree.locals)})
+    builder = _Builder(known, names)
+    schedule = builder.block(tree.body, isl.Set.universe(_point(known)), ())
+    if schedule is None:
+        schedule = isl.Schedule.from_domain(isl.UnionSet.empty(known.get_space()))
+    return Program(tree.name, params, _arrays(tree), tuple(builder.statements), schedule, known)
+
+
+def _known(params: Sequence[str], sizes: Sequence[str]) -> isl.Set:
+    """`[params] -> { : sizes >= 0 }`."""
+    space = isl.Space.params_alloc(context(), len(params))
+    for at, name in enumerate(params):
+        space = space.set_dim_name(isl.dim_type.param, at, name)
+    known = isl.Set.universe(space)
+    for size in sizes:
+        at = space.find_dim_by_name(isl.dim_type.param, size)
+        known = known.lower_bound_val(isl.dim_type.param, at, isl.Val.zero(context()))
+    return known
+
+
+def _point(known: isl.Set) -> isl.Space:
+    """The space `[params] -> { [] }`, outside all loops."""
+    return known.get_space().add_unnamed_tuple_ui(0)
+
+
+def _arrays(tree: SourceTree) -> tuple[Array, ...]:
+    """Arrays and floating arguments in call order, then the locals."""
+    written = {assign.target.array for assign in assignments(tree.body)}
+    returned = tree.result.names if tree.result is not None else ()
+    arrays: list[Array] = []
+    for param in tree.params:
+        match param:
+            case ArrayParam(name=name, dtype=dtype, shape=shape):
+                role = Role.INOUT if name in written else Role.IN
+                arrays.append(Array(name, dtype, shape, role))
+            case ScalarParam(name=name, dtype=dtype):
+                arrays.append(Array(name, dtype, (), Role.IN))
+            case IntParam():
+                pass
+            case _:
+                assert_never(param)
+    for local in tree.locals:
+        role = Role.OUT if local.name in returned else Role.LOCAL
+        arrays.append(Array(local.name, local.dtype, local.shape, role))
+    return tuple(arrays)
+
+
+class _Builder:
+    """Builds statements and the schedule of blocks, from the inside out."""
+
+    def __init__(self, known: isl.Set, names: Names) -> None:
+        self._known = known
+        self._names = names
+        self.statements: list[Statement] = []
+
+    def block(
+        self, nodes: Sequence[Node], domain: isl.Set, iterators: tuple[str, ...]
+    ) -> isl.Schedule | None:
+        """The schedule of consecutive nodes, run for each point of `domain`; None if none runs."""
+        parts = [self._node(node, domain, iterators) for node in nodes]
+        return _in_sequence([part for part in parts if part is not None])
+
+    def _node(self, node: Node, domain: isl.Set, iterators: tuple[str, ...]) -> isl.Schedule | None:
+        match node:
+            case Assign():
+                return self._assign(node, domain, iterators)
+            case Loop():
+                return self._loop(node, domain, iterators)
+            case Branch(cond=cond, body=body, orelse=orelse):
+                where = _condition(cond, domain.get_space())
+                then = self.block(body, domain.intersect(where).coalesce(), iterators)
+                other = self.block(orelse, domain.subtract(where).coalesce(), iterators)
+                return _in_sequence([part for part in (then, other) if part is not None])
+            case _:
+                assert_never(node)
+
+    def _assign(
+        self, node: Assign, domain: isl.Set, iterators: tuple[str, ...]
+    ) -> isl.Schedule | None:
+        if domain.intersect_params(self._known).is_empty():
+            return None
+        name = self._names.fresh(f"S{len(self.statements)}")
+        named = domain.set_tuple_name(name)
+        statement = Statement(name, iterators, named, node.target, node.value, node.span)
+        self.statements.append(statement)
+        return isl.Schedule.from_domain(isl.UnionSet.from_set(named))
+
+    def _loop(self, node: Loop, domain: isl.Set, iterators: tuple[str, ...]) -> isl.Schedule | None:
+        depth, first = len(iterators), len(self.statements)
+        inner = domain.add_dims(isl.dim_type.set, 1)
+        inner = inner.set_dim_name(isl.dim_type.set, depth, node.var)
+        inner = inner.intersect(_iterations(node, inner.get_space())).coalesce()
+        schedule = self.block(node.body, inner, (*iterators, node.var))
+        if schedule is None:
+            return None
+        inside = self.statements[first:]
+        return schedule.insert_partial_schedule(_band(node, depth, inside))
+
+
+def _in_sequence(parts: Sequence[isl.Schedule]) -> isl.Schedule | None:
+    return reduce(lambda one, other: one.sequence(other), parts) if parts else None
+
+
+def _iterations(loop: Loop, space: isl.Space) -> isl.Set:
+    """The points of `space` that a loop visits: between its bounds, whole steps from its start."""
+    at, start, stop = (affine(x, space) for x in (Var(loop.var), loop.start, loop.stop))
+    if loop.step > 0:
+        visited = at.ge_set(start).intersect(at.lt_set(stop))
+    else:
+        visited = at.le_set(start).intersect(at.gt_set(stop))
+    if abs(loop.step) == 1:
+        return visited
+    step = isl.Val.int_from_si(context(), abs(loop.step))
+    return visited.intersect(at.sub(start).mod_val(step).zero_set())
+
+
+def _band(loop: Loop, depth: int, statements: Sequence[Statement]) -> isl.MultiUnionPwAff:
+    """`loop[{ S[..., i, ...] -> [(i)] }]`, with -i where the loop runs downwards."""
+    total = isl.UnionPwAff.empty_ctx(context())
+    for statement in statements:
+        local = isl.LocalSpace.from_space(statement.domain.get_space())
+        value = isl.Aff.var_on_domain(local, isl.dim_type.set, depth)
+        if loop.step < 0:
+            value = value.neg()
+        total = total.union_add(isl.UnionPwAff.from_aff(value))
+    band = isl.MultiUnionPwAff.from_union_pw_aff(total)
+    return band.set_tuple_name(isl.dim_type.set, loop.var)
+
+
+def _condition(cond: Expr, space: isl.Space) -> isl.Set:
+    """The points of `space` where a boolean combination of affine comparisons holds."""
+    match cond:
+        case Const(value=value):
+            return isl.Set.universe(space) if value else isl.Set.empty(space)
+        case Unary(op="not", x=x):
+            return _condition(x, space).complement()
+        case Binary(op="and", x=x, y=y):
+            return _condition(x, space).intersect(_condition(y, space))
+        case Binary(op="or", x=x, y=y):
+            return _condition(x, space).union(_condition(y, space))
+        case Binary(op=op, x=x, y=y):
+            left, right = affine(x, space), affine(y, space)
+            return _COMPARE[op](left, right)
+        case _:
+            raise AssertionError(f"not a condition: {cond}")
+
+
+_COMPARE = {
+    "lt": isl.PwAff.lt_set,
+    "le": isl.PwAff.le_set,
+    "gt": isl.PwAff.gt_set,
+    "ge": isl.PwAff.ge_set,
+    "eq": isl.PwAff.eq_set,
+    "ne": isl.PwAff.ne_set,
+}

@@ -1,0 +1,103 @@
+"""Rewriting of source trees, tree to tree, shared by the front ends of loop languages."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import replace
+from typing import assert_never
+
+from loopwright.frontends.tree import (
+    Assign,
+    Branch,
+    Loop,
+    Node,
+    SourceTree,
+    why_no_affine_condition,
+)
+from loopwright.ir.expr import Expr, Select
+from loopwright.ir.visit import loads, rewrite, walk
+
+__all__ = ["assignments", "drop_unused", "split_selects"]
+
+_MOST_SPLITS = 6  # affine conditions of one statement; each doubles its copies
+
+
+def assignments(nodes: Iterable[Node]) -> Iterator[Assign]:
+    """Every assignment below `nodes`, in source order."""
+    for node in nodes:
+        match node:
+            case Assign():
+                yield node
+            case Loop(body=body):
+                yield from assignments(body)
+            case Branch(body=body, orelse=orelse):
+                yield from assignments(body)
+                yield from assignments(orelse)
+            case _:
+                assert_never(node)
+
+
+def split_selects(assign: Assign, given: Container[str] = ()) -> Node:
+    """Take affine conditions that guard loads out of the value of an assignment.
+
+    rewrite:  S: x = a[i-1] if i > 0 else 0
+              ->  if i > 0: S0: x = a[i-1]   else: S1: x = 0
+
+    Both branches of a Select may be evaluated, so a guarded load must not stay inside one. A Select
+    on data stays: which elements it touches cannot be known. Loads of scalars in `given`, which
+    always have a value, need no guard.
+    """
+    return _split(assign, given, _MOST_SPLITS)
+
+
+def _split(assign: Assign, given: Container[str], left: int) -> Node:
+    found = next((x for x in walk(assign.value) if _is_guard(x, given)), None)
+    if left == 0 or not isinstance(found, Select):
+        return assign
+    copies = [replace(assign, value=_put(assign.value, found, x)) for x in (found.x, found.y)]
+    body, orelse = (_split(copy, given, left - 1) for copy in copies)
+    return Branch(found.cond, (body,), (orelse,), assign.span)
+
+
+def _is_guard(expr: Expr, given: Container[str]) -> bool:
+    if not isinstance(expr, Select) or why_no_affine_condition(expr.cond) is not None:
+        return False
+    guarded = (*loads(expr.x), *loads(expr.y))
+    return any(x.index or x.array not in given for x in guarded)
+
+
+def _put(expr: Expr, old: Expr, new: Expr) -> Expr:
+    """`expr` with `new` for every `old`."""
+    return rewrite(expr, lambda node: new if node == old else node)
+
+
+def drop_unused(tree: SourceTree) -> SourceTree:
+    """Remove locals that are never read or returned, with their assignments and empty loops."""
+    returned = set(tree.result.names) if tree.result is not None else set()
+    while True:
+        read = {x.array for a in assignments(tree.body) for x in loads(a.value)}
+        dead = {local.name for local in tree.locals} - read - returned
+        if not dead:
+            return tree
+        kept = tuple(local for local in tree.locals if local.name not in dead)
+        tree = replace(tree, locals=kept, body=_without(tree.body, dead))
+
+
+def _without(nodes: tuple[Node, ...], dead: set[str]) -> tuple[Node, ...]:
+    kept: list[Node] = []
+    for node in nodes:
+        match node:
+            case Assign(target=target):
+                if target.array not in dead:
+                    kept.append(node)
+            case Loop(body=body):
+                inner = _without(body, dead)
+                if inner:
+                    kept.append(replace(node, body=inner))
+            case Branch(body=body, orelse=orelse):
+                inner, other = _without(body, dead), _without(orelse, dead)
+                if inner or other:
+                    kept.append(replace(node, body=inner, orelse=other))
+            case _:
+                assert_never(node)
+    return tuple(kept)

@@ -1,0 +1,1 @@
+"""The nouns: immutable values that the stages of the compiler hand to each other."""

@@ -1,0 +1,339 @@
+"""Valid in, valid out: the invariants of Program and LoopNest, run after every stage in tests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import assert_never
+
+from loopwright.diagnostics import InternalError
+from loopwright.ir.check_expr import InvalidExpr, Scope, check_expr, check_index, check_integer
+from loopwright.ir.dtypes import BOOL, INT64, DType
+from loopwright.ir.expr import Binary, Const, Expr, Load, Unary, Var
+from loopwright.ir.islkit import NotAffine, affine, bands, is_order_of, tuple_of
+from loopwright.ir.loops import (
+    Alloc,
+    Barrier,
+    Block,
+    Buffer,
+    Copy,
+    For,
+    If,
+    Let,
+    LoopNest,
+    Mark,
+    Prefetch,
+    Space,
+    Stmt,
+    Store,
+)
+from loopwright.ir.program import Access, Program, Role, Statement
+from loopwright.ir.text import expr_text, nest_text, program_text, statement_text, stmt_text
+from loopwright.ir.visit import expressions, loads, walk
+
+__all__ = ["check_nest", "check_program"]
+
+
+def check_program(program: Program) -> None:
+    """Raise InternalError, with the place and the whole text, when `program` breaks a rule."""
+    with _reported(f"program {program.name}", lambda: program_text(program)):
+        _check_program(program)
+
+
+def _check_program(program: Program) -> None:
+    names = [*program.params, *(a.name for a in program.arrays)]
+    _check_unique("name", names)
+    _check_unique("statement", [s.name for s in program.statements])
+    params = dict.fromkeys(program.params, INT64)
+    sizes = Scope(params, {})
+    for array in program.arrays:
+        with _at(partial(str, f"array {array.name}")):
+            for extent in array.shape:
+                check_integer(extent, sizes)
+    if not set(tuple_of(program.context)[0]) <= set(program.params):
+        raise _Invalid("the context uses names that are no parameters")
+    for statement in program.statements:
+        with _at(partial(statement_text, statement)):
+            _check_statement(statement, program)
+    if not is_order_of(program.schedule, [s.domain for s in program.statements]):
+        raise _Invalid("the schedule does not order exactly the points of the statements")
+    for name, members in bands(program.schedule):
+        if members != 1 or not name:
+            raise _Invalid(f"band '{name}' has {members} members; each has one, and a name")
+
+
+def _check_statement(statement: Statement, program: Program) -> None:
+    params, name, dims = tuple_of(statement.domain)
+    if name != statement.name or dims != statement.iterators:
+        raise _Invalid(f"the domain is that of {name}[{', '.join(dims)}]")
+    if not set(params) <= set(program.params):
+        raise _Invalid("the domain uses names that are no parameters")
+    _check_unique("iterator", [*program.params, *statement.iterators])
+    arrays = {a.name: a for a in program.arrays}
+    scope = Scope(
+        dict.fromkeys((*program.params, *statement.iterators), INT64),
+        {a.name: (a.dtype, a.rank) for a in program.arrays},
+    )
+    write = statement.write
+    check_expr(statement.value, scope)
+    check_expr(write.load(), scope)
+    if arrays[write.array].role is Role.IN:
+        raise _Invalid(f"array {write.array} is read only")
+    if statement.value.dtype != write.dtype:
+        raise _Invalid(f"{write.dtype} element gets a {statement.value.dtype} value")
+    for access in (write, *statement.reads):
+        _check_affine(access, statement)
+
+
+def _check_affine(access: Access, statement: Statement) -> None:
+    for entry in access.index:
+        try:
+            affine(entry, statement.domain.get_space())
+        except NotAffine as error:
+            raise _Invalid(f"subscript is not affine: {expr_text(error.expr)}") from error
+
+
+def check_nest(nest: LoopNest) -> None:
+    """Raise InternalError, with the place and the whole text, when `nest` breaks a rule.
+
+    Names are unique along every path from the root: a binding never hides another. Siblings may
+    use the same name again.
+    """
+    with _reported(f"nest {nest.name}", lambda: nest_text(nest)):
+        _check_unique("scalar", list(nest.scalars))
+        around = _Around(Scope(dict.fromkeys(nest.scalars, INT64), {}), {})
+        for buffer in nest.buffers:
+            with _at(partial(str, f"buffer {buffer.name}")):
+                _check_argument(buffer)
+                for stride in buffer.strides:
+                    check_integer(stride, around.scope)
+            around = around.declare(buffer)
+        _check_stmt(nest.body, around)
+
+
+_ARGUMENTS = (Space.GLOBAL, Space.TABLE)
+
+
+def _check_argument(buffer: Buffer) -> None:
+    if buffer.space not in _ARGUMENTS:
+        raise _Invalid("an argument lives in global memory or in the table")
+    if buffer.space is Space.TABLE and (buffer.dtype != INT64 or buffer.writable):
+        raise _Invalid("the table holds int64 and is read only")
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What stands around a statement of a nest."""
+
+    scope: Scope
+    buffers: Mapping[str, Buffer]
+    fixed: frozenset[str] = frozenset()  # variables of unrolled and vector loops
+    marks: frozenset[Mark] = frozenset()  # of the loops around
+
+    def bind(self, name: str, dtype: DType) -> _Around:
+        self._check_free(name)
+        return replace(self, scope=Scope({**self.scope.variables, name: dtype}, self.scope.arrays))
+
+    def declare(self, buffer: Buffer) -> _Around:
+        self._check_free(buffer.name)
+        arrays = {**self.scope.arrays, buffer.name: (buffer.dtype, len(buffer.strides))}
+        scope = Scope(self.scope.variables, arrays)
+        return replace(self, scope=scope, buffers={**self.buffers, buffer.name: buffer})
+
+    def _check_free(self, name: str) -> None:
+        if name in self.scope.variables or name in self.buffers:
+            raise _Invalid(f"name {name} is bound twice")
+
+    def buffer(self, name: str) -> Buffer:
+        if name not in self.buffers:
+            raise _Invalid(f"buffer {name} is not declared")
+        return self.buffers[name]
+
+    def target(self, name: str) -> Buffer:
+        buffer = self.buffer(name)
+        if buffer.space in _ARGUMENTS and not buffer.writable:
+            raise _Invalid(f"buffer {name} is not writable")
+        return buffer
+
+
+def _check_stmt(stmt: Stmt, around: _Around) -> None:
+    """Check one statement, then those below it; the fault is reported with the innermost one."""
+    with _at(partial(stmt_text, stmt)):
+        for expr in expressions(stmt):
+            check_expr(expr, around.scope)
+            _check_registers(loads(expr), around)
+        inner = _check_node(stmt, around)
+    match stmt:
+        case Block(body=body):
+            for child in body:
+                _check_stmt(child, inner)
+        case For(body=below) | Let(body=below) | Alloc(body=below):
+            _check_stmt(below, inner)
+        case If(body=below, orelse=orelse):
+            _check_stmt(below, inner)
+            if orelse is not None:
+                _check_stmt(orelse, inner)
+        case Store() | Copy() | Barrier() | Prefetch():
+            pass
+        case _:
+            assert_never(stmt)
+
+
+def _check_node(stmt: Stmt, around: _Around) -> _Around:
+    """Check the statement itself and return what stands around those below it."""
+    match stmt:
+        case For():
+            return _check_loop(stmt, around)
+        case If(cond=cond):
+            if cond.dtype != BOOL:
+                raise _Invalid(f"condition is {cond.dtype}, not bool")
+        case Let(name=name, value=value):
+            return around.bind(name, value.dtype)
+        case Alloc():
+            return _check_alloc(stmt, around)
+        case Store(buffer=name, index=index, value=value):
+            buffer = around.target(name)
+            check_index(index, len(buffer.strides), around.scope)
+            _check_registers((Load(name, index, buffer.dtype),), around)
+            if value.dtype != buffer.dtype:
+                raise _Invalid(f"{buffer.dtype} element gets a {value.dtype} value")
+        case Copy():
+            _check_copy(stmt, around)
+        case Prefetch(buffer=name, index=index):
+            check_index(index, len(around.buffer(name).strides), around.scope)
+        case Barrier():
+            if around.marks & {Mark.PARALLEL, Mark.VECTOR}:
+                raise _Invalid("a barrier stands inside a parallel or vector loop")
+        case Block():
+            pass
+        case _:
+            assert_never(stmt)
+    return around
+
+
+def _check_loop(stmt: For, around: _Around) -> _Around:
+    for bound in (stmt.start, stmt.stop, stmt.step):
+        check_integer(bound, around.scope)
+    match stmt.step:
+        case Const(value=int(value)) if value <= 0:
+            raise _Invalid("the step is not positive")
+    if stmt.mark is Mark.PARALLEL and Mark.PARALLEL in around.marks:
+        raise _Invalid("a parallel loop stands inside another")
+    inner = replace(around.bind(stmt.var, INT64), marks=around.marks | {stmt.mark})
+    if stmt.mark not in (Mark.VECTOR, Mark.UNROLL):
+        return inner
+    if not (_has_constant_extent(stmt) and isinstance(stmt.step, Const)):
+        raise _Invalid(f"a loop marked {stmt.mark.value} has no constant extent")
+    return replace(inner, fixed=around.fixed | {stmt.var})
+
+
+def _has_constant_extent(stmt: For) -> bool:
+    """Whether stop - start is a constant whatever the values of the variables."""
+    terms = Counter(_terms(stmt.stop, 1))
+    terms.subtract(_terms(stmt.start, 1))
+    return all(count == 0 for term, count in terms.items() if term is not None)
+
+
+def _terms(expr: Expr, factor: int) -> Counter[Expr | None]:
+    """`factor * expr` as a sum: how often each term occurs; None stands for the number 1."""
+    match expr:
+        case Const(value=int(value)):
+            return Counter({None: factor * value})
+        case Unary(op="neg", x=x):
+            return _terms(x, -factor)
+        case Binary(op="add" | "sub", x=x, y=y):
+            total = _terms(x, factor)
+            total.update(_terms(y, factor if expr.op == "add" else -factor))
+            return total
+        case Binary(op="mul", x=x, y=Const(value=int(value))):
+            return _terms(x, factor * value)
+        case Binary(op="mul", x=Const(value=int(value)), y=y):
+            return _terms(y, factor * value)
+        case _:
+            return Counter({expr: factor})
+
+
+def _check_alloc(stmt: Alloc, around: _Around) -> _Around:
+    buffer = stmt.buffer
+    if buffer.space in _ARGUMENTS:
+        raise _Invalid(f"{buffer.space.value} memory is not allocated")
+    if len(buffer.strides) != len(stmt.shape):
+        raise _Invalid(f"{len(buffer.strides)} strides for rank {len(stmt.shape)}")
+    for size in (*stmt.shape, *buffer.strides):
+        check_integer(size, around.scope)
+    is_fixed = all(isinstance(size, Const) for size in stmt.shape)
+    if buffer.space in (Space.REGISTER, Space.STACK) and not is_fixed:
+        raise _Invalid(f"a buffer in {buffer.space.value} memory has a constant shape")
+    if buffer.space is Space.SCRATCH and Mark.PARALLEL in around.marks:
+        raise _Invalid("scratch memory is shared, it is not allocated inside a parallel loop")
+    if buffer.space is Space.SHARED and Mark.THREAD in around.marks:
+        raise _Invalid("shared memory is not allocated inside a thread loop")
+    return around.declare(buffer)
+
+
+def _check_copy(stmt: Copy, around: _Around) -> None:
+    target, source = around.target(stmt.target), around.buffer(stmt.source)
+    if target.dtype != source.dtype:
+        raise _Invalid(f"copy of {source.dtype} elements to {target.dtype}")
+    for buffer in (target, source):
+        if buffer.space is Space.REGISTER:
+            raise _Invalid("a block copy does not reach registers")
+    check_index(stmt.target_start, len(target.strides), around.scope)
+    check_index(stmt.source_start, len(source.strides), around.scope)
+    check_index(stmt.shape, len(target.strides), around.scope)
+    if len(target.strides) != len(source.strides):
+        raise _Invalid("copy between buffers of different rank")
+
+
+def _check_registers(accesses: Iterable[Load], around: _Around) -> None:
+    """Registers have no address: their subscripts are known when the loops are unrolled."""
+    for access in accesses:
+        if around.buffer(access.array).space is not Space.REGISTER:
+            continue
+        names = {x.name for entry in access.index for x in walk(entry) if isinstance(x, Var)}
+        if not names <= around.fixed:
+            raise _Invalid(f"register subscript varies at run time: {expr_text(access)}")
+
+
+def _check_unique(what: str, names: list[str]) -> None:
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise _Invalid(f"{what} {name} is declared twice")
+
+
+class _Invalid(Exception):  # noqa: N818, names what was found
+    """A broken rule, and the text of the place once it is known."""
+
+    def __init__(self, rule: str, place: str = "") -> None:
+        super().__init__(rule)
+        self.rule = rule
+        self.place = place
+
+
+@contextmanager
+def _at(place: Callable[[], str]) -> Iterator[None]:
+    """Name the place of whatever is found wrong inside the block."""
+    try:
+        yield
+    except InvalidExpr as error:
+        where = "" if error.expr is None else f", in {expr_text(error.expr)}"
+        raise _Invalid(error.rule + where, _head(place())) from error
+    except _Invalid as error:
+        raise _Invalid(error.rule, error.place or _head(place())) from error
+
+
+def _head(place: str) -> str:
+    """The first two lines: enough to find it in the dump that follows."""
+    return "\n".join(place.split("\n")[:2])
+
+
+@contextmanager
+def _reported(what: str, dump: Callable[[], str]) -> Iterator[None]:
+    try:
+        yield
+    except _Invalid as error:
+        place = f"\nat {error.place}" if error.place else ""
+        raise InternalError(f"{what} is not valid: {error.rule}{place}", dump()) from error

@@ -1,0 +1,250 @@
+"""The meaning of expressions: NumPy scalars, one rule per operator and kind of type.
+
+Nothing here warns or raises on account of values; every operator is total.
+
+- Integers wrap modulo 2^bits, in `abs`, negation and powers too. `x // 0` and `x % 0` are 0. The
+  least integer divided by -1 is itself, with remainder 0. An integer to a negative power is
+  1/x^n rounded towards zero, and 0 for x = 0. There are no shifts.
+- Floating types round every operation in their own type, float16 included. `fma(x, y, z)` rounds
+  twice here; a machine may round once, so backends differ from this file by that rounding.
+- `min` and `max` give a NaN when either operand is one (which NaN is open), and take -0.0 to be
+  less than +0.0, as IEEE 754-2019 minimum and maximum: so they commute and associate bit by bit.
+- On booleans `+`, `max`, `|` are "or", and `*`, `min`, `&` are "and".
+- Conversions follow `astype`. Where C leaves them open they saturate: a float beyond an integer
+  type gives its least or greatest value, NaN gives 0. Complex to real drops the imaginary part.
+- Both branches of a Select are evaluated: addresses must be valid in both, but only the chosen
+  value needs to be defined.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Protocol, assert_never
+
+import numpy as np
+
+from loopwright.diagnostics import InternalError
+from loopwright.ir.dtypes import INT64, DType, dtype_of
+from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
+from loopwright.ir.memory import Cells, UndefinedRead
+
+__all__ = ["Evaluator", "Frame", "Given", "compile_expr", "convert", "evaluate", "literal", "quiet"]
+
+
+class Frame(Protocol):
+    """What an expression can see: variables by name, and elements of arrays."""
+
+    @property
+    def variables(self) -> Mapping[str, np.generic]: ...
+
+    def load(self, array: str, index: tuple[int, ...]) -> np.generic: ...
+
+
+Evaluator = Callable[[Frame], Any]  # gives a NumPy scalar of the expression's dtype
+
+
+def quiet() -> np.errstate:
+    """A context in which NumPy scalars overflow and divide by zero without warnings."""
+    return np.errstate(all="ignore")
+
+
+def evaluate(
+    expr: Expr,
+    env: Mapping[str, int | np.generic] | None = None,
+    arrays: Mapping[str, np.ndarray] | None = None,
+) -> np.generic:
+    """The value of `expr`, a NumPy scalar of its dtype; plain ints in `env` are taken as int64."""
+    with quiet():
+        variables = {
+            name: literal(value, INT64) if isinstance(value, int) else value
+            for name, value in (env or {}).items()
+        }
+        cells = {name: Cells(name, data) for name, data in (arrays or {}).items()}
+        value: np.generic = compile_expr(expr)(Given(variables, cells))
+    return value
+
+
+class Given:
+    """A frame of fixed contents."""
+
+    def __init__(self, variables: Mapping[str, np.generic], cells: Mapping[str, Cells]) -> None:
+        self.variables = variables
+        self.cells = cells
+
+    def load(self, array: str, index: tuple[int, ...]) -> np.generic:
+        if array not in self.cells:
+            raise InternalError(f"array {array} is not given")
+        return self.cells[array].read(index)
+
+
+def literal(value: complex | np.generic, dtype: DType) -> np.generic:
+    """A number as a NumPy scalar of `dtype`; integers wrap."""
+    scalar: Callable[[object], np.generic] = dtype.numpy.type
+    if not dtype.is_integer:
+        return scalar(value)
+    assert not isinstance(value, complex | float)
+    wrapped = int(value) % (1 << dtype.bits)
+    is_negative = dtype.kind == "i" and wrapped >> (dtype.bits - 1)
+    return scalar(wrapped - (1 << dtype.bits) if is_negative else wrapped)
+
+
+def convert(value: Any, dtype: DType) -> Any:
+    """A NumPy scalar as another dtype."""
+    if dtype.is_complex or dtype.kind == "b":
+        return value.astype(dtype.numpy)
+    if value.dtype.kind == "c":
+        value = value.real
+    if not dtype.is_integer or value.dtype.kind != "f":
+        return value.astype(dtype.numpy)
+    number = float(value)
+    if math.isnan(number):
+        return literal(0, dtype)
+    limits = np.iinfo(dtype.name)
+    # Python compares floats and integers exactly, so the clamp is exact for 64 bits too.
+    if not limits.min < number < limits.max:
+        return literal(limits.min if number <= limits.min else limits.max, dtype)
+    return literal(math.trunc(number), dtype)
+
+
+def _power(x: Any, y: Any) -> Any:
+    if x.dtype.kind in "fc":
+        return x**y
+    base, exponent, bits = int(x), int(y), 8 * x.dtype.itemsize
+    if exponent >= 0:
+        power = pow(base, exponent, 1 << bits)
+    else:
+        power = base ** (exponent % 2) if base in (1, -1) else 0
+    return literal(power, dtype_of(x.dtype))
+
+
+def _least(x: Any, y: Any) -> Any:
+    if x == y:
+        return x if np.signbit(x) else y
+    return y if y < x or y != y else x
+
+
+def _greatest(x: Any, y: Any) -> Any:
+    if x == y:
+        return y if np.signbit(x) else x
+    return y if y > x or y != y else x
+
+
+def _floating_only(rule: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Min and max of exact types need no care for signed zeros and NaN."""
+    exact = min if rule is _least else max
+    return lambda x, y: rule(x, y) if x.dtype.kind == "f" else exact(x, y)
+
+
+_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "min": _floating_only(_least),
+    "max": _floating_only(_greatest),
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "pow": _power,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "eq": operator.eq,
+    "ne": operator.ne,
+}
+_UNARY: dict[str, Callable[[Any], Any]] = {
+    "neg": operator.neg,
+    "not": operator.invert,
+    "abs": abs,
+}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "tanh": np.tanh,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "conj": np.conjugate,
+    "real": np.real,
+    "imag": np.imag,
+    "pow": _power,
+    "fma": lambda x, y, z: x * y + z,
+}
+
+
+def compile_expr(expr: Expr) -> Evaluator:
+    """A function from frames to the value of `expr`; run it inside `quiet()`.
+
+    Interpreters evaluate one expression very often: choosing the rules once makes them bearable.
+    """
+    match expr:
+        case Const(value=number, dtype=dtype):
+            with quiet():
+                constant = literal(number, dtype)
+            return lambda frame: constant
+        case Var(name=name):
+            return lambda frame: _variable(frame, name)
+        case Load(array=array, index=index):
+            places = tuple(map(compile_expr, index))
+            return lambda frame: frame.load(array, tuple([int(at(frame)) for at in places]))
+        case Binary(op=op, x=left, y=right):
+            return _binary(op, compile_expr(left), compile_expr(right))
+        case Unary(op=op, x=x):
+            rule, argument = _UNARY[op], compile_expr(x)
+            return lambda frame: rule(argument(frame))
+        case Select(cond=cond, x=left, y=right):
+            return _select(compile_expr(cond), compile_expr(left), compile_expr(right))
+        case Cast(x=x, dtype=dtype):
+            argument = compile_expr(x)
+            return lambda frame: convert(argument(frame), dtype)
+        case Call(function="dot", args=(x, y, z)):
+            # With scalars the group has one lane: z + x*y in the type of z.
+            product = Binary("mul", Cast(x, z.dtype), Cast(y, z.dtype))
+            return compile_expr(Binary("add", z, product))
+        case Call(function=function, args=args):
+            call, arguments = _FUNCTIONS[function], tuple(map(compile_expr, args))
+            return lambda frame: call(*[argument(frame) for argument in arguments])
+        case _:
+            assert_never(expr)
+
+
+def _variable(frame: Frame, name: str) -> np.generic:
+    try:
+        return frame.variables[name]
+    except KeyError:
+        raise InternalError(f"variable {name} has no value here") from None
+
+
+def _binary(op: str, x: Evaluator, y: Evaluator) -> Evaluator:
+    rule = _BINARY[op]
+
+    def apply(frame: Frame) -> Any:
+        left, right = x(frame), y(frame)
+        # NumPy would promote quietly; the language has no implicit conversions.
+        if left.dtype != right.dtype:
+            raise InternalError(f"operands of '{op}' are {left.dtype} and {right.dtype}")
+        return rule(left, right)
+
+    return apply
+
+
+def _select(cond: Evaluator, x: Evaluator, y: Evaluator) -> Evaluator:
+    def choose(frame: Frame) -> Any:
+        chosen, other = (x, y) if cond(frame) else (y, x)
+        with suppress(UndefinedRead):
+            other(frame)
+        return chosen(frame)
+
+    return choose

@@ -1,0 +1,282 @@
+"""The meaning of a LoopNest, on checked memory, with its marks taken at their word.
+
+Iterations of parallel and vector loops run in a shuffled order, block and thread iterations too.
+Elements shared by several iterations (one thread) or threads (several) are watched: a result that
+could depend on who comes first raises InternalError. With several threads every thread runs the
+whole nest and the iterations of an outermost parallel loop are dealt out in contiguous parts;
+everything outside such loops is executed by each thread. A store that only one thread should make
+stands in a parallel loop of one iteration.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from random import Random
+from typing import Any, assert_never
+
+import numpy as np
+
+from loopwright.diagnostics import InternalError, UsageError
+from loopwright.ir.dtypes import INT64
+from loopwright.ir.evaluate import Evaluator, compile_expr, literal, quiet
+from loopwright.ir.expr import Expr
+from loopwright.ir.loops import (
+    Alloc,
+    Barrier,
+    Block,
+    Copy,
+    For,
+    If,
+    Let,
+    LoopNest,
+    Mark,
+    Prefetch,
+    Space,
+    Stmt,
+    Store,
+)
+from loopwright.ir.memory import Cells, Memory, Races, poisoned
+
+__all__ = ["interpret_nest"]
+
+Flow = Iterator[None]  # a running statement; it pauses at barriers
+
+
+def interpret_nest(
+    nest: LoopNest,
+    arrays: Mapping[str, Memory | np.ndarray[Any, np.dtype[Any]]],
+    scalars: Mapping[str, int],
+    *,
+    threads: int = 1,
+    seed: int = 0,
+) -> None:
+    """Execute `nest` in place on the memory of its arguments.
+
+    An ndarray stands for its own memory; the strides the nest uses come from `scalars` all the
+    same. Raises InternalError on an access outside a buffer, a read of undefined memory, a race,
+    or barriers that not all threads reach.
+    """
+    if set(scalars) != set(nest.scalars) or set(arrays) != {b.name for b in nest.buffers}:
+        raise UsageError(
+            f"nest {nest.name} takes buffers {', '.join(b.name for b in nest.buffers)} "
+            f"and scalars {', '.join(nest.scalars)}",
+            found=f"buffers {', '.join(arrays)} and scalars {', '.join(scalars)}",
+        )
+    machine = _Machine(threads, Random(seed))
+    root = _Frame({name: literal(value, INT64) for name, value in scalars.items()}, {}, machine)
+    with quiet():
+        for buffer in nest.buffers:
+            given = arrays[buffer.name]
+            memory = given if isinstance(given, Memory) else Memory.of(given)
+            if memory.data.dtype != buffer.dtype.numpy:
+                raise UsageError(f"buffer {buffer.name} is {buffer.dtype}", f"{memory.data.dtype}")
+            strides = machine.integers(buffer.strides, root)
+            root.cells[buffer.name] = Cells(
+                buffer.name, memory.data, strides=strides, base=memory.base, is_shared=True
+            )
+        frames = [root.fork(number) for number in range(threads)]
+        for frame in frames:
+            frame.is_concurrent = threads > 1
+        for _ in machine.in_step([machine.run(nest.body, frame) for frame in frames]):
+            pass
+
+
+class _Frame:
+    """What one flow of control sees: its variables, its buffers, and who it is."""
+
+    def __init__(
+        self, variables: dict[str, np.generic], cells: dict[str, Cells], machine: _Machine
+    ) -> None:
+        self.variables = variables
+        self.cells = cells
+        self.machine = machine
+        self.owner: tuple[int, ...] = ()  # thread, then the concurrent iterations around
+        self.is_concurrent = False  # others may run at the same time
+        self.is_shared_out = False  # inside a parallel loop: iterations are no longer dealt out
+        self.visits: dict[int, int] = {}  # scratch allocation -> how often this thread made it
+
+    def fork(self, number: int) -> _Frame:
+        """A frame of its own for a concurrent iteration or thread."""
+        child = _Frame(dict(self.variables), dict(self.cells), self.machine)
+        child.owner = (*self.owner, number)
+        child.is_concurrent = True
+        child.is_shared_out = self.is_shared_out
+        child.visits = self.visits if self.owner else {}
+        return child
+
+    def buffer(self, name: str) -> Cells:
+        if name not in self.cells:
+            raise InternalError(f"buffer {name} does not exist here")
+        return self.cells[name]
+
+    def load(self, array: str, index: tuple[int, ...]) -> np.generic:
+        cells = self.buffer(array)
+        if self.is_concurrent and cells.is_shared:
+            self.machine.races.read(cells, index, self.owner)
+        return cells.read(index)
+
+    def will_write(self, cells: Cells, index: tuple[int, ...]) -> None:
+        if self.is_concurrent and cells.is_shared:
+            self.machine.races.write(cells, index, self.owner)
+
+
+class _Machine:
+    """Runs statements; holds what all threads share."""
+
+    def __init__(self, threads: int, random: Random) -> None:
+        self.threads = threads
+        self.random = random
+        self.races = Races()
+        self.scratch: dict[int, tuple[int, Cells]] = {}  # allocation -> its last visit, memory
+        self.code: dict[int, Evaluator] = {}  # by identity of the expression, alive in the nest
+
+    def value(self, expr: Expr, frame: _Frame) -> Any:
+        code = self.code.get(id(expr))
+        if code is None:
+            code = self.code[id(expr)] = compile_expr(expr)
+        return code(frame)
+
+    def integers(self, exprs: tuple[Expr, ...], frame: _Frame) -> tuple[int, ...]:
+        return tuple([int(self.value(expr, frame)) for expr in exprs])
+
+    def in_step(self, flows: list[Flow]) -> Flow:
+        """Run flows side by side; pause once for every barrier that all of them reached."""
+        while flows:
+            order = list(range(len(flows)))
+            self.random.shuffle(order)
+            waiting = [at for at in order if next(flows[at], self) is None]
+            if not waiting:
+                return
+            if len(waiting) != len(flows):
+                raise InternalError("a barrier is reached by some threads, others have ended")
+            self.races.clear()
+            yield
+
+    def run(self, stmt: Stmt, frame: _Frame) -> Flow:
+        match stmt:
+            case Store(buffer=name, index=index, value=value):
+                place = self.integers(index, frame)
+                result, target = self.value(value, frame), frame.buffer(name)
+                frame.will_write(target, place)
+                target.write(place, result)
+            case Block(body=body):
+                for child in body:
+                    yield from self.run(child, frame)
+            case For():
+                yield from self.loop(stmt, frame)
+            case If(cond=cond, body=inner, orelse=orelse):
+                if self.value(cond, frame):
+                    yield from self.run(inner, frame)
+                elif orelse is not None:
+                    yield from self.run(orelse, frame)
+            case Let(name=name, value=value, body=inner):
+                frame.variables[name] = self.value(value, frame)
+                yield from self.run(inner, frame)
+                del frame.variables[name]
+            case Alloc(buffer=buffer, body=inner):
+                frame.cells[buffer.name] = self.allocate(stmt, frame)
+                yield from self.run(inner, frame)
+                del frame.cells[buffer.name]
+            case Copy():
+                self.copy(stmt, frame)
+            case Barrier():
+                yield
+            case Prefetch():
+                pass
+            case _:
+                assert_never(stmt)
+
+    def loop(self, stmt: For, frame: _Frame) -> Flow:
+        start, stop, step = self.integers((stmt.start, stmt.stop, stmt.step), frame)
+        if step <= 0:
+            raise InternalError(f"loop {stmt.var} has step {step}")
+        iterations = range(start, stop, step)
+        match stmt.mark:
+            case Mark.SERIAL | Mark.UNROLL:
+                yield from self.iterate(stmt, iterations, frame)
+            case Mark.VECTOR:
+                yield from self.iterate(stmt, self.shuffled(iterations), frame)
+            case Mark.PARALLEL if self.threads > 1:
+                mine = iterations if frame.is_shared_out else self.share(iterations, frame)
+                was_shared_out, frame.is_shared_out = frame.is_shared_out, True
+                yield from self.iterate(stmt, self.shuffled(mine), frame)
+                frame.is_shared_out = was_shared_out
+            case Mark.PARALLEL | Mark.BLOCK:
+                self.meet(frame)
+                for number in self.shuffled(iterations):
+                    # Blocks do not wait for each other: a barrier inside is their own affair.
+                    for _ in self.iterate(stmt, [number], frame.fork(number)):
+                        pass
+                self.meet(frame)
+            case Mark.THREAD:
+                self.meet(frame)
+                flows = [self.iterate(stmt, [n], frame.fork(n)) for n in iterations]
+                yield from self.in_step(flows)
+                self.meet(frame)
+            case _:
+                assert_never(stmt.mark)
+
+    def iterate(self, stmt: For, numbers: range | list[int], frame: _Frame) -> Flow:
+        for number in numbers:
+            frame.variables[stmt.var] = np.int64(number)
+            yield from self.run(stmt.body, frame)
+        frame.variables.pop(stmt.var, None)
+
+    def shuffled(self, iterations: range | list[int]) -> list[int]:
+        order = list(iterations)
+        self.random.shuffle(order)
+        return order
+
+    def share(self, iterations: range, frame: _Frame) -> range:
+        """The part of a parallel loop that falls to the thread of `frame`."""
+        thread, count = frame.owner[0], len(iterations)
+        first, last = thread * count // self.threads, (thread + 1) * count // self.threads
+        return iterations[first:last]
+
+    def meet(self, frame: _Frame) -> None:
+        """Around an outermost concurrent loop nobody else runs: what happened before is ordered."""
+        if not frame.is_concurrent:
+            self.races.clear()
+
+    def allocate(self, stmt: Alloc, frame: _Frame) -> Cells:
+        if stmt.buffer.space is not Space.SCRATCH:
+            return self.fresh(stmt, frame)
+        # All threads get the same scratch memory, and the same again at the next visit: the first
+        # thread to come back clears it under those that are still busy with the last visit.
+        visit = frame.visits[id(stmt)] = frame.visits.get(id(stmt), 0) + 1
+        last, cells = self.scratch.get(id(stmt), (0, None))
+        if cells is not None and visit <= last:
+            return cells
+        if cells is not None and cells.shape == self.integers(stmt.shape, frame):
+            cells.forget()
+        else:
+            cells = self.fresh(stmt, frame)
+        self.scratch[id(stmt)] = visit, cells
+        return cells
+
+    def fresh(self, stmt: Alloc, frame: _Frame) -> Cells:
+        buffer, shape = stmt.buffer, self.integers(stmt.shape, frame)
+        strides = self.integers(buffer.strides, frame)
+        reach = (stride * (extent - 1) for stride, extent in zip(strides, shape, strict=True))
+        return Cells(
+            buffer.name,
+            poisoned((sum(reach) + 1 if all(extent > 0 for extent in shape) else 0,), buffer.dtype),
+            strides=strides,
+            shape=shape,
+            is_defined=False,
+            is_shared=buffer.space in (Space.SCRATCH, Space.SHARED),
+        )
+
+    def copy(self, stmt: Copy, frame: _Frame) -> None:
+        target, source = frame.buffer(stmt.target), frame.buffer(stmt.source)
+        to = self.integers(stmt.target_start, frame)
+        start = self.integers(stmt.source_start, frame)
+        shape = self.integers(stmt.shape, frame)
+        for offset in itertools.product(*map(range, shape)):
+            place = tuple(a + x for a, x in zip(to, offset, strict=True))
+            origin = tuple(a + x for a, x in zip(start, offset, strict=True))
+            if frame.is_concurrent and source.is_shared:
+                self.races.read(source, origin, frame.owner)
+            frame.will_write(target, place)
+            target.copy_from(place, source, origin)

@@ -1,0 +1,99 @@
+"""The meaning of a Program: its statements, point by point, in the order of a schedule tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from loopwright.diagnostics import InternalError, UsageError
+from loopwright.ir.dtypes import INT64
+from loopwright.ir.evaluate import compile_expr, evaluate, literal, quiet
+from loopwright.ir.islkit import IslSchedule, holds, ordered_points
+from loopwright.ir.memory import Cells, poisoned
+from loopwright.ir.program import Array, Program, Role, Statement
+from loopwright.ir.schedule import Schedule
+
+__all__ = ["interpret_program", "interpret_schedule"]
+
+Arrays = Mapping[str, np.ndarray[Any, np.dtype[Any]]]
+
+
+def interpret_program(program: Program, arrays: Arrays, params: Mapping[str, int]) -> None:
+    """Execute `program` in its source order, in place on `arrays`.
+
+    `arrays` holds every array that is not local. Elements of out and local arrays must be written
+    before they are read; a read that comes first raises InternalError, as does one out of bounds.
+    """
+    _run(program, program.schedule, arrays, params)
+
+
+def interpret_schedule(schedule: Schedule, arrays: Arrays, params: Mapping[str, int]) -> None:
+    """Execute the program of `schedule` in the order of its tree; marks and cores play no part."""
+    _run(schedule.program, schedule.tree, arrays, params)
+
+
+def _run(program: Program, tree: IslSchedule, arrays: Arrays, params: Mapping[str, int]) -> None:
+    _check_params(program, params)
+    cells = {a.name: _cells(a, arrays, params) for a in program.arrays}
+    try:
+        points = ordered_points(tree, params)
+    except ValueError as error:
+        raise InternalError(f"program {program.name}: {error}") from error
+    frame = _Frame({name: literal(value, INT64) for name, value in params.items()}, cells)
+    with quiet():
+        actions = {s.name: _action(s, frame) for s in program.statements}
+        for name, point in points:
+            actions[name](point)
+
+
+def _check_params(program: Program, params: Mapping[str, int]) -> None:
+    if set(params) != set(program.params):
+        raise UsageError(
+            f"program {program.name} takes the parameters {', '.join(program.params) or '(none)'}",
+            found=", ".join(params) or "(none)",
+        )
+    if not holds(program.context, params):
+        given = ", ".join(f"{name} = {value}" for name, value in params.items())
+        raise UsageError(f"program {program.name} is not made for these parameters", found=given)
+
+
+def _cells(array: Array, arrays: Arrays, params: Mapping[str, int]) -> Cells:
+    """The array as the caller gave it, or fresh memory for a local one."""
+    shape = tuple(int(evaluate(extent, params)) for extent in array.shape)
+    data = arrays.get(array.name)
+    if data is None:
+        if array.role is not Role.LOCAL:
+            raise UsageError(f"array {array.name} is missing")
+        data = poisoned(shape, array.dtype)
+    if data.shape != shape or data.dtype != array.dtype.numpy:
+        raise UsageError(
+            f"array {array.name} should be {array.dtype} of shape {list(shape)}",
+            found=f"{data.dtype} of shape {list(data.shape)}",
+        )
+    return Cells(array.name, data, is_defined=array.role in (Role.IN, Role.INOUT))
+
+
+class _Frame:
+    """Variables and arrays of the running program."""
+
+    def __init__(self, variables: dict[str, np.generic], cells: dict[str, Cells]) -> None:
+        self.variables = variables
+        self.cells = cells
+
+    def load(self, array: str, index: tuple[int, ...]) -> np.generic:
+        return self.cells[array].read(index)
+
+
+def _action(statement: Statement, frame: _Frame) -> Callable[[tuple[int, ...]], None]:
+    """What happens at one point of the statement's domain."""
+    target = frame.cells[statement.write.array]
+    index = tuple(map(compile_expr, statement.write.index))
+    value = compile_expr(statement.value)
+
+    def act(point: tuple[int, ...]) -> None:
+        frame.variables.update(zip(statement.iterators, map(np.int64, point), strict=True))
+        target.write(tuple([int(at(frame)) for at in index]), value(frame))
+
+    return act

@@ -1,0 +1,288 @@
+"""The door to isl: one context per thread, affine expressions to isl objects, the work quota.
+
+No other module of `ir` imports islpy. isl contexts are not thread safe and islpy does not notice
+when objects of two contexts meet, so every object of Loopwright is made through this module.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import islpy as isl
+
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Unary, Var
+
+__all__ = [
+    "IslSchedule",
+    "IslSet",
+    "NotAffine",
+    "QuotaExceeded",
+    "affine",
+    "affine_map",
+    "bands",
+    "context",
+    "holds",
+    "inside",
+    "is_order_of",
+    "ordered_points",
+    "quota",
+    "tree_lines",
+    "tuple_of",
+]
+
+# The isl types that stand in fields of nouns.
+IslSet = isl.Set
+IslSchedule = isl.Schedule
+
+_local = threading.local()
+
+
+class NotAffine(Exception):  # noqa: N818, names what was found
+    """Raised with the offending sub-expression when an expression is not (quasi-)affine."""
+
+    def __init__(self, expr: Expr) -> None:
+        super().__init__(f"not affine: {expr}")
+        self.expr = expr
+
+
+class QuotaExceeded(Exception):  # noqa: N818, names what happened
+    """Raised when an isl computation used up its operation quota."""
+
+
+def context() -> isl.Context:
+    """This thread's isl context, made on first use. Errors raise; they never abort."""
+    found: isl.Context | None = getattr(_local, "context", None)
+    if found is None:
+        # islpy keeps one default context; only threads beyond the main one need their own.
+        main = threading.current_thread() is threading.main_thread()
+        found = isl.DEFAULT_CONTEXT if main else isl.Context()
+        _local.context = found
+    return found
+
+
+@contextmanager
+def quota(operations: int) -> Iterator[None]:
+    """Bound the isl work inside the block: the same input always ends at the same place.
+
+    isl counts elementary operations; past `operations` it fails and the block raises QuotaExceeded.
+    """
+    ctx = context()
+    ctx.reset_operations()
+    ctx.set_max_operations(operations)
+    try:
+        yield
+    except isl.Error as error:
+        if "operations exceeded" in str(error):
+            raise QuotaExceeded(f"more than {operations} isl operations") from error
+        raise
+    finally:
+        ctx.set_max_operations(0)
+        ctx.reset_operations()
+
+
+def affine(expr: Expr, space: isl.Space) -> isl.PwAff:
+    """`expr` as a piecewise quasi-affine function on the set space `space`.
+
+    Variables are looked up by name among the set dimensions first, then the parameters.
+    Raises NotAffine with the sub-expression at fault.
+    """
+    local = isl.LocalSpace.from_space(space)
+
+    def build(node: Expr) -> isl.PwAff:
+        match node:
+            case Const(value=value) if isinstance(value, int):
+                value_ = isl.Val.int_from_si(context(), int(value))
+                return isl.PwAff.from_aff(isl.Aff.val_on_domain(local, value_))
+            case Var(name=name):
+                for kind in (isl.dim_type.set, isl.dim_type.param):
+                    at = space.find_dim_by_name(kind, name)
+                    if at >= 0:
+                        return isl.PwAff.from_aff(isl.Aff.var_on_domain(local, kind, at))
+            case Cast(x=x) if node.dtype.is_integer and x.dtype.is_integer:
+                return build(x)
+            case Unary(op="neg", x=x):
+                return build(x).neg()
+            case Binary(op="add", x=x, y=y):
+                return build(x).add(build(y))
+            case Binary(op="sub", x=x, y=y):
+                return build(x).sub(build(y))
+            case Binary(op="min", x=x, y=y):
+                return build(x).min(build(y))
+            case Binary(op="max", x=x, y=y):
+                return build(x).max(build(y))
+            case Binary(op="mul", x=x, y=y):
+                left, right = build(x), build(y)
+                if left.is_cst() or right.is_cst():
+                    return left.mul(right)
+            case Binary(op="floordiv", x=x, y=Const(value=value)) if _positive(value):
+                return build(x).scale_down_val(isl.Val.int_from_si(context(), int(value))).floor()  # type: ignore[arg-type]
+            case Binary(op="mod", x=x, y=Const(value=value)) if _positive(value):
+                return build(x).mod_val(isl.Val.int_from_si(context(), int(value)))  # type: ignore[arg-type]
+        raise NotAffine(node)
+
+    return build(expr)
+
+
+def affine_map(domain: isl.Set, array: str, index: Sequence[Expr]) -> isl.Map:
+    """The access `{ S[i] -> array[index(i)] : i in domain }`."""
+    space = domain.get_space()
+    out = isl.Space.set_alloc(context(), 0, len(index)).set_tuple_name(isl.dim_type.set, array)
+    functions = isl.PwAffList.alloc(context(), len(index))
+    for entry in index:
+        functions = functions.add(affine(entry, space))
+    range_space = out.align_params(space)
+    full = isl.Space.map_from_domain_and_range(space, range_space)
+    multi = isl.MultiPwAff.from_pw_aff_list(full, functions)
+    return isl.Map.from_multi_pw_aff(multi).intersect_domain(domain)
+
+
+def _positive(value: object) -> bool:
+    return isinstance(value, int) and value > 0
+
+
+def tuple_of(domain: isl.Set) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
+    """The parameters, the tuple name and the dimension names of a set, "" where unnamed."""
+
+    def names(kind: isl.dim_type) -> tuple[str, ...]:
+        return tuple(domain.get_dim_name(kind, at) or "" for at in range(domain.dim(kind)))
+
+    if domain.is_params():
+        return names(isl.dim_type.param), "", ()
+    name = domain.get_tuple_name() if domain.has_tuple_name() else None
+    return names(isl.dim_type.param), name or "", names(isl.dim_type.set)
+
+
+def holds(condition: isl.Set, params: Mapping[str, int]) -> bool:
+    """Whether the parameter set `[params] -> { : ... }` contains the given values."""
+    return not condition.params().intersect_params(_fixed(params)).is_empty()
+
+
+def is_order_of(tree: isl.Schedule, domains: Iterable[isl.Set]) -> bool:
+    """Whether the schedule tree orders exactly the points of `domains`."""
+    union = isl.UnionSet.empty_ctx(context())
+    for domain in domains:
+        union = union.union(isl.UnionSet.from_set(domain))
+    return tree.get_domain().is_equal(union)
+
+
+def ordered_points(
+    tree: isl.Schedule, params: Mapping[str, int]
+) -> list[tuple[str, tuple[int, ...]]]:
+    """Every point of the tree's domain as (statement, coordinates), in execution order.
+
+    Points the tree leaves unordered come sorted by statement name and coordinates. Raises
+    ValueError when a parameter has no value or a statement has infinitely many points.
+    """
+    space = tree.get_domain().get_space()
+    for at in range(space.dim(isl.dim_type.param)):
+        if (param := space.get_dim_name(isl.dim_type.param, at)) not in params:
+            raise ValueError(f"parameter {param} has no value")
+    # isl.Schedule.get_map applies filters, but not the domain node.
+    times = tree.get_map().intersect_domain(tree.get_domain()).intersect_params(_fixed(params))
+    found: list[tuple[tuple[int, ...], str, tuple[int, ...]]] = []
+    maps: list[isl.Map] = []
+    times.foreach_map(maps.append)
+    for one in maps:
+        name = one.get_tuple_name(isl.dim_type.in_) or ""
+        if not one.domain().is_bounded():
+            raise ValueError(f"statement {name} has infinitely many points")
+        split = one.dim(isl.dim_type.in_)
+        found += ((point[split:], name, point[:split]) for point in _points(one.wrap()))
+    return [(name, point) for _, name, point in sorted(found)]
+
+
+def _points(of: isl.Set) -> Iterator[tuple[int, ...]]:
+    rank = of.dim(isl.dim_type.set)
+    points: list[isl.Point] = []
+    of.foreach_point(points.append)
+    for point in points:
+        values = (point.get_coordinate_val(isl.dim_type.set, at) for at in range(rank))
+        yield tuple(value.to_python() for value in values)
+
+
+def _fixed(params: Mapping[str, int]) -> isl.Set:
+    """`[params] -> { : each has its value }`; made without text, names may be isl keywords."""
+    space = isl.Space.params_alloc(context(), len(params))
+    for at, name in enumerate(params):
+        space = space.set_dim_name(isl.dim_type.param, at, name)
+    fixed = isl.Set.universe(space)
+    for at, value in enumerate(params.values()):
+        fixed = fixed.fix_val(isl.dim_type.param, at, isl.Val(value, context=context()))
+    return fixed
+
+
+def bands(tree: isl.Schedule) -> tuple[tuple[str, int], ...]:
+    """Name ("" if none) and number of members of every band, outermost first."""
+    found: list[tuple[str, int]] = []
+
+    def visit(node: isl.ScheduleNode) -> bool:
+        if _kind(node) == isl.schedule_node_type.band:
+            found.append((_band_name(node), node.band_n_member()))
+        return True
+
+    tree.get_root().foreach_descendant_top_down(visit)
+    return tuple(found)
+
+
+def tree_lines(tree: isl.Schedule, marks: Mapping[str, str]) -> Iterator[str]:
+    """The schedule tree, one line per node below the domain, indented by four columns per level.
+
+    `marks` gives the word to print before the band of that name.
+    """
+    yield from _node_lines(tree.get_root().child(0), marks, "")
+
+
+def _node_lines(node: isl.ScheduleNode, marks: Mapping[str, str], margin: str) -> Iterator[str]:
+    kinds = isl.schedule_node_type
+    kind = _kind(node)
+    if kind == kinds.leaf:
+        return
+    inner = margin + "    "
+    if kind == kinds.band:
+        name = _band_name(node)
+        head = f"{marks[name]} for" if name in marks else "for"
+        yield f"{margin}{head} {name}: {_band_text(node)}"
+    elif kind == kinds.filter:
+        end = "" if _kind(node.child(0)) == kinds.leaf else ":"
+        yield f"{margin}{_filter_text(node.filter_get_filter())}{end}"
+    elif kind in (kinds.sequence, kinds.set):
+        yield f"{margin}{'in order' if kind == kinds.sequence else 'in any order'}:"
+    elif kind == kinds.mark:
+        yield f"{margin}mark {node.mark_get_id().get_name()}:"
+    else:
+        yield f"{margin}{kind.name}:"
+    for at in range(node.n_children()):
+        yield from _node_lines(node.child(at), marks, inner)
+
+
+def _band_name(node: isl.ScheduleNode) -> str:
+    partial = node.band_get_partial_schedule()
+    has_name = partial.has_tuple_id(isl.dim_type.set)
+    return (partial.get_tuple_name(isl.dim_type.set) or "") if has_name else ""
+
+
+def _band_text(node: isl.ScheduleNode) -> str:
+    partial = node.band_get_partial_schedule()
+    pieces: list[isl.PwAff] = []
+    for at in range(node.band_n_member()):
+        partial.get_union_pw_aff(at).foreach_pw_aff(pieces.append)
+    return "; ".join(sorted(inside(piece) for piece in pieces))
+
+
+def _filter_text(chosen: isl.UnionSet) -> str:
+    pieces: list[isl.Set] = []
+    chosen.foreach_set(pieces.append)
+    return "; ".join(sorted(inside(piece) for piece in pieces))
+
+
+def inside(piece: isl.Set | isl.PwAff) -> str:
+    """What isl prints between the braces: "S[i] : 0 <= i < n"; of a parameter set, "n > 0"."""
+    text = str(piece)
+    return text[text.index("{") + 1 : text.rindex("}")].strip().removeprefix(":").strip()
+
+
+def _kind(node: isl.ScheduleNode) -> isl.schedule_node_type:
+    """The type of a node; islpy's stubs call it an int."""
+    return isl.schedule_node_type(node.get_type())

@@ -1,0 +1,170 @@
+"""Memory of the interpreters: every access is checked for bounds, definedness and races."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from loopwright.diagnostics import InternalError, UsageError
+from loopwright.ir.dtypes import DType
+
+__all__ = ["Cells", "Memory", "Races", "UndefinedRead", "element_strides", "poisoned"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class UndefinedRead(InternalError):  # noqa: N818, names what happened
+    """An element was read before anything was stored to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the pointer of an argument points at: offset 0 of its buffer is `data[base]`."""
+
+    data: Array  # one dimension
+    base: int = 0
+
+    @classmethod
+    def of(cls, array: Array) -> Memory:
+        """The memory under an array of any strides, from its lowest to its highest element."""
+        if array.size == 0:
+            return cls(array.reshape(-1))
+        strides = element_strides(array)
+        reach = [stride * (extent - 1) for stride, extent in zip(strides, array.shape, strict=True)]
+        base = -sum(r for r in reach if r < 0)
+        lowest = array[tuple(slice(None, None, -1) if s < 0 else slice(None) for s in strides)]
+        data = np.lib.stride_tricks.as_strided(
+            lowest, shape=(base + sum(r for r in reach if r > 0) + 1,), strides=(array.itemsize,)
+        )
+        return cls(data, base)
+
+
+def element_strides(array: Array) -> tuple[int, ...]:
+    """The strides of an array, counted in elements."""
+    if any(stride % array.itemsize for stride in array.strides):
+        raise UsageError("strides of the array are no multiples of its element size")
+    return tuple(stride // array.itemsize for stride in array.strides)
+
+
+def poisoned(shape: Sequence[int], dtype: DType) -> Array:
+    """Fresh memory with contents that show up in results: NaN, or bytes 0x5A."""
+    if dtype.kind in "fc":
+        return np.full(shape, complex("nan+nanj") if dtype.is_complex else np.nan, dtype.name)
+    data = np.full((*shape, dtype.bytes), 0x5A if dtype.is_integer else 1, "uint8")
+    return data.view(dtype.name)[..., 0]
+
+
+class Cells:
+    """An array of a running program."""
+
+    __slots__ = ("base", "data", "defined", "is_shared", "name", "shape", "strides")
+
+    def __init__(
+        self,
+        name: str,
+        data: Array,
+        *,
+        strides: Sequence[int] | None = None,  # None: `data` is indexed as it is
+        shape: Sequence[int] | None = None,  # extents, where they are known
+        base: int = 0,  # with strides: the place of element 0
+        is_defined: bool = True,  # whether the contents on entry may be read
+        is_shared: bool = False,  # whether other threads see it too
+    ) -> None:
+        self.name = name
+        self.data = data
+        self.strides = None if strides is None else tuple(strides)
+        self.shape = data.shape if strides is None else None if shape is None else tuple(shape)
+        self.base = base
+        self.defined = None if is_defined else np.zeros(data.shape, bool)
+        self.is_shared = is_shared
+
+    def place(self, index: tuple[int, ...]) -> tuple[int, ...]:
+        """Where in `data` the element lies; raises InternalError when it is outside."""
+        rank = self.data.ndim if self.strides is None else len(self.strides)
+        if len(index) != rank:
+            raise InternalError(f"{self._element(index)}: {self.name} has {rank} dimensions")
+        shape = self.shape
+        if shape is not None:
+            for at, extent in zip(index, shape, strict=True):
+                if not 0 <= at < extent:
+                    raise InternalError(f"{self._element(index)} is outside, shape {list(shape)}")
+        if self.strides is None:
+            return index
+        offset = self.base
+        for at, stride in zip(index, self.strides, strict=True):
+            offset += at * stride
+        if not 0 <= offset < self.data.size:
+            raise InternalError(
+                f"{self._element(index)} is outside its memory: "
+                f"place {offset} of {self.data.size} elements"
+            )
+        return (offset,)
+
+    def read(self, index: tuple[int, ...]) -> np.generic:
+        place = self.place(index)
+        if self.defined is not None and not self.defined[place]:
+            raise UndefinedRead(f"{self._element(index)} is read before it is written")
+        value: np.generic = self.data[place]
+        return value
+
+    def write(self, index: tuple[int, ...], value: Any) -> None:
+        place = self.place(index)
+        if value.dtype != self.data.dtype:
+            raise InternalError(f"{self._element(index)} of {self.data.dtype} gets a {value.dtype}")
+        self.data[place] = value
+        if self.defined is not None:
+            self.defined[place] = True
+
+    def copy_from(self, index: tuple[int, ...], source: Cells, start: tuple[int, ...]) -> None:
+        """Take over one element with its definedness: block copies may carry padding along."""
+        place, origin = self.place(index), source.place(start)
+        if source.data.dtype != self.data.dtype:
+            raise InternalError(f"copy of {source.data.dtype} {source.name} to {self.data.dtype}")
+        self.data[place] = source.data[origin]
+        is_defined = source.defined is None or source.defined[origin]
+        if self.defined is not None:
+            self.defined[place] = is_defined
+        elif not is_defined:
+            raise UndefinedRead(f"{source._element(start)} is read before it is written")
+
+    def forget(self) -> None:
+        """Make all contents undefined again."""
+        if self.defined is not None:
+            self.defined[...] = False
+
+    def _element(self, index: tuple[int, ...]) -> str:
+        return f"{self.name}[{', '.join(map(str, index))}]"
+
+
+class Races:
+    """Who touched which shared element since the last barrier; raises where order would matter."""
+
+    def __init__(self) -> None:
+        self._readers: dict[tuple[Cells, tuple[int, ...]], tuple[int, ...] | None] = {}
+        self._writers: dict[tuple[Cells, tuple[int, ...]], tuple[int, ...]] = {}
+
+    def clear(self) -> None:
+        self._readers.clear()
+        self._writers.clear()
+
+    def read(self, cells: Cells, index: tuple[int, ...], owner: tuple[int, ...]) -> None:
+        """Note that `owner` reads an element: no other owner may have written it."""
+        place = cells, cells.place(index)
+        if self._writers.get(place, owner) != owner:
+            raise self._race(cells, index, "written by one iteration or thread, read by another")
+        if self._readers.setdefault(place, owner) != owner:
+            self._readers[place] = None  # several
+
+    def write(self, cells: Cells, index: tuple[int, ...], owner: tuple[int, ...]) -> None:
+        """Note that `owner` writes an element: no other owner may have touched it."""
+        place = cells, cells.place(index)
+        if self._writers.setdefault(place, owner) != owner:
+            raise self._race(cells, index, "written by two iterations or threads")
+        if self._readers.get(place, owner) != owner:
+            raise self._race(cells, index, "read by one iteration or thread, written by another")
+
+    def _race(self, cells: Cells, index: tuple[int, ...], what: str) -> InternalError:
+        return InternalError(f"race: {cells._element(index)} is {what} without a barrier between")

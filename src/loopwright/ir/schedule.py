@@ -1,0 +1,43 @@
+"""Schedule: a Program with the order and mapping chosen for it, proven legal by `transform`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from loopwright.ir.contraction import Contraction
+from loopwright.ir.islkit import IslSchedule
+from loopwright.ir.loops import Mark
+from loopwright.ir.program import Program
+
+__all__ = ["Core", "Schedule"]
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """Decisions for one contraction: the loops of algorithm 6 and how its operands are kept.
+
+    Blocks are run-time values of the emitted nest; the sizes here are the planned ones. Zero means
+    that the loop of that block does not exist.
+    """
+
+    contraction: Contraction
+    register_tile: tuple[int, int] = (1, 1)  # M_r, N_r
+    blocks: tuple[int, int, int] = (0, 0, 0)  # M_c, N_c, K_c
+    packed: frozenset[str] = frozenset()  # among "left", "right"
+    parallel: str | None = None  # bundle whose blocks are shared out to threads: "batch", "i", "j"
+    prefetch: int = 0  # distance in iterations of the innermost block loop
+    unroll: int = 1  # steps of the reduction per iteration of the innermost loop
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """An execution order (isl schedule tree), loop marks, and contraction cores."""
+
+    program: Program
+    tree: IslSchedule  # every band has one member and is named after its loop
+    marks: tuple[tuple[str, Mark], ...] = ()  # loops that are not serial, by band name
+    cores: tuple[Core, ...] = field(default=())
+    factors: tuple[tuple[str, int], ...] = ()  # lanes or copies of VECTOR and UNROLL loops, by name
+
+    def mark(self, loop: str) -> Mark:
+        return dict(self.marks).get(loop, Mark.SERIAL)

@@ -1,0 +1,190 @@
+"""Traversal of expressions and loop nests: children, walks and bottom-up rewriting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from loopwright.ir.expr import (
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Unary,
+    Var,
+)
+from loopwright.ir.loops import (
+    Alloc,
+    Barrier,
+    Block,
+    Copy,
+    For,
+    If,
+    Let,
+    Prefetch,
+    Stmt,
+    Store,
+)
+
+__all__ = [
+    "children",
+    "expressions",
+    "loads",
+    "rebuild",
+    "rewrite",
+    "statements",
+    "substitute",
+    "walk",
+]
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct sub-expressions, subscripts of a load included."""
+    match expr:
+        case Const() | Var():
+            return ()
+        case Load(index=index):
+            return index
+        case Unary(x=x) | Cast(x=x):
+            return (x,)
+        case Binary(x=x, y=y):
+            return (x, y)
+        case Select(cond=cond, x=x, y=y):
+            return (cond, x, y)
+        case Call(args=args):
+            return args
+        case _:
+            assert_never(expr)
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """`expr` and everything below it, parents first."""
+    yield expr
+    for child in children(expr):
+        yield from walk(child)
+
+
+def loads(expr: Expr) -> tuple[Load, ...]:
+    """Every distinct load in `expr`, in order of appearance."""
+    return tuple(dict.fromkeys(x for x in walk(expr) if isinstance(x, Load)))
+
+
+def rewrite(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """Rebuild `expr` bottom-up, passing every node through `change`."""
+
+    def down(node: Expr) -> Expr:
+        return rewrite(node, change)
+
+    match expr:
+        case Const() | Var():
+            return change(expr)
+        case Load(index=index):
+            return change(replace(expr, index=tuple(map(down, index))))
+        case Unary(x=x) | Cast(x=x):
+            return change(replace(expr, x=down(x)))
+        case Binary(x=x, y=y):
+            return change(replace(expr, x=down(x), y=down(y)))
+        case Select(cond=cond, x=x, y=y):
+            return change(Select(down(cond), down(x), down(y)))
+        case Call(args=args):
+            return change(replace(expr, args=tuple(map(down, args))))
+        case _:
+            assert_never(expr)
+
+
+def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """`expr` with variables replaced by name."""
+
+    def change(node: Expr) -> Expr:
+        return values.get(node.name, node) if isinstance(node, Var) else node
+
+    return rewrite(expr, change)
+
+
+def statements(stmt: Stmt) -> Iterator[Stmt]:
+    """`stmt` and every statement below it, parents first."""
+    yield stmt
+    match stmt:
+        case Block(body=body):
+            for child in body:
+                yield from statements(child)
+        case For(body=inner) | Let(body=inner) | Alloc(body=inner):
+            yield from statements(inner)
+        case If(body=inner, orelse=orelse):
+            yield from statements(inner)
+            if orelse is not None:
+                yield from statements(orelse)
+        case Store() | Copy() | Barrier() | Prefetch():
+            return
+        case _:
+            assert_never(stmt)
+
+
+def expressions(stmt: Stmt) -> tuple[Expr, ...]:
+    """The expressions that stand directly in `stmt`, not in statements below it."""
+    match stmt:
+        case For(start=start, stop=stop, step=step):
+            return (start, stop, step)
+        case If(cond=cond):
+            return (cond,)
+        case Let(value=value):
+            return (value,)
+        case Store(index=index, value=value):
+            return (*index, value)
+        case Alloc(shape=shape):
+            return shape
+        case Copy(target_start=target, source_start=source, shape=shape):
+            return (*target, *source, *shape)
+        case Prefetch(index=index):
+            return index
+        case Block() | Barrier():
+            return ()
+        case _:
+            assert_never(stmt)
+
+
+def rebuild(
+    stmt: Stmt,
+    statement: Callable[[Stmt], Stmt] = lambda s: s,
+    expression: Callable[[Expr], Expr] = lambda e: e,
+) -> Stmt:
+    """Rebuild `stmt` bottom-up: expressions through `expression`, then nodes through `statement`.
+
+    `expression` sees the whole expressions that stand in a statement, not their parts.
+    """
+
+    def down(child: Stmt) -> Stmt:
+        return rebuild(child, statement, expression)
+
+    def each(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return tuple(map(expression, index))
+
+    match stmt:
+        case Block(body=body):
+            return statement(Block(tuple(map(down, body))))
+        case For(start=start, stop=stop, step=step, body=inner):
+            bounds = expression(start), expression(stop), expression(step)
+            changed = replace(stmt, start=bounds[0], stop=bounds[1], step=bounds[2])
+            return statement(replace(changed, body=down(inner)))
+        case If(cond=cond, body=inner, orelse=orelse):
+            other = None if orelse is None else down(orelse)
+            return statement(If(expression(cond), down(inner), other))
+        case Let(value=value, body=inner):
+            return statement(replace(stmt, value=expression(value), body=down(inner)))
+        case Store(index=index, value=value):
+            return statement(replace(stmt, index=each(index), value=expression(value)))
+        case Alloc(shape=shape, body=inner):
+            return statement(replace(stmt, shape=each(shape), body=down(inner)))
+        case Copy(target_start=target, source_start=source, shape=shape):
+            changed_copy = replace(stmt, target_start=each(target), source_start=each(source))
+            return statement(replace(changed_copy, shape=each(shape)))
+        case Prefetch(index=index):
+            return statement(replace(stmt, index=each(index)))
+        case Barrier():
+            return statement(stmt)
+        case _:
+            assert_never(stmt)

@@ -1,0 +1,177 @@
+"""Schedule -> LoopNest: isl generates the loops, we read its syntax tree.
+
+Every band carries an isl mark with its name while the syntax tree is generated, so each generated
+loop knows the band it came from, also where isl splits a band into several loops or drops a loop
+of one iteration. No callback into Python is needed: the arguments of a user node already are the
+statement's iterators as functions of the loops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import islpy as isl
+
+from loopwright.diagnostics import InternalError
+from loopwright.ir.dtypes import INT64
+from loopwright.ir.expr import Binary, Const, Expr, Select, Unary, Var
+from loopwright.ir.islkit import context
+from loopwright.ir.loops import Block, For, If, LoopNest, Mark, Stmt
+from loopwright.ir.schedule import Schedule
+from loopwright.lower.bodies import statement_body
+from loopwright.lower.buffers import allocate_locals, argument_buffers, scalar_names
+from loopwright.lower.chunk import fresh_name
+from loopwright.lower.linear import plus
+from loopwright.lower.simplify import simplify
+from loopwright.lower.threads import share_out
+from loopwright.lower.unroll import unroll
+from loopwright.lower.vectorize import vectorize
+
+__all__ = ["lower_schedule"]
+
+# isl tells divisions apart by what it knows of the operands; all of ours round down.
+_BINARY = {
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "div": "floordiv",
+    "fdiv_q": "floordiv",
+    "pdiv_q": "floordiv",
+    "pdiv_r": "mod",
+    "zdiv_r": "mod",
+    "min": "min",
+    "max": "max",
+    "and_": "and",
+    "and_then": "and",
+    "or_": "or",
+    "or_else": "or",
+    "eq": "eq",
+    "lt": "lt",
+    "le": "le",
+    "gt": "gt",
+    "ge": "ge",
+}
+
+
+def lower_schedule(schedule: Schedule) -> LoopNest:
+    """The loop nest of a schedule without contraction cores."""
+    if schedule.cores:
+        raise InternalError("contraction cores are not lowered by the generic road", str(schedule))
+    program = schedule.program
+    build = isl.AstBuild.from_context(program.context)
+    ast = build.node_from_schedule(_with_marks(schedule))
+    reader = _Reader(schedule)
+    body = allocate_locals(program, reader.statement(ast))
+    nest = LoopNest(program.name, argument_buffers(program), scalar_names(program), body)
+    factors = reader.factors()
+    plain = simplify(unroll(vectorize(simplify(nest), factors), factors))
+    return share_out(plain)
+
+
+def _with_marks(schedule: Schedule) -> isl.Schedule:
+    """The tree with a mark of its name above each band, and the options of vector loops."""
+
+    def visit(node: isl.ScheduleNode) -> isl.ScheduleNode:
+        if isl.schedule_node_type(node.get_type()) != isl.schedule_node_type.band:
+            return node
+        name = node.band_get_partial_schedule().get_tuple_name(isl.dim_type.set)
+        if schedule.mark(name) is Mark.VECTOR:
+            # Lanes cannot part company: guards are traded for loops of their own.
+            node = node.band_member_set_ast_loop_type(0, isl.ast_loop_type.separate)
+        return node.insert_mark(isl.Id(name, context=context()))
+
+    return schedule.tree.map_schedule_node_bottom_up(visit)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads isl's syntax tree; `values` maps isl's iterators to our expressions."""
+
+    schedule: Schedule
+    values: dict[str, Expr] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)  # band name -> loop variable
+
+    def factors(self) -> dict[str, int]:
+        """Lanes and copies by loop variable."""
+        named = dict(self.schedule.factors)
+        return {var: named[loop] for loop, var in self.variables.items() if loop in named}
+
+    def statement(self, node: isl.AstNode, loop: str = "") -> Stmt:
+        """`node` as a statement; `loop` is the band of the nearest mark above."""
+        match isl.ast_node_type(node.get_type()).name:
+            case "mark":
+                return self.statement(node.mark_get_node(), node.mark_get_id().get_name())
+            case "block":
+                parts = node.block_get_children()
+                children = [parts.get_at(k) for k in range(parts.n_ast_node())]
+                return Block(tuple(self.statement(child, loop) for child in children))
+            case "if_":
+                then = self.statement(node.if_get_then_node(), loop)
+                has_else = node.if_has_else_node()
+                other = self.statement(node.if_get_else_node(), loop) if has_else else None
+                return If(self.expr(node.if_get_cond()), then, other)
+            case "for_":
+                return self._loop(node, loop)
+            case "user":
+                name, *point = _arguments(node.user_get_expr())
+                statement = self.schedule.program.statement(name.id_get_id().get_name())
+                return statement_body(statement, [self.expr(entry) for entry in point])
+        raise InternalError("isl made a syntax node we do not know", node.to_C_str())
+
+    def _loop(self, node: isl.AstNode, loop: str) -> Stmt:
+        iterator = node.for_get_iterator().id_get_id().get_name()
+        start = self.expr(node.for_get_init())
+        if node.for_is_degenerate():
+            self.values[iterator] = start
+            return self.statement(node.for_get_body())
+        var = self._variable(loop)
+        self.values[iterator] = Var(var)
+        stop = _stop(self.expr(node.for_get_cond()), var)
+        step = self.expr(node.for_get_inc())
+        body = self.statement(node.for_get_body())
+        return For(var, start, stop, body, step, self.schedule.mark(loop))
+
+    def _variable(self, loop: str) -> str:
+        """The variable of a band: its name, unless an argument of the nest is called so."""
+        if loop not in self.variables:
+            program = self.schedule.program
+            taken = {array.name for array in program.arrays} | set(scalar_names(program))
+            self.variables[loop] = fresh_name(loop, taken | set(self.variables.values()))
+        return self.variables[loop]
+
+    def expr(self, node: isl.AstExpr) -> Expr:
+        """An integer or boolean expression of isl's."""
+        match isl.ast_expr_type(node.get_type()).name:
+            case "int":
+                return Const(node.int_get_val().to_python())
+            case "id":
+                name = node.id_get_id().get_name()
+                return self.values.get(name, Var(name))
+        op = isl.ast_expr_op_type(node.op_get_type()).name
+        arguments = [self.expr(argument) for argument in _arguments(node)]
+        if op == "minus":
+            return Unary("neg", arguments[0])
+        if op in ("cond", "select"):
+            return Select(*arguments)
+        if op not in _BINARY:
+            raise InternalError("isl made an expression we do not know", node.to_C_str())
+        result = arguments[0]
+        for argument in arguments[1:]:
+            result = Binary(_BINARY[op], result, argument)
+        return result
+
+
+def _stop(cond: Expr, var: str) -> Expr:
+    """The exclusive upper bound that the condition of a loop over `var` sets."""
+    match cond:
+        case Binary(op="lt", x=Var(name=name), y=bound) if name == var:
+            return bound
+        case Binary(op="le", x=Var(name=name), y=bound) if name == var:
+            return plus(bound, 1)
+        case Binary(op="and", x=x, y=y) if x.dtype != INT64:
+            return _stop(x, var).min(_stop(y, var))
+    raise InternalError("isl made a loop condition we do not know", str(cond))
+
+
+def _arguments(node: isl.AstExpr) -> list[isl.AstExpr]:
+    return [node.op_get_arg(k) for k in range(node.op_get_n_arg())]

@@ -1,0 +1,142 @@
+"""Algorithm 7: i is empty, vectors run along j, several steps of p at a time.
+
+    for jc step nc                            a block of out that stays in L1
+      out[jc ...] = initial
+      for p step R                            R streams of right, read side by side
+        for j step lanes
+          out[j ...] = out[j ...] plus left[p + r] times right[p + r, j ...]   for r < R
+
+Each element of out sees the steps of p in their order: nothing is reassociated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from loopwright.ir.expr import Const, Expr, Load, Var
+from loopwright.ir.form import Form, Packing
+from loopwright.ir.loops import Alloc, Buffer, LoopNest, Mark, Space, Stmt, Store
+from loopwright.lower.build import lets, loop, seq, vector
+from loopwright.lower.combine import cast, combine, scaled, start_from
+from loopwright.lower.packing import table
+from loopwright.lower.rows import arguments
+
+__all__ = ["lower_columns"]
+
+_TABLES = ("left_g", "right_g", "out_g", "right_j", "out_j", "left_p", "right_p")
+SCALARS = ("G", "N", "K", "nc", *_TABLES)
+j, jc, p, lane, nb = Var("j"), Var("jc"), Var("p"), Var("lane"), Var("nb")
+
+
+def lower_columns(form: Form, name: str) -> LoopNest:
+    """The LoopNest of a contraction of kind COLUMNS."""
+    whole = Var("K") // form.rows * form.rows
+
+    def start(at: Expr, offset: Expr) -> Stmt:
+        old = Load("out", (_out_at(form, at, offset),), form.out)
+        return _put(form, at, offset, start_from(form, old))
+
+    block = seq(
+        _each_vector(form, 1, start),
+        loop(p, 0, whole, _sweep(form, form.rows), form.rows),
+        loop(p, whole, Var("K"), _sweep(form, 1)),
+        _write_back(form),
+    )
+    mark = Mark.PARALLEL if form.parallel == "j" else Mark.SERIAL
+    blocks = loop(
+        jc, 0, Var("N"), lets([(nb, (Var("N") - jc).min(Var("nc")))], block), Var("nc"), mark
+    )
+    bases = [(Var(f"{x}_base"), table(f"{x}_g", Var("g"))) for x in ("left", "right", "out")]
+    batch = Mark.PARALLEL if form.parallel == "batch" else Mark.SERIAL
+    body = loop(Var("g"), 0, Var("G"), lets(bases, blocks), mark=batch)
+    if _is_separate(form):
+        sums = Buffer("sums", form.accumulator, (Const(1),), Space.PRIVATE)
+        body = Alloc(sums, (Var("nc").min(Var("N")),), body)
+    return LoopNest(name, arguments(form), SCALARS, body)
+
+
+def _is_separate(form: Form) -> bool:
+    """Whether sums need memory of their own because out has another type."""
+    return form.accumulator != form.out
+
+
+def _each_vector(form: Form, count: int, make: Callable[[Expr, Expr], Stmt]) -> Stmt:
+    """Loops over the block: `count` vectors at a time, single vectors, single elements."""
+    lanes = form.lanes
+    chunk = count * lanes
+    many, some = nb // chunk * chunk, nb // lanes * lanes
+    parts: list[Stmt] = [
+        loop(
+            j,
+            0,
+            many,
+            seq(*(vector(lane, lanes, make(j + v * lanes, lane)) for v in range(count))),
+            chunk,
+        )
+    ]
+    if count > 1:
+        parts.append(loop(j, many, some, vector(lane, lanes, make(j, lane)), lanes))
+    if lanes > 1:
+        parts.append(loop(j, some, nb, make(j, Const(0))))
+    return seq(*parts)
+
+
+def _out_at(form: Form, at: Expr, offset: Expr) -> Expr:
+    step = jc + at if form.right_packing is Packing.DIRECT else table("out_j", jc + at)
+    return Var("out_base") + step + offset
+
+
+def _get(form: Form, at: Expr, offset: Expr) -> Expr:
+    if _is_separate(form):
+        return Load("sums", (at + offset,), form.accumulator)
+    return Load("out", (_out_at(form, at, offset),), form.out)
+
+
+def _put(form: Form, at: Expr, offset: Expr, value: Expr) -> Stmt:
+    if _is_separate(form):
+        return Store("sums", (at + offset,), value)
+    return Store("out", (_out_at(form, at, offset),), value)
+
+
+def _write_back(form: Form) -> Stmt:
+    if not _is_separate(form):
+        return seq()
+
+    def store(at: Expr, offset: Expr) -> Stmt:
+        value = cast(Load("sums", (at + offset,), form.accumulator), form.out)
+        return Store("out", (_out_at(form, at, offset),), value)
+
+    return _each_vector(form, 1, store)
+
+
+def _sweep(form: Form, count: int) -> Stmt:
+    """Add `count` steps of p to the whole block."""
+    starts = []
+    for r in range(count):
+        starts.append((Var(f"right_row{r}"), Var("right_base") + table("right_p", p + r)))
+        starts.append((Var(f"left_at{r}"), Var("left_base") + table("left_p", p + r)))
+    factors = Buffer("factors", form.left, (Const(form.lanes), Const(1)), Space.REGISTER)
+    fill = [
+        vector(
+            lane,
+            form.lanes,
+            Store(
+                "factors",
+                (Const(r), lane),
+                scaled(form, Load("left", (Var(f"left_at{r}"),), form.left)),
+            ),
+        )
+        for r in range(count)
+    ]
+
+    def update(at: Expr, offset: Expr) -> Stmt:
+        total = _get(form, at, offset)
+        for r in range(count):
+            step = jc + at if form.right_packing is Packing.DIRECT else table("right_j", jc + at)
+            right = Load("right", (Var(f"right_row{r}") + step + offset,), form.right)
+            left = Load("factors", (Const(r), offset), form.left)
+            total = combine(form, total, left, right)
+        return _put(form, at, offset, total)
+
+    shape = (Const(count), Const(form.lanes))
+    return lets(starts, Alloc(factors, shape, seq(*fill, _each_vector(form, form.vectors, update))))

@@ -1,0 +1,271 @@
+"""The register tile: M_r x N_r accumulators, fed over p, and their way from and to memory."""
+
+from __future__ import annotations
+
+from loopwright.ir.expr import Binary, Const, Expr, Load, Var
+from loopwright.ir.form import Feed, Form, Initial, Packing
+from loopwright.ir.loops import Alloc, Buffer, If, Prefetch, Space, Stmt, Store
+from loopwright.lower.build import lets, loop, seq, unrolled, vector
+from loopwright.lower.combine import cast, combine, start_from, zero
+from loopwright.lower.packing import table
+
+__all__ = ["register_tiles"]
+
+CACHE_LINE = 64  # bytes; a larger line only makes some hints redundant
+ir, jr = Var("ir"), Var("jr")
+row, part, lane = Var("row"), Var("part"), Var("lane")
+
+
+def register_tiles(form: Form) -> Stmt:
+    """All tiles of the block: loops jr and ir around one tile."""
+    body = lets(_row_starts(form), lets(_column_starts(form), _tile(form)))
+    rows = loop(ir, 0, Var("mb"), body, form.rows)
+    return loop(jr, 0, Var("nb"), rows, form.columns)
+
+
+def _row_starts(form: Form) -> list[tuple[Var, Expr]]:
+    """Offsets of the tile's rows in out and, where it is read in place, in left.
+
+    Rows beyond the edge repeat the last one: what they compute is never stored.
+    """
+    starts = []
+    for r in range(form.rows):
+        i = Var("ic") + (ir + r).min(Var("mb") - 1)
+        starts.append((Var(f"out_row{r}"), Var("out_base") + table("out_i", i)))
+        if form.left_packing is Packing.DIRECT:
+            starts.append((Var(f"left_row{r}"), Var("left_base") + table("left_i", i)))
+    return starts
+
+
+def _column_starts(form: Form) -> list[tuple[Var, Expr]]:
+    """Offsets of the tile's vectors in out. Past the edge they are not used."""
+    starts = []
+    for v in range(form.vectors):
+        j = Var("jc") + (jr + v * form.lanes).min(Var("nb") - 1)
+        starts.append((Var(f"out_col{v}"), table("out_j", j)))
+    return starts
+
+
+def _tile(form: Form) -> Stmt:
+    shape = (Const(form.rows), Const(form.vectors), Const(form.lanes))
+    strides = (Const(form.columns), Const(form.lanes), Const(1))
+    accumulators = Buffer("sums", form.accumulator, strides, Space.REGISTER)
+    edge = Buffer("edge", form.accumulator, strides, Space.STACK)
+    body = seq(_initialise(form), _accumulate(form), _write_back(form))
+    return Alloc(edge, shape, Alloc(accumulators, shape, body))
+
+
+def _has_vectors(form: Form) -> Expr:
+    """All columns of the tile exist and lie in runs of whole vectors in out."""
+    return Binary("and", (jr + form.columns) <= Var("nb"), Var("runs") > 0)
+
+
+def _each_vector(form: Form, store: Stmt) -> Stmt:
+    return unrolled(row, form.rows, unrolled(part, form.vectors, vector(lane, form.lanes, store)))
+
+
+def _read_vectors(form: Form, first: bool) -> Stmt:
+    """Whole vectors of out to the accumulators; rows beyond the edge repeat the last one."""
+    parts = []
+    for r in range(form.rows):
+        for v in range(form.vectors):
+            old = Load("out", (_vector_at(r, v),), form.out)
+            store = Store("sums", (Const(r), Const(v), lane), _old(form, old, first))
+            parts.append(vector(lane, form.lanes, store))
+    return seq(*parts)
+
+
+def _write_vectors(form: Form) -> Stmt:
+    """Accumulators to whole vectors of out, row by row up to the edge."""
+    rows = []
+    for r in range(form.rows):
+        parts = []
+        for v in range(form.vectors):
+            value = cast(Load("sums", (Const(r), Const(v), lane), form.accumulator), form.out)
+            parts.append(vector(lane, form.lanes, Store("out", (_vector_at(r, v),), value)))
+        rows.append(seq(*parts) if r == 0 else If((ir + r) < Var("mb"), seq(*parts)))
+    return seq(*rows)
+
+
+def _vector_at(r: int, v: int) -> Expr:
+    return Var(f"out_row{r}") + Var(f"out_col{v}") + lane
+
+
+def _old(form: Form, element: Expr, first: bool) -> Expr:
+    """An element of out as an accumulator, at the first block of p or a later one."""
+    return start_from(form, element) if first else cast(element, form.accumulator)
+
+
+def _out_elements(form: Form, to_memory: bool, first: bool = False) -> Stmt:
+    """Single elements between out and the edge buffer, inside the tile's true extent."""
+    rows = (Var("mb") - ir).min(form.rows)
+    columns = (Var("nb") - jr).min(form.columns)
+    at = (
+        Var("out_base")
+        + table("out_i", Var("ic") + ir + Var("edge_i"))
+        + table("out_j", Var("jc") + jr + Var("edge_j"))
+    )
+    here = (Var("edge_i"), Const(0), Var("edge_j"))
+    if to_memory:
+        store = Store("out", (at,), cast(Load("edge", here, form.accumulator), form.out))
+    else:
+        store = Store("edge", here, _old(form, Load("out", (at,), form.out), first))
+    return loop(Var("edge_i"), 0, rows, loop(Var("edge_j"), 0, columns, store))
+
+
+def _initialise(form: Form) -> Stmt:
+    """Accumulators start from `initial` at the first block of p, from out at the later ones."""
+    later = _load_out(form, first=False)
+    match form.initial:
+        case Initial.OUT:
+            return later
+        case Initial.ZERO:
+            first = _each_vector(form, Store("sums", (row, part, lane), zero(form)))
+        case Initial.SCALED:
+            first = _load_out(form, first=True)
+    return If(Var("pc").equals(0), first, later)
+
+
+def _load_out(form: Form, first: bool) -> Stmt:
+    here = (row, part, lane)
+    from_edge = _each_vector(form, Store("sums", here, Load("edge", here, form.accumulator)))
+    blank = _each_vector(form, Store("edge", here, zero(form)))
+    return If(
+        _has_vectors(form),
+        _read_vectors(form, first),
+        seq(blank, _out_elements(form, to_memory=False, first=first), from_edge),
+    )
+
+
+def _write_back(form: Form) -> Stmt:
+    here = (row, part, lane)
+    to_edge = _each_vector(form, Store("edge", here, Load("sums", here, form.accumulator)))
+    return If(
+        _has_vectors(form),
+        _write_vectors(form),
+        seq(to_edge, _out_elements(form, to_memory=True)),
+    )
+
+
+def _accumulate(form: Form) -> Stmt:
+    """The loop over p, `unroll` steps per iteration and single steps for the rest."""
+    p, kb = Var("p"), Var("kb")
+    if form.unroll == 1:
+        return loop(p, 0, kb, _steps(form, 1))
+    whole = kb // form.unroll * form.unroll
+    return seq(
+        loop(p, 0, whole, _steps(form, form.unroll), form.unroll),
+        loop(p, whole, kb, _steps(form, 1)),
+    )
+
+
+def _steps(form: Form, count: int) -> Stmt:
+    p, step = Var("p"), Var("step")
+    right = Buffer("right_row", form.right, (Const(form.lanes), Const(1)), Space.REGISTER)
+    one = seq(
+        unrolled(
+            part,
+            form.vectors,
+            vector(lane, form.lanes, Store("right_row", (part, lane), _right(form, p + step))),
+        ),
+        _left_feed(form, p, step, _updates(form, step, count)),
+    )
+    body = unrolled(step, count, Alloc(right, (Const(form.vectors), Const(form.lanes)), one))
+    if form.left_packing is Packing.DIRECT and count > 1:
+        # A vector of steps per row, used lane by lane.
+        ahead = Buffer("left_rows", form.left, (Const(count), Const(1)), Space.REGISTER)
+        reads = [
+            vector(
+                lane,
+                count,
+                Store(
+                    "left_rows",
+                    (Const(r), lane),
+                    Load("left", (Var(f"left_row{r}") + p + lane,), form.left),
+                ),
+            )
+            for r in range(form.rows)
+        ]
+        body = Alloc(ahead, (Const(form.rows), Const(count)), seq(*reads, body))
+    if form.ahead and count > 1:
+        body = seq(*_prefetch_left(form, count), body)
+    return body
+
+
+def _prefetch_left(form: Form, count: int) -> list[Stmt]:
+    """Ask for the lines of packed left that `ahead` steps later will read: it streams from L2."""
+    line = max(1, CACHE_LINE // form.left.bytes)
+    copies = form.lanes if form.feed is Feed.REPLICATED else 1
+    first = (ir * Var("kb") + (Var("p") + form.ahead) * form.rows) * copies
+    return [
+        Prefetch("left_packed", (first + offset,))
+        for offset in range(0, count * form.rows * copies, line)
+    ]
+
+
+def _right(form: Form, p: Expr) -> Expr:
+    """Vector `part` of the right operand at step p."""
+    if form.right_packing is Packing.DIRECT:
+        at = (
+            Var("right_base")
+            + table("right_j", Var("jc") + jr)
+            + p * Var("right_step")
+            + part * form.lanes
+            + lane
+        )
+        return Load("right", (at,), form.right)
+    at = jr * Var("kb") + p * form.columns + part * form.lanes + lane
+    return Load("right_packed", (at,), form.right)
+
+
+def _left_feed(form: Form, p: Expr, step: Expr, updates: Stmt) -> Stmt:
+    """Bring the column of left for this step into registers where the feed wants it there."""
+    if form.left_packing is Packing.DIRECT or form.feed is not Feed.LANE:
+        return updates
+    lanes = form.lanes
+    count = -(-form.rows // lanes)
+    column = Buffer("left_column", form.left, (Const(lanes), Const(1)), Space.REGISTER)
+    at = ir * Var("kb") + (p + step) * form.rows
+    reads = [
+        vector(
+            lane,
+            lanes,
+            Store(
+                "left_column",
+                (Const(k), lane),
+                Load("left_packed", (at + k * lanes + lane,), form.left),
+            ),
+        )
+        for k in range(count)
+    ]
+    return Alloc(column, (Const(count), Const(lanes)), seq(*reads, updates))
+
+
+def _left(form: Form, r: int, step: Expr, count: int) -> Expr:
+    """Element of left for row r of the tile at this step."""
+    p = Var("p")
+    if form.left_packing is Packing.DIRECT:
+        if count > 1:
+            return Load("left_rows", (Const(r), step), form.left)
+        return Load("left", (Var(f"left_row{r}") + p + step,), form.left)
+    base = ir * Var("kb") + (p + step) * form.rows + r
+    match form.feed:
+        case Feed.LANE:
+            return Load("left_column", (Const(r // form.lanes), Const(r % form.lanes)), form.left)
+        case Feed.BROADCAST:
+            return Load("left_packed", (base,), form.left)
+        case Feed.REPLICATED:
+            return Load("left_packed", (base * form.lanes + lane,), form.left)
+
+
+def _updates(form: Form, step: Expr, count: int) -> Stmt:
+    parts = []
+    for r in range(form.rows):
+        here = (Const(r), part, lane)
+        total = Load("sums", here, form.accumulator)
+        right = Load("right_row", (part, lane), form.right)
+        value = combine(form, total, _left(form, r, step, count), right)
+        parts.append(
+            unrolled(part, form.vectors, vector(lane, form.lanes, Store("sums", here, value)))
+        )
+    return seq(*parts)

@@ -1,0 +1,1 @@
+"""Decisions: which steps and sizes suit a program on a machine."""

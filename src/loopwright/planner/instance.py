@@ -1,0 +1,163 @@
+"""Instance: a contraction with its numbers filled in, arranged the way the kernels want it.
+
+The loops of each bundle are linearised: a linear index counts through the bundle's loops in their
+order, the last one fastest. Which operand plays left, and the order of loops inside a bundle, are
+free choices that decide how memory is met; they are made here, from strides alone, so that speed
+does not depend on how indices are named or operands ordered.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+__all__ = ["Dim", "Instance", "arrange", "offsets"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """One loop of a bundle: its extent, and the element strides along it in each operand."""
+
+    extent: int
+    left: int
+    right: int
+    out: int
+
+    def turned(self) -> Dim:
+        """The same loop after left and right change places."""
+        return Dim(self.extent, self.right, self.left, self.out)
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """The loops of all four bundles."""
+
+    batch: tuple[Dim, ...]
+    i: tuple[Dim, ...]
+    j: tuple[Dim, ...]
+    p: tuple[Dim, ...]
+    swapped: bool = False  # left and right have changed places
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """G, M, N, K."""
+        batch, m, n, k = (math.prod(d.extent for d in x) for x in self.bundles)
+        return batch, m, n, k
+
+    @property
+    def bundles(self) -> tuple[tuple[Dim, ...], ...]:
+        return self.batch, self.i, self.j, self.p
+
+    def turned(self) -> Instance:
+        """Left and right, i and j change places: the transposed product."""
+        turn = [tuple(d.turned() for d in dims) for dims in self.bundles]
+        return Instance(turn[0], turn[2], turn[1], turn[3], not self.swapped)
+
+
+def arrange(instance: Instance, lanes: int, reorder: bool = True) -> Instance:
+    """The equivalent instance whose memory accesses suit the kernels.
+
+    With `reorder` False the reduction loops keep their order: floating sums are then taken exactly
+    as the program wrote them.
+
+    Loops of extent 1 vanish and loops that continue each other in every operand become one. The
+    bundle that holds the unit stride of out becomes j, along which vectors run. Then each bundle's
+    fastest loop is the one with unit stride where vectors read or write.
+    """
+    batch, i, j = (_fused(_by_stride(x)) for x in (instance.batch, instance.i, instance.j))
+    p = _fused(_by_stride(instance.p) if reorder else instance.p)
+    found = Instance(batch, i, j, p, instance.swapped)
+    if _prefers_turning(found, lanes):
+        found = found.turned()
+    return replace(
+        found,
+        batch=_sorted(found.batch, "out"),
+        i=_sorted(found.i, "left"),
+        j=_sorted(found.j, "out"),
+        p=_sorted(found.p, _fastest_operand(found)) if reorder else found.p,
+    )
+
+
+def _prefers_turning(instance: Instance, lanes: int) -> bool:
+    """Whether vectors should run along i rather than j."""
+    if not instance.i or not instance.j:
+        return bool(instance.i) and _unit_run(instance.i, "left") > 1 and not instance.j
+    along_i, along_j = (_vector_run(x, lanes) for x in (instance.i, instance.j))
+    if along_i != along_j:
+        return along_i > along_j
+    # Neither (or both) can be written in vectors: let them run along the longer bundle.
+    return math.prod(d.extent for d in instance.i) > math.prod(d.extent for d in instance.j)
+
+
+def _vector_run(dims: tuple[Dim, ...], lanes: int) -> bool:
+    """Whether out can be written in whole vectors along these loops."""
+    for d in dims:
+        if d.out == 1:
+            return len(dims) == 1 or d.extent % lanes == 0
+    return False
+
+
+def _unit_run(dims: tuple[Dim, ...], operand: str) -> int:
+    """Length of the loop of unit stride; 1 when there is none."""
+    return max((d.extent for d in dims if getattr(d, operand) == 1), default=1)
+
+
+def _fastest_operand(instance: Instance) -> str:
+    """The operand whose unit stride the reduction loops should follow.
+
+    An operand with its unit stride in i or j is packed along those; what is left to p is the other
+    one, or the larger when both have theirs in p.
+    """
+    left, right = (_unit_run(instance.p, x) for x in ("left", "right"))
+    if (left > 1) != (right > 1):
+        return "left" if left > 1 else "right"
+    rows = math.prod(d.extent for d in instance.i)
+    columns = math.prod(d.extent for d in instance.j)
+    return "left" if rows >= columns else "right"
+
+
+def _sorted(dims: tuple[Dim, ...], operand: str) -> tuple[Dim, ...]:
+    """Loops by falling stride in one operand, so that the last one is the nearest in memory."""
+
+    def key(d: Dim) -> tuple[int, int]:
+        stride = abs(getattr(d, operand))
+        # A loop the operand does not have comes first; it must not end up as the fastest one.
+        return (-stride if stride else -(1 << 62), -d.extent)
+
+    return tuple(sorted(dims, key=key))
+
+
+def _by_stride(dims: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    """Loops by falling stride, so that those that continue each other become neighbours."""
+    return tuple(sorted(dims, key=lambda d: (-abs(d.out), -abs(d.left), -abs(d.right))))
+
+
+def _fused(dims: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    """Drop loops of extent 1 and join neighbours that continue each other in all operands."""
+    joined: list[Dim] = []
+    for d in dims:
+        if d.extent == 1:
+            continue
+        if joined and _continues(joined[-1], d):
+            d = replace(d, extent=joined.pop().extent * d.extent)
+        joined.append(d)
+    return tuple(joined)
+
+
+def _continues(outer: Dim, inner: Dim) -> bool:
+    return (
+        outer.left == inner.left * inner.extent
+        and outer.right == inner.right * inner.extent
+        and outer.out == inner.out * inner.extent
+    )
+
+
+def offsets(dims: tuple[Dim, ...], operand: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Offset of every linear index of a bundle in one operand."""
+    total = np.zeros(1, dtype=np.int64)
+    for d in dims:
+        steps = np.arange(d.extent, dtype=np.int64) * getattr(d, operand)
+        total = (total[:, None] + steps).reshape(-1)
+    return total

@@ -1,0 +1,1 @@
+"""Modules to callables: code in memory, cache, threads, arguments."""

@@ -1,0 +1,85 @@
+"""Array arguments: what callers may hand in, checked before anything is touched."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from loopwright.diagnostics import DtypeError, UsageError
+from loopwright.ir.dtypes import dtype_of
+
+__all__ = ["Array", "as_operand", "check_out", "element_strides"]
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+_OVERLAP_WORK = 10_000  # how hard NumPy may try to decide whether two arrays share elements
+
+
+def as_operand(value: Any, what: str) -> Array:
+    """`value` as an array of a supported dtype that kernels can address.
+
+    Arrays of other libraries come in through DLPack or NumPy's array protocols, without a copy
+    where they live in this process's memory. Unaligned arrays and strides that are no multiple of
+    the element are copied.
+    """
+    if isinstance(value, np.ndarray):
+        array = value
+    elif hasattr(value, "__dlpack__"):
+        array = np.from_dlpack(value)
+    else:
+        array = np.asarray(value)
+    if array.dtype.hasobject or array.dtype.fields is not None:
+        raise DtypeError(f"{what} has dtype '{array.dtype}'", hint="an array of numbers")
+    dtype_of(array.dtype)
+    if not array.flags.aligned or any(s % array.itemsize for s in array.strides):
+        array = np.array(array)
+    return array
+
+
+def element_strides(array: Array) -> tuple[int, ...]:
+    """Strides in elements."""
+    return tuple(s // array.itemsize for s in array.strides)
+
+
+def check_out(out: Any, shape: tuple[int, ...], operands: tuple[Array, ...]) -> Array:
+    """`out` if it can take a result of `shape` and shares no element with an operand."""
+    if not isinstance(out, np.ndarray):
+        raise UsageError("out must be a NumPy array", found=type(out).__name__)
+    if out.shape != shape:
+        raise UsageError(f"out has shape {out.shape}", hint=f"the result has shape {shape}")
+    if not out.flags.writeable:
+        raise UsageError("out is read-only", hint="pass a writable array, or a copy of it")
+    if not out.flags.aligned or any(s % out.itemsize for s in out.strides):
+        raise UsageError("out is not aligned to its elements", hint="pass a fresh array")
+    if _overlaps_itself(out):
+        raise UsageError("elements of out share memory", hint="pass a fresh array")
+    for number, operand in enumerate(operands):
+        if _overlap(out, operand):
+            raise UsageError(
+                f"out shares memory with operand {number}", hint="pass a fresh array, or no out"
+            )
+    return out
+
+
+def _overlap(x: Array, y: Array) -> bool:
+    if not np.may_share_memory(x, y):
+        return False
+    try:
+        return bool(np.shares_memory(x, y, max_work=_OVERLAP_WORK))
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _overlaps_itself(x: Array) -> bool:
+    """Whether two indices reach one element, as in a broadcast view: a sufficient test."""
+    reach = 0
+    for stride, extent in sorted((abs(s), e) for s, e in zip(x.strides, x.shape, strict=True)):
+        if extent == 0:
+            return False
+        if extent == 1:
+            continue
+        if stride <= reach:
+            return True
+        reach += stride * (extent - 1)
+    return False

@@ -1,0 +1,100 @@
+"""Kernels: loaded machine code, bound to the sizes of a call and run on arrays."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from loopwright.runtime.jit import LoadedObject
+from loopwright.runtime.scratch import local_scratch
+from loopwright.runtime.threads import Pool
+
+__all__ = ["Bound", "CompiledKernel"]
+
+_pointer = ctypes.c_void_p
+
+
+class CompiledKernel:
+    """The entry points of one module (see backends/llvm_entry)."""
+
+    __slots__ = ("_call", "_code", "_private", "_run", "_scratch", "buffers", "scalars")
+
+    def __init__(
+        self, code: LoadedObject, entry: str, buffers: Sequence[str], scalars: Sequence[str]
+    ) -> None:
+        self._code = code
+        self.buffers = tuple(buffers)
+        self.scalars = tuple(scalars)
+        arguments = [_pointer] * (2 + len(self.buffers))
+        self._call = ctypes.CFUNCTYPE(None, *arguments)(code.address(f"{entry}_call"))
+        self._run = code.address(f"{entry}_run")
+        size = ctypes.CFUNCTYPE(ctypes.c_int64, _pointer)
+        self._scratch = size(code.address(f"{entry}_scratch"))
+        self._private = size(code.address(f"{entry}_private"))
+
+    def bind(
+        self,
+        values: dict[str, int],
+        table: np.ndarray[Any, np.dtype[np.int64]],
+        threads: int = 1,
+        pool: Callable[[], Pool] | None = None,
+    ) -> Bound:
+        """Fix the launch values: a callable on arrays given in the order of `buffers`."""
+        head = np.array([values[name] for name in self.scalars], dtype=np.int64)
+        launch = np.concatenate([head, table])
+        address = launch.ctypes.data
+        return Bound(
+            self,
+            launch,
+            (self._call, address, self._run),
+            (int(self._scratch(address)), int(self._private(address))),
+            threads,
+            pool,
+        )
+
+
+class Bound:
+    """A kernel with its launch values. Safe to call from several threads at once."""
+
+    __slots__ = ("_address", "_call", "_keep", "_need", "_pool", "_run", "_sizes", "threads")
+
+    def __init__(
+        self,
+        kernel: CompiledKernel,
+        launch: np.ndarray[Any, np.dtype[np.int64]],
+        entries: tuple[Callable[..., None], int, int],
+        sizes: tuple[int, int],
+        threads: int,
+        pool: Callable[[], Pool] | None,
+    ) -> None:
+        self._keep = (kernel, launch)  # the addresses below point into these
+        self._call, self._address, self._run = entries
+        self._sizes = sizes
+        self._need = sizes[0] + sizes[1]
+        self._pool = pool
+        self.threads = threads
+
+    def __call__(self, *arrays: object) -> None:
+        """Run on array objects, which must be what the launch was made for."""
+        if self.threads > 1 and self._run_team(arrays):
+            return
+        scratch = local_scratch()
+        if scratch.size < self._need:
+            scratch.reserve(self._need)
+        self._call(self._address, scratch.address, *map(id, arrays))
+
+    def _run_team(self, arrays: tuple[object, ...]) -> bool:
+        assert self._pool is not None
+        shared, private = self._sizes
+        base = local_scratch().reserve(shared + self.threads * private)
+        objects = (_pointer * len(arrays))(*map(id, arrays))
+        return self._pool().run(
+            self._run,
+            self._address,
+            (base, base + shared, private),
+            ctypes.addressof(objects),
+            self.threads,
+        )

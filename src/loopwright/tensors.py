@@ -1,0 +1,376 @@
+"""`einsum` over any semiring and dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from loopwright import semirings
+from loopwright.diagnostics import UsageError
+from loopwright.frontends.einsum import Subscripts, parse_subscripts, sublist_subscripts
+from loopwright.ir.dtypes import DTYPES, DType, dtype_of
+from loopwright.ir.expr import Var
+from loopwright.ir.form import Initial
+from loopwright.machines.host import host
+from loopwright.pipeline import contraction_kernel, thread_pool
+from loopwright.planner.analytical import Algebra, Choice, choose
+from loopwright.planner.instance import Dim, Instance
+from loopwright.runtime.arguments import Array, as_operand, check_out, element_strides
+from loopwright.runtime.kernel import Bound
+from loopwright.runtime.threads import num_threads
+
+__all__ = ["Scaling", "contract", "einsum", "plan_contraction"]
+
+Ready: TypeAlias = tuple[Callable[..., None], bool, tuple[int, ...], np.dtype[Any]]
+
+_MOST_READY = 4096  # calls remembered with their launch; when full, all are forgotten
+_ready: dict[tuple[Any, ...], Ready] = {}
+_ndarray = np.ndarray
+_empty = np.empty
+_ONE = 1  # the default alpha, recognised by identity on the quick path
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """out = beta * out plus alpha * products; kept apart from the operands' algebra."""
+
+    alpha: Any = 1
+    beta: Any = 0
+
+    @property
+    def initial(self) -> Initial:
+        if isinstance(self.beta, int | float | complex) and self.beta in (0, 1):
+            return Initial.OUT if self.beta else Initial.ZERO
+        return Initial.SCALED
+
+
+def einsum(
+    subscripts: Any,
+    *operands: Any,
+    semiring: str | semirings.Semiring = "plus_times",
+    out: Array | None = None,
+    accumulate: bool = False,
+    alpha: Any = _ONE,
+    beta: Any = 0,
+    accum_dtype: Any = None,
+    threads: int | None = None,
+) -> Any:
+    """Einstein summation over a semiring, in NumPy's grammar.
+
+        out = beta * out  plus  alpha * SUM of products of the operands
+
+    `accumulate` stands for beta = 1. The result has NumPy's dtype; with `accum_dtype` products are
+    formed, summed and returned in that type. Floating sums may be reassociated. `out` must have the
+    result's shape and share no element with an operand.
+    """
+    if len(operands) == 2 and out is None and alpha is _ONE and accum_dtype is None:
+        a, b = operands
+        if type(a) is _ndarray and type(b) is _ndarray and type(subscripts) is str:
+            count = num_threads() if threads is None else threads
+            key = (
+                subscripts, semiring, count,
+                a.dtype, a.shape, a.strides, b.dtype, b.shape, b.strides,
+            )  # fmt: skip
+            found = _ready.get(key)
+            if found is not None:
+                run, swapped, shape, dtype = found
+                result = _empty(shape, dtype)
+                if swapped:
+                    run(result, b, a)
+                else:
+                    run(result, a, b)
+                return result
+    return _einsum(
+        subscripts, operands, semiring, out, Scaling(alpha, 1 if accumulate else beta),
+        accum_dtype, threads,
+    )  # fmt: skip
+
+
+def _einsum(
+    subscripts: Any,
+    operands: Sequence[Any],
+    ring: str | semirings.Semiring,
+    out: Array | None,
+    scaling: Scaling,
+    accum_dtype: Any,
+    threads: int | None,
+) -> Any:
+    """The general call: any number of operands, everything checked."""
+    if not isinstance(subscripts, str):
+        subscripts, operands = _from_sublists((subscripts, *operands))
+    chosen = semirings.semiring(ring)
+    arrays = tuple(as_operand(x, f"operand {k}") for k, x in enumerate(operands))
+    if not arrays:
+        raise UsageError("einsum needs at least one operand")
+    names = parse_subscripts(subscripts, tuple(a.ndim for a in arrays))
+    count = _thread_count(threads)
+    extents = _extents(names, arrays)
+    shape = tuple(extents[c] for c in names.out)
+    result, accumulator = _types(chosen, arrays, accum_dtype)
+    _check_scaling(chosen, scaling, out)
+    target = None if out is None else check_out(out, shape, arrays)
+    if target is not None and not np.can_cast(result.numpy, target.dtype, "same_kind"):
+        raise UsageError(
+            f"out has dtype {target.dtype}", hint=f"the result has dtype {result.name}"
+        )
+    if target is None and len(arrays) == 1 and _is_view(names, scaling, accum_dtype):
+        return np.einsum(names.text, arrays[0])
+    direct = target if target is not None and target.dtype == result.numpy else None
+    if direct is None:
+        direct = _empty(shape, result.numpy)
+        if target is not None and scaling.initial is not Initial.ZERO:
+            direct[...] = target
+    while len(arrays) > 2:
+        names, arrays = _reduce_pair(names, arrays, chosen, accumulator, count)
+    contract(names, arrays, direct, chosen, accumulator, scaling, count)
+    if len(operands) == 2 and accum_dtype is None and target is None and scaling == Scaling():
+        _remember(subscripts, ring, count, names, arrays, operands, chosen, direct)
+    if target is None:
+        return direct[()] if direct.ndim == 0 else direct
+    if target is not direct:
+        target[...] = direct
+    return target
+
+
+def _remember(
+    subscripts: str,
+    ring: str | semirings.Semiring,
+    count: int,
+    names: Subscripts,
+    arrays: tuple[Array, ...],
+    operands: Sequence[Any],
+    chosen: semirings.Semiring,
+    result: Array,
+) -> None:
+    """Keep the launch of a plain call of two arrays, so that its repetition costs microseconds."""
+    a, b = arrays
+    plain = a is operands[0] and b is operands[1] and a.dtype == b.dtype == result.dtype
+    if not plain or result.ndim == 0 or not a.size or not b.size or not result.size:
+        return
+    dtype = dtype_of(a.dtype)
+    accumulator = _default_accumulator(dtype)
+    choice, bound = plan_contraction(names, arrays, result, chosen, accumulator, Scaling(), count)
+    if len(_ready) >= _MOST_READY:
+        _ready.clear()
+    key = (
+        subscripts, ring, count,
+        a.dtype, a.shape, a.strides, b.dtype, b.shape, b.strides,
+    )  # fmt: skip
+    _ready[key] = (bound, choice.instance.swapped, result.shape, result.dtype)
+
+
+def contract(
+    names: Subscripts,
+    arrays: tuple[Array, ...],
+    out: Array,
+    ring: semirings.Semiring,
+    accumulator: DType,
+    scaling: Scaling,
+    threads: int,
+) -> None:
+    """One kernel call: one or two operands into `out`, which has the result's dtype."""
+    if out.size == 0:
+        return
+    if any(a.size == 0 for a in arrays):
+        _fill_initial(out, ring, scaling)
+        return
+    choice, bound = plan_contraction(names, arrays, out, ring, accumulator, scaling, threads)
+    left, right = arrays[0], arrays[-1]
+    if choice.instance.swapped:
+        left, right = right, left
+    extra = []
+    if choice.form.scaled:
+        extra.append(np.array(scaling.alpha, dtype=accumulator.numpy))
+    if choice.form.initial is Initial.SCALED:
+        extra.append(np.array(scaling.beta, dtype=accumulator.numpy))
+    bound(out, left, right, *extra)
+
+
+def plan_contraction(
+    names: Subscripts,
+    arrays: tuple[Array, ...],
+    out: Array,
+    ring: semirings.Semiring,
+    accumulator: DType,
+    scaling: Scaling,
+    threads: int,
+) -> tuple[Choice, Bound]:
+    """Choose a form for one or two operands, fetch its kernel and bind the launch."""
+    algebra = Algebra(
+        _operator(ring.plus, ring, accumulator, plus=True),
+        "first" if len(arrays) == 1 else _operator(ring.times, ring, accumulator, plus=False),
+        ring.zero(accumulator),
+        dtype_of(arrays[0].dtype),
+        dtype_of(arrays[-1].dtype),
+        dtype_of(out.dtype),
+        accumulator,
+        scaling.initial,
+        not _is_one(scaling.alpha),
+        reassoc=True,
+    )
+    choice = choose(_instance(names, arrays, out), algebra, host(), threads)
+    kernel = contraction_kernel(choice.form)
+    return choice, kernel.bind(choice.values, choice.table, choice.threads, thread_pool)
+
+
+def _operator(operator: Any, ring: semirings.Semiring, dtype: DType, *, plus: bool) -> Any:
+    """The name of a known operator; the traced expression of a user's function."""
+    if isinstance(operator, str):
+        return operator
+    make = ring.plus_expr if plus else ring.times_expr
+    return make(dtype, Var("x", dtype), Var("y", dtype))
+
+
+def _is_one(value: Any) -> bool:
+    return isinstance(value, int | float | complex) and value == 1
+
+
+def _instance(names: Subscripts, arrays: tuple[Array, ...], out: Array) -> Instance:
+    """The loops of the bundles; a repeated letter walks along a diagonal, size 1 stands still."""
+    extents = _extents(names, arrays)
+    left, right = names.operands[0], names.operands[-1] if len(arrays) > 1 else ""
+    strides = [
+        _letter_strides(term, array, extents)
+        for term, array in zip((left, right, names.out), (arrays[0], arrays[-1], out), strict=True)
+    ]
+    bundles: dict[str, list[Dim]] = {"batch": [], "i": [], "j": [], "p": []}
+    for c, extent in extents.items():
+        dim = Dim(extent, *(s.get(c, 0) for s in strides))
+        if c not in names.out:
+            bundle = "p"
+        elif c in left and c in right:
+            bundle = "batch"
+        else:
+            bundle = "i" if c in left else "j"
+        bundles[bundle].append(dim)
+    batch, i, j, p = (tuple(dims) for dims in bundles.values())
+    return Instance(batch, i, j, p)
+
+
+def _letter_strides(term: str, array: Array, extents: dict[str, int]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for c, stride, extent in zip(term, element_strides(array), array.shape, strict=False):
+        moves = stride if extent == extents[c] else 0
+        found[c] = found.get(c, 0) + moves
+    return found
+
+
+def _extents(names: Subscripts, arrays: tuple[Array, ...]) -> dict[str, int]:
+    """Size of every letter; a size of 1 broadcasts."""
+    found: dict[str, int] = {}
+    where: dict[str, int] = {}
+    for number, (term, array) in enumerate(zip(names.operands, arrays, strict=True)):
+        for c, extent in zip(term, array.shape, strict=True):
+            known = found.get(c, 1)
+            if extent != known and extent != 1 and known != 1:
+                raise UsageError(
+                    f"einsum '{names.text}': index '{c}' has two sizes",
+                    found=f"{known} in operand {where[c]}, {extent} in operand {number}",
+                    hint="operands that agree, or a size of 1",
+                )
+            if c not in found or extent != 1:
+                found[c], where[c] = extent, number
+    return found
+
+
+def _types(
+    ring: semirings.Semiring, arrays: tuple[Array, ...], accum_dtype: Any
+) -> tuple[DType, DType]:
+    """Dtypes of the result and of the accumulators."""
+    promoted = dtype_of(np.result_type(*arrays))
+    if accum_dtype is not None:
+        wide = dtype_of(accum_dtype)
+        if not np.can_cast(promoted.numpy, wide.numpy, "same_kind"):
+            raise UsageError(f"accum_dtype {wide} cannot hold products of {promoted}")
+        promoted = accumulator = wide
+    else:
+        accumulator = _default_accumulator(promoted)
+    ring.check_dtype(accumulator)
+    return promoted, accumulator
+
+
+def _default_accumulator(dtype: DType) -> DType:
+    """NumPy sums float16 in float32; every other type in itself."""
+    return DTYPES["float32"] if dtype.name == "float16" else dtype
+
+
+def _check_scaling(ring: semirings.Semiring, scaling: Scaling, out: Array | None) -> None:
+    if scaling.initial is not Initial.ZERO and out is None:
+        raise UsageError("accumulate and beta need the array they add to", hint="pass out=")
+    scales = not _is_one(scaling.alpha) or scaling.initial is Initial.SCALED
+    if scales and ring.name != "plus_times":
+        raise UsageError(
+            f"alpha and beta scale sums of products, not semiring '{ring.name}'",
+            hint="leave alpha 1 and beta 0 or 1",
+        )
+
+
+def _thread_count(threads: int | None) -> int:
+    if threads is None:
+        return num_threads()
+    if not isinstance(threads, int) or threads < 1:
+        raise UsageError("threads must be a whole number above 0", found=repr(threads))
+    return threads
+
+
+def _is_view(names: Subscripts, scaling: Scaling, accum_dtype: Any) -> bool:
+    """Whether NumPy would answer with a view: nothing is summed, scaled or converted."""
+    kept = set(names.operands[0]) == set(names.out)
+    return kept and scaling == Scaling() and accum_dtype is None
+
+
+def _fill_initial(out: Array, ring: semirings.Semiring, scaling: Scaling) -> None:
+    """The value of an empty reduction: the identity of plus, added to what was there."""
+    match scaling.initial:
+        case Initial.ZERO:
+            out[...] = ring.zero(dtype_of(out.dtype))
+        case Initial.SCALED:
+            out *= np.asarray(scaling.beta, dtype=out.dtype)
+        case Initial.OUT:
+            return
+
+
+def _from_sublists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """einsum(op0, sublist0, op1, sublist1, ..., [sublistout])."""
+    pairs, rest = divmod(len(arguments), 2)
+    operands = arguments[0 : 2 * pairs : 2]
+    lists = arguments[1 : 2 * pairs : 2]
+    if not all(isinstance(x, Sequence) for x in lists):
+        raise UsageError("einsum takes a string of subscripts, or arrays and index lists in turn")
+    return sublist_subscripts(lists, arguments[-1] if rest else None), operands
+
+
+def _reduce_pair(
+    names: Subscripts,
+    arrays: tuple[Array, ...],
+    ring: semirings.Semiring,
+    accumulator: DType,
+    threads: int,
+) -> tuple[Subscripts, tuple[Array, ...]]:
+    """Contract the pair NumPy's path begins with (the first pair where times does not commute)."""
+    first, second = (0, 1) if not ring.commutative else _cheapest_pair(names, arrays)
+    terms = names.operands
+    rest = [k for k in range(len(terms)) if k not in (first, second)]
+    needed = set(names.out).union(*(terms[k] for k in rest))
+    kept = "".join(dict.fromkeys(c for c in terms[first] + terms[second] if c in needed))
+    pair = Subscripts((terms[first], terms[second]), kept)
+    chosen = (arrays[first], arrays[second])
+    extents = _extents(pair, chosen)
+    dtype = accumulator if accumulator.name != "float32" else dtype_of(np.result_type(*chosen))
+    partial = _empty(tuple(extents[c] for c in kept), np.result_type(dtype.numpy, *chosen))
+    contract(pair, chosen, partial, ring, accumulator, Scaling(), threads)
+    place = min(first, second) if not ring.commutative else len(rest)
+    terms_left = [terms[k] for k in rest]
+    arrays_left = [arrays[k] for k in rest]
+    terms_left.insert(place, kept)
+    arrays_left.insert(place, partial)
+    return Subscripts(tuple(terms_left), names.out), tuple(arrays_left)
+
+
+def _cheapest_pair(names: Subscripts, arrays: tuple[Array, ...]) -> tuple[int, int]:
+    path = np.einsum_path(names.text, *arrays, optimize="greedy")[0]
+    step = path[1]
+    return (step[0], step[1]) if len(step) == 2 else (0, 1)

@@ -1,0 +1,1 @@
+"""Program + Plan -> Schedule: one file per transformation, every one proven legal."""

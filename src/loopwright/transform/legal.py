@@ -1,0 +1,150 @@
+"""The proof that stands behind every step: order kept where values flow, marks still true."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from loopwright.analysis.dependences import Dependences, dependences, memory_dependences
+from loopwright.analysis.legality import Witness, carried_by, violation, witness
+from loopwright.analysis.reductions import reductions, relaxed_dependences
+from loopwright.ir.loops import Mark
+from loopwright.ir.program import Program
+from loopwright.ir.schedule import Schedule
+from loopwright.transform.step import Step, refuse
+from loopwright.transform.tree import Band, Node, bands, read_tree, unique_names, write_tree
+
+__all__ = [
+    "conflicts",
+    "fact",
+    "find_band",
+    "initial_schedule",
+    "open_bands",
+    "reordered",
+    "require_unmarked",
+    "with_mark",
+]
+
+# Marks whose iterations run side by side.
+_CONCURRENT = frozenset({Mark.PARALLEL, Mark.VECTOR, Mark.BLOCK, Mark.THREAD})
+_MOST_PROGRAMS = 8
+
+_local = threading.local()
+
+T = TypeVar("T")
+
+
+def fact(compute: Callable[[Program], T], program: Program) -> T:
+    """`compute(program)`, kept for the last few programs: a search asks the same very often.
+
+    isl objects belong to one thread's context, so every thread keeps its own.
+    """
+    kept: list[tuple[Program, dict[object, Any]]] = getattr(_local, "kept", [])
+    table = next((found for owner, found in kept if owner is program), None)
+    if table is None:
+        table = {}
+        _local.kept = [(program, table), *kept[: _MOST_PROGRAMS - 1]]
+    if compute not in table:
+        table[compute] = compute(program)
+    value: T = table[compute]
+    return value
+
+
+def conflicts(program: Program) -> Dependences:
+    """The pairs of instances that must not run at once.
+
+    The exact dependences name nearest pairs only and leave the others to transitivity. Where
+    reductions were put into another order, the instances between two others may have moved away:
+    for their elements every pair counts.
+    """
+    exact = dependences(program)
+    free = {r.element.array for r in reductions(program) if r.is_reorderable}
+    if not free:
+        return exact
+    pairs = memory_dependences(program, free)
+    return Dependences(
+        program,
+        flow=exact.flow.union(pairs.flow),
+        anti=exact.anti.union(pairs.anti),
+        output=exact.output.union(pairs.output),
+    )
+
+
+def initial_schedule(program: Program) -> Schedule:
+    """The source order, serial; loops of one name are told apart as `i`, `i_2`, `i_3`, ..."""
+    root = read_tree(program.schedule)
+    unique = unique_names(root)
+    if unique is root:
+        return Schedule(program, program.schedule)
+    return Schedule(program, write_tree(program.schedule.get_domain(), unique))
+
+
+def open_bands(schedule: Schedule) -> Iterator[Band]:
+    """The loops that steps may change: all but those of contraction cores."""
+    taken = {name for core in schedule.cores for name in core.contraction.covers}
+    for band in bands(read_tree(schedule.tree)):
+        if not band.statements & taken:
+            yield band
+
+
+def find_band(step: Step, schedule: Schedule, root: Node, loop: str) -> Band:
+    """The band called `loop` in the tree `root` of `schedule`."""
+    found = next((band for band in bands(root) if band.loop == loop), None)
+    if found is None:
+        names = ", ".join(band.loop for band in bands(root)) or "none"
+        refuse(step, f"there is no loop '{loop}'; the loops are {names}")
+    for core in schedule.cores:
+        if found.statements & set(core.contraction.covers):
+            refuse(step, f"loop '{loop}' belongs to the contraction {core.contraction.statement}")
+    return found
+
+
+def require_unmarked(step: Step, schedule: Schedule, loops: Iterable[str]) -> None:
+    """Refuse a step on loops that are mapped already."""
+    for loop in loops:
+        mark = schedule.mark(loop)
+        if mark is not Mark.SERIAL:
+            refuse(step, f"loop '{loop}' is marked {mark.value}; marks come after other steps")
+
+
+def reordered(step: Step, schedule: Schedule, root: Node) -> Schedule:
+    """`schedule` with the tree `root`, proven to keep all dependences and to deserve its marks."""
+    tree = write_tree(schedule.tree.get_domain(), root)
+    after = replace(schedule, tree=tree)
+    broken = violation(fact(relaxed_dependences, schedule.program), tree)
+    if broken is not None:
+        refuse(step, broken.verb, _pair(broken))
+    for loop, mark in schedule.marks:
+        _require_mark(step, after, root, loop, mark)
+    return after
+
+
+def with_mark(
+    step: Step, schedule: Schedule, loop: str, mark: Mark, factor: int | None = None
+) -> Schedule:
+    """`schedule` with `loop` mapped by `mark`, proven to allow it."""
+    root = read_tree(schedule.tree)
+    find_band(step, schedule, root, loop)
+    require_unmarked(step, schedule, [loop])
+    _require_mark(step, schedule, root, loop, mark)
+    factors = schedule.factors if factor is None else (*schedule.factors, (loop, factor))
+    return replace(schedule, marks=(*schedule.marks, (loop, mark)), factors=factors)
+
+
+def _require_mark(step: Step, schedule: Schedule, root: Node, loop: str, mark: Mark) -> None:
+    """Refuse `step` unless the loop may bear the mark."""
+    if mark not in _CONCURRENT:
+        return
+    band = find_band(step, schedule, root, loop)
+    if mark is Mark.VECTOR and any(True for _ in bands(band.child)):
+        refuse(step, f"vector loop '{loop}' is not innermost")
+    found = witness(carried_by(fact(conflicts, schedule.program), schedule.tree, loop))
+    if found is not None:
+        refuse(step, f"loop '{loop}' carries", _pair(found))
+
+
+def _pair(found: Witness) -> str:
+    """The two instances of a witness and their places, without its verb."""
+    return str(found).removeprefix(found.verb).strip()

@@ -1,0 +1,115 @@
+"""Parallel, Vectorize and Unroll: how the iterations of a loop are mapped to the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from loopwright.diagnostics import UsageError
+from loopwright.ir.loops import Mark
+from loopwright.ir.schedule import Schedule
+from loopwright.transform.legal import find_band, open_bands, with_mark
+from loopwright.transform.step import Step, refuse
+from loopwright.transform.tree import bands, read_tree
+
+__all__ = ["Parallel", "Unroll", "Vectorize"]
+
+# What `candidates` offers; `apply` takes any number from 2.
+LANES = (4, 8)
+COPIES = (2, 4, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Parallel(Step):
+    """Share the iterations of a loop out to threads.
+
+    rewrite:  for i: S(i)
+              ->  parallel for i: S(i)
+    needs:    no dependence between different iterations; no parallel loop around or inside
+    refuses:  IllegalStep with the dependence the loop carries
+    """
+
+    kind: ClassVar[str] = "parallel"
+
+    loop: str
+
+    def apply(self, schedule: Schedule) -> Schedule:
+        root = read_tree(schedule.tree)
+        inside = {band.loop for band in bands(find_band(self, schedule, root, self.loop))}
+        around = {
+            band.loop
+            for band in bands(root)
+            if self.loop in {inner.loop for inner in bands(band.child)}
+        }
+        for loop, mark in schedule.marks:
+            if mark is Mark.PARALLEL and loop in inside | around and loop != self.loop:
+                refuse(self, f"loop '{loop}' is parallel already; threads are shared out once")
+        return with_mark(self, schedule, self.loop, Mark.PARALLEL)
+
+    @classmethod
+    def candidates(cls, schedule: Schedule) -> Iterator[Parallel]:
+        for band in open_bands(schedule):
+            if schedule.mark(band.loop) is Mark.SERIAL:
+                yield cls(band.loop)
+
+
+@dataclass(frozen=True, slots=True)
+class Vectorize(Step):
+    """Run the iterations of an innermost loop as lanes of vectors, the rest one by one.
+
+    rewrite:  for i in [a, b): S(i)
+              ->  for i in [a, b - (L - 1)) step L: vector for i_v in [0, L): S(i + i_v)
+                  for i in [a + (b - a) // L * L, b): S(i)
+    needs:    an innermost loop; no dependence between different iterations
+    refuses:  IllegalStep with the dependence the loop carries
+    """
+
+    kind: ClassVar[str] = "vectorize"
+
+    loop: str
+    lanes: int
+
+    def __post_init__(self) -> None:
+        if self.lanes < 2:
+            raise UsageError("vectorize takes two or more lanes", str(self))
+
+    def apply(self, schedule: Schedule) -> Schedule:
+        return with_mark(self, schedule, self.loop, Mark.VECTOR, self.lanes)
+
+    @classmethod
+    def candidates(cls, schedule: Schedule) -> Iterator[Vectorize]:
+        for band in open_bands(schedule):
+            is_innermost = not any(True for _ in bands(band.child))
+            if is_innermost and schedule.mark(band.loop) is Mark.SERIAL:
+                yield from (cls(band.loop, lanes) for lanes in LANES)
+
+
+@dataclass(frozen=True, slots=True)
+class Unroll(Step):
+    """Repeat the body of a loop so that several iterations run between two tests.
+
+    rewrite:  for i in [a, b): S(i)
+              ->  for i in [a, b - (F - 1)) step F: S(i); S(i + 1); ... S(i + F - 1)
+                  for i in [a + (b - a) // F * F, b): S(i)
+    needs:    nothing; the order stays the same
+    refuses:  IllegalStep when there is no such loop or it is marked already
+    """
+
+    kind: ClassVar[str] = "unroll"
+
+    loop: str
+    factor: int  # copies of the body
+
+    def __post_init__(self) -> None:
+        if self.factor < 2:
+            raise UsageError("unroll takes a factor of at least 2", str(self))
+
+    def apply(self, schedule: Schedule) -> Schedule:
+        return with_mark(self, schedule, self.loop, Mark.UNROLL, self.factor)
+
+    @classmethod
+    def candidates(cls, schedule: Schedule) -> Iterator[Unroll]:
+        for band in open_bands(schedule):
+            if schedule.mark(band.loop) is Mark.SERIAL:
+                yield from (cls(band.loop, factor) for factor in COPIES)

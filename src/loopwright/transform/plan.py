@@ -1,0 +1,113 @@
+"""Plan: the steps from a Program to a Schedule, as data that can be stored and replayed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from loopwright.diagnostics import UsageError
+from loopwright.ir.program import Program
+from loopwright.ir.schedule import Schedule
+from loopwright.transform.contract import (
+    Block,
+    Contract,
+    Pack,
+    ParallelBundle,
+    PrefetchAhead,
+    RegisterTile,
+)
+from loopwright.transform.fuse import Distribute, Fuse
+from loopwright.transform.legal import initial_schedule
+from loopwright.transform.mark import Parallel, Unroll, Vectorize
+from loopwright.transform.reorder import Interchange
+from loopwright.transform.step import Step, step_from_json
+from loopwright.transform.tile import StripMine, Tile
+
+__all__ = ["STEPS", "Plan", "apply_plan", "candidates", "initial_schedule"]
+
+# Every kind of step, in the order in which searches try them.
+STEPS: tuple[type[Step], ...] = (
+    Contract,
+    RegisterTile,
+    Block,
+    Pack,
+    ParallelBundle,
+    PrefetchAhead,
+    Fuse,
+    Distribute,
+    Interchange,
+    Tile,
+    StripMine,
+    Parallel,
+    Vectorize,
+    Unroll,
+)
+_KINDS = {step.kind: step for step in STEPS}
+_VERSION = 1
+_MOST_STEPS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Decisions in the order they are taken."""
+
+    steps: tuple[Step, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as JSON data."""
+        return {"version": _VERSION, "steps": [step.to_json() for step in self.steps]}
+
+    @classmethod
+    def from_json(cls, data: object) -> Plan:
+        """The plan that `data` describes; data of any other shape is refused."""
+        if not isinstance(data, dict) or data.keys() != {"version", "steps"}:
+            hint = '{"version": 1, "steps": [...]}'
+            raise UsageError("a plan is a JSON object", found=repr(data)[:80], hint=hint)
+        if data["version"] != _VERSION:
+            raise UsageError("unknown version of plan", repr(data["version"])[:80], str(_VERSION))
+        steps = data["steps"]
+        if not isinstance(steps, list) or len(steps) > _MOST_STEPS:
+            raise UsageError(f"steps is a list of at most {_MOST_STEPS}", found=repr(steps)[:80])
+        return cls(tuple(step_from_json(step, _KINDS) for step in steps))
+
+    def dumps(self) -> str:
+        """The plan as JSON text, one step a line."""
+        steps = ",\n  ".join(json.dumps(step.to_json()) for step in self.steps)
+        body = f"[\n  {steps}\n]" if self.steps else "[]"
+        return f'{{"version": {_VERSION}, "steps": {body}}}'
+
+    @classmethod
+    def loads(cls, text: str) -> Plan:
+        """The plan that JSON text describes."""
+        try:
+            return cls.from_json(json.loads(text))
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise UsageError("a plan is JSON text", found=str(error)) from error
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.steps)) or "(no steps)"
+
+
+def apply_plan(program: Program, plan: Plan | Iterable[Step]) -> Schedule:
+    """The schedule that `plan` makes of a program's source order.
+
+    Every step proves itself; the first that cannot raises IllegalStep.
+    """
+    schedule = initial_schedule(program)
+    for step in plan:
+        schedule = step.apply(schedule)
+    return schedule
+
+
+def candidates(schedule: Schedule) -> Iterator[Step]:
+    """Steps of every kind that fit the shape of `schedule`; `apply` may still refuse them."""
+    for kind in STEPS:
+        yield from kind.candidates(schedule)

@@ -1,0 +1,236 @@
+"""Schedule trees as plain values: read from isl, edited as Python data, written back.
+
+Editing isl's tree in place means walking cursors; a tree of four nouns is edited by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias, assert_never
+
+import islpy as isl
+
+from loopwright.diagnostics import InternalError
+from loopwright.ir.islkit import context
+
+__all__ = [
+    "Band",
+    "Branch",
+    "Leaf",
+    "Node",
+    "Sequence",
+    "bands",
+    "chain",
+    "directions",
+    "fresh_name",
+    "map_bands",
+    "read_tree",
+    "rename_band",
+    "sequence",
+    "unique_names",
+    "write_tree",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """The statement instances that reach this place, one at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A loop: the instances that reach it, ordered by one function."""
+
+    loop: str
+    partial: isl.MultiUnionPwAff  # loop[{ S[i] -> [(f(i))]; ... }]
+    child: Node
+
+    @property
+    def statements(self) -> frozenset[str]:
+        """Names of the statements inside the loop."""
+        found: set[str] = set()
+        self.partial.domain().foreach_set(lambda part: found.add(part.get_tuple_name()))
+        return frozenset(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One part of a sequence: the instances of `filter`."""
+
+    filter: isl.UnionSet  # { S[i] : ... }
+    child: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """Branches executed one after the other."""
+
+    branches: tuple[Branch, ...]
+
+
+Node: TypeAlias = Leaf | Band | Sequence
+
+
+def sequence(branches: Iterable[Branch]) -> Node:
+    """A sequence of the branches, with sequences directly inside it laid open."""
+    flat: list[Branch] = []
+    for branch in branches:
+        match branch.child:
+            case Sequence(branches=inner):
+                flat += [replace(b, filter=b.filter.intersect(branch.filter)) for b in inner]
+            case _:
+                flat.append(branch)
+    return flat[0].child if len(flat) == 1 else Sequence(tuple(flat))
+
+
+def read_tree(tree: isl.Schedule) -> Node:
+    """The nodes below the domain of an isl schedule tree."""
+    return _read(tree.get_root().child(0), str(tree))
+
+
+def _read(node: isl.ScheduleNode, dump: str) -> Node:
+    kinds = isl.schedule_node_type
+    kind = kinds(node.get_type())
+    if kind == kinds.leaf:
+        return Leaf()
+    if kind == kinds.band and node.band_n_member() == 1:
+        partial = node.band_get_partial_schedule()
+        name = partial.get_tuple_name(isl.dim_type.set)
+        if name:
+            return Band(name, partial, _read(node.child(0), dump))
+    if kind in (kinds.sequence, kinds.set):
+        filters = [node.child(k) for k in range(node.n_children())]
+        return sequence(Branch(f.filter_get_filter(), _read(f.child(0), dump)) for f in filters)
+    raise InternalError("a schedule tree has named bands of one member and sequences only", dump)
+
+
+def write_tree(domain: isl.UnionSet, node: Node) -> isl.Schedule:
+    """The isl schedule tree over `domain`; the inverse of read_tree."""
+    root = isl.Schedule.from_domain(domain).get_root()
+    return _write(root.child(0), node).get_schedule()
+
+
+def _write(place: isl.ScheduleNode, node: Node) -> isl.ScheduleNode:
+    """`place` with `node` inserted there."""
+    match node:
+        case Leaf():
+            return place
+        case Band(partial=partial, child=child):
+            return _write(place.insert_partial_schedule(partial).child(0), child).parent()
+        case Sequence(branches=branches):
+            filters = isl.UnionSetList.alloc(context(), len(branches))
+            for branch in branches:
+                filters = filters.add(branch.filter)
+            place = place.insert_sequence(filters)
+            for k, branch in enumerate(branches):
+                place = _write(place.child(k).child(0), branch.child).parent().parent()
+            return place
+        case _:
+            assert_never(node)
+
+
+def bands(node: Node) -> Iterator[Band]:
+    """Every band of a tree, parents first, in source order."""
+    match node:
+        case Leaf():
+            return
+        case Band(child=child):
+            yield node
+            yield from bands(child)
+        case Sequence(branches=branches):
+            for branch in branches:
+                yield from bands(branch.child)
+        case _:
+            assert_never(node)
+
+
+def chain(band: Band) -> tuple[Band, ...]:
+    """`band` and the bands nested perfectly inside it, outermost first."""
+    found = [band]
+    while isinstance(found[-1].child, Band):
+        found.append(found[-1].child)
+    return tuple(found)
+
+
+def map_bands(node: Node, change: Callable[[Band], Node]) -> Node:
+    """`node` with every band passed through `change`, parents first.
+
+    The result of `change` is not visited again when it is another node than the one given.
+    """
+    match node:
+        case Leaf():
+            return node
+        case Band():
+            changed = change(node)
+            if changed is not node:
+                return changed
+            child = map_bands(node.child, change)
+            return node if child is node.child else replace(node, child=child)
+        case Sequence(branches=branches):
+            parts = tuple(replace(b, child=map_bands(b.child, change)) for b in branches)
+            return sequence(parts)
+        case _:
+            assert_never(node)
+
+
+def rename_band(band: Band, loop: str) -> Band:
+    """`band` under another name."""
+    partial = band.partial.set_tuple_name(isl.dim_type.set, loop)
+    return Band(loop, partial, band.child)
+
+
+def fresh_name(wish: str, taken: Iterable[str]) -> str:
+    """`wish`, or `wish_2`, `wish_3`, ... when it is taken."""
+    used = set(taken)
+    name, count = wish, 1
+    while name in used:
+        count += 1
+        name = f"{wish}_{count}"
+    return name
+
+
+def unique_names(node: Node) -> Node:
+    """`node` with every band named once: later loops of the same name become `i_2`, `i_3`, ..."""
+    names = [band.loop for band in bands(node)]
+    if len(set(names)) == len(names):
+        return node
+    seen: set[str] = set()
+
+    def change(current: Node) -> Node:
+        match current:
+            case Leaf():
+                return current
+            case Band():
+                # A name that stands later in the tree unchanged is not given away before.
+                wish = current.loop
+                name = wish if wish not in seen else fresh_name(wish, seen | set(names))
+                seen.add(name)
+                return replace(rename_band(current, name), child=change(current.child))
+            case Sequence(branches=branches):
+                return Sequence(tuple(replace(b, child=change(b.child)) for b in branches))
+            case _:
+                assert_never(current)
+
+    return change(node)
+
+
+def directions(band: Band) -> dict[str, tuple[int, int]]:
+    """For each statement whose order in the band is plus or minus one iterator: which one.
+
+    Statement name -> (position of the iterator, 1 or -1); other statements are left out.
+    """
+    found: dict[str, tuple[int, int]] = {}
+
+    def visit(function: isl.PwAff) -> None:
+        pieces = [piece for _, piece in function.get_pieces()]
+        if len(pieces) != 1 or pieces[0].involves_locals():
+            return
+        count = function.dim(isl.dim_type.in_)
+        factors = [pieces[0].get_coefficient_val(isl.dim_type.in_, k) for k in range(count)]
+        used = [(k, f.to_python()) for k, f in enumerate(factors) if not f.is_zero()]
+        if len(used) == 1 and used[0][1] in (1, -1):
+            found[function.get_tuple_id(isl.dim_type.in_).get_name()] = used[0]
+
+    band.partial.get_union_pw_aff(0).foreach_pw_aff(visit)
+    return found

@@ -1,0 +1,192 @@
+"""Dependences: known relations, and every relation of small random programs by enumeration."""
+
+import islpy as isl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import brute_force
+from loopwright.analysis.dependences import (
+    Dependences,
+    accesses,
+    dependences,
+    flow_through,
+    memory_dependences,
+)
+from loopwright.ir.program import Program
+from programs import (
+    Do,
+    For,
+    dot,
+    floyd_warshall,
+    jacobi,
+    lu,
+    matmul,
+    matmul_in_nest,
+    outer,
+    program,
+    seidel,
+    triangular_solve,
+)
+
+
+def relation(text: str) -> isl.UnionMap:
+    return isl.UnionMap(text)
+
+
+def enumerated(found: isl.UnionMap, known: Program, params: dict[str, int]) -> brute_force.Pairs:
+    """The pairs of a relation for given parameters."""
+    fixed = isl.Set.universe(known.context.get_space())
+    for position, name in enumerate(known.params):
+        value = isl.Val.int_from_si(fixed.get_ctx(), params[name])
+        fixed = fixed.fix_val(isl.dim_type.param, position, value)
+    pairs: brute_force.Pairs = set()
+
+    def visit(part: isl.Map) -> None:
+        ends = [part.get_tuple_name(kind) for kind in (isl.dim_type.in_, isl.dim_type.out)]
+        cut = part.dim(isl.dim_type.in_)
+        flat = part.wrap().flatten()
+
+        def add(point: isl.Point) -> None:
+            kind, count = isl.dim_type.set, flat.dim(isl.dim_type.set)
+            at = tuple(point.get_coordinate_val(kind, k).to_python() for k in range(count))
+            pairs.add(((ends[0], at[:cut]), (ends[1], at[cut:])))
+
+        flat.foreach_point(add)
+
+    found.intersect_params(fixed).foreach_map(visit)
+    return pairs
+
+
+def assert_enumerated(known: Program, params: dict[str, int]) -> None:
+    expected = brute_force.dependences(known, params)
+    for kind, found in dependences(known).kinds:
+        assert enumerated(found, known, params) == expected[kind], kind
+
+
+def test_accesses_of_matmul() -> None:
+    found = accesses(matmul_in_nest())
+    head = "[n, m, q] -> "
+    outside = "0 <= i < n and 0 <= j < m"
+    inside = f"{outside} and 0 <= k < q"
+    start = f"S0[i, j] -> C[i, j] : {outside}"
+    update = f"S1[i, j, k] -> C[i, j] : {inside}"
+    factors = f"S1[i, j, k] -> A[i, k] : {inside}; S1[i, j, k] -> B[k, j] : {inside}"
+    assert found.writes.is_equal(relation(f"{head}{{ {start}; {update} }}"))
+    assert found.reads.is_equal(relation(f"{head}{{ {update}; {factors} }}"))
+
+
+def test_flow_of_jacobi() -> None:
+    found = dependences(jacobi())
+    assert found.flow.is_equal(
+        relation(
+            "[n, m] -> { S0[t, i] -> S1[t, i] : 0 <= t < m and 0 < i < n - 1;"
+            " S1[t, j] -> S0[t + 1, i] : 0 <= t < m - 1 and 0 < i, j < n - 1 and -1 <= i - j <= 1 }"
+        )
+    )
+    assert found.output.is_equal(
+        relation(
+            "[n, m] -> { S0[t, i] -> S0[t + 1, i] : 0 <= t < m - 1 and 0 < i < n - 1;"
+            " S1[t, i] -> S1[t + 1, i] : 0 <= t < m - 1 and 0 < i < n - 1 }"
+        )
+    )
+
+
+def test_dependences_of_one_reduction() -> None:
+    found = dependences(dot())
+    chain = "[n] -> { S0[] -> S1[0] : n > 0; S1[k] -> S1[k + 1] : 0 <= k < n - 1 }"
+    step = "[n] -> { S1[k] -> S1[k + 1] : 0 <= k < n - 1 }"
+    assert found.flow.is_equal(relation(chain))
+    assert found.output.is_equal(relation(chain))
+    assert found.anti.is_equal(relation(step))
+    assert found.all_.is_equal(relation(chain))
+    assert found.on_itself("S1").all_.is_equal(relation(step))
+    assert found.edges() == {("S0", "S1")}
+
+
+def test_no_dependences() -> None:
+    found = dependences(outer())
+    assert found.is_empty
+    assert found.on_itself("S0").is_empty
+    assert found.edges() == frozenset()
+
+
+def test_context_restricts_dependences() -> None:
+    body = For("k", 0, "n", Do("s", "s + x[k]"))
+    arrays = {"x": "in float64 [n]", "s": "inout float64 []"}
+    assert dependences(program("one", arrays, body, known="n <= 1")).is_empty
+
+
+def test_flow_through_one_array() -> None:
+    found = flow_through(jacobi(), "B")
+    expected = "[n, m] -> { S0[t, i] -> S1[t, i] : 0 <= t < m and 0 < i < n - 1 }"
+    assert found.is_equal(relation(expected))
+
+
+def test_memory_dependences_are_all_pairs() -> None:
+    found = memory_dependences(dot(), {"s"})
+    pairs = "[n] -> { S0[] -> S1[k] : 0 <= k < n; S1[k] -> S1[j] : 0 <= k < j < n }"
+    assert found.flow.is_equal(relation(pairs))
+    assert found.output.is_equal(relation(pairs))
+    assert found.anti.is_equal(relation("[n] -> { S1[k] -> S1[j] : 0 <= k < j < n }"))
+
+
+def test_restriction_keeps_the_program() -> None:
+    known = dot()
+    found = dependences(known).where(lambda r: r.subtract(r))
+    assert isinstance(found, Dependences)
+    assert found.is_empty
+    assert found.program is known
+
+
+@pytest.mark.parametrize(
+    ("known", "params"),
+    [
+        (matmul("kji"), {"n": 2, "m": 3, "q": 3}),
+        (jacobi(), {"n": 6, "m": 3}),
+        (seidel(), {"n": 5, "m": 3}),
+        (triangular_solve(), {"n": 4}),
+        (floyd_warshall(), {"n": 3}),
+        (lu(), {"n": 4}),
+    ],
+    ids=lambda x: getattr(x, "name", None),
+)
+def test_known_kernels_by_enumeration(known: Program, params: dict[str, int]) -> None:
+    assert_enumerated(known, params)
+
+
+@st.composite
+def subscripts(draw: st.DrawFn, loops: tuple[str, ...]) -> str:
+    """An affine expression over some loops."""
+    names = draw(st.lists(st.sampled_from(loops), max_size=2)) if loops else []
+    terms = [f"{draw(st.sampled_from([1, 1, 1, 2, -1]))} * {name}" for name in names]
+    return " + ".join([*terms, str(draw(st.integers(-1, 1)))])
+
+
+@st.composite
+def nodes(draw: st.DrawFn, loops: tuple[str, ...], budget: list[int]) -> list[For | Do]:
+    """One or two consecutive loops or statements."""
+    found: list[For | Do] = []
+    for _ in range(draw(st.integers(1, 2))):
+        budget[0] -= 1
+        if len(loops) < 3 and budget[0] > 0 and draw(st.booleans()):
+            var = f"l{len(loops)}_{budget[0]}"
+            inner = draw(nodes((*loops, var), budget))
+            outer_bounds = ["n", "3", *loops]
+            if draw(st.booleans()):
+                found.append(For(var, 0, draw(st.sampled_from(outer_bounds)), *inner))
+            else:
+                found.append(For(var, draw(st.sampled_from(outer_bounds)), -1, *inner, step=-1))
+        else:
+            sub = subscripts(loops)
+            reads = draw(st.lists(st.tuples(st.sampled_from("AB"), sub), max_size=2))
+            value = " + ".join(["1", *(f"{a}[{i}]" for a, i in reads)])
+            found.append(Do(f"{draw(st.sampled_from('AB'))}[{draw(sub)}]", value))
+    return found
+
+
+@given(st.data(), st.integers(0, 3))
+def test_random_programs_by_enumeration(data: st.DataObject, n: int) -> None:
+    body = data.draw(nodes((), [5]))
+    arrays = {"A": "inout int64 [n]", "B": "inout int64 [n]"}
+    assert_enumerated(program("random", arrays, *body), {"n": n})

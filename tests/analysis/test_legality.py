@@ -1,0 +1,247 @@
+"""Legality: known orders, witnesses in full, random orders against enumeration."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import islpy as isl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import brute_force
+from loopwright.analysis.dependences import dependences
+from loopwright.analysis.legality import (
+    carried_by,
+    is_parallel,
+    is_permutable,
+    loops,
+    violation,
+    witness,
+)
+from loopwright.analysis.reductions import relaxed_dependences
+from loopwright.diagnostics import UsageError
+from loopwright.ir.islkit import context
+from loopwright.ir.program import Program
+from programs import (
+    ORDERS,
+    Do,
+    For,
+    floyd_warshall,
+    jacobi,
+    lu,
+    matmul,
+    matmul_in_nest,
+    program,
+    rank5,
+    seidel,
+    triangular_solve,
+)
+
+
+def nested(known: Program, *times: str) -> isl.Schedule:
+    """One band per time function, outermost first, for all statements at once; isl text."""
+    tree = isl.Schedule.from_domain(known.schedule.get_domain())
+    for depth, time in reversed(list(enumerate(times))):
+        text = f"[{', '.join(known.params)}] -> t{depth}[{{ {time} }}]"
+        tree = tree.insert_partial_schedule(isl.MultiUnionPwAff.read_from_str(context(), text))
+    return tree
+
+
+def in_sequence(known: Program, *parts: tuple[str, Sequence[str]]) -> isl.Schedule:
+    """Statements one after the other, each with bands of its own."""
+    trees = []
+    for name, times in parts:
+        statement = known.statement(name)
+        tree = isl.Schedule.from_domain(isl.UnionSet.from_set(statement.domain))
+        for depth, time in reversed(list(enumerate(times))):
+            point = f"{name}[{', '.join(statement.iterators)}]"
+            text = f"[{', '.join(known.params)}] -> {name}_{depth}[{{ {point} -> [({time})] }}]"
+            tree = tree.insert_partial_schedule(isl.MultiUnionPwAff.read_from_str(context(), text))
+        trees.append(tree)
+    total = trees[0]
+    for tree in trees[1:]:
+        total = total.sequence(tree)
+    return total
+
+
+@pytest.mark.parametrize(
+    "known",
+    [matmul(), rank5(), jacobi(), seidel(), triangular_solve(), floyd_warshall(), lu()],
+    ids=lambda known: known.name,
+)
+def test_source_order_is_legal(known: Program) -> None:
+    assert violation(dependences(known), known.schedule) is None
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_every_loop_order_of_matmul_is_legal(order: str) -> None:
+    known = matmul()
+    times = [f"S0[i, j, k] -> [({loop})]" for loop in order]
+    assert violation(dependences(known), nested(known, *times)) is None
+
+
+def test_reversed_reduction_is_refused_with_a_witness() -> None:
+    known = matmul()
+    point = "S0[i, j, k] -> "
+    tree = nested(known, f"{point}[(i)]", f"{point}[(j)]", f"{point}[(-k)]")
+    found = violation(dependences(known), tree)
+    assert found is not None
+    text = "would reverse flow S0[0, 0, 0] -> S0[0, 0, 1] (matmul.py:1 -> matmul.py:1)"
+    assert str(found) == text
+    assert found.params == (("n", 1), ("m", 1), ("q", 2))
+    assert violation(relaxed_dependences(known), tree) is not None
+    free = replace(known, reassoc=True)
+    assert violation(relaxed_dependences(free), tree) is None
+
+
+def test_fused_jacobi_is_refused() -> None:
+    known = jacobi()
+    tree = nested(
+        known, "S0[t, i] -> [(t)]; S1[t, j] -> [(t)]", "S0[t, i] -> [(i)]; S1[t, j] -> [(j)]"
+    )
+    found = violation(dependences(known), tree)
+    assert found is not None
+    assert str(found) == "would reverse anti S0[0, 2] -> S1[0, 1] (jacobi.py:1 -> jacobi.py:2)"
+
+
+def test_instances_at_one_time_are_not_ordered() -> None:
+    known = matmul()
+    found = violation(dependences(known), nested(known, "S0[i, j, k] -> [(i)]"))
+    text = "would not order flow S0[0, 0, 0] -> S0[0, 0, 1] (matmul.py:1 -> matmul.py:1)"
+    assert str(found) == text
+
+
+def test_reversed_sequence_is_refused() -> None:
+    known = matmul_in_nest()
+    tree = in_sequence(known, ("S1", "ijk"), ("S0", "ij"))
+    found = violation(dependences(known), tree)
+    assert str(found) == "would reverse flow S0[0, 0] -> S1[0, 0, 0] (matmul.py:1 -> matmul.py:2)"
+    assert violation(dependences(known), in_sequence(known, ("S0", "ji"), ("S1", "kji"))) is None
+
+
+def test_children_of_a_set_have_no_order() -> None:
+    known = matmul_in_nest()
+    text = (
+        f'{{ domain: "{known.schedule.get_domain()}",'
+        ' child: { set: [ { filter: "{ S0[i, j] }" }, { filter: "{ S1[i, j, k] }",'
+        ' child: { schedule: "[{ S1[i, j, k] -> [(k)] }]" } } ] } }'
+    )
+    found = violation(dependences(known), isl.Schedule.read_from_str(context(), text))
+    text = "would not order flow S0[0, 0] -> S1[0, 0, 0] (matmul.py:1 -> matmul.py:2)"
+    assert str(found) == text
+
+
+def test_marks_are_passed_through() -> None:
+    known = matmul()
+    root = known.schedule.get_root()
+    mark = isl.Id.read_from_str(context(), "note")
+    tree = root.child(0).child(0).insert_mark(mark).get_schedule()
+    found = dependences(known)
+    assert violation(found, tree) is None
+    assert is_permutable(found, tree, ("i", "j", "k"))
+
+
+def test_witness_without_spans() -> None:
+    known = matmul()
+    bare = replace(known, statements=tuple(replace(s, span=None) for s in known.statements))
+    found = witness(dependences(bare))
+    assert str(found) == "would reverse flow S0[0, 0, 0] -> S0[0, 0, 1]"
+
+
+def test_witness_where_parameters_have_no_smallest_value() -> None:
+    body = For("k", "a", "a + 2", Do("s", "s + x[k]"))
+    arrays = {"x": "in float64 [n]", "s": "inout float64 []"}
+    known = program("shifted", arrays, body, params="n a")
+    found = witness(dependences(known))
+    assert found is not None
+    (name, start), (first,), (second,) = found.params[0], found.source.point, found.target.point
+    assert (name, first, second) == ("a", start, start + 1)
+
+
+def test_no_witness_without_dependences() -> None:
+    known = jacobi()
+    assert witness(dependences(known).where(lambda r: r.subtract(r))) is None
+
+
+@pytest.mark.parametrize(
+    ("known", "parallel"),
+    [
+        (matmul("kij"), "ij"),
+        (matmul_in_nest(), "ij"),
+        (jacobi(), "ij"),
+        (seidel(), ""),
+        (floyd_warshall(), ""),
+        (lu(), "ij"),
+        (rank5(), "abcde"),
+    ],
+    ids=lambda x: getattr(x, "name", None),
+)
+def test_parallel_loops(known: Program, parallel: str) -> None:
+    found = dependences(known)
+    names = loops(known.schedule)
+    assert [x for x in names if is_parallel(found, known.schedule, x)] == list(parallel)
+    carried = [x for x in names if not carried_by(found, known.schedule, x).is_empty]
+    assert carried == [x for x in names if x not in parallel]
+
+
+def test_reduction_is_parallel_when_relaxed() -> None:
+    known = matmul(reassoc=True)
+    assert is_parallel(relaxed_dependences(known), known.schedule, "k")
+    assert not is_parallel(dependences(known), known.schedule, "k")
+
+
+def test_carried_dependences_of_seidel() -> None:
+    known = seidel()
+    found = carried_by(dependences(known), known.schedule, "j")
+    inside = "0 <= t < m and 0 < i < n - 1 and 0 < j < n - 2"
+    text = f"[n, m] -> {{ S0[t, i, j] -> S0[t, i, j + 1] : {inside} }}"
+    assert found.flow.is_equal(isl.UnionMap(text))
+    assert found.anti.is_equal(isl.UnionMap(text))
+    assert found.output.is_empty()
+
+
+def test_permutable_chains() -> None:
+    known = seidel()
+    found = dependences(known)
+    assert is_permutable(found, known.schedule, ("i", "j"))
+    assert not is_permutable(found, known.schedule, ("t", "i", "j"))
+    point = "S0[t, i, j] -> "
+    skewed = nested(known, f"{point}[(t)]", f"{point}[(t + i)]", f"{point}[(2t + i + j)]")
+    assert violation(found, skewed) is None
+    assert is_permutable(found, skewed, ("t0", "t1", "t2"))
+
+
+def test_loops_with_statements_between_are_no_chain() -> None:
+    known = matmul_in_nest()
+    assert not is_permutable(dependences(known), known.schedule, ("i", "j", "k"))
+    assert is_permutable(dependences(known), known.schedule, ("i", "j"))
+    assert not is_permutable(dependences(known), known.schedule, ("j", "i"))
+
+
+def test_unknown_loop() -> None:
+    known = matmul()
+    with pytest.raises(UsageError) as caught:
+        is_parallel(dependences(known), known.schedule, "x")
+    assert str(caught.value) == "no such loop in the schedule\nnote: found x\ntry: i, j, k"
+
+
+@given(st.data(), st.sampled_from([jacobi(), seidel(), triangular_solve(), lu(), matmul_in_nest()]))
+def test_random_orders_against_enumeration(data: st.DataObject, known: Program) -> None:
+    parts = []
+    for statement in data.draw(st.permutations(known.statements)):
+        order = data.draw(st.permutations(statement.iterators))
+        signs = data.draw(st.lists(st.sampled_from(["", "", "-"]), min_size=3, max_size=3))
+        parts.append((statement.name, [s + x for s, x in zip(signs, order, strict=False)]))
+    tree = in_sequence(known, *parts)
+    found = violation(dependences(known), tree)
+    reordered = replace(known, schedule=tree)
+    sizes = dict.fromkeys(known.params, 4) if found is None else dict(found.params)
+    params = {name: sizes.get(name, 4) for name in known.params}
+    place = {x: k for k, x in enumerate(brute_force.instances(reordered, params))}
+    pairs = brute_force.dependences(known, params)
+    if found is None:
+        assert all(place[s] < place[t] for kind in pairs.values() for s, t in kind)
+        return
+    ends = [(x.statement, x.point) for x in (found.source, found.target)]
+    assert tuple(ends) in pairs[found.kind]
+    assert place[ends[0]] >= place[ends[1]]

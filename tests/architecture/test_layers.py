@@ -1,0 +1,366 @@
+"""The layers of the house: who may import whom, where, and which outside libraries."""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+import loopwright
+
+SOURCE = Path(loopwright.__file__).parent
+
+# Top to bottom. A part imports parts of lower levels only, never a sibling of its own level.
+LEVELS: tuple[tuple[str, ...], ...] = (
+    ("__main__",),
+    ("cli", "explore", "integrations"),
+    ("__init__",),
+    ("pipeline", "paths"),
+    ("planner", "sparse"),
+    ("transform", "lower"),
+    ("frontends", "analysis", "backends", "runtime"),
+    ("machines", "semirings"),
+    ("ir",),
+    ("options",),
+    ("diagnostics",),
+)
+LEVEL = {part: depth for depth, parts in enumerate(LEVELS) for part in parts}
+
+# Outside library -> files that may import it; those in LAZY_ONLY must do so inside a function.
+OUTSIDE: dict[str, tuple[str, ...]] = {
+    "islpy": (
+        "ir/islkit.py",
+        "frontends/extract.py",
+        "analysis/*",
+        "transform/*",
+        "lower/astgen.py",
+        "sparse/uf/oracle.py",
+    ),
+    "llvmlite": ("backends/llvm*.py", "runtime/jit.py", "machines/host.py"),
+}
+LAZY_ONLY = {("llvmlite", "machines/host.py")}
+
+# Imports by name at run time would walk around this test; only the tables of names may do it.
+DYNAMIC = {"__init__.py", "cli/__init__.py"}
+
+OUR_VARIABLE = re.compile(r"LOOPWRIGHT_[A-Z_]*")
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module, as a dotted name with relative imports resolved."""
+
+    module: str
+    line: int
+    is_inside_function: bool
+
+
+@dataclass(frozen=True)
+class Module:
+    """One parsed file of the package."""
+
+    path: str  # relative to the package, with slashes
+    name: str  # dotted, beginning with loopwright
+    tree: ast.Module
+    comments: dict[int, str]  # line -> comment text
+
+    @property
+    def part(self) -> str:
+        """The top-level part the file belongs to; the package's own file is `__init__`."""
+        first = self.path.split("/")[0]
+        return first.removesuffix(".py")
+
+
+@lru_cache
+def modules(root: Path) -> dict[str, Module]:
+    """Return every module under the package directory `root`, by dotted name."""
+    found = {}
+    for file in sorted(root.rglob("*.py")):
+        path = file.relative_to(root).as_posix()
+        parts = ["loopwright", *path.removesuffix(".py").split("/")]
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        text = file.read_text(encoding="utf-8")
+        found[name] = Module(path, name, ast.parse(text, path), comments_of(text))
+    return found
+
+
+def comments_of(text: str) -> dict[int, str]:
+    """Return the comment of each line that has one."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return {t.start[0]: t.string for t in tokens if t.type == tokenize.COMMENT}
+
+
+def nodes(tree: ast.AST, is_inside: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """Yield every node with whether a function encloses it."""
+    for child in ast.iter_child_nodes(tree):
+        yield child, is_inside
+        is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        yield from nodes(child, is_inside or is_function)
+
+
+def imports(module: Module, known: dict[str, Module]) -> Iterator[Import]:
+    """Yield what `module` imports; `from package import name` means the module when it is one."""
+    for node, inside in nodes(module.tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, node.lineno, inside)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                up = module.name.split(".")
+                drop = node.level - module.path.endswith("__init__.py")
+                base = ".".join([*up[: len(up) - drop], *([base] if base else [])])
+            for alias in node.names:
+                full = f"{base}.{alias.name}"
+                yield Import(full if full in known else base, node.lineno, inside)
+
+
+def part_of(module: str) -> str:
+    """Return the top-level part of a dotted name of ours."""
+    names = module.split(".")
+    return names[1] if len(names) > 1 else "__init__"
+
+
+def layer_breaches(root: Path) -> list[str]:
+    """Return every import that goes up or sideways."""
+    known = modules(root)
+    breaches = []
+    for module in known.values():
+        if module.part not in LEVEL:
+            breaches.append(f"{module.path}: {module.part} has no level")
+            continue
+        for item in imports(module, known):
+            other = part_of(item.module)
+            if item.module.split(".")[0] != "loopwright" or other == module.part:
+                continue
+            if LEVEL.get(other, -1) <= LEVEL[module.part]:
+                breaches.append(f"{module.path}:{item.line}: {module.part} imports {other}")
+    return list(dict.fromkeys(breaches))
+
+
+def placement_breaches(root: Path) -> list[str]:
+    """Return every import inside a function without a comment that says why it is lazy."""
+    known = modules(root)
+    return [
+        f"{module.path}:{item.line}: {item.module} imported inside a function, no 'lazy:' comment"
+        for module in known.values()
+        for item in imports(module, known)
+        if item.is_inside_function and not is_explained(module, item.line)
+    ]
+
+
+def is_explained(module: Module, line: int) -> bool:
+    return any("lazy:" in module.comments.get(n, "") for n in (line - 1, line))
+
+
+def outside_breaches(root: Path) -> list[str]:
+    """Return every import of islpy or llvmlite outside its files, and every hidden import."""
+    known = modules(root)
+    breaches = []
+    for module in known.values():
+        for item in imports(module, known):
+            library = item.module.split(".")[0]
+            allowed = OUTSIDE.get(library)
+            if allowed is None:
+                continue
+            if not any(fnmatch(module.path, pattern) for pattern in allowed):
+                breaches.append(f"{module.path}:{item.line}: imports {library}")
+            elif (library, module.path) in LAZY_ONLY and not item.is_inside_function:
+                breaches.append(f"{module.path}:{item.line}: imports {library} at start")
+        if module.path in DYNAMIC:
+            continue
+        for node, _ in nodes(module.tree):
+            match node:
+                case (
+                    ast.Name(id="import_module" | "__import__")
+                    | ast.Attribute(attr="import_module")
+                ):
+                    breaches.append(f"{module.path}:{node.lineno}: imports by name")
+    return breaches
+
+
+def cycles(root: Path) -> list[str]:
+    """Return each set of modules that import one another, as text."""
+    known = modules(root)
+    edges = {
+        name: sorted({item.module for item in imports(module, known)} & known.keys() - {name})
+        for name, module in known.items()
+    }
+    reach = {name: reachable(name, edges) for name in known}
+    groups = {
+        tuple(sorted({name} | {other for other in reach[name] if name in reach[other]}))
+        for name in known
+        if name in reach[name]
+    }
+    return [" <-> ".join(group) for group in sorted(groups)]
+
+
+def reachable(start: str, edges: dict[str, list[str]]) -> set[str]:
+    seen: set[str] = set()
+    waiting = list(edges[start])
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting += edges[name]
+    return seen
+
+
+def environment_breaches(root: Path) -> list[str]:
+    """Return each name of our variables in a file that touches the environment."""
+    breaches = []
+    for module in modules(root).values():
+        if module.path == "options.py":
+            continue
+        found = [node for node, _ in nodes(module.tree)]
+        touches = any(
+            (isinstance(n, ast.Attribute) and n.attr in ("environ", "getenv", "putenv"))
+            or (isinstance(n, ast.ImportFrom) and n.module == "os")
+            for n in found
+        )
+        breaches += [
+            f"{module.path}:{n.lineno}: reads {n.value}"
+            for n in found
+            if touches
+            and isinstance(n, ast.Constant)
+            and isinstance(n.value, str)
+            and OUR_VARIABLE.fullmatch(n.value)
+        ]
+    return breaches
+
+
+Check = Callable[[Path], list[str]]
+CHECKS: tuple[Check, ...] = (
+    layer_breaches,
+    placement_breaches,
+    outside_breaches,
+    cycles,
+    environment_breaches,
+)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: getattr(check, "__name__", ""))
+def test_house(check: Check) -> None:
+    assert check(SOURCE) == []
+
+
+def test_every_level_is_one_of_the_design() -> None:
+    assert len(LEVEL) == sum(map(len, LEVELS))
+
+
+# Each row: the files of a small house, the check, and what it must say.
+FAULTY = (
+    (
+        {"ir/expr.py": "from loopwright.analysis import legality", "analysis/legality.py": ""},
+        layer_breaches,
+        ["ir/expr.py:1: ir imports analysis"],
+    ),
+    (
+        {"lower/nest.py": "import loopwright.transform.tile", "transform/tile.py": ""},
+        layer_breaches,
+        ["lower/nest.py:1: lower imports transform"],
+    ),
+    (
+        {"ir/machine.py": "from loopwright import machines", "machines/__init__.py": ""},
+        layer_breaches,
+        ["ir/machine.py:1: ir imports machines"],
+    ),
+    (
+        {"planner/cost.py": "from .. import pipeline", "pipeline.py": ""},
+        layer_breaches,
+        ["planner/cost.py:1: planner imports pipeline"],
+    ),
+    (
+        {"ir/expr.py": "if TYPE_CHECKING:\n    from loopwright import einsum"},
+        layer_breaches,
+        ["ir/expr.py:2: ir imports __init__"],
+    ),
+    (
+        {"diagnostics.py": "from . import options", "options.py": ""},
+        layer_breaches,
+        ["diagnostics.py:1: diagnostics imports options"],
+    ),
+    ({"shed.py": ""}, layer_breaches, ["shed.py: shed has no level"]),
+    (
+        {"ir/expr.py": "def f():\n    import json\n"},
+        placement_breaches,
+        ["ir/expr.py:2: json imported inside a function, no 'lazy:' comment"],
+    ),
+    ({"ir/expr.py": "import islpy as isl"}, outside_breaches, ["ir/expr.py:1: imports islpy"]),
+    (
+        {"backends/c_text.py": "from llvmlite import ir"},
+        outside_breaches,
+        ["backends/c_text.py:1: imports llvmlite"],
+    ),
+    (
+        {"machines/host.py": "import llvmlite.binding"},
+        outside_breaches,
+        ["machines/host.py:1: imports llvmlite at start"],
+    ),
+    (
+        {"runtime/gpu.py": "import importlib\nx = importlib.import_module('islpy')"},
+        outside_breaches,
+        ["runtime/gpu.py:2: imports by name"],
+    ),
+    (
+        {"ir/a.py": "from . import b", "ir/b.py": "from .c import x", "ir/c.py": "from . import a"},
+        cycles,
+        ["loopwright.ir.a <-> loopwright.ir.b <-> loopwright.ir.c"],
+    ),
+    (
+        {"ir/__init__.py": "from .a import x", "ir/a.py": "from loopwright.ir import y"},
+        cycles,
+        ["loopwright.ir <-> loopwright.ir.a"],
+    ),
+    (
+        {"runtime/cache.py": "import os\nname = 'LOOPWRIGHT_CACHE'\nos.environ.get(name)"},
+        environment_breaches,
+        ["runtime/cache.py:2: reads LOOPWRIGHT_CACHE"],
+    ),
+    (
+        {"runtime/cache.py": "from os import environ\nenviron[f'LOOPWRIGHT_{x}']"},
+        environment_breaches,
+        ["runtime/cache.py:2: reads LOOPWRIGHT_"],
+    ),
+)
+
+
+@pytest.mark.parametrize(("files", "check", "told"), FAULTY)
+def test_breach_is_seen(
+    tmp_path: Path, files: dict[str, str], check: Check, told: list[str]
+) -> None:
+    write(tmp_path, files)
+    assert check(tmp_path) == told
+
+
+def test_sound_house_passes(tmp_path: Path) -> None:
+    files = {
+        "__init__.py": "from .pipeline import compile",
+        "__main__.py": "from loopwright.cli import main",
+        "cli/__init__.py": "import importlib\nimport loopwright\nimportlib.import_module(x)",
+        "pipeline.py": "from loopwright.lower import nest\nfrom loopwright import options",
+        "lower/nest.py": "from loopwright.ir import expr\nfrom ..diagnostics import Span",
+        "lower/astgen.py": "import islpy as isl",
+        "ir/expr.py": "def f():\n    # lazy: slow\n    import json\n    import ast  # lazy: slow",
+        "machines/host.py": "def f():\n    import llvmlite  # lazy: slow",
+        "machines/load.py": "from loopwright.ir import machine",
+        "ir/machine.py": "",
+        "runtime/cache.py": "import os\nos.environ['HOME']\nsay('set LOOPWRIGHT_CACHE=0')",
+        "options.py": "import os\nfrom .diagnostics import UsageError\nos.environ['LOOPWRIGHT_X']",
+        "diagnostics.py": "",
+    }
+    write(tmp_path, files)
+    assert [check(tmp_path) for check in CHECKS] == [[]] * len(CHECKS)
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")

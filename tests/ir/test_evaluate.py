@@ -1,0 +1,259 @@
+"""What every operator does to NumPy scalars, the corners above all."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ir.examples import load
+from loopwright.diagnostics import InternalError
+from loopwright.ir.check_expr import BINARY_KINDS, FUNCTION_KINDS, UNARY_KINDS
+from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT64, DType
+from loopwright.ir.evaluate import evaluate
+from loopwright.ir.expr import (
+    BINARY_OPS,
+    FUNCTIONS,
+    UNARY_OPS,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Select,
+    Unary,
+    Var,
+)
+
+INTEGERS = [d for d in DTYPES.values() if d.is_integer]
+REALS = [d for d in DTYPES.values() if d.is_float]
+COMPLEXES = [d for d in DTYPES.values() if d.is_complex]
+
+
+def binary(op: str, x: complex, y: complex, dtype: DType) -> np.generic:
+    return evaluate(Binary(op, Const(x, dtype), Const(y, dtype)))
+
+
+def corners(dtype: DType) -> list[complex]:
+    """Values at which machines disagree."""
+    if dtype.kind == "b":
+        return [False, True]
+    if dtype.is_integer:
+        limits = np.iinfo(dtype.name)
+        values = {int(limits.min), int(limits.max), 0, 1, 2, 3, 7, limits.max // 2}
+        return sorted(values | ({-1, -2, -7} if dtype.kind == "i" else set()))
+    real = [0.0, -0.0, 1.0, -1.5, 3.0, math.inf, -math.inf, math.nan, 60000.0, 1e-7]
+    return [*real] if dtype.is_float else [0j, 1 + 2j, -3.5j, complex(math.inf, 1)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
+def test_every_operator_is_total_and_keeps_its_dtype(dtype: DType) -> None:
+    for op, (x, y) in itertools.product(BINARY_OPS, itertools.product(corners(dtype), repeat=2)):
+        if dtype.kind in BINARY_KINDS[op]:
+            expr = Binary(op, Const(x, dtype), Const(y, dtype))
+            assert evaluate(expr).dtype == expr.dtype.numpy, (op, x, y)
+    for op, x in itertools.product(UNARY_OPS, corners(dtype)):
+        if dtype.kind in UNARY_KINDS[op]:
+            unary = Unary(op, Const(x, dtype))
+            assert evaluate(unary).dtype == unary.dtype.numpy, (op, x)
+    for name, x in itertools.product(FUNCTIONS, corners(dtype)):
+        if dtype.kind in FUNCTION_KINDS[name]:
+            call = Call(name, (Const(x, dtype),) * FUNCTIONS[name])
+            assert evaluate(call).dtype == call.dtype.numpy, (name, x)
+
+
+def test_tables_of_kinds_name_every_operator() -> None:
+    assert BINARY_KINDS.keys() == BINARY_OPS.keys()
+    assert UNARY_KINDS.keys() == UNARY_OPS.keys()
+    assert FUNCTION_KINDS.keys() == FUNCTIONS.keys()
+
+
+def wrapped(value: int, dtype: DType) -> int:
+    low = int(np.iinfo(dtype.name).min)
+    return (value - low) % 2**dtype.bits + low
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_integers_wrap(dtype: DType) -> None:
+    for x, y in itertools.product(map(int, map(abs, corners(dtype))), repeat=2):
+        x, y = wrapped(x, dtype), wrapped(y, dtype)
+        assert binary("add", x, y, dtype) == wrapped(x + y, dtype)
+        assert binary("sub", x, y, dtype) == wrapped(x - y, dtype)
+        assert binary("mul", x, y, dtype) == wrapped(x * y, dtype)
+        assert binary("min", x, y, dtype) == min(x, y)
+        if y:
+            assert binary("floordiv", x, y, dtype) == wrapped(x // y, dtype)
+            assert binary("mod", x, y, dtype) == wrapped(x % y, dtype)
+
+
+@given(st.integers(-128, 127), st.integers(-128, 127))
+def test_int8_division_floors(x: int, y: int) -> None:
+    dtype = DTYPES["int8"]
+    expected = (wrapped(x // y, dtype), wrapped(x % y, dtype)) if y else (0, 0)
+    assert (binary("floordiv", x, y, dtype), binary("mod", x, y, dtype)) == expected
+
+
+@pytest.mark.parametrize("dtype", [d for d in INTEGERS if d.kind == "i"], ids=str)
+def test_least_integer(dtype: DType) -> None:
+    least = int(np.iinfo(dtype.name).min)
+    assert binary("floordiv", least, -1, dtype) == least
+    assert binary("mod", least, -1, dtype) == 0
+    assert evaluate(Unary("neg", Const(least, dtype))) == least
+    assert evaluate(Unary("abs", Const(least, dtype))) == least
+
+
+@pytest.mark.parametrize(
+    ("base", "exponent", "power"),
+    [
+        (3, 4, 81),
+        (2, 7, -128),
+        (2, 8, 0),
+        (0, 0, 1),
+        (-3, 3, -27),
+        (1, -5, 1),
+        (-1, -3, -1),
+        (-1, -4, 1),
+        (2, -1, 0),
+        (0, -1, 0),
+    ],
+)
+def test_integer_powers(base: int, exponent: int, power: int) -> None:
+    assert binary("pow", base, exponent, DTYPES["int8"]) == power
+
+
+def bits(value: np.generic) -> bytes:
+    return value.tobytes()
+
+
+@pytest.mark.parametrize("dtype", REALS, ids=str)
+def test_min_and_max_order_zeros_and_pass_nan_on(dtype: DType) -> None:
+    minus, plus = dtype.numpy.type(-0.0), dtype.numpy.type(0.0)
+    for x, y in ((-0.0, 0.0), (0.0, -0.0)):
+        assert bits(binary("min", x, y, dtype)) == bits(minus)
+        assert bits(binary("max", x, y, dtype)) == bits(plus)
+    for x, y in ((math.nan, 1.0), (1.0, math.nan), (math.nan, math.nan)):
+        assert np.isnan(binary("min", x, y, dtype))
+        assert np.isnan(binary("max", x, y, dtype))
+
+
+@given(st.lists(st.floats(width=32), min_size=3, max_size=3), st.sampled_from(["min", "max"]))
+def test_min_and_max_associate_bit_by_bit(values: list[float], op: str) -> None:
+    x, y, z = (Const(v, FLOAT32) for v in values)
+    left, right = (
+        evaluate(Binary(op, Binary(op, x, y), z)),
+        evaluate(Binary(op, x, Binary(op, y, z))),
+    )
+    assert bits(left) == bits(right) or (np.isnan(left) and np.isnan(right))
+
+
+def test_floats_round_in_their_own_type() -> None:
+    half = DTYPES["float16"]
+    assert binary("add", 2048.0, 1.0, half) == 2048
+    assert binary("mul", 300.0, 300.0, half) == math.inf
+    assert binary("div", 1.0, 3.0, FLOAT32) == np.float32(1) / np.float32(3)
+    assert evaluate(Call("fma", (Const(3.0, half), Const(700.0, half), Const(1.0, half)))) == 2100
+
+
+def test_float_division_follows_numpy() -> None:
+    assert binary("div", 1.0, 0.0, FLOAT64) == math.inf
+    assert binary("floordiv", -7.5, 2.0, FLOAT64) == -4
+    assert binary("mod", -7.5, 2.0, FLOAT64) == 0.5
+    assert np.isnan(binary("mod", 1.0, 0.0, FLOAT64))
+
+
+def test_booleans() -> None:
+    for x, y in itertools.product((False, True), repeat=2):
+        assert binary("add", x, y, BOOL) == binary("max", x, y, BOOL) == (x or y)
+        assert binary("mul", x, y, BOOL) == binary("min", x, y, BOOL) == (x and y)
+        assert binary("xor", x, y, BOOL) == (x != y)
+    assert not evaluate(Unary("not", Const(True, BOOL)))
+
+
+@pytest.mark.parametrize("dtype", COMPLEXES, ids=str)
+def test_complex_numbers(dtype: DType) -> None:
+    assert binary("mul", 1 + 2j, 3 - 1j, dtype) == 5 + 5j
+    assert evaluate(Unary("abs", Const(3 + 4j, dtype))) == 5
+    assert evaluate(Call("conj", (Const(3 + 4j, dtype),))) == 3 - 4j
+    assert evaluate(Call("imag", (Const(3 + 4j, dtype),))) == 4
+    assert evaluate(Cast(Const(3 + 4j, dtype), FLOAT32)) == 3
+
+
+@pytest.mark.parametrize(
+    ("value", "source", "target", "result"),
+    [
+        (300, "int64", "int8", 44),
+        (-1, "int8", "uint32", 2**32 - 1),
+        (2.9, "float64", "int32", 2),
+        (-2.9, "float64", "int32", -2),
+        (1e10, "float64", "int32", 2**31 - 1),
+        (-1e10, "float32", "int32", -(2**31)),
+        (-1.0, "float64", "uint8", 0),
+        (256.0, "float64", "uint8", 255),
+        (math.inf, "float16", "int64", 2**63 - 1),
+        (2.0**63, "float64", "int64", 2**63 - 1),
+        (2.0**62, "float32", "int64", 2**62),
+        (2.0**64, "float64", "uint64", 2**64 - 1),
+        (math.nan, "float32", "int16", 0),
+        (math.nan, "float32", "bool", True),
+        (0.0, "float32", "bool", False),
+        (70000.0, "float64", "float16", math.inf),
+        (2**53 + 1, "int64", "float64", 2.0**53),
+        (2, "int64", "complex64", 2 + 0j),
+        (True, "bool", "float32", 1.0),
+    ],
+)
+def test_conversions(value: complex, source: str, target: str, result: complex) -> None:
+    converted = evaluate(Cast(Const(value, DTYPES[source]), DTYPES[target]))
+    assert converted.dtype == np.dtype(target)
+    assert converted == result
+
+
+def test_dot_widens_its_factors() -> None:
+    x, y = Const(100, DTYPES["int8"]), Const(-100, DTYPES["int8"])
+    assert evaluate(Call("dot", (x, y, Const(7, DTYPES["int32"])))) == -9993
+
+
+def test_functions_are_those_of_numpy() -> None:
+    for name in ("sqrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh"):
+        result = evaluate(Call(name, (Const(0.75, FLOAT32),)))
+        assert result == getattr(np, name)(np.float32(0.75)), name
+    assert evaluate(Call("floor", (Const(-1.5, FLOAT64),))) == -2
+    assert evaluate(Call("pow", (Const(2.0, FLOAT64), Const(0.5, FLOAT64)))) == 2**0.5
+
+
+def test_variables_and_loads() -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    expr = Binary("add", load("x", Var("i"), Var("j") + 1), Cast(Var("i"), FLOAT64))
+    assert evaluate(expr, {"i": 1, "j": np.int64(0)}, {"x": x}) == 5
+
+
+@pytest.mark.parametrize(
+    ("expr", "told"),
+    [
+        (Var("i"), "variable i has no value here"),
+        (load("z", 0), "array z is not given"),
+        (load("x", -1), "x[-1] is outside, shape [3]"),
+        (load("x", 3), "x[3] is outside, shape [3]"),
+        (load("x", 0, 0), "x[0, 0]: x has 1 dimensions"),
+        (Binary("add", Const(1), Const(1.0, FLOAT64)), "operands of 'add' are int64 and float64"),
+    ],
+)
+def test_faults_are_told(expr: Expr, told: str) -> None:
+    with pytest.raises(InternalError) as caught:
+        evaluate(expr, {}, {"x": np.zeros(3)})
+    assert caught.value.message == told
+
+
+def test_both_branches_of_a_select_need_valid_addresses() -> None:
+    expr = Select(Const(0) < Const(1), Const(1.0, FLOAT64), load("x", 5))
+    with pytest.raises(InternalError, match="outside"):
+        evaluate(expr, {}, {"x": np.zeros(3)})
+    inside = Select(Var("i") < 2, load("x", Var("i")), load("x", 0))
+    assert evaluate(inside, {"i": 1}, {"x": np.arange(3.0)}) == 1
+
+
+def test_nothing_warns() -> None:
+    assert evaluate(Const(1) // 0) == 0
+    assert evaluate(Binary("add", Const(2**63 - 1), Var("i", INT64)), {"i": 1}) == -(2**63)

@@ -1,0 +1,85 @@
+"""Expressions: their types, and the folding that keeps bounds readable."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT64
+from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var, as_expr
+from loopwright.ir.interpret import evaluate
+
+x, y = Var("x"), Var("y")
+u = Var("u", FLOAT64)
+C64, INT8 = DTYPES["complex64"], DTYPES["int8"]
+
+
+@pytest.mark.parametrize(
+    ("expr", "plain"),
+    [
+        (x + 0, x),
+        (0 + x, x),
+        (x - 0, x),
+        (0 - x, Binary("sub", Const(0), x)),
+        (x * 1, x),
+        (1 * x, x),
+        (x * 0, Const(0)),
+        (x // 1, x),
+        (x // 0, Binary("floordiv", x, Const(0))),
+        (Const(7) // 0, Binary("floordiv", Const(7), Const(0))),
+        (Const(7) % 4 + 2 * Const(3), Const(9)),
+        (Const(-7) // 2, Const(-4)),
+        (Const(3).min(5), Const(3)),
+        (Const(3).max(5), Const(5)),
+        (10 - Const(4), Const(6)),
+        (u + u, Binary("add", u, u)),
+        (u * Const(0.0, FLOAT64), Binary("mul", u, Const(0.0, FLOAT64))),
+    ],
+)
+def test_folding(expr: Expr, plain: Expr) -> None:
+    assert expr == plain
+
+
+@given(
+    st.sampled_from(["__add__", "__sub__", "__mul__", "__floordiv__", "__mod__", "min", "max"]),
+    st.integers(-9, 9),
+    st.integers(-9, 9),
+)
+def test_folding_keeps_the_value(name: str, a: int, b: int) -> None:
+    wanted = evaluate(getattr(x, name)(y), {"x": a, "y": b})
+    for left, right in ((x, Const(b)), (Const(a), y), (Const(a), Const(b))):
+        assert evaluate(getattr(left, name)(right), {"x": a, "y": b}) == wanted
+
+
+@pytest.mark.parametrize(
+    ("expr", "dtype"),
+    [
+        (x < y, BOOL),
+        (x <= 1, BOOL),
+        (x > y, BOOL),
+        (x >= y, BOOL),
+        (x.equals(3), BOOL),
+        (x + y, INT64),
+        (Unary("abs", Const(1j, C64)), FLOAT32),
+        (Unary("neg", Const(1j, C64)), C64),
+        (Call("real", (Const(1j, C64),)), FLOAT32),
+        (Call("fma", (u, u, u)), FLOAT64),
+        (
+            Call("dot", (Const(1, DTYPES["int8"]),) * 2 + (Const(1, DTYPES["int32"]),)),
+            DTYPES["int32"],
+        ),
+        (Select(x < y, u, u), FLOAT64),
+        (Cast(x, FLOAT32), FLOAT32),
+        (Load("a", (x,), C64), C64),
+        (Const(2), INT64),
+    ],
+)
+def test_types(expr: Expr, dtype: object) -> None:
+    assert expr.dtype == dtype
+
+
+def test_equality_is_that_of_structure() -> None:
+    assert x + y == Binary("add", x, y)
+    assert x + y != y + x
+    assert len({x, Var("x"), Var("x", FLOAT64)}) == 2
+    assert as_expr(3) == Const(3)
+    assert as_expr(u) is u

@@ -1,0 +1,118 @@
+"""Traversal: everything is reached once, in order, and rewriting rebuilds what it must."""
+
+from ir.examples import ONE, load, loop, store
+from loopwright.ir.dtypes import FLOAT64, INT64
+from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
+from loopwright.ir.loops import (
+    Alloc,
+    Barrier,
+    Block,
+    Buffer,
+    Copy,
+    If,
+    Let,
+    Prefetch,
+    Space,
+    Stmt,
+)
+from loopwright.ir.visit import (
+    children,
+    expressions,
+    loads,
+    rebuild,
+    rewrite,
+    statements,
+    substitute,
+    walk,
+)
+
+i, j, n = Var("i"), Var("j"), Var("n")
+u = Const(1.0, FLOAT64)
+EVERY_KIND = Select(
+    i < j,
+    Call("fma", (load("A", i, j), u, Unary("neg", load("B", j)))),
+    Binary("add", Cast(i + 1, FLOAT64), load("A", i, j)),
+)
+TREE = loop(
+    "i",
+    0,
+    n,
+    Block(
+        (
+            Let("v", load("x", i), If(i < n, store("y", i, u), Barrier())),
+            Alloc(
+                Buffer("t", FLOAT64, (ONE,), Space.STACK),
+                (Const(4),),
+                Copy("t", (Const(0),), "x", (i,), (Const(4),)),
+            ),
+            Prefetch("x", (i + 8,)),
+        )
+    ),
+)
+
+
+def test_walk_goes_parents_first() -> None:
+    expr = (i + j) * n
+    assert [*walk(expr)] == [expr, i + j, i, j, n]
+    assert children(load("A", i, j)) == (i, j)
+
+
+def test_loads_come_once_each_in_order() -> None:
+    assert loads(EVERY_KIND) == (load("A", i, j), load("B", j))
+    nested = load("A", Load("p", (i,), INT64))
+    assert loads(nested) == (nested, Load("p", (i,), INT64))
+
+
+def test_rewriting_nothing_gives_an_equal_expression() -> None:
+    assert rewrite(EVERY_KIND, lambda node: node) == EVERY_KIND
+
+
+def test_rewriting_goes_bottom_up() -> None:
+    seen: list[Expr] = []
+
+    def change(node: Expr) -> Expr:
+        seen.append(node)
+        return Const(2) if node == i else node
+
+    assert rewrite(i * j, change) == Const(2) * j
+    assert seen == [i, j, Const(2) * j]
+
+
+def test_substitution_is_simultaneous() -> None:
+    assert substitute(load("A", i, j), {"i": j, "j": i}) == load("A", j, i)
+    assert substitute(n + 1, {"i": j}) == n + 1
+
+
+def test_statements_are_all_reached() -> None:
+    kinds = [type(stmt).__name__ for stmt in statements(TREE)]
+    assert kinds == ["For", "Block", "Let", "If", "Store", "Barrier", "Alloc", "Copy", "Prefetch"]
+
+
+def test_expressions_of_each_statement() -> None:
+    shown = [expressions(stmt) for stmt in statements(TREE)]
+    zero, four = Const(0), Const(4)
+    assert shown == [
+        (zero, n, ONE),
+        (),
+        (load("x", i),),
+        (i < n,),
+        (i, u),
+        (),
+        (four,),
+        (zero, i, four),
+        (i + 8,),
+    ]
+
+
+def test_rebuilding_reaches_statements_and_expressions() -> None:
+    assert rebuild(TREE) == TREE
+    assert rebuild(TREE, expression=lambda e: substitute(e, {"i": i})) == TREE
+    renamed = rebuild(TREE, expression=lambda e: substitute(e, {"n": j}))
+    assert [e for s in statements(renamed) for e in expressions(s)] == [
+        substitute(e, {"n": j}) for s in statements(TREE) for e in expressions(s)
+    ]
+
+    def drop(stmt: Stmt) -> Stmt:
+        return Block(()) if isinstance(stmt, Barrier) else stmt
+
+    assert Barrier() not in [*statements(rebuild(TREE, drop))]

@@ -1,0 +1,70 @@
+"""`loopwright machines`: the table, one machine with its sources, JSON."""
+
+import json
+
+import pytest
+
+from loopwright.cli import main
+from loopwright.machines import host, load_machine, machine_names
+from loopwright.machines.load import machine_from_json
+
+
+def test_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["machines"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == [
+        "machine",
+        "isa",
+        "bits",
+        "regs",
+        "L1",
+        "L2",
+        "L3",
+        "L/N",
+        "f64",
+        "ops/cycle",
+    ]
+    rows = {line.split()[0]: " ".join(line.split()) for line in lines[1:]}
+    assert rows["neoverse-n1"] == "neoverse-n1 aarch64 128 32 64 KiB 1 MiB 32 MiB 2/2 8 4"
+    assert rows["power8"] == "power8 ppc64le 128 64 64 KiB 512 KiB 8 MiB 5.5/2 8 4"
+    assert rows["core-e5450"] == "core-e5450 x86_64 128 16 32 KiB 6 MiB - 8/1 4 2"
+    assert rows.keys() >= set(machine_names())
+
+
+def test_one_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["machines", "power8"]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == "power8: IBM POWER8NVL: 2 x 128-bit VSX pipes, 64 registers"
+    assert "frequency_hz 4.02 GHz Gareev's dissertation, table 4.2" in lines
+    assert "prefetch_latency 300 Gareev's dissertation, section 2.1: 300 when unknown" in lines
+    assert "fma float64 5.5 2 1 Gareev's dissertation, table 4.2 (LLVM 22.1: 6)" in lines
+    assert "add int8 2 2 1 LLVM 22.1 scheduling model of pwr8" in lines
+
+
+def test_both_latencies_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["machines", "neoverse-n1"]) == 0
+    text = capsys.readouterr().out
+    assert "\nfma float32            4 (2)     2" in text
+    assert text.endswith("\n(n): cycles from the addend to the result\n")
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["machines", "zen3", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert machine_from_json(data, "zen3") == load_machine("zen3")
+    assert main(["machines", "--json"]) == 0
+    names = [item["name"] for item in json.loads(capsys.readouterr().out)]
+    assert names == list(machine_names())
+
+
+def test_host(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["machines", "host"]) == 0
+    assert capsys.readouterr().out.startswith(f"{host().name}: {host().description}\n")
+
+
+def test_unknown_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["machines", "zen33"]) == 2
+    assert capsys.readouterr().err == (
+        "loopwright: error: no machine is named 'zen33'\n"
+        "try: one of zen3, zen4, or the path of a JSON file\n"
+    )

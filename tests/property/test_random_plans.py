@@ -1,0 +1,131 @@
+"""Any legal plan leaves the meaning of a program as it is: random programs, random plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loopwright.diagnostics import IllegalStep
+from loopwright.ir.loops import Mark
+from loopwright.ir.program import Program
+from loopwright.ir.schedule import Schedule
+from loopwright.lower.astgen import lower_schedule
+from loopwright.transform.mark import Unroll, Vectorize
+from loopwright.transform.plan import Plan, apply_plan, candidates, initial_schedule
+from loopwright.transform.step import Step
+from loopwright.transform.tile import StripMine, Tile
+from oracle import assert_same
+from programs import Do, For, program
+
+NAMES = "ijkl"
+DTYPES = ("int32", "int64", "float64")
+# Subscripts stay below n + 4: loops run inside [0, n + 1], shifts are 0 to 2.
+ARRAYS = {"A": 2, "B": 1, "C": 1, "s": 0}
+
+
+@st.composite
+def elements(draw: st.DrawFn, loops: tuple[str, ...]) -> str:
+    """An element of an array, subscripts affine in the loops around."""
+    name = draw(st.sampled_from(sorted(ARRAYS)))
+    if ARRAYS[name] == 0:
+        return name
+    entries = []
+    for _ in range(ARRAYS[name]):
+        shift = draw(st.integers(0, 2))
+        backwards = [f"(n + 1 - {loop})" for loop in loops]
+        term = draw(st.sampled_from([*loops, *loops, "0", *backwards]))
+        entries.append(f"{term} + {shift}")
+    return f"{name}[{', '.join(entries)}]"
+
+
+@st.composite
+def statements(draw: st.DrawFn, loops: tuple[str, ...]) -> Do:
+    """A reduction, a copy, or a sum of products."""
+    target = draw(elements(loops))
+    first, second = draw(elements(loops)), draw(elements(loops))
+    forms = [
+        f"{target} + {first}",
+        f"max({target}, {first})",
+        f"{first} + {second}",
+        f"{first} * 2 - {second}",
+        f"{first}",
+    ]
+    where = draw(st.sampled_from(["", "", "", f"{loops[-1]} mod 2 = 0", f"{loops[0]} >= 2"]))
+    return Do(target, draw(st.sampled_from(forms)), where)
+
+
+@st.composite
+def nests(draw: st.DrawFn, loops: tuple[str, ...] = ()) -> For:
+    """A loop around statements and further loops, three deep at most."""
+    var = NAMES[len(loops)]
+    starts = ["0", "1", *loops]
+    stops = ["n", "n + 1", "n - 1", *(f"{loop} + 1" for loop in loops)]
+    start, stop = draw(st.sampled_from(starts)), draw(st.sampled_from(stops))
+    inner = (*loops, var)
+    parts = [statements(inner)]
+    if len(inner) < 3:
+        parts += [nests(inner), nests(inner)]
+    body = draw(st.lists(st.one_of(parts), min_size=1, max_size=2))
+    if draw(st.integers(0, 5)) == 0:
+        return For(var, f"{stop} - 1", f"{start} - 1", *body, step=-1)
+    return For(var, start, stop, *body, step=draw(st.sampled_from([1, 1, 1, 2])))
+
+
+@st.composite
+def random_programs(draw: st.DrawFn) -> Program:
+    dtype = draw(st.sampled_from(DTYPES))
+    arrays = {
+        name: f"inout {dtype} [{', '.join(['n + 4'] * rank)}]" for name, rank in ARRAYS.items()
+    }
+    body = draw(st.lists(nests(), min_size=1, max_size=2))
+    return program("random", arrays, *body, known="n >= 0")
+
+
+def varied(draw: st.DrawFn, step: Step) -> Step:
+    """The step with sizes that fit small loops."""
+    small = st.integers(1, 5)
+    match step:
+        case Tile(loops=loops):
+            return replace(step, sizes=tuple(draw(small) for _ in loops))
+        case StripMine():
+            return replace(step, size=draw(small))
+        case Vectorize():
+            return replace(step, lanes=draw(st.integers(2, 4)))
+        case Unroll():
+            return replace(step, factor=draw(st.integers(2, 4)))
+    return step
+
+
+def draw_plan(draw: st.DrawFn, schedule: Schedule) -> Plan:
+    """Up to five steps, each legal after those before it."""
+    steps: list[Step] = []
+    for _ in range(draw(st.integers(0, 5))):
+        offered = list(candidates(schedule))
+        kinds = sorted({type(step).__name__ for step in offered if step.kind != "contract"})
+        if not kinds:
+            break
+        kind = draw(st.sampled_from(kinds))
+        step = draw(st.sampled_from([s for s in offered if type(s).__name__ == kind]))
+        step = varied(draw, step)
+        try:
+            schedule = step.apply(schedule)
+        except IllegalStep:
+            continue
+        steps.append(step)
+    return Plan(tuple(steps))
+
+
+@given(st.data())
+def test_legal_plan_keeps_the_meaning(data: st.DataObject) -> None:
+    source = data.draw(random_programs())
+    plan = draw_plan(data.draw, initial_schedule(source))
+    schedule = apply_plan(source, Plan.loads(plan.dumps()))
+    nest = lower_schedule(schedule)
+    # A nest without parallel loops is run by one thread.
+    is_shared = Mark.PARALLEL in dict(schedule.marks).values()
+    for n in (0, data.draw(st.integers(1, 7))):
+        assert_same(
+            source, nest, {"n": n}, threads=data.draw(st.integers(1, 3)) if is_shared else 1
+        )
