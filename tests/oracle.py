@@ -14,8 +14,9 @@ from loopwright.ir.interpret import (
     interpret_nest,
     interpret_program,
 )
-from loopwright.ir.loops import LoopNest
+from loopwright.ir.loops import For, LoopNest, Mark
 from loopwright.ir.program import Program, Role
+from loopwright.ir.visit import statements
 from loopwright.lower.buffers import stride_name
 
 Arrays = dict[str, np.ndarray]
@@ -33,7 +34,12 @@ def arrays_of(program: Program, params: Mapping[str, int], seed: int = 0) -> Arr
 
 
 def run_nest(nest: LoopNest, arrays: Arrays, params: Mapping[str, int], threads: int = 1) -> None:
-    """Interpret a nest that `lower_schedule` made, in place."""
+    """Interpret a nest that `lower_schedule` made, in place.
+
+    A nest without parallel loops is entered by one thread, whatever `threads` says.
+    """
+    marks = {stmt.mark for stmt in statements(nest.body) if isinstance(stmt, For)}
+    threads = threads if Mark.PARALLEL in marks else 1
     strides = {
         stride_name(name, k): stride
         for name, data in arrays.items()

@@ -201,23 +201,21 @@ ORDERS = tuple("".join(order) for order in permutations("ijk"))
 
 def matmul(order: str = "ijk", update: Do = MATMUL, reassoc: bool = False) -> Program:
     """C += A B with the loops in any order."""
-    loops = [(loop, dict(MATRIX_LOOPS)[loop]) for loop in order]
-    return program("matmul", MATRICES, nest(loops, update), params="n m q", reassoc=reassoc)
+    return program("matmul", MATRICES, over(order, update), params="n m q", reassoc=reassoc)
 
 
 def matmul_in_nest(before: Do | None = None, after: Do | None = None) -> Program:
     """C = A B with the first value and the last change inside the nest of the element."""
     update = For("k", 0, "q", MATMUL)
     inner = [x for x in (before or Do("C[i, j]", "0"), update, after) if x is not None]
-    return program("matmul", MATRICES, nest(MATRIX_LOOPS[:2], *inner), params="n m q")
+    return program("matmul", MATRICES, over("ij", *inner), params="n m q")
 
 
 def matmul_apart(first: Do, order: str = "ikj") -> Program:
     """C = A B with the first values written by a nest of their own."""
-    loops = [(loop, dict(MATRIX_LOOPS)[loop]) for loop in order]
     start = nest((("x", "n"), ("y", "m")), first)
     arrays = {**MATRICES, "D": "in float64 [n, m]", "beta": "in float64 []"}
-    return program("matmul", arrays, start, nest(loops, MATMUL), params="n m q")
+    return program("matmul", arrays, start, over(order, MATMUL), params="n m q")
 
 
 def min_plus() -> Program:
@@ -322,3 +320,26 @@ def syrk() -> Program:
     arrays = {"A": "in float64 [n, m]", "C": "inout float64 [n, n]"}
     update = For("k", 0, "m", Do("C[i, j]", "C[i, j] + A[i, k] * A[j, k]"))
     return program("syrk", arrays, For("i", 0, "n", For("j", 0, "i + 1", update)), params="n m")
+
+
+MORE = {
+    **MATRICES,
+    "D": "inout float64 [n, m]",
+    "b": "in float64 [m]",
+    "alpha": "in float64 []",
+    "beta": "in float64 []",
+    "s": "local float64 []",
+    "t": "local float64 [n, m]",
+    "r": "local float64 []",
+}
+
+
+def kernel(*body: For | Do, reassoc: bool = False, dtype: str = "float64") -> Program:
+    """A program over matrices A (n x q), B (q x m), C, D, t (n x m), a row b and scalars."""
+    arrays = {name: text.replace("float64", dtype) for name, text in MORE.items()}
+    return program("kernel", arrays, *body, params="n m q", reassoc=reassoc)
+
+
+def over(loops: str, *body: For | Do) -> For | Do:
+    """Loops i, j, k (to n, m, q) in the given order around a body."""
+    return nest([(loop, dict(MATRIX_LOOPS)[loop]) for loop in loops], *body)

@@ -13,6 +13,7 @@ from loopwright.analysis.dependences import (
     flow_through,
     memory_dependences,
 )
+from loopwright.ir.islkit import QuotaExceeded, quota
 from loopwright.ir.program import Program
 from programs import (
     Do,
@@ -190,3 +191,15 @@ def test_random_programs_by_enumeration(data: st.DataObject, n: int) -> None:
     body = data.draw(nodes((), [5]))
     arrays = {"A": "inout int64 [n]", "B": "inout int64 [n]"}
     assert_enumerated(program("random", arrays, *body), {"n": n})
+
+
+def test_quota_ends_the_analysis_at_any_place() -> None:
+    known = matmul()
+    ended = 0
+    for operations in range(1, 6000, 97):
+        try:
+            with quota(operations):
+                dependences(known)
+        except QuotaExceeded:
+            ended += 1
+    assert ended > 50

@@ -139,3 +139,39 @@ def test_arguments_of_other_types() -> None:
         "note: found an object of type 'builtins.list'\n"
         "try: pass NumPy arrays (np.asarray makes one) and numbers"
     )
+
+
+def test_expressions_nested_too_deeply() -> None:
+    text = "def f(A):\n    A[0] = " + " + ".join(["A[0]"] * 900) + "\n    A[1] = nowhere\n"
+    lines = report(define(text, "k.py"), np.zeros(3)).splitlines()
+    assert lines[0] == "k.py:2:5: error: this statement is nested too deeply [LW121]"
+    assert lines[3] == "try: split it into several statements"
+    assert lines[4] == "k.py:3:12: error: the name 'nowhere' is not defined [LW102]"
+
+
+def test_numbers_of_unknown_types() -> None:
+    function = define("def f(A):\n    A[0] = WIDE\n", "k.py", WIDE=np.longdouble(1))
+    kind = type(np.longdouble(1)).__qualname__
+    assert report(function, np.zeros(3)) == (
+        "k.py:2:12: error: 'WIDE' is not a number [LW129]\n"
+        "    A[0] = WIDE\n"
+        "           ^^^^\n"
+        f"note: found an object of type '{kind}' from outside the function\n"
+        "try: numbers are captured by value; pass arrays as arguments"
+    )
+
+
+def test_nonlocal() -> None:
+    text = """
+    def make():
+        w = 1
+        def f(A):
+            nonlocal w
+        return f
+    """
+    assert report(define(text, "k.py")(), np.zeros(3)) == (
+        "k.py:4:9: error: a nonlocal declaration cannot be compiled [LW121]\n"
+        "    nonlocal w\n"
+        "    ^^^^^^^^^^\n"
+        "try: pass the value as an argument and return the result"
+    )

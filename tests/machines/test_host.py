@@ -52,9 +52,11 @@ def test_host_is_found_without_llvm_and_numpy() -> None:
 
 
 def test_llvm_agrees_with_our_name() -> None:
+    """Unless extensions of the model are masked here: then ours is a level of x86-64."""
     import llvmlite.binding as llvm
 
-    assert host_cpu().llvm_cpu == llvm.get_host_cpu_name()
+    name = host_cpu().llvm_cpu or ""
+    assert name == llvm.get_host_cpu_name() or name.startswith("x86-64")
 
 
 def test_sysfs_caches(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from loopwright.analysis.box import box_set
+from loopwright.analysis.factors import names_in
 from loopwright.analysis.relations import ends, function_exprs, maps_of, moved_dimensions
 from loopwright.ir.contraction import LoopRange
 from loopwright.ir.expr import Expr, Var
@@ -69,6 +70,9 @@ def chain_of(
     moved = moved_dimensions(own[0].deltas()) if own else frozenset()
     outer = tuple(loop for k, loop in enumerate(ranges) if k not in moved)
     inner = tuple(loop for k, loop in enumerate(ranges) if k in moved)
+    varying = {loop.name for loop in inner} & names_in(statement.write.load())
+    if varying:
+        return f"the element written varies with the reduction loop '{min(varying)}'"
     first = domain.subtract(own[0].range()) if own else domain
     last = domain.subtract(own[0].domain()) if own else domain
     which = tuple(Var(loop.name) for loop in outer)

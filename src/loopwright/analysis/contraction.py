@@ -30,9 +30,10 @@ from loopwright.analysis.reductions import reads_what_it_writes
 from loopwright.analysis.units import between_units
 from loopwright.analysis.update import Update, is_reorderable, update_of
 from loopwright.ir.contraction import ACCUMULATOR, Contraction, LoopRange, Operand
-from loopwright.ir.expr import Expr, Load, Var
+from loopwright.ir.expr import Binary, Expr, Load, Var
 from loopwright.ir.islkit import affine_map
 from loopwright.ir.program import Access, Program, Role, Statement
+from loopwright.ir.text import access_text, expr_text
 from loopwright.ir.visit import loads, rewrite, substitute
 
 __all__ = ["explain", "find_contractions"]
@@ -70,12 +71,14 @@ def explain(program: Program) -> tuple[str, ...]:
 
 
 def _description(found: Contraction) -> str:
-    arrays = [found.left.access.array] + ([found.right.access.array] if found.right else [])
+    """The product, its operator and loops, in one line."""
+    left, right = found.left.value, found.right
+    product = left if right is None else Binary(found.times, left, right.value)
     parts = (("batch", found.batch), ("i", found.i), ("j", found.j), ("p", found.p))
-    bundles = (f"{name} = ({', '.join(x.name for x in loops)})" for name, loops in parts if loops)
-    order = "any order" if found.reassoc else "source order"
-    factors_ = f" {found.times} ".join(arrays)
-    return f"{found.out.array} = {found.plus} of {factors_}, {', '.join(bundles)}, in {order}"
+    bundles = [f"{name} = ({', '.join(x.name for x in loops)})" for name, loops in parts if loops]
+    order = "" if not found.p else ", in any order" if found.reassoc else ", in source order"
+    text = f"of {expr_text(product)} by {found.plus} into {access_text(found.out)}"
+    return f"{text}: {', '.join(bundles) or 'one element'}{order}"
 
 
 class _Facts:
@@ -165,10 +168,6 @@ def _candidate(facts: _Facts, statement: Statement) -> _Candidate:
         raise _Refused(f"it reads elements of '{changed}' that it also writes")
     flow = facts.flows[statement.write.array]
     chain = _unless_refused(chain_of(program, statement, ranges, flow))
-    reduced = {loop.name for loop in chain.inner}
-    varying = reduced & {name for x in statement.write.index for name in names_in(x)}
-    if varying:
-        raise _Refused(f"the element written varies with the reduction loop '{min(varying)}'")
     reassoc = is_reorderable(update.op, statement.write.dtype, program)
     return _in_order(facts, _Candidate(chain, update, product, chain.inner, reassoc))
 

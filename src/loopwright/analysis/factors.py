@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from loopwright.analysis.update import ASSOCIATIVE, is_reorderable, narrowed
-from loopwright.ir.expr import Binary, Const, Expr, Load, Unary, Var
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Unary, Var
 from loopwright.ir.program import Program
 from loopwright.ir.visit import loads, rewrite, walk
 
@@ -57,6 +57,12 @@ def factors(program: Program, value: Expr, loops: Collection[str]) -> Product | 
         return Product("mul", value, None)
     if not found:
         return "what is accumulated does not vary with the loops"
+    match value:
+        case Cast(x=Binary() as inner) if len(found) == 2:
+            return (
+                f"the product is formed in {inner.dtype} and only then converted to {value.dtype};"
+                " convert the factors instead"
+            )
     if len(found) == 2:
         names = f"'{found[0].array}' and '{found[1].array}'"
         return f"{names} are not combined by one operator as two factors"

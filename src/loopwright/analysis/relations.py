@@ -83,7 +83,7 @@ def affine_sum(terms: Iterable[tuple[str, int]], constant: int) -> Expr:
     kept = sorted((t for t in terms if t[1]), key=lambda t: t[1] < 0)
     total: Expr = Const(constant)
     for position, (name, factor) in enumerate(kept):
-        term = Var(name) * abs(factor)
+        term = Const(abs(factor)) * Var(name)
         if position == 0:
             total = term if factor > 0 else Const(constant) - term
             constant = constant if factor > 0 else 0

@@ -69,18 +69,31 @@ def lower_schedule(schedule: Schedule) -> LoopNest:
 
 
 def _with_marks(schedule: Schedule) -> isl.Schedule:
-    """The tree with a mark of its name above each band, and the options of vector loops."""
+    """The tree with a mark of its name above each band, and options for isl.
+
+    Outer loops stay one loop each, with guards inside: that keeps the text small and parallel
+    loops whole. Innermost loops are isl's choice, but for vector loops: lanes cannot part company,
+    so their guards are traded for loops of their own.
+    """
+    types = isl.ast_loop_type
 
     def visit(node: isl.ScheduleNode) -> isl.ScheduleNode:
-        if isl.schedule_node_type(node.get_type()) != isl.schedule_node_type.band:
+        if not _is_band(node):
             return node
         name = node.band_get_partial_schedule().get_tuple_name(isl.dim_type.set)
+        # Marks stand above the bands below already: the tree is visited bottom up.
+        is_innermost = bool(node.child(0).every_descendant(lambda inner: not _is_band(inner)))
+        kind = types.default if is_innermost else types.atomic
         if schedule.mark(name) is Mark.VECTOR:
-            # Lanes cannot part company: guards are traded for loops of their own.
-            node = node.band_member_set_ast_loop_type(0, isl.ast_loop_type.separate)
+            kind = types.separate
+        node = node.band_member_set_ast_loop_type(0, kind)
         return node.insert_mark(isl.Id(name, context=context()))
 
     return schedule.tree.map_schedule_node_bottom_up(visit)
+
+
+def _is_band(node: isl.ScheduleNode) -> bool:
+    return isl.schedule_node_type(node.get_type()) == isl.schedule_node_type.band
 
 
 @dataclass(slots=True)

@@ -54,7 +54,7 @@ def parse_function(
     span = source.span(source.definition)
     return drop_unused(
         SourceTree(
-            source.definition.name,
+            Names().fresh(source.definition.name),
             params,
             sizes,
             reader.assignments.locals(),

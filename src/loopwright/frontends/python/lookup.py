@@ -11,6 +11,7 @@ from loopwright.frontends.python.scope import Scope
 from loopwright.frontends.python.source import MISSING, Captures
 from loopwright.frontends.python.values import Refusal, Reported, Value, constant
 from loopwright.frontends.tree import ArrayParam, IntParam, Local
+from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.expr import Load, Var
 
 __all__ = ["Lookup"]
@@ -93,7 +94,12 @@ class Lookup:
     def captured(self, node: ast.expr, dotted: str) -> Value:
         """The outer number `dotted`, by value."""
         value = self._captures.resolve(dotted)
-        if isinstance(value, bool | int | float | complex | np.number | np.bool_):
+        if isinstance(value, np.generic):
+            is_number = value.dtype.name in DTYPES
+        else:
+            is_number = isinstance(value, bool | int | float | complex)
+        if is_number:
+            assert isinstance(value, bool | int | float | complex | np.generic)
             return constant(value)
         if value is MISSING:
             raise self._unknown(dotted)

@@ -58,6 +58,10 @@ class BodyReader:
             self._read.report(refusal, node)
         except Reported:
             pass
+        except RecursionError:
+            hint = "split it into several statements"
+            deep = Refusal("LW121", "this statement is nested too deeply", hint=hint)
+            self._read.report(deep, node)
         return ()
 
     def _accept(self, node: ast.stmt) -> Sequence[Node]:
