@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 
 import islpy as isl
+from hypothesis import strategies as st
 
 from loopwright.diagnostics import Span
 from loopwright.ir.dtypes import BOOL, DTYPES, INT64, DType
@@ -343,3 +344,30 @@ def kernel(*body: For | Do, reassoc: bool = False, dtype: str = "float64") -> Pr
 def over(loops: str, *body: For | Do) -> For | Do:
     """Loops i, j, k (to n, m, q) in the given order around a body."""
     return nest([(loop, dict(MATRIX_LOOPS)[loop]) for loop in loops], *body)
+
+
+def in_sequence(known: Program, *parts: tuple[str, Sequence[str]]) -> isl.Schedule:
+    """Statements one after the other, each with bands of its own."""
+    trees = []
+    for name, times in parts:
+        statement = known.statement(name)
+        tree = isl.Schedule.from_domain(isl.UnionSet.from_set(statement.domain))
+        for depth, time in reversed(list(enumerate(times))):
+            point = f"{name}[{', '.join(statement.iterators)}]"
+            text = f"[{', '.join(known.params)}] -> {name}_{depth}[{{ {point} -> [({time})] }}]"
+            tree = tree.insert_partial_schedule(isl.MultiUnionPwAff.read_from_str(context(), text))
+        trees.append(tree)
+    total = trees[0]
+    for tree in trees[1:]:
+        total = total.sequence(tree)
+    return total
+
+
+@st.composite
+def orders(draw: st.DrawFn, known: Program) -> isl.Schedule:
+    """Statements one after the other, their loops in any order and direction; legal or not."""
+    parts = []
+    for statement in draw(st.permutations(known.statements)):
+        loops = draw(st.permutations(statement.iterators))
+        parts.append((statement.name, [draw(st.sampled_from(["", "", "-"])) + x for x in loops]))
+    return in_sequence(known, *parts)

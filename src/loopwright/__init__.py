@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from loopwright.tensors import einsum
+    from loopwright.calls.einsum import einsum
+    from loopwright.calls.jit import jit
 
-__all__ = ["einsum"]
+__all__ = ["einsum", "jit"]
 __version__ = "0.1.0"
 
 # Names load on first use: `import loopwright` itself must stay cheaper than 30 ms over NumPy.
-_HOMES = {"einsum": "loopwright.tensors"}
+_HOMES = {"einsum": "loopwright.calls.einsum", "jit": "loopwright.calls.jit"}
 
 
 def __getattr__(name: str) -> Any:

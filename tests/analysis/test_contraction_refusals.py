@@ -130,3 +130,10 @@ def test_skewed_reduction_needs_leave() -> None:
         if not reassoc:
             reason = "the reduction runs in an order that is not one of its loops"
             assert explain(known) == (f"S0: no contraction: {reason}",)
+
+
+def test_name_of_the_accumulator_is_taken() -> None:
+    arrays = {"x": "in float64 [n]", "s": "inout float64 []"}
+    body = For("accumulator", 0, "n", Do("s", "s + x[accumulator]"))
+    known = program("taken", arrays, body)
+    assert explain(known) == ("S0: no contraction: the name 'accumulator' is taken",)

@@ -3,7 +3,9 @@
 import pytest
 
 from loopwright.analysis.contraction import explain, find_contractions
+from loopwright.analysis.dependences import dependences
 from loopwright.ir.contraction import Contraction
+from loopwright.ir.islkit import quota
 from loopwright.ir.program import Program
 from loopwright.ir.text import contraction_text, expr_text
 from programs import (
@@ -352,3 +354,11 @@ def test_explanations_of_contractions() -> None:
     )
     apart = matmul_apart(Do("C[x, y]", "beta * C[x, y]"))
     assert explain(apart)[0] == "S0: part of the contraction S1"
+
+
+@pytest.mark.parametrize(("known", "most"), [(matmul(), 30_000), (rank5(), 60_000)])
+def test_effort_of_the_analysis(known: Program, most: int) -> None:
+    """Counted in isl operations, which do not depend on the machine."""
+    with quota(most):
+        dependences(known)
+        assert len(find_contractions(known)) == 1

@@ -1,6 +1,5 @@
 """Legality: known orders, witnesses in full, random orders against enumeration."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import islpy as isl
@@ -27,10 +26,12 @@ from programs import (
     Do,
     For,
     floyd_warshall,
+    in_sequence,
     jacobi,
     lu,
     matmul,
     matmul_in_nest,
+    orders,
     program,
     rank5,
     seidel,
@@ -45,23 +46,6 @@ def nested(known: Program, *times: str) -> isl.Schedule:
         text = f"[{', '.join(known.params)}] -> t{depth}[{{ {time} }}]"
         tree = tree.insert_partial_schedule(isl.MultiUnionPwAff.read_from_str(context(), text))
     return tree
-
-
-def in_sequence(known: Program, *parts: tuple[str, Sequence[str]]) -> isl.Schedule:
-    """Statements one after the other, each with bands of its own."""
-    trees = []
-    for name, times in parts:
-        statement = known.statement(name)
-        tree = isl.Schedule.from_domain(isl.UnionSet.from_set(statement.domain))
-        for depth, time in reversed(list(enumerate(times))):
-            point = f"{name}[{', '.join(statement.iterators)}]"
-            text = f"[{', '.join(known.params)}] -> {name}_{depth}[{{ {point} -> [({time})] }}]"
-            tree = tree.insert_partial_schedule(isl.MultiUnionPwAff.read_from_str(context(), text))
-        trees.append(tree)
-    total = trees[0]
-    for tree in trees[1:]:
-        total = total.sequence(tree)
-    return total
 
 
 @pytest.mark.parametrize(
@@ -227,12 +211,7 @@ def test_unknown_loop() -> None:
 
 @given(st.data(), st.sampled_from([jacobi(), seidel(), triangular_solve(), lu(), matmul_in_nest()]))
 def test_random_orders_against_enumeration(data: st.DataObject, known: Program) -> None:
-    parts = []
-    for statement in data.draw(st.permutations(known.statements)):
-        order = data.draw(st.permutations(statement.iterators))
-        signs = data.draw(st.lists(st.sampled_from(["", "", "-"]), min_size=3, max_size=3))
-        parts.append((statement.name, [s + x for s, x in zip(signs, order, strict=False)]))
-    tree = in_sequence(known, *parts)
+    tree = data.draw(orders(known))
     found = violation(dependences(known), tree)
     reordered = replace(known, schedule=tree)
     sizes = dict.fromkeys(known.params, 4) if found is None else dict(found.params)

@@ -1,22 +1,32 @@
 """Reductions: the forms that are recognised, their loops, and what stays when they are relaxed."""
 
+from dataclasses import replace
+
 import islpy as isl
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
+import brute_force
 from loopwright.analysis.dependences import dependences
 from loopwright.analysis.legality import is_parallel, violation
 from loopwright.analysis.reductions import reductions, relaxed_dependences
 from loopwright.ir.expr import Binary, Unary
+from loopwright.ir.program import Program
 from programs import (
+    MATMUL,
     Do,
     For,
     batched,
     dot,
     floyd_warshall,
     jacobi,
+    kernel,
     lu,
     matmul,
+    orders,
     outer,
+    over,
     parse,
     program,
     seidel,
@@ -25,7 +35,7 @@ from programs import (
 )
 
 
-def gather(value: str, dtype: str = "float64", reassoc: bool = False):
+def gather(value: str, dtype: str = "float64", reassoc: bool = False) -> Program:
     """`s = value` for all k."""
     arrays = {"x": f"in {dtype} [n]", "y": "in int8 [n]", "s": f"inout {dtype} []"}
     return program("gather", arrays, For("k", 0, "n", Do("s", value)), reassoc=reassoc)
@@ -178,3 +188,29 @@ def test_nothing_to_relax() -> None:
         relaxed_dependences(known).kinds, exact.kinds, strict=True
     ):
         assert found.is_equal(expected)
+
+
+def with_total() -> Program:
+    """A sum, read at its end, and a product that starts from it."""
+    arrays = {"x": "in int64 [n]", "s": "inout int64 []", "y": "inout int64 [2]"}
+    return program(
+        "total",
+        arrays,
+        Do("s", "0"),
+        For("k", 0, "n", Do("s", "s + x[k]")),
+        Do("y[0]", "s"),
+        For("j", 0, "n", Do("s", "s * x[j]")),
+        Do("y[1]", "s"),
+    )
+
+
+@given(st.data(), st.sampled_from([with_total(), kernel(over("ijk", MATMUL), dtype="int64")]))
+def test_relaxed_orders_compute_the_same(data: st.DataObject, known: Program) -> None:
+    tree = data.draw(orders(known))
+    assume(violation(relaxed_dependences(known), tree) is None)
+    params = dict.fromkeys(known.params, 3)
+    changed = replace(known, schedule=tree)
+    expected = brute_force.run(known, params, brute_force.instances(known, params))
+    actual = brute_force.run(known, params, brute_force.instances(changed, params))
+    wanted = brute_force.visible(known, expected, actual)
+    assert brute_force.visible(known, actual, expected) == wanted

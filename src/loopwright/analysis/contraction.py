@@ -158,6 +158,8 @@ def _verdicts(program: Program) -> dict[str, Contraction | str]:
 
 def _candidate(facts: _Facts, statement: Statement) -> _Candidate:
     program = facts.program
+    if ACCUMULATOR in (*program.params, *statement.iterators):
+        raise _Refused(f"the name '{ACCUMULATOR}' is taken")
     update = update_of(program, statement)
     if update is None:
         raise _Refused("not of the form x = x op e with an associative operator")
@@ -357,7 +359,7 @@ def _value_taken(link: Link, array: str) -> Expr:
         is_taken = isinstance(node, Load) and node.array == array
         return Var(ACCUMULATOR, node.dtype) if is_taken else node
 
-    return _at_chain(rewrite(link.statement.value, change), link)
+    return rewrite(_at_chain(link.statement.value, link), change)
 
 
 def _are_disjoint(read: isl.Set, written: isl.Set) -> bool:

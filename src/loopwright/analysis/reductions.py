@@ -47,13 +47,13 @@ def reductions(program: Program) -> tuple[Reduction, ...]:
     return tuple(reduction for reduction in found if reduction is not None)
 
 
-def relaxed_dependences(program: Program) -> Dependences:
+def relaxed_dependences(program: Program, exact: Dependences | None = None) -> Dependences:
     """The dependences that stay when reductions may run in any order that is allowed to them.
 
     A loop that carries none of them is parallel if partial results of the reductions are combined
-    or their updates are atomic.
+    or their updates are atomic. `exact` are the program's dependences where they are known already.
     """
-    exact = dependences(program)
+    exact = exact or dependences(program)
     free = [r for r in reductions(program) if r.is_reorderable]
     if not free:
         return exact

@@ -66,25 +66,25 @@ def context() -> isl.Context:
 def quota(operations: int) -> Iterator[None]:
     """Bound the isl work inside the block: the same input always ends at the same place.
 
-    isl counts elementary operations; past `operations` it fails and the block raises QuotaExceeded.
+    isl counts elementary operations; past `operations` it fails and the block raises QuotaExceeded,
+    whatever became of the failure inside: isl may first return an object without contents, and a
+    later call stumbles over it with an error of its own.
     """
     ctx = context()
     ctx.reset_operations()
     ctx.set_max_operations(operations)
     try:
         yield
-    except isl.Error as error:
-        if _is_spent(ctx):
-            raise QuotaExceeded(f"more than {operations} isl operations") from error
-        raise
     finally:
+        spent = _is_spent(ctx)
         ctx.set_max_operations(0)
         ctx.reset_operations()
+        if spent:
+            raise QuotaExceeded(f"more than {operations} isl operations")
 
 
 def _is_spent(ctx: isl.Context) -> bool:
-    """Whether the quota has run out. isl's message does not always tell: compute_flow, for one,
-    may return an object without contents, and it is the next call that fails, without a reason."""
+    """Whether the next operation would go past the quota."""
     try:
         isl.Space.set_alloc(ctx, 0, 0)
     except isl.Error:

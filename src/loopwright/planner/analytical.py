@@ -8,7 +8,7 @@ planning does not depend on the sizes of the operands.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -305,7 +305,7 @@ def _elements(
     dims = [*instance.batch, *instance.i, *instance.j]
     dims.sort(key=lambda d: (-abs(d.out), -d.extent))
     inner = dims.pop() if dims else Dim(1, 0, 0, 1)
-    outer = Instance(tuple(dims), (), (inner,), (), instance.swapped)
+    outer = replace(instance, batch=tuple(dims), i=(), j=(inner,), p=())
     if inner.out != 1:
         lanes = 1
     moves = {0: Packing.DIRECT, 1: Packing.ALONG_TILE}
@@ -343,12 +343,15 @@ def _launch(
 ) -> Choice:
     """Launch values and offset tables: table `left_i` starts at the value of that name."""
     bundles = {"g": instance.batch, "i": instance.i, "j": instance.j, "p": instance.p}
+    bases = dict(zip(("left", "right", "out"), instance.bases, strict=True))
     values = dict(values, **dict(zip("GMNK", instance.sizes, strict=True)))
     parts = []
     position = 0
     for bundle, operands in tables:
         for operand in operands.split():
             part = offsets(bundles[bundle], operand)
+            if bundle == "g":
+                part = part + bases[operand]
             values[f"{operand}_{bundle}"] = position
             parts.append(part)
             position += len(part)

@@ -39,6 +39,7 @@ class Instance:
     j: tuple[Dim, ...]
     p: tuple[Dim, ...]
     swapped: bool = False  # left and right have changed places
+    bases: tuple[int, int, int] = (0, 0, 0)  # offset of the first element: left, right, out
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
@@ -53,7 +54,8 @@ class Instance:
     def turned(self) -> Instance:
         """Left and right, i and j change places: the transposed product."""
         turn = [tuple(d.turned() for d in dims) for dims in self.bundles]
-        return Instance(turn[0], turn[2], turn[1], turn[3], not self.swapped)
+        left, right, out = self.bases
+        return Instance(turn[0], turn[2], turn[1], turn[3], not self.swapped, (right, left, out))
 
 
 def arrange(instance: Instance, lanes: int, reorder: bool = True) -> Instance:
@@ -68,7 +70,7 @@ def arrange(instance: Instance, lanes: int, reorder: bool = True) -> Instance:
     """
     batch, i, j = (_fused(_by_stride(x)) for x in (instance.batch, instance.i, instance.j))
     p = _fused(_by_stride(instance.p) if reorder else instance.p)
-    found = Instance(batch, i, j, p, instance.swapped)
+    found = replace(instance, batch=batch, i=i, j=j, p=p)
     if _prefers_turning(found, lanes):
         found = found.turned()
     return replace(

@@ -9,7 +9,7 @@ import numpy as np
 from loopwright.diagnostics import DtypeError, UsageError
 from loopwright.ir.dtypes import dtype_of
 
-__all__ = ["Array", "as_operand", "check_out", "element_strides"]
+__all__ = ["Array", "as_operand", "check_out", "element_strides", "overlap"]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -55,18 +55,20 @@ def check_out(out: Any, shape: tuple[int, ...], operands: tuple[Array, ...]) -> 
     if _overlaps_itself(out):
         raise UsageError("elements of out share memory", hint="pass a fresh array")
     for number, operand in enumerate(operands):
-        if _overlap(out, operand):
+        if overlap(out, operand):
             raise UsageError(
                 f"out shares memory with operand {number}", hint="pass a fresh array, or no out"
             )
     return out
 
 
-def _overlap(x: Array, y: Array) -> bool:
+def overlap(x: Array, y: Array) -> bool:
+    """Whether two arrays may share an element; when that is too hard to decide, they may."""
     if not np.may_share_memory(x, y):
         return False
     try:
-        return bool(np.shares_memory(x, y, max_work=_OVERLAP_WORK))
+        # NumPy's stubs know only two of the values that max_work takes.
+        return bool(np.shares_memory(x, y, max_work=_OVERLAP_WORK))  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return True
 

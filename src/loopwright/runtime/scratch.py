@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 import threading
 import weakref
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ class Scratch:
     def __init__(self) -> None:
         self.address = 0
         self.size = 0
-        self._memory: np.ndarray | None = None  # type: ignore[type-arg]
+        self._memory: np.ndarray[Any, np.dtype[np.uint8]] | None = None
 
     def reserve(self, size: int) -> int:
         """The address of at least `size` bytes; contents are undefined."""

@@ -14,8 +14,8 @@ from loopwright.frontends.einsum import Subscripts, parse_subscripts, sublist_su
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
 from loopwright.ir.expr import Var
 from loopwright.ir.form import Initial
+from loopwright.kernels import contraction_kernel, thread_pool
 from loopwright.machines.host import host
-from loopwright.pipeline import contraction_kernel, thread_pool
 from loopwright.planner.analytical import Algebra, Choice, choose
 from loopwright.planner.instance import Dim, Instance
 from loopwright.runtime.arguments import Array, as_operand, check_out, element_strides

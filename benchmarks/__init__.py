@@ -1,0 +1,1 @@
+"""Measurements of Loopwright beside its peers: `python -m benchmarks [name ...]`."""

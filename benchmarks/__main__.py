@@ -1,0 +1,103 @@
+"""`python -m benchmarks [name ...] [--json FILE] [--quick]`: every benchmark in its own process.
+
+Thread counts are read by numerical libraries when they are loaded, so this process loads none and
+starts a child for each benchmark and number of threads, one after another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks.environment import child_environment, processors
+
+ROOT = Path(__file__).parent.parent
+SEED = 20_240
+
+# Name, thread counts, one line of help.
+BENCHMARKS: tuple[tuple[str, tuple[int, ...], str], ...] = (
+    ("gemm", (1, 2), "matrix products against NumPy, torch and numba"),
+    ("jit_matmul", (1,), "the naive triple loop in six orders against lw.einsum"),
+    ("tccg", (1,), "the 48 contractions of TCCG against equal matrix products"),
+    ("random_contractions", (1,), "twenty random contractions of odd sizes"),
+    ("semirings", (1,), "operator pairs against their own bound"),
+    ("gemv", (1,), "matrix-vector products against NumPy and the read bandwidth"),
+    ("latency", (1,), "first calls, new processes, repeated calls, import"),
+    ("spelling", (1,), "names of indices, order and storage of operands"),
+    ("threads", (2,), "the cost of opening a parallel region"),
+)
+
+
+def main() -> int:
+    """Run the benchmarks asked for; status 1 when one of them could not finish."""
+    args = _arguments()
+    records, failed = [], []
+    for name, counts, _ in BENCHMARKS:
+        if args.names and name not in args.names:
+            continue
+        for threads in counts:
+            if threads > processors():
+                print(f"== {name}, {threads} threads: this process may use {processors()} only\n")
+                continue
+            record = _run(name, threads, args)
+            records.append(record) if record is not None else failed.append(name)
+            print(flush=True)
+    print(_summary(records))
+    for name in failed:
+        print(f"{name}: did not finish, see above")
+    if args.json is not None:
+        args.json.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+    return 1 if failed else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        epilog="\n".join(["benchmarks:", *(f"  {n:<20} {line}" for n, _, line in BENCHMARKS)]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    known = [name for name, _, _ in BENCHMARKS]
+    parser.add_argument("names", nargs="*", metavar="name", help="all of them when none is given")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the raw numbers")
+    parser.add_argument("--quick", action="store_true", help="small sizes, few rounds")
+    parser.add_argument("--seed", type=int, default=SEED, help="of everything drawn at random")
+    args = parser.parse_args()
+    unknown = [name for name in args.names if name not in known]
+    if unknown:
+        parser.error(f"no benchmark is named {', '.join(unknown)}; known: {', '.join(known)}")
+    return args
+
+
+def _run(name: str, threads: int, args: argparse.Namespace) -> dict[str, Any] | None:
+    """The record of one benchmark; None when its process failed."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "record.json"
+        command = [sys.executable, "-m", "benchmarks.one", name, "--record", str(place)]
+        command += ["--threads", str(threads), "--seed", str(args.seed)]
+        command += ["--quick"] if args.quick else []
+        done = subprocess.run(command, cwd=ROOT, env=child_environment(threads), check=False)
+        if done.returncode != 0 or not place.exists():
+            return None
+        record: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
+        return record
+
+
+def _summary(records: list[dict[str, Any]]) -> str:
+    """Every bar that does not hold, and how many do."""
+    bars = [(record, bar) for record in records for bar in record["bars"]]
+    holding = sum(bar["holds"] for _, bar in bars)
+    lines = [f"bars: {holding} of {len(bars)} hold"]
+    for record, bar in bars:
+        if not bar["holds"]:
+            where = f"{record['name']}, {record['threads']} thread(s)"
+            lines.append(f"  {where}: {bar['what']}: {bar['verdict']}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""The surroundings of a measurement: thread variables of all libraries, machine, load."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+__all__ = ["child_environment", "load_average", "machine_record", "processors"]
+
+# Each library reads its variable once, when it is loaded; so they are set for a new process.
+THREAD_VARIABLES = (
+    "OPENBLAS_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "LOOPWRIGHT_NUM_THREADS",
+)
+PACKAGES = ("loopwright", "numpy", "llvmlite", "islpy", "torch", "numba")
+
+
+def child_environment(threads: int, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment of a process in which every library uses `threads` threads."""
+    return {**environ, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def load_average() -> float | None:
+    """Processes that wanted a processor during the last minute; None where it is not told."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
+def machine_record() -> dict[str, Any]:
+    """What ran: processor, system, packages, BLAS and the threads of each library."""
+    # lazy: the parent of the measuring processes never loads them
+    import numpy as np
+
+    # lazy: as above
+    from loopwright.machines.host import host
+
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]  # type: ignore[index]
+    machine = host()
+    return {
+        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "processor": machine.description,
+        "machine": machine.name,
+        "llvm_cpu": machine.llvm_cpu,
+        "processors": processors(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "blas": f"{blas['name']} {blas['version']}",
+        "threads": {name: os.environ.get(name) for name in THREAD_VARIABLES},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,50 @@
+"""A contraction found in a program, with the sizes and strides of one call filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from loopwright.ir.contraction import Contraction, LoopRange
+from loopwright.ir.evaluate import evaluate
+from loopwright.ir.expr import Expr
+from loopwright.ir.program import Access
+from loopwright.planner.instance import Dim, Instance
+
+__all__ = ["instance_of", "value_of"]
+
+
+def value_of(expr: Expr, values: Mapping[str, int]) -> int:
+    """An integer expression over parameters and loops."""
+    return int(evaluate(expr, values))
+
+
+def instance_of(
+    contraction: Contraction,
+    operands: tuple[Access, Access, Access],
+    params: Mapping[str, int],
+    strides: Mapping[str, tuple[int, ...]],
+) -> Instance:
+    """The loops of a contraction as numbers; `operands` are left, right and out as they are stored.
+
+    Subscripts are affine, so the stride along a loop is the difference of two addresses, whatever
+    coefficients, diagonals and offsets the subscripts hold.
+    """
+    bundles = (contraction.batch, contraction.i, contraction.j, contraction.p)
+    start = dict(params)
+    for bundle in bundles:
+        start.update((loop.name, value_of(loop.start, params)) for loop in bundle)
+
+    def address(access: Access, at: Mapping[str, int]) -> int:
+        steps = strides[access.array]
+        return sum(value_of(x, at) * s for x, s in zip(access.index, steps, strict=True))
+
+    bases = [address(access, start) for access in operands]
+
+    def dim(loop: LoopRange) -> Dim:
+        onward = {**start, loop.name: start[loop.name] + 1}
+        extent = value_of(loop.stop, params) - start[loop.name]
+        steps = (address(x, onward) - b for x, b in zip(operands, bases, strict=True))
+        return Dim(max(extent, 0), *steps)
+
+    batch, i, j, p = (tuple(dim(loop) for loop in bundle) for bundle in bundles)
+    return Instance(batch, i, j, p, bases=(bases[0], bases[1], bases[2]))

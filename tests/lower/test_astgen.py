@@ -1,0 +1,199 @@
+"""From schedule to loops: bounds, guards, strides, local memory, names; each against the oracle."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from textwrap import dedent
+
+import pytest
+
+from loopwright.diagnostics import InternalError
+from loopwright.ir.program import Program
+from loopwright.ir.text import nest_text, stmt_text
+from loopwright.lower.astgen import lower_schedule
+from loopwright.transform.contract import Contract
+from loopwright.transform.fuse import Fuse
+from loopwright.transform.mark import Vectorize
+from loopwright.transform.plan import apply_plan, initial_schedule
+from loopwright.transform.reorder import Interchange
+from loopwright.transform.step import Step
+from loopwright.transform.tile import Tile
+from oracle import assert_same
+from programs import (
+    Do,
+    For,
+    batched,
+    dot,
+    floyd_warshall,
+    gemv,
+    jacobi,
+    lu,
+    matmul,
+    matmul_in_nest,
+    program,
+    seidel,
+    syrk,
+    triangular_solve,
+)
+
+KERNELS = (
+    batched,
+    dot,
+    floyd_warshall,
+    gemv,
+    jacobi,
+    lu,
+    matmul,
+    matmul_in_nest,
+    seidel,
+    syrk,
+    triangular_solve,
+)
+
+
+@pytest.mark.parametrize("make", KERNELS, ids=lambda make: make.__name__)
+def test_source_order(make: Callable[[], Program]) -> None:
+    source = make()
+    nest = lower_schedule(initial_schedule(source))
+    for sizes in ((0, 0, 0, 0), (1, 2, 1, 1), (4, 3, 5, 2)):
+        assert_same(source, nest, dict(zip(source.params, sizes, strict=False)))
+
+
+def lowered(source: Program, *steps: Step, **params: int) -> str:
+    nest = lower_schedule(apply_plan(source, steps))
+    assert_same(source, nest, params)
+    return stmt_text(nest.body)
+
+
+def lines(block: str) -> str:
+    return dedent(block).strip()
+
+
+def test_arguments() -> None:
+    nest = lower_schedule(initial_schedule(dot()))
+    assert nest_text(nest) == lines("""
+        nest dot(n, x_s0, y_s0):
+            in x: float64 strides [x_s0]
+            in y: float64 strides [y_s0]
+            inout s: float64 strides []
+            s[] = 0.0
+            for k in range(n):
+                s[] = s[] + x[k] * y[k]
+        """)
+
+
+def test_strided_and_decreasing_loops() -> None:
+    source = program(
+        "strides",
+        {"a": "inout int64 [n]"},
+        For("i", 1, "n", Do("a[i]", "a[i - 1] + 1"), step=3),
+        For("j", "n - 1", 0, Do("a[j]", "a[j - 1] * 2"), step=-1),
+    )
+    assert lowered(source, n=11) == lines("""
+        for i in range(1, n, 3):
+            a[i] = a[i - 1] + 1
+        for j in range(1 - n, 0):
+            a[0 - j] = a[-1 - j] * 2
+        """)
+
+
+def test_loops_of_different_extent_fused() -> None:
+    source = program(
+        "shapes",
+        {"a": "inout int64 [n]", "b": "inout int64 [n]"},
+        For("i", 0, "n", Do("a[i]", "a[i] + 1")),
+        For("j", 2, "n - 2", Do("b[j]", "a[j] * 2")),
+    )
+    assert lowered(source, Fuse("i", "j"), n=9) == lines("""
+        for i in range(n):
+            a[i] = a[i] + 1
+            if (n >= i + 3) & (i >= 2):
+                b[i] = a[i] * 2
+        """)
+
+
+def test_vector_loops_have_no_guards() -> None:
+    source = program(
+        "shapes",
+        {"a": "inout int64 [n]", "b": "inout int64 [n]"},
+        For("i", 0, "n", Do("a[i]", "a[i] + 1")),
+        For("j", 2, "n - 2", Do("b[j]", "a[j] * 2")),
+    )
+    found = lowered(source, Fuse("i", "j"), Vectorize("i", 4), n=19)
+    assert "if i" not in found
+    assert found.count("vector for i_v in range(4)") >= 1
+
+
+def test_iterators_as_values() -> None:
+    source = program(
+        "values",
+        {"a": "out int64 [n, m]"},
+        For("i", 0, "n", For("j", 0, "m", Do("a[i, j]", "i * 100 + j"))),
+        params="n m",
+    )
+    steps = (Tile(("i", "j"), (3, 2)), Interchange(("j_t", "i_t")))
+    assert "i * 100 + j" in lowered(source, *steps, n=7, m=5)
+
+
+def test_local_arrays() -> None:
+    source = program(
+        "local",
+        {"a": "inout int64 [n]", "t": "local int64 []", "w": "local int64 [n, 3]"},
+        For("i", 0, "n", Do("t", "a[i] + 1"), Do("w[i, 2]", "t * t"), Do("a[i]", "w[i, 2]")),
+    )
+    assert lowered(source, n=5) == lines("""
+        alloc stack t: int64[] strides []
+        alloc scratch w: int64[n, 3] strides [3, 1]
+        for i in range(n):
+            t[] = a[i] + 1
+            w[i, 2] = t[] * t[]
+            a[i] = w[i, 2]
+        """)
+
+
+def test_loops_called_like_arguments_are_renamed() -> None:
+    source = program(
+        "names",
+        {"i": "inout int64 [n]", "a": "inout int64 [n]"},
+        For("k", 0, "n", Do("i[k]", "a[k]")),
+    )
+    renamed = For("a_s0", 0, "n", Do("i[a_s0]", "a[a_s0]"))
+    clash = program("names", {"i": "inout int64 [n]", "a": "inout int64 [n]"}, renamed)
+    assert lowered(source, n=4) == "for k in range(n):\n    i[k] = a[k]"
+    assert lowered(clash, n=4) == "for a_s0_2 in range(n):\n    i[a_s0_2] = a[a_s0_2]"
+
+
+def test_known_parameters_remove_guards() -> None:
+    body = For("i", 0, "n", Do("a[i]", "1", where="n >= 3"))
+    free = program("known", {"a": "inout int64 [n]"}, body)
+    known = program("known", {"a": "inout int64 [n]"}, body, known="n >= 4")
+    assert lowered(free, n=2).startswith("if n >= 3:")
+    assert lowered(known, n=5) == "for i in range(n):\n    a[i] = 1"
+
+
+def test_empty_program() -> None:
+    source = program("empty", {"a": "inout int64 [n]"}, For("i", 0, 0, Do("a[i]", "1")))
+    assert lowered(source, n=3) == "pass"
+
+
+def test_cores_are_not_ours() -> None:
+    with pytest.raises(InternalError, match="contraction cores are not lowered"):
+        lower_schedule(apply_plan(matmul(), [Contract("S0")]))
+
+
+def test_lowering_is_quick() -> None:
+    schedule = apply_plan(matmul(), [Tile(("i", "j", "k"), (32, 32, 32))])
+    best = 1.0
+    for _ in range(5):
+        start = time.perf_counter()
+        lower_schedule(schedule)
+        best = min(best, time.perf_counter() - start)
+    # 18 ms on one core of a Neoverse N1; the margin is for busy machines.
+    assert best < 0.15
+
+
+def test_same_input_same_code() -> None:
+    steps = [Tile(("i", "j"), (8, 8)), Interchange(("k", "j")), Vectorize("j", 4)]
+    texts = {nest_text(lower_schedule(apply_plan(matmul(), steps))) for _ in range(3)}
+    assert len(texts) == 1

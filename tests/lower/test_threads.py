@@ -1,0 +1,79 @@
+"""Nests for many threads: one worker for what is serial, barriers between regions."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from loopwright.ir.program import Program
+from loopwright.ir.text import stmt_text
+from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.threads import share_out
+from loopwright.transform.mark import Parallel
+from loopwright.transform.plan import apply_plan
+from oracle import assert_same
+from programs import Do, For, jacobi, matmul, program
+
+
+def mixed() -> Program:
+    """A local scalar set between two nests, and serial work before and after."""
+    arrays = {
+        "a": "inout int64 [n]",
+        "b": "inout int64 [n]",
+        "s": "out int64 []",
+        "t": "local int64 []",
+        "w": "local int64 [n]",
+    }
+    return program(
+        "mixed",
+        arrays,
+        Do("s", "0"),
+        Do("t", "2"),
+        For("i", 0, "n", Do("w[i]", "a[i] * t")),
+        For("j", 1, "n", Do("s", "s + w[j]"), Do("b[0]", "w[j]")),
+        Do("t", "s + 1"),
+        For("k", 0, "n", Do("a[k]", "w[n - 1 - k] + t")),
+    )
+
+
+def test_golden() -> None:
+    nest = lower_schedule(apply_plan(mixed(), [Parallel("i"), Parallel("k")]))
+    assert (
+        stmt_text(nest.body)
+        == dedent("""
+        alloc scratch t: int64[] strides []
+        alloc scratch w: int64[n] strides [1]
+        parallel for once in range(1):
+            s[] = 0
+            t[] = 2
+        barrier
+        parallel for i in range(n):
+            w[i] = a[i] * t[]
+        barrier
+        parallel for once in range(1):
+            for j in range(1, n):
+                s[] = s[] + w[j]
+                b[0] = w[j]
+            t[] = s[] + 1
+        barrier
+        parallel for k in range(n):
+            a[k] = w[n - k - 1] + t[]
+        """).strip()
+    )
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 5])
+@pytest.mark.parametrize("n", [1, 2, 9])
+def test_any_number_of_threads(threads: int, n: int) -> None:
+    nest = lower_schedule(apply_plan(mixed(), [Parallel("i"), Parallel("k")]))
+    assert_same(mixed(), nest, {"n": n}, threads)
+    nest = lower_schedule(apply_plan(jacobi(), [Parallel("j")]))
+    assert_same(jacobi(), nest, {"n": n, "m": 3}, threads)
+
+
+def test_serial_nests_stay() -> None:
+    nest = lower_schedule(apply_plan(matmul(), []))
+    assert share_out(nest) is nest
+    serial = stmt_text(lower_schedule(apply_plan(mixed(), [])).body)
+    assert serial.startswith("alloc stack t: int64[] strides []\nalloc scratch w: int64[n]")

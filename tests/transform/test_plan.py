@@ -1,0 +1,187 @@
+"""Plans: replay, JSON there and back, and everything that is refused on the way in."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from loopwright.diagnostics import IllegalStep, UsageError
+from loopwright.ir.schedule import Schedule
+from loopwright.ir.text import schedule_text
+from loopwright.transform.contract import (
+    Block,
+    Contract,
+    Pack,
+    ParallelBundle,
+    PrefetchAhead,
+    RegisterTile,
+)
+from loopwright.transform.fuse import Distribute, Fuse
+from loopwright.transform.mark import Parallel, Unroll, Vectorize
+from loopwright.transform.plan import STEPS, Plan, apply_plan, candidates, initial_schedule
+from loopwright.transform.reorder import Interchange
+from loopwright.transform.step import Step
+from loopwright.transform.tile import StripMine, Tile
+from programs import jacobi, matmul, matmul_in_nest
+
+ONE_OF_EACH = Plan(
+    (
+        Contract("S1"),
+        RegisterTile("S1", 6, 8, 4),
+        Block("S1", 96, 1024, 256),
+        Pack("S1", "left"),
+        ParallelBundle("S1", "i"),
+        PrefetchAhead("S1", 4),
+        Fuse("i", "j"),
+        Distribute("i"),
+        Interchange(("j", "i")),
+        Tile(("i", "j"), (32, 64)),
+        StripMine("k", 8),
+        Parallel("i_t"),
+        Vectorize("j", 4),
+        Unroll("k", 2),
+    )
+)
+
+
+def test_json_there_and_back() -> None:
+    assert {type(step) for step in ONE_OF_EACH} == set(STEPS)
+    assert Plan.loads(ONE_OF_EACH.dumps()) == ONE_OF_EACH
+    assert Plan.from_json(ONE_OF_EACH.to_json()) == ONE_OF_EACH
+    assert json.loads(ONE_OF_EACH.dumps()) == ONE_OF_EACH.to_json()
+    assert Plan.loads(Plan().dumps()) == Plan()
+
+
+def test_json_is_readable() -> None:
+    plan = Plan((Tile(("i", "j"), (32, 64)), Parallel("i_t")))
+    assert plan.dumps() == (
+        '{"version": 1, "steps": [\n'
+        '  {"kind": "tile", "loops": ["i", "j"], "sizes": [32, 64]},\n'
+        '  {"kind": "parallel", "loop": "i_t"}\n'
+        "]}"
+    )
+    assert str(plan) == "tile(loops=('i', 'j'), sizes=(32, 64))\nparallel(loop='i_t')"
+    assert str(Plan()) == "(no steps)"
+    assert len(plan) == 2
+
+
+KINDS = ", ".join(step.kind for step in STEPS)
+
+
+def steps(*items: object) -> str:
+    return json.dumps({"version": 1, "steps": items})
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (
+            "[1",
+            "a plan is JSON text\nnote: found Expecting ',' delimiter: line 1 column 3 (char 2)",
+        ),
+        ("[]", 'a plan is a JSON object\nnote: found []\ntry: {"version": 1, "steps": [...]}'),
+        (
+            '{"version": 2, "steps": []}',
+            "unknown version of plan\nnote: found 2\ntry: 1",
+        ),
+        (
+            '{"version": 1, "steps": {}}',
+            "steps is a list of at most 1000\nnote: found {}",
+        ),
+        (steps(3), "a step is a JSON object\nnote: found 3"),
+        (
+            steps({"kind": "exec", "code": "import os"}),
+            f"unknown kind of step\nnote: found 'exec'\ntry: one of {KINDS}",
+        ),
+        (
+            steps({"kind": "parallel"}),
+            "step 'parallel' has other fields\ntry: loop",
+        ),
+        (
+            steps({"kind": "parallel", "loop": "i", "x": 1}),
+            "step 'parallel' has other fields\nnote: found loop, x\ntry: loop",
+        ),
+        (
+            steps({"kind": "parallel", "loop": "i; system()"}),
+            "step 'parallel': field 'loop' is a name\nnote: found 'i; system()'",
+        ),
+        (
+            steps({"kind": "unroll", "loop": "i", "factor": True}),
+            "step 'unroll': field 'factor' is a whole number\nnote: found True",
+        ),
+        (
+            steps({"kind": "unroll", "loop": "i", "factor": 2**40}),
+            f"step 'unroll': field 'factor' is a whole number\nnote: found {2**40}",
+        ),
+        (
+            steps({"kind": "tile", "loops": ["i"], "sizes": [1.5]}),
+            "step 'tile': field 'sizes' is a list of whole numbers\nnote: found [1.5]",
+        ),
+        (
+            steps({"kind": "tile", "loops": "ij", "sizes": [1, 2]}),
+            "step 'tile': field 'loops' is a list of names\nnote: found 'ij'",
+        ),
+        (
+            steps({"kind": "tile", "loops": ["i"], "sizes": [0]}),
+            "tile takes sizes of at least 1\nnote: found tile(loops=('i',), sizes=(0,))",
+        ),
+    ],
+)
+def test_bad_data_is_refused(data: str, told: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Plan.loads(data)
+    assert str(caught.value) == told
+
+
+def test_deep_data_is_refused() -> None:
+    with pytest.raises(UsageError):
+        Plan.loads("[" * 200_000)
+
+
+def test_plan_is_applied_in_order() -> None:
+    source = matmul()
+    plan = Plan((Tile(("i", "j"), (4, 4)), Interchange(("k", "j")), Vectorize("j", 4)))
+    schedule = initial_schedule(source)
+    for step in plan:
+        schedule = step.apply(schedule)
+    assert schedule_text(apply_plan(source, plan)) == schedule_text(schedule)
+
+
+def test_first_illegal_step_ends_the_plan() -> None:
+    with pytest.raises(IllegalStep) as caught:
+        apply_plan(matmul(), Plan((StripMine("k", 4), Parallel("k"), Parallel("x"))))
+    assert caught.value.step == Parallel("k")
+
+
+def test_loops_of_one_name_are_told_apart() -> None:
+    source = matmul_in_nest()
+    once = apply_plan(source, [Distribute("j"), Distribute("i")])
+    names = [line.split(":")[0].strip() for line in schedule_text(once).split("\n")]
+    assert [name for name in names if name.startswith("for")] == [
+        "for i",
+        "for j",
+        "for i_2",
+        "for j_2",
+        "for k",
+    ]
+
+
+def test_candidates_fit_and_are_data() -> None:
+    for source in (matmul(), jacobi(), matmul_in_nest()):
+        schedule = initial_schedule(source)
+        offered = list(candidates(schedule))
+        assert len(set(offered)) == len(offered)
+        assert Plan.loads(Plan(tuple(offered)).dumps()) == Plan(tuple(offered))
+        verdicts = [reason(step, schedule) for step in offered]
+        assert "" in verdicts
+        assert not any("there is no" in verdict for verdict in verdicts)
+
+
+def reason(step: Step, schedule: Schedule) -> str:
+    """Why a step is refused; empty when it is not."""
+    try:
+        step.apply(schedule)
+    except IllegalStep as refused:
+        return refused.reason
+    return ""

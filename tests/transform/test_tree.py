@@ -1,0 +1,92 @@
+"""Schedule trees as values: there and back, unique names, what orders a band."""
+
+from __future__ import annotations
+
+import islpy as isl
+import pytest
+
+from loopwright.diagnostics import InternalError
+from loopwright.ir.program import Program
+from loopwright.transform.legal import fact, initial_schedule
+from loopwright.transform.tree import (
+    Leaf,
+    Sequence,
+    bands,
+    chain,
+    directions,
+    fresh_name,
+    read_tree,
+    write_tree,
+)
+from programs import Do, For, jacobi, lu, matmul, program, triangular_solve
+
+
+def twice_i() -> Program:
+    """Two loops of one name, one of them going down, and a loop called i_2."""
+    return program(
+        "twice",
+        {"a": "inout float64 [n]"},
+        For("i", 0, "n", Do("a[i]", "a[i] + 1")),
+        For("i", "n - 1", "-1", Do("a[i]", "a[i] * 2"), step=-1),
+        For("i_2", 0, "n", Do("a[i_2]", "a[i_2] - 1")),
+    )
+
+
+@pytest.mark.parametrize("make", [matmul, jacobi, lu, triangular_solve, twice_i])
+def test_there_and_back(make: object) -> None:
+    assert callable(make)
+    tree = make().schedule
+    again = write_tree(tree.get_domain(), read_tree(tree))
+    assert again.plain_is_equal(tree)
+
+
+def test_names_become_unique() -> None:
+    schedule = initial_schedule(twice_i())
+    assert [band.loop for band in bands(read_tree(schedule.tree))] == ["i", "i_3", "i_2"]
+    assert schedule.tree.get_map().is_equal(twice_i().schedule.get_map())
+
+
+def test_unique_names_leave_the_tree_alone() -> None:
+    source = matmul()
+    assert initial_schedule(source).tree is source.schedule
+
+
+def test_directions() -> None:
+    found = [directions(band) for band in bands(read_tree(twice_i().schedule))]
+    assert found == [{"S0": (0, 1)}, {"S1": (0, -1)}, {"S2": (0, 1)}]
+
+
+def test_chain_ends_at_a_sequence() -> None:
+    root = read_tree(lu().schedule)
+    outer = next(bands(root))
+    assert [band.loop for band in chain(outer)] == ["k", "i"]
+    assert isinstance(chain(outer)[-1].child, Sequence)
+    assert isinstance(list(bands(root))[-1].child, Leaf)
+
+
+def test_fresh_name() -> None:
+    assert fresh_name("i_t", ["i"]) == "i_t"
+    assert fresh_name("i", ["i", "i_2"]) == "i_3"
+
+
+def test_foreign_trees_are_refused() -> None:
+    tree = isl.Schedule(
+        '{ domain: "{ S[i, j] : 0 <= i, j < 4 }", '
+        'child: { schedule: "[{ S[i, j] -> [(i)] }, { S[i, j] -> [(j)] }]" } }'
+    )
+    with pytest.raises(InternalError, match="named bands of one member"):
+        read_tree(tree)
+
+
+def test_facts_are_kept() -> None:
+    calls: list[str] = []
+
+    def count(source: Program) -> int:
+        calls.append(source.name)
+        return len(calls)
+
+    one, two = matmul(), jacobi()
+    assert [fact(count, one), fact(count, one), fact(count, two), fact(count, one)] == [1, 1, 2, 1]
+    for _ in range(8):
+        fact(count, lu())
+    assert fact(count, one) == 11
