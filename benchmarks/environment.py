@@ -50,7 +50,7 @@ def machine_record() -> dict[str, Any]:
     # lazy: as above
     from loopwright.machines.host import host
 
-    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]  # type: ignore[index]
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     machine = host()
     return {
         "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),

@@ -50,7 +50,10 @@ def run(setting: Setting) -> Outcome:
             rate = rows[-1]["gflops"]
             shown = [rate.get(x) for x in ("loopwright", "numpy", "torch", "numba")]
             print(table.row(dtype, n, *shown, rows[-1]["times_numpy"]), flush=True)
-    return Outcome(tuple(rows), _bars([row["times_numpy"] for row in rows], setting.threads))
+    speeds = [row["times_numpy"] for row in rows]
+    for words, value in (("mean", geometric_mean(speeds)), ("worst", min(speeds))):
+        print(table.row(words, None, None, None, None, None, value))
+    return Outcome(tuple(rows), _bars(speeds, setting.threads))
 
 
 def _bars(speeds: list[float], threads: int) -> tuple[Bar, ...]:

@@ -21,7 +21,7 @@ __all__ = [
     "Setting",
     "Table",
     "Times",
-    "WrongResult",
+    "WrongResultError",
     "check_close",
     "check_equal",
     "fastest",
@@ -37,7 +37,7 @@ _MUCH_SLOWER = 3.0  # than the fastest: such a competitor is measured in two rou
 Call = Callable[[], Any]
 
 
-class WrongResult(AssertionError):
+class WrongResultError(AssertionError):
     """A competitor computed something else than the reference."""
 
 
@@ -184,9 +184,10 @@ def seconds_by_name(times: Mapping[str, Times]) -> dict[str, list[float]]:
 
 
 def check_close(result: Any, reference: Any, terms: int) -> None:
-    """Raise WrongResult unless the arrays agree up to the rounding of sums of `terms` products.
+    """Raise WrongResultError unless the arrays agree up to the rounding of sums of products.
 
-    Meant for non-negative operands, whose sums bound every partial sum.
+    `terms` is how many products each sum has. Meant for non-negative operands, whose sums bound
+    every partial sum.
     """
     found, right = np.asarray(result), np.asarray(reference)
     _check_shape(found, right)
@@ -194,22 +195,22 @@ def check_close(result: Any, reference: Any, terms: int) -> None:
     allowed = 8 * math.sqrt(terms) * float(np.finfo(found.dtype).eps) * scale
     error = float(np.max(np.abs(found - right), initial=0.0))
     if not error <= allowed:  # a NaN is wrong too
-        raise WrongResult(f"largest error {error:g}, where {allowed:g} is rounding")
+        raise WrongResultError(f"largest error {error:g}, where {allowed:g} is rounding")
 
 
 def check_equal(result: Any, reference: Any) -> None:
-    """Raise WrongResult unless the arrays are equal."""
+    """Raise WrongResultError unless the arrays are equal."""
     found, right = np.asarray(result), np.asarray(reference)
     _check_shape(found, right)
     wrong = int(np.count_nonzero(found != right))
     if wrong:
-        raise WrongResult(f"{wrong} of {found.size} elements differ")
+        raise WrongResultError(f"{wrong} of {found.size} elements differ")
 
 
 def _check_shape(found: Any, right: Any) -> None:
     if found.shape != right.shape:
-        raise WrongResult(f"shape {found.shape}, expected {right.shape}")
+        raise WrongResultError(f"shape {found.shape}, expected {right.shape}")
 
 
 def _short(value: float) -> str:
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    return f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"

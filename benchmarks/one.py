@@ -29,7 +29,7 @@ def main() -> int:
     before, start = load_average(), time.perf_counter()
     facts = machine_record()
     print(_head(args.name, args.threads, facts, before), flush=True)
-    print(module.__doc__.split("\n")[0], flush=True)
+    print((module.__doc__ or "").partition("\n")[0], flush=True)
     outcome: Outcome = module.run(Setting(args.quick, args.threads, args.seed))
     seconds = time.perf_counter() - start
     print("\n".join(map(str, outcome.bars)))

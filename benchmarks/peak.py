@@ -1,9 +1,13 @@
-"""The bound of a pair of operators: a loop in registers only, at the clock of the moment.
+"""The bounds of the machine at the clock of the moment: pairs of operators, and reading memory.
+
+A pair of operators is bound by the units that do it: the larger of what the machine's data say,
+times the clock (a chain of additions), and of what a loop in registers only reaches:
 
     c[i] <- c[i] plus (a times c[i + 1])     for all i, as many as there are registers
 
 No instruction waits for one of the same turn, and a is read anew in each turn, so nothing can be
-moved out of the loop: what is left is the rate at which the units take the two operations.
+moved out of the loop. The loop alone would be too low a bound where a product waits for the turn
+before (float64 multiply-add on Neoverse N1: 92% of the units' rate).
 """
 
 from __future__ import annotations
@@ -11,14 +15,16 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from loopwright.ir.machine import Machine
 from loopwright.machines.host import host
 from loopwright.runtime.jit import compile_to_object, load_object
+from loopwright.runtime.microbenchmarks import clock_loop
 
-__all__ = ["Peak", "pair_peak"]
+__all__ = ["Peak", "clock", "model_operations", "pair_peak", "reader"]
 
 TURNS = 20_000
 _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
@@ -30,27 +36,60 @@ _WORDS = {"add": ("fadd", "add"), "mul": ("fmul", "mul"), "and": ("", "and"), "o
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """A compiled loop and the operations of one run."""
+    """A compiled loop and what one run of it does."""
 
     run: Callable[[], None]
-    operations: int
+    amount: int  # operations, cycles or bytes
 
 
 def pair_peak(plus: str, times: str, dtype: str) -> Peak:
     """The loop for one pair of operators (names of ir/expr) and element type on this machine."""
     machine = host()
     lanes = machine.lanes(_BITS[_ELEMENTS[dtype]])
-    registers = 24 if machine.vector_registers >= 32 else 12
+    registers = 20 if machine.vector_registers >= 32 else 10  # more would spill
     text = peak_source(plus, times, dtype, lanes, registers)
-    code = load_object(compile_to_object(text, machine.llvm_cpu), ("peak",))
-    function = _SIGNATURE(code.address("peak"))
     data = _data(machine, plus, times, dtype, registers)
+    return Peak(_loop(text, "peak", data, TURNS), 2 * TURNS * registers * lanes)
+
+
+def model_operations(plus: str, times: str, dtype: str) -> float:
+    """Operations per cycle that the data of this machine allow."""
+    return host().peak_ops_per_cycle(plus, times, dtype)
+
+
+def clock() -> Peak:
+    """A chain of dependent integer operations, one cycle each."""
+    loop = clock_loop()
+    return Peak(_loop(loop.text, loop.name, np.zeros(16, np.uint8), TURNS), loop.amount * TURNS)
+
+
+def reader(memory: np.ndarray[Any, Any]) -> Peak:
+    """A loop that reads an array from its beginning to its end and does nothing with it."""
+    kind = f"<{host().vector_bytes} x i8>"
+    step = 8 * host().vector_bytes
+    lines = ["define void @read(i64 %turns, ptr %data) {", "entry:", "br label %turn", "turn:"]
+    lines.append("%i = phi i64 [ 0, %entry ], [ %next, %turn ]")
+    for v in range(8):
+        lines.append(f"%o{v} = mul i64 %i, {step}")
+        lines.append(f"%a{v} = add i64 %o{v}, {v * host().vector_bytes}")
+        lines.append(f"%p{v} = getelementptr i8, ptr %data, i64 %a{v}")
+        # volatile: nothing uses the value, as any use would take issue slots from the loads
+        lines.append(f"%v{v} = load volatile {kind}, ptr %p{v}, align 1")
+    lines += ["%next = add i64 %i, 1", "%more = icmp ult i64 %next, %turns"]
+    lines += ["br i1 %more, label %turn, label %done", "done:", "ret void", "}"]
+    turns = memory.nbytes // step
+    return Peak(_loop("\n".join(lines), "read", memory, turns), turns * step)
+
+
+def _loop(text: str, name: str, data: np.ndarray[Any, Any], turns: int) -> Callable[[], None]:
+    code = load_object(compile_to_object(text, host().llvm_cpu), (name,))
+    function = _SIGNATURE(code.address(name))
 
     def run() -> None:
         assert code is not None  # the machine code lives as long as this function
-        function(TURNS, data.ctypes.data)
+        function(turns, data.ctypes.data)
 
-    return Peak(run, 2 * TURNS * registers * lanes)
+    return run
 
 
 def _data(
@@ -114,7 +153,9 @@ def _operation(result: str, operator: str, kind: str, x: str, y: str) -> str:
     if operator in ("min", "max"):
         # nnan: the bare instruction, whose rule for NaN differs from the intrinsic's on x86
         flags, name = ("nnan nsz ", f"{operator}num") if is_float else ("", f"s{operator}")
-        return f"{result} = call {flags}{kind} @llvm.{name}.{_mangled(kind)}({kind} {x}, {kind} {y})"
+        return (
+            f"{result} = call {flags}{kind} @llvm.{name}.{_mangled(kind)}({kind} {x}, {kind} {y})"
+        )
     return f"{result} = {_WORDS[operator][0 if is_float else 1]} {kind} {x}, {y}"
 
 

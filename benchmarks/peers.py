@@ -59,7 +59,7 @@ def _numba_kernel(plus: str, times: str) -> Callable[[Any, Any, Any], None] | No
         add = numba.njit(_OPERATORS[plus], inline="always")
         mul = numba.njit(_OPERATORS[times], inline="always")
 
-        @numba.njit(fastmath=True)  # type: ignore[untyped-decorator]
+        @numba.njit(fastmath=True)
         def kernel(a: Any, b: Any, out: Any) -> None:
             for i in range(a.shape[0]):
                 for k in range(a.shape[1]):

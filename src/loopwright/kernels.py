@@ -20,6 +20,7 @@ from loopwright.ir.form import Form
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.module import Module
 from loopwright.lower.contraction import lower_contraction
+from loopwright.machines.host import host
 from loopwright.runtime import jit
 from loopwright.runtime.cache import Entry, disk_cache
 from loopwright.runtime.kernel import CompiledKernel
@@ -59,12 +60,12 @@ def contraction_nest(form: Form) -> LoopNest:
 
 def contraction_module(form: Form) -> Module:
     """The LLVM module of a form."""
-    return emit_module(contraction_nest(form))
+    return emit_module(contraction_nest(form), host().features)
 
 
 def nest_module(nest: LoopNest) -> Module:
     """The LLVM module of any nest."""
-    return emit_module(replace(nest, name=ENTRY))
+    return emit_module(replace(nest, name=ENTRY), host().features)
 
 
 def nest_kernel(nest: LoopNest, key: str) -> CompiledKernel:

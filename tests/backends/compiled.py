@@ -11,7 +11,7 @@ from loopwright.backends.llvm_entry import entry_symbols
 from loopwright.ir.check import check_nest
 from loopwright.ir.interpret import Memory, interpret_nest
 from loopwright.ir.loops import LoopNest, Space
-from loopwright.pipeline import thread_pool
+from loopwright.kernels import thread_pool
 from loopwright.runtime.jit import compile_to_object, load_object
 from loopwright.runtime.kernel import CompiledKernel
 

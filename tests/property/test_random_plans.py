@@ -60,6 +60,15 @@ def statements(draw: st.DrawFn, loops: tuple[str, ...]) -> Do:
 
 
 @st.composite
+def pairs(draw: st.DrawFn, loops: tuple[str, ...]) -> list[Do]:
+    """A local scalar or array element that is set and then used."""
+    local = draw(st.sampled_from(["t", f"w[{loops[-1]}]", "w[0]"]))
+    first, second = draw(elements(loops, {**ARRAYS, **INPUTS})), draw(elements(loops, INPUTS))
+    change = [Do(local, f"{local} + {second}")] if draw(st.booleans()) else []
+    return [Do(local, first), *change, Do(draw(elements(loops, ARRAYS)), f"{local} * 2 + {second}")]
+
+
+@st.composite
 def nests(draw: st.DrawFn, loops: tuple[str, ...] = ()) -> For:
     """A loop around statements and further loops, three deep at most."""
     var = NAMES[len(loops)]
@@ -67,10 +76,11 @@ def nests(draw: st.DrawFn, loops: tuple[str, ...] = ()) -> For:
     stops = ["n", "n + 1", "n - 1", *(f"{loop} + 1" for loop in loops)]
     start, stop = draw(st.sampled_from(starts)), draw(st.sampled_from(stops))
     inner = (*loops, var)
-    parts = [statements(inner)]
+    parts = [statements(inner).map(lambda part: [part]), pairs(inner)]
     if len(inner) < 3:
-        parts += [nests(inner), nests(inner)]
-    body = draw(st.lists(st.one_of(parts), min_size=1, max_size=2))
+        parts += [nests(inner).map(lambda part: [part])] * 2
+    drawn = draw(st.lists(st.one_of(parts), min_size=1, max_size=2))
+    body = [part for group in drawn for part in group]
     if draw(st.integers(0, 5)) == 0:
         return For(var, f"{stop} - 1", f"{start} - 1", *body, step=-1)
     return For(var, start, stop, *body, step=draw(st.sampled_from([1, 1, 1, 2])))
@@ -83,6 +93,7 @@ def random_programs(draw: st.DrawFn) -> Program:
         name: f"{'in' if name in INPUTS else 'inout'} {dtype} [{', '.join(['n + 4'] * rank)}]"
         for name, rank in {**ARRAYS, **INPUTS}.items()
     }
+    arrays |= {"t": f"local {dtype} []", "w": f"local {dtype} [n + 2]"}
     body = draw(st.lists(nests(), min_size=1, max_size=2))
     return program("random", arrays, *body, known="n >= 0")
 

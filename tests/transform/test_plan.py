@@ -20,6 +20,7 @@ from loopwright.transform.contract import (
 from loopwright.transform.fuse import Distribute, Fuse
 from loopwright.transform.mark import Parallel, Unroll, Vectorize
 from loopwright.transform.plan import STEPS, Plan, apply_plan, candidates, initial_schedule
+from loopwright.transform.privatize import Privatize
 from loopwright.transform.reorder import Interchange
 from loopwright.transform.step import Step
 from loopwright.transform.tile import StripMine, Tile
@@ -38,6 +39,7 @@ ONE_OF_EACH = Plan(
         Interchange(("j", "i")),
         Tile(("i", "j"), (32, 64)),
         StripMine("k", 8),
+        Privatize("t", "k"),
         Parallel("i_t"),
         Vectorize("j", 4),
         Unroll("k", 2),

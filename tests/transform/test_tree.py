@@ -7,7 +7,8 @@ import pytest
 
 from loopwright.diagnostics import InternalError
 from loopwright.ir.program import Program
-from loopwright.transform.legal import fact, initial_schedule
+from loopwright.transform.facts import fact
+from loopwright.transform.legal import initial_schedule
 from loopwright.transform.tree import (
     Leaf,
     Sequence,

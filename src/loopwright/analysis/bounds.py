@@ -17,7 +17,14 @@ from loopwright.ir.expr import Const, Expr
 from loopwright.ir.islkit import affine, context
 from loopwright.ir.program import Access, Array, Program, Role, Statement
 
-__all__ = ["bounds_condition", "bounds_violation", "evaluate", "find_violation", "predicate"]
+__all__ = [
+    "bounds_condition",
+    "bounds_violation",
+    "evaluate",
+    "find_violation",
+    "predicate",
+    "predicate_text",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +90,14 @@ def evaluate(condition: isl.Set, params: Mapping[str, int]) -> bool:
 
 def predicate(condition: isl.Set) -> Callable[[Mapping[str, int]], bool]:
     """`condition` as a Python function of the parameters by name, about a microsecond a call."""
-    parts = [_conjunction(part) for part in condition.compute_divs().get_basic_sets()]
-    text = " or ".join(f"({part})" for part in parts) or "False"
-    test: Callable[[Mapping[str, int]], bool] = eval(f"lambda p: {text}", {})
+    test: Callable[[Mapping[str, int]], bool] = eval(f"lambda p: {predicate_text(condition)}", {})
     return test
+
+
+def predicate_text(condition: isl.Set) -> str:
+    """`condition` as a Python expression over the parameters `p['name']`, integers throughout."""
+    parts = [_conjunction(part) for part in condition.compute_divs().get_basic_sets()]
+    return " or ".join(f"({part})" for part in parts) or "False"
 
 
 def _conjunction(part: isl.BasicSet) -> str:

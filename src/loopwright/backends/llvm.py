@@ -48,12 +48,15 @@ __all__ = ["emit_module"]
 ARENA_ALIGN = 128  # scratch buffers start on cache-line pairs
 
 
-def emit_module(nest: LoopNest) -> Module:
-    """The LLVM module of a nest: the kernel and the two functions that size its scratch memory."""
-    kernel = _Emitter(nest)
+def emit_module(nest: LoopNest, features: frozenset[str] = frozenset()) -> Module:
+    """The LLVM module of a nest: the kernel and the two functions that size its scratch memory.
+
+    `features` are the machine's instruction set extensions; without them the code is portable.
+    """
+    kernel = _Emitter(nest, features)
     body = kernel.function()
     sizes = [
-        _Emitter(nest).size_function(space, suffix)
+        _Emitter(nest, features).size_function(space, suffix)
         for space, suffix in ((Space.SCRATCH, "scratch"), (Space.PRIVATE, "private"))
     ]
     names = tuple(b.name for b in nest.buffers if b.space is Space.GLOBAL)
@@ -65,8 +68,8 @@ def emit_module(nest: LoopNest) -> Module:
 class _Emitter(Expressions):
     """One function being written."""
 
-    def __init__(self, nest: LoopNest) -> None:
-        super().__init__({b.name for b in nest.buffers if not b.writable})
+    def __init__(self, nest: LoopNest, features: frozenset[str]) -> None:
+        super().__init__({b.name for b in nest.buffers if not b.writable}, features)
         self.nest = nest
 
     # -- functions ------------------------------------------------------------------------------

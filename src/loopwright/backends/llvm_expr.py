@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import assert_never
 
+from loopwright.backends import llvm_functions as functions
 from loopwright.backends import llvm_memory as memory
 from loopwright.backends import llvm_ops as ops
+from loopwright.backends.llvm_dot import dot
 from loopwright.backends.llvm_text import Code, Flag, Value, int_literal, literal, type_name
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import INT64
@@ -36,11 +38,12 @@ class Expressions:
     the first lane, from which addresses are made.
     """
 
-    def __init__(self, readonly: set[str]) -> None:
+    def __init__(self, readonly: set[str], features: frozenset[str]) -> None:
         self.code = Code()
         self.scope: dict[str, Value] = {}
         self.buffers: dict[str, memory.Memory | memory.Registers] = {}
         self.strides: dict[str, tuple[Expr, ...]] = {}
+        self.features = features  # instruction set extensions of the machine
         self.readonly = readonly  # buffers nobody writes: equal loads are one load
         self.vector: tuple[str, int] | None = None  # loop variable that runs over lanes, lanes
 
@@ -124,16 +127,22 @@ class Expressions:
                 return self.scope[name]
             case Load(array=name, index=index):
                 return self._load(name, index)
+            case Binary(op="pow", x=x, y=y):
+                return functions.power(code, self.value(x), self.value(y))
             case Binary(op=op, x=x, y=y):
                 return ops.binary(code, op, self.value(x), self.value(y))
+            case Unary(op="abs", x=x) if x.dtype.is_complex:
+                return functions.absolute(code, self.value(x))
             case Unary(op=op, x=x):
                 return ops.unary(code, op, self.value(x))
             case Select(cond=cond, x=x, y=y):
                 return ops.select(code, self.flag(cond), self.value(x), self.value(y))
             case Cast(x=x, dtype=dtype):
                 return ops.cast(code, self.value(x), dtype)
+            case Call(function="dot", args=(Load() as x, Load() as y, z)):
+                return dot(code, self._row_of(x), self._row_of(y), self.value(z), self.features)
             case Call(function=function, args=args):
-                return ops.call(code, function, tuple(self.value(a) for a in args))
+                return functions.call(code, function, tuple(self.value(a) for a in args))
             case _:
                 assert_never(expr)
 
@@ -196,18 +205,30 @@ class Expressions:
             return memory.extract(self.code, value, lane)
         return memory.splat_lane(self.code, value, lane, self.vector[1])
 
+    def _row_of(self, load: Load) -> tuple[Value, int | None]:
+        """The whole register row of an operand of dot, and the lane its group starts at."""
+        place = self.buffers[load.array]
+        assert isinstance(place, memory.Registers)
+        vector, self.vector = self.vector, None
+        numbers = [int_literal(self.index(x)) for x in load.index]
+        self.vector = vector
+        assert None not in numbers, "operands of dot stand in registers"
+        row = tuple(int(n or 0) for n in numbers[:-1])
+        moves = vector is not None and _mentions(load.index[-1], vector[0])
+        return memory.read_row(self.code, place, row), None if moves else numbers[-1]
+
     def _load_across_rows(self, place: memory.Registers, index: tuple[Expr, ...]) -> Value:
-        """One element of each of several rows: a transposition, which LLVM turns into shuffles."""
+        """One element per lane, each from a row of its own."""
         assert self.vector is not None
         (var, lanes), self.vector = self.vector, None
-        elements = []
+        places = []
         for lane in range(lanes):
             with self.bound(var, Value(str(lane), INT64)):
                 row, at = self._row(place, index)
             assert at is not None
-            elements.append(memory.extract(self.code, memory.read_row(self.code, place, row), at))
+            places.append((row, at))
         self.vector = (var, lanes)
-        return memory.gather(self.code, elements)
+        return memory.read_across(self.code, place, places)
 
     def store(self, name: str, index: tuple[Expr, ...], value: Value) -> None:
         place = self.buffers[name]

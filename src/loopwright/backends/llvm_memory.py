@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loopwright.backends.llvm_ops import broadcast
@@ -30,6 +31,7 @@ class Registers:
     dtype: DType
     lanes: int
     slots: dict[tuple[int, ...], tuple[str, str]]  # row -> slot, slot of the imaginary parts
+    turned: dict[str, list[Value]]  # transposed rows by the block that holds them, until a store
 
 
 def make_registers(code: Code, dtype: DType, shape: tuple[int, ...]) -> Registers:
@@ -39,7 +41,7 @@ def make_registers(code: Code, dtype: DType, shape: tuple[int, ...]) -> Register
         row: (code.alloca(vector), code.alloca(vector) if dtype.is_complex else "")
         for row in itertools.product(*map(range, rows))
     }
-    return Registers(dtype, lanes, slots)
+    return Registers(dtype, lanes, slots, {})
 
 
 _INDEX_OPS = {"add": "add nsw", "sub": "sub nsw", "mul": "mul nsw"}
@@ -169,6 +171,69 @@ def gather(code: Code, elements: list[Value]) -> Value:
     return Value(pack([e.text for e in elements]), dtype, lanes, imag)
 
 
+def read_across(
+    code: Code, registers: Registers, places: list[tuple[tuple[int, ...], int]]
+) -> Value:
+    """One element per lane from several register rows: lane k is element `places[k]`.
+
+    A whole column of a square of rows is taken from the square's transposition, which is made
+    once, by interleaving halves in log2(lanes) rounds. Other selections are trees of shuffles.
+    """
+    lanes = registers.lanes
+    column = places[0][1]
+    rows = list(registers.slots)
+    square = len(rows) == lanes and lanes & (lanes - 1) == 0
+    if square and places == [(row, column) for row in rows]:
+        if code.block not in registers.turned:
+            registers.turned[code.block] = _transposed(
+                code, [read_row(code, registers, row) for row in rows]
+            )
+        return registers.turned[code.block][column]
+    used = list(dict.fromkeys(row for row, _ in places))
+    vectors = [read_row(code, registers, row) for row in used]
+    return _select_lanes(code, vectors, [(used.index(row), lane) for row, lane in places])
+
+
+def _transposed(code: Code, rows: list[Value]) -> list[Value]:
+    lanes = len(rows)
+    half = lanes // 2
+    low = [k // 2 + (k % 2) * lanes for k in range(lanes)]
+    high = [half + k // 2 + (k % 2) * lanes for k in range(lanes)]
+    for _ in range(lanes.bit_length() - 1):
+        pairs = [(rows[k], rows[k + half]) for k in range(half)]
+        rows = [_shuffled(code, x, y, order) for x, y in pairs for order in (low, high)]
+    return rows
+
+
+def _shuffled(code: Code, x: Value, y: Value, order: Sequence[int | None]) -> Value:
+    """Lanes of x (numbered from 0) and y (from x.lanes) in a new order; None for any lane."""
+    mask = ", ".join("i32 poison" if k is None else f"i32 {k}" for k in order)
+
+    def mix(a: str, b: str) -> str:
+        return code.emit(f"shufflevector {x.type} {a}, {y.type} {b}, <{len(order)} x i32> <{mask}>")
+
+    imag = mix(x.imag, y.imag) if x.imag else ""
+    return Value(mix(x.text, y.text), x.dtype, len(order), imag)
+
+
+def _select_lanes(
+    code: Code, vectors: list[Value], choice: Sequence[tuple[int, int] | None]
+) -> Value:
+    """Any lanes of any vectors: two at a time, then the results of those."""
+    lanes = vectors[0].lanes
+    if len(vectors) <= 2:
+        order = [None if c is None else c[0] * lanes + c[1] for c in choice]
+        return _shuffled(code, vectors[0], vectors[-1], order)
+    half = len(vectors) // 2
+    first = [c if c is not None and c[0] < half else None for c in choice]
+    rest = [(c[0] - half, c[1]) if c is not None and c[0] >= half else None for c in choice]
+    x = _select_lanes(code, vectors[:half], first)
+    y = _select_lanes(code, vectors[half:], rest)
+    width = len(choice)
+    order = [None if c is None else (k if c[0] < half else k + width) for k, c in enumerate(choice)]
+    return _shuffled(code, x, y, order)
+
+
 def extract(code: Code, value: Value, lane: int) -> Value:
     """One lane as a scalar."""
 
@@ -201,6 +266,7 @@ def read_row(code: Code, registers: Registers, row: tuple[int, ...]) -> Value:
 
 def write_row(code: Code, registers: Registers, row: tuple[int, ...], value: Value) -> None:
     """Replace the whole vector of a register row."""
+    registers.turned.clear()
     slot, imag = registers.slots[row]
     code.effect(f"store {value}, ptr {slot}, align 16")
     if imag:

@@ -6,14 +6,12 @@ integer by zero gives zero, min and max propagate NaN and order -0.0 before +0.0
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from loopwright.backends.llvm_text import Code, Flag, Value, intrinsic_suffix, literal, type_name
 from loopwright.diagnostics import InternalError
-from loopwright.ir.dtypes import BOOL, DType
+from loopwright.ir.dtypes import BOOL, FLOAT32, INT32, DType
 from loopwright.ir.expr import COMPARISONS
 
-__all__ = ["binary", "broadcast", "call", "cast", "compare", "select", "unary"]
+__all__ = ["binary", "broadcast", "cast", "compare", "same_lanes", "select", "unary"]
 
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
@@ -29,10 +27,6 @@ _EXTREME = {
 }
 _UNSIGNED_ORDER = {"lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge"}
 _SIGNED_ORDER = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
-_INTRINSICS = {
-    name: f"llvm.{name}"
-    for name in ("sqrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh")
-} | {"floor": "llvm.floor", "ceil": "llvm.ceil", "pow": "llvm.pow"}
 
 
 def broadcast(code: Code, value: Value, lanes: int) -> Value:
@@ -54,14 +48,15 @@ def broadcast(code: Code, value: Value, lanes: int) -> Value:
     return Value(splat(value.text), value.dtype, lanes, splat(value.imag) if value.imag else "")
 
 
-def _same_lanes(code: Code, *values: Value) -> tuple[Value, ...]:
+def same_lanes(code: Code, *values: Value) -> tuple[Value, ...]:
+    """Scalars spread out to as many lanes as the widest value has."""
     lanes = max(v.lanes for v in values)
     return tuple(broadcast(code, v, lanes) for v in values)
 
 
 def binary(code: Code, op: str, x: Value, y: Value) -> Value:
     """`x op y`, lane by lane."""
-    x, y = _same_lanes(code, x, y)
+    x, y = same_lanes(code, x, y)
     assert x.dtype == y.dtype, f"{op}: {x.dtype} and {y.dtype}"
     if op in COMPARISONS:
         flag = compare(code, op, x, y)
@@ -86,41 +81,46 @@ def binary(code: Code, op: str, x: Value, y: Value) -> Value:
 def _float_binary(code: Code, op: str, x: Value, y: Value) -> Value:
     if op in _FLOAT:
         return Value(code.emit(f"{_FLOAT[op]} {x}, {y.text}"), x.dtype, x.lanes)
-    if op == "pow":
-        return call(code, "pow", (x, y))
     if op not in ("floordiv", "mod"):
         raise InternalError(f"operator '{op}' is not defined for {x.dtype}")
-    # Python's rule: the remainder has the sign of the divisor, the quotient is what is left.
-    zero = broadcast(code, literal(x.dtype, 0.0), x.lanes)
-    rest = Value(code.emit(f"frem {x}, {y.text}"), x.dtype, x.lanes)
-    nonzero = code.emit(f"fcmp une {rest}, {zero.text}")
-    negative_rest = code.emit(f"fcmp olt {rest}, {zero.text}")
-    negative_y = code.emit(f"fcmp olt {y}, {zero.text}")
-    flag = Flag("", x.lanes).type
-    differ = code.emit(f"xor {flag} {negative_rest}, {negative_y}")
-    shift = code.emit(f"and {flag} {nonzero}, {differ}")
-    moved = Value(code.emit(f"fadd {rest}, {y.text}"), x.dtype, x.lanes)
-    suffix = intrinsic_suffix(x.dtype, x.lanes)
-    signed = code.call(x.type, f"llvm.copysign.{suffix}", zero, y)
-    kept = code.emit(f"select {flag} {nonzero}, {rest}, {x.type} {signed}")
-    modulo = Value(code.emit(f"select {flag} {shift}, {moved}, {x.type} {kept}"), x.dtype, x.lanes)
+    if x.dtype.bits == 16:
+        # As NumPy does: one rounding at the end, not one per step.
+        wide = _float_division(code, op, cast(code, x, FLOAT32), cast(code, y, FLOAT32))
+        return cast(code, wide, x.dtype)
+    return _float_division(code, op, x, y)
+
+
+def _float_division(code: Code, op: str, x: Value, y: Value) -> Value:
+    """Floor division or its remainder, which has the sign of the divisor, by NumPy's steps."""
+    zero, half, one = (broadcast(code, literal(x.dtype, c), x.lanes) for c in (0.0, 0.5, 1.0))
+    suffix, flag = intrinsic_suffix(x.dtype, x.lanes), Flag("", x.lanes).type
+
+    def value(instruction: str) -> Value:
+        return Value(code.emit(instruction), x.dtype, x.lanes)
+
+    def choose(condition: str, yes: Value, no: Value) -> Value:
+        return value(f"select {flag} {condition}, {yes}, {no}")
+
+    def zero_like(sign: Value) -> Value:
+        name = f"llvm.copysign.{suffix}"
+        return Value(code.call(x.type, name, zero, sign), x.dtype, x.lanes)
+
+    rest = value(f"frem {x}, {y.text}")
+    inexact = code.emit(f"fcmp une {rest}, {zero.text}")
+    negative = [code.emit(f"fcmp olt {part}, {zero.text}") for part in (rest, y)]
+    differ = code.emit(f"xor {flag} {negative[0]}, {negative[1]}")
+    down = code.emit(f"and {flag} {inexact}, {differ}")
     if op == "mod":
-        return modulo
-    exact = Value(code.emit(f"fsub {x}, {rest.text}"), x.dtype, x.lanes)
-    quotient = Value(code.emit(f"fdiv {exact}, {y.text}"), x.dtype, x.lanes)
-    one = broadcast(code, literal(x.dtype, 1.0), x.lanes)
-    less = code.emit(f"fsub {quotient}, {one.text}")
-    chosen = code.emit(f"select {flag} {shift}, {x.type} {less}, {quotient}")
-    rounded = code.call(x.type, f"llvm.roundeven.{suffix}", Value(chosen, x.dtype, x.lanes))
-    is_zero = code.emit(f"fcmp oeq {y}, {zero.text}")
-    plain = code.emit(f"fdiv {x}, {y.text}")
-    return Value(
-        code.emit(
-            f"select {Flag('', x.lanes).type} {is_zero}, {x.type} {plain}, {x.type} {rounded}"
-        ),
-        x.dtype,
-        x.lanes,
-    )
+        exact = choose(inexact, rest, zero_like(y))
+        return choose(down, value(f"fadd {rest}, {y.text}"), exact)
+    near = value(f"fdiv {value(f'fsub {x}, {rest.text}')}, {y.text}")
+    near = choose(down, value(f"fsub {near}, {one.text}"), near)
+    floor = Value(code.call(x.type, f"llvm.floor.{suffix}", near), x.dtype, x.lanes)
+    gap = code.emit(f"fcmp ogt {value(f'fsub {near}, {floor.text}')}, {half.text}")
+    whole = choose(gap, value(f"fadd {floor}, {one.text}"), floor)
+    plain = value(f"fdiv {x}, {y.text}")
+    whole = choose(code.emit(f"fcmp oeq {near}, {zero.text}"), zero_like(plain), whole)
+    return choose(code.emit(f"fcmp oeq {y}, {zero.text}"), plain, whole)
 
 
 def _integer_division(code: Code, op: str, x: Value, y: Value) -> Value:
@@ -175,17 +175,42 @@ def _complex_binary(code: Code, op: str, x: Value, y: Value) -> Value:
             re = real("sub", real("mul", xr, yr), real("mul", xi, yi))
             im = real("add", real("mul", xr, yi), real("mul", xi, yr))
         case "div":
-            norm = real("add", real("mul", yr, yr), real("mul", yi, yi))
-            re = real("div", real("add", real("mul", xr, yr), real("mul", xi, yi)), norm)
-            im = real("div", real("sub", real("mul", xi, yr), real("mul", xr, yi)), norm)
+            return _complex_quotient(code, x, y)
         case _:
             raise InternalError(f"operator '{op}' is not defined for {x.dtype}")
     return Value(re.text, x.dtype, x.lanes, im.text)
 
 
+def _complex_quotient(code: Code, x: Value, y: Value) -> Value:
+    """Smith's division, as NumPy's: the squares of y's parts may overflow, their ratio does not."""
+
+    def part(text: str) -> Value:
+        return Value(text, x.dtype.real, x.lanes)
+
+    def real(op: str, a: Value, b: Value) -> Value:
+        return binary(code, op, a, b)
+
+    xr, xi, yr, yi = part(x.text), part(x.imag), part(y.text), part(y.imag)
+    sizes = [unary(code, "abs", z) for z in (yr, yi)]
+    flag = code.emit(f"fcmp ult {sizes[0]}, {sizes[1].text}")
+    swap = Flag(flag, x.lanes)
+    large, small = select(code, swap, yi, yr), select(code, swap, yr, yi)
+    first, second = select(code, swap, xi, xr), select(code, swap, xr, xi)
+    ratio = real("div", small, large)
+    one = broadcast(code, literal(x.dtype.real, 1.0), x.lanes)
+    scale = real("div", one, real("add", large, real("mul", small, ratio)))
+    re = real("mul", real("add", first, real("mul", second, ratio)), scale)
+    im = real("mul", real("sub", second, real("mul", first, ratio)), scale)
+    im = select(code, swap, unary(code, "neg", im), im)
+    nothing = compare(code, "eq", large, broadcast(code, literal(x.dtype.real, 0.0), x.lanes))
+    re = select(code, nothing, real("div", xr, sizes[0]), re)
+    im = select(code, nothing, real("div", xi, sizes[0]), im)
+    return Value(re.text, x.dtype, x.lanes, im.text)
+
+
 def compare(code: Code, op: str, x: Value, y: Value) -> Flag:
     """A comparison, lane by lane."""
-    x, y = _same_lanes(code, x, y)
+    x, y = same_lanes(code, x, y)
     if x.dtype.is_complex:
         predicate, join = ("oeq", "and") if op == "eq" else ("une", "or")
         re = code.emit(f"fcmp {predicate} {x}, {y.text}")
@@ -223,63 +248,7 @@ def _complex_unary(code: Code, op: str, x: Value) -> Value:
     re, im = Value(x.text, x.dtype.real, x.lanes), Value(x.imag, x.dtype.real, x.lanes)
     if op == "neg":
         return Value(unary(code, "neg", re).text, x.dtype, x.lanes, unary(code, "neg", im).text)
-    if op == "abs":
-        name = f"llvm.fma.{intrinsic_suffix(re.dtype, x.lanes)}"
-        square = binary(code, "mul", re, re)
-        total = Value(code.call(re.type, name, im, im, square), re.dtype, x.lanes)
-        return call(code, "sqrt", (total,))
     raise InternalError(f"operator '{op}' is not defined for {x.dtype}")
-
-
-def call(code: Code, function: str, args: tuple[Value, ...]) -> Value:
-    """A pure function, lane by lane."""
-    if function in _PARTS:
-        return _PARTS[function](code, args[0])
-    args = _same_lanes(code, *args)
-    last = args[-1]
-    if function == "fma":
-        return _fma(code, *args)
-    name = f"{_INTRINSICS[function]}.{intrinsic_suffix(last.dtype, last.lanes)}"
-    return Value(code.call(last.type, name, *args), last.dtype, last.lanes)
-
-
-def _conj(code: Code, x: Value) -> Value:
-    if not x.dtype.is_complex:
-        return x
-    negated = unary(code, "neg", Value(x.imag, x.dtype.real, x.lanes))
-    return Value(x.text, x.dtype, x.lanes, negated.text)
-
-
-def _imag(code: Code, x: Value) -> Value:
-    if x.dtype.is_complex:
-        return Value(x.imag, x.dtype.real, x.lanes)
-    return broadcast(code, literal(x.dtype, 0), x.lanes)
-
-
-_PARTS: dict[str, Callable[[Code, Value], Value]] = {
-    "conj": _conj,
-    "real": lambda code, x: Value(x.text, x.dtype.real, x.lanes),
-    "imag": _imag,
-}
-
-
-def _fma(code: Code, x: Value, y: Value, z: Value) -> Value:
-    """x*y + z; complex products are four real ones chained on the accumulator."""
-    if x.dtype.is_float:
-        name = f"llvm.fma.{intrinsic_suffix(x.dtype, x.lanes)}"
-        return Value(code.call(x.type, name, x, y, z), x.dtype, x.lanes)
-    if not x.dtype.is_complex:
-        return binary(code, "add", binary(code, "mul", x, y), z)
-
-    def part(text: str) -> Value:
-        return Value(text, x.dtype.real, x.lanes)
-
-    minus = unary(code, "neg", part(x.imag))
-    re = _fma(code, minus, part(y.imag), _fma(code, part(x.text), part(y.text), part(z.text)))
-    im = _fma(
-        code, part(x.imag), part(y.text), _fma(code, part(x.text), part(y.imag), part(z.imag))
-    )
-    return Value(re.text, x.dtype, x.lanes, im.text)
 
 
 def select(code: Code, flag: Flag, x: Value, y: Value) -> Value:
@@ -307,6 +276,8 @@ def cast(code: Code, x: Value, dtype: DType) -> Value:
         return cast(code, Value(x.text, x.dtype.real, x.lanes), dtype)
     target = type_name(dtype, x.lanes)
     signed = x.dtype.kind == "i"
+    if x.dtype.bits == 64 and dtype.bits == 16 and x.dtype.is_float and dtype.is_float:
+        x = _odd_float(code, x)
     if x.dtype.is_float and dtype.is_float:
         word = "fpext" if dtype.bits > x.dtype.bits else "fptrunc"
     elif x.dtype.is_float:
@@ -318,7 +289,42 @@ def cast(code: Code, x: Value, dtype: DType) -> Value:
     elif dtype.bits == x.dtype.bits:
         return Value(x.text, dtype, x.lanes)
     elif dtype.bits < x.dtype.bits:
-        word = "trunc"
+        return _truncated(code, x, dtype)
     else:
         word = "sext" if signed else "zext"
     return Value(code.emit(f"{word} {x} to {target}"), dtype, x.lanes)
+
+
+def _truncated(code: Code, x: Value, dtype: DType) -> Value:
+    """The low bits of integers. LLVM 22 aborts on some stores of 3 narrowed lanes: never ask."""
+    lanes = 1 << (x.lanes - 1).bit_length()
+    if lanes == x.lanes:
+        return Value(code.emit(f"trunc {x} to {type_name(dtype, lanes)}"), dtype, lanes)
+
+    def first(value: Value, count: int) -> Value:
+        mask = ", ".join(f"i32 {k if k < x.lanes else 'poison'}" for k in range(count))
+        text = f"shufflevector {value}, {value.type} poison, <{count} x i32> <{mask}>"
+        return Value(code.emit(text), value.dtype, count)
+
+    return first(_truncated(code, first(x, lanes), dtype), x.lanes)
+
+
+def _odd_float(code: Code, x: Value) -> Value:
+    """A double as a float, rounded to odd: rounding that again to half gives the nearest half.
+
+    x86 has no instruction from double to half, and LLVM's helper for it need not be there.
+    """
+    kind, bits = type_name(FLOAT32, x.lanes), type_name(INT32, x.lanes)
+    flag = Flag("", x.lanes).type
+    near = Value(code.emit(f"fptrunc {x} to {kind}"), FLOAT32, x.lanes)
+    back = Value(code.emit(f"fpext {near} to {x.type}"), x.dtype, x.lanes)
+    sizes = [unary(code, "abs", value) for value in (back, x)]
+    inexact = code.emit(f"fcmp one {back}, {x.text}")
+    beyond = code.emit(f"fcmp ogt {sizes[0]}, {sizes[1].text}")
+    word = Value(code.emit(f"bitcast {near} to {bits}"), INT32, x.lanes)
+    step = code.emit(f"zext {flag} {beyond} to {bits}")
+    below = code.emit(f"sub {word}, {step}")
+    one = broadcast(code, literal(INT32, 1), x.lanes)
+    odd = code.emit(f"or {one}, {below}")
+    chosen = code.emit(f"select {flag} {inexact}, {bits} {odd}, {word}")
+    return Value(code.emit(f"bitcast {bits} {chosen} to {kind}"), FLOAT32, x.lanes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +11,8 @@ from typing import assert_never
 from loopwright.diagnostics import InternalError
 from loopwright.ir.check_expr import InvalidExpr, Scope, check_expr, check_index, check_integer
 from loopwright.ir.dtypes import BOOL, INT64, DType
-from loopwright.ir.expr import Binary, Const, Expr, Load, Unary, Var
+from loopwright.ir.expr import Const, Expr, Load, Var
+from loopwright.ir.extent import constant_trips
 from loopwright.ir.islkit import NotAffine, affine, bands, is_order_of, tuple_of
 from loopwright.ir.loops import (
     Alloc,
@@ -130,7 +130,7 @@ class _Around:
 
     scope: Scope
     buffers: Mapping[str, Buffer]
-    fixed: frozenset[str] = frozenset()  # variables of unrolled and vector loops
+    fixed: frozenset[str] = frozenset()  # variables whose values are known once loops are unrolled
     marks: frozenset[Mark] = frozenset()  # of the loops around
 
     def bind(self, name: str, dtype: DType) -> _Around:
@@ -225,35 +225,15 @@ def _check_loop(stmt: For, around: _Around) -> _Around:
     inner = replace(around.bind(stmt.var, INT64), marks=around.marks | {stmt.mark})
     if stmt.mark not in (Mark.VECTOR, Mark.UNROLL):
         return inner
-    if not (_has_constant_extent(stmt) and isinstance(stmt.step, Const)):
+    if constant_trips(stmt) is None:
         raise _Invalid(f"a loop marked {stmt.mark.value} has no constant extent")
+    if not _names(stmt.start) <= around.fixed:
+        return inner
     return replace(inner, fixed=around.fixed | {stmt.var})
 
 
-def _has_constant_extent(stmt: For) -> bool:
-    """Whether stop - start is a constant whatever the values of the variables."""
-    terms = Counter(_terms(stmt.stop, 1))
-    terms.subtract(_terms(stmt.start, 1))
-    return all(count == 0 for term, count in terms.items() if term is not None)
-
-
-def _terms(expr: Expr, factor: int) -> Counter[Expr | None]:
-    """`factor * expr` as a sum: how often each term occurs; None stands for the number 1."""
-    match expr:
-        case Const(value=int(value)):
-            return Counter({None: factor * value})
-        case Unary(op="neg", x=x):
-            return _terms(x, -factor)
-        case Binary(op="add" | "sub", x=x, y=y):
-            total = _terms(x, factor)
-            total.update(_terms(y, factor if expr.op == "add" else -factor))
-            return total
-        case Binary(op="mul", x=x, y=Const(value=int(value))):
-            return _terms(x, factor * value)
-        case Binary(op="mul", x=Const(value=int(value)), y=y):
-            return _terms(y, factor * value)
-        case _:
-            return Counter({expr: factor})
+def _names(expr: Expr) -> set[str]:
+    return {x.name for x in walk(expr) if isinstance(x, Var)}
 
 
 def _check_alloc(stmt: Alloc, around: _Around) -> _Around:
@@ -293,8 +273,7 @@ def _check_registers(accesses: Iterable[Load], around: _Around) -> None:
     for access in accesses:
         if around.buffer(access.array).space is not Space.REGISTER:
             continue
-        names = {x.name for entry in access.index for x in walk(entry) if isinstance(x, Var)}
-        if not names <= around.fixed:
+        if not set().union(*map(_names, access.index)) <= around.fixed:
             raise _Invalid(f"register subscript varies at run time: {expr_text(access)}")
 
 

@@ -22,6 +22,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Protocol, assert_never
 
 import numpy as np
@@ -210,14 +211,23 @@ def compile_expr(expr: Expr) -> Evaluator:
             argument = compile_expr(x)
             return lambda frame: convert(argument(frame), dtype)
         case Call(function="dot", args=(x, y, z)):
-            # With scalars the group has one lane: z + x*y in the type of z.
-            product = Binary("mul", Cast(x, z.dtype), Cast(y, z.dtype))
-            return compile_expr(Binary("add", z, product))
+            return compile_expr(_dot(x, y, z))
         case Call(function=function, args=args):
             call, arguments = _FUNCTIONS[function], tuple(map(compile_expr, args))
             return lambda frame: call(*[argument(frame) for argument in arguments])
         case _:
             assert_never(expr)
+
+
+def _dot(x: Expr, y: Expr, total: Expr) -> Expr:
+    """z + the four products of neighbouring elements, in the type of z; see FUNCTIONS."""
+    assert isinstance(x, Load)
+    assert isinstance(y, Load)
+    for q in range(4):
+        factors = (replace(load, index=(*load.index[:-1], load.index[-1] + q)) for load in (x, y))
+        first, second = (Cast(factor, total.dtype) for factor in factors)
+        total = Binary("add", total, Binary("mul", first, second))
+    return total
 
 
 def _variable(frame: Frame, name: str) -> np.generic:

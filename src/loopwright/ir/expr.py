@@ -68,7 +68,9 @@ FUNCTIONS: dict[str, int] = {
     "imag": 1,
     "pow": 2,
     "fma": 3,  # fma(x, y, z) = x*y + z, rounded once where the machine can
-    "dot": 3,  # dot(x, y, z) = z + sum of x*y over groups of lanes (see lower/microkernel)
+    # dot(x, y, z) = z + x[0]*y[0] + ... + x[3]*y[3], converted to the type of z first. x and y are
+    # loads; [q] stands for q further along their last subscript.
+    "dot": 3,
 }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from loopwright.ir.dtypes import DType
+from loopwright.ir.dtypes import DTYPES, DType
 from loopwright.ir.expr import Expr
 
 __all__ = ["Feed", "Form", "Initial", "Kind", "Packing"]
@@ -74,6 +74,21 @@ class Form:
     ahead: int  # steps of p by which packed left is prefetched; 0 for none
     scaled: bool  # left elements are multiplied by alpha while packing
     parallel: str  # "none", "i", "j", "batch"
+    group: int = 1  # steps of p that one dot instruction takes
+
+    def packed(self, operand: DType) -> DType:
+        """The type an operand of the given type has in packed panels.
+
+        Conversions happen while packing, where they are paid once: half precision to the
+        accumulator's, bytes to 16 bits, which widening multiply-adds take in pairs.
+        """
+        if operand == self.accumulator or self.group > 1:
+            return operand
+        if self.scaled or not operand.is_integer:
+            return self.accumulator
+        if operand.bits == 8 and self.accumulator.bits >= 32:
+            return DTYPES["int16"]
+        return operand if operand.bits == 16 and self.accumulator.bits == 32 else self.accumulator
 
     @property
     def columns(self) -> int:

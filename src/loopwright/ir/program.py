@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from loopwright.diagnostics import Span
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Expr, Load
-from loopwright.ir.islkit import IslSchedule, IslSet
 from loopwright.ir.visit import loads
+
+# Arrays and accesses serve calls of cached kernels too, which must not load isl.
+if TYPE_CHECKING:
+    from loopwright.ir.islkit import IslSchedule, IslSet
 
 __all__ = ["Access", "Array", "Program", "Role", "Statement"]
 

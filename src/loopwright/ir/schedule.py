@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from loopwright.ir.contraction import Contraction
-from loopwright.ir.islkit import IslSchedule
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
+
+if TYPE_CHECKING:
+    from loopwright.ir.islkit import IslSchedule
 
 __all__ = ["Core", "Schedule"]
 
@@ -38,6 +41,7 @@ class Schedule:
     marks: tuple[tuple[str, Mark], ...] = ()  # loops that are not serial, by band name
     cores: tuple[Core, ...] = field(default=())
     factors: tuple[tuple[str, int], ...] = ()  # lanes or copies of VECTOR and UNROLL loops, by name
+    private: tuple[tuple[str, str], ...] = ()  # (array, loop): local, one copy per iteration of it
 
     def mark(self, loop: str) -> Mark:
         return dict(self.marks).get(loop, Mark.SERIAL)

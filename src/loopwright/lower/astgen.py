@@ -18,10 +18,17 @@ from loopwright.ir.expr import Binary, Const, Expr, Select, Unary, Var
 from loopwright.ir.islkit import context
 from loopwright.ir.loops import Block, For, If, LoopNest, Mark, Stmt
 from loopwright.ir.schedule import Schedule
+from loopwright.ir.visit import statements
 from loopwright.lower.bodies import statement_body
-from loopwright.lower.buffers import allocate_locals, argument_buffers, scalar_names
+from loopwright.lower.buffers import (
+    allocate_private,
+    allocate_shared,
+    argument_buffers,
+    scalar_names,
+)
 from loopwright.lower.chunk import fresh_name
 from loopwright.lower.linear import plus
+from loopwright.lower.promote import promote_scalars
 from loopwright.lower.simplify import simplify
 from loopwright.lower.threads import share_out
 from loopwright.lower.unroll import unroll
@@ -61,11 +68,11 @@ def lower_schedule(schedule: Schedule) -> LoopNest:
     build = isl.AstBuild.from_context(program.context)
     ast = build.node_from_schedule(_with_marks(schedule))
     reader = _Reader(schedule)
-    body = allocate_locals(program, reader.statement(ast))
+    body = allocate_shared(schedule, reader.statement(ast))
     nest = LoopNest(program.name, argument_buffers(program), scalar_names(program), body)
     factors = reader.factors()
-    plain = simplify(unroll(vectorize(simplify(nest), factors), factors))
-    return share_out(plain)
+    plain = promote_scalars(simplify(nest))
+    return share_out(simplify(unroll(vectorize(plain, factors), factors)))
 
 
 def _with_marks(schedule: Schedule) -> isl.Schedule:
@@ -73,9 +80,11 @@ def _with_marks(schedule: Schedule) -> isl.Schedule:
 
     Outer loops stay one loop each, with guards inside: that keeps the text small and parallel
     loops whole. Innermost loops are isl's choice, but for vector loops: lanes cannot part company,
-    so their guards are traded for loops of their own.
+    so their guards are traded for loops of their own. A loop with private arrays stays one: its
+    body is where they are allocated.
     """
     types = isl.ast_loop_type
+    owners = {loop for _, loop in schedule.private}
 
     def visit(node: isl.ScheduleNode) -> isl.ScheduleNode:
         if not _is_band(node):
@@ -84,7 +93,9 @@ def _with_marks(schedule: Schedule) -> isl.Schedule:
         # Marks stand above the bands below already: the tree is visited bottom up.
         is_innermost = bool(node.child(0).every_descendant(lambda inner: not _is_band(inner)))
         kind = types.default if is_innermost else types.atomic
-        if schedule.mark(name) is Mark.VECTOR:
+        if name in owners:
+            kind = types.atomic
+        elif schedule.mark(name) is Mark.VECTOR:
             kind = types.separate
         node = node.band_member_set_ast_loop_type(0, kind)
         return node.insert_mark(isl.Id(name, context=context()))
@@ -113,7 +124,7 @@ class _Reader:
         """`node` as a statement; `loop` is the band of the nearest mark above."""
         match isl.ast_node_type(node.get_type()).name:
             case "mark":
-                return self.statement(node.mark_get_node(), node.mark_get_id().get_name())
+                return self._marked(node.mark_get_node(), node.mark_get_id().get_name())
             case "block":
                 parts = node.block_get_children()
                 children = [parts.get_at(k) for k in range(parts.n_ast_node())]
@@ -126,10 +137,19 @@ class _Reader:
             case "for_":
                 return self._loop(node, loop)
             case "user":
-                name, *point = _arguments(node.user_get_expr())
-                statement = self.schedule.program.statement(name.id_get_id().get_name())
+                called, *point = _arguments(node.user_get_expr())
+                statement = self.schedule.program.statement(called.id_get_id().get_name())
                 return statement_body(statement, [self.expr(entry) for entry in point])
         raise InternalError("isl made a syntax node we do not know", node.to_C_str())
+
+    def _marked(self, node: isl.AstNode, loop: str) -> Stmt:
+        """What isl made of the band `loop`."""
+        inside = self.statement(node, loop)
+        var = self._variable(loop)
+        if any(isinstance(s, For) and s.var == var for s in statements(inside)):
+            return inside
+        # A loop of one iteration is left out: what it holds is one body.
+        return allocate_private(self.schedule, loop, inside)
 
     def _loop(self, node: isl.AstNode, loop: str) -> Stmt:
         iterator = node.for_get_iterator().id_get_id().get_name()
@@ -141,7 +161,7 @@ class _Reader:
         self.values[iterator] = Var(var)
         stop = _stop(self.expr(node.for_get_cond()), var)
         step = self.expr(node.for_get_inc())
-        body = self.statement(node.for_get_body())
+        body = allocate_private(self.schedule, loop, self.statement(node.for_get_body()))
         return For(var, start, stop, body, step, self.schedule.mark(loop))
 
     def _variable(self, loop: str) -> str:

@@ -5,9 +5,15 @@ from __future__ import annotations
 from loopwright.ir.expr import Const, Expr, Var
 from loopwright.ir.loops import Alloc, Buffer, Mark, Space, Stmt
 from loopwright.ir.program import Array, Program, Role
-from loopwright.ir.visit import statements
+from loopwright.ir.schedule import Schedule
 
-__all__ = ["allocate_locals", "argument_buffers", "scalar_names", "stride_name"]
+__all__ = [
+    "allocate_private",
+    "allocate_shared",
+    "argument_buffers",
+    "scalar_names",
+    "stride_name",
+]
 
 
 def stride_name(array: str, dimension: int) -> str:
@@ -31,17 +37,29 @@ def scalar_names(program: Program) -> tuple[str, ...]:
     return (*program.params, *strides)
 
 
-def allocate_locals(program: Program, body: Stmt) -> Stmt:
-    """`body` inside the memory of the program's local arrays."""
-    is_shared = any(getattr(node, "mark", None) is Mark.PARALLEL for node in statements(body))
-    for array in reversed(program.arrays):
-        if array.role is Role.LOCAL:
+def allocate_shared(schedule: Schedule, body: Stmt) -> Stmt:
+    """`body` inside the memory of the local arrays that are private to no loop."""
+    is_shared = any(mark is Mark.PARALLEL for _, mark in schedule.marks)
+    for array in reversed(schedule.program.arrays):
+        if array.role is Role.LOCAL and array.name not in dict(schedule.private):
             # A stack belongs to one thread; what parallel loops see must be memory of all.
             is_stack = array.rank == 0 and not is_shared
-            space = Space.STACK if is_stack else Space.SCRATCH
-            buffer = Buffer(array.name, array.dtype, _row_major(array.shape), space, writable=True)
-            body = Alloc(buffer, array.shape, body)
+            body = _alloc(array, Space.STACK if is_stack else Space.SCRATCH, body)
     return body
+
+
+def allocate_private(schedule: Schedule, loop: str, body: Stmt) -> Stmt:
+    """`body` inside the memory of the arrays that are private to an iteration of `loop`."""
+    for array in reversed(schedule.program.arrays):
+        if dict(schedule.private).get(array.name) == loop:
+            space = Space.STACK if array.rank == 0 else Space.PRIVATE
+            body = _alloc(array, space, body)
+    return body
+
+
+def _alloc(array: Array, space: Space, body: Stmt) -> Alloc:
+    buffer = Buffer(array.name, array.dtype, _row_major(array.shape), space, writable=True)
+    return Alloc(buffer, array.shape, body)
 
 
 def _argument(array: Array) -> Buffer:

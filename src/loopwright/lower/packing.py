@@ -1,8 +1,12 @@
 """Packing: copying a block of an operand into the order in which register tiles read it.
 
-A panel holds `width` neighbours of the tile's loop (i or j) for every p, p outermost:
+A panel holds `width` neighbours of the tile's loop (i or j) for every step p, p outermost:
 
     packed[panel, p, t] = operand[tile + t, p]      edges padded with zeros
+
+Where a dot instruction takes `group` steps at once, they lie side by side:
+
+    packed[panel, p // group, t, p % group]         the last group padded with zeros
 
 Reads follow the operand's runs of unit stride: along the tile's loop they are vector copies, along
 p they are vectors turned round in registers, elsewhere single elements.
@@ -17,8 +21,11 @@ from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var
 from loopwright.ir.form import Feed, Form, Packing
 from loopwright.ir.loops import Alloc, Buffer, Mark, Space, Stmt, Store
 from loopwright.lower.build import lets, loop, seq, unrolled, vector
+from loopwright.lower.combine import cast
 
-__all__ = ["left_panels", "right_panels", "table"]
+__all__ = ["depth", "left_panels", "right_panels", "table"]
+
+p, t, lane, copy, turn = (Var(f"pack_{x}") for x in ("p", "t", "lane", "copy", "turn"))
 
 
 def table(name: str, index: Expr) -> Expr:
@@ -26,12 +33,18 @@ def table(name: str, index: Expr) -> Expr:
     return Load("table", (Var(name) + index,), INT64)
 
 
+def depth(group: int, steps: Expr) -> Expr:
+    """Steps of a packed panel: `steps` rounded up to whole groups."""
+    return steps if group == 1 else (steps + (group - 1)) // group * group
+
+
 @dataclass(frozen=True, slots=True)
 class _Side:
     """One operand as the packing loops see it."""
 
     name: str  # "left" or "right"
-    dtype: DType
+    dtype: DType  # in memory
+    packed_dtype: DType
     packing: Packing
     loop: str  # table of the tile's loop
     width: int  # panel width in elements
@@ -39,19 +52,37 @@ class _Side:
     count: Var  # elements of the block in the tile's loop
     lanes: int  # elements per vector
     copies: int  # times each element is stored
-    scaled: bool  # multiply by alpha on the way
+    group: int  # steps side by side
+    alpha: DType | None  # type of the factor alpha; None when elements are not scaled
 
     def element(self, tile: Expr, step: Expr) -> Expr:
-        return Load(self.name, (Var(f"{self.name}_base") + tile + step,), self.dtype)
+        """The operand's element at the given offsets, as it is packed."""
+        value: Expr = Load(self.name, (Var(f"{self.name}_base") + tile + step,), self.dtype)
+        if self.alpha is not None:
+            value = Binary("mul", Load("alpha", (), self.alpha), cast(value, self.alpha))
+        return cast(value, self.packed_dtype)
 
-    def value(self, element: Expr) -> Expr:
-        if not self.scaled:
-            return element
-        return Binary("mul", Load("alpha", (), self.dtype), element)
+    def place(self, panel: Expr, step: Expr, at: Expr | int) -> Expr:
+        """Position of element `at` of a step in the panel that starts at `panel`."""
+        if self.group == 1:
+            return (panel * Var("kb") + step * self.width + at) * self.copies
+        whole, rest = step // self.group, step % self.group
+        start = panel * depth(self.group, Var("kb"))
+        return start + (whole * self.width + at) * self.group + rest
 
-    def place(self, panel: Expr, p: Expr, at: Expr) -> Expr:
-        """Position of element `at` of step p in the panel that starts at `panel`."""
-        return (panel * Var("kb") + p * self.width) * self.copies + at
+    def put(self, at: Expr, value: Expr) -> Stmt:
+        """Store one element, as often as it is wanted."""
+        if self.copies == 1:
+            return Store(self.packed, (at,), value)
+        return vector(copy, self.copies, Store(self.packed, (at + copy,), value))
+
+    def tile(self, panel: Expr, at: Expr | int) -> Expr:
+        """Offset of an element of the panel along the tile's loop."""
+        return table(self.loop, self.block + panel + at)
+
+    def step(self, at: Expr) -> Expr:
+        """Offset of a step of the block."""
+        return table(f"{self.name}_p", Var("pc") + at)
 
     @property
     def packed(self) -> str:
@@ -60,18 +91,19 @@ class _Side:
 
 def left_panels(form: Form, mark: Mark = Mark.SERIAL) -> Stmt:
     """Pack rows ic .. ic + mb of the left operand for the steps pc .. pc + kb."""
-    copies = form.lanes if form.feed is Feed.REPLICATED else 1
     side = _Side(
         "left",
         form.left,
+        form.packed(form.left),
         form.left_packing,
         "left_i",
         form.rows,
         Var("ic"),
         Var("mb"),
         form.lanes,
-        copies,
-        form.scaled,
+        form.lanes if form.feed is Feed.REPLICATED else 1,
+        form.group,
+        form.accumulator if form.scaled else None,
     )
     return _panels(side, mark)
 
@@ -81,6 +113,7 @@ def right_panels(form: Form, mark: Mark = Mark.SERIAL) -> Stmt:
     side = _Side(
         "right",
         form.right,
+        form.packed(form.right),
         form.right_packing,
         "right_j",
         form.columns,
@@ -88,7 +121,8 @@ def right_panels(form: Form, mark: Mark = Mark.SERIAL) -> Stmt:
         Var("nb"),
         form.lanes,
         1,
-        False,
+        form.group,
+        None,
     )
     return _panels(side, mark)
 
@@ -96,7 +130,7 @@ def right_panels(form: Form, mark: Mark = Mark.SERIAL) -> Stmt:
 def _panels(side: _Side, mark: Mark) -> Stmt:
     """All panels of the block; whole ones by runs, the padded last one element by element."""
     panel = Var(f"{side.name}_panel")
-    if side.packing is Packing.ANY or side.copies > 1:
+    if side.packing is Packing.ANY:
         return loop(panel, 0, side.count, _single(side, panel), side.width, mark)
     whole = side.count // side.width * side.width
     last = loop(panel, whole, side.count, _single(side, panel), side.width, mark)
@@ -105,24 +139,21 @@ def _panels(side: _Side, mark: Mark) -> Stmt:
     return seq(_along_tile(side, panel, whole, mark), last)
 
 
-def _single(side: _Side, panel: Var) -> Stmt:
-    """Element by element, zeros beyond the edge."""
-    p, t, copy = Var("pack_p"), Var("pack_t"), Var("pack_copy")
+def _single(side: _Side, panel: Var, start: Expr | int = 0) -> Stmt:
+    """Element by element from step `start` on, zeros beyond the edges."""
     inside = (panel + t) < side.count
-    # Beyond the edge the address of the first element stands in: it is always readable.
-    safe = Select(inside, panel + t, panel)
-    read = side.element(table(side.loop, side.block + safe), Var("step"))
-    value = Select(inside, side.value(read), Const(0, side.dtype))
-    at = side.place(panel, p, t * side.copies)
-    store: Stmt = Store(side.packed, (at,), value)
-    if side.copies > 1:
-        store = vector(copy, side.copies, Store(side.packed, (at + copy,), value))
-    inner = loop(t, 0, side.width, store)
-    return loop(p, 0, Var("kb"), lets([(Var("step"), _step(side, p))], inner))
-
-
-def _step(side: _Side, p: Expr) -> Expr:
-    return table(f"{side.name}_p", Var("pc") + p)
+    # Beyond an edge the first element stands in for the address: it is always readable.
+    safe = Select(inside, t, Const(0))
+    step = Var("step")
+    offset = side.step(p)
+    if side.group > 1:
+        within = p < Var("kb")
+        inside = Binary("and", inside, within)
+        offset = side.step(Select(within, p, Const(0)))
+    read = side.element(side.tile(panel, safe), step)
+    value = Select(inside, read, Const(0, side.packed_dtype))
+    inner = loop(t, 0, side.width, side.put(side.place(panel, p, t), value))
+    return loop(p, start, depth(side.group, Var("kb")), lets([(step, offset)], inner))
 
 
 def _along_tile(side: _Side, panel: Var, whole: Expr, mark: Mark) -> Stmt:
@@ -131,84 +162,104 @@ def _along_tile(side: _Side, panel: Var, whole: Expr, mark: Mark) -> Stmt:
     All panels of one step before the next step: the reads then follow the operand's rows, which
     the prefetchers of caches understand (3% of a whole product over panel by panel, measured).
     """
-    p, lane = Var("pack_p"), Var("pack_lane")
-    copies = [
-        vector(
-            lane,
-            width,
-            Store(
-                side.packed,
-                (side.place(panel, p, Const(first)) + lane,),
-                side.value(
-                    side.element(table(side.loop, side.block + panel + first) + lane, Var("step"))
-                ),
-            ),
-        )
-        for first, width in _chunks(side.width, side.lanes)
+    steps = [Var(f"step{k}") for k in range(side.group)]
+    parts = [
+        _copy_run(side, panel, first, width, steps)
+        for first, width in _chunks(side.width, side.lanes * side.group)
     ]
-    row = loop(panel, 0, whole, seq(*copies), side.width)
-    return loop(p, 0, Var("kb"), lets([(Var("step"), _step(side, p))], row), mark=mark)
+    row = loop(panel, 0, whole, seq(*parts), side.width)
+    bound = [(step, side.step(p + k)) for k, step in enumerate(steps)]
+    full = Var("kb") // side.group * side.group
+    copied = loop(p, 0, full, lets(bound, row), side.group, mark)
+    if side.group == 1:
+        return copied
+    return seq(copied, loop(panel, 0, whole, _single(side, panel, full), side.width, mark))
+
+
+def _copy_run(side: _Side, panel: Var, first: int, width: int, steps: list[Var]) -> Stmt:
+    """One run of a panel at one group of steps."""
+    start = side.tile(panel, first)
+    if side.group == 1 and side.copies == 1:
+        at = side.place(panel, p, first) + lane
+        return vector(lane, width, Store(side.packed, (at,), side.element(start + lane, steps[0])))
+    rows = _registers("run", side, width)
+    reads = [
+        vector(lane, width, Store("run", (Const(k), lane), side.element(start + lane, step)))
+        for k, step in enumerate(steps)
+    ]
+    writes: list[Stmt]
+    if side.group == 1:
+        writes = [
+            side.put(side.place(panel, p, first + k), Load("run", (Const(0), Const(k)), rows.dtype))
+            for k in range(width)
+        ]
+    else:
+        # Lane x of the packed run is step x % group of column x // group.
+        mixed = Load("run", (lane % side.group, lane // side.group), rows.dtype)
+        at = side.place(panel, p, first) + lane
+        writes = [vector(lane, width * side.group, Store(side.packed, (at,), mixed))]
+    return Alloc(rows, (Const(side.group), Const(width)), seq(*reads, *writes))
 
 
 def _along_p(side: _Side, panel: Var) -> Stmt:
     """Vectors along p, turned round in registers `lanes` steps at a time."""
-    p, t, lane, turn = (Var(f"pack_{x}") for x in ("p", "t", "lane", "turn"))
-    lanes = side.lanes
-    starts = [
-        (Var(f"{side.name}_at{k}"), table(side.loop, side.block + panel + k))
-        for k in range(side.width)
-    ]
-    block = f"{side.name}_block"
-    square = Buffer(block, side.dtype, (Const(lanes), Const(1)), Space.REGISTER)
-    parts: list[Stmt] = []
-    for first, width in _chunks(side.width, lanes):
-        read = [
+    count = side.lanes if side.group == 1 else side.group
+    starts = [(Var(f"{side.name}_at{k}"), side.tile(panel, k)) for k in range(side.width)]
+    if side.group > 1:
+        # A group of steps is a run both in the operand and in the panel.
+        parts = [
             vector(
                 lane,
-                lanes,
+                count,
                 Store(
-                    block,
-                    (Const(k), lane),
-                    side.value(side.element(starts[first + k][0] + lane, Var("step"))),
+                    side.packed,
+                    (side.place(panel, p, k) + lane,),
+                    side.element(start + lane, Var("step")),
                 ),
             )
-            for k in range(width)
+            for k, (start, _) in enumerate(starts)
         ]
-        write = unrolled(
-            turn,
-            lanes,
-            vector(
-                lane,
-                width,
-                Store(
-                    side.packed,
-                    (side.place(panel, p + turn, Const(first)) + lane,),
-                    Load(block, (lane, turn), side.dtype),
-                ),
-            ),
+    else:
+        parts = [
+            _square(side, panel, first, [start for start, _ in starts[first : first + width]])
+            for first, width in _chunks(side.width, side.lanes)
+        ]
+    whole = Var("kb") // count * count
+    runs = loop(p, 0, whole, lets([(Var("step"), side.step(p))], seq(*parts)), count)
+    return lets(starts, seq(runs, _single(side, panel, whole)))
+
+
+def _square(side: _Side, panel: Var, first: int, starts: list[Var]) -> Stmt:
+    """`lanes` steps of a few rows: read along p, written along the tile."""
+    block = _registers("square", side, side.lanes)
+    reads = [
+        vector(
+            lane,
+            side.lanes,
+            Store("square", (Const(k), lane), side.element(start + lane, Var("step"))),
         )
-        parts.append(Alloc(square, (Const(width), Const(lanes)), seq(*read, write)))
-    whole = Var("kb") // lanes * lanes
-    squares = loop(p, 0, whole, lets([(Var("step"), _step(side, p))], seq(*parts)), lanes)
-    rest = loop(
-        p,
-        whole,
-        Var("kb"),
-        lets(
-            [(Var("step"), _step(side, p))],
-            loop(
-                t,
-                0,
-                side.width,
-                Store(
-                    side.packed,
-                    (side.place(panel, p, t),),
-                    side.value(side.element(table(side.loop, side.block + panel + t), Var("step"))),
-                ),
-            ),
-        ),
-    )
-    return lets(starts, seq(squares, rest))
+        for k, start in enumerate(starts)
+    ]
+    if side.copies > 1:
+        writes: Stmt = seq(
+            *(
+                side.put(
+                    side.place(panel, p + s, first + k),
+                    Load("square", (Const(k), Const(s)), block.dtype),
+                )
+                for s in range(side.lanes)
+                for k in range(len(starts))
+            )
+        )
+    else:
+        at = side.place(panel, p + turn, first) + lane
+        row = Store(side.packed, (at,), Load("square", (lane, turn), block.dtype))
+        writes = unrolled(turn, side.lanes, vector(lane, len(starts), row))
+    return Alloc(block, (Const(len(starts)), Const(side.lanes)), seq(*reads, writes))
+
+
+def _registers(name: str, side: _Side, lanes: int) -> Buffer:
+    return Buffer(name, side.packed_dtype, (Const(lanes), Const(1)), Space.REGISTER)
 
 
 def _chunks(width: int, lanes: int) -> list[tuple[int, int]]:

@@ -20,7 +20,7 @@ from loopwright.ir.expr import Const, Expr, Var
 from loopwright.ir.form import Feed, Form, Packing
 from loopwright.ir.loops import Alloc, Barrier, Buffer, LoopNest, Mark, Space, Stmt
 from loopwright.lower.build import lets, loop, nothing, seq
-from loopwright.lower.packing import left_panels, right_panels, table
+from loopwright.lower.packing import depth, left_panels, right_panels, table
 from loopwright.lower.rows import arguments
 from loopwright.lower.tile import register_tiles
 
@@ -67,17 +67,17 @@ def lower_product(form: Form, name: str) -> LoopNest:
 
 def _with_packed(form: Form, body: Stmt) -> Stmt:
     """Scratch memory for the packed blocks, padded to whole panels."""
-    depth = Var("kc").min(Var("K"))
+    steps = depth(form.group, Var("kc").min(Var("K")))
     if form.right_packing is not Packing.DIRECT:
         space = Space.SCRATCH if form.parallel == "i" else Space.PRIVATE
         panels = _padded(Var("nc").min(Var("N")), form.columns)
-        buffer = Buffer("right_packed", form.right, (Const(1),), space)
-        body = Alloc(buffer, (panels, depth), body)
+        buffer = Buffer("right_packed", form.packed(form.right), (Const(1),), space)
+        body = Alloc(buffer, (panels, steps), body)
     if form.left_packing is not Packing.DIRECT:
         panels = _padded(Var("mc").min(Var("M")), form.rows)
         copies = form.lanes if form.feed is Feed.REPLICATED else 1
-        buffer = Buffer("left_packed", form.left, (Const(1),), Space.PRIVATE)
-        body = Alloc(buffer, (panels, depth * copies), body)
+        buffer = Buffer("left_packed", form.packed(form.left), (Const(1),), Space.PRIVATE)
+        body = Alloc(buffer, (panels, steps * copies), body)
     return body
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
-from loopwright.ir.form import Feed, Form, Initial, Packing
-from loopwright.ir.loops import Alloc, Buffer, If, Prefetch, Space, Stmt, Store
+from loopwright.ir.form import Form, Initial, Packing
+from loopwright.ir.loops import Alloc, Buffer, If, Space, Stmt, Store
 from loopwright.lower.build import lets, loop, seq, unrolled, vector
-from loopwright.lower.combine import cast, combine, start_from, zero
+from loopwright.lower.combine import cast, start_from, zero
 from loopwright.lower.packing import table
+from loopwright.lower.steps import accumulate
 
 __all__ = ["register_tiles"]
 
-CACHE_LINE = 64  # bytes; a larger line only makes some hints redundant
 ir, jr = Var("ir"), Var("jr")
 row, part, lane = Var("row"), Var("part"), Var("lane")
 
@@ -51,7 +51,7 @@ def _tile(form: Form) -> Stmt:
     strides = (Const(form.columns), Const(form.lanes), Const(1))
     accumulators = Buffer("sums", form.accumulator, strides, Space.REGISTER)
     edge = Buffer("edge", form.accumulator, strides, Space.STACK)
-    body = seq(_initialise(form), _accumulate(form), _write_back(form))
+    body = seq(_initialise(form), accumulate(form), _write_back(form))
     return Alloc(edge, shape, Alloc(accumulators, shape, body))
 
 
@@ -145,127 +145,3 @@ def _write_back(form: Form) -> Stmt:
         _write_vectors(form),
         seq(to_edge, _out_elements(form, to_memory=True)),
     )
-
-
-def _accumulate(form: Form) -> Stmt:
-    """The loop over p, `unroll` steps per iteration and single steps for the rest."""
-    p, kb = Var("p"), Var("kb")
-    if form.unroll == 1:
-        return loop(p, 0, kb, _steps(form, 1))
-    whole = kb // form.unroll * form.unroll
-    return seq(
-        loop(p, 0, whole, _steps(form, form.unroll), form.unroll),
-        loop(p, whole, kb, _steps(form, 1)),
-    )
-
-
-def _steps(form: Form, count: int) -> Stmt:
-    p, step = Var("p"), Var("step")
-    right = Buffer("right_row", form.right, (Const(form.lanes), Const(1)), Space.REGISTER)
-    one = seq(
-        unrolled(
-            part,
-            form.vectors,
-            vector(lane, form.lanes, Store("right_row", (part, lane), _right(form, p + step))),
-        ),
-        _left_feed(form, p, step, _updates(form, step, count)),
-    )
-    body = unrolled(step, count, Alloc(right, (Const(form.vectors), Const(form.lanes)), one))
-    if form.left_packing is Packing.DIRECT and count > 1:
-        # A vector of steps per row, used lane by lane.
-        ahead = Buffer("left_rows", form.left, (Const(count), Const(1)), Space.REGISTER)
-        reads = [
-            vector(
-                lane,
-                count,
-                Store(
-                    "left_rows",
-                    (Const(r), lane),
-                    Load("left", (Var(f"left_row{r}") + p + lane,), form.left),
-                ),
-            )
-            for r in range(form.rows)
-        ]
-        body = Alloc(ahead, (Const(form.rows), Const(count)), seq(*reads, body))
-    if form.ahead and count > 1:
-        body = seq(*_prefetch_left(form, count), body)
-    return body
-
-
-def _prefetch_left(form: Form, count: int) -> list[Stmt]:
-    """Ask for the lines of packed left that `ahead` steps later will read: it streams from L2."""
-    line = max(1, CACHE_LINE // form.left.bytes)
-    copies = form.lanes if form.feed is Feed.REPLICATED else 1
-    first = (ir * Var("kb") + (Var("p") + form.ahead) * form.rows) * copies
-    return [
-        Prefetch("left_packed", (first + offset,))
-        for offset in range(0, count * form.rows * copies, line)
-    ]
-
-
-def _right(form: Form, p: Expr) -> Expr:
-    """Vector `part` of the right operand at step p."""
-    if form.right_packing is Packing.DIRECT:
-        at = (
-            Var("right_base")
-            + table("right_j", Var("jc") + jr)
-            + p * Var("right_step")
-            + part * form.lanes
-            + lane
-        )
-        return Load("right", (at,), form.right)
-    at = jr * Var("kb") + p * form.columns + part * form.lanes + lane
-    return Load("right_packed", (at,), form.right)
-
-
-def _left_feed(form: Form, p: Expr, step: Expr, updates: Stmt) -> Stmt:
-    """Bring the column of left for this step into registers where the feed wants it there."""
-    if form.left_packing is Packing.DIRECT or form.feed is not Feed.LANE:
-        return updates
-    lanes = form.lanes
-    count = -(-form.rows // lanes)
-    column = Buffer("left_column", form.left, (Const(lanes), Const(1)), Space.REGISTER)
-    at = ir * Var("kb") + (p + step) * form.rows
-    reads = [
-        vector(
-            lane,
-            lanes,
-            Store(
-                "left_column",
-                (Const(k), lane),
-                Load("left_packed", (at + k * lanes + lane,), form.left),
-            ),
-        )
-        for k in range(count)
-    ]
-    return Alloc(column, (Const(count), Const(lanes)), seq(*reads, updates))
-
-
-def _left(form: Form, r: int, step: Expr, count: int) -> Expr:
-    """Element of left for row r of the tile at this step."""
-    p = Var("p")
-    if form.left_packing is Packing.DIRECT:
-        if count > 1:
-            return Load("left_rows", (Const(r), step), form.left)
-        return Load("left", (Var(f"left_row{r}") + p + step,), form.left)
-    base = ir * Var("kb") + (p + step) * form.rows + r
-    match form.feed:
-        case Feed.LANE:
-            return Load("left_column", (Const(r // form.lanes), Const(r % form.lanes)), form.left)
-        case Feed.BROADCAST:
-            return Load("left_packed", (base,), form.left)
-        case Feed.REPLICATED:
-            return Load("left_packed", (base * form.lanes + lane,), form.left)
-
-
-def _updates(form: Form, step: Expr, count: int) -> Stmt:
-    parts = []
-    for r in range(form.rows):
-        here = (Const(r), part, lane)
-        total = Load("sums", here, form.accumulator)
-        right = Load("right_row", (part, lane), form.right)
-        value = combine(form, total, _left(form, r, step, count), right)
-        parts.append(
-            unrolled(part, form.vectors, vector(lane, form.lanes, Store("sums", here, value)))
-        )
-    return seq(*parts)

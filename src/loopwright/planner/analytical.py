@@ -79,6 +79,7 @@ def _form(
     unroll: int = 1,
     ahead: int = 0,
     parallel: str = "none",
+    group: int = 1,
 ) -> Form:
     left, right = algebra.left, algebra.right
     if instance.swapped:
@@ -104,6 +105,7 @@ def _form(
         ahead,
         algebra.scaled,
         parallel,
+        group,
     )
 
 
@@ -140,9 +142,14 @@ def _product(
     if not by_lane and machine.isa == "aarch64":
         feed = Feed.REPLICATED
 
+    group = _dot_group(algebra, machine)
+    if group > 1:
+        rows, vectors, feed, by_lane = lanes, 4, Feed.LANE, True
     left = _packing(instance.i, instance.p, "left", lanes, rows % lanes == 0)
     right = _packing(instance.j, instance.p, "right", lanes, True)
-    unroll, ahead = 4, 32
+    unroll, ahead = 4 if cost.fused and not dtype.is_complex else 2, 32
+    if dtype.is_complex:
+        unroll = 1
     l1, l2 = machine.cache(1), machine.cache(2)
     # Left stays where it lies when its rows run along p and all of it stays in L2 meanwhile.
     in_place = (
@@ -159,9 +166,18 @@ def _product(
         rows = (machine.vector_registers - 2 - vectors) // (vectors + 1)
         left, unroll, ahead = Packing.DIRECT, lanes, 0
     kc, mc, nc = blocks.k_c, blocks.m_c, blocks.n_c
+    if feed is Feed.REPLICATED:
+        # Each element of left takes a whole vector: both of its blocks shrink accordingly.
+        panel = (rows * lanes + vectors * lanes) * size
+        kc = min(kc, l1.size * 3 // 4 // panel)
+        mc = l2.size * 3 // 4 // (kc * lanes * size)
     if left is Packing.DIRECT:
         kc, mc = k, m
-    kc = _even(k, kc, unroll)
+    if group > 1:
+        kc *= group
+    if algebra.accumulator != algebra.out:
+        kc = k  # partial sums must not pass through a narrower out
+    kc = _even(k, kc, unroll * group)
     parallel, shares = _parallel_product(instance, machine, threads, cost.per_cycle * lanes, rows)
     if parallel == "i":
         mc = min(mc, -(-m // shares))
@@ -181,6 +197,7 @@ def _product(
         unroll=unroll,
         ahead=ahead,
         parallel=parallel,
+        group=group,
     )
     values = {"mc": mc, "nc": nc, "kc": kc, "runs": int(_runs(instance.j, "out", lanes))}
     values["right_step"] = instance.p[0].right if len(instance.p) == 1 else 0
@@ -188,6 +205,15 @@ def _product(
     used = shares if parallel != "none" else 1
     cycles = math.prod(instance.sizes) / (cost.per_cycle * lanes) / used
     return _launch(form, instance, values, tables, used, cycles)
+
+
+def _dot_group(algebra: Algebra, machine: Machine) -> int:
+    """Steps per instruction: 4 where bytes of one kind are summed in 32 bits, else 1."""
+    bytes_ = algebra.left == algebra.right and algebra.left.name in ("int8", "uint8")
+    sums = algebra.accumulator.is_integer and algebra.accumulator.bits == 32
+    plain = algebra.plus == "add" and algebra.times == "mul" and not algebra.scaled
+    has = machine.isa == "aarch64" and "dotprod" in machine.features
+    return 4 if bytes_ and sums and plain and has else 1
 
 
 def _complex_tile(registers: int, lanes: int) -> tuple[int, int]:

@@ -22,6 +22,9 @@ __all__ = ["GemmBlocks", "RegisterTile", "TileRule", "gemm_blocks"]
 # Without a third cache level B_c lives in memory; the seed's implementation then takes this many
 # register tiles as N_c.
 _TILES_WITHOUT_LAST_LEVEL = 256
+# Registers for products on their way to the sums, where the two are separate instructions: with
+# one or two LLVM's register allocator spills accumulators in the innermost loop (measured, N1).
+_PRODUCTS = 3
 
 
 class TileRule(Enum):
@@ -99,9 +102,9 @@ def tile_registers(tile: RegisterTile, processor: Processor) -> int:
     """Registers of a rank-1 update: the accumulators, the row of B, the column of A, a product."""
     vectors = tile.n_r // processor.lanes
     # A column of A stays packed where an instruction takes one lane of it; elsewhere one register
-    # at a time holds a broadcast element. An unfused step keeps a product for a moment.
+    # at a time holds a broadcast element. An unfused step keeps some products for a moment.
     column = ceiling(tile.m_r / processor.lanes) if processor.by_element else 1
-    return tile.m_r * vectors + vectors + column + (0 if processor.fused else 1)
+    return tile.m_r * vectors + vectors + column + (0 if processor.fused else _PRODUCTS)
 
 
 def _is_fed(tile: RegisterTile, processor: Processor) -> bool:

@@ -11,13 +11,14 @@ from typing import Protocol
 
 from loopwright.diagnostics import IllegalStep
 from loopwright.ir.expr import Expr, Var
-from loopwright.ir.program import Access, Program, Statement
+from loopwright.ir.program import Access, Program, Role, Statement
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.visit import walk
 from loopwright.lower.linear import linear
 from loopwright.transform.legal import initial_schedule, open_bands
 from loopwright.transform.mark import Parallel, Vectorize
 from loopwright.transform.plan import Plan
+from loopwright.transform.privatize import Privatize
 from loopwright.transform.reorder import Interchange
 from loopwright.transform.step import Step
 from loopwright.transform.tile import StripMine
@@ -109,7 +110,8 @@ def _vector_step(draft: _Draft, nest: tuple[Band, ...], machine: HasLanes) -> Ve
     lanes = machine.lanes(max(access.dtype.bits for access in accesses))
     if lanes < 2:
         return None
-    costs = {band.loop: _stride_cost(band, statements) for band in nest}
+    scalars = {a.name for a in program.arrays if a.role is Role.LOCAL and a.rank == 0}
+    costs = {band.loop: _stride_cost(band, statements, scalars) for band in nest}
     names = [band.loop for band in nest]
     # Innermost first: of equal loops the one that needs no interchange.
     usable = [name for name in reversed(names) if costs[name] is not None]
@@ -117,15 +119,26 @@ def _vector_step(draft: _Draft, nest: tuple[Band, ...], machine: HasLanes) -> Ve
         inner = names[names.index(loop) + 1 :]
         moves: list[Step] = [Interchange((*inner, loop))] if inner else []
         step = Vectorize(loop, lanes)
-        if draft.reach(*moves, step) is not None and draft.take(*moves):
+        copies = _copies(draft, moves, loop)
+        if draft.reach(*moves, *copies, step) is not None and draft.take(*moves, *copies):
             return step
     return None
 
 
-def _stride_cost(band: Band, statements: list[Statement]) -> int | None:
+def _copies(draft: _Draft, moves: list[Step], loop: str) -> list[Step]:
+    """The local arrays of which every iteration of `loop` may have its own copy after `moves`."""
+    schedule = draft.reach(*moves)
+    if schedule is None:
+        return []
+    offered = [step for step in Privatize.candidates(schedule) if step.loop == loop]
+    return [step for step in offered if draft.reach(*moves, step) is not None]
+
+
+def _stride_cost(band: Band, statements: list[Statement], scalars: set[str]) -> int | None:
     """How many elements of memory one step of a loop touches; None when vectors do not pay.
 
-    They pay when the elements of all lanes are neighbours, or one element for all lanes.
+    They pay when the elements of all lanes are neighbours, or one element for all lanes that is
+    only read; local `scalars` may be written, each lane will have its own.
     """
     order = directions(band)
     cost = 0
@@ -134,11 +147,14 @@ def _stride_cost(band: Band, statements: list[Statement]) -> int | None:
         if direction != 1:
             return None
         iterator = statement.iterators[position]
-        strides = [_stride(access, iterator) for access in (statement.write, *statement.reads)]
-        if strides[0] != 1 or None in strides:
+        written = _stride(statement.write, iterator)
+        if written != 1 and statement.write.array not in scalars:
             return None
-        cost += strides.count(1)
-    return cost
+        read = [_stride(access, iterator) for access in statement.reads]
+        if None in read:
+            return None
+        cost += [written, *read].count(1)
+    return cost or None
 
 
 def _stride(access: Access, iterator: str) -> int | None:
@@ -170,7 +186,7 @@ def _share_out(draft: _Draft, vectors: set[str]) -> None:
 
 def _take_parallel(draft: _Draft, loop: str, *, is_vector: bool) -> bool:
     if not is_vector:
-        return draft.take(Parallel(loop))
+        return draft.take(*_copies(draft, [], loop), Parallel(loop))
     strips = StripMine(loop, _STRIP)
     before = {band.loop for band in bands(read_tree(draft.schedule.tree))}
     after = draft.reach(strips)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, TypeVar
 
 from loopwright.analysis.dependences import Dependences, dependences, memory_dependences
 from loopwright.analysis.legality import Witness, carried_by, violation, witness
@@ -13,43 +11,31 @@ from loopwright.analysis.reductions import reductions, relaxed_dependences
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
+from loopwright.transform.copies import accessors, escaping_flow, with_copies
+from loopwright.transform.facts import fact
 from loopwright.transform.step import Step, refuse
-from loopwright.transform.tree import Band, Node, bands, read_tree, unique_names, write_tree
+from loopwright.transform.tree import (
+    Band,
+    Node,
+    bands,
+    read_tree,
+    unique_names,
+    write_tree,
+)
 
 __all__ = [
     "conflicts",
-    "fact",
     "find_band",
     "initial_schedule",
     "open_bands",
     "reordered",
     "require_unmarked",
     "with_mark",
+    "with_private",
 ]
 
 # Marks whose iterations run side by side.
 _CONCURRENT = frozenset({Mark.PARALLEL, Mark.VECTOR, Mark.BLOCK, Mark.THREAD})
-_MOST_PROGRAMS = 8
-
-_local = threading.local()
-
-T = TypeVar("T")
-
-
-def fact(compute: Callable[[Program], T], program: Program) -> T:
-    """`compute(program)`, kept for the last few programs: a search asks the same very often.
-
-    isl objects belong to one thread's context, so every thread keeps its own.
-    """
-    kept: list[tuple[Program, dict[object, Any]]] = getattr(_local, "kept", [])
-    table = next((found for owner, found in kept if owner is program), None)
-    if table is None:
-        table = {}
-        _local.kept = [(program, table), *kept[: _MOST_PROGRAMS - 1]]
-    if compute not in table:
-        table[compute] = compute(program)
-    value: T = table[compute]
-    return value
 
 
 def conflicts(program: Program) -> Dependences:
@@ -113,7 +99,10 @@ def reordered(step: Step, schedule: Schedule, root: Node) -> Schedule:
     """`schedule` with the tree `root`, proven to keep all dependences and to deserve its marks."""
     tree = write_tree(schedule.tree.get_domain(), root)
     after = replace(schedule, tree=tree)
-    broken = violation(fact(relaxed_dependences, schedule.program), tree)
+    for array, loop in schedule.private:
+        _require_private(step, after, root, array, loop)
+    relaxed = fact(relaxed_dependences, schedule.program)
+    broken = violation(with_copies(relaxed, after, free_reductions=True), tree)
     if broken is not None:
         refuse(step, broken.verb, _pair(broken))
     for loop, mark in schedule.marks:
@@ -140,9 +129,27 @@ def _require_mark(step: Step, schedule: Schedule, root: Node, loop: str, mark: M
     band = find_band(step, schedule, root, loop)
     if mark is Mark.VECTOR and any(True for _ in bands(band.child)):
         refuse(step, f"vector loop '{loop}' is not innermost")
-    found = witness(carried_by(fact(conflicts, schedule.program), schedule.tree, loop))
+    pairs = with_copies(fact(conflicts, schedule.program), schedule, free_reductions=False)
+    found = witness(carried_by(pairs, schedule.tree, loop))
     if found is not None:
         refuse(step, f"loop '{loop}' carries", _pair(found))
+
+
+def with_private(step: Step, schedule: Schedule, array: str, loop: str) -> Schedule:
+    """`schedule` with a copy of `array` per iteration of `loop`, proven to make no difference."""
+    _require_private(step, schedule, read_tree(schedule.tree), array, loop)
+    return replace(schedule, private=(*schedule.private, (array, loop)))
+
+
+def _require_private(step: Step, schedule: Schedule, root: Node, array: str, loop: str) -> None:
+    """Refuse `step` unless each iteration of the loop may have its own copy of the array."""
+    band = find_band(step, schedule, root, loop)
+    outside = sorted(accessors(schedule.program, array) - band.statements)
+    if outside:
+        refuse(step, f"array '{array}' is used outside loop '{loop}', by {', '.join(outside)}")
+    found = witness(escaping_flow(schedule, array, loop))
+    if found is not None:
+        refuse(step, f"array '{array}' carries out of an iteration of '{loop}'", _pair(found))
 
 
 def _pair(found: Witness) -> str:

@@ -21,6 +21,7 @@ from loopwright.transform.contract import (
 from loopwright.transform.fuse import Distribute, Fuse
 from loopwright.transform.legal import initial_schedule
 from loopwright.transform.mark import Parallel, Unroll, Vectorize
+from loopwright.transform.privatize import Privatize
 from loopwright.transform.reorder import Interchange
 from loopwright.transform.step import Step, step_from_json
 from loopwright.transform.tile import StripMine, Tile
@@ -40,6 +41,7 @@ STEPS: tuple[type[Step], ...] = (
     Interchange,
     Tile,
     StripMine,
+    Privatize,
     Parallel,
     Vectorize,
     Unroll,

@@ -28,6 +28,7 @@ __all__ = [
     "read_tree",
     "rename_band",
     "sequence",
+    "time_inside",
     "unique_names",
     "write_tree",
 ]
@@ -213,6 +214,21 @@ def unique_names(node: Node) -> Node:
                 assert_never(current)
 
     return change(node)
+
+
+def time_inside(tree: isl.Schedule, loop: str) -> isl.MultiUnionPwAff:
+    """The values of `loop` and of all loops around it: `{ S[i] -> [outer..., loop] }`."""
+    found: list[isl.ScheduleNode] = []
+
+    def visit(node: isl.ScheduleNode) -> bool:
+        if isl.schedule_node_type(node.get_type()) == isl.schedule_node_type.band:
+            name = node.band_get_partial_schedule().get_tuple_name(isl.dim_type.set)
+            if name == loop:
+                found.append(node.copy())  # isl takes its own node back after the visit
+        return True
+
+    tree.get_root().foreach_descendant_top_down(visit)
+    return found[0].child(0).get_prefix_schedule_multi_union_pw_aff()
 
 
 def directions(band: Band) -> dict[str, tuple[int, int]]:

@@ -1,0 +1,197 @@
+"""Matrix products over other pairs of operators, beside the bound of each pair on this machine.
+
+The bound is what the units can do at the clock measured in the same run (peak.py).
+The dissertation reached 76 to 92% of it in double and 62 to 95% in single precision for n >= 1024;
+the bars are the upper ends on average and the lower ends for the worst pair.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import loopwright as lw
+from benchmarks.measure import (
+    Bar,
+    Outcome,
+    Setting,
+    Table,
+    Times,
+    check_equal,
+    geometric_mean,
+    race,
+    seconds_by_name,
+)
+from benchmarks.peak import clock, model_operations, pair_peak
+from benchmarks.peers import numba_product
+from loopwright.ir.dtypes import DTYPES
+from loopwright.semirings import SEMIRINGS
+
+__all__ = ["run"]
+
+PAIRS = ("min_plus", "max_plus", "max_times", "min_times", "min_max", "max_min")
+SIZES = (512, 1024, 2048)
+QUICK_SIZES = (256,)
+MOST_FOR_NUMBA = 1024  # beyond, plain loops only cost time
+CHECKED_ROWS = 4
+# Operands, accum_dtype, and how they are called in the table; the first is what others are beside.
+TYPES = (
+    ("float32", None, "float32"),
+    ("int32", None, "int32"),
+    ("int16", "int32", "int16 to int32"),
+    ("int8", "int32", "int8 to int32"),
+    ("uint8", "int32", "uint8 to int32"),
+    ("float16", None, "float16"),
+    ("float16", "float16", "float16, summed so"),
+)
+_FUNCTIONS: dict[Any, np.ufunc] = {
+    "add": np.add,
+    "mul": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.logical_and,
+    "or": np.logical_or,
+}
+
+
+def run(setting: Setting) -> Outcome:
+    """Race the pairs, then the element types of the ordinary product."""
+    pairs = _pairs(setting)
+    types = _types(setting)
+    large = [row for row in pairs if row["n"] >= 1024] or pairs
+    bars = []
+    for dtype, mean, worst in (("float64", 0.92, 0.76), ("float32", 0.95, 0.62)):
+        shares = [row["share"] for row in large if row["dtype"] == dtype]
+        bars.append(Bar(f"share of the bound, {dtype}, mean", geometric_mean(shares), mean))
+        bars.append(Bar(f"share of the bound, {dtype}, worst", min(shares), worst))
+    return Outcome((*pairs, *types), tuple(bars))
+
+
+def _pairs(setting: Setting) -> list[dict[str, Any]]:
+    columns = (
+        ("pair", "10s"),
+        ("dtype", "8s"),
+        ("n", "5d"),
+        ("Gop/s", "8.2f"),
+        ("bound", "8.2f"),
+        ("share", "7.1%"),
+        ("numba", "8.2f"),
+        ("times numba", "8.2f"),
+    )
+    table = Table(columns)
+    print(table.head())
+    work = [(name, dtype) for name in PAIRS for dtype in ("float64", "float32")]
+    rows = []
+    for name, dtype in [*work, ("or_and", "bool")]:
+        for n in QUICK_SIZES if setting.quick else SIZES:
+            row = _pair_row(name, dtype, n, setting)
+            rows.append(row)
+            shown = (row["gops"], row["bound"], row["share"], row["numba"], row["times_numba"])
+            print(table.row(name, dtype, n, *shown), flush=True)
+    shares = [row["share"] for row in rows]
+    for words, value in (("mean", geometric_mean(shares)), ("worst", min(shares))):
+        print(table.row(words, None, None, None, None, value, None, None))
+    return rows
+
+
+def _pair_row(name: str, dtype: str, n: int, setting: Setting) -> dict[str, Any]:
+    ring = SEMIRINGS[name]
+    plus, times = str(ring.plus), str(ring.times)
+    a, b = _operands(dtype, n, setting.seed)
+    _check_rows(lw.einsum("ik,kj->ij", a, b, semiring=name), plus, times, a, b)
+    peak, cycles = pair_peak(plus, times, dtype), clock()
+    runs = {
+        "loopwright": lambda: lw.einsum("ik,kj->ij", a, b, semiring=name),
+        "registers": peak.run,
+        "clock": cycles.run,
+    }
+    zero = ring.zero(DTYPES[dtype])
+    if n <= MOST_FOR_NUMBA and (loops := numba_product(plus, times, a, b, zero, dtype)):
+        _check_rows(loops(), plus, times, a, b)
+        runs["numba"] = loops
+    found = race(runs, setting, rounds=3 if n > 1024 else None)
+    gops = 2e-9 * n**3 / found["loopwright"].best
+    hertz = cycles.amount / found["clock"].best
+    in_registers = peak.amount / found["registers"].best
+    bound = 1e-9 * max(in_registers, hertz * model_operations(plus, times, dtype))
+    numba = _rate(found, "numba", n)
+    return {
+        "pair": name,
+        "dtype": dtype,
+        "n": n,
+        "seconds": seconds_by_name(found),
+        "gops": gops,
+        "bound": bound,
+        "gops_in_registers": 1e-9 * in_registers,
+        "clock_hz": hertz,
+        "share": gops / bound,
+        "numba": numba,
+        "times_numba": None if numba is None else gops / numba,
+    }
+
+
+def _types(setting: Setting) -> list[dict[str, Any]]:
+    n = 256 if setting.quick else 1024
+    columns = (
+        ("sum of products", "20s"),
+        ("n", "5d"),
+        ("Gop/s", "8.2f"),
+        ("times float32", "8.2f"),
+        ("numba", "8.2f"),
+        ("times numba", "8.2f"),
+    )
+    table = Table(columns)
+    print(table.head())
+    rows: list[dict[str, Any]] = []
+    for dtype, wide, words in TYPES:
+        row = _type_row(dtype, wide, n, setting) | {"product": words}
+        rows.append(row)
+        beside = row["gops"] / rows[0]["gops"]
+        print(
+            table.row(words, n, row["gops"], beside, row["numba"], row["times_numba"]), flush=True
+        )
+    return rows
+
+
+def _type_row(dtype: str, wide: str | None, n: int, setting: Setting) -> dict[str, Any]:
+    # Zeros and ones: sums up to 2048 are exact in every type, float16 included.
+    rng = np.random.default_rng(setting.seed)
+    a, b = (rng.integers(0, 2, (n, n)).astype(dtype) for _ in range(2))
+    result = lw.einsum("ik,kj->ij", a, b, accum_dtype=wide)
+    _check_rows(result.astype(np.float64), "add", "mul", *(x.astype(np.float64) for x in (a, b)))
+    runs = {"loopwright": lambda: lw.einsum("ik,kj->ij", a, b, accum_dtype=wide)}
+    # numba knows no float16 arithmetic on processors
+    if dtype != "float16" and (loops := numba_product("add", "mul", a, b, 0, result.dtype)):
+        runs["numba"] = loops
+    found = race(runs, setting)
+    gops, numba = 2e-9 * n**3 / found["loopwright"].best, _rate(found, "numba", n)
+    return {
+        "dtype": dtype,
+        "accum_dtype": wide,
+        "n": n,
+        "seconds": seconds_by_name(found),
+        "gops": gops,
+        "numba": numba,
+        "times_numba": None if numba is None else gops / numba,
+    }
+
+
+def _rate(found: dict[str, Times], name: str, n: int) -> float | None:
+    return 2e-9 * n**3 / found[name].best if name in found else None
+
+
+def _operands(dtype: str, n: int, seed: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    if dtype == "bool":
+        first, second = (rng.random((n, n)) < 1.5 / np.sqrt(n) for _ in range(2))
+    else:
+        first, second = (rng.uniform(0.1, 1.0, (n, n)).astype(dtype) for _ in range(2))
+    return first, second
+
+
+def _check_rows(result: Any, plus: str, times: str, a: Any, b: Any) -> None:
+    """Compare some rows with NumPy: these products are exact, whatever the order of the sums."""
+    for i in np.linspace(0, len(a) - 1, CHECKED_ROWS).astype(int):
+        right = _FUNCTIONS[plus].reduce(_FUNCTIONS[times](a[i][:, None], b), axis=0)
+        check_equal(result[i], right)

@@ -1,0 +1,160 @@
+"""The steps of a register tile over p: feeding left and right to the accumulators `sums`."""
+
+from __future__ import annotations
+
+from loopwright.ir.dtypes import DType
+from loopwright.ir.expr import Call, Const, Expr, Load, Var
+from loopwright.ir.form import Feed, Form, Packing
+from loopwright.ir.loops import Alloc, Buffer, Prefetch, Space, Stmt, Store
+from loopwright.lower.build import loop, seq, unrolled, vector
+from loopwright.lower.combine import combine
+from loopwright.lower.packing import depth, table
+
+__all__ = ["accumulate"]
+
+CACHE_LINE = 64  # bytes; a larger line only makes some hints redundant
+ir, jr, p, step = Var("ir"), Var("jr"), Var("p"), Var("step")
+part, lane = Var("part"), Var("lane")
+
+
+def accumulate(form: Form) -> Stmt:
+    """The loop over p, `unroll` steps per iteration and single steps for the rest.
+
+    Where a dot instruction takes a group of steps, p counts groups.
+    """
+    steps = depth(form.group, Var("kb")) // form.group
+    if form.unroll == 1:
+        return loop(p, 0, steps, _steps(form, 1))
+    whole = steps // form.unroll * form.unroll
+    return seq(
+        loop(p, 0, whole, _steps(form, form.unroll), form.unroll),
+        loop(p, whole, steps, _steps(form, 1)),
+    )
+
+
+def _steps(form: Form, count: int) -> Stmt:
+    width = form.lanes * form.group
+    right = Buffer("right_row", _right_type(form), (Const(width), Const(1)), Space.REGISTER)
+    one = seq(
+        unrolled(
+            part,
+            form.vectors,
+            vector(lane, width, Store("right_row", (part, lane), _right(form))),
+        ),
+        _left_feed(form, _updates(form, count)),
+    )
+    body = unrolled(step, count, Alloc(right, (Const(form.vectors), Const(width)), one))
+    if form.left_packing is Packing.DIRECT and count > 1:
+        body = _left_rows(form, count, body)
+    if form.ahead and count > 1:
+        body = seq(*_prefetch_left(form, count), body)
+    return body
+
+
+def _left_rows(form: Form, count: int, body: Stmt) -> Stmt:
+    """Left read in place: a vector of steps per row, used lane by lane."""
+    rows = Buffer("left_rows", form.left, (Const(count), Const(1)), Space.REGISTER)
+    reads = [
+        vector(
+            lane,
+            count,
+            Store(
+                "left_rows",
+                (Const(r), lane),
+                Load("left", (Var(f"left_row{r}") + p + lane,), form.left),
+            ),
+        )
+        for r in range(form.rows)
+    ]
+    return Alloc(rows, (Const(form.rows), Const(count)), seq(*reads, body))
+
+
+def _copies(form: Form) -> int:
+    return form.lanes if form.feed is Feed.REPLICATED else 1
+
+
+def _panel(form: Form, tile: Var, at: Expr, width: int) -> Expr:
+    """Where step `at` of the packed panel of `tile` begins, in elements."""
+    return tile * depth(form.group, Var("kb")) + at * (width * form.group)
+
+
+def _prefetch_left(form: Form, count: int) -> list[Stmt]:
+    """Ask for the lines of packed left that `ahead` steps later will read: it streams from L2."""
+    line = max(1, CACHE_LINE // form.packed(form.left).bytes)
+    first = _panel(form, ir, p + form.ahead, form.rows) * _copies(form)
+    length = count * form.rows * form.group * _copies(form)
+    return [Prefetch("left_packed", (first + offset,)) for offset in range(0, length, line)]
+
+
+def _right_type(form: Form) -> DType:
+    direct = form.right_packing is Packing.DIRECT
+    return form.right if direct else form.packed(form.right)
+
+
+def _right(form: Form) -> Expr:
+    """Vector `part` of the right operand at the current step."""
+    if form.right_packing is Packing.DIRECT:
+        at = Var("right_base") + table("right_j", Var("jc") + jr) + (p + step) * Var("right_step")
+        return Load("right", (at + part * form.lanes + lane,), form.right)
+    at = _panel(form, jr, p + step, form.columns) + part * (form.lanes * form.group) + lane
+    return Load("right_packed", (at,), _right_type(form))
+
+
+def _left_feed(form: Form, updates: Stmt) -> Stmt:
+    """Bring the column of left for this step into registers where the feed wants it there."""
+    if form.left_packing is Packing.DIRECT or form.feed is not Feed.LANE:
+        return updates
+    width = form.lanes * form.group
+    count = -(-form.rows // form.lanes)
+    dtype = form.packed(form.left)
+    column = Buffer("left_column", dtype, (Const(width), Const(1)), Space.REGISTER)
+    at = _panel(form, ir, p + step, form.rows)
+    reads = [
+        vector(
+            lane,
+            width,
+            Store(
+                "left_column",
+                (Const(k), lane),
+                Load("left_packed", (at + k * width + lane,), dtype),
+            ),
+        )
+        for k in range(count)
+    ]
+    return Alloc(column, (Const(count), Const(width)), seq(*reads, updates))
+
+
+def _left(form: Form, r: int, count: int) -> Expr:
+    """Element of left for row r of the tile at this step; the first of its group."""
+    if form.left_packing is Packing.DIRECT:
+        if count > 1:
+            return Load("left_rows", (Const(r), step), form.left)
+        return Load("left", (Var(f"left_row{r}") + p + step,), form.left)
+    dtype = form.packed(form.left)
+    at = _panel(form, ir, p + step, form.rows) + r * form.group
+    match form.feed:
+        case Feed.LANE:
+            place = (Const(r // form.lanes), Const(r % form.lanes * form.group))
+            return Load("left_column", place, dtype)
+        case Feed.BROADCAST:
+            return Load("left_packed", (at,), dtype)
+        case Feed.REPLICATED:
+            return Load("left_packed", (at * form.lanes + lane,), dtype)
+
+
+def _updates(form: Form, count: int) -> Stmt:
+    """One rank-1 update of all accumulators, or of `group` steps by dot instructions."""
+    parts = []
+    for r in range(form.rows):
+        here = (Const(r), part, lane)
+        total = Load("sums", here, form.accumulator)
+        left = _left(form, r, count)
+        right = Load("right_row", (part, lane * form.group), _right_type(form))
+        if form.group > 1:
+            value: Expr = Call("dot", (left, right, total))
+        else:
+            value = combine(form, total, left, right)
+        parts.append(
+            unrolled(part, form.vectors, vector(lane, form.lanes, Store("sums", here, value)))
+        )
+    return seq(*parts)
