@@ -92,6 +92,9 @@ def _summary(records: list[dict[str, Any]]) -> str:
     bars = [(record, bar) for record in records for bar in record["bars"]]
     holding = sum(bar["holds"] for _, bar in bars)
     lines = [f"bars: {holding} of {len(bars)} hold"]
+    noisy = [f"{r['name']} ({r['threads']})" for r in records if r["disturbed"]]
+    if noisy:
+        lines.append(f"  disturbed by other processes, deciding nothing: {', '.join(noisy)}")
     for record, bar in bars:
         if not bar["holds"]:
             where = f"{record['name']}, {record['threads']} thread(s)"

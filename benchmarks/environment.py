@@ -5,11 +5,25 @@ from __future__ import annotations
 import datetime
 import os
 import platform
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-__all__ = ["child_environment", "load_average", "machine_record", "processors"]
+__all__ = [
+    "DISTURBING",
+    "Activity",
+    "activity",
+    "child_environment",
+    "load_average",
+    "machine_record",
+    "others_between",
+    "processors",
+]
+
+DISTURBING = 0.1  # processors in use by others; above, measurements are noise
+_BUSY = slice(0, 3), slice(5, 8)  # user, nice, system; irq, softirq, steal of /proc/stat
 
 # Each library reads its variable once, when it is loaded; so they are set for a new process.
 THREAD_VARIABLES = (
@@ -40,6 +54,41 @@ def processors() -> int:
 def load_average() -> float | None:
     """Processes that wanted a processor during the last minute; None where it is not told."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """Seconds since some beginning."""
+
+    wall: float
+    own: float  # processor time of this process and its finished children
+    machine: float | None  # processor time of all processes; None where it is not told
+
+
+def activity() -> Activity:
+    """What has been computed so far, by us and by all."""
+    own = sum(os.times()[:4])
+    return Activity(time.monotonic(), own, _machine_seconds("/proc/stat"))
+
+
+def others_between(start: Activity, end: Activity) -> float | None:
+    """How many processors other processes kept busy; None where it is not told."""
+    if start.machine is None or end.machine is None or end.wall <= start.wall:
+        return None
+    others = (end.machine - start.machine) - (end.own - start.own)
+    return max(0.0, others / (end.wall - start.wall))
+
+
+def _machine_seconds(path: str) -> float | None:
+    try:
+        with open(path, encoding="ascii") as file:
+            words = file.readline().split()
+    except OSError:
+        return None
+    if not words or words[0] != "cpu":
+        return None
+    ticks = [int(word) for word in words[1:]]
+    return sum(sum(ticks[part]) for part in _BUSY) / os.sysconf("SC_CLK_TCK")
 
 
 def machine_record() -> dict[str, Any]:

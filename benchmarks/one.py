@@ -6,11 +6,16 @@ import argparse
 import importlib
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.environment import load_average, machine_record
+from benchmarks.environment import (
+    DISTURBING,
+    activity,
+    load_average,
+    machine_record,
+    others_between,
+)
 from benchmarks.measure import Outcome, Setting
 
 __all__ = ["main"]
@@ -26,14 +31,18 @@ def main() -> int:
     parser.add_argument("--record", type=Path, required=True)
     args = parser.parse_args()
     module = importlib.import_module(f"benchmarks.{args.name}")
-    before, start = load_average(), time.perf_counter()
+    before, start = load_average(), activity()
     facts = machine_record()
     print(_head(args.name, args.threads, facts, before), flush=True)
     print((module.__doc__ or "").partition("\n")[0], flush=True)
     outcome: Outcome = module.run(Setting(args.quick, args.threads, args.seed))
-    seconds = time.perf_counter() - start
+    end = activity()
+    others = others_between(start, end)
+    disturbed = others is not None and others > DISTURBING
     print("\n".join(map(str, outcome.bars)))
-    print(f"took {seconds:.0f} s, load average at the end {load_average()}", flush=True)
+    print(_tail(end.wall - start.wall, others), flush=True)
+    if disturbed:
+        print("disturbed: other processes computed meanwhile, these numbers decide nothing")
     record = {
         "name": args.name,
         "threads": args.threads,
@@ -42,7 +51,9 @@ def main() -> int:
         "machine": facts,
         "load_before": before,
         "load_after": load_average(),
-        "seconds": seconds,
+        "seconds": end.wall - start.wall,
+        "processors_used_by_others": others,
+        "disturbed": disturbed,
         "bars": [bar.record() for bar in outcome.bars],
         "rows": list(outcome.rows),
     }
@@ -53,6 +64,12 @@ def main() -> int:
 def _head(name: str, threads: int, facts: dict[str, Any], load: float | None) -> str:
     count = f"{threads} thread{'s' if threads > 1 else ''}"
     return f"== {name}, {count} on {facts['machine']} ({facts['blas']}), load average {load}"
+
+
+def _tail(seconds: float, others: float | None) -> str:
+    used = "unknown" if others is None else f"{others:.2f}"
+    load = load_average()
+    return f"took {seconds:.0f} s, load average {load}, processors used by others: {used}"
 
 
 if __name__ == "__main__":

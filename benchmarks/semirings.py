@@ -110,7 +110,7 @@ def _pair_row(name: str, dtype: str, n: int, setting: Setting) -> dict[str, Any]
     if n <= MOST_FOR_NUMBA and (loops := numba_product(plus, times, a, b, zero, dtype)):
         _check_rows(loops(), plus, times, a, b)
         runs["numba"] = loops
-    found = race(runs, setting, rounds=3 if n > 1024 else None)
+    found = race(runs, setting, rounds=2 if n > 1024 else None)
     gops = 2e-9 * n**3 / found["loopwright"].best
     hertz = cycles.amount / found["clock"].best
     in_registers = peak.amount / found["registers"].best
@@ -163,6 +163,7 @@ def _type_row(dtype: str, wide: str | None, n: int, setting: Setting) -> dict[st
     runs = {"loopwright": lambda: lw.einsum("ik,kj->ij", a, b, accum_dtype=wide)}
     # numba knows no float16 arithmetic on processors
     if dtype != "float16" and (loops := numba_product("add", "mul", a, b, 0, result.dtype)):
+        check_equal(loops(), result)
         runs["numba"] = loops
     found = race(runs, setting)
     gops, numba = 2e-9 * n**3 / found["loopwright"].best, _rate(found, "numba", n)

@@ -5,14 +5,67 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from loopwright import semirings
     from loopwright.calls.einsum import einsum
+    from loopwright.calls.einsum_path import einsum_path
     from loopwright.calls.jit import jit
+    from loopwright.diagnostics import (
+        DtypeError,
+        IllegalStep,
+        InternalError,
+        LoopwrightError,
+        SourceError,
+        ToolchainError,
+        UsageError,
+    )
+    from loopwright.ir.program import Program
+    from loopwright.machines.host import host
+    from loopwright.machines.load import load_machine as machine
+    from loopwright.runtime.scratch import release_scratch
+    from loopwright.runtime.threads import set_num_threads
+    from loopwright.transform.plan import Plan
 
-__all__ = ["einsum", "jit"]
+__all__ = [
+    "DtypeError",
+    "IllegalStep",
+    "InternalError",
+    "LoopwrightError",
+    "Plan",
+    "Program",
+    "SourceError",
+    "ToolchainError",
+    "UsageError",
+    "einsum",
+    "einsum_path",
+    "host",
+    "jit",
+    "machine",
+    "release_scratch",
+    "semirings",
+    "set_num_threads",
+]
 __version__ = "0.1.0"
 
 # Names load on first use: `import loopwright` itself must stay cheaper than 30 ms over NumPy.
-_HOMES = {"einsum": "loopwright.calls.einsum", "jit": "loopwright.calls.jit"}
+_HOMES = {
+    "DtypeError": "diagnostics",
+    "IllegalStep": "diagnostics",
+    "InternalError": "diagnostics",
+    "LoopwrightError": "diagnostics",
+    "Plan": "transform.plan",
+    "Program": "ir.program",
+    "SourceError": "diagnostics",
+    "ToolchainError": "diagnostics",
+    "UsageError": "diagnostics",
+    "einsum": "calls.einsum",
+    "einsum_path": "calls.einsum_path",
+    "host": "machines.host",
+    "jit": "calls.jit",
+    "machine": "machines.load:load_machine",
+    "release_scratch": "runtime.scratch",
+    "semirings": "semirings:",
+    "set_num_threads": "runtime.threads",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -21,7 +74,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'loopwright' has no attribute '{name}'")
     from importlib import import_module  # lazy: only the names in use are loaded
 
-    value = getattr(import_module(home), name)
+    module, colon, inner = home.partition(":")
+    found = import_module(f"loopwright.{module}")
+    value = found if colon and not inner else getattr(found, inner or name)
     globals()[name] = value
     return value
 

@@ -9,17 +9,25 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from loopwright import options
 from loopwright.backends.llvm import emit_module
 from loopwright.backends.llvm_entry import entry_symbols
+from loopwright.ir.contraction import LoopRange
+from loopwright.ir.expr import Expr
 from loopwright.ir.form import Form
-from loopwright.ir.loops import LoopNest
-from loopwright.ir.module import Module
+from loopwright.ir.loops import For, LoopNest, Mark
+from loopwright.ir.program import Access, Array
+from loopwright.ir.visit import statements
 from loopwright.lower.contraction import lower_contraction
+from loopwright.lower.elementwise import lower_elementwise
+from loopwright.lower.specialise import specialise
 from loopwright.machines.host import host
 from loopwright.runtime import jit
 from loopwright.runtime.cache import Entry, disk_cache
@@ -28,29 +36,43 @@ from loopwright.runtime.threads import SYMBOLS, Pool, pool_source
 
 __all__ = [
     "contraction_kernel",
-    "contraction_module",
     "contraction_nest",
+    "dump",
+    "elementwise_nest",
     "nest_kernel",
-    "nest_module",
+    "recall",
+    "remember",
+    "stage_text",
     "thread_pool",
 ]
 
 ENTRY = "kernel"
-_kernels: dict[Form, CompiledKernel] = {}
+_kernels: dict[Form | str, CompiledKernel] = {}
 _lock = threading.RLock()
 _pool: Pool | None = None
 
 
-def contraction_kernel(form: Form) -> CompiledKernel:
-    """The kernel of a form: from memory, else from disk, else compiled."""
+def contraction_kernel(form: Form, prove: Callable[[], object] | None = None) -> CompiledKernel:
+    """The kernel of a form: from memory, else from disk, else compiled, after calling `prove`."""
     found = _kernels.get(form)
-    if found is None:
-        with _lock:
-            found = _kernels.get(form)
-            if found is None:
-                found = _load(repr(form), lambda: contraction_module(form))
-                _kernels[form] = found
-    return found
+    if found is not None:
+        return found
+
+    def make() -> LoopNest:
+        if prove is not None:
+            prove()
+        return contraction_nest(form)
+
+    return _load(form, make)
+
+
+def nest_kernel(key: str, make: Callable[[], LoopNest]) -> CompiledKernel:
+    """The kernel of the nest that `make` gives; `key` names everything the nest is made from.
+
+    A kernel found in memory or on disk needs no nest.
+    """
+    found = _kernels.get(key)
+    return _load(key, make) if found is None else found
 
 
 def contraction_nest(form: Form) -> LoopNest:
@@ -58,36 +80,88 @@ def contraction_nest(form: Form) -> LoopNest:
     return lower_contraction(form, ENTRY)
 
 
-def contraction_module(form: Form) -> Module:
-    """The LLVM module of a form."""
-    return emit_module(contraction_nest(form), host().features)
+def elementwise_nest(
+    loops: Sequence[LoopRange],
+    target: Access,
+    value: Expr,
+    arrays: Sequence[Array],
+    params: Sequence[str],
+    unit: Mapping[str, int],
+) -> LoopNest:
+    """The nest of `target = value` over loops, for arrays with the given unit strides."""
+    lanes = host().lanes(value.dtype.real.bits)
+    nest = lower_elementwise(ENTRY, loops, target, value, arrays, params, lanes)
+    return specialise(nest, unit)
 
 
-def nest_module(nest: LoopNest) -> Module:
-    """The LLVM module of any nest."""
-    return emit_module(replace(nest, name=ENTRY), host().features)
+def stage_text(nest: LoopNest, stage: str) -> str:
+    """What a stage makes of a nest: its loops, its LLVM IR ("llvm") or its assembly ("asm")."""
+    if stage == "loops":
+        from loopwright.ir.text import nest_text  # lazy: loads isl, which nests do without
+
+        return nest_text(nest)
+    text = emit_module(replace(nest, name=ENTRY), host().features).text
+    return text if stage == "llvm" else jit.assembly(text, options.current().cpu)
 
 
-def nest_kernel(nest: LoopNest, key: str) -> CompiledKernel:
-    """A kernel of any nest; `key` names everything the nest was made from."""
+def dump(stage: str, text: Callable[[], str]) -> None:
+    """Print a stage of compiling on stderr when LOOPWRIGHT_DUMP asks for it."""
+    if stage in options.current().dump:
+        print(f"--- loopwright {stage} ---\n{text()}", file=sys.stderr)
+
+
+def _load(key: Form | str, make: Callable[[], LoopNest]) -> CompiledKernel:
+    """Object code of a nest, from disk when it is there, linked into the process."""
     with _lock:
-        return _load(key, lambda: nest_module(nest))
+        found = _kernels.get(key)
+        if found is None:
+            entry = _entry(key if isinstance(key, str) else repr(key), make)
+            loaded = jit.load_object(entry.code, entry_symbols(ENTRY))
+            found = _kernels[key] = CompiledKernel(loaded, ENTRY, **entry.header)
+        return found
 
 
-def _load(key: str, make: Callable[[], Module]) -> CompiledKernel:
-    """Object code of a module, from disk when it is there, linked into the process."""
-    name = _content_key(key)
+def _entry(content: str, make: Callable[[], LoopNest]) -> Entry:
+    """The stored kernel of `content`. Who asks to see how it is compiled gets it compiled."""
+    name = _content_key(content)
     cache = disk_cache()
-    entry = cache.get(name) if cache is not None else None
+    entry = cache.get(name) if cache is not None and not options.current().dump else None
     if entry is None:
-        module = make()
-        code = jit.compile_to_object(module.text, options.current().cpu)
-        header = {"buffers": list(module.buffers), "scalars": list(module.scalars)}
-        entry = Entry(header, code)
+        entry = _compiled(replace(make(), name=ENTRY))
         if cache is not None:
             cache.put(name, entry)
-    loaded = jit.load_object(entry.code, entry_symbols(ENTRY))
-    return CompiledKernel(loaded, ENTRY, entry.header["buffers"], entry.header["scalars"])
+    return entry
+
+
+def _compiled(nest: LoopNest) -> Entry:
+    if options.current().check:
+        from loopwright.ir.check import check_nest  # lazy: loads isl, and only developers check
+
+        check_nest(nest)
+    for stage in ("loops", "llvm", "asm"):
+        dump(stage, partial(stage_text, nest, stage))
+    module = emit_module(nest, host().features)
+    is_parallel = any(isinstance(s, For) and s.mark is Mark.PARALLEL for s in statements(nest.body))
+    header = {
+        "buffers": list(module.buffers),
+        "scalars": list(module.scalars),
+        "is_parallel": is_parallel,
+    }
+    return Entry(header, jit.compile_to_object(module.text, options.current().cpu))
+
+
+def recall(content: str) -> Any | None:
+    """The JSON value that `remember` stored for `content` in this or an earlier process."""
+    cache = disk_cache()
+    entry = cache.get(_content_key(content)) if cache is not None else None
+    return None if entry is None else entry.header
+
+
+def remember(content: str, facts: dict[str, Any]) -> None:
+    """Keep a JSON value on disk; `content` names everything it was made from."""
+    cache = disk_cache()
+    if cache is not None:
+        cache.put(_content_key(content), Entry(facts, b""))
 
 
 def thread_pool() -> Pool:

@@ -1,31 +1,41 @@
-"""The compiler: the arrows from a program to a loop nest, in order.
+"""The compiler: the arrows from a source tree to a loop nest, in order.
 
-    Program --planner--> Plan --transform--> Schedule --lower--> LoopNest
+    SourceTree --frontends--> Program --planner--> Plan --transform--> Schedule --lower--> LoopNest
 
 and on to a kernel in `kernels`. Effort is bounded by isl's operation quota.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
-from loopwright.ir.contraction import LoopRange
-from loopwright.ir.expr import Expr
+from loopwright import options
+from loopwright.frontends.extract import extract
+from loopwright.frontends.tree import SourceTree
+from loopwright.ir.check import check_program
 from loopwright.ir.islkit import QuotaExceeded, quota
 from loopwright.ir.loops import LoopNest
-from loopwright.ir.program import Access, Array, Program
-from loopwright.kernels import ENTRY
+from loopwright.ir.program import Program
+from loopwright.ir.text import schedule_text
+from loopwright.kernels import ENTRY, dump
 from loopwright.lower.astgen import lower_schedule
-from loopwright.lower.elementwise import lower_elementwise
 from loopwright.lower.specialise import specialise
 from loopwright.machines.host import host
 from loopwright.planner.generic import default_plan
 from loopwright.transform.plan import Plan, apply_plan
 
-__all__ = ["elementwise_nest", "generic_nest"]
+__all__ = ["generic_nest", "program_of"]
 
 ISL_QUOTA = 5_000_000  # elementary isl operations per compile, some seconds at most
+
+
+def program_of(tree: SourceTree, *, reassoc: bool) -> Program:
+    """What a source tree means; `reassoc` allows floating sums in another order."""
+    program = replace(extract(tree), reassoc=reassoc)
+    if options.current().check:
+        check_program(program)
+    return program
 
 
 def generic_nest(program: Program, unit: Mapping[str, int], *, parallel: bool) -> LoopNest:
@@ -41,19 +51,6 @@ def generic_nest(program: Program, unit: Mapping[str, int], *, parallel: bool) -
             schedule = apply_plan(program, plan)
     except QuotaExceeded:
         schedule = apply_plan(program, Plan(()))
+    dump("schedule", lambda: schedule_text(schedule))
     nest = lower_schedule(schedule)
     return replace(specialise(nest, unit), name=ENTRY)
-
-
-def elementwise_nest(
-    loops: Sequence[LoopRange],
-    target: Access,
-    value: Expr,
-    arrays: Sequence[Array],
-    params: Sequence[str],
-    unit: Mapping[str, int],
-) -> LoopNest:
-    """The nest of `target = value` over loops, for arrays with the given unit strides."""
-    lanes = host().lanes(value.dtype.real.bits)
-    nest = lower_elementwise(ENTRY, loops, target, value, arrays, params, lanes)
-    return specialise(nest, unit)

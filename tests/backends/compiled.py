@@ -18,10 +18,10 @@ from loopwright.runtime.kernel import CompiledKernel
 Arrays = Mapping[str, np.ndarray]
 
 
-def compile_nest(nest: LoopNest) -> CompiledKernel:
+def compile_nest(nest: LoopNest, features: frozenset[str] = frozenset()) -> CompiledKernel:
     """The kernel of a checked nest, past every cache."""
     check_nest(nest)
-    module = emit_module(nest)
+    module = emit_module(nest, features)
     code = load_object(compile_to_object(module.text), entry_symbols(nest.name))
     return CompiledKernel(code, nest.name, module.buffers, module.scalars)
 
@@ -57,13 +57,14 @@ def assert_compiled(
     arrays: Arrays,
     scalars: Mapping[str, int] | None = None,
     threads: tuple[int, ...] = (1,),
+    features: frozenset[str] = frozenset(),
 ) -> dict[str, np.ndarray]:
     """Compiled code leaves what the interpreter leaves; returns the interpreter's arrays."""
     scalars = scalars or {}
     expected = {name: _same_layout(array) for name, array in arrays.items()}
     memory = {name: Memory.of(array) for name, array in expected.items()}
     interpret_nest(nest, memory, scalars)
-    kernel = compile_nest(nest)
+    kernel = compile_nest(nest, features)
     for count in threads:
         found = {name: _same_layout(array) for name, array in arrays.items()}
         run_kernel(kernel, nest, found, scalars, count)

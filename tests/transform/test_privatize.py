@@ -16,6 +16,7 @@ from loopwright.transform.plan import apply_plan
 from loopwright.transform.privatize import Privatize
 from loopwright.transform.reorder import Interchange
 from loopwright.transform.step import Step
+from loopwright.transform.tile import Tile
 from oracle import assert_same
 from programs import Do, For, program
 
@@ -151,7 +152,7 @@ REFUSED: tuple[tuple[Program, tuple[Step, ...], str], ...] = (
     (
         rows(),
         (Privatize("w", "i"), Distribute("i")),
-        "distribute(loop='i'): would reverse flow S2[0, 0] -> S3[0] (rows.py:3 -> rows.py:4)",
+        "distribute(loop='i'): array 'w' is used outside loop 'i', by S1, S2",
     ),
 )
 
@@ -169,11 +170,25 @@ def test_copies_are_proven_again_after_a_reorder() -> None:
     arrays = {"A": "inout float64 [n, n]", "t": "local float64 []"}
     inner = For("j", 0, "n", Do("t", "A[i, j] * 2"), Do("A[i, j]", "t + 1"))
     source = program("square", arrays, For("i", 0, "n", inner))
-    one = apply_plan(source, [Privatize("t", "j"), Parallel("i")])
+    swap = Interchange(("j", "i"))
+    with pytest.raises(IllegalStep, match=r"would reverse anti S1\[0, 1\] -> S0\[1, 0\]"):
+        swap.apply(apply_plan(source, []))
+    assert lowered(source, Privatize("t", "j"), swap, n=4).startswith("for j in range(n)")
     # Each iteration of j now holds all of i, which share one copy.
+    with pytest.raises(IllegalStep, match=r"loop 'i' carries anti S1\[0, 0\] -> S0\[1, 0\]"):
+        swap.apply(apply_plan(source, [Privatize("t", "j"), Parallel("i")]))
     with pytest.raises(IllegalStep, match="loop 'i' carries anti"):
-        apply_plan(source, [Privatize("t", "j")]).tree  # noqa: B018
-        Interchange(("j", "i")).apply(one)
+        Parallel("i").apply(apply_plan(source, [Privatize("t", "j"), swap]))
+
+
+def test_copies_free_the_order() -> None:
+    arrays = {"A": "inout float64 [n, n]", "t": "local float64 []"}
+    inner = For("j", 0, "n", Do("t", "A[i, j] * 2"), Do("A[i, j]", "t + 1"))
+    source = program("square", arrays, For("i", 0, "n", inner))
+    steps = (Privatize("t", "j"), Tile(("i", "j"), (4, 4)), Parallel("i_t"), Vectorize("j", 4))
+    found = lowered(source, *steps, n=9)
+    assert found.startswith("parallel for i_t")
+    assert "let t: float64 = A[i, j + j_v] * 2.0" in found
 
 
 def test_candidates_hold_all_uses() -> None:

@@ -17,14 +17,11 @@ from loopwright.backends import llvm_memory as memory
 from loopwright.backends.llvm_entry import emit_entries
 from loopwright.backends.llvm_expr import Expressions
 from loopwright.backends.llvm_team import BARRIER
-from loopwright.backends.llvm_text import Value, int_literal
+from loopwright.backends.llvm_text import Value, int_literal, plain_name
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import INT64, DType
-from loopwright.ir.expr import (
-    Const,
-    Load,
-    Var,
-)
+from loopwright.ir.expr import Const, Load, Var
+from loopwright.ir.extent import constant_trips
 from loopwright.ir.loops import (
     Alloc,
     Barrier,
@@ -41,7 +38,7 @@ from loopwright.ir.loops import (
     Store,
 )
 from loopwright.ir.module import Module
-from loopwright.ir.visit import statements
+from loopwright.ir.visit import expressions, loads, names, rebuild, statements, substitute
 
 __all__ = ["emit_module"]
 
@@ -59,10 +56,10 @@ def emit_module(nest: LoopNest, features: frozenset[str] = frozenset()) -> Modul
         _Emitter(nest, features).size_function(space, suffix)
         for space, suffix in ((Space.SCRATCH, "scratch"), (Space.PRIVATE, "private"))
     ]
-    names = tuple(b.name for b in nest.buffers if b.space is Space.GLOBAL)
-    entries = emit_entries(nest.name, len(names))
+    arrays = tuple(b.name for b in nest.buffers if b.space is Space.GLOBAL)
+    entries = emit_entries(nest.name, len(arrays))
     text = "\n".join([*kernel.code.declarations, BARRIER, body, *sizes, entries])
-    return Module("llvm", text, nest.name, names, nest.scalars)
+    return Module("llvm", text, nest.name, arrays, nest.scalars)
 
 
 class _Emitter(Expressions):
@@ -71,18 +68,19 @@ class _Emitter(Expressions):
     def __init__(self, nest: LoopNest, features: frozenset[str]) -> None:
         super().__init__({b.name for b in nest.buffers if not b.writable}, features)
         self.nest = nest
+        self.arena: dict[int, memory.Memory] = {}  # by identity of the allocation
 
     # -- functions ------------------------------------------------------------------------------
 
     def function(self) -> str:
+        pointers = [f"%b{k}_{plain_name(b.name)}" for k, b in enumerate(self.nest.buffers)]
         arguments = ", ".join(
-            f"ptr noalias %b_{b.name}" if b.writable else f"ptr noalias readonly %b_{b.name}"
-            for b in self.nest.buffers
+            f"ptr noalias {'' if b.writable else 'readonly '}{pointer}"
+            for pointer, b in zip(pointers, self.nest.buffers, strict=True)
             if b.space is Space.GLOBAL
         )
         self._open_scalars()
-        for buffer in self.nest.buffers:
-            pointer = f"%b_{buffer.name}"
+        for pointer, buffer in zip(pointers, self.nest.buffers, strict=True):
             if buffer.space is Space.TABLE:
                 count = len(self.nest.scalars)
                 pointer = self.code.emit(f"getelementptr i64, ptr %launch, i64 {count}")
@@ -116,14 +114,26 @@ class _Emitter(Expressions):
 
     def _bytes(self, alloc: Alloc) -> Value:
         """Bytes of an arena buffer, rounded up to whole cache lines."""
-        size = Value(str(alloc.buffer.dtype.bytes), INT64)
-        for extent in alloc.shape:
-            size = memory.index_binary(self.code, "mul", size, self.index(extent))
+        used = set().union(*map(names, (*alloc.shape, *alloc.buffer.strides)))
+        if not used <= set(self.nest.scalars):
+            raise InternalError(f"the size of '{alloc.buffer.name}' is not known at the launch")
+        size = memory.index_binary(
+            self.code, "mul", self._reach(alloc), Value(str(alloc.buffer.dtype.bytes), INT64)
+        )
         size = memory.index_binary(self.code, "add", size, Value(str(ARENA_ALIGN - 1), INT64))
         found = int_literal(size)
         if found is not None:
-            return Value(str(found // ARENA_ALIGN * ARENA_ALIGN), INT64)
-        return Value(self.code.emit(f"and i64 {size.text}, {-ARENA_ALIGN}"), INT64)
+            return Value(str(max(found, 0) // ARENA_ALIGN * ARENA_ALIGN), INT64)
+        some = self.code.call("i64", "llvm.smax.i64", size, Value("0", INT64))
+        return Value(self.code.emit(f"and i64 {some}, {-ARENA_ALIGN}"), INT64)
+
+    def _reach(self, alloc: Alloc) -> Value:
+        """Elements from the first to the last one of a buffer, gaps between them included."""
+        total = Value("1", INT64)
+        for extent, stride in zip(alloc.shape, alloc.buffer.strides, strict=True):
+            far = memory.index_binary(self.code, "mul", self.index(extent - 1), self.index(stride))
+            total = memory.index_binary(self.code, "add", total, far)
+        return total
 
     def _open_arena(self, space: Space, word: int) -> None:
         """Give every arena buffer its place. All sizes depend on launch values only."""
@@ -138,7 +148,7 @@ class _Emitter(Expressions):
             offset = self.code.emit(f"mul i64 {stride}, %thread")
             base = self.code.emit(f"getelementptr i8, ptr {base}, i64 {offset}")
         for alloc in allocs:
-            self.declare(alloc.buffer, memory.Memory(base, alloc.buffer.dtype))
+            self.arena[id(alloc)] = memory.Memory(base, alloc.buffer.dtype)
             base = self.code.emit(f"getelementptr i8, ptr {base}, {self._bytes(alloc)}")
 
     # -- statements -----------------------------------------------------------------------------
@@ -156,10 +166,8 @@ class _Emitter(Expressions):
                 self._loop(stmt)
             case If():
                 self._branch(stmt)
-            case Let(name=name, value=value, body=inner):
-                bound = self.index(value) if value.dtype == INT64 else self.value(value)
-                with self.bound(name, bound):
-                    self.statement(inner)
+            case Let():
+                self._let(stmt)
             case Store(buffer=name, index=index, value=value):
                 self.store(name, index, self.value(value))
             case Alloc():
@@ -171,7 +179,8 @@ class _Emitter(Expressions):
             case Prefetch(buffer=name, index=index, write=write, level=level):
                 place = self.buffers[name]
                 assert isinstance(place, memory.Memory)
-                pointer = memory.address(self.code, place, self.offset(name, index)[0])
+                with self.one_lane(0, *index) if self.vector is not None else self.code.scope():
+                    pointer = memory.address(self.code, place, self.offset(name, index)[0])
                 self.code.declarations["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
                 self.code.effect(
                     f"call void @llvm.prefetch.p0(ptr {pointer}, i32 {int(write)}, "
@@ -224,29 +233,59 @@ class _Emitter(Expressions):
         nearer = code.call("i64", "llvm.smin.i64", Value(high, INT64), stop)
         return Value(low, INT64), Value(nearer, INT64)
 
+    def _let(self, stmt: Let) -> None:
+        value = stmt.value
+        if self.varies(value) and value.dtype == INT64 and not loads(value):
+            # Written out where it is used: subscripts stay sums in which lanes can be seen.
+            here = {stmt.name: value}
+            self.statement(rebuild(stmt.body, expression=lambda e: substitute(e, here)))
+            return
+        if value.dtype == INT64 and not self.varies(value):
+            self.wraps = True
+            bound = self.index(value)
+            self.wraps = False
+        else:
+            bound = self.value(value)
+        with self.bound(stmt.name, bound):
+            self.statement(stmt.body)
+
     def _vector_loop(self, loop: For) -> None:
-        lanes = len(self._constant_range(loop))
-        assert self.vector is None, "vector loops do not nest"
-        if lanes == 1:
+        lanes = self._trips(loop)
+        if lanes == 0:
+            return
+        if lanes == 1 or self.vector is not None or not _has_lanes(loop):
             self._unrolled_loop(loop)
             return
-        start = self.index(loop.start)
-        first = Value(start.text, INT64)
+        if loop.start != Const(0) or loop.step != Const(1):
+            self._shifted_vector_loop(loop, lanes)
+            return
         self.vector = (loop.var, lanes)
-        with self.bound(loop.var, first):
+        with self.bound(loop.var, Value("0", INT64)):
             self.statement(loop.body)
         self.vector = None
 
+    def _shifted_vector_loop(self, loop: For, lanes: int) -> None:
+        """The same loop with a variable that counts lanes from 0."""
+        first, lane = Var(f"{loop.var}.first"), Var(f"{loop.var}.lane")
+        here = {loop.var: first + lane * loop.step}
+        body = rebuild(loop.body, expression=lambda e: substitute(e, here))
+        with self.bound(first.name, self.index(loop.start)):
+            self._vector_loop(For(lane.name, Const(0), Const(lanes), body, Const(1), Mark.VECTOR))
+
     def _unrolled_loop(self, loop: For) -> None:
-        for value in self._constant_range(loop):
-            with self.bound(loop.var, Value(str(value), INT64)):
+        start, step = self.index(loop.start), self.index(loop.step)
+        for number in range(self._trips(loop)):
+            distance = memory.index_binary(self.code, "mul", Value(str(number), INT64), step)
+            here = memory.index_binary(self.code, "add", start, distance)
+            with self.bound(loop.var, here):
                 self.statement(loop.body)
 
-    def _constant_range(self, loop: For) -> range:
+    def _trips(self, loop: For) -> int:
         bounds = [int_literal(self.index(x)) for x in (loop.start, loop.stop, loop.step)]
-        if None in bounds:
+        trips = len(range(*bounds)) if None not in bounds else constant_trips(loop)  # type: ignore[arg-type]
+        if trips is None:
             raise InternalError(f"loop '{loop.var}' is marked {loop.mark.value} but not constant")
-        return range(*bounds)  # type: ignore[arg-type]
+        return trips
 
     def _branch(self, stmt: If) -> None:
         code = self.code
@@ -262,32 +301,52 @@ class _Emitter(Expressions):
         code.start(done)
 
     def _alloc(self, stmt: Alloc) -> None:
-        buffer = stmt.buffer
-        if buffer.space in (Space.REGISTER, Space.STACK):
-            shape = tuple(int_literal(self.index(x)) for x in stmt.shape)
-            if None in shape:
-                raise InternalError(f"buffer '{buffer.name}' needs a constant shape")
-            extents = tuple(int(x or 0) for x in shape)
-            if buffer.space is Space.REGISTER:
-                place: memory.Memory | memory.Registers = memory.make_registers(
-                    self.code, buffer.dtype, extents
-                )
-            else:
-                count = buffer.dtype.bytes
-                for extent in extents:
-                    count *= extent
-                place = memory.Memory(self.code.alloca("i8", max(count, 1)), buffer.dtype)
-            self.declare(buffer, place)
+        self.declare(stmt.buffer, self._place_of(stmt))
         self.statement(stmt.body)
+
+    def _place_of(self, stmt: Alloc) -> memory.Memory | memory.Registers:
+        buffer = stmt.buffer
+        if id(stmt) in self.arena:
+            return self.arena[id(stmt)]
+        shape, reach = (
+            [int_literal(self.index(x)) for x in stmt.shape],
+            int_literal(self._reach(stmt)),
+        )
+        if None in shape or reach is None:
+            raise InternalError(f"buffer '{buffer.name}' needs a constant shape")
+        match buffer.space:
+            case Space.REGISTER:
+                return memory.make_registers(
+                    self.code, buffer.dtype, tuple(int(x or 0) for x in shape)
+                )
+            case Space.STACK:
+                size = max(reach * buffer.dtype.bytes, 1)
+                return memory.Memory(self.code.alloca("i8", size), buffer.dtype)
+        raise InternalError(f"no {buffer.space.value} memory on a processor: '{buffer.name}'")
+
+
+def _has_lanes(loop: For) -> bool:
+    """Whether the body can run in lanes: no memory of their own, no control that lanes decide."""
+    varying = {loop.var}
+    for stmt in statements(loop.body):
+        match stmt:
+            case Alloc() | Copy() | Barrier() | For(mark=Mark.VECTOR | Mark.PARALLEL):
+                return False
+            case Let(name=name, value=value):
+                if names(value) & varying:
+                    varying.add(name)
+            case For() | If():
+                if any(names(x) & varying for x in expressions(stmt)):
+                    return False
+    return True
 
 
 def _copy_loops(copy: Copy, dtype: DType) -> Stmt:
     """A strided copy as loops over its shape."""
-    names = [f"{copy.target}.copy{k}" for k in range(len(copy.shape))]
-    here = [Var(name) for name in names]
+    here = [Var(f"{copy.target}.copy{k}") for k in range(len(copy.shape))]
     source = tuple(s + x for s, x in zip(copy.source_start, here, strict=True))
     target = tuple(t + x for t, x in zip(copy.target_start, here, strict=True))
     body: Stmt = Store(copy.target, target, Load(copy.source, source, dtype))
-    for name, extent in zip(reversed(names), reversed(copy.shape), strict=True):
-        body = For(name, Const(0), extent, body, Const(1))
+    for var, extent in zip(reversed(here), reversed(copy.shape), strict=True):
+        body = For(var.name, Const(0), extent, body, Const(1))
     return body

@@ -26,7 +26,7 @@ from loopwright.ir.expr import (
     Var,
 )
 from loopwright.ir.loops import Buffer
-from loopwright.ir.visit import walk
+from loopwright.ir.visit import names
 
 __all__ = ["Expressions"]
 
@@ -34,8 +34,8 @@ __all__ = ["Expressions"]
 class Expressions:
     """The names in scope and the code they are written to.
 
-    Inside a vector loop `value` gives one lane per iteration; `index` always gives the scalar of
-    the first lane, from which addresses are made.
+    Inside a vector loop, whose variable counts lanes from 0, `value` gives one lane per iteration;
+    `index` always gives the scalar of the first lane, from which addresses are made.
     """
 
     def __init__(self, readonly: set[str], features: frozenset[str]) -> None:
@@ -46,6 +46,7 @@ class Expressions:
         self.features = features  # instruction set extensions of the machine
         self.readonly = readonly  # buffers nobody writes: equal loads are one load
         self.vector: tuple[str, int] | None = None  # loop variable that runs over lanes, lanes
+        self.wraps = False  # whether `index` computes data, which may overflow
 
     def declare(self, buffer: Buffer, place: memory.Memory | memory.Registers) -> None:
         self.buffers[buffer.name] = place
@@ -72,7 +73,7 @@ class Expressions:
             case Var(name=name):
                 return self.scope[name]
             case Binary(op="add" | "sub" | "mul" as op, x=x, y=y):
-                return memory.index_binary(code, op, self.index(x), self.index(y))
+                return memory.index_binary(code, op, self.index(x), self.index(y), self.wraps)
             case Binary(op="min" | "max" as op, x=x, y=y):
                 a, b = self.index(x), self.index(y)
                 m, n = int_literal(a), int_literal(b)
@@ -156,10 +157,28 @@ class Expressions:
 
     def _lane_numbers(self) -> Value:
         assert self.vector is not None
-        var, lanes = self.vector
-        first = ops.broadcast(self.code, self.scope[var], lanes)
-        steps = ", ".join(f"i64 {k}" for k in range(lanes))
-        return Value(self.code.emit(f"add <{lanes} x i64> {first.text}, <{steps}>"), INT64, lanes)
+        lanes = self.vector[1]
+        return Value(f"<{', '.join(f'i64 {k}' for k in range(lanes))}>", INT64, lanes)
+
+    def varies(self, expr: Expr) -> bool:
+        """Whether the lanes of the vector loop around have different values of `expr`."""
+        if self.vector is None:
+            return False
+        found = names(expr)
+        return any(name == self.vector[0] or self.scope[name].lanes > 1 for name in found)
+
+    @contextmanager
+    def one_lane(self, lane: int, *exprs: Expr) -> Iterator[None]:
+        """Inside, `exprs` have the scalar values of one lane."""
+        assert self.vector is not None
+        vector, self.vector = self.vector, None
+        outer, self.scope = self.scope, {**self.scope, vector[0]: Value(str(lane), INT64)}
+        for name in sorted(set().union(*map(names, exprs))):
+            if self.scope[name].lanes > 1:
+                self.scope[name] = memory.extract(self.code, self.scope[name], lane)
+        with self.code.scope():
+            yield
+        self.vector, self.scope = vector, outer
 
     # -- memory ---------------------------------------------------------------------------------
 
@@ -171,39 +190,79 @@ class Expressions:
             pitch = self.index(step)
             term = memory.index_binary(self.code, "mul", self.index(entry), pitch)
             offset = memory.index_binary(self.code, "add", offset, term)
-            if self.vector is None or not _mentions(entry, self.vector[0]):
+            if self.vector is None or not self.varies(entry):
                 continue
             lanes = self.vector[1]
-            slope = self.index(_slope(entry, self.vector[0]))
-            rise = memory.index_binary(self.code, "mul", slope, pitch)
+            slope = _slope(entry, self.vector[0])
+            assert slope is not None
+            rise = memory.index_binary(self.code, "mul", self.index(slope), pitch)
             stride = memory.index_binary(self.code, "add", stride, rise)
         return offset, stride, lanes
 
-    def _row(
+    def is_linear(self, index: tuple[Expr, ...]) -> bool:
+        """Whether the elements of all lanes lie at equal distances."""
+        return all(self._is_linear(x) for x in index if self.varies(x))
+
+    def _is_linear(self, entry: Expr) -> bool:
+        assert self.vector is not None
+        var = self.vector[0]
+        # A variable that holds a vector has a value of its own in every lane.
+        plain = all(self.scope[name].lanes == 1 for name in names(entry) - {var})
+        return plain and _slope(entry, var) is not None
+
+    def _place(
         self, place: memory.Registers, index: tuple[Expr, ...]
-    ) -> tuple[tuple[int, ...], int | None]:
-        """Row of a register buffer and the lane, None for all lanes."""
-        vector = self.vector[0] if self.vector is not None else None
-        whole = bool(index) and vector is not None and _mentions(index[-1], vector)
+    ) -> tuple[tuple[int, ...], int]:
+        """Row of a register buffer, and the lane in it."""
         numbers = [int_literal(self.index(x)) for x in index]
-        if None in numbers or (whole and place.lanes != self.vector[1]):  # type: ignore[index]
+        if None in numbers:
             raise InternalError("register buffers take constant and vector subscripts only")
-        constants = tuple(int(n or 0) for n in numbers)
-        return constants[:-1], None if whole else (constants[-1] if constants else 0)
+        *row, lane = (int(n or 0) for n in numbers or [0])
+        if tuple(row) not in place.slots or not 0 <= lane < place.lanes:
+            raise InternalError(f"element {[*row, lane]} is outside a register buffer")
+        return tuple(row), lane
+
+    def _places(
+        self, place: memory.Registers, index: tuple[Expr, ...]
+    ) -> list[tuple[tuple[int, ...], int]]:
+        """Row and lane of the element that each lane of the vector loop means."""
+        assert self.vector is not None
+        if index[-1] == Var(self.vector[0]) and not any(map(self.varies, index[:-1])):
+            row = self._place(place, index)[0]
+            self._place(place, (*index[:-1], Const(self.vector[1] - 1)))
+            return [(row, lane) for lane in range(self.vector[1])]
+        found = []
+        for lane in range(self.vector[1]):
+            with self.one_lane(lane, *index):
+                found.append(self._place(place, index))
+        return found
 
     def _load(self, name: str, index: tuple[Expr, ...]) -> Value:
         place = self.buffers[name]
         if isinstance(place, memory.Memory):
+            return self._load_memory(name, place, index)
+        if not any(map(self.varies, index)):
+            row, lane = self._place(place, index)
+            value = memory.read_row(self.code, place, row)
+            if value.lanes == 1:
+                return value
+            if self.vector is None:
+                return memory.extract(self.code, value, lane)
+            return memory.splat_lane(self.code, value, lane, self.vector[1])
+        places = self._places(place, index)
+        if _is_row(place, places):
+            return memory.read_row(self.code, place, places[0][0])
+        return memory.read_across(self.code, place, places)
+
+    def _load_memory(self, name: str, place: memory.Memory, index: tuple[Expr, ...]) -> Value:
+        if self.is_linear(index):
             return memory.load(self.code, place, *self.offset(name, index))
-        if self.vector is not None and any(_mentions(x, self.vector[0]) for x in index[:-1]):
-            return self._load_across_rows(place, index)
-        row, lane = self._row(place, index)
-        value = memory.read_row(self.code, place, row)
-        if lane is None or value.lanes == 1:
-            return value
-        if self.vector is None:
-            return memory.extract(self.code, value, lane)
-        return memory.splat_lane(self.code, value, lane, self.vector[1])
+        assert self.vector is not None
+        elements = []
+        for lane in range(self.vector[1]):
+            with self.one_lane(lane, *index):
+                elements.append(memory.load(self.code, place, *self.offset(name, index)))
+        return memory.gather(self.code, elements)
 
     def _row_of(self, load: Load) -> tuple[Value, int | None]:
         """The whole register row of an operand of dot, and the lane its group starts at."""
@@ -217,53 +276,63 @@ class Expressions:
         moves = vector is not None and _mentions(load.index[-1], vector[0])
         return memory.read_row(self.code, place, row), None if moves else numbers[-1]
 
-    def _load_across_rows(self, place: memory.Registers, index: tuple[Expr, ...]) -> Value:
-        """One element per lane, each from a row of its own."""
-        assert self.vector is not None
-        (var, lanes), self.vector = self.vector, None
-        places = []
-        for lane in range(lanes):
-            with self.bound(var, Value(str(lane), INT64)):
-                row, at = self._row(place, index)
-            assert at is not None
-            places.append((row, at))
-        self.vector = (var, lanes)
-        return memory.read_across(self.code, place, places)
-
     def store(self, name: str, index: tuple[Expr, ...], value: Value) -> None:
         place = self.buffers[name]
         if self.vector is not None:
             value = ops.broadcast(self.code, value, self.vector[1])
-        if isinstance(place, memory.Memory):
-            offset, stride, lanes = self.offset(name, index)
-            if lanes != value.lanes:
+            if not any(map(self.varies, index)):
                 raise InternalError(f"every lane stores to the same element of '{name}'")
+        if isinstance(place, memory.Memory):
+            self._store_memory(name, place, index, value)
+            return
+        if self.vector is None:
+            memory.write_lane(self.code, place, *self._place(place, index), value)
+            return
+        places = self._places(place, index)
+        if _is_row(place, places):
+            memory.write_row(self.code, place, places[0][0], value)
+            return
+        for lane, (row, at) in enumerate(places):
+            memory.write_lane(self.code, place, row, at, memory.extract(self.code, value, lane))
+
+    def _store_memory(
+        self, name: str, place: memory.Memory, index: tuple[Expr, ...], value: Value
+    ) -> None:
+        if self.is_linear(index):
+            offset, stride, _ = self.offset(name, index)
             memory.store(self.code, place, offset, stride, value)
             return
-        row, lane = self._row(place, index)
-        if lane is None:
-            memory.write_row(self.code, place, row, value)
-        else:
-            memory.write_lane(self.code, place, row, lane, value)
+        for lane in range(value.lanes):
+            element = memory.extract(self.code, value, lane)
+            with self.one_lane(lane, *index):
+                memory.store(self.code, place, *self.offset(name, index)[:2], element)
+
+
+def _is_row(place: memory.Registers, places: list[tuple[tuple[int, ...], int]]) -> bool:
+    """Whether the lanes are those of one register row, all of them and in order."""
+    return places == [(places[0][0], lane) for lane in range(place.lanes)]
 
 
 def _mentions(expr: Expr, var: str) -> bool:
-    return any(isinstance(x, Var) and x.name == var for x in walk(expr))
+    return var in names(expr)
 
 
-def _slope(expr: Expr, var: str) -> Expr:
-    """Growth of a subscript from one lane to the next, the same at every lane."""
+def _slope(expr: Expr, var: str) -> Expr | None:
+    """Growth of a subscript from one lane to the next; None when lanes differ in it."""
     if not _mentions(expr, var):
         return Const(0)
     match expr:
         case Var():
             return Const(1)
-        case Binary(op="add", x=x, y=y):
-            return _slope(x, var) + _slope(y, var)
-        case Binary(op="sub", x=x, y=y):
-            return _slope(x, var) - _slope(y, var)
-        case Binary(op="mul", x=x, y=y) if not _mentions(y, var):
-            return _slope(x, var) * y
-        case Binary(op="mul", x=x, y=y) if not _mentions(x, var):
-            return x * _slope(y, var)
-    raise InternalError(f"subscript is not linear in the vector loop '{var}'")
+        case Unary(op="neg", x=x):
+            return _slope(Const(0) - x, var)
+        case Binary(op="add" | "sub" as op, x=x, y=y):
+            left, right = _slope(x, var), _slope(y, var)
+            if left is None or right is None:
+                return None
+            return left + right if op == "add" else left - right
+        case Binary(op="mul", x=x, y=y) if not _mentions(x, var) or not _mentions(y, var):
+            factor, moving = (x, y) if _mentions(y, var) else (y, x)
+            slope = _slope(moving, var)
+            return None if slope is None else factor * slope
+    return None

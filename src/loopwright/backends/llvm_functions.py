@@ -71,9 +71,6 @@ def call(code: Code, function: str, args: tuple[Value, ...]) -> Value:
     match function:
         case "fma":
             return _fma(code, *args)
-        case "dot":
-            x, y = (cast(code, factor, last.dtype) for factor in args[:2])
-            return binary(code, "add", last, binary(code, "mul", x, y))
         case "pow":
             return power(code, *args)
     if last.dtype.is_complex:

@@ -47,18 +47,19 @@ def make_registers(code: Code, dtype: DType, shape: tuple[int, ...]) -> Register
 _INDEX_OPS = {"add": "add nsw", "sub": "sub nsw", "mul": "mul nsw"}
 
 
-def index_binary(code: Code, op: str, x: Value, y: Value) -> Value:
-    """x op y for add, sub, mul of int64 subscripts: constants fold, overflow cannot occur."""
+def index_binary(code: Code, op: str, x: Value, y: Value, wraps: bool = False) -> Value:
+    """x op y for add, sub, mul of int64: constants fold; subscripts never overflow, data may."""
     a, b = int_literal(x), int_literal(y)
     if a is not None and b is not None:
-        return Value(str({"add": a + b, "sub": a - b, "mul": a * b}[op]), INT64)
+        exact = {"add": a + b, "sub": a - b, "mul": a * b}[op]
+        return Value(str((exact + (1 << 63)) % (1 << 64) - (1 << 63)), INT64)
     if (op == "add" and a == 0) or (op == "mul" and a == 1):
         return y
     if (op in ("add", "sub") and b == 0) or (op == "mul" and b == 1):
         return x
     if op == "mul" and (a == 0 or b == 0):
         return Value("0", INT64)
-    return Value(code.pure(f"{_INDEX_OPS[op]} {x}, {y.text}"), INT64)
+    return Value(code.pure(f"{op if wraps else _INDEX_OPS[op]} {x}, {y.text}"), INT64)
 
 
 def address(code: Code, memory: Memory, offset: Value, part: int = 0) -> str:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from loopwright.ir.dtypes import INT64, DType
 
-__all__ = ["Code", "Flag", "Value", "int_literal", "intrinsic_suffix", "literal", "type_name"]
+__all__ = [
+    "Code",
+    "Flag",
+    "Value",
+    "int_literal",
+    "intrinsic_suffix",
+    "literal",
+    "plain_name",
+    "type_name",
+]
 
 _SCALAR_TYPES = {
     "bool": "i8",  # a truth value in memory and registers is a byte 0 or 1; i1 only in branches
@@ -70,12 +80,12 @@ def _number(dtype: DType, value: bool | int | float) -> str:
         bits = dtype.bits
         wrapped = int(value) & ((1 << bits) - 1)
         return str(wrapped - (1 << bits) if wrapped >> (bits - 1) and bits > 1 else wrapped)
+    with np.errstate(over="ignore"):
+        rounded = dtype.numpy.type(value)
     if dtype.bits == 16:
-        return f"0xH{struct.unpack('<H', struct.pack('<e', float(value)))[0]:04X}"
-    if dtype.bits == 32:
-        # A float literal is written as the double of equal value: round first.
-        value = struct.unpack("<f", struct.pack("<f", float(value)))[0]
-    return f"0x{struct.unpack('<Q', struct.pack('<d', float(value)))[0]:016X}"
+        return f"0xH{int(rounded.view(np.uint16)):04X}"
+    # A float literal is written as the double of equal value.
+    return f"0x{int(np.float64(rounded).view(np.uint64)):016X}"
 
 
 def literal(dtype: DType, value: bool | int | float | complex) -> Value:
@@ -87,9 +97,16 @@ def literal(dtype: DType, value: bool | int | float | complex) -> Value:
     return Value(_number(dtype, value), dtype)
 
 
+def plain_name(name: str) -> str:
+    """A user's name in the letters LLVM takes without quotes; others become underscores."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "._") else "_" for c in name)
+
+
 def int_literal(value: Value) -> int | None:
     """The number an int64 literal stands for; None for anything computed at run time."""
-    return None if value.dtype != INT64 or value.text.startswith("%") else int(value.text)
+    if value.dtype != INT64 or value.lanes > 1 or value.text.startswith("%"):
+        return None
+    return int(value.text)
 
 
 @dataclass(slots=True)
@@ -106,7 +123,7 @@ class Code:
 
     def name(self, hint: str = "") -> str:
         self._names += 1
-        return f"%{hint}{self._names}" if hint else f"%t{self._names}"
+        return f"%{plain_name(hint)}{self._names}" if hint else f"%t{self._names}"
 
     def emit(self, instruction: str) -> str:
         """Append `instruction`, return the name of its result."""
@@ -136,7 +153,7 @@ class Code:
 
     def label(self, hint: str) -> str:
         self._names += 1
-        return f"{hint}{self._names}"
+        return f"{plain_name(hint)}{self._names}"
 
     def start(self, label: str) -> None:
         self.lines.append(f"{label}:")

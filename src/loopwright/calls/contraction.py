@@ -7,35 +7,37 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from loopwright.calls.arguments import Arrays, Fresh, Values
+from loopwright.calls.layout import Strides, row_major, stride_values, unit_strides
+from loopwright.calls.recipe import Recipe
 from loopwright.ir.contraction import ACCUMULATOR, Contraction, LoopRange, Operand
+from loopwright.ir.dtypes import DType
+from loopwright.ir.evaluate import literal
 from loopwright.ir.expr import Cast, Const, Expr, Var
 from loopwright.ir.form import Initial
-from loopwright.ir.program import Access, Array, Program, Role
-from loopwright.ir.text import nest_text
+from loopwright.ir.loops import LoopNest
+from loopwright.ir.program import Access, Array, Role
 from loopwright.ir.visit import substitute, walk
 from loopwright.kernels import (
     contraction_kernel,
-    contraction_module,
     contraction_nest,
+    dump,
+    elementwise_nest,
     nest_kernel,
     thread_pool,
 )
-from loopwright.lower.buffers import stride_name
+from loopwright.lower.linear import linear
 from loopwright.machines.host import host
-from loopwright.pipeline import elementwise_nest
 from loopwright.planner.analytical import Algebra, Choice, choose
 from loopwright.planner.explain import explain_choice
 from loopwright.planner.numbers import instance_of, value_of
-from loopwright.runtime import jit
-from loopwright.runtime.arguments import Array as NumpyArray
-from loopwright.runtime.arguments import element_strides
 from loopwright.semirings import identity
 
 __all__ = ["ContractionUnit"]
 
-Values = dict[str, int]
-Arrays = dict[str, NumpyArray]
 Run = Callable[[Arrays], None]
+
+_NO_TABLE = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,174 +57,193 @@ class ContractionUnit:
     the product reads or writes many times.
     """
 
-    def __init__(self, program: Program, contraction: Contraction) -> None:
-        self.program = program
-        self.contraction = contraction
-        self.arrays = list(program.arrays)
-        c = contraction
-        inner = (*c.batch, *c.i, *c.j)
-        self.before: list[_Fill] = []
-        self.left = self._operand(c.left, (*c.batch, *c.i, *c.p), "left_value")
-        right = c.right
-        self.right = None
-        if right is not None:
-            self.right = self._operand(right, (*c.batch, *c.p, *c.j), "right_value")
-        self.out = c.out
-        self.initial = Initial.ZERO
-        plain = c.final == Var(ACCUMULATOR, c.dtype)
-        if not plain or c.out.dtype != c.dtype:
-            self.out = self._temporary("sums", inner, c.dtype)
-        self.after: list[_Fill] = []
-        if self.out is not c.out:
-            value = substitute(c.final, {ACCUMULATOR: self.out.load()})
-            self.after.append(_Fill(inner, c.out, _as(value, c.out)))
-        zero = Const(identity(c.plus, c.dtype), c.dtype)
-        if not _is_constant(c.initial, zero):
-            self.initial = Initial.OUT
-            if c.initial != self.out.load():
-                self.before.append(_Fill(inner, self.out, _as(c.initial, self.out)))
+    def __init__(self, recipe: Recipe, contraction: Contraction) -> None:
+        self._params = recipe.params
+        self._arrays = list(recipe.arrays)
+        self._given = len(recipe.arrays)  # arrays beyond these are temporaries
+        self._contraction = c = contraction
+        self._before: list[_Fill] = []
+        self._after: list[_Fill] = []
+        self._left = self._operand(c.left, (*c.batch, *c.i, *c.p), "left_value")
+        self._right: Access | None = None
+        if c.right is not None:
+            self._right = self._operand(c.right, (*c.batch, *c.p, *c.j), "right_value")
+        self._outer = (*c.batch, *c.i, *c.j)
+        self._out = self._result()
+        self._zero = Const(identity(c.plus, c.dtype), c.dtype)
+        self._initial = self._start()
 
     def _operand(self, operand: Operand, loops: tuple[LoopRange, ...], name: str) -> Access:
         """Where the kernel reads an operand: in place, or where its prologue put it."""
         value = operand.value
-        if isinstance(value, Cast) and value.dtype == self.contraction.dtype:
-            value = value.x
-        if value == operand.access.load():
+        if isinstance(value, Cast) and value.dtype == self._contraction.dtype:
+            value = value.x  # the kernel converts elements to the type of its sums
+        if value == operand.access.load() and self._has_strides(operand.access):
             return operand.access
-        used = {x.name for e in (operand.value,) for x in walk(e) if isinstance(x, Var)}
+        used = {x.name for x in walk(operand.value) if isinstance(x, Var)}
         needed = tuple(loop for loop in loops if loop.name in used)
         place = self._temporary(name, needed, operand.value.dtype)
-        self.before.append(_Fill(needed, place, operand.value))
+        self._before.append(_Fill(needed, place, operand.value))
         return place
 
-    def _temporary(self, wish: str, loops: tuple[LoopRange, ...], dtype: object) -> Access:
-        taken = {a.name for a in self.arrays} | set(self.program.params)
+    def _result(self) -> Access:
+        """Where the kernel leaves its sums: in place, or where the epilogue takes them from."""
+        c = self._contraction
+        is_plain = c.final == Var(ACCUMULATOR, c.dtype) and c.out.dtype == c.dtype
+        if is_plain and self._has_strides(c.out):
+            return c.out
+        sums = self._temporary("sums", self._outer, c.dtype)
+        value = substitute(c.final, {ACCUMULATOR: sums.load()})
+        self._after.append(_Fill(self._outer, c.out, _as(value, c.out.dtype)))
+        return sums
+
+    def _has_strides(self, access: Access) -> bool:
+        """Whether the element moves by a fixed step with each loop: not so in `A[i // 2]`."""
+        c = self._contraction
+        loops = {loop.name for loop in (*c.batch, *c.i, *c.j, *c.p)}
+        atoms = (atom for entry in access.index for atom, _ in linear(entry).terms)
+        return not any(
+            isinstance(x, Var) and x.name in loops
+            for atom in atoms
+            if not isinstance(atom, Var)
+            for x in walk(atom)
+        )
+
+    def _start(self) -> Initial:
+        """What the sums start from; a value other than zero is put in their place first."""
+        first = self._contraction.initial
+        if _is_constant(first, self._zero):
+            return Initial.ZERO
+        if first != self._out.load():
+            self._before.append(_Fill(self._outer, self._out, _as(first, self._out.dtype)))
+        return Initial.OUT
+
+    def _temporary(self, wish: str, loops: tuple[LoopRange, ...], dtype: DType) -> Access:
+        taken = {a.name for a in self._arrays} | set(self._params)
         name = wish
         while name in taken:
             name += "_"
         shape = tuple((loop.stop - loop.start).max(0) for loop in loops)
         index = tuple(Var(loop.name) - loop.start for loop in loops)
-        self.arrays.append(Array(name, dtype, shape, Role.LOCAL))  # type: ignore[arg-type]
-        return Access(name, index, dtype)  # type: ignore[arg-type]
+        self._arrays.append(Array(name, dtype, shape, Role.LOCAL))
+        return Access(name, index, dtype)
 
     # -- one call ---------------------------------------------------------------------------------
 
-    def prepare(self, params: Values, arrays: Arrays, threads: int) -> Run:
-        """Kernels and launches for arrays of these shapes."""
-        shapes = {
-            a.name: (tuple(value_of(x, params) for x in a.shape), a.dtype.numpy)
-            for a in self.arrays[len(self.program.arrays) :]
-        }
-        given = {**arrays, **{n: np.empty(s, d) for n, (s, d) in shapes.items()}}
-        runs = [self._fill(fill, params, given) for fill in self.before]
-        runs.append(self._product(params, given, threads))
-        runs.extend(self._fill(fill, params, given) for fill in self.after)
+    def prepare(self, params: Values, strides: Strides, threads: int) -> Run:
+        """Kernels and launches for arrays of these strides."""
+        temporaries = self._temporaries(params)
+        strides = _with(strides, temporaries)
+        runs = [
+            *(self._fill(fill, params, strides) for fill in self._before),
+            self._product(params, strides, threads),
+            *(self._fill(fill, params, strides) for fill in self._after),
+        ]
 
         def run(arrays: Arrays) -> None:
-            named = {**arrays, **{n: np.empty(s, d) for n, (s, d) in shapes.items()}}
+            for name, shape, dtype in temporaries:
+                arrays[name] = np.empty(shape, dtype)
             for part in runs:
-                part(named)
+                part(arrays)
 
         return run
 
-    def _choice(self, params: Values, arrays: Arrays, threads: int) -> Choice | None:
+    def _temporaries(self, params: Values) -> tuple[Fresh, ...]:
+        return tuple(
+            (a.name, tuple(value_of(extent, params) for extent in a.shape), a.dtype.numpy)
+            for a in self._arrays[self._given :]
+        )
+
+    def _choice(self, params: Values, strides: Strides, threads: int) -> Choice | None:
         """The plan of the product; None when nothing is to be multiplied."""
-        c = self.contraction
-        right = self.right or replace(self.left, array=self.left.array)
-        strides = {name: element_strides(array) for name, array in arrays.items()}
-        instance = instance_of(c, (self.left, right, self.out), params, strides)
+        c, left, out = self._contraction, self._left, self._out
+        right = left if self._right is None else self._right
+        instance = instance_of(c, (left, right, out), params, strides)
         if 0 in instance.sizes:
             return None
-        if self.right is None:
-            bundles = [tuple(replace(d, right=0) for d in dims) for dims in instance.bundles]
-            left, _, out = instance.bases
-            instance = replace(
-                instance,
-                batch=bundles[0],
-                i=bundles[1],
-                j=bundles[2],
-                p=bundles[3],
-                bases=(left, left, out),
-            )
+        if self._right is None:
+            batch, i, j, p = (tuple(replace(d, right=0) for d in x) for x in instance.bundles)
+            instance = replace(instance, batch=batch, i=i, j=j, p=p)
         algebra = Algebra(
-            c.plus,
-            c.times if self.right is not None else "first",
-            identity(c.plus, c.dtype),
-            self.left.dtype,
-            right.dtype,
-            self.out.dtype,
-            c.dtype,
-            self.initial,
-            False,
-            c.reassoc,
+            plus=c.plus,
+            times="first" if self._right is None else c.times,
+            zero=self._zero.value,
+            left=left.dtype,
+            right=right.dtype,
+            out=out.dtype,
+            accumulator=c.dtype,
+            initial=self._initial,
+            scaled=False,
+            reassoc=c.reassoc,
         )
         return choose(instance, algebra, host(), threads)
 
-    def _product(self, params: Values, arrays: Arrays, threads: int) -> Run:
-        choice = self._choice(params, arrays, threads)
+    def _product(self, params: Values, strides: Strides, threads: int) -> Run:
+        choice = self._choice(params, strides, threads)
         if choice is None:
-            return self._empty_product(params, arrays)
+            if self._initial is not Initial.ZERO:
+                return lambda arrays: None
+            return self._fill(self._nothing(), params, strides)
+        dump("schedule", lambda: explain_choice(choice, host()))
         kernel = contraction_kernel(choice.form)
         bound = kernel.bind(choice.values, choice.table, choice.threads, thread_pool)
-        left, right = self.left.array, (self.right or self.left).array
+        left, right = self._left.array, (self._right or self._left).array
         if choice.instance.swapped:
             left, right = right, left
-        out = self.out.array
-        return lambda named: bound(named[out], named[left], named[right])
+        out = self._out.array
+        return lambda arrays: bound(arrays[out], arrays[left], arrays[right])
 
-    def _empty_product(self, params: Values, arrays: Arrays) -> Run:
-        """Nothing to add: only the initial value counts."""
-        if self.initial is not Initial.ZERO:
-            return lambda named: None
-        c = self.contraction
-        zero = Const(identity(c.plus, c.dtype), c.dtype)
-        fill = _Fill((*c.batch, *c.i, *c.j), self.out, _as(zero, self.out))
-        return self._fill(fill, params, arrays)
+    def _nothing(self) -> _Fill:
+        """The sums of nothing."""
+        return _Fill(self._outer, self._out, self._zero)
 
-    def _fill(self, fill: _Fill, params: Values, arrays: Arrays) -> Run:
-        strides = {
-            stride_name(name, d): stride
-            for name, array in arrays.items()
-            for d, stride in enumerate(element_strides(array))
-        }
-        unit = {name: 1 for name, stride in strides.items() if stride == 1}
-        nest = elementwise_nest(
-            fill.loops, fill.target, fill.value, self.arrays, self.program.params, unit
-        )
-        kernel = nest_kernel(nest, repr(nest))
-        bound = kernel.bind({**params, **strides}, np.zeros(0, dtype=np.int64))
+    def _fill(self, fill: _Fill, params: Values, strides: Strides) -> Run:
+        nest = self._fill_nest(fill, strides)
+        kernel = nest_kernel(repr(nest), lambda: nest)
+        bound = kernel.bind(params | stride_values(strides), _NO_TABLE)
         names = kernel.buffers
-        return lambda named: bound(*(named[name] for name in names))
+        return lambda arrays: bound(*(arrays[name] for name in names))
+
+    def _fill_nest(self, fill: _Fill, strides: Strides) -> LoopNest:
+        unit = unit_strides(strides)
+        return elementwise_nest(
+            fill.loops, fill.target, fill.value, self._arrays, self._params, unit
+        )
 
     # -- reports ----------------------------------------------------------------------------------
 
-    def _planned(self, params: Values, arrays: Arrays, threads: int) -> Choice | None:
-        extra = {
-            a.name: np.empty(tuple(value_of(x, params) for x in a.shape), a.dtype.numpy)
-            for a in self.arrays[len(self.program.arrays) :]
-        }
-        return self._choice(params, {**arrays, **extra}, threads)
-
-    def explain(self, params: Values, arrays: Arrays, threads: int) -> str:
-        choice = self._planned(params, arrays, threads)
+    def explain(self, params: Values, strides: Strides, threads: int) -> str:
+        """The plan of a call in words."""
+        strides = _with(strides, self._temporaries(params))
+        choice = self._choice(params, strides, threads)
         return "nothing to compute" if choice is None else explain_choice(choice, host())
 
-    def inspect(self, stage: str, params: Values, arrays: Arrays, threads: int) -> str:
-        choice = self._planned(params, arrays, threads)
+    def nests(self, params: Values, strides: Strides, threads: int) -> list[LoopNest]:
+        """The nests of a call in the order they run."""
+        strides = _with(strides, self._temporaries(params))
+        choice = self._choice(params, strides, threads)
         if choice is None:
-            return ""
-        if stage == "loops":
-            return nest_text(contraction_nest(choice.form))
-        text = contraction_module(choice.form).text
-        return text if stage == "llvm" else jit.assembly(text)
+            empty = [self._nothing()] if self._initial is Initial.ZERO else []
+            fills = [*self._before, *empty, *self._after]
+            return [self._fill_nest(fill, strides) for fill in fills]
+        return [
+            *(self._fill_nest(fill, strides) for fill in self._before),
+            contraction_nest(choice.form),
+            *(self._fill_nest(fill, strides) for fill in self._after),
+        ]
 
 
-def _as(value: Expr, target: Access) -> Expr:
-    return value if value.dtype == target.dtype else Cast(value, target.dtype)
+def _with(strides: Strides, temporaries: tuple[Fresh, ...]) -> Strides:
+    return {**strides, **{name: row_major(shape) for name, shape, _ in temporaries}}
+
+
+def _as(value: Expr, dtype: DType) -> Expr:
+    return value if value.dtype == dtype else Cast(value, dtype)
 
 
 def _is_constant(value: Expr, constant: Const) -> bool:
-    """Whether `value` is this constant; -0.0 is not 0.0."""
-    if not isinstance(value, Const):
+    """Whether `value` is this constant, bit for bit: -0.0 is not 0.0."""
+    if not isinstance(value, Const) or value.dtype != constant.dtype:
         return False
-    return repr(complex(value.value)) == repr(complex(constant.value))
+    one, other = (literal(x.value, constant.dtype) for x in (value, constant))
+    return one.tobytes() == other.tobytes()

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from loopwright import semirings
+from loopwright.calls.product import Scaling, contract, extents_of, is_one, plan_contraction
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum import Subscripts, parse_subscripts, sublist_subscripts
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
-from loopwright.ir.expr import Var
 from loopwright.ir.form import Initial
-from loopwright.kernels import contraction_kernel, thread_pool
-from loopwright.machines.host import host
-from loopwright.planner.analytical import Algebra, Choice, choose
-from loopwright.planner.instance import Dim, Instance
-from loopwright.runtime.arguments import Array, as_operand, check_out, element_strides
-from loopwright.runtime.kernel import Bound
+from loopwright.runtime.arguments import Array, as_operand, check_out
 from loopwright.runtime.threads import num_threads
 
-__all__ = ["Scaling", "contract", "einsum", "plan_contraction"]
+__all__ = ["einsum"]
 
 Ready: TypeAlias = tuple[Callable[..., None], bool, tuple[int, ...], np.dtype[Any]]
 
@@ -31,20 +25,6 @@ _ready: dict[tuple[Any, ...], Ready] = {}
 _ndarray = np.ndarray
 _empty = np.empty
 _ONE = 1  # the default alpha, recognised by identity on the quick path
-
-
-@dataclass(frozen=True, slots=True)
-class Scaling:
-    """out = beta * out plus alpha * products; kept apart from the operands' algebra."""
-
-    alpha: Any = 1
-    beta: Any = 0
-
-    @property
-    def initial(self) -> Initial:
-        if isinstance(self.beta, int | float | complex) and self.beta in (0, 1):
-            return Initial.OUT if self.beta else Initial.ZERO
-        return Initial.SCALED
 
 
 def einsum(
@@ -107,7 +87,7 @@ def _einsum(
         raise UsageError("einsum needs at least one operand")
     names = parse_subscripts(subscripts, tuple(a.ndim for a in arrays))
     count = _thread_count(threads)
-    extents = _extents(names, arrays)
+    extents = extents_of(names, arrays)
     shape = tuple(extents[c] for c in names.out)
     result, accumulator = _types(chosen, arrays, accum_dtype)
     _check_scaling(chosen, scaling, out)
@@ -162,120 +142,6 @@ def _remember(
     _ready[key] = (bound, choice.instance.swapped, result.shape, result.dtype)
 
 
-def contract(
-    names: Subscripts,
-    arrays: tuple[Array, ...],
-    out: Array,
-    ring: semirings.Semiring,
-    accumulator: DType,
-    scaling: Scaling,
-    threads: int,
-) -> None:
-    """One kernel call: one or two operands into `out`, which has the result's dtype."""
-    if out.size == 0:
-        return
-    if any(a.size == 0 for a in arrays):
-        _fill_initial(out, ring, scaling)
-        return
-    choice, bound = plan_contraction(names, arrays, out, ring, accumulator, scaling, threads)
-    left, right = arrays[0], arrays[-1]
-    if choice.instance.swapped:
-        left, right = right, left
-    extra = []
-    if choice.form.scaled:
-        extra.append(np.array(scaling.alpha, dtype=accumulator.numpy))
-    if choice.form.initial is Initial.SCALED:
-        extra.append(np.array(scaling.beta, dtype=accumulator.numpy))
-    bound(out, left, right, *extra)
-
-
-def plan_contraction(
-    names: Subscripts,
-    arrays: tuple[Array, ...],
-    out: Array,
-    ring: semirings.Semiring,
-    accumulator: DType,
-    scaling: Scaling,
-    threads: int,
-) -> tuple[Choice, Bound]:
-    """Choose a form for one or two operands, fetch its kernel and bind the launch."""
-    algebra = Algebra(
-        _operator(ring.plus, ring, accumulator, plus=True),
-        "first" if len(arrays) == 1 else _operator(ring.times, ring, accumulator, plus=False),
-        ring.zero(accumulator),
-        dtype_of(arrays[0].dtype),
-        dtype_of(arrays[-1].dtype),
-        dtype_of(out.dtype),
-        accumulator,
-        scaling.initial,
-        not _is_one(scaling.alpha),
-        reassoc=True,
-    )
-    choice = choose(_instance(names, arrays, out), algebra, host(), threads)
-    kernel = contraction_kernel(choice.form)
-    return choice, kernel.bind(choice.values, choice.table, choice.threads, thread_pool)
-
-
-def _operator(operator: Any, ring: semirings.Semiring, dtype: DType, *, plus: bool) -> Any:
-    """The name of a known operator; the traced expression of a user's function."""
-    if isinstance(operator, str):
-        return operator
-    make = ring.plus_expr if plus else ring.times_expr
-    return make(dtype, Var("x", dtype), Var("y", dtype))
-
-
-def _is_one(value: Any) -> bool:
-    return isinstance(value, int | float | complex) and value == 1
-
-
-def _instance(names: Subscripts, arrays: tuple[Array, ...], out: Array) -> Instance:
-    """The loops of the bundles; a repeated letter walks along a diagonal, size 1 stands still."""
-    extents = _extents(names, arrays)
-    left, right = names.operands[0], names.operands[-1] if len(arrays) > 1 else ""
-    strides = [
-        _letter_strides(term, array, extents)
-        for term, array in zip((left, right, names.out), (arrays[0], arrays[-1], out), strict=True)
-    ]
-    bundles: dict[str, list[Dim]] = {"batch": [], "i": [], "j": [], "p": []}
-    for c, extent in extents.items():
-        dim = Dim(extent, *(s.get(c, 0) for s in strides))
-        if c not in names.out:
-            bundle = "p"
-        elif c in left and c in right:
-            bundle = "batch"
-        else:
-            bundle = "i" if c in left else "j"
-        bundles[bundle].append(dim)
-    batch, i, j, p = (tuple(dims) for dims in bundles.values())
-    return Instance(batch, i, j, p)
-
-
-def _letter_strides(term: str, array: Array, extents: dict[str, int]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for c, stride, extent in zip(term, element_strides(array), array.shape, strict=False):
-        moves = stride if extent == extents[c] else 0
-        found[c] = found.get(c, 0) + moves
-    return found
-
-
-def _extents(names: Subscripts, arrays: tuple[Array, ...]) -> dict[str, int]:
-    """Size of every letter; a size of 1 broadcasts."""
-    found: dict[str, int] = {}
-    where: dict[str, int] = {}
-    for number, (term, array) in enumerate(zip(names.operands, arrays, strict=True)):
-        for c, extent in zip(term, array.shape, strict=True):
-            known = found.get(c, 1)
-            if extent != known and extent != 1 and known != 1:
-                raise UsageError(
-                    f"einsum '{names.text}': index '{c}' has two sizes",
-                    found=f"{known} in operand {where[c]}, {extent} in operand {number}",
-                    hint="operands that agree, or a size of 1",
-                )
-            if c not in found or extent != 1:
-                found[c], where[c] = extent, number
-    return found
-
-
 def _types(
     ring: semirings.Semiring, arrays: tuple[Array, ...], accum_dtype: Any
 ) -> tuple[DType, DType]:
@@ -300,7 +166,7 @@ def _default_accumulator(dtype: DType) -> DType:
 def _check_scaling(ring: semirings.Semiring, scaling: Scaling, out: Array | None) -> None:
     if scaling.initial is not Initial.ZERO and out is None:
         raise UsageError("accumulate and beta need the array they add to", hint="pass out=")
-    scales = not _is_one(scaling.alpha) or scaling.initial is Initial.SCALED
+    scales = not is_one(scaling.alpha) or scaling.initial is Initial.SCALED
     if scales and ring.name != "plus_times":
         raise UsageError(
             f"alpha and beta scale sums of products, not semiring '{ring.name}'",
@@ -320,17 +186,6 @@ def _is_view(names: Subscripts, scaling: Scaling, accum_dtype: Any) -> bool:
     """Whether NumPy would answer with a view: nothing is summed, scaled or converted."""
     kept = set(names.operands[0]) == set(names.out)
     return kept and scaling == Scaling() and accum_dtype is None
-
-
-def _fill_initial(out: Array, ring: semirings.Semiring, scaling: Scaling) -> None:
-    """The value of an empty reduction: the identity of plus, added to what was there."""
-    match scaling.initial:
-        case Initial.ZERO:
-            out[...] = ring.zero(dtype_of(out.dtype))
-        case Initial.SCALED:
-            out *= np.asarray(scaling.beta, dtype=out.dtype)
-        case Initial.OUT:
-            return
 
 
 def _from_sublists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
@@ -358,7 +213,7 @@ def _reduce_pair(
     kept = "".join(dict.fromkeys(c for c in terms[first] + terms[second] if c in needed))
     pair = Subscripts((terms[first], terms[second]), kept)
     chosen = (arrays[first], arrays[second])
-    extents = _extents(pair, chosen)
+    extents = extents_of(pair, chosen)
     dtype = accumulator if accumulator.name != "float32" else dtype_of(np.result_type(*chosen))
     partial = _empty(tuple(extents[c] for c in kept), np.result_type(dtype.numpy, *chosen))
     contract(pair, chosen, partial, ring, accumulator, Scaling(), threads)

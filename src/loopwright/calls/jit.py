@@ -5,78 +5,131 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, overload
+from typing import Any, Literal, TypeAlias, overload
 
 from loopwright.calls.specialisation import Specialisation
-from loopwright.diagnostics import UsageError
+from loopwright.diagnostics import SourceError, UsageError
 from loopwright.frontends.python import ArgType, argument_types, is_unchanged, parse_function
-from loopwright.runtime.threads import num_threads
+from loopwright.runtime.threads import MOST_THREADS, num_threads
 
 __all__ = ["JitFunction", "jit"]
+
+OnUnsupported: TypeAlias = Literal["raise", "python"]
+Types: TypeAlias = tuple[ArgType, ...]
+
+_STARS = 0x04 | 0x08  # inspect.CO_VARARGS and CO_VARKEYWORDS, without loading inspect
 
 
 class JitFunction:
     """A compiled function. The plain one is `py_func`."""
 
-    def __init__(self, function: Callable[..., Any], *, reassoc: bool, threads: int | None) -> None:
+    def __init__(
+        self,
+        function: FunctionType,
+        *,
+        reassoc: bool = False,
+        threads: int | None = None,
+        on_unsupported: OnUnsupported = "raise",
+    ) -> None:
         functools.update_wrapper(self, function)
-        self.py_func: FunctionType = function
+        self.py_func = function
         self.reassoc = reassoc
         self.threads = threads
-        self._found: dict[tuple[ArgType, ...], Specialisation] = {}
+        self.on_unsupported = on_unsupported
+        self._found: dict[Types, Specialisation] = {}
+        self._refused: set[Types] = set()  # left to Python
+        code = function.__code__
+        self._count = code.co_argcount + code.co_kwonlyargcount
+        self._has_stars = bool(code.co_flags & _STARS)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        if named:
-            args = self._positional(args, named)
-        threads = self.threads or num_threads()
-        return self.specialise(*args)(args, threads)
+        if self.on_unsupported == "python":
+            return self._call_or_python(args, named)
+        given = self._in_order(args, named)
+        return self.specialise(*given)(given, self._threads())
 
     def specialise(self, *args: Any) -> Specialisation:
         """The code for the types of these arguments, compiled on first use."""
-        types = argument_types(args)
-        found = self._found.get(types)
-        if found is None or not is_unchanged(self.py_func, found.tree.captured):
-            tree = parse_function(self.py_func, types)
-            found = self._found[types] = Specialisation(tree, self.reassoc)
-        return found
+        return self._specialise(argument_types(args))
 
     lower = specialise
 
     @property
-    def signatures(self) -> list[tuple[ArgType, ...]]:
+    def signatures(self) -> list[Types]:
         """Argument types compiled so far."""
         return list(self._found)
 
-    def explain(self, *args: Any) -> str:
+    def explain(self, *args: Any, **named: Any) -> str:
         """What was recognised and decided; without arguments, for every signature so far."""
-        if args:
-            return self.specialise(*args).explain(args, self.threads or num_threads())
+        if args or named:
+            given = self._in_order(args, named)
+            return self.specialise(*given).explain(given, self._threads())
         return "\n\n".join(found.explain() for found in self._found.values())
 
-    def inspect_schedule(self, *args: Any) -> str:
+    def inspect_schedule(self, *args: Any, **named: Any) -> str:
         """The program and the order its statements run in."""
-        return self.specialise(*args).inspect_schedule()
+        return self.specialise(*self._in_order(args, named)).inspect_schedule()
 
-    def inspect_loops(self, *args: Any) -> str:
+    def inspect_loops(self, *args: Any, **named: Any) -> str:
         """The loop nests that are emitted."""
-        return self.specialise(*args).inspect("loops", args, self.threads or num_threads())
+        return self._inspect("loops", args, named)
 
-    def inspect_llvm(self, *args: Any) -> str:
+    def inspect_llvm(self, *args: Any, **named: Any) -> str:
         """The LLVM IR that is compiled."""
-        return self.specialise(*args).inspect("llvm", args, self.threads or num_threads())
+        return self._inspect("llvm", args, named)
 
-    def inspect_asm(self, *args: Any) -> str:
+    def inspect_asm(self, *args: Any, **named: Any) -> str:
         """The machine code, as assembly."""
-        return self.specialise(*args).inspect("asm", args, self.threads or num_threads())
+        return self._inspect("asm", args, named)
 
-    def _positional(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-        import inspect  # lazy: calls by keyword are rare, and inspect is slow to load
+    def _inspect(self, stage: str, args: tuple[Any, ...], named: dict[str, Any]) -> str:
+        given = self._in_order(args, named)
+        return self.specialise(*given).inspect(stage, given, self._threads())
+
+    def _threads(self) -> int:
+        return num_threads() if self.threads is None else self.threads
+
+    def _specialise(self, types: Types) -> Specialisation:
+        found = self._found.get(types)
+        if found is None or not is_unchanged(self.py_func, found.tree.captured):
+            tree = parse_function(self.py_func, types)
+            found = self._found[types] = Specialisation(tree, reassoc=self.reassoc)
+        return found
+
+    def _call_or_python(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Run compiled, or in Python where a refusal came before anything was touched."""
+        try:
+            given = self._in_order(args, named)
+            types = argument_types(given)
+            if types not in self._refused:
+                return self._compiled_or_refused(types)(given, self._threads())
+        except (SourceError, UsageError):
+            pass
+        return self.py_func(*args, **named)
+
+    def _compiled_or_refused(self, types: Types) -> Specialisation:
+        try:
+            return self._specialise(types)
+        except (SourceError, UsageError):
+            self._refused.add(types)
+            raise
+
+    def _in_order(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """The value of every parameter, defaults filled in, in the order of the definition."""
+        if (not named and len(args) == self._count) or self._has_stars:
+            return args  # the front end tells what is wrong with starred parameters
+        import inspect  # lazy: most calls pass everything by position, and inspect loads slowly
 
         try:
             bound = inspect.signature(self.py_func).bind(*args, **named)
         except TypeError as error:
             raise UsageError(f"{self.py_func.__name__}(): {error}") from None
-        return bound.args
+        bound.apply_defaults()
+        return tuple(bound.arguments.values())
+
+    def __reduce__(self) -> str:
+        """Pickled by name, as functions are: a worker process finds its own copy."""
+        return self.py_func.__qualname__
 
     def __repr__(self) -> str:
         return f"<loopwright.jit function {self.py_func.__name__}, {len(self._found)} signatures>"
@@ -88,7 +141,10 @@ def jit(function: Callable[..., Any], /) -> JitFunction: ...
 
 @overload
 def jit(
-    *, reassoc: bool = False, threads: int | None = None
+    *,
+    reassoc: bool = False,
+    threads: int | None = None,
+    on_unsupported: OnUnsupported = "raise",
 ) -> Callable[[Callable[..., Any]], JitFunction]: ...
 
 
@@ -98,18 +154,28 @@ def jit(
     *,
     reassoc: bool = False,
     threads: int | None = None,
+    on_unsupported: OnUnsupported = "raise",
 ) -> JitFunction | Callable[[Callable[..., Any]], JitFunction]:
     """Compile a function of plain loops over NumPy arrays. Usable bare or with arguments.
 
     `reassoc` allows floating sums to be taken in another order than written, which vectors of
-    partial sums need; `threads` fixes the number of threads.
+    partial sums need; `threads` fixes the number of threads. What cannot be compiled or run safely
+    raises an error that says why; with `on_unsupported="python"` Python runs it instead.
     """
-    if function is not None:
-        return _compiled(function, reassoc=reassoc, threads=threads)
-    return functools.partial(_compiled, reassoc=reassoc, threads=threads)
+    if threads is not None and (type(threads) is not int or not 1 <= threads <= MOST_THREADS):
+        raise UsageError(
+            "threads must be a whole number", found=repr(threads), hint=f"1 to {MOST_THREADS}"
+        )
+    if on_unsupported not in ("raise", "python"):
+        raise UsageError(
+            "on_unsupported has two values", found=repr(on_unsupported), hint="'raise' or 'python'"
+        )
 
+    def compiled(function: object) -> JitFunction:
+        if not isinstance(function, FunctionType):
+            raise UsageError("jit takes a function", found=repr(function))
+        return JitFunction(
+            function, reassoc=reassoc, threads=threads, on_unsupported=on_unsupported
+        )
 
-def _compiled(function: object, *, reassoc: bool, threads: int | None) -> JitFunction:
-    if not isinstance(function, FunctionType):
-        raise UsageError("jit takes a function", found=repr(function))
-    return JitFunction(function, reassoc=reassoc, threads=threads)
+    return compiled if function is None else compiled(function)

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     print(f"{machine.description}; {num_threads()} threads for Loopwright\n")
     rng = np.random.default_rng(1)
     n = args.size
-    rows = [HEAD]
+    rows: list[tuple[str, ...]] = [HEAD]
     for program in (_loops(n, rng), _contraction(n, rng), _shortest(n, rng)):
         start = time.perf_counter()
         result = program.ours()
@@ -75,9 +75,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"{program.title}, first call {first:.0f} ms\n{_indented(program.text)}")
         rows.append(_row(program))
     print(_table(rows))
-    print(
-        "\nGop/s; predicted by the machine model before the first run, measured as the best call."
-    )
+    print("\nGop/s; predicted by the machine model, measured as the best of many calls in turns.")
     return 0
 
 

@@ -11,7 +11,7 @@ from typing import assert_never
 from loopwright.diagnostics import InternalError
 from loopwright.ir.check_expr import InvalidExpr, Scope, check_expr, check_index, check_integer
 from loopwright.ir.dtypes import BOOL, INT64, DType
-from loopwright.ir.expr import Const, Expr, Load, Var
+from loopwright.ir.expr import Const, Load
 from loopwright.ir.extent import constant_trips
 from loopwright.ir.islkit import NotAffine, affine, bands, is_order_of, tuple_of
 from loopwright.ir.loops import (
@@ -32,7 +32,7 @@ from loopwright.ir.loops import (
 )
 from loopwright.ir.program import Access, Program, Role, Statement
 from loopwright.ir.text import expr_text, nest_text, program_text, statement_text, stmt_text
-from loopwright.ir.visit import expressions, loads, walk
+from loopwright.ir.visit import expressions, loads, names
 
 __all__ = ["check_nest", "check_program"]
 
@@ -227,13 +227,9 @@ def _check_loop(stmt: For, around: _Around) -> _Around:
         return inner
     if constant_trips(stmt) is None:
         raise _Invalid(f"a loop marked {stmt.mark.value} has no constant extent")
-    if not _names(stmt.start) <= around.fixed:
+    if not names(stmt.start) <= around.fixed:
         return inner
     return replace(inner, fixed=around.fixed | {stmt.var})
-
-
-def _names(expr: Expr) -> set[str]:
-    return {x.name for x in walk(expr) if isinstance(x, Var)}
 
 
 def _check_alloc(stmt: Alloc, around: _Around) -> _Around:
@@ -273,7 +269,7 @@ def _check_registers(accesses: Iterable[Load], around: _Around) -> None:
     for access in accesses:
         if around.buffer(access.array).space is not Space.REGISTER:
             continue
-        if not set().union(*map(_names, access.index)) <= around.fixed:
+        if not set().union(*map(names, access.index)) <= around.fixed:
             raise _Invalid(f"register subscript varies at run time: {expr_text(access)}")
 
 

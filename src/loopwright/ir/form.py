@@ -31,6 +31,8 @@ class Packing(Enum):
     DIRECT = "direct"  # read where it lies
     ALONG_TILE = "along_tile"  # packed; runs along i (left) or j (right)
     ALONG_P = "along_p"  # packed through a transposition; runs along p
+    WALK_TILE = "walk_tile"  # packed in the order of memory; neighbours lie along i or j
+    WALK_P = "walk_p"  # packed in the order of memory; neighbours lie along p
     ANY = "any"  # packed element by element
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "children",
     "expressions",
     "loads",
+    "names",
     "rebuild",
     "rewrite",
     "statements",
@@ -71,6 +72,11 @@ def walk(expr: Expr) -> Iterator[Expr]:
 def loads(expr: Expr) -> tuple[Load, ...]:
     """Every distinct load in `expr`, in order of appearance."""
     return tuple(dict.fromkeys(x for x in walk(expr) if isinstance(x, Load)))
+
+
+def names(expr: Expr) -> set[str]:
+    """The variables `expr` depends on, those in subscripts included."""
+    return {x.name for x in walk(expr) if isinstance(x, Var)}
 
 
 def rewrite(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:

@@ -59,10 +59,6 @@ def _element(form: Form, at: Expr) -> Stmt:
 
 def _place(name: str, moves: Packing, at: Expr) -> Expr:
     base: Expr = Var(f"{name}_base")
-    match moves:
-        case Packing.DIRECT:
-            return base
-        case Packing.ALONG_TILE | Packing.ALONG_P:
-            return base + at
-        case Packing.ANY:
-            return base + at * Var(f"{name}_j")
+    if moves is Packing.DIRECT:
+        return base
+    return base + at if moves is Packing.ALONG_TILE else base + at * Var(f"{name}_j")

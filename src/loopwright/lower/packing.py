@@ -9,7 +9,9 @@ Where a dot instruction takes `group` steps at once, they lie side by side:
     packed[panel, p // group, t, p % group]         the last group padded with zeros
 
 Reads follow the operand's runs of unit stride: along the tile's loop they are vector copies, along
-p they are vectors turned round in registers, elsewhere single elements.
+p they are vectors turned round in registers. Where the operand's nearest elements belong to a
+slower loop of a bundle, a walk visits the block in the order of memory instead: the table
+`left_w` or `right_w` lists the indices of every block by rising address.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ from loopwright.lower.combine import cast
 
 __all__ = ["depth", "left_panels", "right_panels", "table"]
 
+# Steps a walk along the tile's loop takes together: their lines stay in the nearest cache even
+# when all of them fall into two of its sets.
+WALK_STEPS = 8
 p, t, lane, copy, turn = (Var(f"pack_{x}") for x in ("p", "t", "lane", "copy", "turn"))
 
 
@@ -132,6 +137,13 @@ def _panels(side: _Side, mark: Mark) -> Stmt:
     panel = Var(f"{side.name}_panel")
     if side.packing is Packing.ANY:
         return loop(panel, 0, side.count, _single(side, panel), side.width, mark)
+    if side.packing is Packing.WALK_P:
+        walk = seq(_pad(side, panel), _walk_p(side, panel))
+        return loop(panel, 0, side.count, walk, side.width, mark)
+    if side.packing is Packing.WALK_TILE:
+        whole = side.count // side.width * side.width
+        edge = loop(panel, whole, side.count, _pad(side, panel), side.width, mark)
+        return seq(edge, _walk_tile(side, mark))
     whole = side.count // side.width * side.width
     last = loop(panel, whole, side.count, _single(side, panel), side.width, mark)
     if side.packing is Packing.ALONG_P:
@@ -154,6 +166,48 @@ def _single(side: _Side, panel: Var, start: Expr | int = 0) -> Stmt:
     value = Select(inside, read, Const(0, side.packed_dtype))
     inner = loop(t, 0, side.width, side.put(side.place(panel, p, t), value))
     return loop(p, start, depth(side.group, Var("kb")), lets([(step, offset)], inner))
+
+
+def _pad(side: _Side, panel: Var) -> Stmt:
+    """Zeros where the panel has no elements: beyond the edge, and in the last group of steps."""
+    steps, zero = depth(side.group, Var("kb")), Const(0, side.packed_dtype)
+    clear = side.put(side.place(panel, p, t), zero)
+    beyond = (side.count - panel).min(side.width)
+    parts = [loop(p, 0, steps, loop(t, beyond, side.width, clear))]
+    if side.group > 1:
+        parts.append(loop(p, Var("kb"), steps, loop(t, 0, side.width, clear)))
+    return seq(*parts)
+
+
+def _walk_p(side: _Side, panel: Var) -> Stmt:
+    """Each element of the tile's loop: all its steps, by rising address."""
+    at, start = Var("pack_at"), Var("pack_start")
+    order = table(f"{side.name}_w", Var("pc") + p)
+    read = side.element(start, side.step(at))
+    inner = loop(p, 0, Var("kb"), lets([(at, order)], side.put(side.place(panel, at, t), read)))
+    columns = (side.count - panel).min(side.width)
+    return loop(t, 0, columns, lets([(start, side.tile(panel, t))], inner))
+
+
+def _walk_tile(side: _Side, mark: Mark) -> Stmt:
+    """A few steps at a time: all elements of the tile's loop, by rising address."""
+    at, first, panel = Var("pack_at"), Var("pack_first"), Var("pack_panel")
+    start, within = Var("pack_start"), Var("pack_within")
+    read = side.element(start, side.step(p))
+    last = (first + WALK_STEPS).min(Var("kb"))
+    inner = loop(p, first, last, side.put(side.place(panel, p, within), read))
+    bound = [
+        (at, table(f"{side.name}_w", side.block + t)),
+        (panel, at // side.width * side.width),
+        (within, at - panel),
+        (start, table(side.loop, side.block + at)),
+    ]
+    body = loop(first, 0, Var("kb"), loop(t, 0, side.count, lets(bound, inner)), WALK_STEPS, mark)
+    if side.group == 1:
+        return body
+    clear = side.put(side.place(Var("pack_panel"), p, t), Const(0, side.packed_dtype))
+    rest = loop(p, Var("kb"), depth(side.group, Var("kb")), loop(t, 0, side.width, clear))
+    return seq(loop(Var("pack_panel"), 0, side.count, rest, side.width, mark), body)
 
 
 def _along_tile(side: _Side, panel: Var, whole: Expr, mark: Mark) -> Stmt:

@@ -39,7 +39,7 @@ TABLES = (
     "left_p",
     "right_p",
 )
-SCALARS = ("G", "M", "N", "K", "mc", "nc", "kc", "runs", "right_step", *TABLES)
+SCALARS = ("G", "M", "N", "K", "mc", "nc", "kc", "runs", "right_step", "left_w", "right_w", *TABLES)
 
 
 def lower_product(form: Form, name: str) -> LoopNest:
@@ -72,12 +72,12 @@ def _with_packed(form: Form, body: Stmt) -> Stmt:
         space = Space.SCRATCH if form.parallel == "i" else Space.PRIVATE
         panels = _padded(Var("nc").min(Var("N")), form.columns)
         buffer = Buffer("right_packed", form.packed(form.right), (Const(1),), space)
-        body = Alloc(buffer, (panels, steps), body)
+        body = Alloc(buffer, (panels * steps,), body)
     if form.left_packing is not Packing.DIRECT:
         panels = _padded(Var("mc").min(Var("M")), form.rows)
         copies = form.lanes if form.feed is Feed.REPLICATED else 1
         buffer = Buffer("left_packed", form.packed(form.left), (Const(1),), Space.PRIVATE)
-        body = Alloc(buffer, (panels, steps * copies), body)
+        body = Alloc(buffer, (panels * steps * copies,), body)
     return body
 
 

@@ -47,7 +47,7 @@ def _steps(form: Form, count: int) -> Stmt:
     if form.left_packing is Packing.DIRECT and count > 1:
         body = _left_rows(form, count, body)
     if form.ahead and count > 1:
-        body = seq(*_prefetch_left(form, count), body)
+        body = seq(*_prefetch(form, count), body)
     return body
 
 
@@ -69,21 +69,21 @@ def _left_rows(form: Form, count: int, body: Stmt) -> Stmt:
     return Alloc(rows, (Const(form.rows), Const(count)), seq(*reads, body))
 
 
-def _copies(form: Form) -> int:
-    return form.lanes if form.feed is Feed.REPLICATED else 1
-
-
 def _panel(form: Form, tile: Var, at: Expr, width: int) -> Expr:
     """Where step `at` of the packed panel of `tile` begins, in elements."""
     return tile * depth(form.group, Var("kb")) + at * (width * form.group)
 
 
-def _prefetch_left(form: Form, count: int) -> list[Stmt]:
-    """Ask for the lines of packed left that `ahead` steps later will read: it streams from L2."""
-    line = max(1, CACHE_LINE // form.packed(form.left).bytes)
-    first = _panel(form, ir, p + form.ahead, form.rows) * _copies(form)
-    length = count * form.rows * form.group * _copies(form)
-    return [Prefetch("left_packed", (first + offset,)) for offset in range(0, length, line)]
+def _prefetch(form: Form, count: int) -> list[Stmt]:
+    """Ask for the lines that `ahead` steps later will read of the panel that streams from L2."""
+    if form.feed is Feed.REPLICATED:
+        name, tile, width, dtype = "right", jr, form.columns, form.packed(form.right)
+    else:
+        name, tile, width, dtype = "left", ir, form.rows, form.packed(form.left)
+    line = max(1, CACHE_LINE // dtype.bytes)
+    first = _panel(form, tile, p + form.ahead, width)
+    length = count * width * form.group
+    return [Prefetch(f"{name}_packed", (first + offset,)) for offset in range(0, length, line)]
 
 
 def _right_type(form: Form) -> DType:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
-from loopwright.ir.form import Form, Initial, Packing
+from loopwright.ir.form import Feed, Form, Initial, Packing
 from loopwright.ir.loops import Alloc, Buffer, If, Space, Stmt, Store
 from loopwright.lower.build import lets, loop, seq, unrolled, vector
 from loopwright.lower.combine import cast, start_from, zero
@@ -19,6 +19,10 @@ row, part, lane = Var("row"), Var("part"), Var("lane")
 def register_tiles(form: Form) -> Stmt:
     """All tiles of the block: loops jr and ir around one tile."""
     body = lets(_row_starts(form), lets(_column_starts(form), _tile(form)))
+    if form.feed is Feed.REPLICATED:
+        # A replicated panel of left is the larger one: it stays in L1 while those of right pass.
+        columns = loop(jr, 0, Var("nb"), body, form.columns)
+        return loop(ir, 0, Var("mb"), columns, form.rows)
     rows = loop(ir, 0, Var("mb"), body, form.rows)
     return loop(jr, 0, Var("nb"), rows, form.columns)
 
@@ -50,9 +54,10 @@ def _tile(form: Form) -> Stmt:
     shape = (Const(form.rows), Const(form.vectors), Const(form.lanes))
     strides = (Const(form.columns), Const(form.lanes), Const(1))
     accumulators = Buffer("sums", form.accumulator, strides, Space.REGISTER)
-    edge = Buffer("edge", form.accumulator, strides, Space.STACK)
+    edge = Buffer("edge", form.accumulator, (Const(form.columns), Const(1)), Space.STACK)
     body = seq(_initialise(form), accumulate(form), _write_back(form))
-    return Alloc(edge, shape, Alloc(accumulators, shape, body))
+    extent = (Const(form.rows), Const(form.columns))
+    return Alloc(edge, extent, Alloc(accumulators, shape, body))
 
 
 def _has_vectors(form: Form) -> Expr:
@@ -105,7 +110,7 @@ def _out_elements(form: Form, to_memory: bool, first: bool = False) -> Stmt:
         + table("out_i", Var("ic") + ir + Var("edge_i"))
         + table("out_j", Var("jc") + jr + Var("edge_j"))
     )
-    here = (Var("edge_i"), Const(0), Var("edge_j"))
+    here = (Var("edge_i"), Var("edge_j"))
     if to_memory:
         store = Store("out", (at,), cast(Load("edge", here, form.accumulator), form.out))
     else:
@@ -127,9 +132,9 @@ def _initialise(form: Form) -> Stmt:
 
 
 def _load_out(form: Form, first: bool) -> Stmt:
-    here = (row, part, lane)
-    from_edge = _each_vector(form, Store("sums", here, Load("edge", here, form.accumulator)))
-    blank = _each_vector(form, Store("edge", here, zero(form)))
+    here, at = (row, part, lane), (row, part * form.lanes + lane)
+    from_edge = _each_vector(form, Store("sums", here, Load("edge", at, form.accumulator)))
+    blank = _each_vector(form, Store("edge", at, zero(form)))
     return If(
         _has_vectors(form),
         _read_vectors(form, first),
@@ -138,8 +143,8 @@ def _load_out(form: Form, first: bool) -> Stmt:
 
 
 def _write_back(form: Form) -> Stmt:
-    here = (row, part, lane)
-    to_edge = _each_vector(form, Store("edge", here, Load("sums", here, form.accumulator)))
+    here, at = (row, part, lane), (row, part * form.lanes + lane)
+    to_edge = _each_vector(form, Store("edge", at, Load("sums", here, form.accumulator)))
     return If(
         _has_vectors(form),
         _write_vectors(form),

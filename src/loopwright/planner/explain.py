@@ -20,6 +20,8 @@ _PACKINGS = {
     Packing.DIRECT: "read in place",
     Packing.ALONG_TILE: "packed along its runs",
     Packing.ALONG_P: "packed through a transposition",
+    Packing.WALK_TILE: "packed in the order of memory",
+    Packing.WALK_P: "packed in the order of memory, along the reduction",
     Packing.ANY: "packed element by element",
 }
 

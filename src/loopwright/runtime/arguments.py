@@ -9,7 +9,14 @@ import numpy as np
 from loopwright.diagnostics import DtypeError, UsageError
 from loopwright.ir.dtypes import dtype_of
 
-__all__ = ["Array", "as_operand", "check_out", "element_strides", "overlap"]
+__all__ = [
+    "Array",
+    "as_operand",
+    "check_out",
+    "element_strides",
+    "overlap",
+    "overlaps_itself",
+]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -52,7 +59,7 @@ def check_out(out: Any, shape: tuple[int, ...], operands: tuple[Array, ...]) -> 
         raise UsageError("out is read-only", hint="pass a writable array, or a copy of it")
     if not out.flags.aligned or any(s % out.itemsize for s in out.strides):
         raise UsageError("out is not aligned to its elements", hint="pass a fresh array")
-    if _overlaps_itself(out):
+    if overlaps_itself(out):
         raise UsageError("elements of out share memory", hint="pass a fresh array")
     for number, operand in enumerate(operands):
         if overlap(out, operand):
@@ -73,7 +80,7 @@ def overlap(x: Array, y: Array) -> bool:
         return True
 
 
-def _overlaps_itself(x: Array) -> bool:
+def overlaps_itself(x: Array) -> bool:
     """Whether two indices reach one element, as in a broadcast view: a sufficient test."""
     reach = 0
     for stride, extent in sorted((abs(s), e) for s, e in zip(x.strides, x.shape, strict=True)):

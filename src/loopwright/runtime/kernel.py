@@ -20,14 +20,29 @@ _pointer = ctypes.c_void_p
 class CompiledKernel:
     """The entry points of one module (see backends/llvm_entry)."""
 
-    __slots__ = ("_call", "_code", "_private", "_run", "_scratch", "buffers", "scalars")
+    __slots__ = (
+        "_call",
+        "_code",
+        "_private",
+        "_run",
+        "_scratch",
+        "buffers",
+        "is_parallel",
+        "scalars",
+    )
 
     def __init__(
-        self, code: LoadedObject, entry: str, buffers: Sequence[str], scalars: Sequence[str]
+        self,
+        code: LoadedObject,
+        entry: str,
+        buffers: Sequence[str],
+        scalars: Sequence[str],
+        is_parallel: bool = True,
     ) -> None:
         self._code = code
         self.buffers = tuple(buffers)
         self.scalars = tuple(scalars)
+        self.is_parallel = is_parallel  # False: each thread of a team would do all the work
         arguments = [_pointer] * (2 + len(self.buffers))
         self._call = ctypes.CFUNCTYPE(None, *arguments)(code.address(f"{entry}_call"))
         self._run = code.address(f"{entry}_run")
@@ -42,7 +57,10 @@ class CompiledKernel:
         threads: int = 1,
         pool: Callable[[], Pool] | None = None,
     ) -> Bound:
-        """Fix the launch values: a callable on arrays given in the order of `buffers`."""
+        """Fix the launch values: a callable on arrays given in the order of `buffers`.
+
+        A kernel without parallel loops runs on the caller's thread, whatever `threads` says.
+        """
         head = np.array([values[name] for name in self.scalars], dtype=np.int64)
         launch = np.concatenate([head, table])
         address = launch.ctypes.data
@@ -51,7 +69,7 @@ class CompiledKernel:
             launch,
             (self._call, address, self._run),
             (int(self._scratch(address)), int(self._private(address))),
-            threads,
+            threads if self.is_parallel else 1,
             pool,
         )
 

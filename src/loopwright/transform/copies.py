@@ -48,13 +48,12 @@ def with_copies(found: Dependences, schedule: Schedule, *, free_reductions: bool
         pairs = fact(_local_pairs, schedule.program)[array]
         if free_reductions:
             pairs = _without_reductions(pairs, array)
+        output = found.output.intersect_domain(writers)
         found = Dependences(
             schedule.program,
             flow=_replaced(found.flow, found.flow.intersect_domain(writers), pairs.flow, time),
             anti=_replaced(found.anti, found.anti.intersect_range(writers), pairs.anti, time),
-            output=_replaced(
-                found.output, found.output.intersect_domain(writers), pairs.output, time
-            ),
+            output=_replaced(found.output, output, pairs.output, time),
         )
     return found
 
@@ -67,9 +66,22 @@ def _replaced(
 
 
 def _local_pairs(program: Program) -> dict[str, Dependences]:
-    """All pairs of instances that meet in an element, for each local array."""
-    local = (array.name for array in program.arrays if array.role is Role.LOCAL)
-    return {name: memory_dependences(program, {name}) for name in local}
+    """All pairs of instances whose order matters in each local array.
+
+    Of flow the exact pairs are enough, writes that are overwritten come before what overwrites
+    them, but for reductions of free order: the last of them is not known.
+    """
+    free = {r.element.array for r in reductions(program) if r.is_reorderable}
+    exact = fact(dependences, program).flow
+    found: dict[str, Dependences] = {}
+    for array in program.arrays:
+        if array.role is Role.LOCAL:
+            pairs = memory_dependences(program, {array.name})
+            if array.name not in free:
+                flow = exact.intersect_domain(_writers(program, array.name))
+                pairs = Dependences(program, flow, pairs.anti, pairs.output)
+            found[array.name] = pairs
+    return found
 
 
 def _without_reductions(pairs: Dependences, array: str) -> Dependences:

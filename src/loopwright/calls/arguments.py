@@ -1,0 +1,126 @@
+"""Arguments of compiled functions: bound to the names of the program, checked before any use."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from loopwright.diagnostics import UsageError
+from loopwright.frontends.tree import ArrayParam, IntParam, ScalarParam, SourceTree
+from loopwright.ir.program import Array, Role
+from loopwright.planner.numbers import value_of
+from loopwright.runtime.arguments import Array as NumpyArray
+from loopwright.runtime.arguments import as_operand, overlap, overlaps_itself
+
+__all__ = ["Arrays", "Fresh", "Signature", "Values"]
+
+Values: TypeAlias = dict[str, int]  # parameters by name
+Arrays: TypeAlias = dict[str, NumpyArray]
+Fresh: TypeAlias = tuple[str, tuple[int, ...], np.dtype[Any]]  # name, shape and dtype
+
+_LEAST, _MOST = -(2**63), 2**63 - 1
+
+
+class Signature:
+    """What a function takes and gives back."""
+
+    def __init__(self, tree: SourceTree, arrays: tuple[Array, ...]) -> None:
+        self._params = tree.params
+        self._result = tree.result
+        self._places = {param.name: place for place, param in enumerate(tree.params)}
+        self._written = tuple(a.name for a in arrays if a.role is Role.INOUT)
+        self._fresh = tuple(a for a in arrays if a.role is Role.OUT)
+
+    def bind(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Arrays]:
+        """Arrays by name, and everything else that the code for a call depends on."""
+        arrays: Arrays = {}
+        key: list[Any] = []
+        for param, arg in zip(self._params, args, strict=True):
+            match param:
+                case ArrayParam(name=name):
+                    if not (arg.flags.carray or _is_regular(arg)):
+                        arg = self._regular(name, arg)
+                    arrays[name] = arg
+                    key += (arg.shape, arg.strides)
+                case IntParam():
+                    key.append(int(arg))
+                case ScalarParam(name=name, dtype=dtype):
+                    arrays[name] = np.array(arg, dtype=dtype.numpy)
+        self._check_written(arrays)
+        return tuple(key), arrays
+
+    def params(self, args: tuple[Any, ...]) -> Values:
+        """Sizes and integer arguments by name."""
+        params: Values = {}
+        for param, arg in zip(self._params, args, strict=True):
+            match param:
+                case ArrayParam(shape=shape):
+                    for extent, size in zip(shape, arg.shape, strict=True):
+                        params[extent.name] = size  # type: ignore[union-attr]
+                case IntParam(name=name):
+                    params[name] = _int64(name, int(arg))
+        return params
+
+    def check_layout(self, arrays: Arrays) -> None:
+        """Refuse arrays whose elements share memory with each other where they are written."""
+        for name in self._written:
+            if overlaps_itself(arrays[name]):
+                raise UsageError(
+                    f"elements of argument '{name}' share memory, and '{name}' is written",
+                    hint="pass a copy",
+                )
+
+    def fresh(self, params: Values) -> tuple[Fresh, ...]:
+        """The arrays to allocate for results."""
+        return tuple(
+            (a.name, tuple(value_of(extent, params) for extent in a.shape), a.dtype.numpy)
+            for a in self._fresh
+        )
+
+    def result(self, args: tuple[Any, ...], arrays: Arrays) -> Any:
+        """What the function returns: arguments themselves, fresh arrays, and numbers."""
+        if self._result is None:
+            return None
+        values = [
+            args[self._places[name]] if name in self._places else _value(arrays[name])
+            for name in self._result.names
+        ]
+        return tuple(values) if self._result.is_tuple else values[0]
+
+    def _regular(self, name: str, array: NumpyArray) -> NumpyArray:
+        """A copy that kernels can address of an argument that is only read."""
+        if name in self._written:
+            raise UsageError(
+                f"argument '{name}' is not aligned to its elements, and '{name}' is written",
+                hint="pass a copy",
+            )
+        return as_operand(array, f"argument '{name}'")
+
+    def _check_written(self, arrays: Arrays) -> None:
+        """What the function writes must be writable and lie apart from everything else."""
+        for name in self._written:
+            if not arrays[name].flags.writeable:
+                raise UsageError(f"argument '{name}' is written but read-only", hint="pass a copy")
+        for name, other in itertools.product(self._written, arrays):
+            if name != other and overlap(arrays[name], arrays[other]):
+                raise UsageError(
+                    f"arguments '{name}' and '{other}' share memory, and '{name}' is written",
+                    hint="pass a copy of one of them",
+                )
+
+
+def _is_regular(array: NumpyArray) -> bool:
+    """Whether every element lies a whole number of elements from the first."""
+    return array.flags.aligned and not any(s % array.itemsize for s in array.strides)
+
+
+def _value(array: NumpyArray) -> Any:
+    return array if array.ndim else array[()]
+
+
+def _int64(name: str, value: int) -> int:
+    if not _LEAST <= value <= _MOST:
+        raise UsageError(f"argument '{name}' does not fit int64", found=str(value))
+    return value

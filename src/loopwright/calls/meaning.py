@@ -1,0 +1,83 @@
+"""What isl says of a function: its program, its limits, what it is, how to run it.
+
+The only file of `calls` that loads isl, so it is imported where a call finds nothing in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from loopwright.analysis.bounds import bounds_violation, find_violation, predicate_text
+from loopwright.analysis.contraction import explain, find_contractions
+from loopwright.calls.recipe import Recipe
+from loopwright.diagnostics import Diagnostic, UsageError
+from loopwright.frontends.tree import SourceTree
+from loopwright.ir.contraction import Contraction
+from loopwright.ir.interpret import interpret_program
+from loopwright.ir.islkit import QuotaExceeded, quota
+from loopwright.ir.loops import LoopNest
+from loopwright.ir.text import program_text
+from loopwright.pipeline import ISL_QUOTA, generic_nest, program_of
+from loopwright.runtime.arguments import Array
+
+__all__ = ["Meaning"]
+
+# What the contraction kernels combine factors by: operators the machine models have costs for.
+_TIMES = frozenset({"add", "sub", "mul", "div", "min", "max", "and", "or", "xor"})
+
+
+class Meaning:
+    """A function in the polyhedral model.
+
+    isl objects belong to the thread that makes them, so a Meaning is made where it is needed and
+    not kept.
+    """
+
+    def __init__(self, tree: SourceTree, *, reassoc: bool) -> None:
+        self.program = program_of(tree, reassoc=reassoc)
+
+    def recipe(self) -> Recipe:
+        """What calls need to know."""
+        program = self.program
+        try:
+            with quota(ISL_QUOTA):
+                unsafe = predicate_text(bounds_violation(program))
+        except QuotaExceeded:
+            raise UsageError(
+                f"the subscripts of '{program.name}' are too hard to check",
+                hint="simpler conditions, or several functions",
+            ) from None
+        return Recipe(program.params, program.arrays, unsafe, self._contraction())
+
+    def _contraction(self) -> Contraction | None:
+        """The contraction that the program as a whole is."""
+        try:
+            with quota(ISL_QUOTA):
+                found = find_contractions(self.program)
+        except QuotaExceeded:
+            return None
+        names = {statement.name for statement in self.program.statements}
+        is_whole = len(found) == 1 and set(found[0].covers) == names
+        return found[0] if is_whole and found[0].times in _TIMES else None
+
+    def violation(self, params: Mapping[str, int]) -> Diagnostic:
+        """What goes wrong for parameters that the recipe calls unsafe."""
+        found = find_violation(self.program, params)
+        assert found is not None, f"{self.program.name} is safe for {params}"
+        return found
+
+    def nest(self, unit: Mapping[str, int], *, parallel: bool) -> LoopNest:
+        """The loops of the generic road for arrays with these unit strides."""
+        return generic_nest(self.program, unit, parallel=parallel)
+
+    def run(self, arrays: Mapping[str, Array], params: Mapping[str, int]) -> None:
+        """Execute the function by the oracle, statement by statement."""
+        interpret_program(self.program, arrays, params)
+
+    def text(self) -> str:
+        """The statements and their order."""
+        return program_text(self.program)
+
+    def explain(self) -> tuple[str, ...]:
+        """What each statement is taken for."""
+        return explain(self.program)

@@ -1,0 +1,191 @@
+"""One or two operands into one result: a plan, its kernel, a launch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from loopwright import semirings
+from loopwright.diagnostics import UsageError
+from loopwright.frontends.einsum import Subscripts
+from loopwright.ir.dtypes import DType, dtype_of
+from loopwright.ir.expr import Var
+from loopwright.ir.form import Initial
+from loopwright.kernels import contraction_kernel, thread_pool
+from loopwright.machines.host import host
+from loopwright.planner.analytical import Algebra, Choice, choose
+from loopwright.planner.instance import Dim, Instance
+from loopwright.runtime.arguments import Array, element_strides
+from loopwright.runtime.kernel import Bound
+
+__all__ = ["Scaling", "contract", "extents_of", "is_one", "plan_contraction", "planned"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """out = beta * out plus alpha * products; kept apart from the operands' algebra."""
+
+    alpha: Any = 1
+    beta: Any = 0
+
+    @property
+    def initial(self) -> Initial:
+        if isinstance(self.beta, int | float | complex) and self.beta in (0, 1):
+            return Initial.OUT if self.beta else Initial.ZERO
+        return Initial.SCALED
+
+
+def contract(
+    names: Subscripts,
+    arrays: tuple[Array, ...],
+    out: Array,
+    ring: semirings.Semiring,
+    accumulator: DType,
+    scaling: Scaling,
+    threads: int,
+) -> None:
+    """One kernel call: one or two operands into `out`, which has the result's dtype."""
+    if out.size == 0:
+        return
+    if any(a.size == 0 for a in arrays):
+        _fill_initial(out, ring, scaling)
+        return
+    choice, bound = plan_contraction(names, arrays, out, ring, accumulator, scaling, threads)
+    left, right = arrays[0], arrays[-1]
+    if choice.instance.swapped:
+        left, right = right, left
+    extra = []
+    if choice.form.scaled:
+        extra.append(np.array(scaling.alpha, dtype=accumulator.numpy))
+    if choice.form.initial is Initial.SCALED:
+        extra.append(np.array(scaling.beta, dtype=accumulator.numpy))
+    bound(out, left, right, *extra)
+
+
+def plan_contraction(
+    names: Subscripts,
+    arrays: tuple[Array, ...],
+    out: Array,
+    ring: semirings.Semiring,
+    accumulator: DType,
+    scaling: Scaling,
+    threads: int,
+) -> tuple[Choice, Bound]:
+    """Choose a form for one or two operands, fetch its kernel and bind the launch."""
+    choice = planned(names, arrays, out, ring, accumulator, scaling, threads)
+
+    def prove() -> None:
+        from loopwright.calls.proof import prove_einsum  # lazy: isl, for new kernels only
+
+        prove_einsum(names, _algebra(arrays, out, ring, accumulator, scaling), choice)
+
+    kernel = contraction_kernel(choice.form, prove)
+    return choice, kernel.bind(choice.values, choice.table, choice.threads, thread_pool)
+
+
+def planned(
+    names: Subscripts,
+    arrays: tuple[Array, ...],
+    out: Array,
+    ring: semirings.Semiring,
+    accumulator: DType,
+    scaling: Scaling,
+    threads: int,
+) -> Choice:
+    """The plan of the model for one or two operands; nothing is compiled."""
+    algebra = _algebra(arrays, out, ring, accumulator, scaling)
+    return choose(_instance(names, arrays, out), algebra, host(), threads)
+
+
+def _algebra(
+    arrays: tuple[Array, ...],
+    out: Array,
+    ring: semirings.Semiring,
+    accumulator: DType,
+    scaling: Scaling,
+) -> Algebra:
+    return Algebra(
+        _operator(ring.plus, ring, accumulator, plus=True),
+        "first" if len(arrays) == 1 else _operator(ring.times, ring, accumulator, plus=False),
+        ring.zero(accumulator),
+        dtype_of(arrays[0].dtype),
+        dtype_of(arrays[-1].dtype),
+        dtype_of(out.dtype),
+        accumulator,
+        scaling.initial,
+        not is_one(scaling.alpha),
+        reassoc=True,
+    )
+
+
+def _operator(operator: Any, ring: semirings.Semiring, dtype: DType, *, plus: bool) -> Any:
+    """The name of a known operator; the traced expression of a user's function."""
+    if isinstance(operator, str):
+        return operator
+    make = ring.plus_expr if plus else ring.times_expr
+    return make(dtype, Var("x", dtype), Var("y", dtype))
+
+
+def is_one(value: Any) -> bool:
+    return isinstance(value, int | float | complex) and value == 1
+
+
+def _instance(names: Subscripts, arrays: tuple[Array, ...], out: Array) -> Instance:
+    """The loops of the bundles; a repeated letter walks along a diagonal, size 1 stands still."""
+    extents = extents_of(names, arrays)
+    left, right = names.operands[0], names.operands[-1] if len(arrays) > 1 else ""
+    strides = [
+        _letter_strides(term, array, extents)
+        for term, array in zip((left, right, names.out), (arrays[0], arrays[-1], out), strict=True)
+    ]
+    bundles: dict[str, list[Dim]] = {"batch": [], "i": [], "j": [], "p": []}
+    for c, extent in extents.items():
+        dim = Dim(extent, *(s.get(c, 0) for s in strides))
+        if c not in names.out:
+            bundle = "p"
+        elif c in left and c in right:
+            bundle = "batch"
+        else:
+            bundle = "i" if c in left else "j"
+        bundles[bundle].append(dim)
+    batch, i, j, p = (tuple(dims) for dims in bundles.values())
+    return Instance(batch, i, j, p)
+
+
+def _letter_strides(term: str, array: Array, extents: dict[str, int]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for c, stride, extent in zip(term, element_strides(array), array.shape, strict=False):
+        moves = stride if extent == extents[c] else 0
+        found[c] = found.get(c, 0) + moves
+    return found
+
+
+def extents_of(names: Subscripts, arrays: tuple[Array, ...]) -> dict[str, int]:
+    """Size of every letter; a size of 1 broadcasts."""
+    found: dict[str, int] = {}
+    where: dict[str, int] = {}
+    for number, (term, array) in enumerate(zip(names.operands, arrays, strict=True)):
+        for c, extent in zip(term, array.shape, strict=True):
+            known = found.get(c, 1)
+            if extent != known and extent != 1 and known != 1:
+                raise UsageError(
+                    f"einsum '{names.text}': index '{c}' has two sizes",
+                    found=f"{known} in operand {where[c]}, {extent} in operand {number}",
+                    hint="operands that agree, or a size of 1",
+                )
+            if c not in found or extent != 1:
+                found[c], where[c] = extent, number
+    return found
+
+
+def _fill_initial(out: Array, ring: semirings.Semiring, scaling: Scaling) -> None:
+    """The value of an empty reduction: the identity of plus, added to what was there."""
+    match scaling.initial:
+        case Initial.ZERO:
+            out[...] = ring.zero(dtype_of(out.dtype))
+        case Initial.SCALED:
+            out *= np.asarray(scaling.beta, dtype=out.dtype)
+        case Initial.OUT:
+            return

@@ -1,0 +1,45 @@
+"""The proof behind a new kernel of einsum: its program, its contraction, its plan, all checked.
+
+A kernel from memory or disk was proven when it was made; only compiling a new one comes here, so
+that calls of known kernels never load isl.
+"""
+
+from __future__ import annotations
+
+from loopwright.analysis.contraction import explain, find_contractions
+from loopwright.diagnostics import InternalError
+from loopwright.frontends.einsum import Subscripts
+from loopwright.frontends.einsum_tree import einsum_tree
+from loopwright.ir.form import Initial
+from loopwright.ir.islkit import quota
+from loopwright.ir.schedule import Schedule
+from loopwright.ir.text import schedule_text
+from loopwright.kernels import dump
+from loopwright.pipeline import ISL_QUOTA, program_of
+from loopwright.planner.analytical import Algebra, Choice
+from loopwright.planner.contraction_plan import contraction_plan
+from loopwright.transform.plan import apply_plan
+
+__all__ = ["prove_einsum"]
+
+
+def prove_einsum(names: Subscripts, algebra: Algebra, choice: Choice) -> Schedule:
+    """The legal schedule that `choice` stands for; InternalError when there is none.
+
+    Operators of users are opaque to the proof: what counts is that plus is associative and
+    commutative, which was tried when their semiring was made. Known names stand in for them.
+    """
+    operands = (algebra.left, algebra.right)[: len(names.operands)]
+    plus = algebra.plus if isinstance(algebra.plus, str) else "max"
+    times = algebra.times if isinstance(algebra.times, str) else "add"
+    zero = algebra.zero if algebra.initial is Initial.ZERO else None
+    tree = einsum_tree(names, operands, algebra.accumulator, plus, times, zero)
+    with quota(ISL_QUOTA):
+        program = program_of(tree, reassoc=algebra.reassoc)
+        found = find_contractions(program)
+        if len(found) != 1 or len(found[0].covers) != len(program.statements):
+            reasons = "; ".join(explain(program))
+            raise InternalError(f"einsum '{names.text}' was not proven a contraction", reasons)
+        schedule = apply_plan(program, contraction_plan(found[0].statement, choice))
+    dump("schedule", lambda: schedule_text(schedule))
+    return schedule

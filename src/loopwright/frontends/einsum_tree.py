@@ -1,0 +1,72 @@
+"""An einsum as a tree of loops, from where it takes the same road as any other program.
+
+for every index of out:          out[...] = zero
+for every index:                 out[...] = out[...] plus left[...] times right[...]
+"""
+
+from __future__ import annotations
+
+from loopwright.diagnostics import Span
+from loopwright.frontends.einsum import Subscripts
+from loopwright.frontends.tree import ArrayParam, Assign, Loop, Node, SourceTree
+from loopwright.ir.dtypes import DType
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Var
+from loopwright.ir.program import Access
+
+__all__ = ["einsum_tree"]
+
+
+def einsum_tree(
+    names: Subscripts,
+    operands: tuple[DType, ...],
+    sums: DType,
+    plus: str,
+    times: str,
+    zero: bool | int | float | complex | None,
+) -> SourceTree:
+    """One or two operands summed into `out`; without `zero` the old elements are added to."""
+    span = Span("<einsum>", 1, 1, 1, len(names.text) + 1, names.text)
+    letters = dict.fromkeys("".join(names.operands) + names.out)
+    sizes = {c: f"n_{c}" for c in letters}
+    terms = (*names.operands, names.out)
+    params = tuple(
+        ArrayParam(name, dtype, tuple(Var(sizes[c]) for c in term), span)
+        for name, dtype, term in zip(_argument_names(names), (*operands, sums), terms, strict=True)
+    )
+    accesses = [
+        Access(param.name, tuple(Var(c) for c in term), param.dtype)
+        for param, term in zip(params, terms, strict=True)
+    ]
+    out = accesses.pop()
+    factors: list[Expr] = [_as(access.load(), sums) for access in accesses]
+    product = factors[0] if len(factors) == 1 else Binary(times, factors[0], factors[1])
+    body: list[Node] = []
+    if zero is not None:
+        start = Assign(_renamed(out), Const(zero, sums), span)
+        body.append(_nest(start, [_first(c) for c in names.out], sizes, span))
+    update = Assign(out, Binary(plus, out.load(), product), span)
+    body.append(_nest(update, list(letters), sizes, span))
+    return SourceTree("einsum", params, tuple(sizes.values()), (), tuple(body), None, (), span)
+
+
+def _argument_names(names: Subscripts) -> tuple[str, ...]:
+    return (*("left", "right")[: len(names.operands)], "out")
+
+
+def _first(letter: str) -> str:
+    """The loop over a letter in the nest that sets out to zero: names are unique in a tree."""
+    return f"{letter}_0"
+
+
+def _renamed(out: Access) -> Access:
+    return Access(out.array, tuple(Var(_first(x.name)) for x in out.index), out.dtype)  # type: ignore[union-attr]
+
+
+def _nest(body: Node, loops: list[str], sizes: dict[str, str], span: Span) -> Node:
+    for loop in reversed(loops):
+        body = Loop(loop, Const(0), Var(sizes[loop[0]]), 1, (body,), span)
+    return body
+
+
+def _as(value: Expr, dtype: DType) -> Expr:
+    return value if value.dtype == dtype else Cast(value, dtype)

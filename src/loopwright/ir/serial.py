@@ -1,0 +1,223 @@
+"""Expressions, accesses, arrays and contractions as JSON values, and back.
+
+A noun becomes a list that begins with its name: `A[i]` is ["load", "A", [["var", "i", "int64"]],
+"float64"]. Floating constants are written in hexadecimal, so every bit survives. Readers take
+nothing on trust: what is not exactly of this form raises Malformed. Whether names and types fit
+together is for `check_expr` to say.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, assert_never
+
+from loopwright.ir.contraction import Contraction, LoopRange, Operand
+from loopwright.ir.dtypes import DTYPES, DType
+from loopwright.ir.expr import (
+    BINARY_OPS,
+    FUNCTIONS,
+    UNARY_OPS,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Unary,
+    Var,
+)
+from loopwright.ir.program import Access, Array, Role
+
+__all__ = ["Malformed", "read_array", "read_contraction", "read_expr", "to_json"]
+
+Json: TypeAlias = Any  # what the json module takes and gives
+Noun: TypeAlias = Expr | Access | Array | LoopRange | Operand | Contraction
+Number: TypeAlias = bool | int | float | complex
+
+
+class Malformed(ValueError):  # noqa: N818, names what was found
+    """A JSON value is no noun of ours; holds the smallest part at fault."""
+
+    def __init__(self, what: str, found: object) -> None:
+        super().__init__(f"not {what}: {found!r:.200}")
+
+
+def to_json(noun: Noun) -> Json:
+    """`noun` as lists, texts and numbers."""
+    match noun:
+        case Const(value=value, dtype=dtype):
+            return ["const", _number(value), dtype.name]
+        case Var(name=name, dtype=dtype):
+            return ["var", name, dtype.name]
+        case Load(array=array, index=index, dtype=dtype):
+            return ["load", array, _list(index), dtype.name]
+        case Unary(op=op, x=x):
+            return ["unary", op, to_json(x)]
+        case Binary(op=op, x=x, y=y):
+            return ["binary", op, to_json(x), to_json(y)]
+        case Select(cond=cond, x=x, y=y):
+            return ["select", to_json(cond), to_json(x), to_json(y)]
+        case Cast(x=x, dtype=dtype):
+            return ["cast", to_json(x), dtype.name]
+        case Call(function=function, args=args):
+            return ["call", function, _list(args)]
+        case Access(array=array, index=index, dtype=dtype):
+            return ["access", array, _list(index), dtype.name]
+        case Array(name=name, dtype=dtype, shape=shape, role=role):
+            return ["array", name, dtype.name, _list(shape), role.value]
+        case LoopRange(name=name, start=start, stop=stop):
+            return ["loop", name, to_json(start), to_json(stop)]
+        case Operand(access=access, value=value):
+            return ["operand", to_json(access), to_json(value)]
+        case Contraction():
+            return _contraction(noun)
+        case _:
+            assert_never(noun)
+
+
+def _list(nouns: tuple[Noun, ...]) -> list[Json]:
+    return [to_json(noun) for noun in nouns]
+
+
+def _number(value: Number) -> Json:
+    match value:
+        case bool() | int():
+            return value
+        case float():
+            return value.hex()
+        case complex():
+            return [value.real.hex(), value.imag.hex()]
+
+
+def _contraction(found: Contraction) -> Json:
+    return {
+        "statement": found.statement,
+        "operators": [found.plus, found.times],
+        "dtype": found.dtype.name,
+        "bundles": [_list(loops) for loops in (found.batch, found.i, found.j, found.p)],
+        "out": to_json(found.out),
+        "left": to_json(found.left),
+        "right": None if found.right is None else to_json(found.right),
+        "initial": to_json(found.initial),
+        "final": to_json(found.final),
+        "reassoc": found.reassoc,
+        "covers": list(found.covers),
+    }
+
+
+# -- and back ---------------------------------------------------------------------------------
+
+
+def read_expr(data: Json) -> Expr:
+    """The expression that `to_json` wrote."""
+    match data:
+        case ["const", value, dtype]:
+            return Const(_value(value), _dtype(dtype))
+        case ["var", str(name), dtype]:
+            return Var(name, _dtype(dtype))
+        case ["load", str(array), list(index), dtype]:
+            return Load(array, tuple(map(read_expr, index)), _dtype(dtype))
+        case ["unary", str(op), x] if op in UNARY_OPS:
+            return Unary(op, read_expr(x))
+        case ["binary", str(op), x, y] if op in BINARY_OPS:
+            return Binary(op, read_expr(x), read_expr(y))
+        case ["select", cond, x, y]:
+            return Select(read_expr(cond), read_expr(x), read_expr(y))
+        case ["cast", x, dtype]:
+            return Cast(read_expr(x), _dtype(dtype))
+        case ["call", str(function), list(args)] if len(args) == FUNCTIONS.get(function):
+            return Call(function, tuple(map(read_expr, args)))
+    raise Malformed("an expression", data)
+
+
+def read_array(data: Json) -> Array:
+    """The array that `to_json` wrote."""
+    match data:
+        case ["array", str(name), dtype, list(shape), str(role)] if role in _ROLES:
+            return Array(name, _dtype(dtype), tuple(map(read_expr, shape)), Role(role))
+    raise Malformed("an array", data)
+
+
+def read_contraction(data: Json) -> Contraction:
+    """The contraction that `to_json` wrote."""
+    match data:
+        case {
+            "statement": str(statement),
+            "operators": [str(plus), str(times)],
+            "dtype": dtype,
+            "bundles": [list(batch), list(i), list(j), list(p)],
+            "out": out,
+            "left": left,
+            "right": right,
+            "initial": initial,
+            "final": final,
+            "reassoc": bool(reassoc),
+            "covers": list(covers),
+        } if {plus, times} <= BINARY_OPS.keys() and all(isinstance(s, str) for s in covers):
+            return Contraction(
+                statement,
+                plus,
+                times,
+                _dtype(dtype),
+                tuple(map(_loop, batch)),
+                tuple(map(_loop, i)),
+                tuple(map(_loop, j)),
+                tuple(map(_loop, p)),
+                out=_access(out),
+                left=_operand(left),
+                right=None if right is None else _operand(right),
+                initial=read_expr(initial),
+                final=read_expr(final),
+                reassoc=reassoc,
+                covers=tuple(covers),
+            )
+    raise Malformed("a contraction", data)
+
+
+_ROLES = frozenset(role.value for role in Role)
+
+
+def _access(data: Json) -> Access:
+    match data:
+        case ["access", str(array), list(index), dtype]:
+            return Access(array, tuple(map(read_expr, index)), _dtype(dtype))
+    raise Malformed("an access", data)
+
+
+def _loop(data: Json) -> LoopRange:
+    match data:
+        case ["loop", str(name), start, stop]:
+            return LoopRange(name, read_expr(start), read_expr(stop))
+    raise Malformed("a loop", data)
+
+
+def _operand(data: Json) -> Operand:
+    match data:
+        case ["operand", access, value]:
+            return Operand(_access(access), read_expr(value))
+    raise Malformed("an operand", data)
+
+
+def _dtype(data: Json) -> DType:
+    found = DTYPES.get(data) if isinstance(data, str) else None
+    if found is None:
+        raise Malformed("a dtype", data)
+    return found
+
+
+def _value(data: Json) -> Number:
+    match data:
+        case bool() | int():
+            return data
+        case str():
+            return _float(data)
+        case [str(real), str(imag)]:
+            return complex(_float(real), _float(imag))
+    raise Malformed("a number", data)
+
+
+def _float(text: str) -> float:
+    try:
+        return float.fromhex(text)
+    except (ValueError, OverflowError):
+        raise Malformed("a number", text) from None

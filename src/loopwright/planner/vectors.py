@@ -1,0 +1,104 @@
+"""Planning products with an empty bundle: dot products, columns, single elements."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from loopwright.ir.form import Kind, Packing
+from loopwright.ir.machine import Machine
+from loopwright.planner.choice import (
+    Algebra,
+    Choice,
+    even_block,
+    has_runs,
+    make_form,
+    make_launch,
+    operator_names,
+)
+from loopwright.planner.instance import Dim, Instance
+
+__all__ = ["plan_columns", "plan_elements", "plan_rows"]
+
+
+def plan_rows(
+    instance: Instance, algebra: Algebra, machine: Machine, threads: int, lanes: int
+) -> Choice:
+    """Vectors along p; rows share each vector of right."""
+    g, m, _, k = instance.sizes
+    single = len(instance.p) == 1
+    left = Packing.DIRECT if single and instance.p[0].left == 1 else Packing.ALONG_P
+    if left is not Packing.DIRECT and not has_runs(instance.p, "left", lanes):
+        left, lanes = Packing.ANY, 1
+    right = Packing.DIRECT if single and instance.p[0].right == 1 else Packing.ANY
+    rows = 1 if m == 1 else 4
+    vectors = 8 if m == 1 else 2
+    if algebra.accumulator.is_complex:
+        vectors = max(1, vectors // 2)
+    rate = lanes * machine.vmma(*operator_names(algebra), algebra.accumulator.name).per_cycle
+    work = g * m * k / rate
+    parallel, used = _share(machine, threads, work, (("batch", g), ("i", m // rows)))
+    form = make_form(
+        algebra, instance, Kind.ROWS, (rows, vectors, lanes), (left, right), parallel=parallel
+    )
+    steps = [x for x, mode in (("left", left), ("right", right)) if mode is not Packing.DIRECT]
+    tables = ("g", "left right out"), ("i", "left out"), ("p", " ".join(steps))
+    return make_launch(form, instance, {"left_p": 0, "right_p": 0}, tables, used, work / used)
+
+
+def plan_columns(
+    instance: Instance, algebra: Algebra, machine: Machine, threads: int, lanes: int
+) -> Choice:
+    """Vectors along j; several steps of p at a time."""
+    g, _, n, k = instance.sizes
+    single = len(instance.j) == 1 and instance.j[0].right == 1 == instance.j[0].out
+    right = Packing.DIRECT if single else Packing.ALONG_TILE
+    if not single and not (
+        has_runs(instance.j, "right", lanes) and has_runs(instance.j, "out", lanes)
+    ):
+        right, lanes = Packing.ANY, 1
+    rate = lanes * machine.vmma(*operator_names(algebra), algebra.accumulator.name).per_cycle
+    work = g * n * k / rate
+    parallel, used = _share(machine, threads, work, (("batch", g), ("j", n // (8 * lanes))))
+    # The block of out and the rows of right that pass by share L1.
+    block = machine.cache(1).size // 4 // algebra.accumulator.bytes
+    if parallel == "j":
+        block = min(block, -(-n // used))
+    form = make_form(
+        algebra, instance, Kind.COLUMNS, (8, 2, lanes), (Packing.ANY, right), parallel=parallel
+    )
+    values = {"nc": even_block(n, block, 8 * lanes), "right_j": 0, "out_j": 0}
+    columns = "" if right is Packing.DIRECT else "right out"
+    tables = ("g", "left right out"), ("j", columns), ("p", "left right")
+    return make_launch(form, instance, values, tables, used, work / used)
+
+
+def plan_elements(
+    instance: Instance, algebra: Algebra, machine: Machine, threads: int, lanes: int
+) -> Choice:
+    """No reduction: one loop is the vector loop, all others are linearised."""
+    dims = [*instance.batch, *instance.i, *instance.j]
+    dims.sort(key=lambda d: (-abs(d.out), -d.extent))
+    inner = dims.pop() if dims else Dim(1, 0, 0, 1)
+    outer = replace(instance, batch=tuple(dims), i=(), j=(inner,), p=())
+    if inner.out != 1:
+        lanes = 1
+    moves = {0: Packing.DIRECT, 1: Packing.ALONG_TILE}
+    packing = moves.get(inner.left, Packing.ANY), moves.get(inner.right, Packing.ANY)
+    g, _, n, _ = outer.sizes
+    work = float(g * n)
+    parallel, used = _share(machine, threads, work, (("batch", g),))
+    form = make_form(algebra, outer, Kind.ELEMENTS, (1, 4, lanes), packing, parallel=parallel)
+    values = {"left_j": inner.left, "right_j": inner.right, "out_j": inner.out}
+    return make_launch(form, outer, values, (("g", "left right out"),), used, work / used)
+
+
+def _share(
+    machine: Machine, threads: int, work: float, loops: tuple[tuple[str, int], ...]
+) -> tuple[str, int]:
+    """The first loop long enough to share out, if the work outweighs opening a region."""
+    if threads == 1 or work < 2 * machine.parallel_cost.cycles(threads):
+        return "none", 1
+    for name, units in loops:
+        if units >= threads:
+            return name, threads
+    return "none", 1
