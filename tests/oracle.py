@@ -54,10 +54,16 @@ def run_nest(nest: LoopNest, arrays: Arrays, params: Mapping[str, int], threads:
 
 def assert_same(program: Program, nest: LoopNest, params: Mapping[str, int], threads: int = 1):
     """The nest leaves bit for bit what the program leaves."""
+    assert_same_on(arrays_of(program, params), program, nest, params, threads)
+
+
+def assert_same_on(
+    arrays: Arrays, program: Program, nest: LoopNest, params: Mapping[str, int], threads: int = 1
+):
+    """As assert_same, for the given arrays, which are changed as the program says."""
     check_nest(nest)
-    expected = arrays_of(program, params)
-    found = {name: data.copy() for name, data in expected.items()}
-    interpret_program(program, expected, params)
+    found = {name: data.copy() for name, data in arrays.items()}
+    interpret_program(program, arrays, params)
     run_nest(nest, found, params, threads)
-    for name, data in expected.items():
+    for name, data in arrays.items():
         np.testing.assert_array_equal(found[name], data, err_msg=name)

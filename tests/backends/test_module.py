@@ -8,14 +8,15 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+from backends.compiled import assert_compiled
 from backends.test_operators import Make, call, nest_of
 from loopwright.backends.llvm import emit_module
 from loopwright.backends.llvm_entry import entry_symbols
 from loopwright.diagnostics import InternalError
 from loopwright.ir.check_expr import BINARY_KINDS, FUNCTION_KINDS
 from loopwright.ir.dtypes import DTYPES, DType
-from loopwright.ir.expr import Binary, Cast, Load, Unary, Var
-from loopwright.ir.loops import LoopNest
+from loopwright.ir.expr import Binary, Cast, Const, Load, Unary, Var
+from loopwright.ir.loops import Buffer, LoopNest, Store
 from loopwright.machines.host import host
 from loopwright.machines.load import load_machine
 from loopwright.runtime.jit import assembly, compile_to_object, load_object
@@ -62,7 +63,7 @@ def test_text_is_valid_and_always_the_same(dtype: DType) -> None:
     exported = {
         f.name
         for f in parsed.functions
-        if not f.is_declaration and "internal" not in str(f.linkage)
+        if not f.is_declaration and f.linkage is llvm.Linkage.external
     }
     assert exported == set(entry_symbols("f"))
     assert (module.language, module.entry, module.scalars) == ("llvm", "f", ("n",))
@@ -120,10 +121,6 @@ def test_objects_of_one_text_are_equal() -> None:
     ("value", "dtype"), [(1e6, "float16"), (1e300, "float32"), (1e40, "complex64")]
 )
 def test_constants_beyond_the_type_are_infinite(value: float, dtype: str) -> None:
-    from backends.compiled import assert_compiled
-    from loopwright.ir.expr import Const
-    from loopwright.ir.loops import Buffer, Store
-
     kind = DTYPES[dtype]
     y = Buffer("y", kind, (Const(1),), writable=True)
     nest = LoopNest("f", (y,), (), Store("y", (Const(0),), Const(value, kind)))

@@ -12,6 +12,7 @@ from loopwright.planner.generic import default_plan, extend_plan
 from loopwright.transform.contract import Contract
 from loopwright.transform.mark import Parallel, Vectorize
 from loopwright.transform.plan import apply_plan
+from loopwright.transform.privatize import Privatize
 from loopwright.transform.reorder import Interchange
 from loopwright.transform.step import Step
 from loopwright.transform.tile import StripMine
@@ -56,6 +57,25 @@ def complex_scale() -> Program:
     return program("scale", {"a": "inout complex128 [n]"}, For("i", 0, "n", Do("a[i]", "a[i] * 2")))
 
 
+def with_scalar() -> Program:
+    """A local scalar that each iteration sets and uses."""
+    arrays = {"a": "in float64 [n]", "b": "inout float64 [n]", "t": "local float64 []"}
+    body = For("i", 1, "n - 1", Do("t", "a[i - 1] + a[i + 1]"), Do("b[i]", "t * t"))
+    return program("stencil", arrays, body)
+
+
+def with_sum() -> Program:
+    arrays = {
+        "A": "in float64 [n, m]",
+        "x": "in float64 [m]",
+        "y": "out float64 [n]",
+        "s": "local float64 []",
+    }
+    update = For("j", 0, "m", Do("s", "s + A[i, j] * x[j]"))
+    body = For("i", 0, "n", Do("s", "0"), update, Do("y[i]", "s"))
+    return program("rows", arrays, body, params="n m")
+
+
 PLANS: tuple[tuple[Callable[[], Program], tuple[Step, ...]], ...] = (
     (matmul, (Interchange(("k", "j")), Parallel("i"), Vectorize("j", 4))),
     (copy_columns, (Interchange(("i", "j")), Parallel("i"), Vectorize("j", 8))),
@@ -73,6 +93,11 @@ PLANS: tuple[tuple[Callable[[], Program], tuple[Step, ...]], ...] = (
         ),
     ),
     (gemv, (Parallel("i"),)),
+    (with_sum, (Privatize("s", "i"), Parallel("i"))),
+    (
+        with_scalar,
+        (Privatize("t", "i"), StripMine("i", 1024), Parallel("i_t"), Vectorize("i", 4)),
+    ),
     (syrk, (Parallel("i"),)),
     (seidel, ()),
     (floyd_warshall, ()),

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
+import numpy as np
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from frontends.kernels import bind, compiled
+from loopwright.analysis.bounds import find_violation
 from loopwright.diagnostics import IllegalStep
-from loopwright.ir.program import Program
+from loopwright.ir.interpret import evaluate
+from loopwright.ir.program import Program, Role
 from loopwright.ir.schedule import Schedule
 from loopwright.lower.astgen import lower_schedule
 from loopwright.transform.mark import Unroll, Vectorize
 from loopwright.transform.plan import Plan, apply_plan, candidates, initial_schedule
 from loopwright.transform.step import Step
 from loopwright.transform.tile import StripMine, Tile
-from oracle import assert_same
+from oracle import assert_same, assert_same_on
 from programs import Do, For, program
+from property.python_functions import PythonFunction, python_functions
 
 NAMES = "ijkl"
 DTYPES = ("int32", "int64", "float64")
@@ -141,3 +146,21 @@ def test_legal_plan_keeps_the_meaning(data: st.DataObject) -> None:
     nest = lower_schedule(apply_plan(source, Plan.loads(plan.dumps())))
     for n in (0, data.draw(st.integers(1, 7))):
         assert_same(source, nest, {"n": n}, threads=data.draw(st.integers(1, 3)))
+
+
+@given(python_functions(), st.integers(0, 5), st.data())
+def test_python_functions_under_any_plan(
+    kernel: PythonFunction, n: int, data: st.DataObject
+) -> None:
+    args = kernel.arguments(n)
+    tree, source = compiled(kernel.define(), *args)
+    arrays, params = bind(tree, args)
+    assume(find_violation(source, params) is None)
+    arrays |= {
+        array.name: np.zeros([int(evaluate(x, params)) for x in array.shape], array.dtype.name)
+        for array in source.arrays
+        if array.role is Role.OUT
+    }
+    plan = draw_plan(data.draw, initial_schedule(source))
+    nest = lower_schedule(apply_plan(source, plan))
+    assert_same_on(arrays, source, nest, params, threads=data.draw(st.integers(1, 3)))

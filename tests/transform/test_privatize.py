@@ -16,7 +16,7 @@ from loopwright.transform.plan import apply_plan
 from loopwright.transform.privatize import Privatize
 from loopwright.transform.reorder import Interchange
 from loopwright.transform.step import Step
-from loopwright.transform.tile import Tile
+from loopwright.transform.tile import StripMine, Tile
 from oracle import assert_same
 from programs import Do, For, program
 
@@ -105,6 +105,22 @@ def test_loop_of_one_iteration() -> None:
     body = For("i", 0, 1, Do("t", "a[i]"), Do("b[i]", "t * 2"))
     source = program("once", ARRAYS, body, known="n >= 1")
     assert lowered(source, Privatize("t", "i"), n=2) == "let t: float64 = a[0]\nb[0] = t * 2.0"
+
+
+def test_loops_that_are_left_out() -> None:
+    arrays = {"a": "in float64 [n]", "b": "inout float64 [n]", "w": "local float64 [n]"}
+    source = program("left", arrays, For("i", 0, "n", Do("w[i]", "a[i]"), Do("b[i]", "w[i] * 2")))
+    # isl drops both inner loops and spreads their mark over the statements.
+    steps = (StripMine("i", 1), Privatize("w", "i"), Tile(("i_t", "i"), (1, 3)))
+    assert (
+        lowered(source, *steps, n=5)
+        == dedent("""
+        for i_t_t in range(n):
+            alloc private w: float64[n] strides [1]
+            w[i_t_t] = a[i_t_t]
+            b[i_t_t] = w[i_t_t] * 2.0
+        """).strip()
+    )
 
 
 def test_guards_inside() -> None:

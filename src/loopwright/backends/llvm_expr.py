@@ -143,7 +143,8 @@ class Expressions:
             case Call(function="dot", args=(Load() as x, Load() as y, z)):
                 return dot(code, self._row_of(x), self._row_of(y), self.value(z), self.features)
             case Call(function=function, args=args):
-                return functions.call(code, function, tuple(self.value(a) for a in args))
+                values = tuple(self.value(a) for a in args)
+                return functions.call(code, function, values, self.features)
             case _:
                 assert_never(expr)
 

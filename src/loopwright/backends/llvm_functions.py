@@ -19,7 +19,7 @@ from loopwright.backends.llvm_ops import (
     unary,
 )
 from loopwright.backends.llvm_text import Code, Value, intrinsic_suffix, literal
-from loopwright.ir.dtypes import DTYPES, FLOAT64, INT64
+from loopwright.ir.dtypes import DTYPES, FLOAT32, FLOAT64, INT64
 
 __all__ = ["absolute", "call", "power"]
 
@@ -62,13 +62,19 @@ done:
 }"""
 
 
-def call(code: Code, function: str, args: tuple[Value, ...]) -> Value:
-    """A pure function, lane by lane."""
+def call(
+    code: Code, function: str, args: tuple[Value, ...], features: frozenset[str] = frozenset()
+) -> Value:
+    """A pure function, lane by lane; `features` are the machine's."""
     if function in _PARTS:
         return _PARTS[function](code, args[0])
     args = same_lanes(code, *args)
     last = args[-1]
     match function:
+        case "fma" if last.dtype.bits == 16 and last.dtype.is_float and "fp16" not in features:
+            # LLVM would go through double, from where x86 has no way back to half.
+            wide = _fma(code, *(cast(code, x, FLOAT32) for x in args))
+            return cast(code, wide, last.dtype)
         case "fma":
             return _fma(code, *args)
         case "pow":

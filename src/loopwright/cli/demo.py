@@ -12,7 +12,7 @@ import numpy as np
 
 import loopwright as lw
 from loopwright import semirings
-from loopwright.calls.einsum import Scaling, plan_contraction
+from loopwright.calls.product import Scaling, plan_contraction
 from loopwright.diagnostics import InternalError
 from loopwright.frontends.einsum import parse_subscripts
 from loopwright.ir.dtypes import DTYPES

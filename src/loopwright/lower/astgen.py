@@ -18,7 +18,6 @@ from loopwright.ir.expr import Binary, Const, Expr, Select, Unary, Var
 from loopwright.ir.islkit import context
 from loopwright.ir.loops import Block, For, If, LoopNest, Mark, Stmt
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.visit import statements
 from loopwright.lower.bodies import statement_body
 from loopwright.lower.buffers import (
     allocate_private,
@@ -68,7 +67,11 @@ def lower_schedule(schedule: Schedule) -> LoopNest:
     build = isl.AstBuild.from_context(program.context)
     ast = build.node_from_schedule(_with_marks(schedule))
     reader = _Reader(schedule)
-    body = allocate_shared(schedule, reader.statement(ast))
+    body = reader.statement(ast)
+    for array, loop in reversed(schedule.private):
+        around = frozenset(reader.variables.get(name, "") for name in _path(schedule.tree, loop))
+        body = allocate_private(program.array(array), around, body)
+    body = allocate_shared(schedule, body)
     nest = LoopNest(program.name, argument_buffers(program), scalar_names(program), body)
     factors = reader.factors()
     plain = promote_scalars(simplify(nest))
@@ -89,7 +92,7 @@ def _with_marks(schedule: Schedule) -> isl.Schedule:
     def visit(node: isl.ScheduleNode) -> isl.ScheduleNode:
         if not _is_band(node):
             return node
-        name = node.band_get_partial_schedule().get_tuple_name(isl.dim_type.set)
+        name = _band_name(node)
         # Marks stand above the bands below already: the tree is visited bottom up.
         is_innermost = bool(node.child(0).every_descendant(lambda inner: not _is_band(inner)))
         kind = types.default if is_innermost else types.atomic
@@ -105,6 +108,27 @@ def _with_marks(schedule: Schedule) -> isl.Schedule:
 
 def _is_band(node: isl.ScheduleNode) -> bool:
     return isl.schedule_node_type(node.get_type()) == isl.schedule_node_type.band
+
+
+def _path(tree: isl.Schedule, loop: str) -> tuple[str, ...]:
+    """The band `loop` and the bands around it, innermost first."""
+    found: list[tuple[str, ...]] = []
+
+    def visit(node: isl.ScheduleNode) -> bool:
+        if _is_band(node) and _band_name(node) == loop:
+            names = [loop]
+            while node.has_parent():
+                node = node.parent()
+                names += [_band_name(node)] if _is_band(node) else []
+            found.append(tuple(names))
+        return True
+
+    tree.get_root().foreach_descendant_top_down(visit)
+    return found[0]
+
+
+def _band_name(node: isl.ScheduleNode) -> str:
+    return node.band_get_partial_schedule().get_tuple_name(isl.dim_type.set)
 
 
 @dataclass(slots=True)
@@ -124,7 +148,7 @@ class _Reader:
         """`node` as a statement; `loop` is the band of the nearest mark above."""
         match isl.ast_node_type(node.get_type()).name:
             case "mark":
-                return self._marked(node.mark_get_node(), node.mark_get_id().get_name())
+                return self.statement(node.mark_get_node(), node.mark_get_id().get_name())
             case "block":
                 parts = node.block_get_children()
                 children = [parts.get_at(k) for k in range(parts.n_ast_node())]
@@ -142,15 +166,6 @@ class _Reader:
                 return statement_body(statement, [self.expr(entry) for entry in point])
         raise InternalError("isl made a syntax node we do not know", node.to_C_str())
 
-    def _marked(self, node: isl.AstNode, loop: str) -> Stmt:
-        """What isl made of the band `loop`."""
-        inside = self.statement(node, loop)
-        var = self._variable(loop)
-        if any(isinstance(s, For) and s.var == var for s in statements(inside)):
-            return inside
-        # A loop of one iteration is left out: what it holds is one body.
-        return allocate_private(self.schedule, loop, inside)
-
     def _loop(self, node: isl.AstNode, loop: str) -> Stmt:
         iterator = node.for_get_iterator().id_get_id().get_name()
         start = self.expr(node.for_get_init())
@@ -161,7 +176,7 @@ class _Reader:
         self.values[iterator] = Var(var)
         stop = _stop(self.expr(node.for_get_cond()), var)
         step = self.expr(node.for_get_inc())
-        body = allocate_private(self.schedule, loop, self.statement(node.for_get_body()))
+        body = self.statement(node.for_get_body())
         return For(var, start, stop, body, step, self.schedule.mark(loop))
 
     def _variable(self, loop: str) -> str:

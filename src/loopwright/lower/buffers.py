@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from loopwright.ir.expr import Const, Expr, Var
-from loopwright.ir.loops import Alloc, Buffer, Mark, Space, Stmt
+from loopwright.ir.loops import Alloc, Buffer, For, Mark, Space, Stmt
 from loopwright.ir.program import Array, Program, Role
 from loopwright.ir.schedule import Schedule
+from loopwright.ir.visit import rebuild, statements
+from loopwright.lower.simplify import touches
 
 __all__ = [
     "allocate_private",
@@ -48,13 +52,28 @@ def allocate_shared(schedule: Schedule, body: Stmt) -> Stmt:
     return body
 
 
-def allocate_private(schedule: Schedule, loop: str, body: Stmt) -> Stmt:
-    """`body` inside the memory of the arrays that are private to an iteration of `loop`."""
-    for array in reversed(schedule.program.arrays):
-        if dict(schedule.private).get(array.name) == loop:
-            space = Space.STACK if array.rank == 0 else Space.PRIVATE
-            body = _alloc(array, space, body)
-    return body
+def allocate_private(array: Array, around: frozenset[str], body: Stmt) -> Stmt:
+    """`body` with memory for a private array in each iteration of its loop.
+
+    `around` holds the variables of that loop and the loops around it. The memory goes into the
+    innermost of them that exists: a loop that was left out for having one iteration needs none.
+    """
+    space = Space.STACK if array.rank == 0 else Space.PRIVATE
+
+    def visit(node: Stmt) -> Stmt:
+        if not isinstance(node, For) or node.var not in around or not _needs(node.body, array.name):
+            return node
+        return replace(node, body=_alloc(array, space, node.body))
+
+    inside = rebuild(body, visit)
+    return _alloc(array, space, inside) if _needs(inside, array.name) else inside
+
+
+def _needs(stmt: Stmt, buffer: str) -> bool:
+    """Whether `stmt` uses a buffer for which it has no memory yet."""
+    parts = list(statements(stmt))
+    has_memory = any(isinstance(s, Alloc) and s.buffer.name == buffer for s in parts)
+    return not has_memory and any(touches(s, buffer) for s in parts)
 
 
 def _alloc(array: Array, space: Space, body: Stmt) -> Alloc:

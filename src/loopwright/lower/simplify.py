@@ -6,11 +6,23 @@ from dataclasses import replace
 
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
-from loopwright.ir.loops import Alloc, Block, For, If, Let, LoopNest, Mark, Stmt, Store
+from loopwright.ir.loops import (
+    Alloc,
+    Block,
+    Copy,
+    For,
+    If,
+    Let,
+    LoopNest,
+    Mark,
+    Prefetch,
+    Stmt,
+    Store,
+)
 from loopwright.ir.visit import expressions, rebuild, rewrite, statements, substitute, walk
 from loopwright.lower.linear import Linear, linear, nonnegative_form, normal
 
-__all__ = ["simplify", "substitute_statement"]
+__all__ = ["simplify", "substitute_statement", "touches"]
 
 _EMPTY = Block(())
 
@@ -63,8 +75,9 @@ def _plain(stmt: Stmt) -> Stmt:
             if isinstance(value, Const | Var):
                 return rebuild(_fold(substitute_statement(body, {name: value})), _plain)
             return stmt if _uses(body, name) else body
-        case Alloc(buffer=buffer, body=body) if not _touches(body, buffer.name):
-            return body
+        case Alloc(buffer=buffer, body=body):
+            is_used = any(touches(inner, buffer.name) for inner in statements(body))
+            return stmt if is_used else body
     return stmt
 
 
@@ -153,14 +166,12 @@ def _uses(stmt: Stmt, name: str) -> bool:
     return any(isinstance(x, Var) and x.name == name for e in everything for x in walk(e))
 
 
-def _touches(stmt: Stmt, buffer: str) -> bool:
-    """Whether `stmt` names the buffer anywhere."""
-    for node in statements(stmt):
-        names = {getattr(node, field, None) for field in ("buffer", "target", "source")}
-        if buffer in names:
+def touches(stmt: Stmt, buffer: str) -> bool:
+    """Whether `stmt` itself, not a statement below it, reads or writes a buffer."""
+    match stmt:
+        case Store(buffer=name) | Prefetch(buffer=name) if name == buffer:
             return True
-        if any(
-            isinstance(x, Load) and x.array == buffer for e in expressions(node) for x in walk(e)
-        ):
+        case Copy(target=target, source=source) if buffer in (target, source):
             return True
-    return False
+    loads = (x for expr in expressions(stmt) for x in walk(expr) if isinstance(x, Load))
+    return any(load.array == buffer for load in loads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -137,8 +138,8 @@ def has_runs(dims: tuple[Dim, ...], operand: str, lanes: int) -> bool:
     return len(dims) == 1 or dims[-1].extent % lanes == 0
 
 
-def even_block(total: int, block: int, unit: int) -> int:
-    """A block near `block` that divides `total` evenly, in whole units."""
-    count = -(-total // max(block, 1))
+def even_block(total: int, block: int, unit: int, stretch: float = 1.0) -> int:
+    """A block near `block` (at most `stretch` times it) that divides `total` evenly, in units."""
+    count = max(1, math.ceil(total / (max(block, 1) * stretch)))
     share = -(-total // count)
     return -(-share // unit) * unit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -29,91 +30,133 @@ def _blocks(machine: Machine, plus: str, times: str, dtype: str) -> GemmBlocks:
     return gemm_blocks(machine, plus, times, dtype)
 
 
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """The register tile and how it is fed."""
+
+    rows: int
+    vectors: int
+    lanes: int
+    feed: Feed
+    unroll: int
+    ahead: int  # steps by which the streaming panel is prefetched
+    group: int  # steps per dot instruction
+    left: Packing
+    right: Packing
+
+    @property
+    def columns(self) -> int:
+        return self.vectors * self.lanes
+
+
 def plan_product(
     instance: Instance, algebra: Algebra, machine: Machine, threads: int, lanes: int
 ) -> Choice:
-    plus, times = operator_names(algebra)
-    dtype = algebra.accumulator
-    blocks = _blocks(machine, plus, times, dtype.name)
-    cost = machine.vmma(plus, times, dtype.name)
-    _, m, n, k = instance.sizes
-    size = max(algebra.left.bytes, algebra.right.bytes)
-
-    by_lane = cost.by_element
-    rows, vectors = blocks.m_r, max(1, blocks.n_r // lanes)
-    if dtype.is_complex:
-        rows, vectors = _complex_tile(machine.vector_registers, lanes)
-    feed = Feed.LANE if by_lane else Feed.BROADCAST
-    if not by_lane and machine.isa == "aarch64":
-        feed = Feed.REPLICATED
-
-    group = _dot_group(algebra, machine)
-    if group > 1:
-        rows, vectors, feed, by_lane = lanes, 4, Feed.LANE, True
-    left = _packing(instance.i, instance.p, "left", lanes, rows % lanes == 0)
-    right = _packing(instance.j, instance.p, "right", lanes, True)
-    unroll, ahead = 4 if cost.fused and not dtype.is_complex else 2, 32
-    if dtype.is_complex:
-        unroll = 1
-    l1, l2 = machine.cache(1), machine.cache(2)
-    # Left stays where it lies when its rows run along p and all of it stays in L2 meanwhile.
-    in_place = (
-        by_lane
-        and not algebra.scaled
-        and algebra.left == algebra.right == dtype
-        and len(instance.p) == 1
-        and instance.p[0].left == 1
-        and m * k * size <= l2.size * 3 // 4
-        and k * 4 * lanes * size <= l1.size // 2
-    )
-    if in_place and not dtype.is_complex:
-        vectors = 4
-        rows = (machine.vector_registers - 2 - vectors) // (vectors + 1)
-        left, unroll, ahead = Packing.DIRECT, lanes, 0
-    kc, mc, nc = blocks.k_c, blocks.m_c, blocks.n_c
-    if feed is Feed.REPLICATED:
-        # Each element of left takes a whole vector: both of its blocks shrink accordingly.
-        panel = (rows * lanes + vectors * lanes) * size
-        kc = min(kc, l1.size * 3 // 4 // panel)
-        mc = l2.size // 4 // (kc * lanes * size)
-    if left is Packing.DIRECT:
-        kc, mc = k, m
-    if group > 1:
-        kc *= group
-    if algebra.accumulator != algebra.out:
-        kc = k  # partial sums must not pass through a narrower out
-    kc = even_block(k, kc, unroll * group)
-    parallel, shares = _parallel_product(instance, machine, threads, cost.per_cycle * lanes, rows)
-    if parallel == "i":
-        mc = min(mc, -(-m // shares))
-    mc = even_block(m, mc, rows)
-    columns = vectors * lanes
-    if parallel == "j":
-        nc = min(nc, -(-n // shares))
-    nc = even_block(n, nc, columns)
-
+    """Tile, packing, blocks and parallel loop of algorithm 6 for one instance."""
+    cost = machine.vmma(*operator_names(algebra), algebra.accumulator.name)
+    rate = cost.per_cycle * lanes
+    tile = _tile(instance, algebra, machine, lanes)
+    parallel, shares = _parallel(instance, machine, threads, rate, tile)
+    mc, nc, kc = _block_sizes(instance, algebra, machine, tile, (parallel, shares))
     form = make_form(
         algebra,
         instance,
         Kind.PRODUCT,
-        (rows, vectors, lanes),
-        (left, right),
-        feed=feed if left is not Packing.DIRECT else Feed.LANE,
-        unroll=unroll,
-        ahead=ahead,
+        (tile.rows, tile.vectors, lanes),
+        (tile.left, tile.right),
+        feed=tile.feed,
+        unroll=tile.unroll,
+        ahead=tile.ahead,
         parallel=parallel,
-        group=group,
+        group=tile.group,
     )
     values = {"mc": mc, "nc": nc, "kc": kc, "runs": int(has_runs(instance.j, "out", lanes))}
     values["right_step"] = instance.p[0].right if len(instance.p) == 1 else 0
     tables = ("g", "left right out"), ("i", "left out"), ("j", "right out"), ("p", "left right")
-    used = shares if parallel != "none" else 1
-    cycles = math.prod(instance.sizes) / (cost.per_cycle * lanes) / used
+    cycles = math.prod(instance.sizes) / rate / shares
     walks = {
-        "left_w": _walk(form.left_packing, (instance.i, mc), (instance.p, kc), "left"),
-        "right_w": _walk(form.right_packing, (instance.j, nc), (instance.p, kc), "right"),
+        "left_w": _walk(tile.left, (instance.i, mc), (instance.p, kc), "left"),
+        "right_w": _walk(tile.right, (instance.j, nc), (instance.p, kc), "right"),
     }
-    return make_launch(form, instance, values, tables, used, cycles, walks)
+    return make_launch(form, instance, values, tables, shares, cycles, walks)
+
+
+def _tile(instance: Instance, algebra: Algebra, machine: Machine, lanes: int) -> _Tile:
+    """The tile of the model, or a flatter one that reads left in place where that pays."""
+    plus, times = operator_names(algebra)
+    dtype = algebra.accumulator
+    cost = machine.vmma(plus, times, dtype.name)
+    blocks = _blocks(machine, plus, times, dtype.name)
+    rows, vectors = blocks.m_r, max(1, blocks.n_r // lanes)
+    right = _packing(instance.j, instance.p, "right", lanes, True)
+    if cost.by_element and _fits_in_place(instance, algebra, machine, lanes):
+        rows, vectors = _tile_in_place(machine.vector_registers)
+        # Two vectors of steps per row: measured best from 64 to 384 rows, both precisions (N1).
+        unroll = 2 * lanes
+        return _Tile(rows, vectors, lanes, Feed.LANE, unroll, 0, 1, Packing.DIRECT, right)
+    feed = Feed.LANE if cost.by_element else Feed.BROADCAST
+    if not cost.by_element and machine.isa == "aarch64":
+        # ARM broadcasts by an instruction of the vector pipes, which the operators need.
+        feed = Feed.REPLICATED
+    unroll = 4 if cost.fused else 2
+    if dtype.is_complex:
+        rows, vectors = _complex_tile(machine.vector_registers, lanes)
+        unroll = 1
+    group = _dot_group(algebra, machine)
+    if group > 1:
+        rows, vectors, feed, unroll = lanes, 4, Feed.LANE, 4
+    left = _packing(instance.i, instance.p, "left", lanes, rows % lanes == 0)
+    return _Tile(rows, vectors, lanes, feed, unroll, 32, group, left, right)
+
+
+def _fits_in_place(instance: Instance, algebra: Algebra, machine: Machine, lanes: int) -> bool:
+    """Whether left is best read where it lies: its rows run along p and all of it stays in L2."""
+    _, m, _, k = instance.sizes
+    dtype = algebra.accumulator
+    plain = algebra.left == algebra.right == dtype and not algebra.scaled and not dtype.is_complex
+    if not plain or len(instance.p) != 1 or instance.p[0].left != 1:
+        return False
+    l1, l2 = machine.cache(1).size, machine.cache(2).size
+    panel = k * 4 * lanes * dtype.bytes
+    return m * k * dtype.bytes <= l2 * 3 // 4 and panel <= l1 // 2
+
+
+def _tile_in_place(registers: int) -> tuple[int, int]:
+    """Rows and vectors when each row of left takes two registers of steps."""
+    vectors = 4
+    return max(1, (registers - 2 - vectors) // (vectors + 2)), vectors
+
+
+def _block_sizes(
+    instance: Instance,
+    algebra: Algebra,
+    machine: Machine,
+    tile: _Tile,
+    shared: tuple[str, int],
+) -> tuple[int, int, int]:
+    """M_c, N_c and K_c: the model's, cut to even shares of the sizes at hand."""
+    _, m, n, k = instance.sizes
+    size = max(algebra.left.bytes, algebra.right.bytes)
+    l1, l2 = machine.cache(1).size, machine.cache(2).size
+    blocks = _blocks(machine, *operator_names(algebra), algebra.accumulator.name)
+    copies = tile.lanes if tile.feed is Feed.REPLICATED else 1
+    kc = l1 // 2 // (tile.columns * size)
+    if copies > 1:
+        # The replicated panel of left is the one that stays in L1.
+        kc = l1 * 3 // 4 // ((tile.rows * copies + tile.columns) * size)
+    # Sums of a wider type must not pass through out before they are complete.
+    if tile.left is Packing.DIRECT or algebra.accumulator != algebra.out:
+        kc = k
+    # Panels a quarter longer cost less than another pass over out (measured, N1).
+    kc = even_block(k, kc, tile.unroll * tile.group, stretch=1.25)
+    mc = m if tile.left is Packing.DIRECT else l2 * 3 // 4 // (kc * size * copies)
+    nc = blocks.n_c
+    parallel, shares = shared
+    if parallel == "i":
+        mc = min(mc, -(-m // shares))
+    if parallel == "j":
+        nc = min(nc, -(-n // shares))
+    return even_block(m, mc, tile.rows), even_block(n, nc, tile.columns), kc
 
 
 def _dot_group(algebra: Algebra, machine: Machine) -> int:
@@ -169,8 +212,8 @@ def _walk(
     return np.concatenate(parts).astype(np.int64)
 
 
-def _parallel_product(
-    instance: Instance, machine: Machine, threads: int, rate: float, rows: int
+def _parallel(
+    instance: Instance, machine: Machine, threads: int, rate: float, tile: _Tile
 ) -> tuple[str, int]:
     """The loop with the best F(L) = N_O / (C_PAR + cycles), and how many shares it gets."""
     if threads == 1:
@@ -179,11 +222,12 @@ def _parallel_product(
     work = g * m * n * k / rate
     best, found = work, ("none", 1)
     start = machine.parallel_cost.cycles(threads)
-    for name, units in (("batch", g), ("i", m // rows), ("j", n // 8)):
+    loops = (("batch", g, 1), ("i", m // tile.rows, 2), ("j", n // tile.columns, 1))
+    for name, units, regions in loops:
         if units < threads:
             continue
-        slowest = -(-units // threads) / units
-        cycles = start * (1 if name != "i" else 2) + work * slowest
+        # Threads that share the blocks of i meet at two barriers for each packed block of right.
+        cycles = start * regions + work * -(-units // threads) / units
         if cycles < best:
             best, found = cycles, (name, threads)
     return found

@@ -74,9 +74,10 @@ class DiskCache:
         return self._write(self._path(key), _MAGIC + _tag(secret, key, rest) + rest)
 
     def clear(self) -> int:
-        """Remove all entries and leftovers; the number of files removed."""
+        """Remove all entries, leftovers and a secret of no use; the number of files removed."""
         removed = 0
-        for path in list(self._files()):
+        unusable = [self.directory / _SECRET] if self._has_bad_secret() else []
+        for path in [*self._files(), *unusable]:
             try:
                 path.unlink()
                 removed += 1
@@ -87,13 +88,15 @@ class DiskCache:
     def state(self) -> CacheState:
         """Count entries and try each one's authentication."""
         reason = self._refusal()
+        if not reason and self._has_bad_secret():
+            reason = "its secret is damaged or open to others"
         secret = self._secret(create=False)
         entries = size = damaged = 0
         for path in self._files():
             if path.suffix != _SUFFIX:
                 continue
             entries += 1
-            size += path.stat().st_size
+            size += _size(path)
             if secret is None or self._read(path, path.stem, secret) is None:
                 damaged += 1
         return CacheState(str(self.directory), not reason, reason, entries, size, damaged)
@@ -124,7 +127,14 @@ class DiskCache:
             return "belongs to another user"
         if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             return "can be written by others"
+        if any(map(_lets_others_rename, self.directory.parents)):
+            return "lies in a folder that others can write"
         return ""
+
+    def _has_bad_secret(self) -> bool:
+        """Whether a secret is there that must not be used."""
+        path = self.directory / _SECRET
+        return os.path.lexists(path) and _private_file(path) is None
 
     def _secret(self, create: bool) -> bytes | None:
         """The key of the HMAC, made on first use; None when the cache cannot be used."""
@@ -189,15 +199,31 @@ def _private_file(path: Path) -> bytes | None:
     """The secret, if the file is a plain one of this user that nobody else can touch."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        with os.fdopen(handle, "rb") as file:
+            found = os.fstat(file.fileno())
+            mine = not hasattr(os, "getuid") or found.st_uid == os.getuid()
+            if not mine or not stat.S_ISREG(found.st_mode) or found.st_mode & 0o077:
+                return None
+            secret = file.read(64)
     except OSError:
         return None
-    with os.fdopen(handle, "rb") as file:
-        found = os.fstat(file.fileno())
-        mine = not hasattr(os, "getuid") or found.st_uid == os.getuid()
-        if not mine or not stat.S_ISREG(found.st_mode) or found.st_mode & 0o077:
-            return None
-        secret = file.read(64)
     return secret if len(secret) == 32 else None
+
+
+def _lets_others_rename(folder: Path) -> bool:
+    """Whether everybody may put other things in place of those in `folder`."""
+    try:
+        mode = os.stat(folder).st_mode
+    except OSError:
+        return False
+    return bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _remove(path: Path) -> None:

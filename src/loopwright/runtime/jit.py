@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ __all__ = [
     "load_object",
 ]
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _lljit: llvm.orcjit.LLJIT | None = None
 _libraries = 0
 
@@ -96,8 +97,17 @@ def load_object(code: bytes, symbols: tuple[str, ...]) -> LoadedObject:
         builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
         for symbol in symbols:
             builder = builder.export_symbol(symbol)
-        tracker = builder.link(jit, f"loopwright{_libraries}")
+        try:
+            tracker = builder.link(jit, f"loopwright{_libraries}")
+        except RuntimeError as error:
+            raise InternalError(f"compiled code cannot be linked: {error}") from error
         return LoadedObject(tracker, {symbol: int(tracker[symbol]) for symbol in symbols})
+
+
+# A child process must not inherit LLVM in the middle of a compile.
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
 
 
 def _initialise() -> llvm.orcjit.LLJIT:

@@ -34,7 +34,12 @@ class Scratch:
         """The address of at least `size` bytes; contents are undefined."""
         if size > self.size:
             rounded = -(-size // _PAGE) * _PAGE
-            block = mmap.mmap(-1, rounded + _PAGE)
+            # Private: Python's default is memory that a forked child would share with its parent.
+            kind = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+            try:
+                block = mmap.mmap(-1, rounded + _PAGE, flags=kind)
+            except OSError as error:
+                raise MemoryError(f"no {rounded} bytes of scratch memory for a kernel") from error
             if hasattr(mmap, "MADV_HUGEPAGE"):
                 block.madvise(mmap.MADV_HUGEPAGE)
             self._memory = np.frombuffer(block, dtype=np.uint8)

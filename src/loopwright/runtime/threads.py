@@ -212,6 +212,7 @@ class Pool:
         self._enter = self._function("lw_worker", pointer, ctypes.c_int64)
         self._fork = self._function("lw_fork", *([pointer] * 5), ctypes.c_int64)
         self._owner = os.getpid()
+        self._is_open = True
         atexit.register(self.close)
 
     def _function(self, symbol: str, *types: type) -> Callable[..., None]:
@@ -220,32 +221,40 @@ class Pool:
     def run(
         self, function: int, launch: int, scratch: tuple[int, int, int], objects: int, threads: int
     ) -> bool:
-        """Run threads 0 .. threads-1 of a kernel; False when the pool is in use by another call.
+        """Run threads 0 .. threads-1 of a kernel; False when the pool cannot serve now.
 
+        It serves one call at a time, and none once the interpreter has begun to shut down.
         `scratch` gives the addresses of the shared memory and of the first thread's private
         memory, and the bytes from one thread's to the next.
         """
-        if not self._busy.acquire(blocking=False):
+        if threads > MOST_THREADS or not self._busy.acquire(blocking=False):
             return False
         try:
-            self._grow(threads - 1)
+            if not self._is_open or not self._grow(threads - 1):
+                return False
             self._team[:4] = (threads, *scratch)
             self._fork(self._address, function, launch, self._team_address, objects, threads)
         finally:
             self._busy.release()
         return True
 
-    def _grow(self, workers: int) -> None:
+    def _grow(self, workers: int) -> bool:
+        """Have that many workers; False when the system gives no more threads."""
         while len(self._workers) < workers:
             number = len(self._workers) + 1
             worker = threading.Thread(
                 target=self._enter, args=(self._address, number), daemon=True, name="loopwright"
             )
-            worker.start()
+            try:
+                worker.start()
+            except RuntimeError:
+                return False
             self._workers.append(worker)
+        return True
 
     def close(self) -> None:
         """Stop the workers. A child process has inherited none and only forgets them."""
+        self._is_open = False
         if self._workers and self._owner == os.getpid():
             self._stop(self._address, len(self._workers) + 1)
             for worker in self._workers:
@@ -286,7 +295,7 @@ def num_threads() -> int:
 def default_threads() -> int:
     """OMP_NUM_THREADS, which users of numerical libraries know, else the cores of this process."""
     omp = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    if omp.isdigit() and int(omp) > 0:
+    if omp.isascii() and omp.isdigit() and int(omp) > 0:
         return int(omp)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
