@@ -14,7 +14,7 @@ from loopwright import options
 from loopwright.frontends.extract import extract
 from loopwright.frontends.tree import SourceTree
 from loopwright.ir.check import check_program
-from loopwright.ir.islkit import QuotaExceeded, quota
+from loopwright.ir.islkit import GaveUp, attempt
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.ir.text import schedule_text
@@ -41,15 +41,15 @@ def program_of(tree: SourceTree, *, reassoc: bool) -> Program:
 def generic_nest(program: Program, unit: Mapping[str, int], *, parallel: bool) -> LoopNest:
     """The nest of any affine program: a legal plan, the schedule it makes, its loops.
 
-    `unit` names the strides that are 1 in the arrays of the call. When isl would need more work
-    than the quota allows, the program runs in the order it was written.
+    `unit` names the strides that are 1 in the arrays of the call. When isl gives up, or would need
+    more work than the quota allows, the program runs in the order it was written.
     """
     machine = host()
     try:
-        with quota(ISL_QUOTA):
+        with attempt(ISL_QUOTA):
             plan = default_plan(program, machine, parallel=parallel)
             schedule = apply_plan(program, plan)
-    except QuotaExceeded:
+    except GaveUp:
         schedule = apply_plan(program, Plan(()))
     dump("schedule", lambda: schedule_text(schedule))
     nest = lower_schedule(schedule)

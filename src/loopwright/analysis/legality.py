@@ -221,10 +221,12 @@ def _smallest(program: Program, kind: str, pair: isl.Map, verb: str) -> Witness:
         for k in range(known.dim(isl.dim_type.param))
     ]
     flat = known.wrap().flatten().move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, len(names))
-    # A parameter without a lower bound has no smallest value: any pair will do.
+    # A parameter without a lower bound has no smallest value: any pair will do. So it must where
+    # isl loses the smallest one, which it does for some sets whose divisions were moved.
     count = flat.dim(isl.dim_type.set)
     bounded = all(flat.dim_min_val(k).is_int() for k in range(count))
-    point = (flat.lexmin() if bounded else flat).sample_point()
+    first = flat.lexmin() if bounded else flat
+    point = (flat if first.is_empty() else first).sample_point()
     values = [point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(count)]
     cut = len(names) + known.dim(isl.dim_type.in_)
     statements = [program.statement(name) for name in ends(pair)]

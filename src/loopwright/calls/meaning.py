@@ -14,7 +14,7 @@ from loopwright.diagnostics import Diagnostic, UsageError
 from loopwright.frontends.tree import SourceTree
 from loopwright.ir.contraction import Contraction
 from loopwright.ir.interpret import interpret_program
-from loopwright.ir.islkit import QuotaExceeded, quota
+from loopwright.ir.islkit import GaveUp, attempt
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.text import program_text
 from loopwright.pipeline import ISL_QUOTA, generic_nest, program_of
@@ -40,9 +40,9 @@ class Meaning:
         """What calls need to know."""
         program = self.program
         try:
-            with quota(ISL_QUOTA):
+            with attempt(ISL_QUOTA):
                 unsafe = predicate_text(bounds_violation(program))
-        except QuotaExceeded:
+        except GaveUp:
             raise UsageError(
                 f"the subscripts of '{program.name}' are too hard to check",
                 hint="simpler conditions, or several functions",
@@ -52,9 +52,9 @@ class Meaning:
     def _contraction(self) -> Contraction | None:
         """The contraction that the program as a whole is."""
         try:
-            with quota(ISL_QUOTA):
+            with attempt(ISL_QUOTA):
                 found = find_contractions(self.program)
-        except QuotaExceeded:
+        except GaveUp:
             return None
         names = {statement.name for statement in self.program.statements}
         is_whole = len(found) == 1 and set(found[0].covers) == names

@@ -31,9 +31,10 @@ class Packing(Enum):
     DIRECT = "direct"  # read where it lies
     ALONG_TILE = "along_tile"  # packed; runs along i (left) or j (right)
     ALONG_P = "along_p"  # packed through a transposition; runs along p
+    GATHER = "gather"  # packed element by element, one stream per row or column of the tile
     WALK_TILE = "walk_tile"  # packed in the order of memory; neighbours lie along i or j
     WALK_P = "walk_p"  # packed in the order of memory; neighbours lie along p
-    ANY = "any"  # packed element by element
+    ANY = "any"  # read element by element, in no particular order
 
 
 class Feed(Enum):

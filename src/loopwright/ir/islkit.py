@@ -15,12 +15,14 @@ import islpy as isl
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Unary, Var
 
 __all__ = [
+    "GaveUp",
     "IslSchedule",
     "IslSet",
     "NotAffine",
     "QuotaExceeded",
     "affine",
     "affine_map",
+    "attempt",
     "bands",
     "context",
     "holds",
@@ -47,7 +49,11 @@ class NotAffine(Exception):  # noqa: N818, names what was found
         self.expr = expr
 
 
-class QuotaExceeded(Exception):  # noqa: N818, names what happened
+class GaveUp(Exception):  # noqa: N818, names what happened
+    """Raised when isl does not finish an attempt: the work is too much, or isl itself at fault."""
+
+
+class QuotaExceeded(GaveUp):
     """Raised when an isl computation used up its operation quota."""
 
 
@@ -81,6 +87,16 @@ def quota(operations: int) -> Iterator[None]:
         ctx.reset_operations()
         if spent:
             raise QuotaExceeded(f"more than {operations} isl operations")
+
+
+@contextmanager
+def attempt(operations: int) -> Iterator[None]:
+    """As `quota`, for work that can be left undone: every failure of isl raises GaveUp."""
+    try:
+        with quota(operations):
+            yield
+    except isl.Error as error:
+        raise GaveUp(str(error)) from error
 
 
 def _is_spent(ctx: isl.Context) -> bool:

@@ -60,7 +60,11 @@ _BINARY = {
 
 
 def lower_schedule(schedule: Schedule) -> LoopNest:
-    """The loop nest of a schedule without contraction cores."""
+    """The loop nest of a schedule without contraction cores.
+
+    With a parallel loop in it the nest is for any number of threads that enter it together; without
+    one it is for one thread. Vector loops have constant extent and hold stores and lets only.
+    """
     if schedule.cores:
         raise InternalError("contraction cores are not lowered by the generic road", str(schedule))
     program = schedule.program

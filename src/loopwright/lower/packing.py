@@ -62,7 +62,11 @@ class _Side:
 
     def element(self, tile: Expr, step: Expr) -> Expr:
         """The operand's element at the given offsets, as it is packed."""
-        value: Expr = Load(self.name, (Var(f"{self.name}_base") + tile + step,), self.dtype)
+        return self.packed_value(Var(f"{self.name}_base") + tile + step)
+
+    def packed_value(self, at: Expr) -> Expr:
+        """The operand's element at an offset from its first one, as it is packed."""
+        value: Expr = Load(self.name, (at,), self.dtype)
         if self.alpha is not None:
             value = Binary("mul", Load("alpha", (), self.alpha), cast(value, self.alpha))
         return cast(value, self.packed_dtype)
@@ -145,10 +149,12 @@ def _panels(side: _Side, mark: Mark) -> Stmt:
         edge = loop(panel, whole, side.count, _pad(side, panel), side.width, mark)
         return seq(edge, _walk_tile(side, mark))
     whole = side.count // side.width * side.width
-    last = loop(panel, whole, side.count, _single(side, panel), side.width, mark)
-    if side.packing is Packing.ALONG_P:
-        return seq(loop(panel, 0, whole, _along_p(side, panel), side.width, mark), last)
-    return seq(_along_tile(side, panel, whole, mark), last)
+    edge = seq(_pad(side, panel), _one_by_one(side, panel))
+    last = loop(panel, whole, side.count, edge, side.width, mark)
+    if side.packing is Packing.ALONG_TILE:
+        return seq(_along_tile(side, panel, whole, mark), last)
+    fill = _along_p(side, panel) if side.packing is Packing.ALONG_P else _gather(side, panel)
+    return seq(loop(panel, 0, whole, fill, side.width, mark), last)
 
 
 def _single(side: _Side, panel: Var, start: Expr | int = 0) -> Stmt:
@@ -181,8 +187,12 @@ def _pad(side: _Side, panel: Var) -> Stmt:
 
 def _walk_p(side: _Side, panel: Var) -> Stmt:
     """Each element of the tile's loop: all its steps, by rising address."""
+    return _one_by_one(side, panel, table(f"{side.name}_w", Var("pc") + p))
+
+
+def _one_by_one(side: _Side, panel: Var, order: Expr = p) -> Stmt:
+    """Each element of the tile's loop: all its steps, in the given order."""
     at, start = Var("pack_at"), Var("pack_start")
-    order = table(f"{side.name}_w", Var("pc") + p)
     read = side.element(start, side.step(at))
     inner = loop(p, 0, Var("kb"), lets([(at, order)], side.put(side.place(panel, at, t), read)))
     columns = (side.count - panel).min(side.width)
@@ -281,6 +291,21 @@ def _along_p(side: _Side, panel: Var) -> Stmt:
     whole = Var("kb") // count * count
     runs = loop(p, 0, whole, lets([(Var("step"), side.step(p))], seq(*parts)), count)
     return lets(starts, seq(runs, _single(side, panel, whole)))
+
+
+def _gather(side: _Side, panel: Var) -> Stmt:
+    """All elements of a step, each from a stream of its own whose start is kept in a register."""
+    base = Var(f"{side.name}_base")
+    starts = [(Var(f"{side.name}_at{k}"), base + side.tile(panel, k)) for k in range(side.width)]
+    copies = [
+        side.put(side.place(panel, p, k), side.packed_value(start + Var("step")))
+        for k, (start, _) in enumerate(starts)
+    ]
+    whole = Var("kb") // side.group * side.group
+    body = loop(p, 0, whole, lets([(Var("step"), side.step(p))], seq(*copies)))
+    if side.group > 1:
+        body = seq(body, _single(side, panel, whole))
+    return lets(starts, body)
 
 
 def _square(side: _Side, panel: Var, first: int, starts: list[Var]) -> Stmt:

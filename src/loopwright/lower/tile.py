@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loopwright.ir.expr import Binary, Const, Expr, Load, Var
+from loopwright.ir.expr import Const, Expr, Load, Var
 from loopwright.ir.form import Feed, Form, Initial, Packing
 from loopwright.ir.loops import Alloc, Buffer, If, Space, Stmt, Store
 from loopwright.lower.build import lets, loop, seq, unrolled, vector
@@ -60,9 +60,40 @@ def _tile(form: Form) -> Stmt:
     return Alloc(edge, extent, Alloc(accumulators, shape, body))
 
 
-def _has_vectors(form: Form) -> Expr:
-    """All columns of the tile exist and lie in runs of whole vectors in out."""
-    return Binary("and", (jr + form.columns) <= Var("nb"), Var("runs") > 0)
+def _by_columns(form: Form, vectors: Stmt, scattered: Stmt, edge: Stmt) -> Stmt:
+    """The way to out: whole vectors where its columns run, single elements, a tile at the edge."""
+    whole = If(Var("runs") > 0, vectors, scattered)
+    return If((jr + form.columns) <= Var("nb"), whole, edge)
+
+
+def _element_starts(form: Form, body: Stmt) -> Stmt:
+    """Offsets of all columns of the tile in out."""
+    starts = [(Var(f"out_at{c}"), table("out_j", Var("jc") + jr + c)) for c in range(form.columns)]
+    return lets(starts, body)
+
+
+def _read_elements(form: Form, first: bool) -> Stmt:
+    """Single elements of out to the accumulators, straight to their lanes."""
+    parts = []
+    for r in range(form.rows):
+        for c in range(form.columns):
+            old = Load("out", (Var(f"out_row{r}") + Var(f"out_at{c}"),), form.out)
+            here = (Const(r), Const(c // form.lanes), Const(c % form.lanes))
+            parts.append(Store("sums", here, _old(form, old, first)))
+    return _element_starts(form, seq(*parts))
+
+
+def _write_elements(form: Form) -> Stmt:
+    """Accumulators to single elements of out, row by row up to the edge."""
+    rows = []
+    for r in range(form.rows):
+        parts = []
+        for c in range(form.columns):
+            here = (Const(r), Const(c // form.lanes), Const(c % form.lanes))
+            value = cast(Load("sums", here, form.accumulator), form.out)
+            parts.append(Store("out", (Var(f"out_row{r}") + Var(f"out_at{c}"),), value))
+        rows.append(seq(*parts) if r == 0 else If((ir + r) < Var("mb"), seq(*parts)))
+    return _element_starts(form, seq(*rows))
 
 
 def _each_vector(form: Form, store: Stmt) -> Stmt:
@@ -135,9 +166,10 @@ def _load_out(form: Form, first: bool) -> Stmt:
     here, at = (row, part, lane), (row, part * form.lanes + lane)
     from_edge = _each_vector(form, Store("sums", here, Load("edge", at, form.accumulator)))
     blank = _each_vector(form, Store("edge", at, zero(form)))
-    return If(
-        _has_vectors(form),
+    return _by_columns(
+        form,
         _read_vectors(form, first),
+        _read_elements(form, first),
         seq(blank, _out_elements(form, to_memory=False, first=first), from_edge),
     )
 
@@ -145,8 +177,9 @@ def _load_out(form: Form, first: bool) -> Stmt:
 def _write_back(form: Form) -> Stmt:
     here, at = (row, part, lane), (row, part * form.lanes + lane)
     to_edge = _each_vector(form, Store("edge", at, Load("sums", here, form.accumulator)))
-    return If(
-        _has_vectors(form),
+    return _by_columns(
+        form,
         _write_vectors(form),
+        _write_elements(form),
         seq(to_edge, _out_elements(form, to_memory=True)),
     )

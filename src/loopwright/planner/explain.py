@@ -20,9 +20,10 @@ _PACKINGS = {
     Packing.DIRECT: "read in place",
     Packing.ALONG_TILE: "packed along its runs",
     Packing.ALONG_P: "packed through a transposition",
+    Packing.GATHER: "packed element by element",
     Packing.WALK_TILE: "packed in the order of memory",
     Packing.WALK_P: "packed in the order of memory, along the reduction",
-    Packing.ANY: "packed element by element",
+    Packing.ANY: "read element by element",
 }
 
 

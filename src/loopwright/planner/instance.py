@@ -77,9 +77,19 @@ def arrange(instance: Instance, lanes: int, reorder: bool = True) -> Instance:
         found,
         batch=_sorted(found.batch, "out"),
         i=_sorted(found.i, "left"),
-        j=_sorted(found.j, "out"),
+        j=_sorted(found.j, "out" if _follows_out(found, lanes) else "right"),
         p=_sorted(found.p, _fastest_operand(found)) if reorder else found.p,
     )
+
+
+def _follows_out(instance: Instance, lanes: int) -> bool:
+    """Whether j counts along out rather than along right.
+
+    It does where out is then written in whole vectors, or is met more often than right: out is read
+    and written for every block of p, right is packed once.
+    """
+    _, rows, _, steps = instance.sizes
+    return _vector_run(instance.j, lanes) or steps <= 2 * rows
 
 
 def _prefers_turning(instance: Instance, lanes: int) -> bool:
@@ -89,7 +99,11 @@ def _prefers_turning(instance: Instance, lanes: int) -> bool:
     along_i, along_j = (_vector_run(x, lanes) for x in (instance.i, instance.j))
     if along_i != along_j:
         return along_i > along_j
-    # Neither (or both) can be written in vectors: let them run along the longer bundle.
+    # Neither (or both) can be written in vectors: columns that lie near each other in out share
+    # its cache lines; else let vectors run along the longer bundle.
+    near_i, near_j = (_nearest(x, "out") for x in (instance.i, instance.j))
+    if near_i != near_j:
+        return near_i < near_j
     return math.prod(d.extent for d in instance.i) > math.prod(d.extent for d in instance.j)
 
 
@@ -104,6 +118,11 @@ def _vector_run(dims: tuple[Dim, ...], lanes: int) -> bool:
 def _unit_run(dims: tuple[Dim, ...], operand: str) -> int:
     """Length of the loop of unit stride; 1 when there is none."""
     return max((d.extent for d in dims if getattr(d, operand) == 1), default=1)
+
+
+def _nearest(dims: tuple[Dim, ...], operand: str) -> int:
+    """The smallest distance between neighbours along these loops, in elements."""
+    return min(abs(getattr(d, operand)) for d in dims)
 
 
 def _fastest_operand(instance: Instance) -> str:

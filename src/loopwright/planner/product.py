@@ -88,7 +88,8 @@ def _tile(instance: Instance, algebra: Algebra, machine: Machine, lanes: int) ->
     cost = machine.vmma(plus, times, dtype.name)
     blocks = _blocks(machine, plus, times, dtype.name)
     rows, vectors = blocks.m_r, max(1, blocks.n_r // lanes)
-    right = _packing(instance.j, instance.p, "right", lanes, True)
+    near = 4 * machine.cache(2).size // max(algebra.left.bytes, algebra.right.bytes)
+    right = _packing(instance.j, instance.p, "right", lanes, True, near)
     if cost.by_element and _fits_in_place(instance, algebra, machine, lanes):
         rows, vectors = _tile_in_place(machine.vector_registers)
         # Two vectors of steps per row: measured best from 64 to 384 rows, both precisions (N1).
@@ -105,7 +106,7 @@ def _tile(instance: Instance, algebra: Algebra, machine: Machine, lanes: int) ->
     group = _dot_group(algebra, machine)
     if group > 1:
         rows, vectors, feed, unroll = lanes, 4, Feed.LANE, 4
-    left = _packing(instance.i, instance.p, "left", lanes, rows % lanes == 0)
+    left = _packing(instance.i, instance.p, "left", lanes, rows % lanes == 0, near)
     return _Tile(rows, vectors, lanes, feed, unroll, 32, group, left, right)
 
 
@@ -183,13 +184,24 @@ def _complex_tile(registers: int, lanes: int) -> tuple[int, int]:
 
 
 def _packing(
-    tile: tuple[Dim, ...], p: tuple[Dim, ...], operand: str, lanes: int, aligned: bool
+    tile: tuple[Dim, ...],
+    p: tuple[Dim, ...],
+    operand: str,
+    lanes: int,
+    aligned: bool,
+    near: int,
 ) -> Packing:
-    """How an operand is packed: along runs of its tile loop or of p, else by elements."""
+    """How an operand is packed: along runs of its tile loop or of p, else by elements.
+
+    Up to `near` elements stay in cache meanwhile, so that their order does not matter; a larger
+    operand is walked in the order of memory.
+    """
     if has_runs(tile, operand, lanes) and (aligned or len(tile) == 1):
         return Packing.ALONG_TILE
     if has_runs(p, operand, lanes):
         return Packing.ALONG_P
+    if math.prod(d.extent for d in (*tile, *p)) <= near:
+        return Packing.GATHER
     nearest = min((*tile, *p), key=lambda d: abs(getattr(d, operand)) or math.inf)
     return Packing.WALK_TILE if nearest in tile else Packing.WALK_P
 
