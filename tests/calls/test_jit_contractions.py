@@ -247,22 +247,22 @@ def test_zero_has_no_sign() -> None:
 # -- other operators ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8"])
 @pytest.mark.parametrize(
-    "value",
+    ("value", "dtype"),
     [
-        "min(C[i, j], A[i, k] + B[k, j])",
-        "max(C[i, j], A[i, k] + B[k, j])",
-        "max(C[i, j], A[i, k] - B[k, j])",
-        "min(C[i, j], A[i, k] * B[k, j])",
-        "max(C[i, j], min(A[i, k], B[k, j]))",
+        ("min(C[i, j], A[i, k] + B[k, j])", "float64"),
+        ("min(C[i, j], A[i, k] + B[k, j])", "int32"),
+        ("max(C[i, j], A[i, k] + B[k, j])", "float32"),
+        ("max(C[i, j], A[i, k] - B[k, j])", "int64"),
+        ("min(C[i, j], A[i, k] * B[k, j])", "float64"),
+        ("max(C[i, j], min(A[i, k], B[k, j]))", "uint8"),
     ],
 )
 def test_operator_pairs(value: str, dtype: str) -> None:
     assert_contraction(nest("ikj", f"C[i, j] = {value}"), *matrices(7, 9, 5, dtype))
 
 
-@pytest.mark.parametrize("pair", ["|&", "^&", "&|", "+&", "^+"])
+@pytest.mark.parametrize("pair", ["|&", "&|", "^+"])
 def test_operator_pairs_on_bits(pair: str) -> None:
     plus, times = pair
     body = f"C[i, j] = C[i, j] {plus} (A[i, k] {times} B[k, j])"
@@ -291,14 +291,14 @@ def test_comparisons_of_factors_run_as_loops() -> None:
 
 
 def dot(x, y):
-    s = 0.0
+    s = 0
     for i in range(x.shape[0]):
         s += x[i] * y[i]
     return s
 
 
 def total(x):
-    s = 0.0
+    s = 0
     for i in range(x.shape[0]):
         s += x[i]
     return s
@@ -312,7 +312,7 @@ def product(x):
 
 
 def square(x):
-    s = 0.0
+    s = 0
     for i in range(x.shape[0]):
         s += x[i] * x[i]
     return s
@@ -345,7 +345,7 @@ def batched(C, A, B):
 
 
 def trace(A):
-    s = 0.0
+    s = 0
     for i in range(A.shape[0]):
         s += A[i, i]
     return s

@@ -169,14 +169,18 @@ def _single(side: _Side, panel: Var, start: Expr | int = 0) -> Stmt:
         inside = Binary("and", inside, within)
         offset = side.step(Select(within, p, Const(0)))
     read = side.element(side.tile(panel, safe), step)
-    value = Select(inside, read, Const(0, side.packed_dtype))
+    value = Select(inside, read, _zero(side.packed_dtype))
     inner = loop(t, 0, side.width, side.put(side.place(panel, p, t), value))
     return loop(p, start, depth(side.group, Var("kb")), lets([(step, offset)], inner))
 
 
+def _zero(dtype: DType) -> Const:
+    return Const(False if dtype.kind == "b" else 0, dtype)
+
+
 def _pad(side: _Side, panel: Var) -> Stmt:
     """Zeros where the panel has no elements: beyond the edge, and in the last group of steps."""
-    steps, zero = depth(side.group, Var("kb")), Const(0, side.packed_dtype)
+    steps, zero = depth(side.group, Var("kb")), _zero(side.packed_dtype)
     clear = side.put(side.place(panel, p, t), zero)
     beyond = (side.count - panel).min(side.width)
     parts = [loop(p, 0, steps, loop(t, beyond, side.width, clear))]
@@ -215,7 +219,7 @@ def _walk_tile(side: _Side, mark: Mark) -> Stmt:
     body = loop(first, 0, Var("kb"), loop(t, 0, side.count, lets(bound, inner)), WALK_STEPS, mark)
     if side.group == 1:
         return body
-    clear = side.put(side.place(Var("pack_panel"), p, t), Const(0, side.packed_dtype))
+    clear = side.put(side.place(Var("pack_panel"), p, t), _zero(side.packed_dtype))
     rest = loop(p, Var("kb"), depth(side.group, Var("kb")), loop(t, 0, side.width, clear))
     return seq(loop(Var("pack_panel"), 0, side.count, rest, side.width, mark), body)
 
