@@ -28,6 +28,7 @@ def work(seed, threads=2, dtype="float64", size=60):
 def in_child(*args):
     child = os.fork()
     if child == 0:
+        signal.alarm(50)
         try:
             os._exit(0 if work(*args) else 1)
         finally:
@@ -91,6 +92,7 @@ def test_fork_while_others_compile(tmp_path: Path) -> None:
     """LLVM is never copied in the middle of a compile, so the child can compile too."""
     out = run(
         """
+        assert work(0, 1)  # imports are over: their locks would be copied as well
         kinds = ["int32", "int64", "float32", "uint32", "int16"]
         compiling = threading.Thread(target=lambda: [work(0, 1, d) for d in kinds])
         compiling.start()

@@ -180,7 +180,9 @@ class _Emitter(Expressions):
                 place = self.buffers[name]
                 assert isinstance(place, memory.Memory)
                 with self.one_lane(0, *index) if self.vector is not None else self.code.scope():
-                    pointer = memory.address(self.code, place, self.offset(name, index)[0])
+                    found = self.offset(name, index)
+                    assert found is not None
+                    pointer = memory.address(self.code, place, found[0])
                 self.code.declarations["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
                 self.code.effect(
                     f"call void @llvm.prefetch.p0(ptr {pointer}, i32 {int(write)}, "

@@ -46,6 +46,7 @@ class Expressions:
         self.features = features  # instruction set extensions of the machine
         self.readonly = readonly  # buffers nobody writes: equal loads are one load
         self.vector: tuple[str, int] | None = None  # loop variable that runs over lanes, lanes
+        self.wide: frozenset[str] = frozenset()  # variables with a value per lane
         self.wraps = False  # whether `index` computes data, which may overflow
 
     def declare(self, buffer: Buffer, place: memory.Memory | memory.Registers) -> None:
@@ -55,10 +56,13 @@ class Expressions:
     @contextmanager
     def bound(self, name: str, value: Value) -> Iterator[None]:
         """A variable in scope; subscripts computed inside are forgotten on leaving."""
-        outer = self.scope.get(name)
+        outer, wide = self.scope.get(name), self.wide
         self.scope[name] = value
+        if value.lanes > 1:
+            self.wide |= {name}
         with self.code.scope():
             yield
+        self.wide = wide
         if outer is None:
             del self.scope[name]
         else:
@@ -99,7 +103,9 @@ class Expressions:
         vector, self.vector = self.vector, None
         place = self.buffers[name]
         assert isinstance(place, memory.Memory)
-        pointer = memory.address(self.code, place, self.offset(name, index)[0])
+        found = self.offset(name, index)
+        assert found is not None
+        pointer = memory.address(self.code, place, found[0])
         self.vector = vector
         scalar = type_name(place.dtype)
         text = self.code.pure(f"load {scalar}, ptr {pointer}, align {place.dtype.bytes}")
@@ -163,10 +169,10 @@ class Expressions:
 
     def varies(self, expr: Expr) -> bool:
         """Whether the lanes of the vector loop around have different values of `expr`."""
-        if self.vector is None:
+        if self.vector is None or isinstance(expr, Const):
             return False
         found = names(expr)
-        return any(name == self.vector[0] or self.scope[name].lanes > 1 for name in found)
+        return self.vector[0] in found or bool(found & self.wide)
 
     @contextmanager
     def one_lane(self, lane: int, *exprs: Expr) -> Iterator[None]:
@@ -174,42 +180,42 @@ class Expressions:
         assert self.vector is not None
         vector, self.vector = self.vector, None
         outer, self.scope = self.scope, {**self.scope, vector[0]: Value(str(lane), INT64)}
-        for name in sorted(set().union(*map(names, exprs))):
-            if self.scope[name].lanes > 1:
-                self.scope[name] = memory.extract(self.code, self.scope[name], lane)
+        for name in sorted(self.wide & set().union(*map(names, exprs))):
+            self.scope[name] = memory.extract(self.code, self.scope[name], lane)
+        wide, self.wide = self.wide, frozenset()
         with self.code.scope():
             yield
-        self.vector, self.scope = vector, outer
+        self.vector, self.scope, self.wide = vector, outer, wide
 
     # -- memory ---------------------------------------------------------------------------------
 
-    def offset(self, name: str, index: tuple[Expr, ...]) -> tuple[Value, Value, int]:
-        """Offset of the first lane, distance between lanes, number of lanes."""
+    def offset(self, name: str, index: tuple[Expr, ...]) -> tuple[Value, Value, int] | None:
+        """Offset of the first lane, distance between lanes, number of lanes.
+
+        None when the elements of the lanes do not lie at equal distances.
+        """
         offset, stride = Value("0", INT64), Value("0", INT64)
         lanes = 1
         for entry, step in zip(index, self.strides[name], strict=True):
+            slope = self._slope_of(entry)
+            if slope is None:
+                return None
             pitch = self.index(step)
             term = memory.index_binary(self.code, "mul", self.index(entry), pitch)
             offset = memory.index_binary(self.code, "add", offset, term)
-            if self.vector is None or not self.varies(entry):
+            if self.vector is None or slope == _FLAT:
                 continue
             lanes = self.vector[1]
-            slope = _slope(entry, self.vector[0])
-            assert slope is not None
             rise = memory.index_binary(self.code, "mul", self.index(slope), pitch)
             stride = memory.index_binary(self.code, "add", stride, rise)
         return offset, stride, lanes
 
-    def is_linear(self, index: tuple[Expr, ...]) -> bool:
-        """Whether the elements of all lanes lie at equal distances."""
-        return all(self._is_linear(x) for x in index if self.varies(x))
-
-    def _is_linear(self, entry: Expr) -> bool:
-        assert self.vector is not None
-        var = self.vector[0]
+    def _slope_of(self, entry: Expr) -> Expr | None:
+        """Growth of a subscript from lane to lane; None when it is not the same everywhere."""
+        if self.vector is None:
+            return _FLAT
         # A variable that holds a vector has a value of its own in every lane.
-        plain = all(self.scope[name].lanes == 1 for name in names(entry) - {var})
-        return plain and _slope(entry, var) is not None
+        return None if self.wide and names(entry) & self.wide else _slope(entry, self.vector[0])
 
     def _place(
         self, place: memory.Registers, index: tuple[Expr, ...]
@@ -256,14 +262,16 @@ class Expressions:
         return memory.read_across(self.code, place, places)
 
     def _load_memory(self, name: str, place: memory.Memory, index: tuple[Expr, ...]) -> Value:
-        if self.is_linear(index):
-            return memory.load(self.code, place, *self.offset(name, index))
+        found = self.offset(name, index)
+        if found is not None:
+            return memory.load(self.code, place, *found)
         assert self.vector is not None
-        elements = []
-        for lane in range(self.vector[1]):
-            with self.one_lane(lane, *index):
-                elements.append(memory.load(self.code, place, *self.offset(name, index)))
-        return memory.gather(self.code, elements)
+        lanes = range(self.vector[1])
+        return memory.gather(self.code, [self._load_lane(name, index, lane) for lane in lanes])
+
+    def _load_lane(self, name: str, index: tuple[Expr, ...], lane: int) -> Value:
+        with self.one_lane(lane, *index):
+            return self._load(name, index)
 
     def _row_of(self, load: Load) -> tuple[Value, int | None]:
         """The whole register row of an operand of dot, and the lane its group starts at."""
@@ -274,7 +282,7 @@ class Expressions:
         self.vector = vector
         assert None not in numbers, "operands of dot stand in registers"
         row = tuple(int(n or 0) for n in numbers[:-1])
-        moves = vector is not None and _mentions(load.index[-1], vector[0])
+        moves = vector is not None and vector[0] in names(load.index[-1])
         return memory.read_row(self.code, place, row), None if moves else numbers[-1]
 
     def store(self, name: str, index: tuple[Expr, ...], value: Value) -> None:
@@ -299,14 +307,14 @@ class Expressions:
     def _store_memory(
         self, name: str, place: memory.Memory, index: tuple[Expr, ...], value: Value
     ) -> None:
-        if self.is_linear(index):
-            offset, stride, _ = self.offset(name, index)
-            memory.store(self.code, place, offset, stride, value)
+        found = self.offset(name, index)
+        if found is not None:
+            memory.store(self.code, place, *found[:2], value)
             return
         for lane in range(value.lanes):
             element = memory.extract(self.code, value, lane)
             with self.one_lane(lane, *index):
-                memory.store(self.code, place, *self.offset(name, index)[:2], element)
+                self._store_memory(name, place, index, element)
 
 
 def _is_row(place: memory.Registers, places: list[tuple[tuple[int, ...], int]]) -> bool:
@@ -314,17 +322,16 @@ def _is_row(place: memory.Registers, places: list[tuple[tuple[int, ...], int]]) 
     return places == [(places[0][0], lane) for lane in range(place.lanes)]
 
 
-def _mentions(expr: Expr, var: str) -> bool:
-    return var in names(expr)
+_FLAT = Const(0)
 
 
 def _slope(expr: Expr, var: str) -> Expr | None:
     """Growth of a subscript from one lane to the next; None when lanes differ in it."""
-    if not _mentions(expr, var):
-        return Const(0)
     match expr:
-        case Var():
-            return Const(1)
+        case Const():
+            return _FLAT
+        case Var(name=name):
+            return Const(1) if name == var else _FLAT
         case Unary(op="neg", x=x):
             return _slope(Const(0) - x, var)
         case Binary(op="add" | "sub" as op, x=x, y=y):
@@ -332,8 +339,9 @@ def _slope(expr: Expr, var: str) -> Expr | None:
             if left is None or right is None:
                 return None
             return left + right if op == "add" else left - right
-        case Binary(op="mul", x=x, y=y) if not _mentions(x, var) or not _mentions(y, var):
-            factor, moving = (x, y) if _mentions(y, var) else (y, x)
-            slope = _slope(moving, var)
-            return None if slope is None else factor * slope
-    return None
+        case Binary(op="mul", x=x, y=y):
+            left, right = _slope(x, var), _slope(y, var)
+            if left == _FLAT:
+                return None if right is None else x * right
+            return left * y if left is not None and right == _FLAT else None
+    return None if var in names(expr) else _FLAT

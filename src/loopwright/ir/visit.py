@@ -76,7 +76,9 @@ def loads(expr: Expr) -> tuple[Load, ...]:
 
 def names(expr: Expr) -> set[str]:
     """The variables `expr` depends on, those in subscripts included."""
-    return {x.name for x in walk(expr) if isinstance(x, Var)}
+    if isinstance(expr, Var):
+        return {expr.name}
+    return set().union(*map(names, children(expr)))
 
 
 def rewrite(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:

@@ -11,15 +11,15 @@ Each element of out sees the steps of p in their order: nothing is reassociated.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from loopwright.ir.expr import Const, Expr, Load, Var
 from loopwright.ir.form import Form, Packing
-from loopwright.ir.loops import Alloc, Buffer, LoopNest, Mark, Space, Stmt, Store
+from loopwright.ir.loops import Alloc, Buffer, LoopNest, Mark, Prefetch, Space, Stmt, Store
 from loopwright.lower.build import lets, loop, seq, vector
 from loopwright.lower.combine import cast, combine, scaled, start_from
 from loopwright.lower.packing import table
-from loopwright.lower.rows import arguments
+from loopwright.lower.rows import CACHE_LINE, arguments
 
 __all__ = ["lower_columns"]
 
@@ -60,7 +60,9 @@ def _is_separate(form: Form) -> bool:
     return form.accumulator != form.out
 
 
-def _each_vector(form: Form, count: int, make: Callable[[Expr, Expr], Stmt]) -> Stmt:
+def _each_vector(
+    form: Form, count: int, make: Callable[[Expr, Expr], Stmt], hints: Sequence[Stmt] = ()
+) -> Stmt:
     """Loops over the block: `count` vectors at a time, single vectors, single elements."""
     lanes = form.lanes
     chunk = count * lanes
@@ -70,7 +72,7 @@ def _each_vector(form: Form, count: int, make: Callable[[Expr, Expr], Stmt]) -> 
             j,
             0,
             many,
-            seq(*(vector(lane, lanes, make(j + v * lanes, lane)) for v in range(count))),
+            seq(*hints, *(vector(lane, lanes, make(j + v * lanes, lane)) for v in range(count))),
             chunk,
         )
     ]
@@ -138,5 +140,17 @@ def _sweep(form: Form, count: int) -> Stmt:
             total = combine(form, total, left, right)
         return _put(form, at, offset, total)
 
+    def ahead() -> list[Stmt]:
+        """Ask for what every row will be read for soon, a line at a time."""
+        if not form.ahead or form.right_packing is not Packing.DIRECT:
+            return []
+        line = max(1, CACHE_LINE // form.right.bytes)
+        return [
+            Prefetch("right", (Var(f"right_row{r}") + jc + j + form.ahead + offset,))
+            for r in range(count)
+            for offset in range(0, form.vectors * form.lanes, line)
+        ]
+
     shape = (Const(count), Const(form.lanes))
-    return lets(starts, Alloc(factors, shape, seq(*fill, _each_vector(form, form.vectors, update))))
+    sweep = _each_vector(form, form.vectors, update, ahead())
+    return lets(starts, Alloc(factors, shape, seq(*fill, sweep)))

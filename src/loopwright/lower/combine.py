@@ -7,7 +7,7 @@ from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load
 from loopwright.ir.form import Form, Initial
 from loopwright.ir.visit import substitute
 
-__all__ = ["apply", "cast", "combine", "product", "scaled", "start_from", "zero"]
+__all__ = ["apply", "cast", "combine", "is_unary", "product", "scaled", "start_from", "zero"]
 
 
 def apply(op: str | Expr, x: Expr, y: Expr) -> Expr:
@@ -15,6 +15,11 @@ def apply(op: str | Expr, x: Expr, y: Expr) -> Expr:
     if op == "first":
         return x
     return Binary(op, x, y) if isinstance(op, str) else substitute(op, {"x": x, "y": y})
+
+
+def is_unary(form: Form) -> bool:
+    """Whether only `left` counts: the reduction of a single operand."""
+    return form.times == "first" and not form.swapped
 
 
 def cast(value: Expr, dtype: DType) -> Expr:

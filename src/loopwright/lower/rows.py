@@ -10,18 +10,31 @@ Lanes hold partial sums, so the reduction must be free to be reassociated.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Const, Expr, Load, Var
 from loopwright.ir.form import Form, Initial, Packing
-from loopwright.ir.loops import Alloc, Buffer, If, LoopNest, Mark, Space, Stmt, Store
+from loopwright.ir.loops import (
+    Alloc,
+    Buffer,
+    If,
+    LoopNest,
+    Mark,
+    Prefetch,
+    Space,
+    Stmt,
+    Store,
+)
 from loopwright.lower.build import lets, loop, seq, unrolled, vector
-from loopwright.lower.combine import apply, cast, combine, scaled, start_from, zero
+from loopwright.lower.combine import apply, cast, combine, is_unary, scaled, start_from, zero
 from loopwright.lower.packing import table
 
 __all__ = ["lower_rows"]
 
 _TABLES = ("left_g", "right_g", "out_g", "left_i", "out_i", "left_p", "right_p")
 SCALARS = ("G", "M", "K", *_TABLES)
+CACHE_LINE = 64  # bytes; a larger line only makes some hints redundant
 ir, p, lane, part = Var("ir"), Var("p"), Var("lane"), Var("part")
 
 
@@ -29,12 +42,13 @@ def lower_rows(form: Form, name: str) -> LoopNest:
     """The LoopNest of a contraction of kind ROWS."""
     mark = Mark.PARALLEL if form.parallel == "i" else Mark.SERIAL
     group = loop(ir, 0, Var("M"), _group(form), form.rows, mark)
-    if form.right_packing is not Packing.DIRECT:
+    packs = form.right_packing is not Packing.DIRECT and not is_unary(form)
+    if packs:
         group = seq(_gather_right(form), group)
     bases = [(Var(f"{x}_base"), table(f"{x}_g", Var("g"))) for x in ("left", "right", "out")]
     batch = Mark.PARALLEL if form.parallel == "batch" else Mark.SERIAL
     body = loop(Var("g"), 0, Var("G"), lets(bases, group), mark=batch)
-    if form.right_packing is not Packing.DIRECT:
+    if packs:
         packed = Buffer("right_packed", form.right, (Const(1),), Space.PRIVATE)
         body = Alloc(packed, (Var("K"),), body)
     return LoopNest(name, arguments(form), SCALARS, body)
@@ -113,8 +127,8 @@ def _right(form: Form, at: Expr, offset: Expr) -> Expr:
 def _step(form: Form, count: int) -> Stmt:
     """`count` vectors of p for every row; right is read once for all rows."""
     factors = Buffer("factors", form.right, (Const(form.lanes), Const(1)), Space.REGISTER)
-    parts: list[Stmt] = []
-    for u in range(count):
+    parts: list[Stmt] = list(_prefetch(form, count))
+    for u in range(0 if is_unary(form) else count):
         at = p + u * form.lanes
         parts.append(
             vector(lane, form.lanes, Store("factors", (Const(u), lane), _right(form, at, lane)))
@@ -123,14 +137,21 @@ def _step(form: Form, count: int) -> Stmt:
         at = p + u * form.lanes
         for r in range(form.rows):
             here = (Const(r), Const(u), lane)
-            value = combine(
-                form,
-                Load("sums", here, form.accumulator),
-                _left(form, r, at, lane),
-                Load("factors", (Const(u), lane), form.right),
-            )
+            left = _left(form, r, at, lane)
+            right = left if is_unary(form) else Load("factors", (Const(u), lane), form.right)
+            value = combine(form, Load("sums", here, form.accumulator), left, right)
             parts.append(vector(lane, form.lanes, Store("sums", here, value)))
     return Alloc(factors, (Const(count), Const(form.lanes)), seq(*parts))
+
+
+def _prefetch(form: Form, count: int) -> Iterator[Stmt]:
+    """Ask for each row's elements `ahead` steps from here, a line at a time."""
+    if not form.ahead or count == 1 or form.left_packing is not Packing.DIRECT:
+        return
+    line = max(1, CACHE_LINE // form.left.bytes)
+    for r in range(form.rows):
+        for offset in range(0, count * form.lanes, line):
+            yield Prefetch("left", (Var(f"left_row{r}") + p + form.ahead + offset,))
 
 
 def _single(form: Form) -> Stmt:
@@ -142,7 +163,7 @@ def _single(form: Form) -> Stmt:
             form,
             Load("tails", here, form.accumulator),
             _left(form, r, p, Const(0)),
-            _right(form, p, Const(0)),
+            _left(form, r, p, Const(0)) if is_unary(form) else _right(form, p, Const(0)),
         )
         parts.append(Store("tails", here, value))
     return seq(*parts)

@@ -122,7 +122,7 @@ def _unit_run(dims: tuple[Dim, ...], operand: str) -> int:
 
 def _nearest(dims: tuple[Dim, ...], operand: str) -> int:
     """The smallest distance between neighbours along these loops, in elements."""
-    return min(abs(getattr(d, operand)) for d in dims)
+    return min(int(abs(getattr(d, operand))) for d in dims)
 
 
 def _fastest_operand(instance: Instance) -> str:

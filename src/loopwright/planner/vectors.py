@@ -19,6 +19,8 @@ from loopwright.planner.instance import Dim, Instance
 
 __all__ = ["plan_columns", "plan_elements", "plan_rows"]
 
+AHEAD_BYTES = 512  # how far ahead of its use a stream is prefetched (measured, N1)
+
 
 def plan_rows(
     instance: Instance, algebra: Algebra, machine: Machine, threads: int, lanes: int
@@ -29,16 +31,25 @@ def plan_rows(
     left = Packing.DIRECT if single and instance.p[0].left == 1 else Packing.ALONG_P
     if left is not Packing.DIRECT and not has_runs(instance.p, "left", lanes):
         left, lanes = Packing.ANY, 1
-    right = Packing.DIRECT if single and instance.p[0].right == 1 else Packing.ANY
-    rows = 1 if m == 1 else 4
-    vectors = 8 if m == 1 else 2
+    unary = algebra.times == "first"
+    in_order = unary or (single and instance.p[0].right == 1)
+    right = Packing.DIRECT if in_order else Packing.ANY
+    # From memory one stream is read fastest; from a cache, rows that share the vectors of right.
+    rows = 1 if m == 1 or _is_far(machine, m * k * algebra.left.bytes) else 2
+    vectors = 8
     if algebra.accumulator.is_complex:
         vectors = max(1, vectors // 2)
     rate = lanes * machine.vmma(*operator_names(algebra), algebra.accumulator.name).per_cycle
     work = g * m * k / rate
     parallel, used = _share(machine, threads, work, (("batch", g), ("i", m // rows)))
     form = make_form(
-        algebra, instance, Kind.ROWS, (rows, vectors, lanes), (left, right), parallel=parallel
+        algebra,
+        instance,
+        Kind.ROWS,
+        (rows, vectors, lanes),
+        (left, right),
+        ahead=AHEAD_BYTES // algebra.left.bytes,
+        parallel=parallel,
     )
     steps = [x for x, mode in (("left", left), ("right", right)) if mode is not Packing.DIRECT]
     tables = ("g", "left right out"), ("i", "left out"), ("p", " ".join(steps))
@@ -59,12 +70,21 @@ def plan_columns(
     rate = lanes * machine.vmma(*operator_names(algebra), algebra.accumulator.name).per_cycle
     work = g * n * k / rate
     parallel, used = _share(machine, threads, work, (("batch", g), ("j", n // (8 * lanes))))
-    # The block of out and the rows of right that pass by share L1.
-    block = machine.cache(1).size // 4 // algebra.accumulator.bytes
+    # Long rows of right stream best, so out is cut only where it would not stay in L2.
+    block = machine.cache(2).size // 2 // algebra.accumulator.bytes
+    size = algebra.right.bytes
+    in_l1 = n * algebra.accumulator.bytes <= machine.cache(1).size // 2
+    rows = 1 if in_l1 and _is_far(machine, n * k * size) else 2
     if parallel == "j":
         block = min(block, -(-n // used))
     form = make_form(
-        algebra, instance, Kind.COLUMNS, (8, 2, lanes), (Packing.ANY, right), parallel=parallel
+        algebra,
+        instance,
+        Kind.COLUMNS,
+        (rows, 8, lanes),
+        (Packing.ANY, right),
+        ahead=AHEAD_BYTES // size,
+        parallel=parallel,
     )
     values = {"nc": even_block(n, block, 8 * lanes), "right_j": 0, "out_j": 0}
     columns = "" if right is Packing.DIRECT else "right out"
@@ -90,6 +110,11 @@ def plan_elements(
     form = make_form(algebra, outer, Kind.ELEMENTS, (1, 4, lanes), packing, parallel=parallel)
     values = {"left_j": inner.left, "right_j": inner.right, "out_j": inner.out}
     return make_launch(form, outer, values, (("g", "left right out"),), used, work / used)
+
+
+def _is_far(machine: Machine, size: int) -> bool:
+    """Whether an operand of `size` bytes comes from main memory."""
+    return size > machine.caches[-1].size
 
 
 def _share(

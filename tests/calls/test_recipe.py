@@ -1,0 +1,156 @@
+"""Recipes: complete, storable, and nothing in them is taken on trust."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from frontends.kernels import define
+from loopwright.calls.meaning import Meaning
+from loopwright.calls.recipe import Recipe, compile_test, recipe_key
+from loopwright.frontends.python import argument_types, parse_function
+from loopwright.frontends.tree import SourceTree
+from loopwright.ir.serial import Malformed
+
+
+def matvec(y, A, x):
+    for i in range(A.shape[0]):
+        s = 0.0
+        for j in range(A.shape[1]):
+            s += abs(A[i, j]) * x[j]
+        y[i] = max(s, 0.0)
+
+
+def seidel(x, t):
+    for _ in range(t):
+        for i in range(1, x.shape[0] - 1, 2):
+            x[i] = (x[i - 1] + x[i + 1]) / 2
+
+
+MATVEC = (np.ones(3), np.ones((3, 4)), np.ones(4))
+SEIDEL = (np.ones(3), 3)
+
+
+def parsed(function: Callable[..., Any], *args: Any) -> SourceTree:
+    return parse_function(function, argument_types(args))
+
+
+def recipe(function: Callable[..., Any], *args: Any) -> Recipe:
+    return Meaning(parsed(function, *args), reassoc=False).recipe()
+
+
+@pytest.mark.parametrize(("function", "args"), [(matvec, MATVEC), (seidel, SEIDEL)])
+def test_recipes_come_back(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    found = recipe(function, *args)
+    assert (found.contraction is not None) == (function is matvec)
+    back = Recipe.from_json(json.loads(json.dumps(found.to_json())))
+    assert back == found
+    assert repr(back) == repr(found)
+
+
+def test_the_test_of_sizes() -> None:
+    found = recipe(matvec, *MATVEC)
+    is_unsafe = compile_test(found.unsafe, found.params)
+    sizes = {"y_0": 3, "A_0": 3, "A_1": 4, "x_0": 4}
+    assert not is_unsafe(sizes)
+    assert is_unsafe({**sizes, "y_0": 2})
+    assert is_unsafe({**sizes, "x_0": 3})
+    assert not is_unsafe({**sizes, "A_0": 0, "x_0": 0})
+    huge = {**sizes, "A_0": 2**62, "y_0": 2**62 - 1}
+    assert is_unsafe(huge)
+
+
+def test_a_test_is_integer_arithmetic() -> None:
+    test = compile_test("(-3 + 2 * p['n'] >= 0 and (p['n']) // 2 == 1) or (False)", ("n",))
+    assert [n for n in range(6) if test({"n": n})] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "p",
+        "p['m'] >= 0",
+        "p[0] >= 0",
+        "q['n'] >= 0",
+        "'n'",
+        "1.5",
+        "None",
+        "len(p)",
+        "p.clear()",
+        "p['n'] ** 99",
+        "p['n'] >> 1",
+        "[p['n']]",
+        "(lambda: 1)()",
+        "__import__('os')",
+        "1, 2",
+        "1\n2",
+        "1 if 1 else 1",
+        "(p := 1)",
+    ],
+)
+def test_anything_else_is_malformed(text: str) -> None:
+    with pytest.raises(Malformed) as refusal:
+        compile_test(text, ("n",))
+    assert str(refusal.value) == f"not a test of sizes: {text!r}"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"params": ["A_0", "A_1", "x_0"]}, "variable y_0 is not in scope"),
+        ({"params": [1]}, "not a recipe"),
+        ({"unsafe": "print()"}, "not a test of sizes: 'print()'"),
+        ({"unsafe": None}, "not a recipe"),
+        ({"arrays": []}, "array A is not declared"),
+        ({"contraction": []}, "not a contraction"),
+        ({"contraction": {"final": ["var", "other", "float64"]}}, "other is not in scope"),
+        ({"contraction": {"initial": ["var", "j", "int64"]}}, "variable j is not in scope"),
+        ({"contraction": {"out": ["access", "y", [], "float64"]}}, "0 subscripts for rank 1"),
+        ({"contraction": {"dtype": "float32"}}, "variable accumulator is float32, not float64"),
+    ],
+)
+def test_malformed_recipes(change: dict[str, Any], told: str) -> None:
+    data = recipe(matvec, *MATVEC).to_json()
+    inner = change.get("contraction")
+    if isinstance(inner, dict):
+        change = {"contraction": {**data["contraction"], **inner}}
+    with pytest.raises(Malformed) as refusal:
+        Recipe.from_json({**data, **change})
+    assert told in str(refusal.value)
+
+
+# -- identity ----------------------------------------------------------------------------------
+
+
+def key(text: str, *args: Any, reassoc: bool = False, **outer: object) -> str:
+    return recipe_key(parsed(define(text, **outer), *args), reassoc=reassoc)
+
+
+TEXT = "def f(x, a):\n    for i in range(x.shape[0]):\n        x[i] = x[i] * a + K\n"
+
+
+def test_places_do_not_count() -> None:
+    moved = "# moved\n\n" + TEXT.replace("    ", "  ").replace(" + K", "  +  K  # here")
+    assert key(TEXT, np.ones(3), 2.0, K=1) == key(moved, np.ones(3), 2.0, K=1)
+
+
+def test_everything_else_counts() -> None:
+    x = np.ones(3)
+    keys = [
+        key(TEXT, x, 2.0, K=1),
+        key(TEXT, x, 2.0, K=1, reassoc=True),
+        key(TEXT, x, 2.0, K=2),
+        key(TEXT, x, 2.0, K=0.0),
+        key(TEXT, x, 2.0, K=-0.0),
+        key(TEXT, x, 2, K=1),
+        key(TEXT, x, np.float32(2.0), K=1),
+        key(TEXT, x.astype("float32"), 2.0, K=1),
+        key(TEXT.replace("* a", "- a"), x, 2.0, K=1),
+        key(TEXT.replace("range(", "range(1, "), x, 2.0, K=1),
+    ]
+    assert len(set(keys)) == len(keys)

@@ -1,0 +1,152 @@
+"""Algorithm 6: register tiles over packed panels, in every combination a planner can choose."""
+
+from __future__ import annotations
+
+import pytest
+
+from loopwright.ir.dtypes import DTYPES
+from loopwright.ir.expr import Binary, Var
+from loopwright.ir.form import Feed, Form, Initial, Kind, Packing
+from lower.contractions import Layout, Problem, Ring, check_form, form_of, pairwise, ring
+
+P = Packing
+x, y = Var("x", DTYPES["int32"]), Var("y", DTYPES["int32"])
+RINGS = [
+    ring("add", "mul", "float64"),
+    ring("add", "mul", "float16", "float16", "float16", "float32"),
+    ring("min", "add", "int32"),
+    ring("max", "min", "uint8"),
+    ring("or", "and", "bool"),
+    ring("add", "mul", "complex64"),
+    ring("add", "mul", "int8", "int16", "int64", "int64"),
+    ring("add", "mul", "uint16", "uint16", "uint32", "uint32"),
+    ring("max", "mul", "float32", "int8", "float64", "float64"),
+    # Operators of users: exclusive maximum, and a product that does not commute.
+    ring(Binary("max", x, y), Binary("sub", x, Binary("add", y, y)), "int32"),
+]
+LEFT = [P.DIRECT, P.ALONG_TILE, P.ALONG_P, P.ANY, P.GATHER, P.WALK_TILE, P.WALK_P]
+CHOICES = {
+    "left_packing": LEFT,
+    "right_packing": LEFT[1:],
+    "feed": list(Feed),
+    "initial": list(Initial),
+    "scaled": [False, True],
+    "parallel": ["none", "i", "j", "batch"],
+    "ring": RINGS,
+    "tile": [(2, 1, 2), (3, 2, 2), (4, 1, 4), (5, 2, 4), (1, 1, 1), (6, 1, 8)],
+    "unroll": [1, 2, 4],
+    "swapped": [False, True],
+    "ahead": [0, 8],
+}
+
+
+def form_from(row: dict[str, object]) -> Form:
+    """The form of a row of choices, as far as they go together."""
+    algebra = row["ring"]
+    assert isinstance(algebra, Ring)
+    changes = {k: v for k, v in row.items() if k not in ("ring", "tile")}
+    if not (algebra.plus == "add" and algebra.times == "mul"):
+        changes["scaled"] = False
+        if changes["initial"] is Initial.SCALED:
+            changes["initial"] = Initial.OUT
+    plain = algebra.left == algebra.right == algebra.accumulator and not changes["scaled"]
+    if changes["left_packing"] is P.DIRECT and not plain:
+        changes["left_packing"] = P.ALONG_P
+    if changes["left_packing"] is P.DIRECT:
+        changes["feed"] = Feed.LANE
+    return form_of(Kind.PRODUCT, algebra, row["tile"], **changes)  # type: ignore[arg-type]
+
+
+def layout(packing: Packing, tile: str) -> Layout:
+    """A layout in which the operand has the runs its packing wants."""
+    match packing:
+        case P.ALONG_TILE:
+            return Layout(f"gp{tile}")
+        case P.ALONG_P | P.DIRECT:
+            return Layout(f"g{tile}p")
+        case P.WALK_TILE:
+            return Layout(f"pg{tile}", flips="p", gaps=2)
+        case P.WALK_P:
+            return Layout(f"{tile}gp", flips=tile, gaps=3)
+        case _:
+            return Layout(f"{tile}pg", flips="g")
+
+
+def problems(form: Form) -> list[Problem]:
+    """Single tiles and edges, then blocks smaller than the sizes in every direction."""
+    left, right = layout(form.left_packing, "i"), layout(form.right_packing, "j")
+    rows, columns = form.rows, form.columns
+    steps = form.unroll * form.group
+    single = form.left_packing is P.DIRECT or form.accumulator != form.out
+    kc = 0 if single else steps
+    many_i = form.left_packing in (P.ANY, P.GATHER, P.WALK_TILE, P.WALK_P)
+    many_j = form.right_packing in (P.ANY, P.GATHER, P.WALK_TILE, P.WALK_P)
+    return [
+        Problem({"g": (1,), "i": (1,), "j": (1,), "p": (1,)}, left, right, Layout("gij")),
+        Problem(
+            {
+                "g": (2,),
+                "i": (2, rows + 1) if many_i else (2 * rows + 1,),
+                "j": (3, columns - 1 or 1) if many_j else (2 * columns - 1,),
+                "p": (2 * steps + 1,),
+            },
+            left,
+            right,
+            Layout("gij") if rows % 2 else Layout("gji", flips="g"),
+            (0 if form.left_packing is P.DIRECT else rows, columns, kc),
+        ),
+        Problem(
+            {"g": (1,), "i": (rows,), "j": (columns,), "p": (max(1, steps - 1),)},
+            left,
+            right,
+            Layout("ijg", gaps=2) if form.unroll == 1 else Layout("gij"),
+        ),
+    ]
+
+
+ROWS = list(pairwise(CHOICES))
+
+
+@pytest.mark.parametrize("number", range(len(ROWS)))
+def test_every_pair_of_decisions(number: int) -> None:
+    form = form_from(ROWS[number])
+    check_form(form, problems(form))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [(P.ALONG_TILE, P.ALONG_P), (P.ALONG_P, P.ALONG_TILE), (P.GATHER, P.WALK_TILE), (P.WALK_P, P.ANY), (P.ANY, P.GATHER), (P.WALK_TILE, P.WALK_P)],
+)  # fmt: skip
+@pytest.mark.parametrize("parallel", ["none", "i"])
+def test_dot_instructions(dtype: str, left: Packing, right: Packing, parallel: str) -> None:
+    """Groups of four steps, the last one padded."""
+    wide = "int32" if dtype == "int8" else "uint32"
+    form = form_of(
+        Kind.PRODUCT,
+        ring("add", "mul", dtype, dtype, wide, wide),
+        (4, 2, 4),
+        left_packing=left,
+        right_packing=right,
+        feed=Feed.LANE,
+        unroll=2,
+        group=4,
+        parallel=parallel,
+        ahead=4,
+    )
+    check_form(form, problems(form))
+
+
+@pytest.mark.parametrize("rows", [1, 3, 5, 6, 7])
+def test_rows_that_do_not_fill_vectors(rows: int) -> None:
+    """The column of left ends before its last vector does."""
+    form = form_of(
+        Kind.PRODUCT,
+        ring("add", "mul", "float32"),
+        (rows, 1, 4),
+        left_packing=P.ALONG_P,
+        right_packing=P.ALONG_TILE,
+        feed=Feed.LANE,
+        unroll=2,
+    )
+    check_form(form, problems(form))
