@@ -53,7 +53,7 @@ def form_from(row: dict[str, object]) -> Form:
     if changes["left_packing"] is P.DIRECT and not plain:
         changes["left_packing"] = P.ALONG_P
     if changes["left_packing"] is P.DIRECT:
-        changes["feed"] = Feed.LANE
+        changes |= {"feed": Feed.LANE, "ahead": 0}
     return form_of(Kind.PRODUCT, algebra, row["tile"], **changes)  # type: ignore[arg-type]
 
 
@@ -116,8 +116,15 @@ def test_every_pair_of_decisions(number: int) -> None:
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize(
     ("left", "right"),
-    [(P.ALONG_TILE, P.ALONG_P), (P.ALONG_P, P.ALONG_TILE), (P.GATHER, P.WALK_TILE), (P.WALK_P, P.ANY), (P.ANY, P.GATHER), (P.WALK_TILE, P.WALK_P)],
-)  # fmt: skip
+    [
+        (P.ALONG_TILE, P.ALONG_P),
+        (P.ALONG_P, P.ALONG_TILE),
+        (P.GATHER, P.WALK_TILE),
+        (P.WALK_P, P.ANY),
+        (P.ANY, P.GATHER),
+        (P.WALK_TILE, P.WALK_P),
+    ],
+)
 @pytest.mark.parametrize("parallel", ["none", "i"])
 def test_dot_instructions(dtype: str, left: Packing, right: Packing, parallel: str) -> None:
     """Groups of four steps, the last one padded."""

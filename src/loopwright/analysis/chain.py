@@ -150,7 +150,8 @@ def _is_right_without_reduction(
 ) -> bool:
     """Whether `link` reads the start of its own chain where the loops p are empty."""
     empty = chain.program.context.subtract(chain.filled)
-    if empty.is_empty():
+    box = chain.box.intersect_params(empty)
+    if box.is_empty():
         return True
     if start is None:
         read = next(a for a in link.statement.reads if a.array == chain.statement.write.array)
@@ -158,7 +159,6 @@ def _is_right_without_reduction(
         there = affine_map(link.statement.domain, read.array, read.index)
         written = affine_map(chain.box, read.array, chain.statement.write.index)
         return bool(here.apply_range(there).is_equal(written))
-    box = chain.box.intersect_params(empty)
     started = affine_map(box, start.statement.name, start.point)
     wanted = started.reverse().apply_range(affine_map(box, link.statement.name, link.point))
     found = flow.intersect_params(empty)

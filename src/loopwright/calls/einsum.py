@@ -24,7 +24,7 @@ _MOST_READY = 4096  # calls remembered with their launch; when full, all are for
 _ready: dict[tuple[Any, ...], Ready] = {}
 _ndarray = np.ndarray
 _empty = np.empty
-_ONE = 1  # the default alpha, recognised by identity on the quick path
+_ONE, _ZERO = 1, 0  # the default alpha and beta, recognised by identity on the quick path
 
 
 def einsum(
@@ -34,7 +34,7 @@ def einsum(
     out: Array | None = None,
     accumulate: bool = False,
     alpha: Any = _ONE,
-    beta: Any = 0,
+    beta: Any = _ZERO,
     accum_dtype: Any = None,
     threads: int | None = None,
 ) -> Any:
@@ -46,23 +46,26 @@ def einsum(
     formed, summed and returned in that type. Floating sums may be reassociated. `out` must have the
     result's shape and share no element with an operand.
     """
-    if len(operands) == 2 and out is None and alpha is _ONE and accum_dtype is None:
-        a, b = operands
-        if type(a) is _ndarray and type(b) is _ndarray and type(subscripts) is str:
-            count = num_threads() if threads is None else threads
-            key = (
-                subscripts, semiring, count,
-                a.dtype, a.shape, a.strides, b.dtype, b.shape, b.strides,
-            )  # fmt: skip
-            found = _ready.get(key)
-            if found is not None:
+    if alpha is _ONE and beta is _ZERO and accum_dtype is None and type(subscripts) is str:
+        # The quick path: a call laid out like an earlier one. Everything it needs to know about
+        # the arrays is in the key, but for where they lie and whether out may be written.
+        count = num_threads() if threads is None else threads
+        key: list[Any] = [subscripts, semiring, count, accumulate]
+        for x in operands if out is None else (*operands, out):
+            if type(x) is not _ndarray:
+                break
+            key += (x.dtype, x.shape, x.strides)
+        else:
+            found = _ready.get((*key, out is None))
+            if found is not None and (out is None or _is_free(out, operands)):
                 run, swapped, shape, dtype = found
-                result = _empty(shape, dtype)
+                result = _empty(shape, dtype) if out is None else out
+                left, right = operands[0], operands[-1]
                 if swapped:
-                    run(result, b, a)
+                    run(result, right, left)
                 else:
-                    run(result, a, b)
-                return result
+                    run(result, left, right)
+                return result if shape or out is not None else result[()]
     return _einsum(
         subscripts, operands, semiring, out, Scaling(alpha, 1 if accumulate else beta),
         accum_dtype, threads,
@@ -106,8 +109,15 @@ def _einsum(
     while len(arrays) > 2:
         names, arrays = _reduce_pair(names, arrays, chosen, accumulator, count)
     contract(names, arrays, direct, chosen, accumulator, scaling, count)
-    if len(operands) == 2 and accum_dtype is None and target is None and scaling == Scaling():
-        _remember(subscripts, ring, count, names, arrays, operands, chosen, direct)
+    plain = all(a is b for a, b in zip(arrays, operands, strict=False))
+    if (
+        plain
+        and len(operands) == len(arrays)
+        and accum_dtype is None
+        and (target is None or target is direct)
+    ):
+        start = (subscripts, ring, count)
+        _remember(start, names, arrays, chosen, accumulator, scaling, direct, target is None)
     if target is None:
         return direct[()] if direct.ndim == 0 else direct
     if target is not direct:
@@ -115,31 +125,32 @@ def _einsum(
     return target
 
 
+def _is_free(out: Array, operands: tuple[Array, ...]) -> bool:
+    """Whether out may be written at once; when in doubt the general call decides, or refuses."""
+    return out.flags.writeable and not any(np.may_share_memory(out, x) for x in operands)
+
+
 def _remember(
-    subscripts: str,
-    ring: str | semirings.Semiring,
-    count: int,
+    start: tuple[Any, ...],
     names: Subscripts,
     arrays: tuple[Array, ...],
-    operands: Sequence[Any],
-    chosen: semirings.Semiring,
-    result: Array,
+    ring: semirings.Semiring,
+    accumulator: DType,
+    scaling: Scaling,
+    out: Array,
+    fresh: bool,
 ) -> None:
-    """Keep the launch of a plain call of two arrays, so that its repetition costs microseconds."""
-    a, b = arrays
-    plain = a is operands[0] and b is operands[1] and a.dtype == b.dtype == result.dtype
-    if not plain or result.ndim == 0 or not a.size or not b.size or not result.size:
+    """Keep the launch of a plain call, so that its repetition costs microseconds."""
+    whole = out.size and all(a.size for a in arrays)
+    if not whole or not is_one(scaling.alpha) or scaling.initial is Initial.SCALED:
         return
-    dtype = dtype_of(a.dtype)
-    accumulator = _default_accumulator(dtype)
-    choice, bound = plan_contraction(names, arrays, result, chosen, accumulator, Scaling(), count)
+    choice, bound = plan_contraction(names, arrays, out, ring, accumulator, scaling, start[2])
     if len(_ready) >= _MOST_READY:
         _ready.clear()
-    key = (
-        subscripts, ring, count,
-        a.dtype, a.shape, a.strides, b.dtype, b.shape, b.strides,
-    )  # fmt: skip
-    _ready[key] = (bound, choice.instance.swapped, result.shape, result.dtype)
+    key = [*start, scaling.initial is Initial.OUT]
+    for x in arrays if fresh else (*arrays, out):
+        key += (x.dtype, x.shape, x.strides)
+    _ready[(*key, fresh)] = (bound, choice.instance.swapped, out.shape, out.dtype)
 
 
 def _types(

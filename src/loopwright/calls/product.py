@@ -23,6 +23,10 @@ from loopwright.runtime.kernel import Bound
 __all__ = ["Scaling", "contract", "extents_of", "is_one", "plan_contraction", "planned"]
 
 
+_MOST_LAUNCHES = 1024  # when full, all are forgotten
+_launches: dict[tuple[Any, ...], tuple[Choice, Bound]] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class Scaling:
     """out = beta * out plus alpha * products; kept apart from the operands' algebra."""
@@ -73,7 +77,22 @@ def plan_contraction(
     scaling: Scaling,
     threads: int,
 ) -> tuple[Choice, Bound]:
-    """Choose a form for one or two operands, fetch its kernel and bind the launch."""
+    """Choose a form for one or two operands, fetch its kernel and bind the launch.
+
+    Launches are remembered: a call with the layout of an earlier one needs no planning.
+    """
+    key = (
+        names,
+        ring,
+        accumulator,
+        scaling.initial,
+        is_one(scaling.alpha),
+        threads,
+        tuple((a.dtype, a.shape, a.strides) for a in (*arrays, out)),
+    )
+    found = _launches.get(key)
+    if found is not None:
+        return found
     choice = planned(names, arrays, out, ring, accumulator, scaling, threads)
 
     def prove() -> None:
@@ -82,7 +101,11 @@ def plan_contraction(
         prove_einsum(names, _algebra(arrays, out, ring, accumulator, scaling), choice)
 
     kernel = contraction_kernel(choice.form, prove)
-    return choice, kernel.bind(choice.values, choice.table, choice.threads, thread_pool)
+    bound = kernel.bind(choice.values, choice.table, choice.threads, thread_pool)
+    if len(_launches) >= _MOST_LAUNCHES:
+        _launches.clear()
+    _launches[key] = choice, bound
+    return choice, bound
 
 
 def planned(

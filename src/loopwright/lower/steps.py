@@ -109,17 +109,18 @@ def _left_feed(form: Form, updates: Stmt) -> Stmt:
     dtype = form.packed(form.left)
     column = Buffer("left_column", dtype, (Const(width), Const(1)), Space.REGISTER)
     at = _panel(form, ir, p + step, form.rows)
+    # The last vector is shorter where the rows do not fill it: the panel ends there.
     reads = [
         vector(
             lane,
-            width,
+            min(width, form.rows * form.group - first),
             Store(
                 "left_column",
-                (Const(k), lane),
-                Load("left_packed", (at + k * width + lane,), dtype),
+                (Const(first // width), lane),
+                Load("left_packed", (at + first + lane,), dtype),
             ),
         )
-        for k in range(count)
+        for first in range(0, count * width, width)
     ]
     return Alloc(column, (Const(count), Const(width)), seq(*reads, updates))
 
