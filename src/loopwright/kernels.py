@@ -2,7 +2,8 @@
 
     Form --lower--> LoopNest --backends--> Module --runtime--> object code --> CompiledKernel
 
-Nothing here needs isl, so a call whose kernel lies in the disk cache never loads it.
+Nothing here needs isl, so a call whose kernel lies in the disk cache never loads it; nor does it
+load what makes new kernels.
 """
 
 from __future__ import annotations
@@ -17,17 +18,14 @@ from functools import partial
 from typing import Any
 
 from loopwright import options
-from loopwright.backends.llvm import emit_module
 from loopwright.backends.llvm_entry import entry_symbols
 from loopwright.ir.contraction import LoopRange
 from loopwright.ir.expr import Expr
 from loopwright.ir.form import Form
 from loopwright.ir.loops import For, LoopNest, Mark
+from loopwright.ir.module import Module
 from loopwright.ir.program import Access, Array
 from loopwright.ir.visit import statements
-from loopwright.lower.contraction import lower_contraction
-from loopwright.lower.elementwise import lower_elementwise
-from loopwright.lower.specialise import specialise
 from loopwright.machines.host import host
 from loopwright.runtime import jit
 from loopwright.runtime.cache import Entry, disk_cache
@@ -77,6 +75,8 @@ def nest_kernel(key: str, make: Callable[[], LoopNest]) -> CompiledKernel:
 
 def contraction_nest(form: Form) -> LoopNest:
     """The loop nest of a form."""
+    from loopwright.lower.contraction import lower_contraction  # lazy: for new kernels only
+
     return lower_contraction(form, ENTRY)
 
 
@@ -90,6 +90,9 @@ def elementwise_nest(
 ) -> LoopNest:
     """The nest of `target = value` over loops, for arrays with the given unit strides."""
     lanes = host().lanes(value.dtype.real.bits)
+    from loopwright.lower.elementwise import lower_elementwise  # lazy: for new kernels only
+    from loopwright.lower.specialise import specialise  # lazy: likewise
+
     nest = lower_elementwise(ENTRY, loops, target, value, arrays, params, lanes)
     return specialise(nest, unit)
 
@@ -100,8 +103,14 @@ def stage_text(nest: LoopNest, stage: str) -> str:
         from loopwright.ir.text import nest_text  # lazy: loads isl, which nests do without
 
         return nest_text(nest)
-    text = emit_module(replace(nest, name=ENTRY), host().features).text
+    text = _module(replace(nest, name=ENTRY)).text
     return text if stage == "llvm" else jit.assembly(text, options.current().cpu)
+
+
+def _module(nest: LoopNest) -> Module:
+    from loopwright.backends.llvm import emit_module  # lazy: for new kernels only
+
+    return emit_module(nest, host().features)
 
 
 def dump(stage: str, text: Callable[[], str]) -> None:
@@ -140,7 +149,7 @@ def _compiled(nest: LoopNest) -> Entry:
         check_nest(nest)
     for stage in ("loops", "llvm", "asm"):
         dump(stage, partial(stage_text, nest, stage))
-    module = emit_module(nest, host().features)
+    module = _module(nest)
     is_parallel = any(isinstance(s, For) and s.mark is Mark.PARALLEL for s in statements(nest.body))
     header = {
         "buffers": list(module.buffers),

@@ -413,6 +413,24 @@ def test_explain() -> None:
     assert compiled.explain() == "\n".join(told[:2])
 
 
+def test_explain_loops() -> None:
+    args = np.ones((9, 9)), np.ones((9, 9))
+
+    def shifted(x, y):
+        for i in range(x.shape[0]):
+            for j in range(1, x.shape[1]):
+                x[i, j] = y[i, j - 1]
+
+    def prefix_sums(x):
+        for i in range(1, x.shape[0]):
+            x[i] += x[i - 1]
+
+    told = lw.jit(threads=2)(shifted).explain(*args).splitlines()
+    assert told[1:3] == ["loops in source order, but for", "  parallel(loop='i')"]
+    assert told[3].startswith("  vectorize(loop='j', lanes=")
+    assert lw.jit(prefix_sums).explain(np.ones(9)).splitlines()[-1] == "loops in source order"
+
+
 @pytest.mark.parametrize("function", [dot, scale.py_func])
 def test_inspection(function: Any) -> None:
     args = (np.ones(9), np.ones(9)) if function is dot else (np.ones(9), 2.0, 1.0)

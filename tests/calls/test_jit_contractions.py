@@ -107,6 +107,16 @@ def in_a_scalar(C, A, B):
             C[i, j] = s
 
 
+def of_one_size(C, A, B):
+    n = min(A.shape[0], A.shape[1], B.shape[1])
+    for i in range(n):
+        for j in range(n):
+            s = 0.0
+            for k in range(n):
+                s += A[i, k] * B[k, j]
+            C[i, j] = s
+
+
 def alpha_beta(C, A, B):
     for i in range(C.shape[0]):
         for j in range(C.shape[1]):
@@ -160,7 +170,16 @@ def leaky_relu(C, A, B):
 
 
 AROUND = (
-    *(in_a_scalar, alpha_beta, scaled_first, zeroed_apart, prologues, subtracted, leaky_relu),
+    *(
+        in_a_scalar,
+        of_one_size,
+        alpha_beta,
+        scaled_first,
+        zeroed_apart,
+        prologues,
+        subtracted,
+        leaky_relu,
+    ),
 )
 
 

@@ -204,7 +204,7 @@ def check_form(form: Form, problems: Sequence[Problem], compiled: bool = True) -
         values, table = launch(form, made, problem)
         values = {name: values[name] for name in nest.scalars}
         right = expected(form, made)
-        for threads in teams[:2]:
+        for threads in teams[:2][-1:]:  # two threads where it can be, to see races
             arrays = fresh(made)
             memory = {name: Memory.of(_ranked(a)) for name, a in arrays.items()}
             interpret_nest(nest, {**memory, "table": table}, values, threads=threads, seed=seed)

@@ -17,7 +17,7 @@ from loopwright.ir.interpret import interpret_program
 from loopwright.ir.islkit import GaveUp, attempt
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.text import program_text
-from loopwright.pipeline import ISL_QUOTA, generic_nest, program_of
+from loopwright.pipeline import ISL_QUOTA, generic_nest, generic_schedule, program_of
 from loopwright.runtime.arguments import Array
 
 __all__ = ["Meaning"]
@@ -77,6 +77,13 @@ class Meaning:
     def text(self) -> str:
         """The statements and their order."""
         return program_text(self.program)
+
+    def plan(self, *, parallel: bool) -> str:
+        """The steps of the generic road in words."""
+        steps, _ = generic_schedule(self.program, parallel=parallel)
+        if not steps:
+            return "loops in source order"
+        return "\n".join(["loops in source order, but for", *(f"  {step}" for step in steps)])
 
     def explain(self) -> tuple[str, ...]:
         """What each statement is taken for."""

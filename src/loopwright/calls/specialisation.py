@@ -148,10 +148,13 @@ class Specialisation:
 
     def explain(self, args: tuple[Any, ...] = (), threads: int = 1) -> str:
         """What each statement is taken for, and the plan of a call when its arguments are given."""
-        lines = list(self._meaning().explain())
+        meaning = self._meaning()
+        lines = list(meaning.explain())
         if args and self.contraction is not None:
             unit = ContractionUnit(self.recipe, self.contraction)
             lines.append(unit.explain(*self._call(args), threads))
+        elif args:
+            lines.append(meaning.plan(parallel=threads > 1))
         return "\n".join(lines)
 
     def _call(self, args: tuple[Any, ...]) -> tuple[Values, Strides]:
