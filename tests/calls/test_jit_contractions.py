@@ -533,3 +533,12 @@ def test_two_contractions_run_as_loops() -> None:
 
     args = whole(9, 9, seed=5), *matrices(9, 9, 9)
     assert not is_contraction(assert_as_python(f, *args), *args)
+
+
+def test_updates_of_elements_run_as_loops() -> None:
+    def f(y, x, a):
+        for i in range(y.shape[0]):
+            y[i] += a * x[i]
+
+    args = whole(9), whole(9, seed=1), 2.0
+    assert not is_contraction(assert_as_python(f, *args), *args)

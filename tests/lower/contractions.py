@@ -27,7 +27,6 @@ from loopwright.planner.choice import has_runs
 from loopwright.planner.instance import Dim, Instance, offsets
 from loopwright.semirings import identity
 
-BUNDLES = {"left": "gip", "right": "gpj", "out": "gij"}
 ALPHA, BETA = 2, 3
 
 
@@ -35,7 +34,7 @@ ALPHA, BETA = 2, 3
 class Layout:
     """Where the elements of one operand lie."""
 
-    axes: str  # axis letters from the slowest to the fastest in memory, such as "gpi"
+    axes: str  # bundles it has, from the slowest to the fastest in memory, such as "gpi"
     flips: str = ""  # axes that run backwards
     gaps: int = 1  # elements from one to the next along the fastest axis
 
@@ -56,7 +55,7 @@ class Problem:
 
 @dataclass
 class Made:
-    """Arrays of a problem as the kernel sees them, and as plain arrays of rank 3."""
+    """Arrays of a problem as the kernel sees them, and as plain arrays with axes g, i, j, p."""
 
     instance: Instance
     arrays: dict[str, np.ndarray]
@@ -82,7 +81,7 @@ def operand(
     memory = np.zeros([*shape[:-1], shape[-1] * layout.gaps] if shape else (), dtype.name)
     view = memory[..., :: layout.gaps] if shape else memory
     view[...] = numbers
-    logical = [x for b in BUNDLES[name] for x in letters(b, problem.extents[b])]
+    logical = [x for b in "gijp" if b in layout.axes for x in letters(b, problem.extents[b])]
     view = view.transpose([order.index(x) for x in logical])
     flips = tuple(slice(None, None, -1 if x[0] in layout.flips else 1) for x in logical)
     view = view[flips]
@@ -96,8 +95,8 @@ def make(problem: Problem, form: Form, seed: int) -> Made:
     arrays, steps, plain = {}, {}, {}
     for name, dtype in types.items():
         arrays[name], steps[name] = operand(problem, name, dtype, random)
-        sizes = [problem.size(b) for b in BUNDLES[name]]
-        plain[name] = arrays[name].reshape(sizes)
+        has = getattr(problem, name).axes
+        plain[name] = arrays[name].reshape([problem.size(b) if b in has else 1 for b in "gijp"])
     bundles = [
         tuple(
             Dim(extent, *(steps[name].get(x, 0) for name in types))
@@ -174,22 +173,17 @@ def expected(form: Form, made: Made) -> np.ndarray:
     plus, times = operator(form.plus, dtype), operator(form.times, dtype)
     left, right, old = (made.plain[name] for name in ("left", "right", "out"))
     left, right = (v.astype(dtype.name) for v in (left, right))
-    total = np.full(old.shape, form.zero, dtype.name)
-    if form.initial is not Initial.ZERO:
-        total = old.astype(dtype.name)
+    old = old[..., 0].astype(dtype.name)
     with quiet():
-        if form.initial is Initial.SCALED:
-            total = (total * np.array(BETA, dtype.name)).astype(dtype.name)
-        for p in range(left.shape[2]):
-            x, y = left[:, :, p, None], right[:, p, None, :]
+        total = np.full(old.shape, form.zero, dtype.name)
+        if form.initial is not Initial.ZERO:
+            total = old * (dtype.numpy.type(BETA) if form.initial is Initial.SCALED else 1)
+        for p in range(max(left.shape[3], right.shape[3])):
+            x, y = (v[..., min(p, v.shape[3] - 1)] for v in (left, right))
             product = times(y, x) if form.swapped else times(x, y)
             if form.scaled:
-                product = (product * np.array(ALPHA, dtype.name)).astype(dtype.name)
-            total = (
-                product
-                if form.kind is Kind.ELEMENTS and not p and form.initial is Initial.ZERO
-                else plus(total, product)
-            )
+                product = product * dtype.numpy.type(ALPHA)
+            total = plus(total, product)
         return total.astype(form.out.name)
 
 

@@ -50,15 +50,17 @@ class Meaning:
         return Recipe(program.params, program.arrays, unsafe, self._contraction())
 
     def _contraction(self) -> Contraction | None:
-        """The contraction that the program as a whole is."""
+        """The contraction that the program as a whole is, if there is a kernel for it."""
         try:
             with attempt(ISL_QUOTA):
                 found = find_contractions(self.program)
         except GaveUp:
             return None
         names = {statement.name for statement in self.program.statements}
-        is_whole = len(found) == 1 and set(found[0].covers) == names
-        return found[0] if is_whole and found[0].times in _TIMES else None
+        if len(found) != 1 or set(found[0].covers) != names or found[0].times not in _TIMES:
+            return None
+        # `y[i] += a * x[i]` reduces and multiplies nothing: one loop does without temporaries.
+        return found[0] if found[0].p or found[0].right is not None else None
 
     def violation(self, params: Mapping[str, int]) -> Diagnostic:
         """What goes wrong for parameters that the recipe calls unsafe."""

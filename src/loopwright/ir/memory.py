@@ -35,7 +35,9 @@ class Memory:
         strides = element_strides(array)
         reach = [stride * (extent - 1) for stride, extent in zip(strides, array.shape, strict=True)]
         base = -sum(r for r in reach if r < 0)
-        lowest = array[tuple(slice(None, None, -1) if s < 0 else slice(None) for s in strides)]
+        # The ellipsis keeps an array of rank 0 an array: indexing it by () would copy the scalar.
+        turned = (slice(None, None, -1) if s < 0 else slice(None) for s in strides)
+        lowest = array[(*turned, ...)]
         data = np.lib.stride_tricks.as_strided(
             lowest, shape=(base + sum(r for r in reach if r > 0) + 1,), strides=(array.itemsize,)
         )

@@ -117,27 +117,24 @@ def _sweep(form: Form, count: int) -> Stmt:
     for r in range(count):
         starts.append((Var(f"right_row{r}"), Var("right_base") + table("right_p", p + r)))
         starts.append((Var(f"left_at{r}"), Var("left_base") + table("left_p", p + r)))
-    factors = Buffer("factors", form.left, (Const(form.lanes), Const(1)), Space.REGISTER)
-    fill = [
-        vector(
-            lane,
-            form.lanes,
-            Store(
-                "factors",
-                (Const(r), lane),
-                scaled(form, Load("left", (Var(f"left_at{r}"),), form.left)),
-            ),
-        )
-        for r in range(count)
-    ]
+    dtype = form.accumulator if form.scaled else form.left
+    factors = Buffer("factors", dtype, (Const(form.lanes), Const(1)), Space.REGISTER)
+    fill = []
+    for r in range(count):
+        left = cast(Load("left", (Var(f"left_at{r}"),), form.left), dtype)
+        store = Store("factors", (Const(r), lane), scaled(form, left))
+        fill.append(vector(lane, form.lanes, store))
+    # Of a single operand that is read as right, left does not count: alpha goes to right.
+    scales_right = form.scaled and form.times == "first" and form.swapped
 
     def update(at: Expr, offset: Expr) -> Stmt:
         total = _get(form, at, offset)
         for r in range(count):
             step = jc + at if form.right_packing is Packing.DIRECT else table("right_j", jc + at)
-            right = Load("right", (Var(f"right_row{r}") + step + offset,), form.right)
-            left = Load("factors", (Const(r), offset), form.left)
-            total = combine(form, total, left, right)
+            right: Expr = Load("right", (Var(f"right_row{r}") + step + offset,), form.right)
+            if scales_right:
+                right = scaled(form, cast(right, form.accumulator))
+            total = combine(form, total, Load("factors", (Const(r), offset), dtype), right)
         return _put(form, at, offset, total)
 
     def ahead() -> list[Stmt]:
