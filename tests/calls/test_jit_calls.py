@@ -152,6 +152,14 @@ def test_each_type_is_compiled_once() -> None:
     assert repr(negate) == "<loopwright.jit function negate, 2 signatures>"
 
 
+def test_names_that_look_like_ours() -> None:
+    def f(A, A_s0, kernel, thread):
+        for A_s1 in range(1, A_s0):
+            A[A_s1] = A[A_s1 - 1] + kernel[A_s1] * thread
+
+    assert_as_python(f, whole(9), 4, whole(9), 2)
+
+
 def test_memory_maps(tmp_path: Any) -> None:
     x = np.memmap(tmp_path / "x", "float64", "w+", shape=(5,))
     x[:] = 1.0
@@ -320,6 +328,20 @@ def test_values_never_set() -> None:
     assert lw.jit(function)(np.arange(3.0)) == 2.0
     told = refusal(lw.jit(function), np.zeros(0))
     assert told.startswith("unset.py:3:9: error: 's' is returned before it is assigned [LW108]")
+
+
+def test_negative_extents() -> None:
+    function = define(
+        """
+        def zeros(n):
+            out = np.zeros(n)
+            return out
+        """,
+        "extent.py",
+    )
+    assert lw.jit(function)(0).shape == (0,)
+    told = refusal(lw.jit(function), -1)
+    assert "the local array 'out' has a negative extent [LW117]" in told
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "2", 10_000])

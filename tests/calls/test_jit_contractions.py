@@ -206,6 +206,17 @@ def test_bias_and_scalar_arguments() -> None:
     assert_contraction(f, *matrices(7, 9, 5), whole(9), 2.0, -3.0)
 
 
+def test_names_of_temporaries() -> None:
+    def f(sums, left_value, A):
+        for sums_ in range(A.shape[0]):
+            s = 1.0
+            for right_value in range(A.shape[1]):
+                s += abs(A[sums_, right_value]) * (2.0 * left_value[right_value])
+            sums[sums_] = max(s, 0.0)
+
+    assert_contraction(f, whole(7), whole(5), whole(7, 5))
+
+
 @pytest.mark.parametrize("cast", ["np.int32", "np.int64", "np.float32", "np.float64"])
 def test_narrow_factors_and_wide_sums(cast: str) -> None:
     out = whole(7, 9, dtype=cast.removeprefix("np."))

@@ -183,7 +183,9 @@ def expected(form: Form, made: Made) -> np.ndarray:
             product = times(y, x) if form.swapped else times(x, y)
             if form.scaled:
                 product = product * dtype.numpy.type(ALPHA)
-            total = plus(total, product)
+            # Where nothing is summed nothing is added to zero: a product of -0.0 stays.
+            alone = form.kind is Kind.ELEMENTS and form.initial is Initial.ZERO
+            total = np.broadcast_to(product, old.shape) if alone else plus(total, product)
         return total.astype(form.out.name)
 
 

@@ -104,7 +104,8 @@ def plain_name(name: str) -> str:
 
 def int_literal(value: Value) -> int | None:
     """The number an int64 literal stands for; None for anything computed at run time."""
-    if value.dtype != INT64 or value.lanes > 1 or value.text.startswith("%"):
+    # Dtypes are rows of one table, so identity is equality; this is the hottest test of emission.
+    if value.dtype is not INT64 or value.lanes > 1 or value.text[0] == "%":
         return None
     return int(value.text)
 

@@ -21,7 +21,6 @@ from loopwright.ir.visit import substitute, walk
 from loopwright.kernels import (
     contraction_kernel,
     contraction_nest,
-    dump,
     elementwise_nest,
     nest_kernel,
     thread_pool,
@@ -33,11 +32,16 @@ from loopwright.planner.explain import explain_choice
 from loopwright.planner.numbers import instance_of, value_of
 from loopwright.semirings import identity
 
-__all__ = ["ContractionUnit"]
+__all__ = ["ContractionUnit", "Unproven"]
 
 Run = Callable[[Arrays], None]
+Prove = Callable[[Choice], object]  # raises Unproven where it cannot
 
 _NO_TABLE = np.zeros(0, dtype=np.int64)
+
+
+class Unproven(Exception):  # noqa: N818, a verdict and no error
+    """Raised when the proof of a plan would take too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,7 @@ class ContractionUnit:
         self._arrays = list(recipe.arrays)
         self._given = len(recipe.arrays)  # arrays beyond these are temporaries
         self._contraction = c = contraction
+        self._loops = {loop.name for loop in (*c.batch, *c.i, *c.j, *c.p)}
         self._before: list[_Fill] = []
         self._after: list[_Fill] = []
         self._left = self._operand(c.left, (*c.batch, *c.i, *c.p), "left_value")
@@ -99,11 +104,9 @@ class ContractionUnit:
 
     def _has_strides(self, access: Access) -> bool:
         """Whether the element moves by a fixed step with each loop: not so in `A[i // 2]`."""
-        c = self._contraction
-        loops = {loop.name for loop in (*c.batch, *c.i, *c.j, *c.p)}
         atoms = (atom for entry in access.index for atom, _ in linear(entry).terms)
         return not any(
-            isinstance(x, Var) and x.name in loops
+            isinstance(x, Var) and x.name in self._loops
             for atom in atoms
             if not isinstance(atom, Var)
             for x in walk(atom)
@@ -119,7 +122,7 @@ class ContractionUnit:
         return Initial.OUT
 
     def _temporary(self, wish: str, loops: tuple[LoopRange, ...], dtype: DType) -> Access:
-        taken = {a.name for a in self._arrays} | set(self._params)
+        taken = {a.name for a in self._arrays} | set(self._params) | self._loops
         name = wish
         while name in taken:
             name += "_"
@@ -130,13 +133,13 @@ class ContractionUnit:
 
     # -- one call ---------------------------------------------------------------------------------
 
-    def prepare(self, params: Values, strides: Strides, threads: int) -> Run:
-        """Kernels and launches for arrays of these strides."""
+    def prepare(self, params: Values, strides: Strides, threads: int, prove: Prove) -> Run:
+        """Kernels and launches for arrays of these strides; `prove` is asked for new kernels."""
         temporaries = self._temporaries(params)
         strides = _with(strides, temporaries)
         runs = [
             *(self._fill(fill, params, strides) for fill in self._before),
-            self._product(params, strides, threads),
+            self._product(params, strides, threads, prove),
             *(self._fill(fill, params, strides) for fill in self._after),
         ]
 
@@ -178,14 +181,13 @@ class ContractionUnit:
         )
         return choose(instance, algebra, host(), threads)
 
-    def _product(self, params: Values, strides: Strides, threads: int) -> Run:
+    def _product(self, params: Values, strides: Strides, threads: int, prove: Prove) -> Run:
         choice = self._choice(params, strides, threads)
         if choice is None:
             if self._initial is not Initial.ZERO:
                 return lambda arrays: None
             return self._fill(self._nothing(), params, strides)
-        dump("schedule", lambda: explain_choice(choice, host()))
-        kernel = contraction_kernel(choice.form)
+        kernel = contraction_kernel(choice.form, lambda: prove(choice))
         bound = kernel.bind(choice.values, choice.table, choice.threads, thread_pool)
         left, right = self._left.array, (self._right or self._left).array
         if choice.instance.swapped:
@@ -198,8 +200,10 @@ class ContractionUnit:
         return _Fill(self._outer, self._out, self._zero)
 
     def _fill(self, fill: _Fill, params: Values, strides: Strides) -> Run:
-        nest = self._fill_nest(fill, strides)
-        kernel = nest_kernel(repr(nest), lambda: nest)
+        machine, unit = host(), sorted(unit_strides(strides))
+        made_for = (machine.vector_bytes, machine.vector_registers)
+        key = repr((fill, self._arrays, self._params, unit, made_for))
+        kernel = nest_kernel(key, lambda: self._fill_nest(fill, strides))
         bound = kernel.bind(params | stride_values(strides), _NO_TABLE)
         names = kernel.buffers
         return lambda arrays: bound(*(arrays[name] for name in names))

@@ -9,16 +9,22 @@ from collections.abc import Mapping
 
 from loopwright.analysis.bounds import bounds_violation, find_violation, predicate_text
 from loopwright.analysis.contraction import explain, find_contractions
+from loopwright.calls.contraction import Unproven
 from loopwright.calls.recipe import Recipe
-from loopwright.diagnostics import Diagnostic, UsageError
+from loopwright.diagnostics import Diagnostic, IllegalStep, InternalError, UsageError
 from loopwright.frontends.tree import SourceTree
 from loopwright.ir.contraction import Contraction
 from loopwright.ir.interpret import interpret_program
 from loopwright.ir.islkit import GaveUp, attempt
 from loopwright.ir.loops import LoopNest
-from loopwright.ir.text import program_text
+from loopwright.ir.schedule import Schedule
+from loopwright.ir.text import program_text, schedule_text
+from loopwright.kernels import dump
 from loopwright.pipeline import ISL_QUOTA, generic_nest, generic_schedule, program_of
+from loopwright.planner.analytical import Choice
+from loopwright.planner.contraction_plan import contraction_plan
 from loopwright.runtime.arguments import Array
+from loopwright.transform.plan import apply_plan
 
 __all__ = ["Meaning"]
 
@@ -71,6 +77,24 @@ class Meaning:
     def nest(self, unit: Mapping[str, int], *, parallel: bool) -> LoopNest:
         """The loops of the generic road for arrays with these unit strides."""
         return generic_nest(self.program, unit, parallel=parallel)
+
+    def prove(self, statement: str, choice: Choice) -> Schedule:
+        """The legal schedule that the plan of a contraction stands for.
+
+        Raises Unproven when isl gives up, and InternalError when the plan is not legal.
+        """
+        plan = contraction_plan(statement, choice)
+        try:
+            with attempt(ISL_QUOTA):
+                schedule = apply_plan(self.program, plan)
+        except GaveUp as error:
+            raise Unproven(str(error)) from error
+        except IllegalStep as error:
+            raise InternalError(
+                f"a plan is not legal: {error}", f"{plan}\n{self.text()}"
+            ) from error
+        dump("schedule", lambda: schedule_text(schedule))
+        return schedule
 
     def run(self, arrays: Mapping[str, Array], params: Mapping[str, int]) -> None:
         """Execute the function by the oracle, statement by statement."""

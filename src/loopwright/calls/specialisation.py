@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from loopwright import options
 from loopwright.calls.arguments import Arrays, Fresh, Signature, Values
-from loopwright.calls.contraction import ContractionUnit
+from loopwright.calls.contraction import ContractionUnit, Unproven
 from loopwright.calls.layout import Strides, row_major, stride_values, unit_strides
 from loopwright.calls.recipe import Recipe, compile_test, recipe_key
 from loopwright.diagnostics import SourceError
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Specialisation"]
 
+Run: TypeAlias = Callable[[Arrays], None]
+
 _MOST_READY = 1024  # calls remembered with their launch; when full, all are forgotten
 _NO_TABLE = np.zeros(0, dtype=np.int64)
 
@@ -41,7 +43,7 @@ class _Ready:
     """The calls with one set of shapes and integers: what to allocate, what to run."""
 
     fresh: tuple[Fresh, ...]
-    run: Callable[[Arrays], None]
+    run: Run
 
 
 class Specialisation:
@@ -106,14 +108,29 @@ class Specialisation:
         if options.current().interpret:
             return _Ready(fresh, lambda given: self._meaning().run(given, params))
         strides = _strides(arrays, fresh)
-        if self.contraction is not None:
-            unit = ContractionUnit(self.recipe, self.contraction)
-            return _Ready(fresh, unit.prepare(params, strides, threads))
+        run = self._contracted(params, strides, threads)
+        return _Ready(fresh, run or self._looped(params, strides, threads))
+
+    def _contracted(self, params: Values, strides: Strides, threads: int) -> Run | None:
+        """The contraction that the function is; None when it is none, or not proven to be one."""
+        found = self.contraction
+        if found is None:
+            return None
+        statement = found.statement
+        try:
+            return ContractionUnit(self.recipe, found).prepare(
+                params, strides, threads, lambda choice: self._meaning().prove(statement, choice)
+            )
+        except Unproven:
+            return None
+
+    def _looped(self, params: Values, strides: Strides, threads: int) -> Run:
+        """The function as loops: the generic road."""
         kernel = self._kernel(strides, threads)
         values = params | stride_values(strides)
         bound = kernel.bind(values, _NO_TABLE, threads, thread_pool)
         names = kernel.buffers
-        return _Ready(fresh, lambda given: bound(*(given[name] for name in names)))
+        return lambda given: bound(*(given[name] for name in names))
 
     def _checked(self, args: tuple[Any, ...], arrays: Arrays) -> Values:
         """The parameters of a call that stays inside its arrays."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 __all__ = ["Names"]
@@ -22,10 +23,11 @@ _NUMBERS = (
     "floord",
 )
 _ISL_WORDS = frozenset((*_LOGIC, *_NUMBERS))
+_STRIDE = re.compile(r"_s[0-9]+$")  # the strides of an array A are called A_s0, A_s1, ... below
 
 
 class Names:
-    """Hands out each name once. Names are C identifiers and no words of isl."""
+    """Hands out each name once. Names are C identifiers, no words of isl and no strides."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
@@ -33,7 +35,7 @@ class Names:
     def fresh(self, wish: str) -> str:
         """Return `wish` made plain, or with the first free number: i, i_1, i_2."""
         plain = "".join(c if c.isascii() else f"u{ord(c):04x}" for c in wish)
-        if plain.lower() in _ISL_WORDS:
+        if plain.lower() in _ISL_WORDS or _STRIDE.search(plain):
             plain += "_"
         name, count = plain, 0
         while name in self._taken:

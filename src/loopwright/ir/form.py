@@ -78,6 +78,7 @@ class Form:
     scaled: bool  # left elements are multiplied by alpha while packing
     parallel: str  # "none", "i", "j", "batch"
     group: int = 1  # steps of p that one dot instruction takes
+    runs: bool = True  # vectors of out along j are runs of unit stride
 
     def packed(self, operand: DType) -> DType:
         """The type an operand of the given type has in packed panels.

@@ -39,7 +39,7 @@ TABLES = (
     "left_p",
     "right_p",
 )
-SCALARS = ("G", "M", "N", "K", "mc", "nc", "kc", "runs", "right_step", "left_w", "right_w", *TABLES)
+SCALARS = ("G", "M", "N", "K", "mc", "nc", "kc", "right_step", "left_w", "right_w", *TABLES)
 
 
 def lower_product(form: Form, name: str) -> LoopNest:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from loopwright.ir.expr import Const, Expr, Load, Var
 from loopwright.ir.form import Feed, Form, Initial, Packing
 from loopwright.ir.loops import Alloc, Buffer, If, Space, Stmt, Store
 from loopwright.lower.build import lets, loop, seq, unrolled, vector
 from loopwright.lower.combine import cast, start_from, zero
 from loopwright.lower.packing import table
-from loopwright.lower.steps import accumulate
+from loopwright.lower.steps import Panels, accumulate
 
 __all__ = ["register_tiles"]
 
@@ -17,14 +19,30 @@ row, part, lane = Var("row"), Var("part"), Var("lane")
 
 
 def register_tiles(form: Form) -> Stmt:
-    """All tiles of the block: loops jr and ir around one tile."""
-    body = lets(_row_starts(form), lets(_column_starts(form), _tile(form)))
+    """All tiles of the block: loops jr and ir around one tile.
+
+    The last tile of a row or column of tiles may need half of its rows or columns only; it then
+    computes no more than that half.
+    """
+    body = _placed(form, form)
+    if form.rows >= 4:
+        half = replace(form, rows=(form.rows + 1) // 2, unroll=1, ahead=0)
+        body = If((Var("mb") - ir) <= half.rows, _placed(half, form), body)
+    if form.vectors >= 2:
+        half = replace(form, vectors=(form.vectors + 1) // 2, unroll=1, ahead=0)
+        body = If((Var("nb") - jr) <= half.columns, _placed(half, form), body)
     if form.feed is Feed.REPLICATED:
         # A replicated panel of left is the larger one: it stays in L1 while those of right pass.
         columns = loop(jr, 0, Var("nb"), body, form.columns)
         return loop(ir, 0, Var("mb"), columns, form.rows)
     rows = loop(ir, 0, Var("mb"), body, form.rows)
     return loop(jr, 0, Var("nb"), rows, form.columns)
+
+
+def _placed(form: Form, panel: Form) -> Stmt:
+    """A tile of the shape of `form` over panels of the shape of `panel`."""
+    panels = Panels(panel.rows, panel.columns)
+    return lets(_row_starts(form), lets(_column_starts(form), _tile(form, panels)))
 
 
 def _row_starts(form: Form) -> list[tuple[Var, Expr]]:
@@ -50,19 +68,18 @@ def _column_starts(form: Form) -> list[tuple[Var, Expr]]:
     return starts
 
 
-def _tile(form: Form) -> Stmt:
+def _tile(form: Form, panels: Panels) -> Stmt:
     shape = (Const(form.rows), Const(form.vectors), Const(form.lanes))
     strides = (Const(form.columns), Const(form.lanes), Const(1))
     accumulators = Buffer("sums", form.accumulator, strides, Space.REGISTER)
     edge = Buffer("edge", form.accumulator, (Const(form.columns), Const(1)), Space.STACK)
-    body = seq(_initialise(form), accumulate(form), _write_back(form))
+    body = seq(_initialise(form), accumulate(form, panels), _write_back(form))
     extent = (Const(form.rows), Const(form.columns))
     return Alloc(edge, extent, Alloc(accumulators, shape, body))
 
 
-def _by_columns(form: Form, vectors: Stmt, scattered: Stmt, edge: Stmt) -> Stmt:
-    """The way to out: whole vectors where its columns run, single elements, a tile at the edge."""
-    whole = If(Var("runs") > 0, vectors, scattered)
+def _by_columns(form: Form, whole: Stmt, edge: Stmt) -> Stmt:
+    """The way between accumulators and out: all columns of the tile, or those before the edge."""
     return If((jr + form.columns) <= Var("nb"), whole, edge)
 
 
@@ -168,8 +185,7 @@ def _load_out(form: Form, first: bool) -> Stmt:
     blank = _each_vector(form, Store("edge", at, zero(form)))
     return _by_columns(
         form,
-        _read_vectors(form, first),
-        _read_elements(form, first),
+        _read_vectors(form, first) if form.runs else _read_elements(form, first),
         seq(blank, _out_elements(form, to_memory=False, first=first), from_edge),
     )
 
@@ -179,7 +195,6 @@ def _write_back(form: Form) -> Stmt:
     to_edge = _each_vector(form, Store("edge", at, Load("sums", here, form.accumulator)))
     return _by_columns(
         form,
-        _write_vectors(form),
-        _write_elements(form),
+        _write_vectors(form) if form.runs else _write_elements(form),
         seq(to_edge, _out_elements(form, to_memory=True)),
     )

@@ -65,6 +65,7 @@ def make_form(
     ahead: int = 0,
     parallel: str = "none",
     group: int = 1,
+    runs: bool = True,
 ) -> Form:
     left, right = algebra.left, algebra.right
     if instance.swapped:
@@ -91,6 +92,7 @@ def make_form(
         algebra.scaled,
         parallel,
         group,
+        runs,
     )
 
 

@@ -69,8 +69,9 @@ def plan_product(
         ahead=tile.ahead,
         parallel=parallel,
         group=tile.group,
+        runs=has_runs(instance.j, "out", lanes),
     )
-    values = {"mc": mc, "nc": nc, "kc": kc, "runs": int(has_runs(instance.j, "out", lanes))}
+    values = {"mc": mc, "nc": nc, "kc": kc}
     values["right_step"] = instance.p[0].right if len(instance.p) == 1 else 0
     tables = ("g", "left right out"), ("i", "left out"), ("j", "right out"), ("p", "left right")
     cycles = math.prod(instance.sizes) / rate / shares
@@ -106,6 +107,8 @@ def _tile(instance: Instance, algebra: Algebra, machine: Machine, lanes: int) ->
     group = _dot_group(algebra, machine)
     if group > 1:
         rows, vectors, feed, unroll = lanes, 4, Feed.LANE, 4
+        # Packing reads runs of as many bytes as a vector holds.
+        right = _packing(instance.j, instance.p, "right", lanes * group, True, near)
     left = _packing(instance.i, instance.p, "left", lanes, rows % lanes == 0, near)
     return _Tile(rows, vectors, lanes, feed, unroll, 32, group, left, right)
 
@@ -149,7 +152,10 @@ def _block_sizes(
     if tile.left is Packing.DIRECT or algebra.accumulator != algebra.out:
         kc = k
     # Panels a quarter longer cost less than another pass over out (measured, N1).
-    kc = even_block(k, kc, tile.unroll * tile.group, stretch=1.25)
+    unit = tile.unroll * tile.group
+    if len(instance.p) > 1 and Packing.ALONG_P in (tile.left, tile.right):
+        unit = math.lcm(unit, tile.lanes)  # a block begins where a vector of a run may begin
+    kc = even_block(k, kc, unit, stretch=1.25)
     mc = m if tile.left is Packing.DIRECT else l2 * 3 // 4 // (kc * size * copies)
     nc = blocks.n_c
     parallel, shares = shared
