@@ -74,3 +74,8 @@ def assert_same(found: Any, expected: Any, rtol: float = 0.0) -> None:
 def is_contraction(compiled: JitFunction, *args: Any) -> bool:
     """Whether a function is run as one contraction."""
     return compiled.specialise(*args).contraction is not None
+
+
+def assert_contraction(function: Function, *args: Any, **options: Any) -> None:
+    """As `assert_as_python`, for a function that is run as one contraction."""
+    assert is_contraction(assert_as_python(function, *args, **options), *args)

@@ -23,7 +23,6 @@ from loopwright.ir.interpret import Memory, interpret_nest
 from loopwright.ir.loops import LoopNest, Space
 from loopwright.kernels import thread_pool
 from loopwright.lower.contraction import lower_contraction
-from loopwright.planner.choice import has_runs
 from loopwright.planner.instance import Dim, Instance, offsets
 from loopwright.semirings import identity
 
@@ -117,7 +116,7 @@ def launch(form: Form, made: Made, problem: Problem) -> tuple[dict[str, int], np
     bundles = dict(zip("gijp", (instance.batch, instance.i, instance.j, instance.p), strict=True))
     values = dict(zip("GMNK", instance.sizes, strict=True))
     mc, nc, kc = (block or 1 << 20 for block in problem.blocks)
-    values |= {"mc": mc, "nc": nc, "kc": kc, "runs": int(has_runs(instance.j, "out", form.lanes))}
+    values |= {"mc": mc, "nc": nc, "kc": kc}
     values["right_step"] = instance.p[0].right if len(instance.p) == 1 else 0
     parts, at = [], 0
     tables = {

@@ -160,8 +160,8 @@ def result_view(terms: list[str], sizes: dict[str, int], out: np.ndarray) -> np.
 CASES = [
     (machine, shape, algebra)
     for number, shape in enumerate(SHAPES)
-    for machine, algebra in zip(
-        MACHINES, [list(RINGS)[(number + k) % len(RINGS)] for k in range(5)], strict=True
+    for machine, algebra in (
+        (MACHINES[(number + k) % 5], list(RINGS)[(number + 2 * k) % len(RINGS)]) for k in range(3)
     )
 ]
 

@@ -32,7 +32,8 @@ CHOICES = {
     "initial": list(Initial),
     "scaled": [False, True],
     "parallel": ["none", "i", "j", "batch"],
-    "tile": [(2, 1, 2), (3, 2, 2), (4, 1, 4), (3, 1, 4), (1, 1, 1), (2, 1, 8)],
+    "tile": [(2, 1, 2), (3, 3, 2), (4, 1, 4), (5, 2, 2), (1, 1, 1), (2, 1, 8)],
+    "runs": [True, False],
     "unroll": [1, 2, 4],
     "swapped": [False, True],
     "ahead": [0, 8],
@@ -74,29 +75,25 @@ def problems(form: Form) -> list[Problem]:
     left, right = layout(form.left_packing, "i"), layout(form.right_packing, "j")
     rows, columns = form.rows, form.columns
     steps = form.unroll * form.group
-    single = form.left_packing is P.DIRECT or form.accumulator != form.out
-    kc = 0 if single else steps
-    many_i = form.left_packing in (P.ANY, P.GATHER, P.WALK_TILE, P.WALK_P)
-    many_j = form.right_packing in (P.ANY, P.GATHER, P.WALK_TILE, P.WALK_P)
+    out = Layout("gij") if form.runs else Layout("gji", flips="g")
+    # Sums of a wider type must not pass through out: then p is one block.
+    mc = 0 if form.left_packing is P.DIRECT else rows
+    kc = 0 if form.left_packing is P.DIRECT or form.accumulator != form.out else steps
+    apart = (P.ANY, P.GATHER, P.WALK_TILE, P.WALK_P)
+    i = (2, (rows + 2) // 2) if form.left_packing in apart else (rows + 1,)
+    j = (columns + 1,)
+    if form.right_packing in apart and not form.runs:
+        j = (3, columns // 3 + 1)
     return [
-        Problem({"g": (1,), "i": (1,), "j": (1,), "p": (1,)}, left, right, Layout("gij")),
+        Problem({"g": (1,), "i": (1,), "j": (1,), "p": (1,)}, left, right, out),
         Problem(
-            {
-                "g": (2,),
-                "i": (2, (rows + 2) // 2) if many_i else (rows + 1,),
-                "j": (3, columns // 3 + 1) if many_j else (columns + 1,),
-                "p": (steps + 1,),
-            },
-            left,
-            right,
-            Layout("gij") if rows % 2 else Layout("gji", flips="g"),
-            (0 if form.left_packing is P.DIRECT else rows, columns, kc),
+            {"g": (2,), "i": i, "j": j, "p": (steps + 1,)}, left, right, out, (mc, columns, kc)
         ),
         Problem(
-            {"g": (1,), "i": (rows,), "j": (columns,), "p": (max(1, steps - 1),)},
+            {"g": (1,), "i": (2 * rows - 1,), "j": (2 * columns - 1,), "p": (max(1, steps - 1),)},
             left,
             right,
-            Layout("ijg", gaps=2) if form.unroll == 1 else Layout("gij"),
+            out,
         ),
     ]
 

@@ -9,12 +9,13 @@ import numpy as np
 
 from loopwright import semirings
 from loopwright.calls.product import Scaling, contract, extents_of, is_one, plan_contraction
+from loopwright.calls.scaling import is_value, plain_number
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum import Subscripts, parse_subscripts, sublist_subscripts
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
 from loopwright.ir.form import Initial
 from loopwright.runtime.arguments import Array, as_operand, check_out
-from loopwright.runtime.threads import num_threads
+from loopwright.runtime.threads import MOST_THREADS, num_threads
 
 __all__ = ["einsum"]
 
@@ -54,9 +55,12 @@ def einsum(
         for x in operands if out is None else (*operands, out):
             if type(x) is not _ndarray:
                 break
-            key += (x.dtype, x.shape, x.strides)
+            key += (x.dtype, x.shape, x.strides, x.flags.aligned)
         else:
-            found = _ready.get((*key, out is None))
+            try:
+                found = _ready.get((*key, out is None))
+            except TypeError:  # a semiring or a number of threads that is none
+                found = None
             if found is not None and (out is None or _is_free(out, operands)):
                 run, swapped, shape, dtype = found
                 result = _empty(shape, dtype) if out is None else out
@@ -66,10 +70,12 @@ def einsum(
                 else:
                     run(result, left, right)
                 return result if shape or out is not None else result[()]
-    return _einsum(
-        subscripts, operands, semiring, out, Scaling(alpha, 1 if accumulate else beta),
-        accum_dtype, threads,
-    )  # fmt: skip
+    scaling = Scaling(plain_number(alpha, "alpha"), plain_number(beta, "beta"))
+    if accumulate:
+        if scaling.beta not in (0, 1):
+            raise UsageError("accumulate stands for beta = 1", found=f"beta = {beta!r}")
+        scaling = Scaling(scaling.alpha, 1)
+    return _einsum(subscripts, operands, semiring, out, scaling, accum_dtype, threads)
 
 
 def _einsum(
@@ -92,8 +98,8 @@ def _einsum(
     count = _thread_count(threads)
     extents = extents_of(names, arrays)
     shape = tuple(extents[c] for c in names.out)
-    result, accumulator = _types(chosen, arrays, accum_dtype)
-    _check_scaling(chosen, scaling, out)
+    result, accumulator = _types(chosen, arrays, accum_dtype, out)
+    _check_scaling(chosen, scaling, out, accumulator)
     target = None if out is None else check_out(out, shape, arrays)
     if target is not None and not np.can_cast(result.numpy, target.dtype, "same_kind"):
         raise UsageError(
@@ -106,7 +112,7 @@ def _einsum(
         direct = _empty(shape, result.numpy)
         if target is not None and scaling.initial is not Initial.ZERO:
             direct[...] = target
-    while len(arrays) > 2:
+    while len(arrays) > 2 and all(a.size for a in arrays):
         names, arrays = _reduce_pair(names, arrays, chosen, accumulator, count)
     contract(names, arrays, direct, chosen, accumulator, scaling, count)
     plain = all(a is b for a, b in zip(arrays, operands, strict=False))
@@ -121,7 +127,8 @@ def _einsum(
     if target is None:
         return direct[()] if direct.ndim == 0 else direct
     if target is not direct:
-        target[...] = direct
+        with np.errstate(all="ignore"):
+            target[...] = direct
     return target
 
 
@@ -149,15 +156,17 @@ def _remember(
         _ready.clear()
     key = [*start, scaling.initial is Initial.OUT]
     for x in arrays if fresh else (*arrays, out):
-        key += (x.dtype, x.shape, x.strides)
+        key += (x.dtype, x.shape, x.strides, True)
     _ready[(*key, fresh)] = (bound, choice.instance.swapped, out.shape, out.dtype)
 
 
 def _types(
-    ring: semirings.Semiring, arrays: tuple[Array, ...], accum_dtype: Any
+    ring: semirings.Semiring, arrays: tuple[Array, ...], accum_dtype: Any, out: Any
 ) -> tuple[DType, DType]:
-    """Dtypes of the result and of the accumulators."""
+    """Dtypes of the result and of the accumulators; a wider out widens both, as with NumPy."""
     promoted = dtype_of(np.result_type(*arrays))
+    if isinstance(out, _ndarray) and np.can_cast(promoted.numpy, out.dtype, "safe"):
+        promoted = DTYPES.get(out.dtype.name, promoted)
     if accum_dtype is not None:
         wide = dtype_of(accum_dtype)
         if not np.can_cast(promoted.numpy, wide.numpy, "same_kind"):
@@ -174,7 +183,9 @@ def _default_accumulator(dtype: DType) -> DType:
     return DTYPES["float32"] if dtype.name == "float16" else dtype
 
 
-def _check_scaling(ring: semirings.Semiring, scaling: Scaling, out: Array | None) -> None:
+def _check_scaling(
+    ring: semirings.Semiring, scaling: Scaling, out: Array | None, accumulator: DType
+) -> None:
     if scaling.initial is not Initial.ZERO and out is None:
         raise UsageError("accumulate and beta need the array they add to", hint="pass out=")
     scales = not is_one(scaling.alpha) or scaling.initial is Initial.SCALED
@@ -183,13 +194,22 @@ def _check_scaling(ring: semirings.Semiring, scaling: Scaling, out: Array | None
             f"alpha and beta scale sums of products, not semiring '{ring.name}'",
             hint="leave alpha 1 and beta 0 or 1",
         )
+    for what, number in (("alpha", scaling.alpha), ("beta", scaling.beta)):
+        if not is_value(number, accumulator):
+            raise UsageError(
+                f"{what} is no value of {accumulator}, the type of the sums",
+                found=repr(number),
+                hint="an accum_dtype that holds it",
+            )
 
 
 def _thread_count(threads: int | None) -> int:
     if threads is None:
         return num_threads()
-    if not isinstance(threads, int) or threads < 1:
-        raise UsageError("threads must be a whole number above 0", found=repr(threads))
+    if not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
+        raise UsageError(
+            f"threads must be a whole number from 1 to {MOST_THREADS}", found=repr(threads)
+        )
     return threads
 
 
@@ -225,8 +245,7 @@ def _reduce_pair(
     pair = Subscripts((terms[first], terms[second]), kept)
     chosen = (arrays[first], arrays[second])
     extents = extents_of(pair, chosen)
-    dtype = accumulator if accumulator.name != "float32" else dtype_of(np.result_type(*chosen))
-    partial = _empty(tuple(extents[c] for c in kept), np.result_type(dtype.numpy, *chosen))
+    partial = _empty(tuple(extents[c] for c in kept), accumulator.numpy)
     contract(pair, chosen, partial, ring, accumulator, Scaling(), threads)
     place = min(first, second) if not ring.commutative else len(rest)
     terms_left = [terms[k] for k in rest]

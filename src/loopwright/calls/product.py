@@ -190,8 +190,15 @@ def extents_of(names: Subscripts, arrays: tuple[Array, ...]) -> dict[str, int]:
     found: dict[str, int] = {}
     where: dict[str, int] = {}
     for number, (term, array) in enumerate(zip(names.operands, arrays, strict=True)):
+        here = dict(zip(term, array.shape, strict=True))
         for c, extent in zip(term, array.shape, strict=True):
             known = found.get(c, 1)
+            if here[c] != extent:
+                raise UsageError(
+                    f"einsum '{names.text}': index '{c}' has two sizes",
+                    found=f"{extent} and {here[c]} in operand {number}",
+                    hint="a diagonal of equal sizes",
+                )
             if extent != known and extent != 1 and known != 1:
                 raise UsageError(
                     f"einsum '{names.text}': index '{c}' has two sizes",
@@ -209,6 +216,7 @@ def _fill_initial(out: Array, ring: semirings.Semiring, scaling: Scaling) -> Non
         case Initial.ZERO:
             out[...] = ring.zero(dtype_of(out.dtype))
         case Initial.SCALED:
-            out *= np.asarray(scaling.beta, dtype=out.dtype)
+            with np.errstate(all="ignore"):
+                out *= np.asarray(scaling.beta, dtype=out.dtype)
         case Initial.OUT:
             return

@@ -1,0 +1,44 @@
+"""The nests of all four kinds, small enough to read; `python <this file>` writes them anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from loopwright.ir.form import Form, Kind, Packing
+from loopwright.ir.text import nest_text
+from loopwright.lower.contraction import lower_contraction
+from loopwright.lower.simplify import simplify
+from lower.contractions import form_of, ring
+
+FOLDER = Path(__file__).parent / "golden"
+P = Packing
+MIN_PLUS = ring("min", "add", "int32")
+FORMS: dict[str, Form] = {
+    "product": form_of(
+        Kind.PRODUCT, MIN_PLUS, (1, 1, 1), left_packing=P.DIRECT, right_packing=P.ANY
+    ),
+    "rows": form_of(Kind.ROWS, MIN_PLUS, (1, 1, 2), left_packing=P.DIRECT, right_packing=P.DIRECT),
+    "columns": form_of(Kind.COLUMNS, MIN_PLUS, (1, 1, 2), right_packing=P.DIRECT),
+    "elements": form_of(
+        Kind.ELEMENTS, MIN_PLUS, (1, 1, 2), left_packing=P.DIRECT, right_packing=P.ALONG_TILE
+    ),
+}
+
+
+def text(name: str) -> str:
+    return nest_text(simplify(lower_contraction(FORMS[name], name))) + "\n"
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_nest(name: str) -> None:
+    found = text(name)
+    assert found == (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+    assert len(found.splitlines()) <= 40
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for each in FORMS:
+        (FOLDER / f"{each}.txt").write_text(text(each), encoding="utf-8")
