@@ -1,0 +1,456 @@
+"""`einsum`: NumPy's whole grammar, every dtype and semiring, arrays laid out in any way."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from einsum_oracle import OPERATORS, oracle
+from loopwright.ir.dtypes import DTYPES
+from loopwright.semirings import SEMIRINGS, make_semiring
+
+
+def numbers(*shape: int, dtype: object = "float64", seed: int = 0) -> np.ndarray:
+    """Small whole numbers: sums of their products are exact in every dtype."""
+    kind = np.dtype(dtype).kind
+    random = np.random.default_rng(seed)
+    found = random.integers(0 if kind in "ub" else -4, 2 if kind == "b" else 5, shape)
+    if kind == "c":
+        found = found + 1j * random.integers(-4, 5, shape)
+    return found.astype(dtype)
+
+
+def assert_equal(found: object, expected: np.ndarray) -> None:
+    assert np.shape(found) == expected.shape
+    assert found.dtype == expected.dtype  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(found, expected)
+
+
+# -- the grammar -----------------------------------------------------------------------------------
+
+GRAMMAR = [
+    ("ij,jk->ik", (3, 4), (4, 5)),
+    ("ij,jk", (3, 4), (4, 5)),
+    ("ba,cb", (3, 4), (5, 3)),
+    ("ji", (3, 4)),
+    (" i j , j k -> i k ", (3, 4), (4, 5)),
+    ("i,i", (5,), (5,)),
+    ("i,i->", (5,), (5,)),
+    ("i,i->i", (5,), (5,)),
+    ("i,j", (3,), (4,)),
+    ("i,j->ji", (3,), (4,)),
+    ("ii", (4, 4)),
+    ("ii->", (4, 4)),
+    ("ii->i", (4, 4)),
+    ("iij->j", (3, 3, 4)),
+    ("iji->ij", (3, 4, 3)),
+    ("iii->i", (3, 3, 3)),
+    ("ijji->", (3, 4, 4, 3)),
+    ("ij->", (3, 4)),
+    ("ij->j", (3, 4)),
+    ("ij->i", (3, 4)),
+    ("->", ()),
+    (",->", (), ()),
+    (",", (), ()),
+    (",i->i", (), (4,)),
+    ("i,->i", (4,), ()),
+    ("", ()),
+    ("...", (2, 3)),
+    ("...->...", (2, 3)),
+    ("i...->...", (2, 3, 4)),
+    ("i...->...i", (2, 3, 4)),
+    ("...ij,...jk->...ik", (2, 3, 4), (2, 4, 5)),
+    ("...ij,...jk", (2, 1, 3, 4), (6, 4, 5)),
+    ("...ij,jk->...ik", (2, 3, 4), (4, 5)),
+    ("ij...,jk...->ik...", (3, 4, 2), (4, 5, 2)),
+    ("i...j,j->...i", (3, 2, 4), (4,)),
+    ("...,...", (2, 3), (3,)),
+    ("...,...->...", (2, 1, 3), (4, 1)),
+    ("...a->...", (2, 3, 4)),
+    ("ij,ij->ij", (1, 4), (3, 1)),
+    ("ij,jk->ik", (3, 1), (4, 5)),
+    ("ij,jk->ik", (3, 4), (1, 5)),
+    ("i,i->", (1,), (5,)),
+    ("ij,jk,kl->il", (2, 3), (3, 4), (4, 5)),
+    ("ij,jk,kl,lm->im", (2, 3), (3, 4), (4, 5), (5, 2)),
+    ("i,i,i->i", (4,), (4,), (4,)),
+    ("i,j,k->ijk", (2,), (3,), (4,)),
+    ("ij,j,i->", (3, 4), (4,), (3,)),
+    ("a,ab,abc->abc", (2,), (2, 3), (2, 3, 4)),
+    ("ea,fb,abcd,gc,hd->efgh", (2, 3), (2, 3), (3, 3, 3, 3), (2, 3), (2, 3)),
+    ("abcd,cdef->abef", (2, 3, 4, 5), (4, 5, 2, 3)),
+    ("efbad,cf->abcde", (2, 3, 4, 2, 3), (5, 3)),
+    ("Aa,aB->AB", (3, 4), (4, 2)),
+    ("ij,kj->ik", (3, 7), (5, 7)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", GRAMMAR, ids=lambda case: f"{case[0]} {case[1:]}")
+def test_grammar(case: tuple[str, ...]) -> None:
+    text, *shapes = case
+    arrays = [numbers(*shape, seed=k) for k, shape in enumerate(shapes)]
+    found = lw.einsum(text, *arrays)
+    expected = np.einsum(text, *arrays)
+    assert_equal(found, np.asarray(expected))
+    assert isinstance(found, np.ndarray) == isinstance(expected, np.ndarray)
+    # The same once more: now the launch is remembered.
+    assert_equal(lw.einsum(text, *arrays), np.asarray(expected))
+
+
+@pytest.mark.parametrize(
+    "sublists",
+    [
+        lambda a, b: (a, [0, 1], b, [1, 2], [0, 2]),
+        lambda a, b: (a, [0, 1], b, [1, 2]),
+        lambda a, b: (a, [3, 51], b, [51, 0], [0, 3]),
+        lambda a, b: (a, (0, 1), b, (1, 2), ()),
+        lambda a, b: (a, [Ellipsis, 1], b, [1, 2], [Ellipsis, 2]),
+        lambda a, b: (a, [0, 1], [0]),
+    ],
+)
+def test_index_lists(sublists: object) -> None:
+    arguments = sublists(numbers(3, 4), numbers(4, 5))  # type: ignore[operator]
+    assert_equal(lw.einsum(*arguments), np.asarray(np.einsum(*arguments)))
+
+
+@pytest.mark.parametrize("operand", [2, 2.5, 1j, True, [1, 2, 3], (1.5, 2), [[1, 2], [3, 4]]])
+def test_operands_that_are_no_arrays(operand: object) -> None:
+    text = "...->..."
+    assert_equal(lw.einsum(text, operand), np.asarray(np.einsum(text, np.asarray(operand))))
+    assert_equal(lw.einsum("...,...", operand, 3), np.asarray(np.einsum("...,...", operand, 3)))
+
+
+@pytest.mark.parametrize("text", ["ij->ji", "ii->i", "ij->ij", "iij->ji", "...->..."])
+def test_what_moves_no_number_is_a_view(text: str) -> None:
+    a = numbers(3, 3, 3) if "iij" in text else numbers(3, 3)
+    found = lw.einsum(text, a)
+    assert np.shares_memory(found, a)
+    assert found.flags.writeable
+    assert found.strides == np.einsum(text, a).strides
+
+
+# -- dtypes and semirings --------------------------------------------------------------------------
+
+
+def takes(semiring: str, dtype: str) -> bool:
+    return DTYPES[dtype].kind in SEMIRINGS[semiring].kinds
+
+
+PAIRS = [(s, d) for s in OPERATORS for d in DTYPES if takes(s, d)]
+
+
+@pytest.mark.parametrize(("semiring", "dtype"), PAIRS)
+def test_every_semiring_and_dtype(semiring: str, dtype: str) -> None:
+    """Numbers over the whole range of integers: they wrap, and sums may not depend on an order."""
+    a, b = numbers(5, 19, dtype=dtype), numbers(19, dtype=dtype, seed=1)
+    if DTYPES[dtype].is_integer:
+        limits = np.iinfo(dtype)
+        random = np.random.default_rng(5)
+        a = random.integers(limits.min, limits.max, (5, 19), dtype=dtype, endpoint=True)
+        b[::3] = [limits.min, limits.max, 1, limits.max - 1, 0, 2, limits.min + 1]
+    found = lw.einsum("ij,j->i", a, b, semiring=semiring)
+    assert_equal(found, oracle("ij,j->i", a, b, semiring=semiring))
+
+
+PRODUCTS = [
+    ("plus_times", "float16"),
+    ("plus_times", "complex64"),
+    ("plus_times", "int8"),
+    ("plus_times", "uint32"),
+    ("plus_times", "bool"),
+    ("min_plus", "float32"),
+    ("max_plus", "int64"),
+    ("max_min", "uint8"),
+    ("or_and", "bool"),
+    ("xor_and", "uint16"),
+]
+
+
+@pytest.mark.parametrize(("semiring", "dtype"), PRODUCTS)
+def test_products_of_matrices(semiring: str, dtype: str) -> None:
+    for m, n, k in ((1, 1, 1), (13, 11, 17), (2, 37, 5), (33, 8, 4)):
+        a, b = numbers(m, k, dtype=dtype), numbers(k, n, dtype=dtype, seed=1)
+        found = lw.einsum("ij,jk->ik", a, b, semiring=semiring)
+        assert_equal(found, oracle("ij,jk->ik", a, b, semiring=semiring))
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [("int8", "int64"), ("uint8", "int8"), ("float32", "float64"), ("int32", "float32"), ("bool", "int16"), ("float16", "complex64"), ("uint64", "int64"), ("float16", "int8")],
+)  # fmt: skip
+def test_mixed_dtypes(x: str, y: str) -> None:
+    a, b = numbers(5, 7, dtype=x), numbers(7, 6, dtype=y, seed=1)
+    assert_equal(lw.einsum("ij,jk->ik", a, b), oracle("ij,jk->ik", a, b))
+    assert_equal(lw.einsum("ij,j->ij", a, b[:, 0]), oracle("ij,j->ij", a, b[:, 0]))
+
+
+@pytest.mark.parametrize("semiring", ["min_plus", "max_plus", "min_max", "max_min", "max_times"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_numbers_that_are_none(semiring: str, dtype: str) -> None:
+    """NaN and infinities take part; -0.0 is less than 0.0; all bits are those of the meaning."""
+    odd = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.5], dtype)
+    a = odd[np.random.default_rng(3).integers(0, 8, (9, 6))]
+    b = odd[np.random.default_rng(4).integers(0, 8, (6, 7))]
+    found = lw.einsum("ij,jk->ik", a, b, semiring=semiring)
+    expected = oracle("ij,jk->ik", a, b, semiring=semiring)
+    np.testing.assert_array_equal(found, expected)
+    sums = lw.einsum("ij->i", a, semiring=semiring)
+    np.testing.assert_array_equal(sums, oracle("ij->i", a, semiring=semiring))
+
+
+def test_signed_zeros_do_not_depend_on_the_order() -> None:
+    zeros = np.array([0.0, -0.0] * 9)
+    for a in (zeros, zeros[::-1], zeros[1:]):
+        assert np.signbit(lw.einsum("i->", a, semiring="min_plus"))
+        assert not np.signbit(lw.einsum("i->", a, semiring="max_plus"))
+
+
+def test_a_semiring_of_ones_own() -> None:
+    """Operators as functions; the second does not commute."""
+    ring = make_semiring("first_max", lambda x, y: lw_max(x, y), lambda x, y: x + y, -np.inf, 0.0)
+    a, b = numbers(4, 5), numbers(5, 6, seed=1)
+    found = lw.einsum("ij,jk->ik", a, b, semiring=ring)
+    assert_equal(found, oracle("ij,jk->ik", a, b, semiring="max_plus"))
+    assert_equal(lw.einsum("ij,jk->ik", a, b, semiring=ring), found)
+
+
+def lw_max(x: object, y: object) -> object:
+    from loopwright.semirings import maximum
+
+    return maximum(x, y)
+
+
+def test_float16_is_summed_in_float32() -> None:
+    a = np.full(5000, 0.5, np.float16)
+    assert lw.einsum("i->", a) == np.float16(2500)
+    b = np.full((2, 3000), 1, np.float16)
+    assert lw.einsum("ij,kj->ik", b, b).tolist() == [[3000, 3000], [3000, 3000]]
+    chain = [np.full((1, 300), 16, np.float16), np.full((300, 2), 16, np.float16)]
+    last = np.full((2, 1), 2.0**-10, np.float16)
+    assert lw.einsum("ij,jk,kl->il", *chain, last).tolist() == [[150]]
+
+
+# -- layouts ---------------------------------------------------------------------------------------
+
+LAYOUTS = {
+    "C": lambda a: a,
+    "Fortran": np.asfortranarray,
+    "reversed": lambda a: a[::-1, ::-1].copy()[::-1, ::-1],
+    "every second": lambda a: np.repeat(np.repeat(a, 2, 0), 2, 1)[::2, ::2],
+    "column of a tensor": lambda a: np.stack([a, a], axis=2)[..., 1],
+    "repeated row": lambda a: np.broadcast_to(a[:1], a.shape),
+    "one number": lambda a: np.broadcast_to(a[0, 0], a.shape),
+    "unaligned": lambda a: unaligned(a),
+    "odd strides": lambda a: odd_strides(a),
+    "read only": lambda a: read_only(a),
+}
+
+
+def unaligned(a: np.ndarray) -> np.ndarray:
+    raw = np.zeros(a.nbytes + 1, np.uint8)
+    view = raw[1:].view(a.dtype).reshape(a.shape)
+    view[...] = a
+    return view
+
+
+def odd_strides(a: np.ndarray) -> np.ndarray:
+    """A field of a record: its distances are no multiples of its size."""
+    records = np.zeros(a.shape, np.dtype([("x", a.dtype), ("y", np.int8)]))
+    records["x"] = a
+    return records["x"]
+
+
+def read_only(a: np.ndarray) -> np.ndarray:
+    copy = a.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float64", "complex64", "int16"])
+def test_layouts(name: str, dtype: str) -> None:
+    a, b = numbers(6, 9, dtype=dtype), numbers(9, 5, dtype=dtype, seed=1)
+    moved, other = LAYOUTS[name](a), LAYOUTS[name](b)
+    before = moved.copy(), other.copy()
+    for x, y in ((moved, b), (a, other), (moved, other)):
+        for text in ("ij,jk->ik", "ij,jk->ki"):
+            assert_equal(lw.einsum(text, x, y), oracle(text, x, y))
+        assert_equal(lw.einsum("ij->j", x), oracle("ij->j", x))
+    np.testing.assert_array_equal(moved, before[0])
+    np.testing.assert_array_equal(other, before[1])
+
+
+@pytest.mark.parametrize("sizes", [(0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0), (1, 1, 1)])
+@pytest.mark.parametrize("semiring", ["plus_times", "min_plus", "or_and"])
+def test_empty_and_single(sizes: tuple[int, int, int], semiring: str) -> None:
+    m, k, n = sizes
+    dtype = "int32" if semiring == "or_and" else "float64"
+    a, b = numbers(m, k, dtype=dtype), numbers(k, n, dtype=dtype)
+    text = "ij,jk->ik"
+    assert_equal(lw.einsum(text, a, b, semiring=semiring), oracle(text, a, b, semiring=semiring))
+    c = numbers(n, 2, dtype=dtype)
+    text = "ij,jk,kl->il"
+    found = lw.einsum(text, a, b, c, semiring=semiring)
+    assert_equal(found, oracle(text, a, b, c, semiring=semiring))
+
+
+def test_repeated_calls_with_other_data() -> None:
+    """A remembered launch looks at the arrays of its own call."""
+    for seed in range(4):
+        a, b = numbers(7, 6, seed=seed), numbers(6, 5, seed=seed + 9)
+        assert_equal(lw.einsum("ij,jk->ik", a, b), oracle("ij,jk->ik", a, b))
+        assert_equal(lw.einsum("ij,jk->ik", b.T, a.T), oracle("ij,jk->ik", b.T, a.T))
+        shifted = unaligned(a)
+        assert_equal(lw.einsum("ij,jk->ik", shifted, b), oracle("ij,jk->ik", a, b))
+
+
+def test_calls_from_four_threads() -> None:
+    results: list[bool] = []
+
+    def work(seed: int) -> None:
+        for k in range(15):
+            a, b = numbers(9, 8, seed=seed + k), numbers(8, 7, seed=k)
+            c = numbers(8, dtype="int32", seed=k)
+            same = np.array_equal(lw.einsum("ij,jk->ik", a, b, threads=2), a @ b)
+            results.append(same and lw.einsum("i,i->", c, c) == c @ c)
+
+    callers = [threading.Thread(target=work, args=(10 * k,)) for k in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert results == [True] * 60
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 256])
+def test_numbers_of_threads(threads: int) -> None:
+    a, b = numbers(150, 40, dtype="int64"), numbers(40, 130, dtype="int64", seed=1)
+    assert_equal(lw.einsum("ij,jk->ik", a, b, threads=threads), a @ b)
+    g = numbers(5, 30, 20, dtype="int64")
+    assert_equal(lw.einsum("gij,gkj->gik", g, g, threads=threads), g @ g.transpose(0, 2, 1))
+
+
+# -- out, accumulate, alpha, beta, accum_dtype -----------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["ij,jk->ik", "ij,jk->ki", "ij,jk->i", "ij,jk->", "ij,jk->ijk"])
+def test_out(text: str) -> None:
+    a, b = numbers(5, 6), numbers(6, 7, seed=1)
+    expected = oracle(text, a, b)
+    for out in (np.full(expected.shape, np.nan), np.asfortranarray(np.full(expected.shape, 9.0))):
+        for _ in range(2):
+            assert lw.einsum(text, a, b, out=out) is out
+            np.testing.assert_array_equal(out, expected)
+            out[...] = np.nan
+
+
+def test_out_of_any_strides() -> None:
+    a, b = numbers(5, 6), numbers(6, 7, seed=1)
+    memory = np.zeros((10, 14))
+    for view in (memory[::2, ::2], memory[::-2, 13::-2], memory.T[::2, ::2].T, memory[5:, :7]):
+        memory[...] = -1
+        out = view[:5, :7]
+        lw.einsum("ij,jk->ik", a, b, out=out)
+        np.testing.assert_array_equal(out, a @ b)
+        assert (memory == -1).sum() == memory.size - out.size
+
+
+@pytest.mark.parametrize(("x", "y"), [("int8", "int64"), ("float32", "float64"), ("float64", "float32"), ("int32", "float64"), ("float16", "float32"), ("int64", "int8"), ("float32", "complex64")])  # fmt: skip
+def test_out_of_another_dtype(x: str, y: str) -> None:
+    """A wider out widens the sums, as with NumPy; a narrower one of the same kind is rounded to."""
+    a, b = numbers(5, 6, dtype=x), numbers(6, 7, dtype=x, seed=1)
+    a[0] = 100
+    wide = y if np.can_cast(x, y, "safe") else x
+    expected = oracle("ij,jk->ik", a.astype(wide), b.astype(wide)).astype(y)
+    out = np.ones((5, 7), y)
+    assert lw.einsum("ij,jk->ik", a, b, out=out) is out
+    assert_equal(out, expected)
+    lw.einsum("ij,jk->ik", a, b, out=out, accumulate=True)
+    assert_equal(out, (expected + expected).astype(y))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "complex128", "float32"])
+@pytest.mark.parametrize("text", ["ij,jk->ik", "ij,jk->i", "ij,jk->k", "ij,jk->", "ij,jk->ijk"])
+def test_alpha_and_beta(text: str, dtype: str) -> None:
+    a, b = numbers(5, 6, dtype=dtype), numbers(6, 7, dtype=dtype, seed=1)
+    product = oracle(text, a, b)
+    start = numbers(*product.shape, dtype=dtype, seed=2)
+    for alpha, beta in ((1, 0), (1, 1), (2, 0), (3, 1), (2, -1), (0, 1), (-1, 3)):
+        out = np.array(start)
+        found = lw.einsum(text, a, b, out=out, alpha=alpha, beta=beta)
+        assert found is out
+        np.testing.assert_array_equal(out, alpha * product + beta * start)
+    out = np.array(start)
+    lw.einsum(text, a, b, out=out, accumulate=True)
+    lw.einsum(text, a, b, out=out, accumulate=True)
+    np.testing.assert_array_equal(out, start + 2 * product)
+    assert_equal(np.asarray(lw.einsum(text, a, b, alpha=5)), np.asarray(5 * product, dtype))
+
+
+@pytest.mark.parametrize("text", ["ij->i", "ij->j", "ij->", "ij->ji", "ii->i"])
+def test_alpha_of_one_operand(text: str) -> None:
+    a = numbers(6, 6, dtype="int32")
+    product = oracle(text, a)
+    assert_equal(np.asarray(lw.einsum(text, a, alpha=3)), np.asarray(3 * product, "int32"))
+    out = np.array(product)
+    lw.einsum(text, a, out=out, alpha=2, beta=4)
+    np.testing.assert_array_equal(out, 6 * product)
+
+
+def test_alpha_of_narrow_operands() -> None:
+    """Factors are applied in the type of the sums, not in that of the operands."""
+    a = np.full((3, 4), 100, np.int8)
+    for text in ("ij,jk->ik", "ij,jk->i", "ij,jk->k", "ij,jk->ijk"):
+        expected = 1000 * oracle(text, a, a.T, dtype="int32")
+        assert_equal(lw.einsum(text, a, a.T, alpha=1000, accum_dtype="int32"), expected)
+    h = np.full((3, 4), 200, np.float16)
+    found = lw.einsum("ij,kj->ik", h, h, alpha=2.0**-10)
+    assert_equal(found, np.full((3, 3), 156.25, np.float16))
+
+
+@pytest.mark.parametrize("semiring", ["min_plus", "max_min", "or_and"])
+def test_accumulate_over_semirings(semiring: str) -> None:
+    a, b = numbers(5, 6, dtype="int16"), numbers(6, 7, dtype="int16", seed=1)
+    plus = {"min_plus": np.minimum, "max_min": np.maximum, "or_and": np.bitwise_or}[semiring]
+    start = numbers(5, 7, dtype="int16", seed=2)
+    out = start.copy()
+    lw.einsum("ij,jk->ik", a, b, semiring=semiring, out=out, accumulate=True)
+    np.testing.assert_array_equal(out, plus(start, oracle("ij,jk->ik", a, b, semiring=semiring)))
+    empty = np.zeros((5, 0), "int16"), np.zeros((0, 7), "int16")
+    lw.einsum("ij,jk->ik", *empty, semiring=semiring, out=out, beta=1)
+    np.testing.assert_array_equal(out, plus(start, oracle("ij,jk->ik", a, b, semiring=semiring)))
+
+
+def test_beta_of_nothing() -> None:
+    """Beta scales what is there even when there is nothing to add; a beta of 0 never reads it."""
+    empty = np.zeros((3, 0)), np.zeros((0, 4))
+    out = np.ones((3, 4))
+    lw.einsum("ij,jk->ik", *empty, out=out, beta=2.5)
+    assert np.all(out == 2.5)
+    lw.einsum("ij,jk->ik", *empty, out=out)
+    assert np.all(out == 0)
+    for beta in (0, 0.0, False, np.float32(0), np.array(0)):
+        out = np.full((3, 4), np.nan)
+        lw.einsum("ij,jk->ik", np.ones((3, 2)), np.ones((2, 4)), out=out, beta=beta)
+        assert np.all(out == 2)
+
+
+@pytest.mark.parametrize("one", [1, 1.0, True, np.float32(1), np.int8(1), np.array(1)])
+def test_factors_of_one_in_any_spelling(one: object) -> None:
+    a = numbers(4, 5, dtype="int32")
+    out = np.ones(4, "int32")
+    lw.einsum("ij->i", a, out=out, alpha=one, beta=one)
+    np.testing.assert_array_equal(out, a.sum(axis=1) + 1)
+
+
+@pytest.mark.parametrize(("dtype", "wide"), [("int8", "int32"), ("uint8", "uint64"), ("float16", "float64"), ("int8", "float32"), ("float32", "complex128"), ("bool", "int64"), ("float64", "float32"), ("float16", "float16")])  # fmt: skip
+def test_accum_dtype(dtype: str, wide: str) -> None:
+    a, b = numbers(6, 40, dtype=dtype), numbers(40, 9, dtype=dtype, seed=1)
+    found = lw.einsum("ij,jk->ik", a, b, accum_dtype=wide)
+    assert_equal(found, oracle("ij,jk->ik", a, b, dtype=wide))
+    c = numbers(9, 3, dtype=dtype, seed=2)
+    found = lw.einsum("ij,jk,kl->il", a, b, c, accum_dtype=wide)
+    assert_equal(found, oracle("ij,jk,kl->il", a, b, c, dtype=wide))
