@@ -19,7 +19,7 @@ from loopwright.runtime.threads import MOST_THREADS, num_threads
 
 __all__ = ["einsum"]
 
-Ready: TypeAlias = tuple[Callable[..., None], bool, tuple[int, ...], np.dtype[Any]]
+Ready: TypeAlias = tuple[Callable[..., None], tuple[int, ...], np.dtype[Any]]
 
 _MOST_READY = 4096  # calls remembered with their launch; when full, all are forgotten
 _ready: dict[tuple[Any, ...], Ready] = {}
@@ -51,25 +51,26 @@ def einsum(
         # The quick path: a call laid out like an earlier one. Everything it needs to know about
         # the arrays is in the key, but for where they lie and whether out may be written.
         count = num_threads() if threads is None else threads
-        key: list[Any] = [subscripts, semiring, count, accumulate]
-        for x in operands if out is None else (*operands, out):
-            if type(x) is not _ndarray:
-                break
-            key += (x.dtype, x.shape, x.strides, x.flags.aligned)
-        else:
-            try:
-                found = _ready.get((*key, out is None))
-            except TypeError:  # a semiring or a number of threads that is none
-                found = None
-            if found is not None and (out is None or _is_free(out, operands)):
-                run, swapped, shape, dtype = found
-                result = _empty(shape, dtype) if out is None else out
-                left, right = operands[0], operands[-1]
-                if swapped:
-                    run(result, right, left)
-                else:
-                    run(result, left, right)
-                return result if shape or out is not None else result[()]
+        try:
+            if out is None and len(operands) == 2:
+                a, b = operands
+                found = _ready.get((
+                    subscripts, semiring, count, accumulate,
+                    type(a), a.dtype, a.shape, a.strides, a.flags.aligned,
+                    type(b), b.dtype, b.shape, b.strides, b.flags.aligned,
+                ))  # fmt: skip
+            else:
+                start = (subscripts, semiring, count, accumulate)
+                found = _ready.get(_layout(start, operands, out))
+        except (TypeError, AttributeError):
+            # Operands that are no arrays, or a semiring or number of threads that is none: the
+            # general call converts or refuses them.
+            found = None
+        if found is not None and (out is None or _is_free(out, operands)):
+            run, shape, dtype = found
+            result = _empty(shape, dtype) if out is None else out
+            run(result, operands[0], operands[-1])
+            return result if shape or out is not None else result[()]
     scaling = Scaling(plain_number(alpha, "alpha"), plain_number(beta, "beta"))
     if accumulate:
         if scaling.beta not in (0, 1):
@@ -154,10 +155,22 @@ def _remember(
     choice, bound = plan_contraction(names, arrays, out, ring, accumulator, scaling, start[2])
     if len(_ready) >= _MOST_READY:
         _ready.clear()
-    key = [*start, scaling.initial is Initial.OUT]
-    for x in arrays if fresh else (*arrays, out):
-        key += (x.dtype, x.shape, x.strides, True)
-    _ready[(*key, fresh)] = (bound, choice.instance.swapped, out.shape, out.dtype)
+    key = _layout((*start, scaling.initial is Initial.OUT), arrays, None if fresh else out)
+    run = bound.exchanged if choice.instance.swapped else bound
+    _ready[key] = (run, out.shape, out.dtype)
+
+
+def _layout(start: tuple[Any, ...], operands: Sequence[Any], out: Array | None) -> tuple[Any, ...]:
+    """The key of a call: what its operands look like, wherever they lie."""
+    arrays = operands if out is None else (*operands, None, out)
+    parts = [
+        x
+        for a in arrays
+        for x in (
+            (type(a), a.dtype, a.shape, a.strides, a.flags.aligned) if a is not None else (a,)
+        )
+    ]
+    return (*start, *parts)
 
 
 def _types(

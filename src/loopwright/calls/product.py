@@ -100,7 +100,8 @@ def plan_contraction(
 
         prove_einsum(names, _algebra(arrays, out, ring, accumulator, scaling), choice)
 
-    kernel = contraction_kernel(choice.form, prove)
+    # Without loops there is no order to prove.
+    kernel = contraction_kernel(choice.form, prove if any(names.operands) else None)
     bound = kernel.bind(choice.values, choice.table, choice.threads, thread_pool)
     if len(_launches) >= _MOST_LAUNCHES:
         _launches.clear()

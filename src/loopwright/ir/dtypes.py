@@ -82,7 +82,10 @@ FLOAT64 = DTYPES["float64"]
 
 def dtype_of(value: object) -> DType:
     """The DType of a NumPy dtype, a NumPy scalar type or a dtype name."""
-    dtype = np.dtype(value)  # type: ignore[call-overload]
+    try:
+        dtype = np.dtype(value)  # type: ignore[call-overload]
+    except TypeError:
+        raise DtypeError(f"{value!r} is no dtype; accepted: {', '.join(DTYPES)}") from None
     if not dtype.isnative:
         raise DtypeError(
             f"byte order of dtype '{dtype}' is not the machine's; try a.astype('{dtype.name}')"

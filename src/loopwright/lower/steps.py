@@ -10,7 +10,7 @@ from loopwright.ir.form import Feed, Form, Packing
 from loopwright.ir.loops import Alloc, Buffer, Prefetch, Space, Stmt, Store
 from loopwright.lower.build import loop, seq, unrolled, vector
 from loopwright.lower.combine import combine
-from loopwright.lower.packing import depth, table
+from loopwright.lower.packing import depth
 
 __all__ = ["Panels", "accumulate"]
 
@@ -104,7 +104,7 @@ def _right_type(form: Form) -> DType:
 def _right(form: Form, panels: Panels) -> Expr:
     """Vector `part` of the right operand at the current step."""
     if form.right_packing is Packing.DIRECT:
-        at = Var("right_base") + table("right_j", Var("jc") + jr) + (p + step) * Var("right_step")
+        at = Var("right_start") + (p + step) * Var("right_step")
         return Load("right", (at + part * form.lanes + lane,), form.right)
     at = _panel(form, jr, p + step, panels.columns) + part * (form.lanes * form.group) + lane
     return Load("right_packed", (at,), _right_type(form))

@@ -60,8 +60,13 @@ def _row_starts(form: Form) -> list[tuple[Var, Expr]]:
 
 
 def _column_starts(form: Form) -> list[tuple[Var, Expr]]:
-    """Offsets of the tile's vectors in out. Past the edge they are not used."""
+    """Offsets of the tile's vectors in out, and of its first column in right read in place.
+
+    Past the edge the offsets in out are not used.
+    """
     starts = []
+    if form.right_packing is Packing.DIRECT:
+        starts.append((Var("right_start"), Var("right_base") + table("right_j", Var("jc") + jr)))
     for v in range(form.vectors):
         j = Var("jc") + (jr + v * form.lanes).min(Var("nb") - 1)
         starts.append((Var(f"out_col{v}"), table("out_j", j)))

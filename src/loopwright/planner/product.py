@@ -93,9 +93,12 @@ def _tile(instance: Instance, algebra: Algebra, machine: Machine, lanes: int) ->
     right = _packing(instance.j, instance.p, "right", lanes, True, near)
     if cost.by_element and _fits_in_place(instance, algebra, machine, lanes):
         rows, vectors = _tile_in_place(machine.vector_registers)
+        if _right_in_place(instance, algebra, machine, vectors * lanes):
+            return _Tile(
+                rows, vectors, lanes, Feed.LANE, lanes, 0, 1, Packing.DIRECT, Packing.DIRECT
+            )
         # Two vectors of steps per row: measured best from 64 to 384 rows, both precisions (N1).
-        unroll = 2 * lanes
-        return _Tile(rows, vectors, lanes, Feed.LANE, unroll, 0, 1, Packing.DIRECT, right)
+        return _Tile(rows, vectors, lanes, Feed.LANE, 2 * lanes, 0, 1, Packing.DIRECT, right)
     feed = Feed.LANE if cost.by_element else Feed.BROADCAST
     if not cost.by_element and machine.isa == "aarch64":
         # ARM broadcasts by an instruction of the vector pipes, which the operators need.
@@ -123,6 +126,14 @@ def _fits_in_place(instance: Instance, algebra: Algebra, machine: Machine, lanes
     l1, l2 = machine.cache(1).size, machine.cache(2).size
     panel = k * 4 * lanes * dtype.bytes
     return m * k * dtype.bytes <= l2 * 3 // 4 and panel <= l1 // 2
+
+
+def _right_in_place(instance: Instance, algebra: Algebra, machine: Machine, columns: int) -> bool:
+    """Whether right needs no packing either: whole tiles, and all of it stays in L1."""
+    _, _, n, k = instance.sizes
+    along = len(instance.j) == 1 and instance.j[0].right == 1
+    fits = n * k * algebra.right.bytes <= machine.cache(1).size * 5 // 8
+    return along and fits and n % columns == 0 and instance.p[0].right >= 0
 
 
 def _tile_in_place(registers: int) -> tuple[int, int]:

@@ -32,10 +32,13 @@ def as_operand(value: Any, what: str) -> Array:
     """
     if isinstance(value, np.ndarray):
         array = value
-    elif hasattr(value, "__dlpack__"):
-        array = np.from_dlpack(value)
     else:
-        array = np.asarray(value)
+        try:
+            array = np.from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)
+        except (BufferError, RuntimeError, TypeError, ValueError) as error:
+            raise UsageError(
+                f"{what} is no array of numbers", found=type(value).__name__
+            ) from error
     if array.dtype.hasobject or array.dtype.fields is not None:
         raise DtypeError(f"{what} has dtype '{array.dtype}'", hint="an array of numbers")
     dtype_of(array.dtype)
@@ -82,10 +85,10 @@ def overlap(x: Array, y: Array) -> bool:
 
 def overlaps_itself(x: Array) -> bool:
     """Whether two indices reach one element, as in a broadcast view: a sufficient test."""
+    if x.size == 0:
+        return False
     reach = 0
     for stride, extent in sorted((abs(s), e) for s, e in zip(x.strides, x.shape, strict=True)):
-        if extent == 0:
-            return False
         if extent == 1:
             continue
         if stride <= reach:

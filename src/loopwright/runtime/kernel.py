@@ -102,7 +102,16 @@ class Bound:
         scratch = local_scratch()
         if scratch.size < self._need:
             scratch.reserve(self._need)
-        self._call(self._address, scratch.address, *map(id, arrays))
+        if len(arrays) == 3:
+            # The common case spelled out: half a microsecond less than the general one.
+            out, left, right = arrays
+            self._call(self._address, scratch.address, id(out), id(left), id(right))
+        else:
+            self._call(self._address, scratch.address, *map(id, arrays))
+
+    def exchanged(self, out: object, right: object, left: object) -> None:
+        """Run with the last two arrays in the other order."""
+        self(out, left, right)
 
     def _run_team(self, arrays: tuple[object, ...]) -> bool:
         assert self._pool is not None
