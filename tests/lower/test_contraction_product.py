@@ -150,3 +150,34 @@ def test_rows_that_do_not_fill_vectors(rows: int) -> None:
         unroll=2,
     )
     check_form(form, problems(form))
+
+
+@pytest.mark.parametrize("parallel", ["none", "i", "j", "batch"])
+@pytest.mark.parametrize("initial", list(Initial))
+def test_both_operands_in_place(parallel: str, initial: Initial) -> None:
+    """Nothing is packed: columns come in whole tiles, rows need not."""
+    form = form_of(
+        Kind.PRODUCT,
+        ring("add", "mul", "float64"),
+        (3, 2, 2),
+        left_packing=P.DIRECT,
+        right_packing=P.DIRECT,
+        feed=Feed.LANE,
+        unroll=2,
+        initial=initial,
+        parallel=parallel,
+    )
+    shapes = [((1,), (1,), (1,)), ((2,), (4,), (5,)), ((1,), (7,), (4,))]
+    check_form(
+        form,
+        [
+            Problem(
+                {"g": g, "i": i, "j": (2 * form.columns,), "p": p},
+                Layout("gip"),
+                Layout("gpj"),
+                Layout("gij"),
+                (3, form.columns, 0),
+            )
+            for g, i, p in shapes
+        ],
+    )

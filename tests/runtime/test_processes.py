@@ -93,12 +93,12 @@ def test_fork_while_others_compile(tmp_path: Path) -> None:
     out = run(
         """
         assert work(0, 1)  # imports are over: their locks would be copied as well
-        kinds = ["int32", "int64", "float32", "uint32", "int16"]
+        kinds = ["int32", "int64", "float32"]
         compiling = threading.Thread(target=lambda: [work(0, 1, d) for d in kinds])
         compiling.start()
         children = []
-        for round in range(4):
-            time.sleep(0.02)
+        for round in range(3):
+            time.sleep(0.05)
             children.append(in_child(round, 1, "complex128"))
         assert all(map(ended_well, children))
         compiling.join()
@@ -151,18 +151,16 @@ def test_exit_from_a_thread_that_calls() -> None:
 def test_damaged_cache_files_cost_only_time(tmp_path: Path) -> None:
     """Every file of the cache damaged, in turn: the results stay right."""
     cache = tmp_path / "cache"
-    source = "assert work(1); assert work(1, 1); print('right')"
+    source = "assert work(1, 2, 'int64', 90); print('right')"
     assert run(source, cache) == "right\n"
     files = sorted(cache.glob("*.lwo"))
-    assert len(files) >= 2
+    assert len(files) >= 2  # a kernel and the pool
     for number, file in enumerate(files):
         data = bytearray(file.read_bytes())
         data[(number * 977 + 60) % len(data)] ^= 1
         file.write_bytes(data)
     assert run(source, cache) == "right\n"
     files[0].write_bytes(b"")
-    (cache / "secret").write_bytes(b"")
-    assert run(source, cache) == "right\n"
     cache.chmod(0o777)
     assert run(source, cache) == "right\n"
 

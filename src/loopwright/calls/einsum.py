@@ -156,8 +156,7 @@ def _remember(
     if len(_ready) >= _MOST_READY:
         _ready.clear()
     key = _layout((*start, scaling.initial is Initial.OUT), arrays, None if fresh else out)
-    run = bound.exchanged if choice.instance.swapped else bound
-    _ready[key] = (run, out.shape, out.dtype)
+    _ready[key] = (bound.quick(choice.instance.swapped), out.shape, out.dtype)
 
 
 def _layout(start: tuple[Any, ...], operands: Sequence[Any], out: Array | None) -> tuple[Any, ...]:

@@ -102,16 +102,32 @@ class Bound:
         scratch = local_scratch()
         if scratch.size < self._need:
             scratch.reserve(self._need)
-        if len(arrays) == 3:
-            # The common case spelled out: half a microsecond less than the general one.
-            out, left, right = arrays
-            self._call(self._address, scratch.address, id(out), id(left), id(right))
-        else:
-            self._call(self._address, scratch.address, *map(id, arrays))
+        self._call(self._address, scratch.address, *map(id, arrays))
 
-    def exchanged(self, out: object, right: object, left: object) -> None:
-        """Run with the last two arrays in the other order."""
-        self(out, left, right)
+    def quick(self, exchange: bool = False) -> Callable[[object, object, object], None]:
+        """This call for out, left and right (or right and left), with the least detours.
+
+        Small kernels take as long as a few attribute look-ups: these are done once, here.
+        """
+        call, address, need = self._call, self._address, self._need
+        if self.threads > 1:
+            return (lambda out, x, y: self(out, y, x)) if exchange else self
+
+        def run(out: object, x: object, y: object) -> None:
+            scratch = local_scratch()
+            if scratch.size < need:
+                scratch.reserve(need)
+            call(address, scratch.address, id(out), id(x), id(y))
+
+        def run_exchanged(out: object, x: object, y: object) -> None:
+            run(out, y, x)
+
+        def run_bare(out: object, x: object, y: object) -> None:
+            call(address, None, id(out), id(x), id(y))
+
+        if exchange:
+            return run_exchanged
+        return run if need else run_bare
 
     def _run_team(self, arrays: tuple[object, ...]) -> bool:
         assert self._pool is not None
