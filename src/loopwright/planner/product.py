@@ -103,6 +103,7 @@ def _tile(instance: Instance, algebra: Algebra, machine: Machine, lanes: int) ->
     if not cost.by_element and machine.isa == "aarch64":
         # ARM broadcasts by an instruction of the vector pipes, which the operators need.
         feed = Feed.REPLICATED
+        rows, vectors = _replicated_tile(machine.vector_registers)
     unroll = 4 if cost.fused else 2
     if dtype.is_complex:
         rows, vectors = _complex_tile(machine.vector_registers, lanes)
@@ -184,6 +185,18 @@ def _dot_group(algebra: Algebra, machine: Machine) -> int:
     plain = algebra.plus == "add" and algebra.times == "mul" and not algebra.scaled
     has = machine.isa == "aarch64" and "dotprod" in machine.features
     return 4 if bytes_ and sums and plain and has else 1
+
+
+def _replicated_tile(registers: int) -> tuple[int, int]:
+    """Rows and vectors where every element of left is a vector load, as those of right are.
+
+    The tile with the most updates per load, r*v / (r + v), that leaves room for the products on
+    their way: six registers more than the operands need (measured, N1: 20 sums beat 24).
+    """
+    fitting = [
+        (r, v) for r in range(1, registers) for v in range(1, 9) if r * v + v + 7 <= registers
+    ]
+    return max(fitting, key=lambda tile: (tile[0] * tile[1] / sum(tile), tile[1]), default=(1, 1))
 
 
 def _complex_tile(registers: int, lanes: int) -> tuple[int, int]:
