@@ -14,7 +14,7 @@ from loopwright.backends.llvm import emit_module
 from loopwright.backends.llvm_entry import entry_symbols
 from loopwright.diagnostics import InternalError
 from loopwright.ir.check_expr import BINARY_KINDS, FUNCTION_KINDS
-from loopwright.ir.dtypes import DTYPES, DType
+from loopwright.ir.dtypes import DTYPES, INT32, DType
 from loopwright.ir.expr import Binary, Cast, Const, Load, Unary, Var
 from loopwright.ir.loops import Buffer, LoopNest, Store
 from loopwright.machines.host import host
@@ -94,6 +94,19 @@ def _undefined(text: str, isa: str, cpu: str) -> set[str]:
     called |= set(re.findall(r"([A-Za-z_]\w*)@(?:PLT|GOTPCREL)", code))
     defined = set(re.findall(r"^([A-Za-z_.]\w*):", code, re.M))
     return called - defined
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+@pytest.mark.parametrize("op", ["floordiv", "mod"])
+def test_division_never_traps(op: str, lanes: int) -> None:
+    """x86 raises a signal for x // 0 and INT_MIN // -1: neither divisor reaches an instruction."""
+    nest = nest_of({"q": (INT32, lambda x, y: Binary(op, x, y))}, INT32, lanes)
+    text = emit_module(nest).text
+    divisors = re.findall(r"(?:sdiv|srem) \S+(?: x i32>)? %\w+, (%\w+)", text)
+    assert divisors
+    for divisor in divisors:
+        (condition,) = re.findall(rf"{divisor} = select \S+(?: x i1>)? (%\w+), ", text)
+        assert re.search(rf"{condition} = or ", text)
 
 
 def test_an_invalid_module_is_our_fault() -> None:
