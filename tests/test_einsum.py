@@ -319,6 +319,13 @@ def test_empty_and_single(sizes: tuple[int, int, int], semiring: str, dtype: str
     assert_equal(found, oracle(text, a, b, c, semiring=semiring))
 
 
+def test_an_empty_reduction_among_several_operands() -> None:
+    empty, c = np.zeros(0, np.int32), np.arange(3, dtype=np.int32)
+    for text, arrays in (("i,i,k->k", (empty, empty, c)), ("k,i,i->k", (c, empty, empty))):
+        found = lw.einsum(text, *arrays, semiring="min_plus")
+        assert_equal(found, oracle(text, *arrays, semiring="min_plus"))
+
+
 def test_repeated_calls_with_other_data() -> None:
     """A remembered launch looks at the arrays of its own call."""
     for seed in range(4):

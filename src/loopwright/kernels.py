@@ -15,22 +15,23 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loopwright import options
 from loopwright.backends.llvm_entry import entry_symbols
-from loopwright.ir.contraction import LoopRange
-from loopwright.ir.expr import Expr
 from loopwright.ir.form import Form
-from loopwright.ir.loops import For, LoopNest, Mark
-from loopwright.ir.module import Module
-from loopwright.ir.program import Access, Array
-from loopwright.ir.visit import statements
 from loopwright.machines.host import host
 from loopwright.runtime import jit
 from loopwright.runtime.cache import Entry, disk_cache
 from loopwright.runtime.kernel import CompiledKernel
 from loopwright.runtime.threads import SYMBOLS, Pool, pool_source
+
+if TYPE_CHECKING:
+    from loopwright.ir.contraction import LoopRange
+    from loopwright.ir.expr import Expr
+    from loopwright.ir.loops import LoopNest
+    from loopwright.ir.module import Module
+    from loopwright.ir.program import Access, Array
 
 __all__ = [
     "contraction_kernel",
@@ -150,13 +151,19 @@ def _compiled(nest: LoopNest) -> Entry:
     for stage in ("loops", "llvm", "asm"):
         dump(stage, partial(stage_text, nest, stage))
     module = _module(nest)
-    is_parallel = any(isinstance(s, For) and s.mark is Mark.PARALLEL for s in statements(nest.body))
     header = {
         "buffers": list(module.buffers),
         "scalars": list(module.scalars),
-        "is_parallel": is_parallel,
+        "is_parallel": _is_parallel(nest),
     }
     return Entry(header, jit.compile_to_object(module.text, options.current().cpu))
+
+
+def _is_parallel(nest: LoopNest) -> bool:
+    from loopwright.ir.loops import For, Mark  # lazy: for new kernels only
+    from loopwright.ir.visit import statements  # lazy: likewise
+
+    return any(isinstance(s, For) and s.mark is Mark.PARALLEL for s in statements(nest.body))
 
 
 def recall(content: str) -> Any | None:

@@ -7,12 +7,12 @@ is a number in mixed radix whose lowest digits are the variables of the concurre
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
 from loopwright.ir.check_expr import BINARY_KINDS
-from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT32, INT64, DType
+from loopwright.ir.dtypes import DTYPES, FLOAT32, FLOAT64, INT32, INT64, DType
 from loopwright.ir.expr import COMPARISONS, Binary, Cast, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.loops import (
     Alloc,
@@ -58,9 +58,8 @@ class Nests:
     """Draws the parts of a nest; names are made unique by counting."""
 
     draw: st.DrawFn
-    strides: dict[str, int]
     dtypes: dict[str, DType]
-    names: int = field(default=0)
+    names: int = 0
 
     def pick(self, *choices: object) -> object:
         return self.draw(st.sampled_from(choices))
@@ -258,7 +257,7 @@ def nests(draw: st.DrawFn, parallel: bool = False) -> tuple[LoopNest, dict[str, 
     """A nest and the launch values of its strides."""
     strides = {name: draw(st.sampled_from([1, 1, 2, -1, -2])) for name in ("xs", "ys")}
     dtypes = {"x": draw(st.sampled_from(TYPES)), "y": draw(st.sampled_from(TYPES)), "k": INT64}
-    maker = Nests(draw, strides, dtypes)
+    maker = Nests(draw, dtypes)
     scope = Scope({"n": (3, 3)}, {})
     if parallel:
         loops = [maker.loop(scope, Mark.PARALLEL) for _ in range(draw(st.integers(1, 3)))]
@@ -274,7 +273,3 @@ def nests(draw: st.DrawFn, parallel: bool = False) -> tuple[LoopNest, dict[str, 
         Buffer("y", dtypes["y"], (Const(strides["ys"]) if fixed else Var("ys"),), writable=True),
     )
     return LoopNest("f", buffers, ("n", "xs", "ys"), body), {"n": 3, **strides}
-
-
-def is_boolean(dtype: DType) -> bool:
-    return dtype == BOOL

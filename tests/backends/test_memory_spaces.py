@@ -13,6 +13,7 @@ from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import DTYPES, FLOAT32, FLOAT64, INT64, DType
 from loopwright.ir.expr import Const, Expr, Load, Var
 from loopwright.ir.loops import Alloc, Block, Buffer, Copy, For, LoopNest, Mark, Space, Stmt, Store
+from loopwright.ir.text import expr_text
 
 ONE = Const(1)
 i, j, k, v, n = (Var(name) for name in "ijkvn")
@@ -86,7 +87,9 @@ def test_a_turned_block_is_read_again_after_a_store() -> None:
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize(
-    ("at", "lanes"), [(v, 4), (3 - v, 4), (v + 1, 3), (v * 2, 2), (v, 3), ((v + 1) % 4, 4)], ids=str
+    ("at", "lanes"),
+    [(v, 4), (3 - v, 4), (v + 1, 3), (v * 2, 2), (v, 3), ((v + 1) % 4, 4)],
+    ids=lambda x: x if isinstance(x, int) else expr_text(x),
 )
 def test_registers_by_any_lane(at: Expr, lanes: int, dtype: DType) -> None:
     t = Buffer("t", dtype, (Const(4), ONE), Space.REGISTER)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,8 +44,3 @@ def test_random_nest(case: tuple[LoopNest, dict[str, int]], seed: int) -> None:
 def test_random_parallel_nest(case: tuple[LoopNest, dict[str, int]], seed: int) -> None:
     nest, launch = case
     assert_compiled(nest, arrays(nest, launch, seed), launch, threads=(1, 2, 3))
-
-
-@pytest.mark.parametrize("seed", [0])
-def test_data_has_the_numbers_that_are_none(seed: int) -> None:
-    assert np.isnan(data(DType("float32", "f", 32), seed)).any()

@@ -25,6 +25,7 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
 )
+from loopwright.ir.text import expr_text
 
 ONE = Const(1)
 v, i, n, s = (Var(name) for name in "vins")
@@ -51,13 +52,11 @@ def check(
 ) -> dict[str, np.ndarray]:
     x = (np.arange(40) * (2 - 1j if dtype.is_complex else 2)).astype(dtype.name)
     arrays = {
-        "x": x[20:] if s < 0 else x,
+        "x": x if s >= 0 else x[::-1][:20:-s],  # a negative stride starts at the far end
         "k": np.array([3, 0, 2, 1, 7, 5, 4, 6] * 2),
         "y": np.zeros(24, dtype.name),
         "z": np.zeros(24, np.int64),
     }
-    if s < 0:  # element 0 in the middle of the memory
-        arrays["x"] = x[::-1][:20:-s]
     return assert_compiled(nest_of(body, dtype, stride), arrays, {"n": 3, "s": s})
 
 
@@ -86,7 +85,7 @@ def x_at(at: Expr, dtype: DType = FLOAT64) -> Load:
         Load("k", (v * 2 + 1,), INT64) + v,
         v.min(2),
     ],
-    ids=str,
+    ids=expr_text,
 )
 def test_lanes_read_and_write_their_elements(at: Expr, dtype: DType) -> None:
     check(vector(Store("y", (v,), x_at(at, dtype))), dtype)

@@ -310,10 +310,8 @@ class _Emitter(Expressions):
         buffer = stmt.buffer
         if id(stmt) in self.arena:
             return self.arena[id(stmt)]
-        shape, reach = (
-            [int_literal(self.index(x)) for x in stmt.shape],
-            int_literal(self._reach(stmt)),
-        )
+        shape = [int_literal(self.index(x)) for x in stmt.shape]
+        reach = int_literal(self._reach(stmt))
         if None in shape or reach is None:
             raise InternalError(f"buffer '{buffer.name}' needs a constant shape")
         match buffer.space:

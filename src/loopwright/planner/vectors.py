@@ -19,6 +19,7 @@ from loopwright.planner.instance import Dim, Instance
 
 __all__ = ["plan_columns", "plan_elements", "plan_rows"]
 
+LONG_ROW_BYTES = 8192
 AHEAD_BYTES = 512  # how far ahead of its use a stream is prefetched (measured, N1)
 
 
@@ -34,8 +35,10 @@ def plan_rows(
     unary = algebra.times == "first"
     in_order = unary or (single and instance.p[0].right == 1)
     right = Packing.DIRECT if in_order else Packing.ANY
-    # From memory one stream is read fastest; from a cache, rows that share the vectors of right.
-    rows = 1 if m == 1 or _is_far(machine, m * k * algebra.left.bytes) else 2
+    # From memory one stream is read fastest, and short rows are over before a second one pays;
+    # from a cache, two long rows share the vectors of right (measured, N1).
+    short = k * algebra.left.bytes < LONG_ROW_BYTES
+    rows = 1 if m == 1 or short or _is_far(machine, m * k * algebra.left.bytes) else 2
     vectors = 8
     if algebra.accumulator.is_complex:
         vectors = max(1, vectors // 2)
