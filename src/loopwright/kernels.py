@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from loopwright import options
 from loopwright.backends.llvm_entry import entry_symbols
+from loopwright.diagnostics import UsageError
 from loopwright.ir.form import Form
 from loopwright.machines.host import host
 from loopwright.runtime import jit
@@ -105,7 +106,7 @@ def stage_text(nest: LoopNest, stage: str) -> str:
 
         return nest_text(nest)
     text = _module(replace(nest, name=ENTRY)).text
-    return text if stage == "llvm" else jit.assembly(text, options.current().cpu)
+    return text if stage == "llvm" else jit.assembly(text, _cpu())
 
 
 def _module(nest: LoopNest) -> Module:
@@ -156,7 +157,28 @@ def _compiled(nest: LoopNest) -> Entry:
         "scalars": list(module.scalars),
         "is_parallel": _is_parallel(nest),
     }
-    return Entry(header, jit.compile_to_object(module.text, options.current().cpu))
+    return Entry(header, jit.compile_to_object(module.text, _cpu()))
+
+
+def _cpu() -> str | None:
+    """LLVM's name of the processor that LOOPWRIGHT_CPU asks for; None: this one.
+
+    LLVM takes a name it does not know for a processor without floating-point registers: calls of
+    the C library would get their arguments in the wrong places.
+    """
+    name = options.current().cpu
+    if name is None:
+        return None
+    from loopwright.machines.load import load_machine  # lazy: almost nobody asks for another
+
+    machine = load_machine(name)
+    if machine.isa != host().isa:
+        raise UsageError(
+            f"code for '{name}' cannot run here",
+            found=f"{machine.isa}, this is {host().isa}",
+            hint=f"LOOPWRIGHT_CPU names a machine of {host().isa}",
+        )
+    return machine.llvm_cpu
 
 
 def _is_parallel(nest: LoopNest) -> bool:
@@ -204,7 +226,7 @@ def _make_pool() -> Pool:
 
 def _content_key(content: str) -> str:
     """Hash of what a kernel is made from: content, compiler, LLVM and CPU."""
-    cpu = options.current().cpu or jit.host_cpu_name()
+    cpu = _cpu() or jit.host_cpu_name()
     parts = (content, _compiler_identity(), jit.llvm_version(), cpu)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 

@@ -90,7 +90,12 @@ class _Emitter(Expressions):
         self.statement(self.nest.body)
         self.code.effect("ret void")
         head = f"define internal void @{self.nest.name}(ptr %launch, ptr %team, i64 %thread"
-        head += f", {arguments}) nounwind {{" if arguments else ") nounwind {"
+        head += f", {arguments}) nounwind" if arguments else ") nounwind"
+        if self.code.features:
+            # LLVM ends the process when it cannot select an instruction, as for a processor whose
+            # name it does not know: what the code uses is said here.
+            head += f' "target-features"="{",".join(self.code.features)}"'
+        head += " {"
         return "\n".join([head, "entry:", *self.code.entry, *self.code.lines, "}"])
 
     def size_function(self, space: Space, suffix: str) -> str:

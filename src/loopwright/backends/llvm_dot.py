@@ -26,6 +26,7 @@ def dot(
     if "dotprod" in features and total.lanes == 4 and first.dtype == second.dtype:
         letter = "s" if first.dtype.kind == "i" else "u"
         name = f"llvm.aarch64.neon.{letter}dot.v4i32.v16i8"
+        code.features["+dotprod"] = None
         # The spread operand comes last: there the instruction takes one group of a register.
         ordered = (second, first) if x[1] is not None else (first, second)
         return Value(code.call(total.type, name, total, *ordered), total.dtype, total.lanes)

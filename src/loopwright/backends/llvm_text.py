@@ -117,6 +117,7 @@ class Code:
     lines: list[str] = field(default_factory=list)
     declarations: dict[str, None] = field(default_factory=dict)
     entry: list[str] = field(default_factory=list)  # allocas, which belong at the very start
+    features: dict[str, None] = field(default_factory=dict)  # extensions its instructions need
     block: str = "entry"  # label of the block being written
     _names: int = 0
     _values: dict[str, str] = field(default_factory=dict)  # pure instruction -> its result
