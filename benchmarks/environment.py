@@ -40,8 +40,13 @@ PACKAGES = ("loopwright", "numpy", "llvmlite", "islpy", "torch", "numba")
 
 
 def child_environment(threads: int, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The environment of a process in which every library uses `threads` threads."""
-    return {**environ, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
+    """The environment of a process in which every library uses `threads` threads.
+
+    OpenBLAS's workers spin for 2^26 ticks after a call; a tick of ARM's counter is 40 ns, so they
+    would take a core from every other library for seconds. 2^20 ticks are over within a pause.
+    """
+    spins = {"OPENBLAS_THREAD_TIMEOUT": "20"}
+    return {**environ, **spins, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
 
 
 def processors() -> int:

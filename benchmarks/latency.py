@@ -99,9 +99,9 @@ def _processes(program: str, repeats: int, found: Found) -> None:
     compiled, loaded, isl = [], [], 0
     for _ in range(repeats):
         with tempfile.TemporaryDirectory() as cache:
-            compiled.append(_child(f"new_{program}", cache).wall_ms)
+            compiled.append(_child(f"new_{program}", cache).told["ms"])
             second = _child(f"new_{program}", cache)
-            loaded.append(second.wall_ms)
+            loaded.append(second.told["ms"])
             isl += second.told["islpy"]
     found(f"{program}: new process, nothing cached", min(compiled), "ms", 700)
     found(f"{program}: new process, from the disk cache", min(loaded), "ms", 200)

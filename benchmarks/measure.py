@@ -55,8 +55,8 @@ class Setting:
 
     @property
     def pause(self) -> float:
-        """Seconds between turns: workers of BLAS spin for about 30 ms after a call."""
-        return 0.05 if self.threads > 1 else 0.0
+        """Seconds between turns: workers of BLAS spin for a while after a call (environment.py)."""
+        return 0.1 if self.threads > 1 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
