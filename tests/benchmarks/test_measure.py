@@ -145,7 +145,8 @@ def test_equal_results() -> None:
 
 def test_child_environment_fixes_all_threads() -> None:
     made = child_environment(2, {"PATH": "/bin", "OMP_NUM_THREADS": "8"})
-    assert made == {"PATH": "/bin", **dict.fromkeys(THREAD_VARIABLES, "2")}
+    fixed = {"OPENBLAS_THREAD_TIMEOUT": "20", **dict.fromkeys(THREAD_VARIABLES, "2")}
+    assert made == {"PATH": "/bin", **fixed}
 
 
 def test_processors_used_by_others() -> None:
