@@ -134,11 +134,20 @@ def _load(key: Form | str, make: Callable[[], LoopNest]) -> CompiledKernel:
 
 def _entry(content: str, make: Callable[[], LoopNest]) -> Entry:
     """The stored kernel of `content`. Who asks to see how it is compiled gets it compiled."""
+    return _stored(
+        content,
+        lambda: _compiled(replace(make(), name=ENTRY)),
+        anew=bool(options.current().dump),
+    )
+
+
+def _stored(content: str, make: Callable[[], Entry], *, anew: bool = False) -> Entry:
+    """What the disk holds for `content`, else what `make` gives, which is stored."""
     name = _content_key(content)
     cache = disk_cache()
-    entry = cache.get(name) if cache is not None and not options.current().dump else None
+    entry = cache.get(name) if cache is not None and not anew else None
     if entry is None:
-        entry = _compiled(replace(make(), name=ENTRY))
+        entry = make()
         if cache is not None:
             cache.put(name, entry)
     return entry
@@ -214,13 +223,7 @@ def thread_pool() -> Pool:
 
 def _make_pool() -> Pool:
     source = pool_source()
-    name = _content_key(source)
-    cache = disk_cache()
-    entry = cache.get(name) if cache is not None else None
-    if entry is None:
-        entry = Entry({}, jit.compile_to_object(source))
-        if cache is not None:
-            cache.put(name, entry)
+    entry = _stored(source, lambda: Entry({}, jit.compile_to_object(source)))
     return Pool(jit.load_object(entry.code, SYMBOLS))
 
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from loopwright.ir.expr import Const, Expr, Var, as_expr
 from loopwright.ir.loops import Block, For, Let, Mark, Stmt
 
-__all__ = ["lets", "loop", "nothing", "seq", "unrolled", "vector"]
+__all__ = ["CACHE_LINE", "lets", "loop", "nothing", "seq", "unrolled", "vector"]
 
+CACHE_LINE = 64  # bytes between prefetches; a larger line only makes some hints redundant
 nothing = Block(())
 
 

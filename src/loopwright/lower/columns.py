@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 from loopwright.ir.expr import Const, Expr, Load, Var
 from loopwright.ir.form import Form, Packing
 from loopwright.ir.loops import Alloc, Buffer, LoopNest, Mark, Prefetch, Space, Stmt, Store
-from loopwright.lower.build import lets, loop, seq, vector
+from loopwright.lower.build import CACHE_LINE, lets, loop, seq, vector
 from loopwright.lower.combine import cast, combine, scaled, start_from
 from loopwright.lower.packing import table
-from loopwright.lower.rows import CACHE_LINE, arguments
+from loopwright.lower.rows import arguments
 
 __all__ = ["lower_columns"]
 

@@ -26,7 +26,7 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
 )
-from loopwright.lower.build import lets, loop, seq, unrolled, vector
+from loopwright.lower.build import CACHE_LINE, lets, loop, seq, unrolled, vector
 from loopwright.lower.combine import apply, cast, combine, is_unary, scaled, start_from, zero
 from loopwright.lower.packing import table
 
@@ -34,7 +34,6 @@ __all__ = ["lower_rows"]
 
 _TABLES = ("left_g", "right_g", "out_g", "left_i", "out_i", "left_p", "right_p")
 SCALARS = ("G", "M", "K", *_TABLES)
-CACHE_LINE = 64  # bytes; a larger line only makes some hints redundant
 ir, p, lane, part = Var("ir"), Var("p"), Var("lane"), Var("part")
 
 

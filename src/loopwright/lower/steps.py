@@ -8,13 +8,12 @@ from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Call, Const, Expr, Load, Var
 from loopwright.ir.form import Feed, Form, Packing
 from loopwright.ir.loops import Alloc, Buffer, Prefetch, Space, Stmt, Store
-from loopwright.lower.build import loop, seq, unrolled, vector
+from loopwright.lower.build import CACHE_LINE, loop, seq, unrolled, vector
 from loopwright.lower.combine import combine
 from loopwright.lower.packing import depth
 
 __all__ = ["Panels", "accumulate"]
 
-CACHE_LINE = 64  # bytes; a larger line only makes some hints redundant
 ir, jr, p, step = Var("ir"), Var("jr"), Var("p"), Var("step")
 part, lane = Var("part"), Var("lane")
 
