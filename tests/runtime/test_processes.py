@@ -89,16 +89,17 @@ def test_parent_and_child_share_no_scratch_memory() -> None:
 
 @needs_fork
 def test_fork_while_others_compile(tmp_path: Path) -> None:
-    """LLVM is never copied in the middle of a compile, so the child can compile too."""
+    """LLVM and its lock are never copied in the middle of a call, so the child can compile too."""
     out = run(
         """
         assert work(0, 1)  # imports are over: their locks would be copied as well
-        kinds = ["int32", "int64", "float32"]
+        kinds = ["int32", "int64", "float32", "uint8", "complex64"]
         compiling = threading.Thread(target=lambda: [work(0, 1, d) for d in kinds])
         compiling.start()
+        pauses = np.random.default_rng(7).uniform(0, 0.05, 20)
         children = []
-        for round in range(3):
-            time.sleep(0.05)
+        for round, pause in enumerate(pauses):
+            time.sleep(pause)
             children.append(in_child(round, 1, "complex128"))
         assert all(map(ended_well, children))
         compiling.join()

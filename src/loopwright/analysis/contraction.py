@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TypeVar
 
 import islpy as isl
@@ -88,10 +87,13 @@ class _Facts:
         self.program = found.program
         self.absorbed = found.absorbed
         self.flows = _Flows(found.program)
+        self._edges: frozenset[tuple[str, str]] | None = None
 
-    @cached_property
+    @property
     def edges(self) -> frozenset[tuple[str, str]]:
-        return dependences(self.program).edges()
+        if self._edges is None:  # cached_property of Python 3.11 locks, and a fork copies the lock
+            self._edges = dependences(self.program).edges()
+        return self._edges
 
 
 class _Flows(dict[str, isl.UnionMap]):

@@ -104,10 +104,22 @@ def load_object(code: bytes, symbols: tuple[str, ...]) -> LoadedObject:
         return LoadedObject(tracker, {symbol: int(tracker[symbol]) for symbol in symbols})
 
 
-# A child process must not inherit LLVM in the middle of a compile.
-os.register_at_fork(
-    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
-)
+def _before_fork() -> None:
+    """Wait until no thread is inside LLVM: a child must not inherit it in the middle of a call.
+
+    llvmlite guards every call with a lock of its own, also those of finalisers, which run outside
+    `_lock`; a child that inherits that one taken would wait for ever. Always `_lock` first.
+    """
+    _lock.acquire()
+    llvm.ffi.lib._lock.__enter__()
+
+
+def _after_fork() -> None:
+    llvm.ffi.lib._lock.__exit__(None, None, None)
+    _lock.release()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 def _initialise() -> llvm.orcjit.LLJIT:
