@@ -140,8 +140,12 @@ def has_runs(dims: tuple[Dim, ...], operand: str, lanes: int) -> bool:
     return len(dims) == 1 or dims[-1].extent % lanes == 0
 
 
-def even_block(total: int, block: int, unit: int, stretch: float = 1.0) -> int:
-    """A block near `block` (at most `stretch` times it) that divides `total` evenly, in units."""
+def even_block(total: int, block: int, unit: int, stretch: float = 1.0, shares: int = 1) -> int:
+    """A block near `block` (at most `stretch` times it) that divides `total` evenly, in units.
+
+    Each of `shares` threads gets as many blocks as every other.
+    """
     count = max(1, math.ceil(total / (max(block, 1) * stretch)))
+    count = -(-count // shares) * shares
     share = -(-total // count)
     return -(-share // unit) * unit

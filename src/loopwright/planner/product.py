@@ -171,11 +171,9 @@ def _block_sizes(
     mc = m if tile.left is Packing.DIRECT else l2 * 3 // 4 // (kc * size * copies)
     nc = blocks.n_c
     parallel, shares = shared
-    if parallel == "i":
-        mc = min(mc, -(-m // shares))
-    if parallel == "j":
-        nc = min(nc, -(-n // shares))
-    return even_block(m, mc, tile.rows), even_block(n, nc, tile.columns), kc
+    over_i, over_j = (shares if parallel == bundle else 1 for bundle in "ij")
+    mc = even_block(m, mc, tile.rows, shares=over_i)
+    return mc, even_block(n, nc, tile.columns, shares=over_j), kc
 
 
 def _dot_group(algebra: Algebra, machine: Machine) -> int:

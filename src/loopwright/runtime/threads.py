@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -27,11 +28,66 @@ TEAM_WORDS = 24  # the layout is that of backends/llvm_team, which emits the rea
 SPINS = 20_000  # reads of the job number before a worker goes to sleep, about 50 us
 
 # The pool is a block of int64 words: 0 workers done; 8 stop flag; 16 the work: function, launch,
-# team, objects; 24 sleepers; 32 mutex; 48 condition (each pthread type fits 128 bytes); from 64 on
+# team, objects, the caller's processor; 24 sleepers; 32 mutex; 48 condition (each pthread type fits 128 bytes); from 64 on
 # one slot of 16 words per thread, whose first word counts the jobs posted to it. A worker that has
 # no part in a job is never spoken to, so it cannot read a job half written.
 _DONE, _STOP, _WORK, _SLEEPERS, _MUTEX, _WAKE, _SLOTS, _SLOT = 0, 8, 16, 24, 32, 48, 64, 16
+_PROCESSORS = 1024  # as many as glibc's cpu_set_t holds
 POOL_WORDS = _SLOTS + _SLOT * MOST_THREADS
+
+# A worker that the system woke on the caller's processor would share it until the scheduler looks
+# again, which was seen to take longer than 20 ms: it goes elsewhere first. Forbidding that
+# processor for a moment moves a thread at once; where no other is allowed, it stays.
+_APART = f"""
+declare i32 @sched_getcpu()
+declare i32 @sched_getaffinity(i32, i64, ptr)
+declare i32 @sched_setaffinity(i32, i64, ptr)
+
+define internal i64 @processor() {{
+  %cpu = call i32 @sched_getcpu()
+  %wide = sext i32 %cpu to i64
+  ret i64 %wide
+}}
+
+define internal void @keep_apart(i64 %caller) {{
+entry:
+  %here = call i64 @processor()
+  %same = icmp eq i64 %here, %caller
+  %known = icmp ult i64 %here, {_PROCESSORS}
+  %together = and i1 %same, %known
+  br i1 %together, label %move, label %done
+move:
+  %allowed = alloca [{_PROCESSORS // 8} x i8], align 8
+  %others = alloca [{_PROCESSORS // 8} x i8], align 8
+  %got = call i32 @sched_getaffinity(i32 0, i64 {_PROCESSORS // 8}, ptr %allowed)
+  %got.others = call i32 @sched_getaffinity(i32 0, i64 {_PROCESSORS // 8}, ptr %others)
+  %fine = icmp sgt i32 %got, -1
+  br i1 %fine, label %forbid, label %done
+forbid:
+  %word = lshr i64 %here, 6
+  %bit = and i64 %here, 63
+  %mask = shl i64 1, %bit
+  %keep = xor i64 %mask, -1
+  %at = getelementptr i64, ptr %others, i64 %word
+  %old = load i64, ptr %at, align 8
+  %new = and i64 %old, %keep
+  store i64 %new, ptr %at, align 8
+  %moved = call i32 @sched_setaffinity(i32 0, i64 {_PROCESSORS // 8}, ptr %others)
+  %back = call i32 @sched_setaffinity(i32 0, i64 {_PROCESSORS // 8}, ptr %allowed)
+  br label %done
+done:
+  ret void
+}}
+"""
+_TOGETHER = """
+define internal i64 @processor() {
+  ret i64 -1
+}
+
+define internal void @keep_apart(i64 %caller) {
+  ret void
+}
+"""
 
 _SOURCE = f"""
 declare i32 @sched_yield()
@@ -146,6 +202,9 @@ do:
   %team = load ptr, ptr %team.at, align 8
   %objects.at = getelementptr i64, ptr %work, i64 3
   %objects = load ptr, ptr %objects.at, align 8
+  %caller.at = getelementptr i64, ptr %work, i64 4
+  %caller = load i64, ptr %caller.at, align 8
+  call void @keep_apart(i64 %caller)
   call void %function(ptr %launch, ptr %team, i64 %thread, ptr %objects)
   %before = atomicrmw add ptr %finished, i64 1 release
   br label %wait
@@ -164,6 +223,9 @@ entry:
   store ptr %team, ptr %team.at, align 8
   %objects.at = getelementptr i64, ptr %work, i64 3
   store ptr %objects, ptr %objects.at, align 8
+  %caller.at = getelementptr i64, ptr %work, i64 4
+  %caller = call i64 @processor()
+  store i64 %caller, ptr %caller.at, align 8
   %finished = getelementptr i64, ptr %pool, i64 {_DONE}
   store atomic i64 0, ptr %finished seq_cst, align 8
   call void @post(ptr %pool, i64 %threads)
@@ -192,7 +254,7 @@ SYMBOLS = ("lw_pool_init", "lw_pool_stop", "lw_worker", "lw_fork")
 
 def pool_source() -> str:
     """LLVM IR of the pool's native side, for the pipeline to compile and cache like any kernel."""
-    return _SOURCE
+    return _SOURCE + (_APART if sys.platform == "linux" else _TOGETHER)
 
 
 class Pool:
