@@ -51,13 +51,17 @@ def lower_columns(form: Form, name: str) -> LoopNest:
     body = loop(Var("g"), 0, Var("G"), lets(bases, blocks), mark=batch)
     if _is_separate(form):
         sums = Buffer("sums", form.accumulator, (Const(1),), Space.PRIVATE)
-        body = Alloc(sums, (Var("nc").min(Var("N")),), body)
+        body = Alloc(sums, (Var("nc").min(Var("N")) + _apart(form),), body)
     return LoopNest(name, arguments(form), SCALARS, body)
 
 
 def _is_separate(form: Form) -> bool:
-    """Whether sums need memory of their own because out has another type."""
-    return form.accumulator != form.out
+    """Whether sums have memory of their own: out has another type, or is swept for every p.
+
+    Scratch memory lies in one large page, so that the sums of a block do not compete with each
+    other for places of L1, as the scattered pages of out may.
+    """
+    return form.accumulator != form.out or form.rows == 1
 
 
 def _each_vector(
@@ -88,15 +92,28 @@ def _out_at(form: Form, at: Expr, offset: Expr) -> Expr:
     return Var("out_base") + step + offset
 
 
+def _apart(form: Form) -> int:
+    """Where the sums begin in their memory, which begins with a page.
+
+    So do large operands. A load waits for older stores to the same place of another page, so that
+    sums half a page away are faster by a fifth (measured, N1).
+    """
+    return 2048 // form.accumulator.bytes
+
+
+def _sum(form: Form, at: Expr, offset: Expr) -> Expr:
+    return Load("sums", (at + offset + _apart(form),), form.accumulator)
+
+
 def _get(form: Form, at: Expr, offset: Expr) -> Expr:
     if _is_separate(form):
-        return Load("sums", (at + offset,), form.accumulator)
+        return _sum(form, at, offset)
     return Load("out", (_out_at(form, at, offset),), form.out)
 
 
 def _put(form: Form, at: Expr, offset: Expr, value: Expr) -> Stmt:
     if _is_separate(form):
-        return Store("sums", (at + offset,), value)
+        return Store("sums", (at + offset + _apart(form),), value)
     return Store("out", (_out_at(form, at, offset),), value)
 
 
@@ -105,7 +122,7 @@ def _write_back(form: Form) -> Stmt:
         return seq()
 
     def store(at: Expr, offset: Expr) -> Stmt:
-        value = cast(Load("sums", (at + offset,), form.accumulator), form.out)
+        value = cast(_sum(form, at, offset), form.out)
         return Store("out", (_out_at(form, at, offset),), value)
 
     return _each_vector(form, 1, store)

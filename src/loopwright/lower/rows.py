@@ -1,7 +1,7 @@
 """Algorithm 8 and dot products: j is empty, vectors run along the reduction.
 
     for i step M_r                           several rows share each vector of right
-      for p step lanes * U                   U vectors of accumulators per row
+      for p step lanes * U * T               U vectors of accumulators per row, each used T times
         sums[r, u] = sums[r, u] plus left[i + r, p ...] times right[p ...]
       out[i + r] = initial plus the sum over lanes and vectors
 
@@ -95,11 +95,11 @@ def _group(form: Form) -> Stmt:
             unrolled(part, form.vectors, vector(lane, form.lanes, Store("sums", here, zero(form)))),
         ),
     )
-    chunk = form.columns
+    chunk = form.columns * form.unroll
     whole, vectors = Var("K") // chunk * chunk, Var("K") // form.lanes * form.lanes
     body = seq(
         clear,
-        loop(p, 0, whole, _step(form, form.vectors), chunk),
+        loop(p, 0, whole, _step(form, form.vectors * form.unroll), chunk),
         loop(p, whole, vectors, _step(form, 1), form.lanes),
         loop(p, vectors, Var("K"), _single(form)) if form.lanes > 1 else _nothing(),
         *(_finish(form, r) for r in range(form.rows)),
@@ -135,7 +135,7 @@ def _step(form: Form, count: int) -> Stmt:
     for u in range(count):
         at = p + u * form.lanes
         for r in range(form.rows):
-            here = (Const(r), Const(u), lane)
+            here = (Const(r), Const(u % form.vectors), lane)
             left = _left(form, r, at, lane)
             right = left if is_unary(form) else Load("factors", (Const(u), lane), form.right)
             value = combine(form, Load("sums", here, form.accumulator), left, right)

@@ -20,7 +20,7 @@ from loopwright.planner.instance import Dim, Instance
 __all__ = ["plan_columns", "plan_elements", "plan_rows"]
 
 LONG_ROW_BYTES = 8192
-AHEAD_BYTES = 512  # how far ahead of its use a stream is prefetched (measured, N1)
+AHEAD_BYTES = 256  # how far ahead of its use a stream is prefetched (measured, N1)
 
 
 def plan_rows(
@@ -38,7 +38,8 @@ def plan_rows(
     # From memory one stream is read fastest, and short rows are over before a second one pays;
     # from a cache, two long rows share the vectors of right (measured, N1).
     short = k * algebra.left.bytes < LONG_ROW_BYTES
-    rows = 1 if m == 1 or short or _is_far(machine, m * k * algebra.left.bytes) else 2
+    far = _is_far(machine, m * k * algebra.left.bytes)
+    rows = 1 if m == 1 or short or unary or far else 2
     vectors = 8
     if algebra.accumulator.is_complex:
         vectors = max(1, vectors // 2)
@@ -51,6 +52,7 @@ def plan_rows(
         Kind.ROWS,
         (rows, vectors, lanes),
         (left, right),
+        unroll=2 if far else 1,
         ahead=AHEAD_BYTES // algebra.left.bytes,
         parallel=parallel,
     )
