@@ -244,7 +244,7 @@ def check_runs(machine: Machine, subscripts: str, sizes: dict[str, int], algebra
             run = form.lanes if form.group == 1 else form.group
             starts = vector_starts(values["K"], values["kc"], values["kc"], run)
             assert are_runs(offsets(found.p, name), starts, run), (form, sizes)
-        if packing is Packing.ALONG_TILE:
+        if packing in (Packing.ALONG_TILE, Packing.BY_PANEL):
             run = min(width, form.lanes * form.group)
             starts = vector_starts(math.prod(d.extent for d in tile), block, width, run)
             assert are_runs(offsets(tile, name), starts, run), (form, sizes)

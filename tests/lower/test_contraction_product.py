@@ -24,7 +24,7 @@ RINGS = [
     # Operators of users: exclusive maximum, and a product that does not commute.
     ring(Binary("max", x, y), Binary("sub", x, Binary("add", y, y)), "int32"),
 ]
-LEFT = [P.DIRECT, P.ALONG_TILE, P.ALONG_P, P.ANY, P.GATHER, P.WALK_TILE, P.WALK_P]
+LEFT = [P.DIRECT, P.ALONG_TILE, P.BY_PANEL, P.ALONG_P, P.ANY, P.GATHER, P.WALK_TILE, P.WALK_P]
 CHOICES = {
     "left_packing": LEFT,
     "right_packing": LEFT[1:],
@@ -58,7 +58,7 @@ def form_from(row: dict[str, object], algebra: Ring) -> Form:
 def layout(packing: Packing, tile: str) -> Layout:
     """A layout in which the operand has the runs its packing wants."""
     match packing:
-        case P.ALONG_TILE:
+        case P.ALONG_TILE | P.BY_PANEL:
             return Layout(f"gp{tile}")
         case P.ALONG_P | P.DIRECT:
             return Layout(f"g{tile}p")

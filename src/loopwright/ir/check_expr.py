@@ -23,7 +23,7 @@ from loopwright.ir.expr import (
     Unary,
     Var,
 )
-from loopwright.ir.visit import children
+from loopwright.ir.walk import children
 
 __all__ = ["BINARY_KINDS", "InvalidExpr", "Scope", "check_expr", "check_index", "check_integer"]
 

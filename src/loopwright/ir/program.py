@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from loopwright.diagnostics import Span
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Expr, Load
-from loopwright.ir.visit import loads
+from loopwright.ir.walk import loads
 
 # Arrays and accesses serve calls of cached kernels too, which must not load isl.
 if TYPE_CHECKING:

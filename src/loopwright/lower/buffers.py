@@ -10,19 +10,14 @@ from loopwright.ir.program import Array, Program, Role
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.visit import rebuild, statements
 from loopwright.lower.simplify import touches
+from loopwright.lower.strides import stride_name
 
 __all__ = [
     "allocate_private",
     "allocate_shared",
     "argument_buffers",
     "scalar_names",
-    "stride_name",
 ]
-
-
-def stride_name(array: str, dimension: int) -> str:
-    """The scalar that holds an argument's stride, in elements."""
-    return f"{array}_s{dimension}"
 
 
 def argument_buffers(program: Program) -> tuple[Buffer, ...]:

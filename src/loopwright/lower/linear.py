@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from loopwright.ir.dtypes import BOOL, INT64
 from loopwright.ir.expr import Binary, Const, Expr, Select, Unary
-from loopwright.ir.visit import rewrite
+from loopwright.ir.walk import rewrite
 
 __all__ = ["Linear", "linear", "nonnegative_form", "normal", "plus"]
 

@@ -89,6 +89,8 @@ def _follows_out(instance: Instance, lanes: int) -> bool:
     and written for every block of p, right is packed once.
     """
     _, rows, _, steps = instance.sizes
+    if steps > 2 * rows and _unit_run(instance.j, "right") >= lanes:
+        return False
     return _vector_run(instance.j, lanes) or steps <= 2 * rows
 
 

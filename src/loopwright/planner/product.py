@@ -171,6 +171,10 @@ def _block_sizes(
     mc = m if tile.left is Packing.DIRECT else l2 * 3 // 4 // (kc * size * copies)
     nc = blocks.n_c
     parallel, shares = shared
+    if m <= mc and parallel != "i":
+        # Left is one block, so that short blocks of right cost next to nothing: what was packed is
+        # read again while it is near.
+        nc = min(nc, l2 // (kc * size))
     over_i, over_j = (shares if parallel == bundle else 1 for bundle in "ij")
     mc = even_block(m, mc, tile.rows, shares=over_i)
     return mc, even_block(n, nc, tile.columns, shares=over_j), kc
@@ -225,7 +229,9 @@ def _packing(
     operand is walked in the order of memory.
     """
     if has_runs(tile, operand, lanes) and (aligned or len(tile) == 1):
-        return Packing.ALONG_TILE
+        apart = abs(getattr(tile[-2], operand)) if len(tile) > 1 else 0
+        is_nearer = p and apart > min(abs(getattr(d, operand)) for d in p)
+        return Packing.BY_PANEL if is_nearer else Packing.ALONG_TILE
     if has_runs(p, operand, lanes):
         return Packing.ALONG_P
     if math.prod(d.extent for d in (*tile, *p)) <= near:
