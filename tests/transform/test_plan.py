@@ -22,6 +22,7 @@ from loopwright.transform.mark import Parallel, Unroll, Vectorize
 from loopwright.transform.plan import STEPS, Plan, apply_plan, candidates, initial_schedule
 from loopwright.transform.privatize import Privatize
 from loopwright.transform.reorder import Interchange
+from loopwright.transform.skew import Skew
 from loopwright.transform.step import Step
 from loopwright.transform.tile import StripMine, Tile
 from programs import jacobi, matmul, matmul_in_nest
@@ -39,6 +40,7 @@ ONE_OF_EACH = Plan(
         Interchange(("j", "i")),
         Tile(("i", "j"), (32, 64)),
         StripMine("k", 8),
+        Skew("t", 2, (0, 1), (1, 1), 8),
         Privatize("t", "k"),
         Parallel("i_t"),
         Vectorize("j", 4),

@@ -23,6 +23,7 @@ from loopwright.transform.legal import initial_schedule
 from loopwright.transform.mark import Parallel, Unroll, Vectorize
 from loopwright.transform.privatize import Privatize
 from loopwright.transform.reorder import Interchange
+from loopwright.transform.skew import Skew
 from loopwright.transform.step import Step, step_from_json
 from loopwright.transform.tile import StripMine, Tile
 
@@ -41,6 +42,7 @@ STEPS: tuple[type[Step], ...] = (
     Interchange,
     Tile,
     StripMine,
+    Skew,
     Privatize,
     Parallel,
     Vectorize,

@@ -16,7 +16,7 @@ from loopwright.transform.reorder import nested_chain, open_chains, rebuilt_chai
 from loopwright.transform.step import Step
 from loopwright.transform.tree import Band, Node, bands, fresh_name, read_tree
 
-__all__ = ["StripMine", "Tile"]
+__all__ = ["StripMine", "Tile", "strips_of"]
 
 # What `candidates` offers; `apply` takes any size.
 SIZES = (4, 16, 64)
@@ -102,13 +102,13 @@ def _tiled(
     size_of = dict(zip(loops, sizes, strict=True))
     tiles: list[Band] = []
     for point in points:
-        tiles.append(_tile_band(point, size_of[point.loop], taken))
+        tiles.append(strips_of(point, size_of[point.loop], taken))
         taken.add(tiles[-1].loop)
     return rebuilt_chain(root, points, [*tiles, *points])
 
 
-def _tile_band(point: Band, size: int, taken: set[str]) -> Band:
-    """The loop over the first values of the tiles of `point`: size * floor(f / size)."""
+def strips_of(point: Band, size: int, taken: set[str]) -> Band:
+    """The loop over the first values of the strips of `point`: size * floor(f / size)."""
     name = fresh_name(f"{point.loop}_t", taken)
     count = isl.Val.int_from_si(context(), size)
     first = point.partial.scale_down_val(count).floor().scale_val(count)

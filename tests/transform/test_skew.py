@@ -1,0 +1,150 @@
+"""Skewed passes: what they look like, how small slopes are, what is refused, what they compute."""
+
+from __future__ import annotations
+
+import pytest
+
+from loopwright.diagnostics import IllegalStep, UsageError
+from loopwright.ir.program import Program
+from loopwright.ir.text import schedule_text
+from loopwright.lower.astgen import lower_schedule
+from loopwright.machines.host import host
+from loopwright.planner.stencils import plan_stencils
+from loopwright.transform.plan import apply_plan, initial_schedule
+from loopwright.transform.skew import Skew
+from loopwright.transform.step import Step
+from loopwright.transform.waves import smallest_skew
+from oracle import assert_same
+from programs import Do, For, program
+
+
+def five(a: str, i: str, j: str) -> str:
+    """The mean of an element and its four neighbours."""
+    near = ((0, 0), (0, -1), (0, 1), (1, 0), (-1, 0))
+    return f"0.2 * ({' + '.join(f'{a}[{i} + {x}, {j} + {y}]' for x, y in near)})"
+
+
+NINE = "(" + " + ".join(f"A[i + {a}, j + {b}]" for a in (-1, 0, 1) for b in (-1, 0, 1)) + ") / 9.0"
+
+
+def passes(*body: For | Do, **arrays: str) -> Program:
+    return program("passes", arrays, For("t", 0, "m", *body), params="n m")
+
+
+def rows(i: str, j: str, do: Do, first: int = 1, last: str = "n - 1") -> For:
+    return For(i, first, last, For(j, first, last, do))
+
+
+PLANE = "inout float64 [n, n]"
+JACOBI = passes(
+    rows("i", "j", Do("B[i, j]", five("A", "i", "j"))),
+    rows("k", "l", Do("A[k, l]", five("B", "k", "l"))),
+    A=PLANE,
+    B=PLANE,
+)
+SEIDEL = passes(rows("i", "j", Do("A[i, j]", NINE)), A=PLANE)
+WAVES = passes(
+    For("z", 0, "n", Do("ey[0, z]", "f[t]")),
+    For(
+        "i", 1, "n", For("j", 0, "n", Do("ey[i, j]", "ey[i, j] - 0.5 * (hz[i, j] - hz[i - 1, j])"))
+    ),
+    For(
+        "k", 0, "n", For("l", 1, "n", Do("ex[k, l]", "ex[k, l] - 0.5 * (hz[k, l] - hz[k, l - 1])"))
+    ),
+    For(
+        "p",
+        0,
+        "n - 1",
+        For(
+            "q",
+            0,
+            "n - 1",
+            Do("hz[p, q]", "hz[p, q] - 0.5 * (ex[p, q + 1] - ex[p, q] + ey[p + 1, q] - ey[p, q])"),
+        ),
+    ),
+    ex=PLANE,
+    ey=PLANE,
+    hz=PLANE,
+    f="in float64 [m]",
+)
+
+
+def test_rewrite() -> None:
+    schedule = apply_plan(JACOBI, [Skew("t", 2, (0, 1), (1, 1), 8)])
+    assert schedule_text(schedule) == (
+        "schedule of passes:\n"
+        "    for t_t: S0[t, i, j] -> [(t - (t) mod 8)]; S1[t, k, l] -> [(t - (t) mod 8)]\n"
+        "        for t_w: S0[t, i, j] -> [(2t + i)]; S1[t, k, l] -> [(1 + 2t + k)]\n"
+        "            for t: S0[t, i, j] -> [(t)]; S1[t, k, l] -> [(t)]\n"
+        "                in order:\n"
+        "                    S0[t, i, j]:\n"
+        "                        for j: S0[t, i, j] -> [(j)]\n"
+        "                    S1[t, k, l]:\n"
+        "                        for l: S1[t, k, l] -> [(l)]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "apart", "slope", "shifts", "counted"),
+    [
+        (JACOBI, False, 2, (0, 1), (1, 1)),
+        (JACOBI, True, 3, (0, 1), (1, 1)),
+        (SEIDEL, False, 1, (0,), (1,)),
+        (SEIDEL, True, 2, (0,), (1,)),
+        (WAVES, False, 1, (0, 0, 0, 1), (0, 1, 1, 1)),
+        (WAVES, True, 2, (0, 0, 0, 1), (0, 1, 1, 1)),
+    ],
+)
+def test_smallest(
+    source: Program, apart: bool, slope: int, shifts: tuple[int, ...], counted: tuple[int, ...]
+) -> None:
+    """The slope is the least one: with one less the step is refused."""
+    found = smallest_skew(initial_schedule(source), "t", 4, apart=apart)
+    assert found == Skew("t", slope, shifts, counted, 4)
+    apply_plan(source, [found])
+    if not apart:
+        with pytest.raises(IllegalStep, match="would reverse"):
+            apply_plan(source, [Skew("t", slope - 1, shifts, counted, 4)])
+
+
+def test_rows_that_depend_on_all_rows() -> None:
+    """Elimination reads its pivot row from everywhere: no stencil."""
+    body = For(
+        "i", "t + 1", "n", For("j", "t + 1", "n", Do("A[i, j]", "A[i, j] - A[i, t] * A[t, j]"))
+    )
+    source = program("lu", {"A": PLANE}, For("t", 0, "n", body))
+    assert smallest_skew(initial_schedule(source), "t", 4, apart=False) is None
+    assert plan_stencils(initial_schedule(source), host(), parallel=False) == ()
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        (Skew("t", 1, (0,), (1,), 4), "has other parts"),
+        (Skew("q", 1, (0, 0), (1, 1), 4), "no loop 'q'"),
+        (Skew("t", 0, (0, 0), (1, 1), 4), "would reverse"),
+    ],
+)
+def test_refused(step: Step, reason: str) -> None:
+    with pytest.raises(IllegalStep, match=reason):
+        apply_plan(JACOBI, [step])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [(1, (0,), (1, 1), 4), (1, (0, 0), (1, 2), 4), (-1, (0,), (1,), 4), (1, (0,), (1,), 0)],
+)
+def test_bad_fields(fields: tuple[int, tuple[int, ...], tuple[int, ...], int]) -> None:
+    with pytest.raises(UsageError):
+        Skew("t", *fields)
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+@pytest.mark.parametrize("source", [JACOBI, SEIDEL, WAVES])
+@pytest.mark.parametrize(("n", "m"), [(0, 3), (1, 2), (2, 5), (3, 1), (7, 0), (11, 21)])
+def test_meaning(source: Program, parallel: bool, n: int, m: int) -> None:
+    """The planned order computes the same bits."""
+    plan = plan_stencils(initial_schedule(source), host(), parallel=parallel)
+    assert isinstance(plan[0], Skew)
+    nest = lower_schedule(apply_plan(source, plan))
+    assert_same(source, nest, {"n": n, "m": m}, threads=2 if parallel else 1)
