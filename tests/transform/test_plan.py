@@ -9,6 +9,7 @@ import pytest
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import schedule_text
+from loopwright.transform.close import Close
 from loopwright.transform.contract import (
     Block,
     Contract,
@@ -29,6 +30,7 @@ from programs import jacobi, matmul, matmul_in_nest
 
 ONE_OF_EACH = Plan(
     (
+        Close("S1", 64, 4, 4, 2, 0),
         Contract("S1"),
         RegisterTile("S1", 6, 8, 4),
         Block("S1", 96, 1024, 256),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from loopwright.ir.closure import BlockedClosure
 from loopwright.ir.contraction import Contraction
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
@@ -42,6 +43,7 @@ class Schedule:
     cores: tuple[Core, ...] = field(default=())
     factors: tuple[tuple[str, int], ...] = ()  # lanes or copies of VECTOR and UNROLL loops, by name
     private: tuple[tuple[str, str], ...] = ()  # (array, loop): local, one copy per iteration of it
+    closure: BlockedClosure | None = None  # the whole program, taken in another way
 
     def mark(self, loop: str) -> Mark:
         return dict(self.marks).get(loop, Mark.SERIAL)

@@ -10,6 +10,7 @@ from typing import Any
 from loopwright.diagnostics import UsageError
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
+from loopwright.transform.close import Close
 from loopwright.transform.contract import (
     Block,
     Contract,
@@ -31,6 +32,7 @@ __all__ = ["STEPS", "Plan", "apply_plan", "candidates", "initial_schedule"]
 
 # Every kind of step, in the order in which searches try them.
 STEPS: tuple[type[Step], ...] = (
+    Close,
     Contract,
     RegisterTile,
     Block,
