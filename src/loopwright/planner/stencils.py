@@ -2,16 +2,19 @@
 
 A loop of passes (time) whose rows depend on neighbouring rows only is skewed (`transform/skew`):
 a wave rolls over the rows and takes `block` passes along, so that memory is read once for all of
-them. The block is as large as the rows in use fit into a cache near to the core.
+them. The block is as large as the rows in use fit into a cache near to the core. It pays where
+memory cannot keep up with arithmetic, and where rows are recurrences: passes of one wave overlap.
 """
 
 from __future__ import annotations
 
 from loopwright.analysis.sizes import bytes_of, likely_sizes, row_bytes
 from loopwright.diagnostics import IllegalStep
+from loopwright.ir.expr import Binary, Call, Expr, Load, Select, Unary
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
+from loopwright.ir.visit import children
 from loopwright.transform.legal import open_bands
 from loopwright.transform.mark import Parallel
 from loopwright.transform.reorder import Interchange
@@ -25,6 +28,10 @@ __all__ = ["plan_stencils"]
 
 _MOST_PASSES = 16  # beyond, the ramps at both ends of a wave cost more than is saved
 _FEW_PASSES = 4  # fewer do not pay when the next cache would hold more
+# What one core reads and writes from memory, and how much slower than arithmetic it must be by this
+# count for a skew to pay: jacobi-2d (2.0) gains nothing, fdtd-2d (3.7) gains 1.4 (measured, N1).
+_MEMORY_BYTES_PER_CYCLE = 8.0
+_MARGIN = 2.5
 # Passes that are in work at once where rows are recurrences: as many as hide their latency.
 _CHAINS = 8
 
@@ -67,6 +74,8 @@ def _passes(schedule: Schedule, machine: Machine, loop: str, *, parallel: bool) 
     if block < 2:
         return ()
     chains = _is_recurrence(schedule, loop)
+    if not chains and not _is_bound_by_memory(schedule, machine, loop):
+        return ()
     if parallel or chains:
         apart = smallest_skew(schedule, loop, block, apart=True)
         if apart is not None:
@@ -88,6 +97,35 @@ def _block(program: Program, machine: Machine, skew: Skew) -> int:
     near = passes(machine.cache(2).size * 3 // 4)
     far = passes(machine.caches[-1].size // 2)
     return min(_MOST_PASSES, near if near >= _FEW_PASSES else max(near, far))
+
+
+def _is_bound_by_memory(schedule: Schedule, machine: Machine, loop: str) -> bool:
+    """Whether one pass moves its arrays more slowly than it computes.
+
+    Every array that a part of the body reads comes from memory once and goes back if written; per
+    element and part, against the vector operations and accesses of its statement.
+    """
+    band = next(b for b in bands(read_tree(schedule.tree)) if b.loop == loop)
+    program = schedule.program
+    moved = spent = 0.0
+    for name in band.statements:
+        statement = program.statement(name)
+        if len(statement.iterators) < 3:
+            continue  # borders do not count
+        accesses = (statement.write, *statement.reads)
+        lanes = max(1, machine.lanes(statement.write.dtype.bits))
+        moved += sum(program.array(x).dtype.bytes for x in {a.array for a in accesses})
+        moved += statement.write.dtype.bytes
+        spent += max(_operations(statement.value) + 1, len(accesses)) / 2 / lanes
+    return moved / _MEMORY_BYTES_PER_CYCLE > _MARGIN * spent
+
+
+def _operations(value: Expr) -> int:
+    """Operations on data; those on subscripts are the address units' work."""
+    if isinstance(value, Load):
+        return 0
+    own = isinstance(value, Binary | Unary | Call | Select)
+    return own + sum(_operations(part) for part in children(value))
 
 
 def _is_recurrence(schedule: Schedule, loop: str) -> bool:
