@@ -35,9 +35,17 @@ def dot(
         code.emit(f"{'sext' if v.dtype.kind == 'i' else 'zext'} {v} to {wide}")
         for v in (first, second)
     ]
-    products = Value(code.emit(f"mul {wide} {factors[0]}, {factors[1]}"), INT32, first.lanes)
-    name = f"llvm.vector.partial.reduce.add.v{total.lanes}i32.v{first.lanes}i32"
-    return Value(code.call(total.type, name, total, products), total.dtype, total.lanes)
+    products = code.emit(f"mul {wide} {factors[0]}, {factors[1]}")
+    # LLVM's own partial reduction may add any lanes together: which ones depends on the processor.
+    result = total
+    for part in range(GROUP):
+        mask = ", ".join(f"i32 {part + GROUP * lane}" for lane in range(total.lanes))
+        every = code.emit(
+            f"shufflevector {wide} {products}, {wide} poison, <{total.lanes} x i32> <{mask}>"
+        )
+        text = code.emit(f"add {result}, {every}")
+        result = Value(text, total.dtype, total.lanes)
+    return result
 
 
 def _spread(code: Code, row: Value, lane: int | None) -> Value:

@@ -27,6 +27,7 @@ __all__ = ["calibrate"]
 _RUN_SECONDS = 0.0005  # of one run: long against the call, short against a time slice
 _REPEATS = 31
 _MOST_MEMORY = 1 << 28  # bytes read for the memory bandwidth
+_ALIGNMENT = 128  # bytes; no vector register is wider
 _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 
 _EMPTY = "define void @empty(ptr %launch, ptr %team, i64 %thread, ptr %objects) {\n  ret void\n}"
@@ -85,7 +86,7 @@ def calibrate(machine: Machine, report: Report = lambda line: None) -> Calibrati
     text = "\n".join([module(measured), pool_source(), _EMPTY])
     symbols = (*(loop.name for loop in measured), *SYMBOLS, "empty")
     code = load_object(compile_to_object(text, machine.llvm_cpu), symbols)
-    bench = _Bench(code, np.zeros(1 << 16, np.uint8))
+    bench = _Bench(code, _vectors(1 << 16))
     tables = _arithmetic(bench, measured, report)
     report("load latency")
     load_latency = _load_latency(bench, tables["latency"]["add", "float64"])
@@ -103,6 +104,13 @@ def calibrate(machine: Machine, report: Report = lambda line: None) -> Calibrati
         parallel=parallel,
         date=datetime.date.today().isoformat(),
     )
+
+
+def _vectors(size: int) -> npt.NDArray[np.uint8]:
+    """Zeroed bytes that start where the widest vector may: measured loops use whole registers."""
+    raw = np.zeros(size + _ALIGNMENT, np.uint8)
+    first = -raw.ctypes.data % _ALIGNMENT
+    return raw[first : first + size]
 
 
 def _arithmetic(
