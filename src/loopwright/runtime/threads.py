@@ -28,9 +28,9 @@ TEAM_WORDS = 24  # the layout is that of backends/llvm_team, which emits the rea
 SPINS = 20_000  # reads of the job number before a worker goes to sleep, about 50 us
 
 # The pool is a block of int64 words: 0 workers done; 8 stop flag; 16 the work: function, launch,
-# team, objects, the caller's processor; 24 sleepers; 32 mutex; 48 condition (each pthread type fits 128 bytes); from 64 on
-# one slot of 16 words per thread, whose first word counts the jobs posted to it. A worker that has
-# no part in a job is never spoken to, so it cannot read a job half written.
+# team, objects, the caller's processor; 24 sleepers; 32 mutex; 48 condition (each pthread type fits
+# 128 bytes); from 64 on one slot of 16 words per thread, whose first word counts the jobs posted to
+# it. A worker that has no part in a job is never spoken to, so it cannot read a job half written.
 _DONE, _STOP, _WORK, _SLEEPERS, _MUTEX, _WAKE, _SLOTS, _SLOT = 0, 8, 16, 24, 32, 48, 64, 16
 _PROCESSORS = 1024  # as many as glibc's cpu_set_t holds
 POOL_WORDS = _SLOTS + _SLOT * MOST_THREADS
