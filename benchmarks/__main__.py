@@ -27,6 +27,10 @@ BENCHMARKS: tuple[tuple[str, tuple[int, ...], str], ...] = (
     ("random_contractions", (1,), "twenty random contractions of odd sizes"),
     ("semirings", (1,), "operator pairs against their own bound"),
     ("gemv", (1,), "matrix-vector products against NumPy and the read bandwidth"),
+    ("polyhedral", (1,), "loops in C against gcc, clang and Polly"),
+    ("random_programs", (1,), "random affine programs under random plans: differences"),
+    ("validation", (2,), "every kernel of the corpus in every mode: differences"),
+    ("compile_time", (1,), "from source to machine code, and its growth with statements"),
     ("latency", (1,), "first calls, new processes, repeated calls, import"),
     ("spelling", (1,), "names of indices, order and storage of operands"),
     ("threads", (2,), "the cost of opening a parallel region"),
@@ -66,6 +70,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the raw numbers")
     parser.add_argument("--quick", action="store_true", help="small sizes, few rounds")
     parser.add_argument("--seed", type=int, default=SEED, help="of everything drawn at random")
+    parser.add_argument("--count", type=int, default=0, help="of random programs")
+    corpus = parser.add_argument_group("benchmarks of the corpus of C kernels")
+    corpus.add_argument("--kernels", default="", metavar="A,B", help="these kernels only")
+    corpus.add_argument("--size", default="", choices=("SMALL", "LARGE", "XL"), help="these sizes")
     args = parser.parse_args()
     unknown = [name for name in args.names if name not in known]
     if unknown:
@@ -79,6 +87,7 @@ def _run(name: str, threads: int, args: argparse.Namespace) -> dict[str, Any] | 
         place = Path(folder) / "record.json"
         command = [sys.executable, "-m", "benchmarks.one", name, "--record", str(place)]
         command += ["--threads", str(threads), "--seed", str(args.seed)]
+        command += ["--kernels", args.kernels, "--size", args.size, "--count", str(args.count)]
         command += ["--quick"] if args.quick else []
         done = subprocess.run(command, cwd=ROOT, env=child_environment(threads), check=False)
         if done.returncode != 0 or not place.exists():

@@ -48,6 +48,9 @@ class Setting:
     quick: bool = False  # small sizes and few rounds
     threads: int = 1
     seed: int = 1  # of everything drawn at random
+    kernels: tuple[str, ...] = ()  # of the corpus, by name; empty: all that the benchmark races
+    size: str = ""  # class of sizes of the corpus; empty: what the benchmark thinks right
+    count: int = 0  # of random programs; 0: what the benchmark thinks right
 
     @property
     def rounds(self) -> int:

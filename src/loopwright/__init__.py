@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from loopwright import semirings
+    from loopwright.calls.compile import compile, parse_c
     from loopwright.calls.einsum import einsum
     from loopwright.calls.einsum_path import einsum_path
     from loopwright.calls.jit import jit
@@ -35,11 +36,13 @@ __all__ = [
     "SourceError",
     "ToolchainError",
     "UsageError",
+    "compile",
     "einsum",
     "einsum_path",
     "host",
     "jit",
     "machine",
+    "parse_c",
     "release_scratch",
     "semirings",
     "set_num_threads",
@@ -57,11 +60,13 @@ _HOMES = {
     "SourceError": "diagnostics",
     "ToolchainError": "diagnostics",
     "UsageError": "diagnostics",
+    "compile": "calls.compile",
     "einsum": "calls.einsum",
     "einsum_path": "calls.einsum_path",
     "host": "machines.host",
     "jit": "calls.jit",
     "machine": "machines.load:load_machine",
+    "parse_c": "calls.compile",
     "release_scratch": "runtime.scratch",
     "semirings": "semirings:",
     "set_num_threads": "runtime.threads",

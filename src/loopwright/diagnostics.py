@@ -1,7 +1,8 @@
 """Where a program is wrong and how that is told: spans, diagnostics, the exception family.
 
 Codes are stable: LW1xx belongs to the front ends (LW10x any of them, LW11x accesses and bounds,
-LW12x Python, LW13x C, LW14x einsum). A code once printed never changes its meaning.
+LW12x Python, LW13x C, LW14x einsum, LW15x functions of C that are called). A code once printed
+never changes its meaning.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 __all__ = [
+    "BoundsError",
     "Collector",
     "Diagnostic",
     "DtypeError",
@@ -226,6 +228,22 @@ class InternalError(LoopwrightError, RuntimeError):
     def __str__(self) -> str:
         text = f"internal error: {self.message}\nnote: the fault is ours, not your program's"
         return f"{text}; please send what follows\n{self.dump}" if self.dump else text
+
+
+class BoundsError(InternalError, IndexError):
+    """Compiled code reached outside an array: what LOOPWRIGHT_BOUNDSCHECK finds."""
+
+    def __init__(self, array: str, dimension: int, subscript: int, limits: tuple[int, int]) -> None:
+        # A dimension of -1 stands for the place in memory, which no single subscript gives.
+        what = f"subscript {dimension}" if dimension >= 0 else "the place in memory"
+        low, high = limits
+        allowed = f"{low} to {high - 1} are inside" if low < high else "it is empty"
+        super().__init__(f"compiled code leaves '{array}': {what} is {subscript}, {allowed}")
+        self.args = (array, dimension, subscript, limits)
+        self.array = array
+        self.dimension = dimension
+        self.subscript = subscript
+        self.limits = limits
 
 
 class Collector:

@@ -12,6 +12,7 @@ import hashlib
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,6 +22,7 @@ from loopwright import options
 from loopwright.backends.llvm_entry import entry_symbols
 from loopwright.diagnostics import UsageError
 from loopwright.ir.form import Form
+from loopwright.log import log
 from loopwright.machines.host import host
 from loopwright.runtime import jit
 from loopwright.runtime.cache import Entry, disk_cache
@@ -47,14 +49,15 @@ __all__ = [
 ]
 
 ENTRY = "kernel"
-_kernels: dict[Form | str, CompiledKernel] = {}
+_kernels: dict[tuple[Form | str, bool], CompiledKernel] = {}  # with and without bounds checks
 _lock = threading.RLock()
 _pool: Pool | None = None
 
 
 def contraction_kernel(form: Form, prove: Callable[[], object] | None = None) -> CompiledKernel:
     """The kernel of a form: from memory, else from disk, else compiled, after calling `prove`."""
-    found = _kernels.get(form)
+    checked = options.current().boundscheck
+    found = _kernels.get((form, checked))
     if found is not None:
         return found
 
@@ -63,16 +66,17 @@ def contraction_kernel(form: Form, prove: Callable[[], object] | None = None) ->
             prove()
         return contraction_nest(form)
 
-    return _load(form, make)
+    return _load(form, checked, make, "")
 
 
-def nest_kernel(key: str, make: Callable[[], LoopNest]) -> CompiledKernel:
+def nest_kernel(key: str, make: Callable[[], LoopNest], what: str = "loops") -> CompiledKernel:
     """The kernel of the nest that `make` gives; `key` names everything the nest is made from.
 
-    A kernel found in memory or on disk needs no nest.
+    A kernel found in memory or on disk needs no nest. Logs call it `what`.
     """
-    found = _kernels.get(key)
-    return _load(key, make) if found is None else found
+    checked = options.current().boundscheck
+    found = _kernels.get((key, checked))
+    return _load(key, checked, make, what) if found is None else found
 
 
 def contraction_nest(form: Form) -> LoopNest:
@@ -100,19 +104,26 @@ def elementwise_nest(
 
 
 def stage_text(nest: LoopNest, stage: str) -> str:
-    """What a stage makes of a nest: its loops, its LLVM IR ("llvm") or its assembly ("asm")."""
+    """What a stage makes of a nest: its loops, C ("c"), LLVM IR ("llvm") or assembly ("asm")."""
     if stage == "loops":
         from loopwright.ir.text import nest_text  # lazy: loads isl, which nests do without
 
         return nest_text(nest)
-    text = _module(replace(nest, name=ENTRY)).text
-    return text if stage == "llvm" else jit.assembly(text, _cpu())
+    if stage == "c":
+        from loopwright.backends.c_dialect import OPENMP  # lazy: only those who ask for C need it
+        from loopwright.backends.c_function import emit_c  # lazy: likewise
+
+        return emit_c(replace(nest, name=ENTRY), OPENMP).text
+    module = _module(replace(nest, name=ENTRY), checked=options.current().boundscheck)
+    if stage == "llvm":
+        return module.text
+    return jit.assembly(module.text, _cpu(), is_plain=module.is_plain, apart=module.apart)
 
 
-def _module(nest: LoopNest) -> Module:
+def _module(nest: LoopNest, *, checked: bool = False) -> Module:
     from loopwright.backends.llvm import emit_module  # lazy: for new kernels only
 
-    return emit_module(nest, host().features)
+    return emit_module(nest, host().features, checked=checked)
 
 
 def dump(stage: str, text: Callable[[], str]) -> None:
@@ -121,31 +132,66 @@ def dump(stage: str, text: Callable[[], str]) -> None:
         print(f"--- loopwright {stage} ---\n{text()}", file=sys.stderr)
 
 
-def _load(key: Form | str, make: Callable[[], LoopNest]) -> CompiledKernel:
+def _load(
+    key: Form | str, checked: bool, make: Callable[[], LoopNest], what: str
+) -> CompiledKernel:
     """Object code of a nest, from disk when it is there, linked into the process."""
     with _lock:
-        found = _kernels.get(key)
+        found = _kernels.get((key, checked))
         if found is None:
-            entry = _entry(key if isinstance(key, str) else repr(key), make)
+            entry = _entry(key, checked, make, what)
             loaded = jit.load_object(entry.code, entry_symbols(ENTRY))
-            found = _kernels[key] = CompiledKernel(loaded, ENTRY, **entry.header)
+            found = _kernels[key, checked] = _kernel(loaded, entry.header)
         return found
 
 
-def _entry(content: str, make: Callable[[], LoopNest]) -> Entry:
-    """The stored kernel of `content`. Who asks to see how it is compiled gets it compiled."""
-    return _stored(
-        content,
-        lambda: _compiled(replace(make(), name=ENTRY)),
-        anew=bool(options.current().dump),
-    )
+def _kernel(code: jit.LoadedObject, header: dict[str, Any]) -> CompiledKernel:
+    if "ranks" not in header:
+        return CompiledKernel(code, ENTRY, **header)
+    from loopwright.runtime.checked import CheckedKernel  # lazy: only those who check need it
+
+    return CheckedKernel(code, ENTRY, **header)
 
 
-def _stored(content: str, make: Callable[[], Entry], *, anew: bool = False) -> Entry:
+def _entry(key: Form | str, checked: bool, make: Callable[[], LoopNest], what: str) -> Entry:
+    """The stored kernel of `key`. Who asks to see how it is compiled gets it compiled."""
+    if isinstance(key, Form):
+        what = f"{key.kind.value} kernel of {_operators(key)} in {key.accumulator}"
+
+    def compiled() -> Entry:
+        start = time.perf_counter()
+        nest = replace(make(), name=ENTRY)
+        middle = time.perf_counter()
+        entry = _compiled(nest, isinstance(key, Form), checked)
+        ends = start, middle, time.perf_counter()
+        log("time", lambda: _durations(what, ends))
+        return entry
+
+    content = key if isinstance(key, str) else repr(key)
+    content = f"{content} checked" if checked else content
+    return _stored(content, compiled, what, anew=bool(options.current().dump))
+
+
+def _operators(form: Form) -> str:
+    names = (x if isinstance(x, str) else "a user's function" for x in (form.plus, form.times))
+    return " over ".join(names)
+
+
+def _durations(what: str, ends: tuple[float, float, float]) -> str:
+    start, middle, end = ends
+    loops, code = 1e3 * (middle - start), 1e3 * (end - middle)
+    return f"{what}: compiled in {loops + code:.1f} ms, {loops:.1f} to loops, {code:.1f} to code"
+
+
+def _stored(content: str, make: Callable[[], Entry], what: str, *, anew: bool = False) -> Entry:
     """What the disk holds for `content`, else what `make` gives, which is stored."""
     name = _content_key(content)
     cache = disk_cache()
     entry = cache.get(name) if cache is not None and not anew else None
+    found = (
+        "off" if cache is None else "passed over" if anew else "miss" if entry is None else "hit"
+    )
+    log("cache", lambda: f"{found}, {what}, {name[:16]}")
     if entry is None:
         entry = make()
         if cache is not None:
@@ -153,20 +199,36 @@ def _stored(content: str, make: Callable[[], Entry], *, anew: bool = False) -> E
     return entry
 
 
-def _compiled(nest: LoopNest) -> Entry:
+def _compiled(nest: LoopNest, is_form: bool, checked: bool) -> Entry:
     if options.current().check:
         from loopwright.ir.check import check_nest  # lazy: loads isl, and only developers check
 
         check_nest(nest)
-    for stage in ("loops", "llvm", "asm"):
+    for stage in ("loops", "c", "llvm", "asm"):
         dump(stage, partial(stage_text, nest, stage))
-    module = _module(nest)
+    module = _module(nest, checked=checked)
     header = {
         "buffers": list(module.buffers),
         "scalars": list(module.scalars),
         "is_parallel": _is_parallel(nest),
     }
-    return Entry(header, jit.compile_to_object(module.text, _cpu()))
+    if checked:
+        header |= _checks(nest, is_form)
+    plain, apart = module.is_plain, module.apart
+    return Entry(header, jit.compile_to_object(module.text, _cpu(), is_plain=plain, apart=apart))
+
+
+def _checks(nest: LoopNest, is_form: bool) -> dict[str, Any]:
+    """What a call must know to fill in limits and to name who left them.
+
+    Kernels of forms see their operands as memory, by places; others by the subscripts of arrays.
+    """
+    from loopwright.backends.llvm_check import checked_names  # lazy: only those who check need it
+    from loopwright.ir.loops import Space  # lazy: for new kernels only
+
+    arguments = [buffer for buffer in nest.buffers if buffer.space is Space.GLOBAL]
+    ranks = [-1 if is_form and b.strides else len(b.strides) for b in arguments]
+    return {"names": list(checked_names(nest)), "ranks": ranks}
 
 
 def _cpu() -> str | None:
@@ -223,14 +285,16 @@ def thread_pool() -> Pool:
 
 def _make_pool() -> Pool:
     source = pool_source()
-    entry = _stored(source, lambda: Entry({}, jit.compile_to_object(source)))
+    entry = _stored(source, lambda: Entry({}, jit.compile_to_object(source)), "workers")
     return Pool(jit.load_object(entry.code, SYMBOLS))
 
 
 def _content_key(content: str) -> str:
-    """Hash of what a kernel is made from: content, compiler, LLVM and CPU."""
-    cpu = _cpu() or jit.host_cpu_name()
-    parts = (content, _compiler_identity(), jit.llvm_version(), cpu)
+    """Hash of what a kernel is made from: content, compiler, LLVM, CPU and Python's objects."""
+    cpu = _cpu() or jit.host_target()
+    # Entry points know the layout of objects, which differs between builds of Python.
+    python = sys.implementation.cache_tag or ""
+    parts = (content, _compiler_identity(), jit.llvm_version(), cpu, python)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

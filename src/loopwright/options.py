@@ -37,10 +37,15 @@ class Options:
     boundscheck: bool = False  # check every access of compiled code
     dump: tuple[str, ...] = ()  # which stages to print while compiling, among DUMPS
     cpu: str | None = None  # machine to compile for; None: the host
-    log: tuple[str, ...] = ()  # which events to report on stderr, among LOGS
+    log: tuple[str, ...] = ()  # which decisions to tell the logger `loopwright`, among LOGS
     color: str = "auto"  # one of COLORS
     check: bool = False  # check every noun after every stage
     full_tracebacks: bool = False  # show the whole traceback of our own errors
+
+    @property
+    def careful(self) -> bool:
+        """Whether calls must not repeat launches of code that was compiled without care."""
+        return self.interpret or self.boundscheck
 
 
 def variable(field: str) -> str:

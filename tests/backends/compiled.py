@@ -7,23 +7,31 @@ from collections.abc import Mapping
 import numpy as np
 
 from loopwright.backends.llvm import emit_module
+from loopwright.backends.llvm_check import checked_names
 from loopwright.backends.llvm_entry import entry_symbols
 from loopwright.ir.check import check_nest
 from loopwright.ir.interpret import Memory, interpret_nest
 from loopwright.ir.loops import LoopNest, Space
 from loopwright.kernels import thread_pool
+from loopwright.runtime.checked import CheckedKernel
 from loopwright.runtime.jit import compile_to_object, load_object
 from loopwright.runtime.kernel import CompiledKernel
 
 Arrays = Mapping[str, np.ndarray]
 
 
-def compile_nest(nest: LoopNest, features: frozenset[str] = frozenset()) -> CompiledKernel:
-    """The kernel of a checked nest, past every cache."""
+def compile_nest(
+    nest: LoopNest, features: frozenset[str] = frozenset(), *, bounds: bool = False
+) -> CompiledKernel:
+    """The kernel of a checked nest, past every cache; with `bounds` it checks its accesses."""
     check_nest(nest)
-    module = emit_module(nest, features)
+    module = emit_module(nest, features, checked=bounds)
     code = load_object(compile_to_object(module.text), entry_symbols(nest.name))
-    return CompiledKernel(code, nest.name, module.buffers, module.scalars)
+    parts = code, nest.name, module.buffers, module.scalars
+    if not bounds:
+        return CompiledKernel(*parts)
+    ranks = [len(b.strides) for b in nest.buffers if b.space is Space.GLOBAL]
+    return CheckedKernel(*parts, True, checked_names(nest), ranks)
 
 
 def run_kernel(
@@ -58,13 +66,15 @@ def assert_compiled(
     scalars: Mapping[str, int] | None = None,
     threads: tuple[int, ...] = (1,),
     features: frozenset[str] = frozenset(),
+    *,
+    bounds: bool = False,
 ) -> dict[str, np.ndarray]:
     """Compiled code leaves what the interpreter leaves; returns the interpreter's arrays."""
     scalars = scalars or {}
     expected = {name: _same_layout(array) for name, array in arrays.items()}
     memory = {name: Memory.of(array) for name, array in expected.items()}
     interpret_nest(nest, memory, scalars)
-    kernel = compile_nest(nest, features)
+    kernel = compile_nest(nest, features, bounds=bounds)
     for count in threads:
         found = {name: _same_layout(array) for name, array in arrays.items()}
         run_kernel(kernel, nest, found, scalars, count)

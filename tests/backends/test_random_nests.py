@@ -39,6 +39,14 @@ def test_random_nest(case: tuple[LoopNest, dict[str, int]], seed: int) -> None:
     assert_compiled(nest, arrays(nest, launch, seed), launch)
 
 
+@given(nests(), st.integers(0, 3))
+@settings(max_examples=20)
+def test_random_nest_with_bounds_checks(case: tuple[LoopNest, dict[str, int]], seed: int) -> None:
+    """What stays inside computes the same, and nothing is told."""
+    nest, launch = case
+    assert_compiled(nest, arrays(nest, launch, seed), launch, bounds=True)
+
+
 @given(nests(parallel=True), st.integers(0, 3))
 @settings(max_examples=30)
 def test_random_parallel_nest(case: tuple[LoopNest, dict[str, int]], seed: int) -> None:

@@ -15,6 +15,7 @@ import loopwright as lw
 from calls.comparison import assert_as_python, whole
 from frontends.kernels import define
 from loopwright import kernels, options
+from loopwright.calls.definition import Definition
 from loopwright.calls.recipe import Recipe, recipe_key
 from loopwright.calls.specialisation import Specialisation
 from loopwright.diagnostics import SourceError
@@ -48,7 +49,9 @@ def jacobi(x, y, steps):
 
 C = np.zeros((3, 5))
 product(C, np.full((3, 4), -2.0), np.ones((4, 5)), 2.0)
-print(C.sum(), jacobi(np.arange(9.0), np.zeros(9), 3), "islpy" in sys.modules)
+total = jacobi(np.arange(9.0), np.zeros(9), 3)
+loaded = [x in sys.modules for x in ("islpy", "loopwright.frontends.python.function")]
+print(C.sum(), total, *loaded)
 """
 
 
@@ -66,12 +69,14 @@ def test_a_second_process_does_not_load_isl(
     monkeypatch.setenv(options.variable("cache_dir"), str(tmp_path / "cache"))
     file = tmp_path / "program.py"
     file.write_text(PROGRAM, encoding="utf-8")
-    assert run(file) == "270.0 200.0 True"
-    assert run(file) == "270.0 200.0 False"
+    assert run(file) == "270.0 200.0 True True"
+    assert run(file) == "270.0 200.0 False False"
     file.write_text("# A line more: what moves in its file keeps its kernels.\n" + PROGRAM)
-    assert run(file) == "270.0 200.0 False"
+    assert run(file) == "270.0 200.0 False False"
+    file.write_text(PROGRAM.replace("s = 1.0", "s = 1.0  # noted"))
+    assert run(file) == "270.0 200.0 False True"
     file.write_text(PROGRAM.replace("s = 1.0", "s = 2.0"), encoding="utf-8")
-    assert run(file) == "300.0 200.0 True"
+    assert run(file) == "300.0 200.0 True True"
 
 
 # -- one process -------------------------------------------------------------------------------
@@ -89,6 +94,21 @@ def later(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], None]
         monkeypatch.setattr(Specialisation, "_meaning", _no_meaning)
 
     return begin
+
+
+@pytest.fixture
+def unread(later: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """The same; from the call on, functions are not read either."""
+
+    def begin() -> None:
+        later()
+        monkeypatch.setattr(Definition, "tree", property(_not_read))
+
+    return begin
+
+
+def _not_read(_: object) -> None:
+    raise AssertionError("the function was read")
 
 
 def _no_meaning(_: object) -> None:
@@ -152,14 +172,130 @@ def test_refusals_and_reports_ask_isl(
 
 
 def test_damaged_recipes_are_made_anew(later: Callable[[], None]) -> None:
-    tree = parse_function(rows, argument_types((whole(5), whole(5, 7))))
-    key = recipe_key(tree, reassoc=False)
+    types = argument_types((whole(5), whole(5, 7)))
+    key = recipe_key(parse_function(rows, types), reassoc=False)
     for damage in ({}, {"params": 3}, {"params": [], "arrays": [], "unsafe": "p"}):
+        definition = Definition(rows, types, reassoc=False)
+        assert definition.tree.captured
         kernels.remember(key, damage)
+        for place in definition.places():
+            kernels.remember(place, damage)
         assert_as_python(rows, whole(5), whole(5, 7))
         facts = kernels.recall(key)
         assert facts is not None
         assert Recipe.from_json(facts).params == ("y_0", "A_0", "A_1")
+
+
+DAMAGES: tuple[dict[str, Any], ...] = (
+    {},
+    {"captured": 3},
+    {"captured": [3]},
+    {"captured": ["no_such_name"]},
+    {"captured": []},
+    {"key": "k"},
+    {"key": 1, "recipe": {}},
+    {"key": "k", "recipe": {}},
+)
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=repr)
+@pytest.mark.parametrize("number", [0, 1])
+def test_damaged_definitions_are_read_anew(
+    number: int, damage: dict[str, Any], later: Callable[[], None]
+) -> None:
+    definition = Definition(rows, argument_types((whole(5), whole(5, 7))), reassoc=False)
+    assert definition.tree.captured
+    assert_as_python(rows, whole(5), whole(5, 7))
+    kernels.remember(definition.places()[number], damage)
+    later()
+    assert_as_python(rows, whole(5), whole(5, 7))
+
+
+# -- functions that are not read ---------------------------------------------------------------
+
+SCALED = """
+import math
+
+class Settings:
+    offset = 1.0
+
+def make(factor):
+    def scaled(y, x):
+        for i in range(y.shape[0]):
+            y[i] = x[i] * factor + Settings.offset + math.pi * 0
+    return scaled
+"""
+
+
+def in_file(folder: Path, text: str) -> dict[str, Any]:
+    """The names that a file of this text defines."""
+    file = folder / "scaled.py"
+    file.write_text(text, encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(compile(text, str(file), "exec"), names)
+    return names
+
+
+def result(function: Any) -> list[float]:
+    y = np.zeros(3)
+    lw.jit(threads=1)(function)(y, np.arange(3.0))
+    return y.tolist()
+
+
+def test_functions_of_one_text_and_other_values(unread: Callable[[], None], tmp_path: Path) -> None:
+    make = in_file(tmp_path, SCALED)["make"]
+    factors = (2.0, 3.0, 3, True)
+    expected = [[1.0 + x * factor for x in range(3)] for factor in factors]
+    assert [result(make(factor)) for factor in factors] == expected
+    unread()
+    assert [result(make(factor)) for factor in factors] == expected
+    with pytest.raises(AssertionError, match="the function was read"):
+        result(make(4.0))
+
+
+def test_attributes_and_globals_count(unread: Callable[[], None], tmp_path: Path) -> None:
+    names = in_file(tmp_path, SCALED)
+    function = names["make"](2.0)
+    assert result(function) == [1.0, 3.0, 5.0]
+    names["Settings"].offset = 5.0
+    assert result(function) == [5.0, 7.0, 9.0]
+    unread()
+    assert result(function) == [5.0, 7.0, 9.0]
+    names["Settings"].offset = 1.0
+    assert result(function) == [1.0, 3.0, 5.0]
+    for offset in (1, -0.0, np.float32(1)):
+        names["Settings"].offset = offset
+        with pytest.raises(AssertionError, match="the function was read"):
+            result(function)
+
+
+def test_one_compiled_function_follows_its_values(
+    unread: Callable[[], None], tmp_path: Path
+) -> None:
+    names = in_file(tmp_path, SCALED)
+    for start in (lambda: None, unread):
+        start()
+        compiled = lw.jit(threads=1)(names["make"](2.0))
+        for offset in (1.0, 5.0, 1.0):
+            names["Settings"].offset = offset
+            y = np.zeros(3)
+            compiled(y, np.arange(3.0))
+            assert y.tolist() == [offset, offset + 2.0, offset + 4.0]
+
+
+def test_other_texts_types_and_options_are_read(unread: Callable[[], None], tmp_path: Path) -> None:
+    function = in_file(tmp_path, SCALED)["make"](2.0)
+    assert result(function) == [1.0, 3.0, 5.0]
+    unread()
+    assert result(function) == [1.0, 3.0, 5.0]
+    x, y = np.arange(3.0), np.zeros(3)
+    for call in (
+        lambda: lw.jit(threads=1)(function)(y.astype("float32"), x),
+        lambda: lw.jit(threads=1, reassoc=True)(function)(y, x),
+        lambda: result(in_file(tmp_path, SCALED.replace("+ Settings", "- Settings"))["make"](2.0)),
+    ):
+        with pytest.raises(AssertionError, match="the function was read"):
+            call()
 
 
 def test_no_cache() -> None:

@@ -15,7 +15,9 @@ from loopwright.calls import meaning
 from loopwright.calls.contraction import Unproven
 from loopwright.calls.meaning import Meaning
 from loopwright.diagnostics import UsageError
+from loopwright.ir.contraction import Contraction
 from loopwright.ir.islkit import attempt
+from loopwright.ir.program import Program
 
 
 @pytest.fixture
@@ -41,7 +43,8 @@ def matvec(y, A, x):
 @pytest.mark.usefixtures("_nothing_kept")
 def test_planning_beyond_the_quota(monkeypatch: pytest.MonkeyPatch) -> None:
     args = whole(5, 7), whole(5, 7, seed=1)
-    monkeypatch.setattr("loopwright.pipeline.ISL_QUOTA", 10)
+    monkeypatch.setattr("loopwright.planner.generic._QUOTA", 10)
+    monkeypatch.setattr("loopwright.planner.generic._QUOTAS", {})
     compiled = assert_as_python(shifted, *args)
     assert compiled.explain(*args).endswith("\nloops in source order")
 
@@ -50,8 +53,13 @@ def test_planning_beyond_the_quota(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_contractions_beyond_the_quota(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither recognised ..."""
     args = whole(5), whole(5, 7), whole(7)
-    quotas = iter([5_000_000, 10] * 2)  # of the bounds and of the search, for each compile
-    monkeypatch.setattr(meaning, "attempt", lambda _: attempt(next(quotas)))
+    search = meaning.find_contractions
+
+    def searched_in_vain(program: Program) -> tuple[Contraction, ...]:
+        with attempt(10):
+            return search(program)
+
+    monkeypatch.setattr(meaning, "find_contractions", searched_in_vain)
     assert assert_as_python(matvec, *args).specialise(*args).contraction is None
 
 
@@ -72,14 +80,21 @@ def test_plans_that_are_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_nothing_kept")
-def test_bounds_beyond_the_quota(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loopwright.calls.meaning.ISL_QUOTA", 10)
+@pytest.mark.parametrize(
+    ("quotas", "told"),
+    [
+        ([10], "the conditions of 'shifted' are too hard to analyse"),
+        ([5_000_000, 10], "the subscripts of 'shifted' are too hard to check"),
+    ],
+)
+def test_reading_beyond_the_quota(
+    quotas: list[int], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rest = iter(quotas)
+    monkeypatch.setattr(meaning, "attempt", lambda _: attempt(next(rest)))
     with pytest.raises(UsageError) as error:
         lw.jit(shifted)(whole(5, 7), whole(5, 7))
-    assert str(error.value) == (
-        "the subscripts of 'shifted' are too hard to check\n"
-        "try: simpler conditions, or several functions"
-    )
+    assert str(error.value) == f"{told}\ntry: simpler conditions, or several functions"
 
 
 # What isl 0.28 fails at: dataflow on a domain whose lower bound follows from a division, and the

@@ -11,7 +11,6 @@ import pytest
 import loopwright as lw
 from calls.comparison import assert_same, clone, whole
 from loopwright import kernels, options
-from loopwright.calls import specialisation
 from loopwright.diagnostics import InternalError, SourceError, UsageError
 from loopwright.ir.expr import Var
 from loopwright.ir.loops import LoopNest, Store
@@ -163,8 +162,8 @@ def test_unsupported_is_left_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = lw.jit(on_unsupported="python")(with_while)
     np.testing.assert_array_equal(compiled(np.ones(3)), np.full(3, 2.0))
     # Refused once, the types are not tried again.
-    monkeypatch.setattr(specialisation, "Specialisation", None)
-    monkeypatch.setattr("loopwright.calls.jit.parse_function", None)
+    monkeypatch.setattr("loopwright.calls.jit.Specialisation", None)
+    monkeypatch.setattr("loopwright.calls.jit.Definition", None)
     np.testing.assert_array_equal(compiled(np.ones(4)), np.full(4, 2.0))
     assert compiled.signatures == []
 

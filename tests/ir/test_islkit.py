@@ -173,3 +173,24 @@ def test_lines_of_a_tree() -> None:
         "            parallel for t: S[i] -> [(i)]; T[i] -> [(2i)]",
     ]
     assert [*islkit.tree_lines(running_sum().schedule, {})] == ["for i: S[i] -> [(i)]"]
+
+
+def test_quota_inside_a_quota() -> None:
+    """What stands around is bounded again when the block inside is done."""
+
+    def work(operations: int) -> None:
+        for _ in range(operations):
+            isl.Space.set_alloc(islkit.context(), 0, 0)
+
+    def both(outer: int, inner: int, before: int, after: int) -> None:
+        with islkit.quota(outer):
+            with islkit.quota(inner):
+                work(before)
+            work(after)
+
+    both(1000, 1000, before=100, after=100)
+    with pytest.raises(islkit.QuotaExceeded, match="more than 1000 isl"):
+        both(1000, 10**6, before=100, after=2000)
+    with pytest.raises(islkit.QuotaExceeded, match="more than 10 isl"):
+        both(10**6, 10, before=20, after=0)
+    work(3000)

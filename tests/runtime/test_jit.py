@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import subprocess
+import sys
 
+import llvmlite.binding as llvm
 import pytest
 
 from loopwright.diagnostics import InternalError
-from loopwright.runtime.jit import compile_to_object, host_cpu_name, llvm_version, load_object
+from loopwright.runtime import jit
+from loopwright.runtime.jit import (
+    compile_to_object,
+    host_cpu_name,
+    host_target,
+    llvm_version,
+    load_object,
+)
 
 SQUARE = "define i64 @f(i64 %x) {\n  %y = mul i64 %x, %x\n  ret i64 %y\n}"
 
@@ -67,5 +77,85 @@ def test_invalid_text(text: str) -> None:
 
 
 def test_names_for_cache_keys() -> None:
-    assert host_cpu_name()
+    assert host_cpu_name() in host_target()
     assert all(part.isdigit() for part in llvm_version().split("."))
+
+
+def test_extensions_that_a_virtual_machine_hides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model's name alone would promise 512 bits, and the code would be illegal."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    triple = "x86_64-unknown-linux-gnu"
+    hidden = {f"avx512{part}": False for part in ("f", "bw", "cd", "dq", "vl")}
+    monkeypatch.setattr(llvm, "get_default_triple", lambda: triple)
+    monkeypatch.setattr(llvm, "get_host_cpu_name", lambda: "skylake-avx512")
+    monkeypatch.setattr(
+        llvm, "get_host_cpu_features", lambda: llvm.FeatureMap({"avx2": True} | hidden)
+    )
+    monkeypatch.setattr(llvm.Target, "from_default_triple", lambda: llvm.Target.from_triple(triple))
+    jit._host_features.cache_clear()
+    text = (
+        "define void @f(ptr %p) {\n  %x = load <16 x float>, ptr %p\n"
+        "  %y = fadd <16 x float> %x, %x\n  store <16 x float> %y, ptr %p\n  ret void\n}"
+    )
+    try:
+        here, named = (
+            jit._target_machine(cpu).emit_assembly(llvm.parse_assembly(text))
+            for cpu in (None, "skylake-avx512")
+        )
+        target = host_target()
+    finally:
+        jit._host_features.cache_clear()
+    assert "zmm" in named
+    assert "zmm" not in here
+    assert "ymm" in here
+    assert target.startswith("skylake-avx512 ")
+    assert "-avx512f" in target
+
+
+# A process that has run for long and holds much: every gap near the code is taken but for one of
+# a few pages, and what does not fit there comes to lie behind 16 GiB.
+CROWDED = """
+import ctypes, sys
+from loopwright.runtime.jit import compile_to_object, load_object
+
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+RESERVE, THERE, FAILED = 0x4022, 0x100000, ctypes.c_void_p(-1).value  # nothing can be touched
+
+text = (
+    "@t = internal constant [4 x i64] [i64 5, i64 6, i64 7, i64 8]\\n"
+    "define i64 @f(i64 %x) {\\n  %p = getelementptr i64, ptr @t, i64 %x\\n"
+    "  %y = load i64, ptr %p\\n  ret i64 %y\\n}"
+)
+code = compile_to_object(text)
+kept = [load_object(code, ("f",))]
+low = libc.mmap(None, 16 << 30, 0, RESERVE, -1, 0)
+if low == FAILED:
+    sys.exit("no room")
+with open("/proc/self/maps") as lines:
+    ranges = [tuple(int(x, 16) for x in line.split()[0].split("-")) for line in lines]
+page, hole = 4096, int(sys.argv[1]) * 4096
+for (_, start), (stop, _) in zip(ranges, ranges[1:]):
+    if low <= start < stop < start + (1 << 40):
+        if hole and stop - start >= hole:
+            start, hole = start + hole, 0
+        libc.mmap(start, stop - start, 0, RESERVE | THERE, -1, 0)
+for k in range(3):
+    kept.append(load_object(code, ("f",)))
+    call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(kept[-1].address("f"))
+    assert call(k) == 5 + k
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="lays out memory by Linux's calls")
+@pytest.mark.parametrize("pages", [1, 2])
+def test_code_in_a_crowded_address_space(pages: int) -> None:
+    """The parts of an object stay within reach of each other."""
+    done = subprocess.run(
+        [sys.executable, "-c", CROWDED, str(pages)], capture_output=True, text=True
+    )
+    if "no room" in done.stderr:
+        pytest.skip("this process may not reserve 16 GiB of addresses")
+    assert done.returncode == 0, done.stderr

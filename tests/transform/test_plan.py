@@ -9,6 +9,7 @@ import pytest
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import schedule_text
+from loopwright.transform.box import SplitBox
 from loopwright.transform.close import Close
 from loopwright.transform.contract import (
     Block,
@@ -18,14 +19,21 @@ from loopwright.transform.contract import (
     PrefetchAhead,
     RegisterTile,
 )
+from loopwright.transform.core import ContractLoops
+from loopwright.transform.expand import Expand
 from loopwright.transform.fuse import Distribute, Fuse
-from loopwright.transform.mark import Parallel, Unroll, Vectorize
+from loopwright.transform.keep import Keep
+from loopwright.transform.mark import Parallel, Simd, Unroll, Vectorize
 from loopwright.transform.plan import STEPS, Plan, apply_plan, candidates, initial_schedule
 from loopwright.transform.privatize import Privatize
+from loopwright.transform.regroup import Regroup
 from loopwright.transform.reorder import Interchange
+from loopwright.transform.reschedule import Reschedule
+from loopwright.transform.scalars import Split, Spread
 from loopwright.transform.skew import Skew
-from loopwright.transform.step import Step
+from loopwright.transform.step import Step, Text
 from loopwright.transform.tile import StripMine, Tile
+from loopwright.transform.unroll_jam import Jam
 from programs import jacobi, matmul, matmul_in_nest
 
 ONE_OF_EACH = Plan(
@@ -39,14 +47,26 @@ ONE_OF_EACH = Plan(
         PrefetchAhead("S1", 4),
         Fuse("i", "j"),
         Distribute("i"),
+        Regroup("i", ("S0", "S1"), (1, 1)),
         Interchange(("j", "i")),
         Tile(("i", "j"), (32, 64)),
         StripMine("k", 8),
+        SplitBox(("i", "j"), ("i",), ("S0",), 1),
+        ContractLoops(
+            "i", "j", "k", (6, 4, 2, 4, 32), (192, 1024, 512), ("along_p", "gather"), "lane", 1
+        ),
+        Jam("i", 4),
         Skew("t", 2, (0, 1), (1, 1), 8),
+        Reschedule(Text("domain: '{ S0[i] }'")),
+        Split("t"),
+        Spread("t", ("i",)),
+        Expand("t", ("i",)),
         Privatize("t", "k"),
         Parallel("i_t"),
         Vectorize("j", 4),
+        Simd("j"),
         Unroll("k", 2),
+        Keep("S0", "k"),
     )
 )
 

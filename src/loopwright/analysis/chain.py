@@ -67,7 +67,7 @@ def chain_of(
     """The chains of an update, or the reason why its values do not flow in chains."""
     domain = statement.domain.intersect_params(program.context)
     own = [m for m in maps_of(flow) if ends(m) == (statement.name, statement.name)]
-    moved = moved_dimensions(own[0].deltas()) if own else frozenset()
+    moved = moved_dimensions(own[0]) if own else frozenset()
     outer = tuple(loop for k, loop in enumerate(ranges) if k not in moved)
     inner = tuple(loop for k, loop in enumerate(ranges) if k in moved)
     varying = {loop.name for loop in inner} & names_in(statement.write.load())

@@ -12,13 +12,13 @@ order that respects the three relations computes what the source order computes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 import islpy as isl
 
 from loopwright.analysis.relations import between, ends, maps_of, union
-from loopwright.ir.islkit import affine_map
+from loopwright.ir.islkit import GaveUp, affine_map
 from loopwright.ir.program import Access, Program, Statement
 
 __all__ = [
@@ -30,6 +30,13 @@ __all__ = [
     "flow_through",
     "memory_dependences",
 ]
+
+
+# Up to here isl is fastest on the whole tree; its effort grows with the square of the statements
+# in one sequence, that of one array at a time does not.
+_FEW_STATEMENTS = 60
+# isl's projections and simplifications of deep nests take exponential time that no quota counts.
+_MOST_LOOPS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +90,9 @@ def accesses(program: Program) -> Accesses:
 
 
 def _accesses(program: Program, arrays: Collection[str]) -> Accesses:
+    deepest = max((len(statement.iterators) for statement in program.statements), default=0)
+    if deepest > _MOST_LOOPS:
+        raise GaveUp(f"{deepest} loops around a statement are more than {_MOST_LOOPS}")
     space = program.context.get_space()
     reads = [(s, a) for s in program.statements for a in s.reads if a.array in arrays]
     writes = [(s, s.write) for s in program.statements if s.write.array in arrays]
@@ -90,6 +100,18 @@ def _accesses(program: Program, arrays: Collection[str]) -> Accesses:
         union(space, (access_map(program, s, a) for s, a in reads)),
         union(space, (access_map(program, s, a) for s, a in writes)),
     )
+
+
+def _by_array(found: Accesses) -> Iterator[Accesses]:
+    """The accesses of each written array by itself."""
+    reads: dict[str, list[isl.Map]] = {}
+    writes: dict[str, list[isl.Map]] = {}
+    for relation, table in ((found.reads, reads), (found.writes, writes)):
+        for one in maps_of(relation):
+            table.setdefault(one.get_tuple_name(isl.dim_type.out), []).append(one)
+    space = found.writes.get_space()
+    for array, maps in writes.items():
+        yield Accesses(union(space, reads.get(array, ())), union(space, maps))
 
 
 def access_map(program: Program, statement: Statement, access: Access) -> isl.Map:
@@ -102,19 +124,40 @@ def dependences(program: Program) -> Dependences:
     """The exact dependences of a program in its source order."""
     # Arrays that are never written order nothing.
     found = _accesses(program, {statement.write.array for statement in program.statements})
+    if len(program.statements) <= _FEW_STATEMENTS:
+        return _dependences(program, found, program.schedule)
+    order = program.schedule.get_map()
+    parts = []
+    for one in _by_array(found):
+        users = one.reads.domain().union(one.writes.domain()).universe()
+        parts.append(_dependences(program, one, order.intersect_domain(users)))
+    space = program.context.get_space()
+    flow, anti, output = (
+        union(space, (m for part in parts for m in maps_of(getattr(part, kind))))
+        for kind in ("flow", "anti", "output")
+    )
+    return Dependences(program, flow, anti, output)
+
+
+def _dependences(
+    program: Program, found: Accesses, order: isl.Schedule | isl.UnionMap
+) -> Dependences:
+    """The dependences through the given accesses."""
     before = isl.UnionAccessInfo.from_sink(found.writes).set_kill(found.writes)
     return Dependences(
         program,
-        flow=_last_writes(program, found.writes, found.reads),
-        anti=_flow(program, before.set_may_source(found.reads)).get_may_dependence().coalesce(),
-        output=_last_writes(program, found.writes, found.writes),
+        flow=_last_writes(order, found.writes, found.reads),
+        anti=_flow(order, before.set_may_source(found.reads)).get_may_dependence().coalesce(),
+        output=_last_writes(order, found.writes, found.writes),
     )
 
 
 def flow_through(program: Program, array: str) -> isl.UnionMap:
     """The flow dependences `{ S[i] -> T[j] }` whose value stands in elements of `array`."""
     found = _accesses(program, {array})
-    return _last_writes(program, found.writes, found.reads)
+    # Other statements make no difference, but isl would walk through them.
+    users = found.reads.domain().union(found.writes.domain())
+    return _last_writes(program.schedule.intersect_domain(users), found.writes, found.reads)
 
 
 def memory_dependences(program: Program, arrays: Collection[str]) -> Dependences:
@@ -124,7 +167,9 @@ def memory_dependences(program: Program, arrays: Collection[str]) -> Dependences
     where some of the pairs between are given up.
     """
     found = _accesses(program, arrays)
-    time = program.schedule.get_map()
+    # The order of all pairs of statements would be too much: few of them touch these arrays.
+    users = found.reads.domain().union(found.writes.domain()).universe()
+    time = program.schedule.get_map().intersect_domain(users)
     earlier = time.lex_lt_union_map(time)
 
     def pairs(first: isl.UnionMap, second: isl.UnionMap) -> isl.UnionMap:
@@ -138,21 +183,25 @@ def memory_dependences(program: Program, arrays: Collection[str]) -> Dependences
     )
 
 
-def _last_writes(program: Program, writes: isl.UnionMap, sinks: isl.UnionMap) -> isl.UnionMap:
+def _last_writes(
+    order: isl.Schedule | isl.UnionMap, writes: isl.UnionMap, sinks: isl.UnionMap
+) -> isl.UnionMap:
     """`{ S[i] -> T[j] : S[i] is the last to write the element of T[j]'s access before T[j] }`."""
     access = isl.UnionAccessInfo.from_sink(sinks).set_must_source(writes)
-    return _flow(program, access).get_must_dependence().coalesce()
+    return _flow(order, access).get_must_dependence().coalesce()
 
 
-def _flow(program: Program, access: isl.UnionAccessInfo) -> isl.UnionFlow:
-    """isl's dataflow analysis in the program's order.
+def _flow(order: isl.Schedule | isl.UnionMap, access: isl.UnionAccessInfo) -> isl.UnionFlow:
+    """isl's dataflow analysis in the given order.
 
     On some strided nests of several statements isl (0.27) fails over the schedule tree with "affine
     expression involves some of the domain dimensions"; the same order given as a map goes through.
     """
+    if isinstance(order, isl.UnionMap):
+        return access.set_schedule_map(order).compute_flow()
     try:
-        return access.copy().set_schedule(program.schedule).compute_flow()
+        return access.copy().set_schedule(order).compute_flow()
     except isl.Error as error:
         if "involves some of the domain dimensions" not in str(error):
             raise
-        return access.set_schedule_map(program.schedule.get_map()).compute_flow()
+        return access.set_schedule_map(order.get_map()).compute_flow()

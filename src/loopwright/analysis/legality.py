@@ -26,6 +26,7 @@ __all__ = [
     "Instance",
     "Witness",
     "carried_by",
+    "inside_loop",
     "is_parallel",
     "is_permutable",
     "loops",
@@ -91,6 +92,11 @@ def carried_by(dependences: Dependences, tree: isl.Schedule, loop: str) -> Depen
         return earlier.union(inside.lex_gt_at_multi_union_pw_aff(time))
 
     return dependences.where(different)
+
+
+def inside_loop(relation: isl.UnionMap, tree: isl.Schedule, loop: str) -> isl.UnionMap:
+    """The pairs of instances that meet in one execution of a whole loop."""
+    return _inside(_band(tree, loop), relation)
 
 
 def is_parallel(dependences: Dependences, tree: isl.Schedule, loop: str) -> bool:

@@ -89,7 +89,7 @@ def _reduction(program: Program, statement: Statement) -> Reduction | None:
     if update is None or reads_what_it_writes(program, statement, update):
         return None
     element = access_map(program, statement, statement.write)
-    moved = moved_dimensions(element.apply_range(element.reverse()).deltas())
+    moved = moved_dimensions(element.apply_range(element.reverse()))
     if not moved:
         return None
     loops = tuple(name for k, name in enumerate(statement.iterators) if k in moved)

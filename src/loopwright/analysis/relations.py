@@ -9,6 +9,7 @@ import islpy as isl
 from loopwright.ir.expr import Const, Expr, Var
 
 __all__ = [
+    "affine_expr",
     "affine_sum",
     "between",
     "ends",
@@ -50,15 +51,18 @@ def union(space: isl.Space, parts: Iterable[isl.Map]) -> isl.UnionMap:
     return total
 
 
-def moved_dimensions(distances: isl.Set) -> frozenset[int]:
-    """The dimensions in which some distance of a set `{ [j - i] }` is not zero."""
-    universe = isl.Set.universe(distances.get_space())
-    zero = isl.Val.zero(distances.get_ctx())
+def moved_dimensions(pairs: isl.Map) -> frozenset[int]:
+    """The dimensions in which some pair of a relation `{ S[i] -> S[j] }` differs.
+
+    Asked of the pairs themselves: the set of their distances would have to be projected, whose
+    cost grows exponentially with the dimensions and escapes the quota.
+    """
+    into, out = isl.dim_type.in_, isl.dim_type.out
 
     def is_moved(position: int) -> bool:
-        return not distances.is_subset(universe.fix_val(isl.dim_type.set, position, zero))
+        return not pairs.is_subset(pairs.equate(into, position, out, position))
 
-    return frozenset(k for k in range(distances.dim(isl.dim_type.set)) if is_moved(k))
+    return frozenset(k for k in range(pairs.dim(out)) if is_moved(k))
 
 
 def function_exprs(relation: isl.Map, inputs: Sequence[str]) -> tuple[Expr, ...] | None:
@@ -74,7 +78,7 @@ def function_exprs(relation: isl.Map, inputs: Sequence[str]) -> tuple[Expr, ...]
     if len(pieces) != 1 or pieces[0].involves_locals():
         return None
     outputs = [pieces[0].get_at(k) for k in range(relation.dim(isl.dim_type.out))]
-    found = [_aff_expr(output, inputs) for output in outputs]
+    found = [affine_expr(output, inputs) for output in outputs]
     return tuple(x for x in found if x is not None) if None not in found else None
 
 
@@ -94,9 +98,9 @@ def affine_sum(terms: Iterable[tuple[str, int]], constant: int) -> Expr:
     return total + constant if constant > 0 else total - -constant
 
 
-def _aff_expr(aff: isl.Aff, inputs: Sequence[str]) -> Expr | None:
+def affine_expr(aff: isl.Aff, inputs: Sequence[str]) -> Expr | None:
     """An isl affine expression with integer coefficients and no divisions; None for others."""
-    if not aff.get_denominator_val().is_one():
+    if not aff.get_denominator_val().is_one() or aff.involves_locals():
         return None
     params = [aff.get_dim_name(isl.dim_type.param, k) for k in range(aff.dim(isl.dim_type.param))]
     terms = [

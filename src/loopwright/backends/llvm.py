@@ -11,11 +11,15 @@ multiply-adds and lane broadcasts are written here (ADR 4).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import assert_never
 
+from loopwright.backends import llvm_check as check
 from loopwright.backends import llvm_memory as memory
 from loopwright.backends.llvm_entry import emit_entries
-from loopwright.backends.llvm_expr import Expressions
+from loopwright.backends.llvm_hints import Metadata, is_independent, update_path
+from loopwright.backends.llvm_outline import Procedure, outline
+from loopwright.backends.llvm_procedures import Invocations, joined, kernel_attributes
 from loopwright.backends.llvm_team import BARRIER
 from loopwright.backends.llvm_text import Value, int_literal, plain_name
 from loopwright.diagnostics import InternalError
@@ -26,6 +30,7 @@ from loopwright.ir.loops import (
     Alloc,
     Barrier,
     Block,
+    Buffer,
     Copy,
     For,
     If,
@@ -45,12 +50,18 @@ __all__ = ["emit_module"]
 ARENA_ALIGN = 128  # scratch buffers start on cache-line pairs
 
 
-def emit_module(nest: LoopNest, features: frozenset[str] = frozenset()) -> Module:
+def emit_module(
+    nest: LoopNest, features: frozenset[str] = frozenset(), *, checked: bool = False
+) -> Module:
     """The LLVM module of a nest: the kernel and the two functions that size its scratch memory.
 
     `features` are the machine's instruction set extensions; without them the code is portable.
+    Where `checked`, addresses are held against limits that come with the launch: see llvm_check.
     """
-    kernel = _Emitter(nest, features)
+    nest = check.with_limits(nest) if checked else nest
+    kernel = _Emitter(nest, features, check.checked_names(nest) if checked else ())
+    if nest.is_plain and not checked:
+        kernel.outlined = outline(nest)
     body = kernel.function()
     sizes = [
         _Emitter(nest, features).size_function(space, suffix)
@@ -58,17 +69,24 @@ def emit_module(nest: LoopNest, features: frozenset[str] = frozenset()) -> Modul
     ]
     arrays = tuple(b.name for b in nest.buffers if b.space is Space.GLOBAL)
     entries = emit_entries(nest.name, len(arrays))
-    text = "\n".join([*kernel.code.declarations, BARRIER, body, *sizes, entries])
-    return Module("llvm", text, nest.name, arrays, nest.scalars)
+    tools = (BARRIER, check.INSIDE) if checked else (BARRIER,)
+    parts = [*tools, body, *sizes, entries, *kernel.metadata.lines]
+    text, apart = joined(kernel, parts, lambda own: _Emitter(own, features))
+    return Module("llvm", text, nest.name, arrays, nest.scalars, nest.is_plain, apart)
 
 
-class _Emitter(Expressions):
+class _Emitter(Invocations):
     """One function being written."""
 
-    def __init__(self, nest: LoopNest, features: frozenset[str]) -> None:
+    def __init__(
+        self, nest: LoopNest, features: frozenset[str], checked: tuple[str, ...] = ()
+    ) -> None:
         super().__init__({b.name for b in nest.buffers if not b.writable}, features)
         self.nest = nest
+        self.checked = checked  # buffers whose accesses are checked, in the order of their numbers
         self.arena: dict[int, memory.Memory] = {}  # by identity of the allocation
+        self.metadata = Metadata()
+        self.code.flags = "contract " if nest.is_plain else ""
 
     # -- functions ------------------------------------------------------------------------------
 
@@ -80,23 +98,29 @@ class _Emitter(Expressions):
             if b.space is Space.GLOBAL
         )
         self._open_scalars()
+        if self.checked:
+            first = len(self.nest.scalars) - len(check.TOLD)
+            self.told = self.code.emit(f"getelementptr i64, ptr %launch, i64 {first}")
         for pointer, buffer in zip(pointers, self.nest.buffers, strict=True):
             if buffer.space is Space.TABLE:
                 count = len(self.nest.scalars)
                 pointer = self.code.emit(f"getelementptr i64, ptr %launch, i64 {count}")
-            self.declare(buffer, memory.Memory(pointer, buffer.dtype))
+            is_inside = self.nest.is_plain and not self.checked
+            self.declare(buffer, memory.Memory(pointer, buffer.dtype, is_inside=is_inside))
+            if self.checked:
+                ends = (check.limit_names(buffer.name, d) for d in range(len(buffer.strides)))
+                self._limit(buffer, tuple((self.scope[low], self.scope[up]) for low, up in ends))
         self._open_arena(Space.SCRATCH, 1)
         self._open_arena(Space.PRIVATE, 2)
         self.statement(self.nest.body)
-        self.code.effect("ret void")
         head = f"define internal void @{self.nest.name}(ptr %launch, ptr %team, i64 %thread"
-        head += f", {arguments}) nounwind" if arguments else ") nounwind"
-        if self.code.features:
-            # LLVM ends the process when it cannot select an instruction, as for a processor whose
-            # name it does not know: what the code uses is said here.
-            head += f' "target-features"="{",".join(self.code.features)}"'
-        head += " {"
-        return "\n".join([head, "entry:", *self.code.entry, *self.code.lines, "}"])
+        head += f", {arguments})" if arguments else ")"
+        return self.closed_function(head, kernel_attributes(self.nest))
+
+    def procedure(self, procedure: Procedure) -> str:
+        arguments = self.open_arguments(procedure)
+        self.statement(procedure.body)
+        return self.closed_function(f"define hidden void @{self.nest.name}({arguments})")
 
     def size_function(self, space: Space, suffix: str) -> str:
         self._open_scalars()
@@ -152,8 +176,9 @@ class _Emitter(Expressions):
             stride = self.code.emit(f"load i64, ptr {slot}, align 8")
             offset = self.code.emit(f"mul i64 {stride}, %thread")
             base = self.code.emit(f"getelementptr i8, ptr {base}, i64 {offset}")
-        for alloc in allocs:
-            self.arena[id(alloc)] = memory.Memory(base, alloc.buffer.dtype)
+        apart = self.metadata.apart(len(allocs)) if self.nest.is_plain else [""] * len(allocs)
+        for alloc, tags in zip(allocs, apart, strict=True):
+            self.arena[id(alloc)] = memory.Memory(base, alloc.buffer.dtype, tags)
             base = self.code.emit(f"getelementptr i8, ptr {base}, {self._bytes(alloc)}")
 
     # -- statements -----------------------------------------------------------------------------
@@ -167,6 +192,8 @@ class _Emitter(Expressions):
                 self._vector_loop(stmt)
             case For(mark=Mark.UNROLL):
                 self._unrolled_loop(stmt)
+            case For() if id(stmt) in self.outlined:
+                self.invoke(self.nest.name, self.outlined[id(stmt)])
             case For():
                 self._loop(stmt)
             case If():
@@ -174,6 +201,7 @@ class _Emitter(Expressions):
             case Let():
                 self._let(stmt)
             case Store(buffer=name, index=index, value=value):
+                self.free = update_path(stmt) if self.nest.reassoc else ()
                 self.store(name, index, self.value(value))
             case Alloc():
                 self._alloc(stmt)
@@ -187,7 +215,8 @@ class _Emitter(Expressions):
                 with self.one_lane(0, *index) if self.vector is not None else self.code.scope():
                     found = self.offset(name, index)
                     assert found is not None
-                    pointer = memory.address(self.code, place, found[0])
+                    # The address may lie anywhere.
+                    pointer = memory.address(self.code, replace(place, is_inside=False), found[0])
                 self.code.declarations["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
                 self.code.effect(
                     f"call void @llvm.prefetch.p0(ptr {pointer}, i32 {int(write)}, "
@@ -211,14 +240,20 @@ class _Emitter(Expressions):
         # The back edge's block is known only after the body: remember the line and fill it in.
         phi_line = len(code.lines)
         code.lines.append("")
+        group = self.metadata.group() if self.nest.is_plain and is_independent(loop) else None
+        tags, code.tags = code.tags, code.tags if group is None else f", !llvm.access.group {group}"
         with self.bound(loop.var, Value(var, INT64)):
             self.statement(loop.body)
+        code.tags = tags
         code.lines.append(f"  {following} = add nsw i64 {var}, {step.text}")
         code.lines[phi_line] = (
             f"  {var} = phi i64 [ {start.text}, %{entered} ], [ {following}, %{code.block} ]"
         )
         more = code.emit(f"icmp slt i64 {following}, {stop.text}")
-        code.effect(f"br i1 {more}, label %{body}, label %{done}")
+        facts = ""
+        if self.nest.is_plain:
+            facts = self.metadata.loop(loop, group)
+        code.effect(f"br i1 {more}, label %{body}, label %{done}{facts}")
         code.start(done)
 
     def _share(self, start: Value, stop: Value, step: Value) -> tuple[Value, Value]:
@@ -307,8 +342,15 @@ class _Emitter(Expressions):
             code.branch(done)
         code.start(done)
 
+    def _limit(self, buffer: Buffer, limits: tuple[tuple[Value, Value], ...]) -> None:
+        """Let accesses of a buffer in memory be checked."""
+        self.limits[buffer.name] = self.checked.index(buffer.name) + 1, limits
+
     def _alloc(self, stmt: Alloc) -> None:
         self.declare(stmt.buffer, self._place_of(stmt))
+        if self.checked and stmt.buffer.space is not Space.REGISTER:
+            zero = Value("0", INT64)
+            self._limit(stmt.buffer, tuple((zero, self.index(x)) for x in stmt.shape))
         self.statement(stmt.body)
 
     def _place_of(self, stmt: Alloc) -> memory.Memory | memory.Registers:

@@ -9,6 +9,7 @@ from typing import assert_never
 from loopwright.backends import llvm_functions as functions
 from loopwright.backends import llvm_memory as memory
 from loopwright.backends import llvm_ops as ops
+from loopwright.backends.llvm_check import inside, redirected
 from loopwright.backends.llvm_dot import dot
 from loopwright.backends.llvm_text import Code, Flag, Value, int_literal, literal, type_name
 from loopwright.diagnostics import InternalError
@@ -48,6 +49,11 @@ class Expressions:
         self.vector: tuple[str, int] | None = None  # loop variable that runs over lanes, lanes
         self.wide: frozenset[str] = frozenset()  # variables with a value per lane
         self.wraps = False  # whether `index` computes data, which may overflow
+        self.free: tuple[Expr, ...] = ()  # operators that may be reassociated
+        self.told = ""  # where violations of bounds are told
+        self.apart: dict[int, str] = {}  # bytes -> memory for accesses that would lie outside
+        # Number of each buffer whose accesses are checked, and the limits of its dimensions.
+        self.limits: dict[str, tuple[int, tuple[tuple[Value, Value], ...]]] = {}
 
     def declare(self, buffer: Buffer, place: memory.Memory | memory.Registers) -> None:
         self.buffers[buffer.name] = place
@@ -105,6 +111,7 @@ class Expressions:
         assert isinstance(place, memory.Memory)
         found = self.offset(name, index)
         assert found is not None
+        place, found = self._guarded(name, index, place, found)
         pointer = memory.address(self.code, place, found[0])
         self.vector = vector
         scalar = type_name(place.dtype)
@@ -137,7 +144,13 @@ class Expressions:
             case Binary(op="pow", x=x, y=y):
                 return functions.power(code, self.value(x), self.value(y))
             case Binary(op=op, x=x, y=y):
-                return ops.binary(code, op, self.value(x), self.value(y))
+                left, right = self.value(x), self.value(y)
+                flags = code.flags
+                if any(expr is node for node in self.free):
+                    code.flags += "reassoc "
+                found = ops.binary(code, op, left, right)
+                code.flags = flags
+                return found
             case Unary(op="abs", x=x) if x.dtype.is_complex:
                 return functions.absolute(code, self.value(x))
             case Unary(op=op, x=x):
@@ -217,6 +230,30 @@ class Expressions:
         # A variable that holds a vector has a value of its own in every lane.
         return None if self.wide and names(entry) & self.wide else _slope(entry, self.vector[0])
 
+    def _guarded(
+        self,
+        name: str,
+        index: tuple[Expr, ...],
+        place: memory.Memory,
+        found: tuple[Value, Value, int],
+    ) -> tuple[memory.Memory, tuple[Value, Value, int]]:
+        """An access that `offset` found, checked where checks are asked for."""
+        number, limits = self.limits.get(name, (0, ()))
+        if not limits:
+            return place, found
+        flag = Flag("true")
+        for dimension, (entry, allowed) in enumerate(zip(index, limits, strict=True)):
+            first, slope = self.index(entry), self._slope_of(entry)
+            assert slope is not None
+            rise = self.index(slope * (found[2] - 1))
+            last = memory.index_binary(self.code, "add", first, rise)
+            here = inside(self.code, self.told, (number, dimension), (first, last), allowed)
+            flag = Flag(self.code.emit(f"and {flag}, {here.text}"))
+        size = found[2] * place.dtype.bytes
+        if size not in self.apart:
+            self.apart[size] = self.code.alloca("i8", size)
+        return redirected(self.code, flag, self.apart[size], place, found)
+
     def _place(
         self, place: memory.Registers, index: tuple[Expr, ...]
     ) -> tuple[tuple[int, ...], int]:
@@ -264,6 +301,7 @@ class Expressions:
     def _load_memory(self, name: str, place: memory.Memory, index: tuple[Expr, ...]) -> Value:
         found = self.offset(name, index)
         if found is not None:
+            place, found = self._guarded(name, index, place, found)
             return memory.load(self.code, place, *found)
         assert self.vector is not None
         lanes = range(self.vector[1])
@@ -309,6 +347,7 @@ class Expressions:
     ) -> None:
         found = self.offset(name, index)
         if found is not None:
+            place, found = self._guarded(name, index, place, found)
             memory.store(self.code, place, *found[:2], value)
             return
         for lane in range(value.lanes):

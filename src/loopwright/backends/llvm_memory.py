@@ -19,6 +19,8 @@ class Memory:
 
     pointer: str
     dtype: DType
+    tags: str = ""  # metadata of its accesses
+    is_inside: bool = False  # whether every address made lies in the memory of the buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,8 @@ def address(code: Code, memory: Memory, offset: Value, part: int = 0) -> str:
     if int_literal(offset) == 0:
         return memory.pointer
     scalar = type_name(memory.dtype)
-    return code.pure(f"getelementptr {scalar}, ptr {memory.pointer}, {offset}")
+    inside = "inbounds " if memory.is_inside else ""
+    return code.pure(f"getelementptr {inside}{scalar}, ptr {memory.pointer}, {offset}")
 
 
 def load(code: Code, memory: Memory, offset: Value, stride: Value, lanes: int) -> Value:
@@ -93,12 +96,12 @@ def _load_contiguous(code: Code, memory: Memory, offset: Value, lanes: int) -> V
     dtype = memory.dtype
     align = dtype.real.bytes
     pointer = address(code, memory, offset)
+    end = f"align {align}{memory.tags}{code.tags}"
     if not dtype.is_complex:
-        return Value(
-            code.emit(f"load {type_name(dtype, lanes)}, ptr {pointer}, align {align}"), dtype, lanes
-        )
+        whole = code.emit(f"load {type_name(dtype, lanes)}, ptr {pointer}, {end}")
+        return Value(whole, dtype, lanes)
     pair = type_name(dtype, 2 * lanes)
-    both = code.emit(f"load {pair}, ptr {pointer}, align {align}")
+    both = code.emit(f"load {pair}, ptr {pointer}, {end}")
     if lanes == 1:
         parts = [code.emit(f"extractelement {pair} {both}, i64 {k}") for k in (0, 1)]
     else:
@@ -129,19 +132,18 @@ def store(code: Code, memory: Memory, offset: Value, stride: Value, value: Value
 def _store_contiguous(code: Code, memory: Memory, offset: Value, value: Value) -> None:
     align = memory.dtype.real.bytes
     pointer = address(code, memory, offset)
+    end = f"align {align}{memory.tags}{code.tags}"
     if not memory.dtype.is_complex:
-        code.effect(f"store {value}, ptr {pointer}, align {align}")
+        code.effect(f"store {value}, ptr {pointer}, {end}")
         return
     if value.lanes == 1:
         beside = address(code, memory, offset, 1)
-        code.effect(f"store {value}, ptr {pointer}, align {align}")
-        code.effect(f"store {value.type} {value.imag}, ptr {beside}, align {align}")
+        code.effect(f"store {value}, ptr {pointer}, {end}")
+        code.effect(f"store {value.type} {value.imag}, ptr {beside}, {end}")
         return
     order = [k + value.lanes * part for k in range(value.lanes) for part in (0, 1)]
     both = code.emit(f"shufflevector {value}, {value.type} {value.imag}, {_mask(order)}")
-    code.effect(
-        f"store {type_name(value.dtype, 2 * value.lanes)} {both}, ptr {pointer}, align {align}"
-    )
+    code.effect(f"store {type_name(value.dtype, 2 * value.lanes)} {both}, ptr {pointer}, {end}")
 
 
 def _mask(order: range | list[int]) -> str:

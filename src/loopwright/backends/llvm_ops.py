@@ -80,7 +80,7 @@ def binary(code: Code, op: str, x: Value, y: Value) -> Value:
 
 def _float_binary(code: Code, op: str, x: Value, y: Value) -> Value:
     if op in _FLOAT:
-        return Value(code.emit(f"{_FLOAT[op]} {x}, {y.text}"), x.dtype, x.lanes)
+        return Value(code.emit(f"{_FLOAT[op]} {code.flags}{x}, {y.text}"), x.dtype, x.lanes)
     if op not in ("floordiv", "mod"):
         raise InternalError(f"operator '{op}' is not defined for {x.dtype}")
     if x.dtype.bits == 16:
@@ -282,6 +282,9 @@ def cast(code: Code, x: Value, dtype: DType) -> Value:
         word = "fpext" if dtype.bits > x.dtype.bits else "fptrunc"
     elif x.dtype.is_float:
         letter = "s" if dtype.kind == "i" else "u"
+        if x.dtype.bits == 16:
+            # LLVM 22 takes NaN for the least int16 on processors with arithmetic on half floats.
+            x = cast(code, x, FLOAT32)
         to, of = intrinsic_suffix(dtype, x.lanes), intrinsic_suffix(x.dtype, x.lanes)
         return Value(code.call(target, f"llvm.fpto{letter}i.sat.{to}.{of}", x), dtype, x.lanes)
     elif dtype.is_float:

@@ -119,6 +119,8 @@ class Code:
     entry: list[str] = field(default_factory=list)  # allocas, which belong at the very start
     features: dict[str, None] = field(default_factory=dict)  # extensions its instructions need
     block: str = "entry"  # label of the block being written
+    flags: str = ""  # freedoms of floating-point arithmetic, each followed by a space
+    tags: str = ""  # metadata of every access to memory
     _names: int = 0
     _values: dict[str, str] = field(default_factory=dict)  # pure instruction -> its result
     _scopes: list[list[str]] = field(default_factory=lambda: [[]])  # what each scope added

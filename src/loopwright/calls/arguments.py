@@ -7,9 +7,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from loopwright.calls.recipe import Recipe
 from loopwright.diagnostics import UsageError
-from loopwright.frontends.tree import ArrayParam, IntParam, ScalarParam, SourceTree
-from loopwright.ir.program import Array, Role
+from loopwright.ir.dtypes import DTYPES
+from loopwright.ir.program import Role
 from loopwright.planner.numbers import value_of
 from loopwright.runtime.arguments import Array as NumpyArray
 from loopwright.runtime.arguments import as_operand, overlap, overlaps_itself
@@ -26,41 +27,39 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 class Signature:
     """What a function takes and gives back."""
 
-    def __init__(self, tree: SourceTree, arrays: tuple[Array, ...]) -> None:
-        self._params = tree.params
-        self._result = tree.result
-        self._places = {param.name: place for place, param in enumerate(tree.params)}
-        self._written = tuple(a.name for a in arrays if a.role is Role.INOUT)
-        self._fresh = tuple(a for a in arrays if a.role is Role.OUT)
+    def __init__(self, recipe: Recipe) -> None:
+        self._arguments = recipe.arguments
+        self._result = recipe.result
+        self._places = {argument.name: k for k, argument in enumerate(recipe.arguments)}
+        self._written = tuple(a.name for a in recipe.arrays if a.role is Role.INOUT)
+        self._fresh = tuple(a for a in recipe.arrays if a.role is Role.OUT)
 
     def bind(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Arrays]:
         """Arrays by name, and everything else that the code for a call depends on."""
         arrays: Arrays = {}
         key: list[Any] = []
-        for param, arg in zip(self._params, args, strict=True):
-            match param:
-                case ArrayParam(name=name):
-                    if not (arg.flags.carray or _is_regular(arg)):
-                        arg = self._regular(name, arg)
-                    arrays[name] = arg
-                    key += (arg.shape, arg.strides)
-                case IntParam():
-                    key.append(int(arg))
-                case ScalarParam(name=name, dtype=dtype):
-                    arrays[name] = np.array(arg, dtype=dtype.numpy)
+        for (kind, name, dtype, _), arg in zip(self._arguments, args, strict=True):
+            if kind == "array":
+                if not (arg.flags.carray or _is_regular(arg)):
+                    arg = self._regular(name, arg)
+                arrays[name] = arg
+                key += (arg.shape, arg.strides)
+            elif kind == "int":
+                key.append(int(arg))
+            else:
+                arrays[name] = np.array(arg, dtype=DTYPES[dtype].numpy)
         self._check_written(arrays)
         return tuple(key), arrays
 
     def params(self, args: tuple[Any, ...]) -> Values:
         """Sizes and integer arguments by name."""
         params: Values = {}
-        for param, arg in zip(self._params, args, strict=True):
-            match param:
-                case ArrayParam(shape=shape):
-                    for extent, size in zip(shape, arg.shape, strict=True):
-                        params[extent.name] = size  # type: ignore[union-attr]
-                case IntParam(name=name):
-                    params[name] = _int64(name, int(arg))
+        for (kind, name, _, sizes), arg in zip(self._arguments, args, strict=True):
+            if kind == "array":
+                params.update(zip(sizes, arg.shape, strict=True))
+            elif kind == "int":
+                params[name] = _int64(name, int(arg))
+        params.pop("", None)  # extents that follow from other arguments
         return params
 
     def check_layout(self, arrays: Arrays) -> None:

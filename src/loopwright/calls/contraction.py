@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from loopwright.calls.arguments import Arrays, Fresh, Values
 from loopwright.calls.layout import Strides, row_major, stride_values, unit_strides
+from loopwright.calls.plan_log import log_plan
 from loopwright.calls.recipe import Recipe
 from loopwright.ir.contraction import ACCUMULATOR, Contraction, LoopRange, Operand
 from loopwright.ir.dtypes import DType
-from loopwright.ir.evaluate import literal
 from loopwright.ir.expr import Cast, Const, Expr, Var
 from loopwright.ir.form import Initial
-from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Access, Array, Role
-from loopwright.ir.visit import substitute, walk
+from loopwright.ir.walk import substitute, walk
 from loopwright.kernels import (
     contraction_kernel,
     contraction_nest,
@@ -28,9 +28,11 @@ from loopwright.kernels import (
 from loopwright.lower.linear import linear
 from loopwright.machines.host import host
 from loopwright.planner.analytical import Algebra, Choice, choose
-from loopwright.planner.explain import explain_choice
 from loopwright.planner.numbers import instance_of, value_of
-from loopwright.semirings import identity
+from loopwright.semirings.identities import identity
+
+if TYPE_CHECKING:
+    from loopwright.ir.loops import LoopNest
 
 __all__ = ["ContractionUnit", "Unproven"]
 
@@ -187,6 +189,7 @@ class ContractionUnit:
             if self._initial is not Initial.ZERO:
                 return lambda arrays: None
             return self._fill(self._nothing(), params, strides)
+        log_plan(f"contraction {self._contraction.statement}", choice)
         kernel = contraction_kernel(choice.form, lambda: prove(choice))
         bound = kernel.bind(choice.values, choice.table, choice.threads, thread_pool)
         left, right = self._left.array, (self._right or self._left).array
@@ -203,7 +206,8 @@ class ContractionUnit:
         machine, unit = host(), sorted(unit_strides(strides))
         made_for = (machine.vector_bytes, machine.vector_registers)
         key = repr((fill, self._arrays, self._params, unit, made_for))
-        kernel = nest_kernel(key, lambda: self._fill_nest(fill, strides))
+        what = f"loops that fill '{fill.target.array}'"
+        kernel = nest_kernel(key, lambda: self._fill_nest(fill, strides), what)
         bound = kernel.bind(params | stride_values(strides), _NO_TABLE)
         names = kernel.buffers
         return lambda arrays: bound(*(arrays[name] for name in names))
@@ -220,7 +224,11 @@ class ContractionUnit:
         """The plan of a call in words."""
         strides = _with(strides, self._temporaries(params))
         choice = self._choice(params, strides, threads)
-        return "nothing to compute" if choice is None else explain_choice(choice, host())
+        if choice is None:
+            return "nothing to compute"
+        from loopwright.planner.explain import explain_choice  # lazy: for reports only
+
+        return explain_choice(choice, host())
 
     def nests(self, params: Values, strides: Strides, threads: int) -> list[LoopNest]:
         """The nests of a call in the order they run."""
@@ -249,5 +257,5 @@ def _is_constant(value: Expr, constant: Const) -> bool:
     """Whether `value` is this constant, bit for bit: -0.0 is not 0.0."""
     if not isinstance(value, Const) or value.dtype != constant.dtype:
         return False
-    one, other = (literal(x.value, constant.dtype) for x in (value, constant))
+    one, other = (np.array(x.value, constant.dtype.numpy) for x in (value, constant))
     return one.tobytes() == other.tobytes()

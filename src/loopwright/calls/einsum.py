@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from loopwright import semirings
+from loopwright import options, semirings
 from loopwright.calls.product import Scaling, contract, extents_of, is_one, plan_contraction
 from loopwright.calls.scaling import is_value, plain_number
 from loopwright.diagnostics import UsageError
@@ -25,6 +25,7 @@ _MOST_READY = 4096  # calls remembered with their launch; when full, all are for
 _ready: dict[tuple[Any, ...], Ready] = {}
 _ndarray = np.ndarray
 _empty = np.empty
+current = options.current
 _ONE, _ZERO = 1, 0  # the default alpha and beta, recognised by identity on the quick path
 
 
@@ -45,9 +46,17 @@ def einsum(
 
     `accumulate` stands for beta = 1. The result has NumPy's dtype; with `accum_dtype` products are
     formed, summed and returned in that type. Floating sums may be reassociated. `out` must have the
-    result's shape and share no element with an operand.
+    result's shape and share no element with an operand. Three and more operands are contracted
+    pair by pair where times distributes over plus for their type and numbers; where it does not,
+    all factors meet before anything is reduced (`einsum_path` tells).
     """
-    if alpha is _ONE and beta is _ZERO and accum_dtype is None and type(subscripts) is str:
+    if (
+        alpha is _ONE
+        and beta is _ZERO
+        and accum_dtype is None
+        and type(subscripts) is str
+        and not current().careful
+    ):
         # The quick path: a call laid out like an earlier one. Everything it needs to know about
         # the arrays is in the key, but for where they lie and whether out may be written.
         count = num_threads() if threads is None else threads
@@ -113,16 +122,10 @@ def _einsum(
         direct = _empty(shape, result.numpy)
         if target is not None and scaling.initial is not Initial.ZERO:
             direct[...] = target
-    while len(arrays) > 2 and all(a.size for a in arrays):
-        names, arrays = _reduce_pair(names, arrays, chosen, accumulator, count)
-    contract(names, arrays, direct, chosen, accumulator, scaling, count)
-    plain = all(a is b for a, b in zip(arrays, operands, strict=False))
-    if (
-        plain
-        and len(operands) == len(arrays)
-        and accum_dtype is None
-        and (target is None or target is direct)
-    ):
+    _compute(names, arrays, direct, chosen, accumulator, scaling, count)
+    plain = all(a is b for a, b in zip(arrays, operands, strict=True))
+    quick = plain and len(arrays) <= 2 and accum_dtype is None and not current().careful
+    if quick and (target is None or target is direct):
         start = (subscripts, ring, count)
         _remember(start, names, arrays, chosen, accumulator, scaling, direct, target is None)
     if target is None:
@@ -131,6 +134,28 @@ def _einsum(
         with np.errstate(all="ignore"):
             target[...] = direct
     return target
+
+
+def _compute(
+    names: Subscripts,
+    arrays: tuple[Array, ...],
+    out: Array,
+    ring: semirings.Semiring,
+    accumulator: DType,
+    scaling: Scaling,
+    threads: int,
+) -> None:
+    """Fill `out`, by whoever is asked to."""
+    if current().interpret:
+        from loopwright.calls.einsum_meaning import interpret_einsum  # lazy: loads isl
+
+        interpret_einsum(names, arrays, out, ring, accumulator, scaling)
+    elif len(arrays) > 2 and out.size and all(a.size for a in arrays):
+        from loopwright.calls.einsum_several import contract_several  # lazy: most calls have two
+
+        contract_several(names, arrays, out, ring, accumulator, scaling, threads)
+    else:
+        contract(names, arrays, out, ring, accumulator, scaling, threads)
 
 
 def _is_free(out: Array, operands: tuple[Array, ...]) -> bool:
@@ -239,35 +264,3 @@ def _from_sublists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     if not all(isinstance(x, Sequence) for x in lists):
         raise UsageError("einsum takes a string of subscripts, or arrays and index lists in turn")
     return sublist_subscripts(lists, arguments[-1] if rest else None), operands
-
-
-def _reduce_pair(
-    names: Subscripts,
-    arrays: tuple[Array, ...],
-    ring: semirings.Semiring,
-    accumulator: DType,
-    threads: int,
-) -> tuple[Subscripts, tuple[Array, ...]]:
-    """Contract the pair NumPy's path begins with (the first pair where times does not commute)."""
-    first, second = (0, 1) if not ring.commutative else _cheapest_pair(names, arrays)
-    terms = names.operands
-    rest = [k for k in range(len(terms)) if k not in (first, second)]
-    needed = set(names.out).union(*(terms[k] for k in rest))
-    kept = "".join(dict.fromkeys(c for c in terms[first] + terms[second] if c in needed))
-    pair = Subscripts((terms[first], terms[second]), kept)
-    chosen = (arrays[first], arrays[second])
-    extents = extents_of(pair, chosen)
-    partial = _empty(tuple(extents[c] for c in kept), accumulator.numpy)
-    contract(pair, chosen, partial, ring, accumulator, Scaling(), threads)
-    place = min(first, second) if not ring.commutative else len(rest)
-    terms_left = [terms[k] for k in rest]
-    arrays_left = [arrays[k] for k in rest]
-    terms_left.insert(place, kept)
-    arrays_left.insert(place, partial)
-    return Subscripts(tuple(terms_left), names.out), tuple(arrays_left)
-
-
-def _cheapest_pair(names: Subscripts, arrays: tuple[Array, ...]) -> tuple[int, int]:
-    path = np.einsum_path(names.text, *arrays, optimize="greedy")[0]
-    step = path[1]
-    return (step[0], step[1]) if len(step) == 2 else (0, 1)

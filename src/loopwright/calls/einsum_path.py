@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 
 from loopwright import semirings
-from loopwright.calls.product import Scaling, planned
+from loopwright.calls.einsum_order import Order, elements, order_of
+from loopwright.calls.einsum_several import MOST_ELEMENTS, block_of
+from loopwright.calls.product import Scaling, extents_of, planned
+from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum import Subscripts, parse_subscripts
-from loopwright.ir.dtypes import dtype_of
+from loopwright.ir.dtypes import DTYPES, DType, dtype_of
 from loopwright.machines.host import host
 from loopwright.runtime.arguments import Array, as_operand
 
@@ -37,54 +40,86 @@ def einsum_path(
 ) -> tuple[list[Any], str]:
     """The order in which `einsum` contracts its operands, and a printable report.
 
-    The path is numpy.einsum_path's (left to right where times does not commute); the report adds
-    the time the processor model predicts and the bytes of every intermediate.
+    Where times distributes over plus, for the type and the numbers given, the path is
+    numpy.einsum_path's (left to right where times does not commute). Where it does not, no step
+    but the last reduces, and the report says why. It adds the time that the processor model
+    predicts and the bytes of every intermediate.
     """
-    arrays = [as_operand(x, f"operand {k}") for k, x in enumerate(operands)]
+    arrays = tuple(as_operand(x, f"operand {k}") for k, x in enumerate(operands))
+    if not arrays:
+        raise UsageError("einsum_path needs at least one operand")
     names = parse_subscripts(subscripts, tuple(a.ndim for a in arrays))
+    extents = extents_of(names, arrays)
     ring = semirings.semiring(semiring)
-    if ring.commutative or len(arrays) < 3:
-        path = list(np.einsum_path(names.text, *arrays, optimize="greedy")[0])
-    else:
-        path = ["einsum_path", *([(0, 1)] * (len(arrays) - 1))]
-    terms = list(names.operands)
+    promoted = dtype_of(np.result_type(*arrays))
+    accumulator = DTYPES["float32"] if promoted.name == "float16" else promoted
+    ring.check_dtype(accumulator)
+    if len(arrays) == 1:
+        rows = [_row(names, arrays, ring, accumulator, threads)]
+        return ["einsum_path", (0,)], _report(names, rows, promoted.bytes)
+    if not all(a.size for a in arrays):
+        pairs = [(0, 1)] * (len(arrays) - 1)
+        return ["einsum_path", *pairs], _report(names, [], promoted.bytes)
+    order = order_of(names, arrays, ring, accumulator)
+    rows = _rows(order, arrays, ring, accumulator, threads)
+    path = ["einsum_path", *(tuple(sorted(step.pair)) for step in order.steps)]
+    notes = _notes(order, extents, names)
+    return path, "\n".join([_report(names, rows, promoted.bytes), *notes])
+
+
+def _rows(
+    order: Order,
+    arrays: tuple[Array, ...],
+    ring: semirings.Semiring,
+    accumulator: DType,
+    threads: int,
+) -> list[_Row]:
+    left = list(arrays)
     rows = []
-    for step in path[1:]:
-        chosen = sorted(step)
-        pair = [terms[k] for k in chosen], [arrays[k] for k in chosen]
-        for k in reversed(chosen):
-            del terms[k], arrays[k]
-        out = _kept(pair[0], terms, names.out)
-        rows.append(_row(Subscripts(tuple(pair[0]), out), pair[1], ring, threads))
-        extents = dict(zip("".join(pair[0]), (n for a in pair[1] for n in a.shape), strict=True))
-        place = 0 if not ring.commutative else len(terms)
-        terms.insert(place, out)
+    for step in order.steps:
+        pair = left[step.pair[0]], left[step.pair[1]]
+        rows.append(_row(step.names, pair, ring, accumulator, threads))
+        extents = extents_of(step.names, pair)
+        left = [x for place, x in enumerate(left) if place not in step.pair]
         # Only shape and dtype matter from here on: a broadcast element costs no memory.
-        one = np.zeros((), np.result_type(*pair[1]))
-        arrays.insert(place, np.broadcast_to(one, tuple(extents[c] for c in out)))
-    return path, _report(names, rows, dtype_of(np.result_type(*map(np.asarray, operands))).bytes)
+        one = np.zeros((), accumulator.numpy)
+        left.insert(step.place, np.broadcast_to(one, tuple(extents[c] for c in step.names.out)))
+    return rows
 
 
-def _kept(pair: list[str], rest: list[str], out: str) -> str:
-    if not rest:
-        return out
-    needed = set(out).union(*rest)
-    return "".join(dict.fromkeys(c for c in "".join(pair) if c in needed))
-
-
-def _row(names: Subscripts, arrays: list[Array], ring: semirings.Semiring, threads: int) -> _Row:
-    extents = dict(zip("".join(names.operands), (n for a in arrays for n in a.shape), strict=True))
+def _row(
+    names: Subscripts,
+    arrays: tuple[Array, ...],
+    ring: semirings.Semiring,
+    accumulator: DType,
+    threads: int,
+) -> _Row:
+    extents = extents_of(names, arrays)
     shape = tuple(extents[c] for c in names.out)
     points = math.prod(extents.values())
-    dtype = dtype_of(np.result_type(*arrays))
     seconds = None
     clock = host().frequency_hz
-    if points and len(arrays) <= 2 and clock:
+    if points and clock:
         # Untouched memory is not allocated by the system: only the strides of `out` are read.
-        out = np.empty(shape, dtype.numpy)
-        choice = planned(names, tuple(arrays), out, ring, dtype, Scaling(), threads)
+        out = np.empty(shape, accumulator.numpy)
+        choice = planned(names, arrays, out, ring, accumulator, Scaling(), threads)
         seconds = choice.cycles / clock
     return _Row(len(extents), names.text, 2 * points, math.prod(shape), seconds)
+
+
+def _notes(order: Order, extents: dict[str, int], names: Subscripts) -> list[str]:
+    """Why nothing is reduced early, and what is done about large intermediate results."""
+    if not order.reason:
+        return []
+    notes = [f"note: only the last step reduces: {order.reason}"]
+    cut = block_of(order, extents, names.out)
+    if cut is not None:
+        size = elements(order.largest(extents), extents)
+        notes.append(
+            f"note: in blocks of index '{cut[0]}', so that the {size:,} elements of a result "
+            f"between are never there at once, but {MOST_ELEMENTS:,} at most"
+        )
+    return notes
 
 
 def _report(names: Subscripts, rows: list[_Row], size: int) -> str:

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, Literal, TypeAlias, overload
 
+from loopwright.calls.definition import Definition
 from loopwright.calls.specialisation import Specialisation
 from loopwright.diagnostics import SourceError, UsageError
-from loopwright.frontends.python import ArgType, argument_types, is_unchanged, parse_function
+from loopwright.frontends.python import ArgType, argument_types, is_unchanged
+from loopwright.log import log
 from loopwright.runtime.threads import MOST_THREADS, num_threads
 
 __all__ = ["JitFunction", "jit"]
@@ -74,6 +76,10 @@ class JitFunction:
         """The loop nests that are emitted."""
         return self._inspect("loops", args, named)
 
+    def inspect_c(self, *args: Any, **named: Any) -> str:
+        """The loop nests as C with OpenMP pragmas."""
+        return self._inspect("c", args, named)
+
     def inspect_llvm(self, *args: Any, **named: Any) -> str:
         """The LLVM IR that is compiled."""
         return self._inspect("llvm", args, named)
@@ -91,10 +97,17 @@ class JitFunction:
 
     def _specialise(self, types: Types) -> Specialisation:
         found = self._found.get(types)
-        if found is None or not is_unchanged(self.py_func, found.tree.captured):
-            tree = parse_function(self.py_func, types)
-            found = self._found[types] = Specialisation(tree, reassoc=self.reassoc)
+        if found is None or not is_unchanged(self.py_func, found.captured):
+            log("recompile", lambda: self._occasion(types))
+            definition = Definition(self.py_func, types, reassoc=self.reassoc)
+            found = self._found[types] = Specialisation(definition)
         return found
+
+    def _occasion(self, types: Types) -> str:
+        """Why code is needed that is not in memory, in words."""
+        shown = ", ".join(f"{x.dtype}[{x.rank}]" if x.kind == "array" else x.dtype for x in types)
+        reason = "outer values changed" if types in self._found else "types not seen before"
+        return f"{self.py_func.__qualname__}({shown}): {reason}"
 
     def _call_or_python(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Run compiled, or in Python where a refusal came before anything was touched."""

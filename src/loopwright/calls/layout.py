@@ -7,7 +7,7 @@ from itertools import accumulate
 from operator import mul
 from typing import TypeAlias
 
-from loopwright.lower.buffers import stride_name
+from loopwright.lower.strides import stride_name
 
 __all__ = ["Strides", "row_major", "stride_values", "unit_strides"]
 

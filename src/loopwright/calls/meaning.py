@@ -6,14 +6,16 @@ The only file of `calls` that loads isl, so it is imported where a call finds no
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import assert_never
 
 from loopwright.analysis.bounds import bounds_violation, find_violation, predicate_text
 from loopwright.analysis.contraction import explain, find_contractions
 from loopwright.calls.contraction import Unproven
-from loopwright.calls.recipe import Recipe
+from loopwright.calls.recipe import Argument, Recipe, Result
 from loopwright.diagnostics import Diagnostic, IllegalStep, InternalError, UsageError
-from loopwright.frontends.tree import SourceTree
+from loopwright.frontends.tree import ArrayParam, IntParam, Param, ScalarParam, SourceTree
 from loopwright.ir.contraction import Contraction
+from loopwright.ir.expr import Var
 from loopwright.ir.interpret import interpret_program
 from loopwright.ir.islkit import GaveUp, attempt
 from loopwright.ir.loops import LoopNest
@@ -40,7 +42,15 @@ class Meaning:
     """
 
     def __init__(self, tree: SourceTree, *, reassoc: bool) -> None:
-        self.program = program_of(tree, reassoc=reassoc)
+        self.tree = tree
+        try:
+            with attempt(ISL_QUOTA):
+                self.program = program_of(tree, reassoc=reassoc)
+        except GaveUp:
+            raise UsageError(
+                f"the conditions of '{tree.name}' are too hard to analyse",
+                hint="simpler conditions, or several functions",
+            ) from None
 
     def recipe(self) -> Recipe:
         """What calls need to know."""
@@ -53,7 +63,16 @@ class Meaning:
                 f"the subscripts of '{program.name}' are too hard to check",
                 hint="simpler conditions, or several functions",
             ) from None
-        return Recipe(program.params, program.arrays, unsafe, self._contraction())
+        result = self.tree.result
+        return Recipe(
+            self.tree.name,
+            tuple(map(_argument, self.tree.params)),
+            None if result is None else Result(result.names, result.is_tuple),
+            program.params,
+            program.arrays,
+            unsafe,
+            self._contraction(),
+        )
 
     def _contraction(self) -> Contraction | None:
         """The contraction that the program as a whole is, if there is a kernel for it."""
@@ -114,3 +133,16 @@ class Meaning:
     def explain(self) -> tuple[str, ...]:
         """What each statement is taken for."""
         return explain(self.program)
+
+
+def _argument(param: Param) -> Argument:
+    match param:
+        case ArrayParam(name=name, dtype=dtype, shape=shape):
+            sizes = tuple(extent.name if isinstance(extent, Var) else "" for extent in shape)
+            return Argument("array", name, dtype.name, sizes)
+        case IntParam(name=name):
+            return Argument("int", name, "int64", ())
+        case ScalarParam(name=name, dtype=dtype):
+            return Argument("scalar", name, dtype.name, ())
+        case _:
+            assert_never(param)

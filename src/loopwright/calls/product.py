@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from loopwright import semirings
+from loopwright import options, semirings
+from loopwright.calls.plan_log import log_plan
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum import Subscripts
 from loopwright.ir.dtypes import DType, dtype_of
@@ -88,12 +89,14 @@ def plan_contraction(
         scaling.initial,
         is_one(scaling.alpha),
         threads,
+        options.current().boundscheck,
         tuple((a.dtype, a.shape, a.strides) for a in (*arrays, out)),
     )
     found = _launches.get(key)
     if found is not None:
         return found
     choice = planned(names, arrays, out, ring, accumulator, scaling, threads)
+    log_plan(f"einsum '{names.text}'", choice)
 
     def prove() -> None:
         from loopwright.calls.proof import prove_einsum  # lazy: isl, for new kernels only

@@ -6,10 +6,13 @@ that calls of known kernels never load isl.
 
 from __future__ import annotations
 
+from functools import partial
+
 from loopwright.analysis.contraction import explain, find_contractions
 from loopwright.diagnostics import InternalError
 from loopwright.frontends.einsum import Subscripts
 from loopwright.frontends.einsum_tree import einsum_tree
+from loopwright.ir.expr import Binary
 from loopwright.ir.form import Initial
 from loopwright.ir.islkit import quota
 from loopwright.ir.schedule import Schedule
@@ -33,7 +36,8 @@ def prove_einsum(names: Subscripts, algebra: Algebra, choice: Choice) -> Schedul
     plus = algebra.plus if isinstance(algebra.plus, str) else "max"
     times = algebra.times if isinstance(algebra.times, str) else "add"
     zero = algebra.zero if algebra.initial is Initial.ZERO else None
-    tree = einsum_tree(names, operands, algebra.accumulator, plus, times, zero)
+    operators = partial(Binary, plus), partial(Binary, times)
+    tree = einsum_tree(names, operands, algebra.accumulator, *operators, zero)
     with quota(ISL_QUOTA):
         program = program_of(tree, reassoc=algebra.reassoc)
         found = find_contractions(program)

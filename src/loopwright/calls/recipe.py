@@ -1,33 +1,56 @@
 """Recipe: what calls of a compiled function need to know of it, without isl, storable as JSON.
 
 A recipe is made once from the function's meaning and kept beside its kernels in the disk cache.
-In a later process the function is parsed, its recipe and kernels are found, and isl stays unloaded.
+In a later process it is found there with them, and neither the front end nor isl is loaded.
 """
 
 from __future__ import annotations
 
 import ast
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loopwright.diagnostics import Span
-from loopwright.frontends.tree import SourceTree
 from loopwright.ir.check_expr import InvalidExpr, Scope, check_expr, check_integer
 from loopwright.ir.contraction import ACCUMULATOR, Contraction
-from loopwright.ir.dtypes import INT64, DType
+from loopwright.ir.dtypes import DTYPES, INT64, DType
 from loopwright.ir.program import Array
 from loopwright.ir.serial import Malformed, read_array, read_contraction, to_json
 
-__all__ = ["Recipe", "compile_test", "recipe_key"]
+if TYPE_CHECKING:
+    from loopwright.frontends.tree import SourceTree
+
+__all__ = ["Argument", "Recipe", "Result", "compile_test", "recipe_key"]
 
 Test = Callable[[Mapping[str, int]], bool]
+
+
+class Argument(NamedTuple):
+    """What a call passes for one parameter."""
+
+    kind: str  # "array", "int" or "scalar"
+    name: str
+    dtype: str  # of the elements; of integers int64
+    sizes: tuple[str, ...]  # of an array, by name; empty where it follows from other arguments
+
+
+class Result(NamedTuple):
+    """What a call gives back: arrays by name."""
+
+    names: tuple[str, ...]
+    is_tuple: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """A function of given argument types: its data, its limits and what was recognised in it."""
 
+    name: str
+    arguments: tuple[Argument, ...]  # in call order
+    result: Result | None
     params: tuple[str, ...]  # sizes of the arrays, then integer arguments
     arrays: tuple[Array, ...]  # arguments in call order, then locals
     unsafe: str  # where the function would leave its arrays: Python text over p['param']
@@ -36,6 +59,9 @@ class Recipe:
     def to_json(self) -> dict[str, Any]:
         found = self.contraction
         return {
+            "name": self.name,
+            "arguments": [[*x[:3], list(x.sizes)] for x in self.arguments],
+            "result": self.result and [list(self.result.names), self.result.is_tuple],
             "params": list(self.params),
             "arrays": [to_json(array) for array in self.arrays],
             "unsafe": self.unsafe,
@@ -47,17 +73,47 @@ class Recipe:
         """The recipe that `to_json` wrote; raises Malformed for anything else."""
         match data:
             case {
+                "name": str(name),
+                "arguments": list(arguments),
+                "result": result,
                 "params": list(params),
                 "arrays": list(arrays),
                 "unsafe": str(unsafe),
                 "contraction": found,
-            } if all(isinstance(name, str) for name in params):
-                contraction = None if found is None else read_contraction(found)
-                recipe = cls(tuple(params), tuple(map(read_array, arrays)), unsafe, contraction)
+            } if _are_names(params):
+                recipe = cls(
+                    name,
+                    tuple(map(_argument, arguments)),
+                    None if result is None else _result(result),
+                    tuple(params),
+                    tuple(map(read_array, arrays)),
+                    unsafe,
+                    None if found is None else read_contraction(found),
+                )
                 _check(recipe)
                 compile_test(unsafe, recipe.params)
                 return recipe
         raise Malformed("a recipe", data)
+
+
+def _are_names(data: list[Any]) -> bool:
+    return all(isinstance(name, str) for name in data)
+
+
+def _argument(data: Any) -> Argument:
+    match data:
+        case ["array" | "int" | "scalar" as kind, str(name), str(dtype), list(sizes)] if (
+            dtype in DTYPES and _are_names(sizes)
+        ):
+            return Argument(kind, name, dtype, tuple(sizes))
+    raise Malformed("an argument", data)
+
+
+def _result(data: Any) -> Result:
+    match data:
+        case [list(names), bool(is_tuple)] if _are_names(names):
+            return Result(tuple(names), is_tuple)
+    raise Malformed("a result", data)
 
 
 def _check(recipe: Recipe) -> None:
@@ -73,6 +129,21 @@ def _check(recipe: Recipe) -> None:
             _check_contraction(recipe.contraction, sizes, arrays)
     except InvalidExpr as error:
         raise Malformed("a recipe", error.rule) from error
+    _check_arguments(recipe, arrays)
+
+
+def _check_arguments(recipe: Recipe, arrays: Mapping[str, tuple[DType, int]]) -> None:
+    """Raise Malformed unless arguments and result are arrays and parameters that exist."""
+    for kind, name, dtype, sizes in recipe.arguments:
+        if kind == "int":
+            known = name in recipe.params
+        else:
+            known = arrays.get(name) == (DTYPES[dtype], len(sizes))
+        if not known or not set(sizes) - {""} <= set(recipe.params):
+            raise Malformed("an argument", name)
+    given = {argument.name for argument in recipe.arguments}
+    if recipe.result is not None and not set(recipe.result.names) <= arrays.keys() | given:
+        raise Malformed("a result", recipe.result.names)
 
 
 def _check_contraction(
@@ -112,6 +183,7 @@ _ALLOWED = (
 )
 
 
+@lru_cache(maxsize=256)
 def compile_test(text: str, params: tuple[str, ...]) -> Test:
     """The text of `analysis.bounds.predicate_text` as a function; raises Malformed.
 
@@ -146,12 +218,13 @@ def _require_arithmetic(node: ast.AST, params: frozenset[str], text: str) -> Non
 
 
 def recipe_key(tree: SourceTree, *, reassoc: bool) -> str:
-    """Everything the meaning of a function depends on, as text.
+    """A hash of everything the meaning of a function depends on.
 
     Argument types and captured values are part of the tree. Places in the file are not: a
     function that moves keeps its kernels.
     """
-    return repr(("recipe", _without_places(replace(tree, captured=())), reassoc))
+    content = repr((_without_places(replace(tree, captured=())), reassoc))
+    return f"recipe {hashlib.sha256(content.encode()).hexdigest()}"
 
 
 def _without_places(noun: object) -> object:

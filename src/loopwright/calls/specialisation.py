@@ -9,26 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
 from loopwright import options
 from loopwright.calls.arguments import Arrays, Fresh, Signature, Values
-from loopwright.calls.contraction import ContractionUnit, Unproven
 from loopwright.calls.layout import Strides, row_major, stride_values, unit_strides
-from loopwright.calls.recipe import Recipe, compile_test, recipe_key
+from loopwright.calls.recipe import Recipe, compile_test
 from loopwright.diagnostics import SourceError
-from loopwright.frontends.tree import SourceTree
 from loopwright.ir.contraction import Contraction
 from loopwright.ir.serial import Malformed
 from loopwright.kernels import nest_kernel, recall, remember, stage_text, thread_pool
+from loopwright.log import log
 from loopwright.machines.host import host
 from loopwright.runtime.arguments import element_strides
 from loopwright.runtime.kernel import CompiledKernel
 
 if TYPE_CHECKING:
+    from loopwright.calls.contraction import ContractionUnit
     from loopwright.calls.meaning import Meaning
+    from loopwright.frontends.tree import SourceTree
 
 __all__ = ["Specialisation"]
 
@@ -46,17 +47,46 @@ class _Ready:
     run: Run
 
 
+class Definition(Protocol):
+    """Where a function comes from."""
+
+    reassoc: bool
+    captured: tuple[tuple[str, object], ...]  # outer names that count, the values they had
+
+    @property
+    def tree(self) -> SourceTree: ...
+
+    def known(self) -> tuple[str, Recipe] | None:
+        """Key and recipe, where they are known without reading the function."""
+
+    def key(self) -> str:
+        """A hash of all that the meaning depends on."""
+
+    def keep(self, key: str, recipe: Recipe) -> None:
+        """Let later processes know them."""
+
+
 class Specialisation:
     """A function for one tuple of argument types. Safe to call from several threads at once."""
 
-    def __init__(self, tree: SourceTree, *, reassoc: bool) -> None:
-        self.tree = tree
-        self.reassoc = reassoc
-        self._key = recipe_key(tree, reassoc=reassoc)
-        self.recipe = self._recalled() or self._analysed()
+    def __init__(self, definition: Definition) -> None:
+        self._definition = definition
+        known = definition.known()
+        log("cache", lambda: f"{'miss' if known is None else 'hit'}, {definition}")
+        if known is None:
+            self._key = definition.key()
+            self.recipe = self._recalled() or self._analysed()
+            definition.keep(self._key, self.recipe)
+        else:
+            self._key, self.recipe = known
         self._is_unsafe = compile_test(self.recipe.unsafe, self.recipe.params)
-        self._signature = Signature(tree, self.recipe.arrays)
+        self._signature = Signature(self.recipe)
         self._ready: dict[tuple[Any, ...], _Ready] = {}
+
+    @property
+    def captured(self) -> tuple[tuple[str, object], ...]:
+        """The outer names that count, with the values they had."""
+        return self._definition.captured
 
     @property
     def contraction(self) -> Contraction | None:
@@ -65,7 +95,8 @@ class Specialisation:
 
     def __call__(self, args: tuple[Any, ...], threads: int) -> Any:
         key, arrays = self._signature.bind(args)
-        key = (threads, options.current().interpret, *key)
+        settings = options.current()
+        key = (threads, settings.interpret, settings.boundscheck, *key)
         ready = self._ready.get(key)
         if ready is None:
             ready = self._prepare(args, arrays, threads)
@@ -97,7 +128,7 @@ class Specialisation:
         # lazy: loads isl, which a call that finds its recipe and kernels does without
         from loopwright.calls.meaning import Meaning
 
-        return Meaning(self.tree, reassoc=self.reassoc)
+        return Meaning(self._definition.tree, reassoc=self._definition.reassoc)
 
     # -- code -------------------------------------------------------------------------------------
 
@@ -116,13 +147,21 @@ class Specialisation:
         found = self.contraction
         if found is None:
             return None
+        from loopwright.calls.contraction import Unproven  # lazy: see _unit
+
         statement = found.statement
         try:
-            return ContractionUnit(self.recipe, found).prepare(
+            return self._unit(found).prepare(
                 params, strides, threads, lambda choice: self._meaning().prove(statement, choice)
             )
         except Unproven:
             return None
+
+    def _unit(self, found: Contraction) -> ContractionUnit:
+        # lazy: loads the planner of contractions, which other functions do without
+        from loopwright.calls.contraction import ContractionUnit
+
+        return ContractionUnit(self.recipe, found)
 
     def _looped(self, params: Values, strides: Strides, threads: int) -> Run:
         """The function as loops: the generic road."""
@@ -146,7 +185,8 @@ class Specialisation:
         machine = host()
         made_for = (machine.name, machine.vector_bytes, machine.vector_registers)
         key = f"{self._key} {sorted(unit)} {parallel} {made_for}"
-        return nest_kernel(key, lambda: self._meaning().nest(unit, parallel=parallel))
+        what = f"loops of '{self.recipe.name}'"
+        return nest_kernel(key, lambda: self._meaning().nest(unit, parallel=parallel), what)
 
     # -- reports ----------------------------------------------------------------------------------
 
@@ -157,8 +197,7 @@ class Specialisation:
         """The text of a stage for one call: loops, llvm or asm."""
         params, strides = self._call(args)
         if self.contraction is not None:
-            unit = ContractionUnit(self.recipe, self.contraction)
-            nests = unit.nests(params, strides, threads)
+            nests = self._unit(self.contraction).nests(params, strides, threads)
         else:
             nests = [self._meaning().nest(unit_strides(strides), parallel=threads > 1)]
         return "\n".join(stage_text(nest, stage) for nest in nests)
@@ -168,7 +207,7 @@ class Specialisation:
         meaning = self._meaning()
         lines = list(meaning.explain())
         if args and self.contraction is not None:
-            unit = ContractionUnit(self.recipe, self.contraction)
+            unit = self._unit(self.contraction)
             lines.append(unit.explain(*self._call(args), threads))
         elif args:
             lines.append(meaning.plan(parallel=threads > 1))

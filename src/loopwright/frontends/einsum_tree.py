@@ -1,30 +1,39 @@
 """An einsum as a tree of loops, from where it takes the same road as any other program.
 
 for every index of out:          out[...] = zero
-for every index:                 out[...] = out[...] plus left[...] times right[...]
+for every index:                 out[...] = out[...] plus left[...] times right[...] times ...
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import TypeAlias
 
 from loopwright.diagnostics import Span
 from loopwright.frontends.einsum import Subscripts
 from loopwright.frontends.tree import ArrayParam, Assign, Loop, Node, SourceTree
 from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Binary, Cast, Const, Expr, Var
+from loopwright.ir.expr import Cast, Const, Expr, Var
 from loopwright.ir.program import Access
 
 __all__ = ["einsum_tree"]
+
+Combine: TypeAlias = Callable[[Expr, Expr], Expr]
 
 
 def einsum_tree(
     names: Subscripts,
     operands: tuple[DType, ...],
     sums: DType,
-    plus: str,
-    times: str,
+    plus: Combine,
+    times: Combine,
     zero: bool | int | float | complex | None,
 ) -> SourceTree:
-    """One or two operands summed into `out`; without `zero` the old elements are added to."""
+    """Products of the operands summed into `out`; without `zero` its old elements are added to.
+
+    Factors meet from left to right, in the type of the sums.
+    """
     span = Span("<einsum>", 1, 1, 1, len(names.text) + 1, names.text)
     letters = dict.fromkeys("".join(names.operands) + names.out)
     sizes = {c: f"n_{c}" for c in letters}
@@ -38,19 +47,20 @@ def einsum_tree(
         for param, term in zip(params, terms, strict=True)
     ]
     out = accesses.pop()
-    factors: list[Expr] = [_as(access.load(), sums) for access in accesses]
-    product = factors[0] if len(factors) == 1 else Binary(times, factors[0], factors[1])
+    product = reduce(times, [_as(access.load(), sums) for access in accesses])
     body: list[Node] = []
     if zero is not None:
         start = Assign(_renamed(out), Const(zero, sums), span)
         body.append(_nest(start, [_first(c) for c in names.out], sizes, span))
-    update = Assign(out, Binary(plus, out.load(), product), span)
+    update = Assign(out, plus(out.load(), product), span)
     body.append(_nest(update, list(letters), sizes, span))
     return SourceTree("einsum", params, tuple(sizes.values()), (), tuple(body), None, (), span)
 
 
 def _argument_names(names: Subscripts) -> tuple[str, ...]:
-    return (*("left", "right")[: len(names.operands)], "out")
+    count = len(names.operands)
+    operands = ("left", "right") if count <= 2 else tuple(f"operand{k}" for k in range(count))
+    return (*operands[:count], "out")
 
 
 def _first(letter: str) -> str:

@@ -6,7 +6,6 @@ The only file of the front ends that makes isl objects.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import assert_never
 
 import islpy as isl
@@ -24,10 +23,13 @@ from loopwright.frontends.tree import (
     SourceTree,
 )
 from loopwright.ir.expr import Binary, Const, Expr, Unary, Var
-from loopwright.ir.islkit import affine, context
+from loopwright.ir.islkit import GaveUp, NotAffine, affine, attempt, context
 from loopwright.ir.program import Array, Program, Role, Statement
+from loopwright.ir.visit import names as names_in
 
-__all__ = ["extract"]
+__all__ = ["extract", "implies"]
+
+_PROOF_QUOTA = 200_000  # isl operations for one small question
 
 
 def extract(tree: SourceTree) -> Program:
@@ -45,6 +47,20 @@ def extract(tree: SourceTree) -> Program:
     if schedule is None:
         schedule = isl.Schedule.from_domain(isl.UnionSet.empty(known.get_space()))
     return Program(tree.name, params, _arrays(tree), tuple(builder.statements), schedule, known)
+
+
+def implies(given: Sequence[Expr], wanted: Expr) -> bool:
+    """Whether affine conditions force another one, for all integers; False when isl gives up."""
+    variables = sorted(set().union(*map(names_in, (*given, wanted))))
+    try:
+        with attempt(_PROOF_QUOTA):
+            point = _point(_known(variables, ()))
+            where = _condition(wanted, point).complement()
+            for cond in given:
+                where = where.intersect(_condition(cond, point))
+            return where.is_empty()
+    except (GaveUp, NotAffine):
+        return False
 
 
 def _known(params: Sequence[str], sizes: Sequence[str]) -> isl.Set:
@@ -139,7 +155,14 @@ class _Builder:
 
 
 def _in_sequence(parts: Sequence[isl.Schedule]) -> isl.Schedule | None:
-    return reduce(lambda one, other: one.sequence(other), parts) if parts else None
+    """Schedules one after another; halves are joined, as each joining copies both its sides."""
+    if len(parts) <= 1:
+        return parts[0] if parts else None
+    middle = len(parts) // 2
+    first, second = _in_sequence(parts[:middle]), _in_sequence(parts[middle:])
+    assert first is not None
+    assert second is not None
+    return first.sequence(second)
 
 
 def _iterations(loop: Loop, space: isl.Space) -> isl.Set:
@@ -175,10 +198,11 @@ def _condition(cond: Expr, space: isl.Space) -> isl.Set:
             return isl.Set.universe(space) if value else isl.Set.empty(space)
         case Unary(op="not", x=x):
             return _condition(x, space).complement()
+        # Joined at once: the pieces of many conditions would multiply.
         case Binary(op="and", x=x, y=y):
-            return _condition(x, space).intersect(_condition(y, space))
+            return _condition(x, space).intersect(_condition(y, space)).coalesce()
         case Binary(op="or", x=x, y=y):
-            return _condition(x, space).union(_condition(y, space))
+            return _condition(x, space).union(_condition(y, space)).coalesce()
         case Binary(op=op, x=x, y=y):
             left, right = affine(x, space), affine(y, space)
             return _COMPARE[op](left, right)

@@ -32,7 +32,18 @@ from loopwright.ir.dtypes import INT64, DType, dtype_of
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.memory import Cells, UndefinedRead
 
-__all__ = ["Evaluator", "Frame", "Given", "compile_expr", "convert", "evaluate", "literal", "quiet"]
+__all__ = [
+    "NUMBERS",
+    "Evaluator",
+    "Frame",
+    "Given",
+    "Rules",
+    "compile_expr",
+    "convert",
+    "evaluate",
+    "literal",
+    "quiet",
+]
 
 
 class Frame(Protocol):
@@ -185,35 +196,76 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def compile_expr(expr: Expr) -> Evaluator:
+class Rules:
+    """What interpreters do with values: these are the rules of numbers.
+
+    Values of other rules may carry more than a number (see ir/shadow); they give a dtype, a truth
+    and, where they serve as subscripts, an int.
+    """
+
+    def constant(self, number: complex, dtype: DType) -> Any:
+        with quiet():
+            return literal(number, dtype)
+
+    def unary(self, op: str) -> Callable[[Any], Any]:
+        return _UNARY[op]
+
+    def binary(self, op: str) -> Callable[[Any, Any], Any]:
+        return _BINARY[op]
+
+    def cast(self, dtype: DType) -> Callable[[Any], Any]:
+        return lambda value: convert(value, dtype)
+
+    def call(self, function: str) -> Callable[..., Any]:
+        return _FUNCTIONS[function]
+
+    def select(self, cond: Any, chosen: Any, other: Any) -> Any:
+        """The value of a conditional expression; `other` is None where it is undefined."""
+        return chosen
+
+    def cells(self, name: str, data: np.ndarray[Any, np.dtype[Any]], **facts: Any) -> Cells:
+        """Memory for values of these rules; `facts` are those of Cells."""
+        return Cells(name, data, **facts)
+
+    def begin(self, statement: str, point: tuple[int, ...]) -> None:
+        """What follows belongs to one instance of a statement."""
+
+
+NUMBERS = Rules()
+
+
+def compile_expr(expr: Expr, rules: Rules = NUMBERS) -> Evaluator:
     """A function from frames to the value of `expr`; run it inside `quiet()`.
 
     Interpreters evaluate one expression very often: choosing the rules once makes them bearable.
     """
+
+    def down(part: Expr) -> Evaluator:
+        return compile_expr(part, rules)
+
     match expr:
         case Const(value=number, dtype=dtype):
-            with quiet():
-                constant = literal(number, dtype)
+            constant = rules.constant(number, dtype)
             return lambda frame: constant
         case Var(name=name):
             return lambda frame: _variable(frame, name)
         case Load(array=array, index=index):
-            places = tuple(map(compile_expr, index))
+            places = tuple(map(down, index))
             return lambda frame: frame.load(array, tuple([int(at(frame)) for at in places]))
         case Binary(op=op, x=left, y=right):
-            return _binary(op, compile_expr(left), compile_expr(right))
+            return _binary(op, rules.binary(op), down(left), down(right))
         case Unary(op=op, x=x):
-            rule, argument = _UNARY[op], compile_expr(x)
+            rule, argument = rules.unary(op), down(x)
             return lambda frame: rule(argument(frame))
         case Select(cond=cond, x=left, y=right):
-            return _select(compile_expr(cond), compile_expr(left), compile_expr(right))
+            return _select(rules, down(cond), down(left), down(right))
         case Cast(x=x, dtype=dtype):
-            argument = compile_expr(x)
-            return lambda frame: convert(argument(frame), dtype)
+            conversion, argument = rules.cast(dtype), down(x)
+            return lambda frame: conversion(argument(frame))
         case Call(function="dot", args=(x, y, z)):
-            return compile_expr(_dot(x, y, z))
+            return down(_dot(x, y, z))
         case Call(function=function, args=args):
-            call, arguments = _FUNCTIONS[function], tuple(map(compile_expr, args))
+            call, arguments = rules.call(function), tuple(map(down, args))
             return lambda frame: call(*[argument(frame) for argument in arguments])
         case _:
             assert_never(expr)
@@ -237,9 +289,7 @@ def _variable(frame: Frame, name: str) -> np.generic:
         raise InternalError(f"variable {name} has no value here") from None
 
 
-def _binary(op: str, x: Evaluator, y: Evaluator) -> Evaluator:
-    rule = _BINARY[op]
-
+def _binary(op: str, rule: Callable[[Any, Any], Any], x: Evaluator, y: Evaluator) -> Evaluator:
     def apply(frame: Frame) -> Any:
         left, right = x(frame), y(frame)
         # NumPy would promote quietly; the language has no implicit conversions.
@@ -250,11 +300,12 @@ def _binary(op: str, x: Evaluator, y: Evaluator) -> Evaluator:
     return apply
 
 
-def _select(cond: Evaluator, x: Evaluator, y: Evaluator) -> Evaluator:
+def _select(rules: Rules, cond: Evaluator, x: Evaluator, y: Evaluator) -> Evaluator:
     def choose(frame: Frame) -> Any:
-        chosen, other = (x, y) if cond(frame) else (y, x)
+        test, rejected = cond(frame), None
+        chosen, other = (x, y) if test else (y, x)
         with suppress(UndefinedRead):
-            other(frame)
-        return chosen(frame)
+            rejected = other(frame)
+        return rules.select(test, chosen(frame), rejected)
 
     return choose

@@ -19,7 +19,7 @@ import numpy as np
 
 from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.dtypes import INT64
-from loopwright.ir.evaluate import Evaluator, compile_expr, literal, quiet
+from loopwright.ir.evaluate import NUMBERS, Evaluator, Rules, compile_expr, literal, quiet
 from loopwright.ir.expr import Expr
 from loopwright.ir.loops import (
     Alloc,
@@ -50,12 +50,13 @@ def interpret_nest(
     *,
     threads: int = 1,
     seed: int = 0,
+    rules: Rules = NUMBERS,
 ) -> None:
     """Execute `nest` in place on the memory of its arguments.
 
     An ndarray stands for its own memory; the strides the nest uses come from `scalars` all the
-    same. Raises InternalError on an access outside a buffer, a read of undefined memory, a race,
-    or barriers that not all threads reach.
+    same; `rules` say what values are. Raises InternalError on an access outside a buffer, a read of
+    undefined memory, a race, or barriers that not all threads reach.
     """
     if set(scalars) != set(nest.scalars) or set(arrays) != {b.name for b in nest.buffers}:
         raise UsageError(
@@ -63,7 +64,7 @@ def interpret_nest(
             f"and scalars {', '.join(nest.scalars)}",
             found=f"buffers {', '.join(arrays)} and scalars {', '.join(scalars)}",
         )
-    machine = _Machine(threads, Random(seed))
+    machine = _Machine(threads, Random(seed), rules)
     root = _Frame({name: literal(value, INT64) for name, value in scalars.items()}, {}, machine)
     with quiet():
         for buffer in nest.buffers:
@@ -72,7 +73,7 @@ def interpret_nest(
             if memory.data.dtype != buffer.dtype.numpy:
                 raise UsageError(f"buffer {buffer.name} is {buffer.dtype}", f"{memory.data.dtype}")
             strides = machine.integers(buffer.strides, root)
-            root.cells[buffer.name] = Cells(
+            root.cells[buffer.name] = rules.cells(
                 buffer.name, memory.data, strides=strides, base=memory.base, is_shared=True
             )
         frames = [root.fork(number) for number in range(threads)]
@@ -124,8 +125,9 @@ class _Frame:
 class _Machine:
     """Runs statements; holds what all threads share."""
 
-    def __init__(self, threads: int, random: Random) -> None:
+    def __init__(self, threads: int, random: Random, rules: Rules) -> None:
         self.threads = threads
+        self.rules = rules
         self.random = random
         self.races = Races()
         self.scratch: dict[int, tuple[int, Cells]] = {}  # allocation -> its last visit, memory
@@ -134,7 +136,7 @@ class _Machine:
     def value(self, expr: Expr, frame: _Frame) -> Any:
         code = self.code.get(id(expr))
         if code is None:
-            code = self.code[id(expr)] = compile_expr(expr)
+            code = self.code[id(expr)] = compile_expr(expr, self.rules)
         return code(frame)
 
     def integers(self, exprs: tuple[Expr, ...], frame: _Frame) -> tuple[int, ...]:
@@ -195,7 +197,7 @@ class _Machine:
         match stmt.mark:
             case Mark.SERIAL | Mark.UNROLL:
                 yield from self.iterate(stmt, iterations, frame)
-            case Mark.VECTOR:
+            case Mark.VECTOR | Mark.SIMD:
                 yield from self.iterate(stmt, self.shuffled(iterations), frame)
             case Mark.PARALLEL if self.threads > 1:
                 mine = iterations if frame.is_shared_out else self.share(iterations, frame)
@@ -259,7 +261,7 @@ class _Machine:
         buffer, shape = stmt.buffer, self.integers(stmt.shape, frame)
         strides = self.integers(buffer.strides, frame)
         reach = (stride * (extent - 1) for stride, extent in zip(strides, shape, strict=True))
-        return Cells(
+        return self.rules.cells(
             buffer.name,
             poisoned((sum(reach) + 1 if all(extent > 0 for extent in shape) else 0,), buffer.dtype),
             strides=strides,

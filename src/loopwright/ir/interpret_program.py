@@ -9,7 +9,7 @@ import numpy as np
 
 from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.dtypes import INT64
-from loopwright.ir.evaluate import compile_expr, evaluate, literal, quiet
+from loopwright.ir.evaluate import NUMBERS, Rules, compile_expr, evaluate, literal, quiet
 from loopwright.ir.islkit import IslSchedule, holds, ordered_points
 from loopwright.ir.memory import Cells, poisoned
 from loopwright.ir.program import Array, Program, Role, Statement
@@ -20,31 +20,37 @@ __all__ = ["interpret_program", "interpret_schedule"]
 Arrays = Mapping[str, np.ndarray[Any, np.dtype[Any]]]
 
 
-def interpret_program(program: Program, arrays: Arrays, params: Mapping[str, int]) -> None:
+def interpret_program(
+    program: Program, arrays: Arrays, params: Mapping[str, int], rules: Rules = NUMBERS
+) -> None:
     """Execute `program` in its source order, in place on `arrays`.
 
     `arrays` holds every array that is not local. Elements of out and local arrays must be written
     before they are read; a read that comes first raises InternalError, as does one out of bounds.
+    `rules` say what values are.
     """
-    _run(program, program.schedule, arrays, params)
+    _run(program, program.schedule, arrays, params, rules)
 
 
 def interpret_schedule(schedule: Schedule, arrays: Arrays, params: Mapping[str, int]) -> None:
     """Execute the program of `schedule` in the order of its tree; marks and cores play no part."""
-    _run(schedule.program, schedule.tree, arrays, params)
+    _run(schedule.program, schedule.tree, arrays, params, NUMBERS)
 
 
-def _run(program: Program, tree: IslSchedule, arrays: Arrays, params: Mapping[str, int]) -> None:
+def _run(
+    program: Program, tree: IslSchedule, arrays: Arrays, params: Mapping[str, int], rules: Rules
+) -> None:
     _check_params(program, params)
-    cells = {a.name: _cells(a, arrays, params) for a in program.arrays}
+    cells = {a.name: _cells(a, arrays, params, rules) for a in program.arrays}
     try:
         points = ordered_points(tree, params)
     except ValueError as error:
         raise InternalError(f"program {program.name}: {error}") from error
     frame = _Frame({name: literal(value, INT64) for name, value in params.items()}, cells)
     with quiet():
-        actions = {s.name: _action(s, frame) for s in program.statements}
+        actions = {s.name: _action(s, frame, rules) for s in program.statements}
         for name, point in points:
+            rules.begin(name, point)
             actions[name](point)
 
 
@@ -59,7 +65,7 @@ def _check_params(program: Program, params: Mapping[str, int]) -> None:
         raise UsageError(f"program {program.name} is not made for these parameters", found=given)
 
 
-def _cells(array: Array, arrays: Arrays, params: Mapping[str, int]) -> Cells:
+def _cells(array: Array, arrays: Arrays, params: Mapping[str, int], rules: Rules) -> Cells:
     """The array as the caller gave it, or fresh memory for a local one."""
     shape = tuple(int(evaluate(extent, params)) for extent in array.shape)
     data = arrays.get(array.name)
@@ -72,7 +78,7 @@ def _cells(array: Array, arrays: Arrays, params: Mapping[str, int]) -> Cells:
             f"array {array.name} should be {array.dtype} of shape {list(shape)}",
             found=f"{data.dtype} of shape {list(data.shape)}",
         )
-    return Cells(array.name, data, is_defined=array.role in (Role.IN, Role.INOUT))
+    return rules.cells(array.name, data, is_defined=array.role in (Role.IN, Role.INOUT))
 
 
 class _Frame:
@@ -86,11 +92,11 @@ class _Frame:
         return self.cells[array].read(index)
 
 
-def _action(statement: Statement, frame: _Frame) -> Callable[[tuple[int, ...]], None]:
+def _action(statement: Statement, frame: _Frame, rules: Rules) -> Callable[[tuple[int, ...]], None]:
     """What happens at one point of the statement's domain."""
     target = frame.cells[statement.write.array]
-    index = tuple(map(compile_expr, statement.write.index))
-    value = compile_expr(statement.value)
+    index = tuple(compile_expr(entry, rules) for entry in statement.write.index)
+    value = compile_expr(statement.value, rules)
 
     def act(point: tuple[int, ...]) -> None:
         frame.variables.update(zip(statement.iterators, map(np.int64, point), strict=True))

@@ -74,16 +74,18 @@ def quota(operations: int) -> Iterator[None]:
 
     isl counts elementary operations; past `operations` it fails and the block raises QuotaExceeded,
     whatever became of the failure inside: isl may first return an object without contents, and a
-    later call stumbles over it with an error of its own.
+    later call stumbles over it with an error of its own. A quota around this one begins anew after
+    the block: isl does not tell how much of it was spent.
     """
     ctx = context()
+    around = ctx.get_max_operations()
     ctx.reset_operations()
     ctx.set_max_operations(operations)
     try:
         yield
     finally:
         spent = _is_spent(ctx)
-        ctx.set_max_operations(0)
+        ctx.set_max_operations(around)
         ctx.reset_operations()
         if spent:
             raise QuotaExceeded(f"more than {operations} isl operations")

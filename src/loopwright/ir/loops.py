@@ -7,7 +7,7 @@ Sizes, strides and block sizes are run-time integers (`scalars`), so one nest se
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
@@ -38,6 +38,7 @@ class Mark(Enum):
     SERIAL = "serial"
     PARALLEL = "parallel"  # iterations shared out to threads; independent of each other
     VECTOR = "vector"  # constant extent; iterations are lanes; independent of each other
+    SIMD = "simd"  # any extent; iterations independent of each other, lanes the backend's choice
     UNROLL = "unroll"  # constant extent; the body is repeated
     BLOCK = "block"  # GPU block index
     THREAD = "thread"  # GPU thread index
@@ -110,6 +111,7 @@ class Store:
     buffer: str
     index: tuple[Expr, ...]
     value: Expr
+    statement: str = field(default="", compare=False)  # of the program, that it comes from
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +157,19 @@ Stmt: TypeAlias = Block | For | If | Let | Store | Alloc | Copy | Barrier | Pref
 
 @dataclass(frozen=True, slots=True)
 class LoopNest:
-    """A complete kernel body: arguments, run-time integers, statements."""
+    """A complete kernel body: arguments, run-time integers, statements.
+
+    A plain nest is loops as people write them: backends optimise it with all they have, and may
+    round a product and a sum that uses it once instead of twice. Any other nest is written out to
+    the last vector, and is to be taken as it stands.
+    """
 
     name: str
     buffers: tuple[Buffer, ...]  # arguments in call order
     scalars: tuple[str, ...]  # run-time int64 values in call order
     body: Stmt
+    is_plain: bool = False
+    reassoc: bool = False  # updates `x = x + e` of floats may happen in another order
 
     def buffer(self, name: str) -> Buffer:
         return next(b for b in self.buffers if b.name == name)

@@ -22,3 +22,6 @@ class Module:
     entry: str  # name of the kernel's function
     buffers: tuple[str, ...]  # names of the array arguments in call order
     scalars: tuple[str, ...]  # names of the launch values in order
+    is_plain: bool = False  # see LoopNest
+    # The same text as two modules: plain loops, and procedures that are to be taken as they stand.
+    apart: tuple[str, str] | None = None

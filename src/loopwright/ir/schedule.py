@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from loopwright.ir.closure import BlockedClosure
 from loopwright.ir.contraction import Contraction
+from loopwright.ir.form import Form
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
 
 if TYPE_CHECKING:
     from loopwright.ir.islkit import IslSchedule
 
-__all__ = ["Core", "Schedule"]
+__all__ = ["Core", "LoopCore", "Schedule"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,24 @@ class Core:
 
 
 @dataclass(frozen=True, slots=True)
+class LoopCore:
+    """Three nested loops around a contraction, run by algorithm 6 in their place.
+
+    Loops outside of them are what sizes and addresses depend on. For every element of the result
+    the products are added in the order of the loop p: nothing is reassociated.
+    """
+
+    statements: tuple[str, ...]  # whose instances the core runs, at different points
+    loops: tuple[str, str, str]  # the loops i, j and p; directly nested, in any order
+    forms: tuple[Form, ...]  # one per product of the update; they share the register tile
+    blocks: tuple[int, int, int]  # M_c, N_c, K_c at most
+    shares: int = 1  # parts that the blocks of j make at least, where they go to threads
+
+    def __str__(self) -> str:
+        return f"the core of {', '.join(self.statements)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
     """An execution order (isl schedule tree), loop marks, and contraction cores."""
 
@@ -43,6 +62,8 @@ class Schedule:
     cores: tuple[Core, ...] = field(default=())
     factors: tuple[tuple[str, int], ...] = ()  # lanes or copies of VECTOR and UNROLL loops, by name
     private: tuple[tuple[str, str], ...] = ()  # (array, loop): local, one copy per iteration of it
+    kept: tuple[tuple[str, str], ...] = ()  # (statement, loop): nobody else writes what it touches
+    loop_cores: tuple[LoopCore, ...] = ()  # contractions in place of loops of the tree
     closure: BlockedClosure | None = None  # the whole program, taken in another way
 
     def mark(self, loop: str) -> Mark:

@@ -25,6 +25,7 @@ __all__ = [
     "children",
     "expressions",
     "loads",
+    "loop_depth",
     "names",
     "rebuild",
     "rewrite",
@@ -49,6 +50,23 @@ def statements(stmt: Stmt) -> Iterator[Stmt]:
                 yield from statements(orelse)
         case Store() | Copy() | Barrier() | Prefetch():
             return
+        case _:
+            assert_never(stmt)
+
+
+def loop_depth(stmt: Stmt) -> int:
+    """How many loops stand inside each other at most."""
+    match stmt:
+        case For(body=inner):
+            return 1 + loop_depth(inner)
+        case Block(body=body):
+            return max(map(loop_depth, body), default=0)
+        case Let(body=inner) | Alloc(body=inner):
+            return loop_depth(inner)
+        case If(body=inner, orelse=orelse):
+            return max(loop_depth(inner), 0 if orelse is None else loop_depth(orelse))
+        case Store() | Copy() | Barrier() | Prefetch():
+            return 0
         case _:
             assert_never(stmt)
 

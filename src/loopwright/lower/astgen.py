@@ -8,16 +8,19 @@ statement's iterators as functions of the loops.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import islpy as isl
 
+from loopwright.analysis.grouping import holds_core, without_cores
+from loopwright.analysis.inner import Inner
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Binary, Const, Expr, Select, Unary, Var
 from loopwright.ir.islkit import context
 from loopwright.ir.loops import Block, For, If, LoopNest, Mark, Stmt
-from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule import LoopCore, Schedule
 from loopwright.lower.bodies import statement_body
 from loopwright.lower.buffers import (
     allocate_private,
@@ -26,8 +29,12 @@ from loopwright.lower.buffers import (
     scalar_names,
 )
 from loopwright.lower.chunk import fresh_name
+from loopwright.lower.closure import lower_closure
+from loopwright.lower.core import insert_cores, placeholder
 from loopwright.lower.linear import plus
+from loopwright.lower.partition import partition
 from loopwright.lower.promote import promote_scalars
+from loopwright.lower.registers import keep_in_registers
 from loopwright.lower.simplify import simplify
 from loopwright.lower.threads import share_out
 from loopwright.lower.unroll import unroll
@@ -60,30 +67,36 @@ _BINARY = {
 
 
 def lower_schedule(schedule: Schedule) -> LoopNest:
-    """The loop nest of a schedule without contraction cores.
+    """The loop nest of a schedule that is no contraction as a whole.
 
     With a parallel loop in it the nest is for any number of threads that enter it together; without
     one it is for one thread. Vector loops have constant extent and hold stores and lets only.
     """
+    if schedule.closure is not None:
+        return share_out(simplify(lower_closure(schedule.program, schedule.closure)))
     if schedule.cores:
         raise InternalError("contraction cores are not lowered by the generic road", str(schedule))
     program = schedule.program
     build = isl.AstBuild.from_context(program.context)
-    ast = build.node_from_schedule(_with_marks(schedule))
-    reader = _Reader(schedule)
+    tree, cores = without_cores(schedule)
+    ast = build.node_from_schedule(_with_marks(schedule, tree))
+    reader = _Reader(schedule, cores)
     body = reader.statement(ast)
     for array, loop in reversed(schedule.private):
         around = frozenset(reader.variables.get(name, "") for name in _path(schedule.tree, loop))
         body = allocate_private(program.array(array), around, body)
     body = allocate_shared(schedule, body)
-    nest = LoopNest(program.name, argument_buffers(program), scalar_names(program), body)
+    buffers, scalars = argument_buffers(program), scalar_names(program)
+    nest = LoopNest(program.name, buffers, scalars, body, is_plain=True, reassoc=program.reassoc)
     factors = reader.factors()
-    plain = promote_scalars(simplify(nest))
-    return share_out(simplify(unroll(vectorize(plain, factors), factors)))
+    whole = simplify(partition(simplify(nest), factors))
+    plain = promote_scalars(simplify(keep_in_registers(whole, reader.kept())))
+    finished = simplify(unroll(vectorize(plain, factors), factors))
+    return share_out(insert_cores(finished, cores))
 
 
-def _with_marks(schedule: Schedule) -> isl.Schedule:
-    """The tree with a mark of its name above each band, and options for isl.
+def _with_marks(schedule: Schedule, tree: isl.Schedule) -> isl.Schedule:
+    """`tree` with a mark of its name above each band, and options for isl.
 
     Outer loops stay one loop each, with guards inside: that keeps the text small and parallel
     loops whole. Innermost loops are isl's choice, but for vector loops: lanes cannot part company,
@@ -99,7 +112,8 @@ def _with_marks(schedule: Schedule) -> isl.Schedule:
         name = _band_name(node)
         # Marks stand above the bands below already: the tree is visited bottom up.
         is_innermost = bool(node.child(0).every_descendant(lambda inner: not _is_band(inner)))
-        kind = types.default if is_innermost else types.atomic
+        is_split = is_innermost and not holds_core(node)  # the text of a core stands there once
+        kind = types.default if is_split else types.atomic
         if name in owners:
             kind = types.atomic
         elif schedule.mark(name) is Mark.VECTOR:
@@ -107,7 +121,7 @@ def _with_marks(schedule: Schedule) -> isl.Schedule:
         node = node.band_member_set_ast_loop_type(0, kind)
         return node.insert_mark(isl.Id(name, context=context()))
 
-    return schedule.tree.map_schedule_node_bottom_up(visit)
+    return tree.map_schedule_node_bottom_up(visit)
 
 
 def _is_band(node: isl.ScheduleNode) -> bool:
@@ -140,6 +154,7 @@ class _Reader:
     """Reads isl's syntax tree; `values` maps isl's iterators to our expressions."""
 
     schedule: Schedule
+    cores: Mapping[str, tuple[LoopCore, Inner]]
     values: dict[str, Expr] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)  # band name -> loop variable
 
@@ -147,6 +162,11 @@ class _Reader:
         """Lanes and copies by loop variable."""
         named = dict(self.schedule.factors)
         return {var: named[loop] for loop, var in self.variables.items() if loop in named}
+
+    def kept(self) -> list[tuple[str, str]]:
+        """Statements and the variables of loops during which their elements are kept."""
+        found = ((name, self.variables.get(loop)) for name, loop in self.schedule.kept)
+        return [(name, var) for name, var in found if var is not None]
 
     def statement(self, node: isl.AstNode, loop: str = "") -> Stmt:
         """`node` as a statement; `loop` is the band of the nearest mark above."""
@@ -166,9 +186,16 @@ class _Reader:
                 return self._loop(node, loop)
             case "user":
                 called, *point = _arguments(node.user_get_expr())
-                statement = self.schedule.program.statement(called.id_get_id().get_name())
-                return statement_body(statement, [self.expr(entry) for entry in point])
+                name = called.id_get_id().get_name()
+                values = [self.expr(entry) for entry in point]
+                if name in self.cores:
+                    return placeholder(name, self.cores[name][1], values)
+                return statement_body(self.schedule.program.statement(name), values)
         raise InternalError("isl made a syntax node we do not know", node.to_C_str())
+
+    def _taken(self) -> set[str]:
+        program = self.schedule.program
+        return {array.name for array in program.arrays} | set(scalar_names(program))
 
     def _loop(self, node: isl.AstNode, loop: str) -> Stmt:
         iterator = node.for_get_iterator().id_get_id().get_name()
@@ -186,9 +213,8 @@ class _Reader:
     def _variable(self, loop: str) -> str:
         """The variable of a band: its name, unless an argument of the nest is called so."""
         if loop not in self.variables:
-            program = self.schedule.program
-            taken = {array.name for array in program.arrays} | set(scalar_names(program))
-            self.variables[loop] = fresh_name(loop, taken | set(self.variables.values()))
+            taken = self._taken() | set(self.variables.values())
+            self.variables[loop] = fresh_name(loop, taken)
         return self.variables[loop]
 
     def expr(self, node: isl.AstExpr) -> Expr:

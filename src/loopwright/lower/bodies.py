@@ -17,4 +17,5 @@ def statement_body(statement: Statement, point: Sequence[Expr]) -> Store:
     assert len(point) == len(statement.iterators), f"{statement.name} at {point}"
     values = dict(zip(statement.iterators, point, strict=True))
     index = tuple(substitute(entry, values) for entry in statement.write.index)
-    return Store(statement.write.array, index, substitute(statement.value, values))
+    value = substitute(statement.value, values)
+    return Store(statement.write.array, index, value, statement.name)

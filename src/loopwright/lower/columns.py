@@ -18,7 +18,7 @@ from loopwright.ir.form import Form, Packing
 from loopwright.ir.loops import Alloc, Buffer, LoopNest, Mark, Prefetch, Space, Stmt, Store
 from loopwright.lower.build import CACHE_LINE, lets, loop, seq, vector
 from loopwright.lower.combine import cast, combine, scaled, start_from
-from loopwright.lower.packing import table
+from loopwright.lower.places import table
 from loopwright.lower.rows import arguments
 
 __all__ = ["lower_columns"]

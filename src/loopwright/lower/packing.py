@@ -18,24 +18,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loopwright.ir.dtypes import INT64, DType
+from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var
 from loopwright.ir.form import Feed, Form, Packing
 from loopwright.ir.loops import Alloc, Buffer, Mark, Space, Stmt, Store
 from loopwright.lower.build import lets, loop, seq, unrolled, vector
 from loopwright.lower.combine import cast
+from loopwright.lower.places import TABLES, Layout, Place, bind, table
 
-__all__ = ["depth", "left_panels", "right_panels", "table"]
+__all__ = ["depth", "left_panels", "right_panels"]
 
 # Steps a walk along the tile's loop takes together: their lines stay in the nearest cache even
 # when all of them fall into two of its sets.
 WALK_STEPS = 8
 p, t, lane, copy, turn = (Var(f"pack_{x}") for x in ("p", "t", "lane", "copy", "turn"))
-
-
-def table(name: str, index: Expr) -> Expr:
-    """Entry `index` of an offset table."""
-    return Load("table", (Var(name) + index,), INT64)
 
 
 def depth(group: int, steps: Expr) -> Expr:
@@ -51,7 +47,7 @@ class _Side:
     dtype: DType  # in memory
     packed_dtype: DType
     packing: Packing
-    loop: str  # table of the tile's loop
+    bundle: str  # of the tile's loop
     width: int  # panel width in elements
     block: Var  # first element of the block in the tile's loop
     count: Var  # elements of the block in the tile's loop
@@ -59,14 +55,15 @@ class _Side:
     copies: int  # times each element is stored
     group: int  # steps side by side
     alpha: DType | None  # type of the factor alpha; None when elements are not scaled
+    layout: Layout
 
-    def element(self, tile: Expr, step: Expr) -> Expr:
-        """The operand's element at the given offsets, as it is packed."""
-        return self.packed_value(Var(f"{self.name}_base") + tile + step)
+    def element(self, tile: Place, step: Place) -> Expr:
+        """The operand's element at the given distances from its first one, as it is packed."""
+        return self.packed_value(self.layout.base(self.name) + tile + step)
 
-    def packed_value(self, at: Expr) -> Expr:
-        """The operand's element at an offset from its first one, as it is packed."""
-        value: Expr = Load(self.name, (at,), self.dtype)
+    def packed_value(self, at: Place) -> Expr:
+        """The operand's element at a place, as it is packed."""
+        value = self.layout.value(self.name, at, self.dtype)
         if self.alpha is not None:
             value = Binary("mul", Load("alpha", (), self.alpha), cast(value, self.alpha))
         return cast(value, self.packed_dtype)
@@ -85,27 +82,27 @@ class _Side:
             return Store(self.packed, (at,), value)
         return vector(copy, self.copies, Store(self.packed, (at + copy,), value))
 
-    def tile(self, panel: Expr, at: Expr | int) -> Expr:
-        """Offset of an element of the panel along the tile's loop."""
-        return table(self.loop, self.block + panel + at)
+    def tile(self, panel: Expr, at: Expr | int) -> Place:
+        """How far an element of the panel lies along the tile's loop."""
+        return self.layout.at(self.name, self.bundle, self.block + panel + at)
 
-    def step(self, at: Expr) -> Expr:
-        """Offset of a step of the block."""
-        return table(f"{self.name}_p", Var("pc") + at)
+    def step(self, at: Expr) -> Place:
+        """How far a step of the block lies along p."""
+        return self.layout.at(self.name, "p", Var("pc") + at)
 
     @property
     def packed(self) -> str:
         return f"{self.name}_packed"
 
 
-def left_panels(form: Form, mark: Mark = Mark.SERIAL) -> Stmt:
+def left_panels(form: Form, mark: Mark = Mark.SERIAL, layout: Layout = TABLES) -> Stmt:
     """Pack rows ic .. ic + mb of the left operand for the steps pc .. pc + kb."""
     side = _Side(
         "left",
         form.left,
         form.packed(form.left),
         form.left_packing,
-        "left_i",
+        "i",
         form.rows,
         Var("ic"),
         Var("mb"),
@@ -113,18 +110,19 @@ def left_panels(form: Form, mark: Mark = Mark.SERIAL) -> Stmt:
         form.lanes if form.feed is Feed.REPLICATED else 1,
         form.group,
         form.accumulator if form.scaled else None,
+        layout,
     )
     return _panels(side, mark)
 
 
-def right_panels(form: Form, mark: Mark = Mark.SERIAL) -> Stmt:
+def right_panels(form: Form, mark: Mark = Mark.SERIAL, layout: Layout = TABLES) -> Stmt:
     """Pack columns jc .. jc + nb of the right operand for the steps pc .. pc + kb."""
     side = _Side(
         "right",
         form.right,
         form.packed(form.right),
         form.right_packing,
-        "right_j",
+        "j",
         form.columns,
         Var("jc"),
         Var("nb"),
@@ -132,6 +130,7 @@ def right_panels(form: Form, mark: Mark = Mark.SERIAL) -> Stmt:
         1,
         form.group,
         None,
+        layout,
     )
     return _panels(side, mark)
 
@@ -162,16 +161,16 @@ def _single(side: _Side, panel: Var, start: Expr | int = 0) -> Stmt:
     inside = (panel + t) < side.count
     # Beyond an edge the first element stands in for the address: it is always readable.
     safe = Select(inside, t, Const(0))
-    step = Var("step")
     offset = side.step(p)
     if side.group > 1:
         within = p < Var("kb")
         inside = Binary("and", inside, within)
         offset = side.step(Select(within, p, Const(0)))
+    step, bindings = bind("step", offset)
     read = side.element(side.tile(panel, safe), step)
     value = Select(inside, read, _zero(side.packed_dtype))
     inner = loop(t, 0, side.width, side.put(side.place(panel, p, t), value))
-    return loop(p, start, depth(side.group, Var("kb")), lets([(step, offset)], inner))
+    return loop(p, start, depth(side.group, Var("kb")), lets(bindings, inner))
 
 
 def _zero(dtype: DType) -> Const:
@@ -196,17 +195,19 @@ def _walk_p(side: _Side, panel: Var) -> Stmt:
 
 def _one_by_one(side: _Side, panel: Var, order: Expr = p) -> Stmt:
     """Each element of the tile's loop: all its steps, in the given order."""
-    at, start = Var("pack_at"), Var("pack_start")
+    at = Var("pack_at")
+    start, bindings = bind("pack_start", side.tile(panel, t))
     read = side.element(start, side.step(at))
     inner = loop(p, 0, Var("kb"), lets([(at, order)], side.put(side.place(panel, at, t), read)))
     columns = (side.count - panel).min(side.width)
-    return loop(t, 0, columns, lets([(start, side.tile(panel, t))], inner))
+    return loop(t, 0, columns, lets(bindings, inner))
 
 
 def _walk_tile(side: _Side, mark: Mark) -> Stmt:
     """A few steps at a time: all elements of the tile's loop, by rising address."""
     at, first, panel = Var("pack_at"), Var("pack_first"), Var("pack_panel")
-    start, within = Var("pack_start"), Var("pack_within")
+    within = Var("pack_within")
+    start, bindings = bind("pack_start", side.layout.at(side.name, side.bundle, side.block + at))
     read = side.element(start, side.step(p))
     last = (first + WALK_STEPS).min(Var("kb"))
     inner = loop(p, first, last, side.put(side.place(panel, p, within), read))
@@ -214,7 +215,7 @@ def _walk_tile(side: _Side, mark: Mark) -> Stmt:
         (at, table(f"{side.name}_w", side.block + t)),
         (panel, at // side.width * side.width),
         (within, at - panel),
-        (start, table(side.loop, side.block + at)),
+        *bindings,
     ]
     body = loop(first, 0, Var("kb"), loop(t, 0, side.count, lets(bound, inner)), WALK_STEPS, mark)
     if side.group == 1:
@@ -231,12 +232,13 @@ def _along_tile(side: _Side, panel: Var, whole: Expr, mark: Mark) -> Stmt:
     which the prefetchers of caches understand (3% of a whole product, measured); where the next
     step lies nearer than the next panel, all steps of a panel.
     """
-    steps = [Var(f"step{k}") for k in range(side.group)]
+    found = [bind(f"step{k}", side.step(p + k)) for k in range(side.group)]
+    steps = [step for step, _ in found]
     parts = [
         _copy_run(side, panel, first, width, steps)
         for first, width in _chunks(side.width, side.lanes * side.group)
     ]
-    bound = [(step, side.step(p + k)) for k, step in enumerate(steps)]
+    bound = _all(found)
     full = Var("kb") // side.group * side.group
     if side.packing is Packing.BY_PANEL:
         column = loop(p, 0, full, lets(bound, seq(*parts)), side.group)
@@ -249,15 +251,16 @@ def _along_tile(side: _Side, panel: Var, whole: Expr, mark: Mark) -> Stmt:
     return seq(copied, loop(panel, 0, whole, _single(side, panel, full), side.width, mark))
 
 
-def _copy_run(side: _Side, panel: Var, first: int, width: int, steps: list[Var]) -> Stmt:
+def _copy_run(side: _Side, panel: Var, first: int, width: int, steps: list[Place]) -> Stmt:
     """One run of a panel at one group of steps."""
     start = side.tile(panel, first)
     if side.group == 1 and side.copies == 1:
         at = side.place(panel, p, first) + lane
-        return vector(lane, width, Store(side.packed, (at,), side.element(start + lane, steps[0])))
+        value = side.element(start.along(lane), steps[0])
+        return vector(lane, width, Store(side.packed, (at,), value))
     rows = _registers("run", side, width)
     reads = [
-        vector(lane, width, Store("run", (Const(k), lane), side.element(start + lane, step)))
+        vector(lane, width, Store("run", (Const(k), lane), side.element(start.along(lane), step)))
         for k, step in enumerate(steps)
     ]
     writes: list[Stmt]
@@ -277,7 +280,9 @@ def _copy_run(side: _Side, panel: Var, first: int, width: int, steps: list[Var])
 def _along_p(side: _Side, panel: Var) -> Stmt:
     """Vectors along p, turned round in registers `lanes` steps at a time."""
     count = side.lanes if side.group == 1 else side.group
-    starts = [(Var(f"{side.name}_at{k}"), side.tile(panel, k)) for k in range(side.width)]
+    found = [bind(f"{side.name}_at{k}", side.tile(panel, k)) for k in range(side.width)]
+    starts = [start for start, _ in found]
+    step, bindings = bind("step", side.step(p))
     if side.group > 1:
         # A group of steps is a run both in the operand and in the panel.
         parts = [
@@ -287,44 +292,50 @@ def _along_p(side: _Side, panel: Var) -> Stmt:
                 Store(
                     side.packed,
                     (side.place(panel, p, k) + lane,),
-                    side.element(start + lane, Var("step")),
+                    side.element(start.along(lane), step),
                 ),
             )
-            for k, (start, _) in enumerate(starts)
+            for k, start in enumerate(starts)
         ]
     else:
         parts = [
-            _square(side, panel, first, [start for start, _ in starts[first : first + width]])
+            _square(side, panel, first, starts[first : first + width], step)
             for first, width in _chunks(side.width, side.lanes)
         ]
     whole = Var("kb") // count * count
-    runs = loop(p, 0, whole, lets([(Var("step"), side.step(p))], seq(*parts)), count)
-    return lets(starts, seq(runs, _single(side, panel, whole)))
+    runs = loop(p, 0, whole, lets(bindings, seq(*parts)), count)
+    return lets(_all(found), seq(runs, _single(side, panel, whole)))
 
 
 def _gather(side: _Side, panel: Var) -> Stmt:
     """All elements of a step, each from a stream of its own whose start is kept in a register."""
-    base = Var(f"{side.name}_base")
-    starts = [(Var(f"{side.name}_at{k}"), base + side.tile(panel, k)) for k in range(side.width)]
+    base = side.layout.base(side.name)
+    starts = [bind(f"{side.name}_at{k}", base + side.tile(panel, k)) for k in range(side.width)]
+    step, bindings = bind("step", side.step(p))
     copies = [
-        side.put(side.place(panel, p, k), side.packed_value(start + Var("step")))
+        side.put(side.place(panel, p, k), side.packed_value(start + step))
         for k, (start, _) in enumerate(starts)
     ]
     whole = Var("kb") // side.group * side.group
-    body = loop(p, 0, whole, lets([(Var("step"), side.step(p))], seq(*copies)))
+    body = loop(p, 0, whole, lets(bindings, seq(*copies)))
     if side.group > 1:
         body = seq(body, _single(side, panel, whole))
-    return lets(starts, body)
+    return lets(_all(starts), body)
 
 
-def _square(side: _Side, panel: Var, first: int, starts: list[Var]) -> Stmt:
+def _all(found: list[tuple[Place, list[tuple[Var, Expr]]]]) -> list[tuple[Var, Expr]]:
+    """The bindings of several places."""
+    return [binding for _, bindings in found for binding in bindings]
+
+
+def _square(side: _Side, panel: Var, first: int, starts: list[Place], step: Place) -> Stmt:
     """`lanes` steps of a few rows: read along p, written along the tile."""
     block = _registers("square", side, side.lanes)
     reads = [
         vector(
             lane,
             side.lanes,
-            Store("square", (Const(k), lane), side.element(start + lane, Var("step"))),
+            Store("square", (Const(k), lane), side.element(start.along(lane), step)),
         )
         for k, start in enumerate(starts)
     ]

@@ -16,15 +16,19 @@ tables of the launch hold. So tensors of any rank are read as matrices without b
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from loopwright.ir.expr import Const, Expr, Var
 from loopwright.ir.form import Feed, Form, Packing
-from loopwright.ir.loops import Alloc, Barrier, Buffer, LoopNest, Mark, Space, Stmt
+from loopwright.ir.loops import Alloc, Barrier, Buffer, If, LoopNest, Mark, Space, Stmt
 from loopwright.lower.build import lets, loop, nothing, seq
-from loopwright.lower.packing import depth, left_panels, right_panels, table
+from loopwright.lower.packing import depth, left_panels, right_panels
+from loopwright.lower.places import TABLES as BY_TABLES
+from loopwright.lower.places import Layout, table
 from loopwright.lower.rows import arguments
 from loopwright.lower.tile import register_tiles
 
-__all__ = ["SCALARS", "TABLES", "lower_product"]
+__all__ = ["SCALARS", "TABLES", "block_loops", "lower_product"]
 
 # Offset tables of each linear index in each operand. They follow one another in the buffer
 # `table`; the launch value of the same name says where each begins.
@@ -44,7 +48,26 @@ SCALARS = ("G", "M", "N", "K", "mc", "nc", "kc", "right_step", "left_w", "right_
 
 def lower_product(form: Form, name: str) -> LoopNest:
     """The LoopNest of a contraction of kind PRODUCT."""
-    g, jc, pc, ic = (Var(x) for x in ("g", "jc", "pc", "ic"))
+    bases = [(Var(f"{x}_base"), table(f"{x}_g", Var("g"))) for x in ("left", "right", "out")]
+    mark = Mark.PARALLEL if form.parallel == "batch" else Mark.SERIAL
+    body = loop(Var("g"), 0, Var("G"), lets(bases, block_loops(form)), mark=mark)
+    return LoopNest(name, arguments(form), SCALARS, _with_packed(form, body))
+
+
+def block_loops(
+    form: Form,
+    layout: Layout = BY_TABLES,
+    *,
+    halves: bool = True,
+    shares: int = 1,
+    around: Callable[[Stmt], Stmt] = lambda block: block,
+) -> Stmt:
+    """The loops over blocks and what they hold, for sizes M, N, K and mc, nc, kc in scope.
+
+    `around` is put around the body of the loop over columns, whose iterations are dealt out in
+    `shares` parts; `halves`: see register_tiles.
+    """
+    jc, pc, ic = (Var(x) for x in ("jc", "pc", "ic"))
     M, N, K = (Var(x) for x in ("M", "N", "K"))
     mc, nc, kc = (Var(x) for x in ("mc", "nc", "kc"))
 
@@ -52,17 +75,28 @@ def lower_product(form: Form, name: str) -> LoopNest:
         return Mark.PARALLEL if form.parallel == bundle else Mark.SERIAL
 
     packs_left = form.left_packing is not Packing.DIRECT
-    rows = seq(left_panels(form) if packs_left else nothing, register_tiles(form))
+    tiles = register_tiles(form, layout, halves=halves)
+    rows = seq(left_panels(form, layout=layout) if packs_left else nothing, tiles)
+    for clip in layout.clips:
+        # Blocks without an element that counts need no panels either.
+        corners = (ic, ic + Var("mb") - 1), (jc, jc + Var("nb") - 1)
+        rows = If(clip.holds_for_some(*corners), rows)
+    for step_clip in layout.step_clips:
+        edge = pc + Var("kb") - 1 if step_clip.p > 0 else pc
+        rows = If(step_clip.holds((ic, ic + Var("mb") - 1)[step_clip.i > 0], edge), rows)
     blocks = loop(ic, 0, M, lets([(Var("mb"), (M - ic).min(mc))], rows), mc, share("i"))
     if form.right_packing is not Packing.DIRECT:
         # With i shared out, all threads fill the block together and use it together.
         wait = Barrier() if form.parallel == "i" else nothing
-        blocks = seq(right_panels(form, share("i")), wait, blocks, wait)
+        blocks = seq(right_panels(form, share("i"), layout), wait, blocks, wait)
     steps = loop(pc, 0, K, lets([(Var("kb"), (K - pc).min(kc))], blocks), kc)
-    columns = loop(jc, 0, N, lets([(Var("nb"), (N - jc).min(nc))], steps), nc, share("j"))
-    bases = [(Var(f"{x}_base"), table(f"{x}_g", g)) for x in ("left", "right", "out")]
-    body = loop(g, 0, Var("G"), lets(bases, columns), mark=share("batch"))
-    return LoopNest(name, arguments(form), SCALARS, _with_packed(form, body))
+    body = around(lets([(Var("nb"), (N - jc).min(nc))], steps))
+    if shares == 1:
+        return loop(jc, 0, N, body, nc, share("j"))
+    # Dealt out in turn, so that blocks of unequal work do not all go to one thread.
+    turn = Var("turn")
+    mine = loop(jc, turn * nc, N, body, nc * shares)
+    return loop(turn, 0, shares, mine, mark=share("j"))
 
 
 def _with_packed(form: Form, body: Stmt) -> Stmt:

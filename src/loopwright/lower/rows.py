@@ -28,7 +28,7 @@ from loopwright.ir.loops import (
 )
 from loopwright.lower.build import CACHE_LINE, lets, loop, seq, unrolled, vector
 from loopwright.lower.combine import apply, cast, combine, is_unary, scaled, start_from, zero
-from loopwright.lower.packing import table
+from loopwright.lower.places import table
 
 __all__ = ["lower_rows"]
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 
 from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Call, Const, Expr, Load, Var
+from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Var
 from loopwright.ir.form import Feed, Form, Packing
-from loopwright.ir.loops import Alloc, Buffer, Prefetch, Space, Stmt, Store
+from loopwright.ir.loops import Alloc, Buffer, If, Prefetch, Space, Stmt, Store
 from loopwright.lower.build import CACHE_LINE, loop, seq, unrolled, vector
 from loopwright.lower.combine import combine
 from loopwright.lower.packing import depth
+from loopwright.lower.places import Layout, Place
 
-__all__ = ["Panels", "accumulate"]
+__all__ = ["STEP_BOUNDS", "InPlace", "Panels", "accumulate", "step_bounds"]
 
 ir, jr, p, step = Var("ir"), Var("jr"), Var("p"), Var("step")
 part, lane = Var("part"), Var("lane")
+# Steps of a block that count in some rows of a tile, and in all of them: see step_bounds.
+STEP_BOUNDS = tuple(Var(f"step_{x}") for x in ("first", "whole", "end", "last"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,41 +31,94 @@ class Panels:
     columns: int
 
 
-def accumulate(form: Form, panels: Panels) -> Stmt:
+@dataclass(frozen=True, slots=True)
+class InPlace:
+    """Operands that are read where they lie: where the tile's rows and its first column begin."""
+
+    layout: Layout
+    left: tuple[Place, ...] = ()  # by row; empty where left is packed
+    right: Place | None = None  # None where right is packed
+
+
+def accumulate(form: Form, panels: Panels, direct: InPlace) -> Stmt:
     """The loop over p, `unroll` steps per iteration and single steps for the rest.
 
     Where a dot instruction takes a group of steps, p counts groups.
     """
-    steps = depth(form.group, Var("kb")) // form.group
-    if form.unroll == 1:
-        return loop(p, 0, steps, _steps(form, panels, 1))
-    whole = steps // form.unroll * form.unroll
+    if not direct.layout.step_clips:
+        steps = depth(form.group, Var("kb")) // form.group
+        return _whole_steps(form, panels, direct, Const(0), steps)
+    first, whole, end, last = STEP_BOUNDS
+    part = _steps(form, panels, direct, 1, clipped=True)
     return seq(
-        loop(p, 0, whole, _steps(form, panels, form.unroll), form.unroll),
-        loop(p, whole, steps, _steps(form, panels, 1)),
+        loop(p, first, whole, part),
+        _whole_steps(form, panels, direct, whole, end),
+        loop(p, end, last, part),
     )
 
 
-def _steps(form: Form, panels: Panels, count: int) -> Stmt:
+def step_bounds(layout: Layout, rows: tuple[Expr, Expr]) -> list[tuple[Var, Expr]]:
+    """Where steps count: in some rows from the first on, in all from the second to the third.
+
+    STEP_BOUNDS rise: steps between the first two and between the last two count in some rows only.
+    """
+    lower = [clip for clip in layout.step_clips if clip.p > 0]
+    upper = [clip for clip in layout.step_clips if clip.p < 0]
+    first, whole, end, last = STEP_BOUNDS
+
+    def start(bounds: Iterable[Expr]) -> Expr:
+        found: Expr = Const(0)
+        for bound in bounds:
+            found = found.max(bound - Var("pc"))
+        return found
+
+    def stop(bounds: Iterable[Expr]) -> Expr:
+        found: Expr = Var("kb")
+        for bound in bounds:
+            found = found.min(bound - Var("pc"))
+        return found
+
+    return [
+        (first, start(clip.in_some(rows) for clip in lower)),
+        (last, stop(clip.in_some(rows) for clip in upper)),
+        (whole, start(clip.in_all(rows) for clip in lower).min(last).max(first)),
+        (end, stop(clip.in_all(rows) for clip in upper).min(last).max(whole)),
+    ]
+
+
+def _whole_steps(form: Form, panels: Panels, direct: InPlace, first: Expr, last: Expr) -> Stmt:
+    """Steps that count in all rows."""
+    if form.unroll == 1:
+        return loop(p, first, last, _steps(form, panels, direct, 1))
+    whole = first + (last - first) // form.unroll * form.unroll
+    return seq(
+        loop(p, first, whole, _steps(form, panels, direct, form.unroll), form.unroll),
+        loop(p, whole, last, _steps(form, panels, direct, 1)),
+    )
+
+
+def _steps(
+    form: Form, panels: Panels, direct: InPlace, count: int, *, clipped: bool = False
+) -> Stmt:
     width = form.lanes * form.group
     right = Buffer("right_row", _right_type(form), (Const(width), Const(1)), Space.REGISTER)
     one = seq(
         unrolled(
             part,
             form.vectors,
-            vector(lane, width, Store("right_row", (part, lane), _right(form, panels))),
+            vector(lane, width, Store("right_row", (part, lane), _right(form, panels, direct))),
         ),
-        _left_feed(form, panels, _updates(form, panels, count)),
+        _left_feed(form, panels, _updates(form, panels, direct, count, clipped=clipped)),
     )
     body = unrolled(step, count, Alloc(right, (Const(form.vectors), Const(width)), one))
     if form.left_packing is Packing.DIRECT and count > 1:
-        body = _left_rows(form, count, body)
+        body = _left_rows(form, direct, count, body)
     if form.ahead and count > 1:
         body = seq(*_prefetch(form, panels, count), body)
     return body
 
 
-def _left_rows(form: Form, count: int, body: Stmt) -> Stmt:
+def _left_rows(form: Form, direct: InPlace, count: int, body: Stmt) -> Stmt:
     """Left read in place: a vector of steps per row, used lane by lane."""
     rows = Buffer("left_rows", form.left, (Const(count), Const(1)), Space.REGISTER)
     reads = [
@@ -70,10 +128,10 @@ def _left_rows(form: Form, count: int, body: Stmt) -> Stmt:
             Store(
                 "left_rows",
                 (Const(r), lane),
-                Load("left", (Var(f"left_row{r}") + p + lane,), form.left),
+                direct.layout.value("left", start.along(p).along(lane), form.left),
             ),
         )
-        for r in range(form.rows)
+        for r, start in enumerate(direct.left)
     ]
     return Alloc(rows, (Const(form.rows), Const(count)), seq(*reads, body))
 
@@ -100,11 +158,12 @@ def _right_type(form: Form) -> DType:
     return form.right if direct else form.packed(form.right)
 
 
-def _right(form: Form, panels: Panels) -> Expr:
+def _right(form: Form, panels: Panels, direct: InPlace) -> Expr:
     """Vector `part` of the right operand at the current step."""
-    if form.right_packing is Packing.DIRECT:
-        at = Var("right_start") + (p + step) * Var("right_step")
-        return Load("right", (at + part * form.lanes + lane,), form.right)
+    if direct.right is not None:
+        start = direct.right + direct.layout.onward("right", p + step)
+        run = start.along(part * form.lanes).along(lane)
+        return direct.layout.value("right", run, form.right)
     at = _panel(form, jr, p + step, panels.columns) + part * (form.lanes * form.group) + lane
     return Load("right_packed", (at,), _right_type(form))
 
@@ -134,12 +193,12 @@ def _left_feed(form: Form, panels: Panels, updates: Stmt) -> Stmt:
     return Alloc(column, (Const(count), Const(width)), seq(*reads, updates))
 
 
-def _left(form: Form, panels: Panels, r: int, count: int) -> Expr:
+def _left(form: Form, panels: Panels, direct: InPlace, r: int, count: int) -> Expr:
     """Element of left for row r of the tile at this step; the first of its group."""
     if form.left_packing is Packing.DIRECT:
         if count > 1:
             return Load("left_rows", (Const(r), step), form.left)
-        return Load("left", (Var(f"left_row{r}") + p + step,), form.left)
+        return direct.layout.value("left", direct.left[r].along(p).along(step), form.left)
     dtype = form.packed(form.left)
     at = _panel(form, ir, p + step, panels.rows) + r * form.group
     match form.feed:
@@ -152,19 +211,22 @@ def _left(form: Form, panels: Panels, r: int, count: int) -> Expr:
             return Load("left_packed", (at * form.lanes + lane,), dtype)
 
 
-def _updates(form: Form, panels: Panels, count: int) -> Stmt:
+def _updates(form: Form, panels: Panels, direct: InPlace, count: int, *, clipped: bool) -> Stmt:
     """One rank-1 update of all accumulators, or of `group` steps by dot instructions."""
     parts = []
     for r in range(form.rows):
         here = (Const(r), part, lane)
         total = Load("sums", here, form.accumulator)
-        left = _left(form, panels, r, count)
+        left = _left(form, panels, direct, r, count)
         right = Load("right_row", (part, lane * form.group), _right_type(form))
         if form.group > 1:
             value: Expr = Call("dot", (left, right, total))
         else:
             value = combine(form, total, left, right)
-        parts.append(
-            unrolled(part, form.vectors, vector(lane, form.lanes, Store("sums", here, value)))
-        )
+        row = unrolled(part, form.vectors, vector(lane, form.lanes, Store("sums", here, value)))
+        if clipped:
+            i = Var("ic") + (ir + r).min(Var("mb") - 1)
+            counts = (clip.holds(i, Var("pc") + p) for clip in direct.layout.step_clips)
+            row = If(reduce(lambda x, y: Binary("and", x, y), counts), row)
+        parts.append(row)
     return seq(*parts)

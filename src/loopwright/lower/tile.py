@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import reduce
 
-from loopwright.ir.expr import Const, Expr, Load, Var
+from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.form import Feed, Form, Initial, Packing
 from loopwright.ir.loops import Alloc, Buffer, If, Space, Stmt, Store
 from loopwright.lower.build import lets, loop, seq, unrolled, vector
 from loopwright.lower.combine import cast, start_from, zero
-from loopwright.lower.packing import table
-from loopwright.lower.steps import Panels, accumulate
+from loopwright.lower.places import TABLES, Layout, Place, bind
+from loopwright.lower.steps import STEP_BOUNDS, InPlace, Panels, accumulate, step_bounds
 
 __all__ = ["register_tiles"]
 
@@ -18,19 +20,22 @@ ir, jr = Var("ir"), Var("jr")
 row, part, lane = Var("row"), Var("part"), Var("lane")
 
 
-def register_tiles(form: Form) -> Stmt:
+def register_tiles(form: Form, layout: Layout = TABLES, *, halves: bool = True) -> Stmt:
     """All tiles of the block: loops jr and ir around one tile.
 
-    The last tile of a row or column of tiles may need half of its rows or columns only; it then
-    computes no more than that half.
+    The last tile of a row or column of tiles may need half of its rows or columns only; with
+    `halves` it then computes no more than that half, at the price of four times the code.
     """
-    body = _placed(form, form)
-    if form.rows >= 4:
+    body = _placed(form, form, layout)
+    if layout.clips:
+        some = (clip.holds_for_some(*_corners(form)) for clip in layout.clips)
+        body = If(_all_of(some), body)
+    if halves and form.rows >= 4:
         half = replace(form, rows=(form.rows + 1) // 2, unroll=1, ahead=0)
-        body = If((Var("mb") - ir) <= half.rows, _placed(half, form), body)
-    if form.vectors >= 2:
+        body = If((Var("mb") - ir) <= half.rows, _placed(half, form, layout), body)
+    if halves and form.vectors >= 2:
         half = replace(form, vectors=(form.vectors + 1) // 2, unroll=1, ahead=0)
-        body = If((Var("nb") - jr) <= half.columns, _placed(half, form), body)
+        body = If((Var("nb") - jr) <= half.columns, _placed(half, form, layout), body)
     if form.feed is Feed.REPLICATED:
         # A replicated panel of left is the larger one: it stays in L1 while those of right pass.
         columns = loop(jr, 0, Var("nb"), body, form.columns)
@@ -39,114 +44,148 @@ def register_tiles(form: Form) -> Stmt:
     return loop(jr, 0, Var("nb"), rows, form.columns)
 
 
-def _placed(form: Form, panel: Form) -> Stmt:
+def _corners(form: Form) -> tuple[tuple[Expr, Expr], tuple[Expr, Expr]]:
+    """First and last rows and columns of the tile that lie inside the block."""
+    rows = Var("ic") + ir, Var("ic") + (ir + (form.rows - 1)).min(Var("mb") - 1)
+    return rows, (Var("jc") + jr, Var("jc") + (jr + (form.columns - 1)).min(Var("nb") - 1))
+
+
+def _all_of(conditions: Iterable[Expr]) -> Expr:
+    return reduce(lambda x, y: Binary("and", x, y), conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """One tile: its shape, and where its rows and columns lie in out."""
+
+    form: Form
+    layout: Layout
+    rows: tuple[Place, ...]  # of out, from its base on
+    columns: tuple[Place, ...]  # of out, one per vector, as far as they lead from a row
+
+    def out(self, place: Place) -> Expr:
+        return Load(self.layout.buffer("out"), place.index, self.form.out)
+
+    def put(self, place: Place, value: Expr) -> Stmt:
+        return Store(self.layout.buffer("out"), place.index, cast(value, self.form.out))
+
+
+def _placed(form: Form, panel: Form, layout: Layout) -> Stmt:
     """A tile of the shape of `form` over panels of the shape of `panel`."""
-    panels = Panels(panel.rows, panel.columns)
-    return lets(_row_starts(form), lets(_column_starts(form), _tile(form, panels)))
+    bindings: list[tuple[Var, Expr]] = []
 
+    def named(name: str, place: Place) -> Place:
+        bound, values = bind(name, place)
+        bindings.extend(values)
+        return bound
 
-def _row_starts(form: Form) -> list[tuple[Var, Expr]]:
-    """Offsets of the tile's rows in out and, where it is read in place, in left.
-
-    Rows beyond the edge repeat the last one: what they compute is never stored.
-    """
-    starts = []
+    out_rows, left_rows = [], []
+    # Rows beyond the edge repeat the last one: what they compute is never stored.
     for r in range(form.rows):
         i = Var("ic") + (ir + r).min(Var("mb") - 1)
-        starts.append((Var(f"out_row{r}"), Var("out_base") + table("out_i", i)))
+        row_start = layout.base("out") + layout.at("out", "i", i)
+        out_rows.append(named(f"out_row{r}", row_start))
         if form.left_packing is Packing.DIRECT:
-            starts.append((Var(f"left_row{r}"), Var("left_base") + table("left_i", i)))
-    return starts
-
-
-def _column_starts(form: Form) -> list[tuple[Var, Expr]]:
-    """Offsets of the tile's vectors in out, and of its first column in right read in place.
-
-    Past the edge the offsets in out are not used.
-    """
-    starts = []
+            start = layout.base("left") + layout.at("left", "i", i)
+            left_rows.append(named(f"left_row{r}", start))
+    right = None
     if form.right_packing is Packing.DIRECT:
-        starts.append((Var("right_start"), Var("right_base") + table("right_j", Var("jc") + jr)))
+        start = layout.base("right") + layout.at("right", "j", Var("jc") + jr)
+        right = named("right_start", start)
+    out_columns = []
+    # Past the edge these are not used.
     for v in range(form.vectors):
         j = Var("jc") + (jr + v * form.lanes).min(Var("nb") - 1)
-        starts.append((Var(f"out_col{v}"), table("out_j", j)))
-    return starts
+        out_columns.append(named(f"out_col{v}", layout.at("out", "j", j)))
+    tile = _Tile(form, layout, tuple(out_rows), tuple(out_columns))
+    direct = InPlace(layout, tuple(left_rows), right)
+    return lets(bindings, _tile(tile, Panels(panel.rows, panel.columns), direct))
 
 
-def _tile(form: Form, panels: Panels) -> Stmt:
+def _tile(tile: _Tile, panels: Panels, direct: InPlace) -> Stmt:
+    form = tile.form
     shape = (Const(form.rows), Const(form.vectors), Const(form.lanes))
     strides = (Const(form.columns), Const(form.lanes), Const(1))
     accumulators = Buffer("sums", form.accumulator, strides, Space.REGISTER)
     edge = Buffer("edge", form.accumulator, (Const(form.columns), Const(1)), Space.STACK)
-    body = seq(_initialise(form), accumulate(form, panels), _write_back(form))
+    body = seq(_initialise(tile), accumulate(form, panels, direct), _write_back(tile))
+    if tile.layout.step_clips:
+        first, *_, last = STEP_BOUNDS
+        body = lets(step_bounds(tile.layout, _corners(form)[0]), If(first < last, body))
     extent = (Const(form.rows), Const(form.columns))
     return Alloc(edge, extent, Alloc(accumulators, shape, body))
 
 
-def _by_columns(form: Form, whole: Stmt, edge: Stmt) -> Stmt:
+def _by_columns(tile: _Tile, whole: Stmt, edge: Stmt) -> Stmt:
     """The way between accumulators and out: all columns of the tile, or those before the edge."""
-    return If((jr + form.columns) <= Var("nb"), whole, edge)
+    inside = (jr + tile.form.columns) <= Var("nb")
+    clips = (clip.holds_for_all(*_corners(tile.form)) for clip in tile.layout.clips)
+    return If(_all_of((inside, *clips)), whole, edge)
 
 
-def _element_starts(form: Form, body: Stmt) -> Stmt:
-    """Offsets of all columns of the tile in out."""
-    starts = [(Var(f"out_at{c}"), table("out_j", Var("jc") + jr + c)) for c in range(form.columns)]
-    return lets(starts, body)
+def _element_starts(tile: _Tile) -> tuple[list[Place], list[tuple[Var, Expr]]]:
+    """How far all columns of the tile lie in out, and the bindings that say so."""
+    found = [
+        bind(f"out_at{c}", tile.layout.at("out", "j", Var("jc") + jr + c))
+        for c in range(tile.form.columns)
+    ]
+    return [place for place, _ in found], [b for _, bindings in found for b in bindings]
 
 
-def _read_elements(form: Form, first: bool) -> Stmt:
+def _read_elements(tile: _Tile, first: bool) -> Stmt:
     """Single elements of out to the accumulators, straight to their lanes."""
+    starts, bindings = _element_starts(tile)
+    lanes = tile.form.lanes
     parts = []
-    for r in range(form.rows):
-        for c in range(form.columns):
-            old = Load("out", (Var(f"out_row{r}") + Var(f"out_at{c}"),), form.out)
-            here = (Const(r), Const(c // form.lanes), Const(c % form.lanes))
-            parts.append(Store("sums", here, _old(form, old, first)))
-    return _element_starts(form, seq(*parts))
+    for r, row_start in enumerate(tile.rows):
+        for c, start in enumerate(starts):
+            here = (Const(r), Const(c // lanes), Const(c % lanes))
+            old = tile.out(row_start + start)
+            parts.append(Store("sums", here, _old(tile.form, old, first)))
+    return lets(bindings, seq(*parts))
 
 
-def _write_elements(form: Form) -> Stmt:
+def _write_elements(tile: _Tile) -> Stmt:
     """Accumulators to single elements of out, row by row up to the edge."""
+    starts, bindings = _element_starts(tile)
+    form = tile.form
     rows = []
-    for r in range(form.rows):
+    for r, row_start in enumerate(tile.rows):
         parts = []
-        for c in range(form.columns):
+        for c, start in enumerate(starts):
             here = (Const(r), Const(c // form.lanes), Const(c % form.lanes))
-            value = cast(Load("sums", here, form.accumulator), form.out)
-            parts.append(Store("out", (Var(f"out_row{r}") + Var(f"out_at{c}"),), value))
+            parts.append(tile.put(row_start + start, Load("sums", here, form.accumulator)))
         rows.append(seq(*parts) if r == 0 else If((ir + r) < Var("mb"), seq(*parts)))
-    return _element_starts(form, seq(*rows))
+    return lets(bindings, seq(*rows))
 
 
 def _each_vector(form: Form, store: Stmt) -> Stmt:
     return unrolled(row, form.rows, unrolled(part, form.vectors, vector(lane, form.lanes, store)))
 
 
-def _read_vectors(form: Form, first: bool) -> Stmt:
+def _read_vectors(tile: _Tile, first: bool) -> Stmt:
     """Whole vectors of out to the accumulators; rows beyond the edge repeat the last one."""
     parts = []
-    for r in range(form.rows):
-        for v in range(form.vectors):
-            old = Load("out", (_vector_at(r, v),), form.out)
-            store = Store("sums", (Const(r), Const(v), lane), _old(form, old, first))
-            parts.append(vector(lane, form.lanes, store))
+    for r, row_start in enumerate(tile.rows):
+        for v, column in enumerate(tile.columns):
+            old = tile.out((row_start + column).along(lane))
+            store = Store("sums", (Const(r), Const(v), lane), _old(tile.form, old, first))
+            parts.append(vector(lane, tile.form.lanes, store))
     return seq(*parts)
 
 
-def _write_vectors(form: Form) -> Stmt:
+def _write_vectors(tile: _Tile) -> Stmt:
     """Accumulators to whole vectors of out, row by row up to the edge."""
+    form = tile.form
     rows = []
-    for r in range(form.rows):
+    for r, row_start in enumerate(tile.rows):
         parts = []
-        for v in range(form.vectors):
-            value = cast(Load("sums", (Const(r), Const(v), lane), form.accumulator), form.out)
-            parts.append(vector(lane, form.lanes, Store("out", (_vector_at(r, v),), value)))
+        for v, column in enumerate(tile.columns):
+            value = Load("sums", (Const(r), Const(v), lane), form.accumulator)
+            store = tile.put((row_start + column).along(lane), value)
+            parts.append(vector(lane, form.lanes, store))
         rows.append(seq(*parts) if r == 0 else If((ir + r) < Var("mb"), seq(*parts)))
     return seq(*rows)
-
-
-def _vector_at(r: int, v: int) -> Expr:
-    return Var(f"out_row{r}") + Var(f"out_col{v}") + lane
 
 
 def _old(form: Form, element: Expr, first: bool) -> Expr:
@@ -154,52 +193,55 @@ def _old(form: Form, element: Expr, first: bool) -> Expr:
     return start_from(form, element) if first else cast(element, form.accumulator)
 
 
-def _out_elements(form: Form, to_memory: bool, first: bool = False) -> Stmt:
+def _out_elements(tile: _Tile, to_memory: bool, first: bool = False) -> Stmt:
     """Single elements between out and the edge buffer, inside the tile's true extent."""
+    form, layout = tile.form, tile.layout
     rows = (Var("mb") - ir).min(form.rows)
     columns = (Var("nb") - jr).min(form.columns)
-    at = (
-        Var("out_base")
-        + table("out_i", Var("ic") + ir + Var("edge_i"))
-        + table("out_j", Var("jc") + jr + Var("edge_j"))
-    )
+    i, j = Var("ic") + ir + Var("edge_i"), Var("jc") + jr + Var("edge_j")
+    at = layout.base("out") + layout.at("out", "i", i) + layout.at("out", "j", j)
     here = (Var("edge_i"), Var("edge_j"))
     if to_memory:
-        store = Store("out", (at,), cast(Load("edge", here, form.accumulator), form.out))
+        store = tile.put(at, Load("edge", here, form.accumulator))
     else:
-        store = Store("edge", here, _old(form, Load("out", (at,), form.out), first))
+        store = Store("edge", here, _old(form, tile.out(at), first))
+    if layout.clips:
+        store = If(_all_of(clip.holds(i, j) for clip in layout.clips), store)
     return loop(Var("edge_i"), 0, rows, loop(Var("edge_j"), 0, columns, store))
 
 
-def _initialise(form: Form) -> Stmt:
+def _initialise(tile: _Tile) -> Stmt:
     """Accumulators start from `initial` at the first block of p, from out at the later ones."""
-    later = _load_out(form, first=False)
+    form = tile.form
+    later = _load_out(tile, first=False)
     match form.initial:
         case Initial.OUT:
             return later
         case Initial.ZERO:
             first = _each_vector(form, Store("sums", (row, part, lane), zero(form)))
         case Initial.SCALED:
-            first = _load_out(form, first=True)
+            first = _load_out(tile, first=True)
     return If(Var("pc").equals(0), first, later)
 
 
-def _load_out(form: Form, first: bool) -> Stmt:
+def _load_out(tile: _Tile, first: bool) -> Stmt:
+    form = tile.form
     here, at = (row, part, lane), (row, part * form.lanes + lane)
     from_edge = _each_vector(form, Store("sums", here, Load("edge", at, form.accumulator)))
     blank = _each_vector(form, Store("edge", at, zero(form)))
     return _by_columns(
-        form,
-        _read_vectors(form, first) if form.runs else _read_elements(form, first),
-        seq(blank, _out_elements(form, to_memory=False, first=first), from_edge),
+        tile,
+        _read_vectors(tile, first) if form.runs else _read_elements(tile, first),
+        seq(blank, _out_elements(tile, to_memory=False, first=first), from_edge),
     )
 
 
-def _write_back(form: Form) -> Stmt:
+def _write_back(tile: _Tile) -> Stmt:
+    form = tile.form
     here, at = (row, part, lane), (row, part * form.lanes + lane)
     to_edge = _each_vector(form, Store("edge", at, Load("sums", here, form.accumulator)))
     return _by_columns(
-        form,
-        _write_vectors(form) if form.runs else _write_elements(form),
-        seq(to_edge, _out_elements(form, to_memory=True)),
+        tile,
+        _write_vectors(tile) if form.runs else _write_elements(tile),
+        seq(to_edge, _out_elements(tile, to_memory=True)),
     )

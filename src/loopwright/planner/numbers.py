@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 
 from loopwright.ir.contraction import Contraction, LoopRange
-from loopwright.ir.evaluate import evaluate
-from loopwright.ir.expr import Expr
+from loopwright.ir.expr import Binary, Const, Expr, Unary, Var
 from loopwright.ir.program import Access
 from loopwright.planner.instance import Dim, Instance
 
 __all__ = ["instance_of", "value_of"]
 
 
+_INTEGER: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "min": min,
+    "max": max,
+}
+
+
 def value_of(expr: Expr, values: Mapping[str, int]) -> int:
-    """An integer expression over parameters and loops."""
+    """An integer expression over parameters and loops: sums, products and their like."""
+    match expr:
+        case Const(value=int(value)):
+            return value
+        case Var(name=name):
+            return values[name]
+        case Binary(op=op, x=x, y=y) if op in _INTEGER:
+            return _INTEGER[op](value_of(x, values), value_of(y, values))
+        case Unary(op="neg", x=x):
+            return -value_of(x, values)
+    from loopwright.ir.evaluate import evaluate  # lazy: sizes are hardly ever anything else
+
     return int(evaluate(expr, values))
 
 

@@ -22,7 +22,11 @@ from loopwright.planner.choice import (
 from loopwright.planner.gemm_model import GemmBlocks, gemm_blocks
 from loopwright.planner.instance import Dim, Instance, offsets
 
-__all__ = ["plan_product"]
+__all__ = ["CoreSizes", "plan_core", "plan_product"]
+
+
+# Columns of a packed block of a core: more cost memory and gain less than one part in a hundred.
+_MOST_COLUMNS = 1024
 
 
 @lru_cache(maxsize=256)
@@ -82,23 +86,63 @@ def plan_product(
     return make_launch(form, instance, values, tables, shares, cycles, walks)
 
 
+@dataclass(frozen=True, slots=True)
+class CoreSizes:
+    """What the model chooses for a core inside a larger nest, as transform/core takes it."""
+
+    tile: tuple[int, int, int, int, int]  # M_r, vectors, lanes, steps at a time, prefetch ahead
+    blocks: tuple[int, int, int]  # M_c, N_c, K_c
+    packing: tuple[str, str]
+    feed: str
+
+
+def plan_core(instance: Instance, algebra: Algebra, machine: Machine, lanes: int) -> CoreSizes:
+    """Tile, packing and blocks of algorithm 6 on operands that are always packed.
+
+    Sizes of the instance are what is expected: blocks are cut to the true ones at run time.
+    """
+    tile = _packed_tile(instance, algebra, machine, lanes)
+    mc, nc, kc = _block_sizes(instance, algebra, machine, tile, ("none", 1))
+    # Walks need tables of the launch; what is read for each block of columns is packed once more.
+    left, right = (
+        Packing.GATHER if packing in (Packing.WALK_TILE, Packing.WALK_P) else packing
+        for packing in (tile.left, tile.right)
+    )
+    return CoreSizes(
+        (tile.rows, tile.vectors, lanes, tile.unroll, tile.ahead),
+        (mc, min(nc, _MOST_COLUMNS // tile.columns * tile.columns), kc),
+        (left.value, right.value),
+        tile.feed.value,
+    )
+
+
 def _tile(instance: Instance, algebra: Algebra, machine: Machine, lanes: int) -> _Tile:
     """The tile of the model, or a flatter one that reads left in place where that pays."""
+    cost = machine.vmma(*operator_names(algebra), algebra.accumulator.name)
+    if not cost.by_element or not _fits_in_place(instance, algebra, machine, lanes):
+        return _packed_tile(instance, algebra, machine, lanes)
+    rows, vectors = _tile_in_place(machine.vector_registers)
+    if _right_in_place(instance, algebra, machine, vectors * lanes):
+        return _Tile(rows, vectors, lanes, Feed.LANE, lanes, 0, 1, Packing.DIRECT, Packing.DIRECT)
+    right = _packing(instance.j, instance.p, "right", lanes, True, _near(algebra, machine))
+    # Two vectors of steps per row: measured best from 64 to 384 rows, both precisions (N1).
+    return _Tile(rows, vectors, lanes, Feed.LANE, 2 * lanes, 0, 1, Packing.DIRECT, right)
+
+
+def _near(algebra: Algebra, machine: Machine) -> int:
+    """Elements of an operand that stay in cache while it is packed."""
+    return 4 * machine.cache(2).size // max(algebra.left.bytes, algebra.right.bytes)
+
+
+def _packed_tile(instance: Instance, algebra: Algebra, machine: Machine, lanes: int) -> _Tile:
+    """The tile of the model over packed operands."""
     plus, times = operator_names(algebra)
     dtype = algebra.accumulator
     cost = machine.vmma(plus, times, dtype.name)
     blocks = _blocks(machine, plus, times, dtype.name)
     rows, vectors = blocks.m_r, max(1, blocks.n_r // lanes)
-    near = 4 * machine.cache(2).size // max(algebra.left.bytes, algebra.right.bytes)
+    near = _near(algebra, machine)
     right = _packing(instance.j, instance.p, "right", lanes, True, near)
-    if cost.by_element and _fits_in_place(instance, algebra, machine, lanes):
-        rows, vectors = _tile_in_place(machine.vector_registers)
-        if _right_in_place(instance, algebra, machine, vectors * lanes):
-            return _Tile(
-                rows, vectors, lanes, Feed.LANE, lanes, 0, 1, Packing.DIRECT, Packing.DIRECT
-            )
-        # Two vectors of steps per row: measured best from 64 to 384 rows, both precisions (N1).
-        return _Tile(rows, vectors, lanes, Feed.LANE, 2 * lanes, 0, 1, Packing.DIRECT, right)
     feed = Feed.LANE if cost.by_element else Feed.BROADCAST
     if not cost.by_element and machine.isa == "aarch64":
         # ARM broadcasts by an instruction of the vector pipes, which the operators need.

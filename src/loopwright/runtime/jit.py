@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import dataclass
+from functools import cache
 
 import llvmlite.binding as llvm
 
@@ -15,6 +16,7 @@ __all__ = [
     "assembly",
     "compile_to_object",
     "host_cpu_name",
+    "host_target",
     "llvm_version",
     "load_object",
 ]
@@ -39,20 +41,51 @@ def host_cpu_name() -> str:
     return str(llvm.get_host_cpu_name())
 
 
+def host_target() -> str:
+    """All that object code for this host depends on: the processor's name and its extensions."""
+    return f"{host_cpu_name()} {_host_features()}".rstrip()
+
+
+@cache
+def _host_features() -> str:
+    """The extensions this process may use, as LLVM's switches; empty: those the name implies.
+
+    A virtual machine may hide extensions that the model of its processor has, and code that uses
+    them is illegal there: on x86 LLVM asks the processor about each. On aarch64 it under-reports.
+    """
+    if not llvm.get_default_triple().startswith("x86_64"):
+        return ""
+    return str(llvm.get_host_cpu_features().flatten())
+
+
 def llvm_version() -> str:
     return ".".join(map(str, llvm.llvm_version_info))
 
 
-def _target_machine(cpu: str | None) -> llvm.TargetMachine:
-    # The CPU *name* carries the features: get_host_cpu_features() under-reports on aarch64.
+def _machine_for(text: str, cpu: str | None) -> llvm.TargetMachine:
+    """The machine that emits `text`; where a function asks not to be optimised, without effort.
+
+    The attribute alone keeps passes from running, but not analyses of the code generator.
+    """
+    return _target_machine(cpu, 0 if " optnone" in text else 3)
+
+
+def _target_machine(cpu: str | None, effort: int = 3) -> llvm.TargetMachine:
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(
-        cpu=cpu or host_cpu_name(), opt=3, reloc="pic", codemodel="small"
+        cpu=cpu or host_cpu_name(),
+        features="" if cpu else _host_features(),
+        opt=effort,
+        reloc="pic",
+        codemodel="small",
     )
 
 
-def _optimised(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
-    """Parse, verify and clean up. The vector code is explicit, so few passes are needed.
+def _optimised(text: str, machine: llvm.TargetMachine, *, is_plain: bool) -> llvm.ModuleRef:
+    """Parse, verify and optimise.
+
+    Plain loops get LLVM's whole pipeline. Where the vectors are explicit few passes are needed:
+    skipping the others is what makes such kernels compile in milliseconds (ADR 4).
 
     The wheel's LLVM aborts the process on broken IR, hence the verification before any pass.
     """
@@ -63,6 +96,13 @@ def _optimised(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
         module.verify()
     except RuntimeError as error:
         raise InternalError(f"emitted LLVM IR is not valid: {error}", text) from error
+    if is_plain:
+        tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+        tuning.loop_vectorization = tuning.slp_vectorization = True
+        tuning.loop_interleaving = tuning.loop_unrolling = True
+        builder = llvm.create_pass_builder(machine, tuning)
+        builder.getModulePassManager().run(module, builder)
+        return module
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
@@ -72,20 +112,48 @@ def _optimised(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     return module
 
 
-def compile_to_object(text: str, cpu: str | None = None) -> bytes:
-    """LLVM IR to the bytes of a relocatable object for this host (or the named CPU of its kind)."""
+def _linked(
+    text: str, machine: llvm.TargetMachine, is_plain: bool, apart: tuple[str, str] | None
+) -> llvm.ModuleRef:
+    """The optimised module of `text`, or of its two parts: plain loops, explicit procedures."""
+    if apart is None or not is_plain:
+        return _optimised(text, machine, is_plain=is_plain)
+    plain, explicit = apart
+    module = _optimised(plain, machine, is_plain=True)
+    module.link_in(_optimised(explicit, machine, is_plain=False))
+    return module
+
+
+def compile_to_object(
+    text: str,
+    cpu: str | None = None,
+    *,
+    is_plain: bool = False,
+    apart: tuple[str, str] | None = None,
+) -> bytes:
+    """LLVM IR to the bytes of a relocatable object for this host (or the named CPU of its kind).
+
+    `is_plain` code is loops that LLVM is to optimise with all it has; see ir/loops. `apart` is the
+    same code with what is to be taken as it stands in a module of its own; see ir/module.
+    """
     with _lock:
         _initialise()
-        machine = _target_machine(cpu)
-        return bytes(machine.emit_object(_optimised(text, machine)))
+        machine = _machine_for(text, cpu)
+        return bytes(machine.emit_object(_linked(text, machine, is_plain, apart)))
 
 
-def assembly(text: str, cpu: str | None = None) -> str:
+def assembly(
+    text: str,
+    cpu: str | None = None,
+    *,
+    is_plain: bool = False,
+    apart: tuple[str, str] | None = None,
+) -> str:
     """The assembly LLVM selects for `text`."""
     with _lock:
         _initialise()
-        machine = _target_machine(cpu)
-        return str(machine.emit_assembly(_optimised(text, machine)))
+        machine = _machine_for(text, cpu)
+        return str(machine.emit_assembly(_linked(text, machine, is_plain, apart)))
 
 
 def load_object(code: bytes, symbols: tuple[str, ...]) -> LoadedObject:
@@ -125,9 +193,14 @@ os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_c
 def _initialise() -> llvm.orcjit.LLJIT:
     global _lljit
     if _lljit is None:
+        # Values carried from one iteration to the next become shuffles in vector loops, which cost
+        # more than loading them again; where it pays we keep elements ourselves (transform/keep).
+        llvm.set_option("loopwright", "-enable-load-pre=false")
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
+        # JITLink keeps the sections of an object together. The older linker places each where
+        # there is room, and ends the process when two lie too far apart for the small code model.
         _lljit = llvm.create_lljit_compiler(
-            _target_machine(None), use_jit_link=False, suppress_errors=True
+            _target_machine(None), use_jit_link=True, suppress_errors=True
         )
     return _lljit

@@ -104,6 +104,13 @@ class Bound:
             scratch.reserve(self._need)
         self._call(self._address, scratch.address, *map(id, arrays))
 
+    def again(self) -> tuple[Bound, np.ndarray[Any, np.dtype[np.int64]]]:
+        """The same with a copy of the launch values, which the caller may change."""
+        kernel, launch = self._keep
+        fresh = launch.copy()
+        entries = self._call, fresh.ctypes.data, self._run
+        return Bound(kernel, fresh, entries, self._sizes, self.threads, self._pool), fresh
+
     def quick(self, exchange: bool = False) -> Callable[[object, object, object], None]:
         """This call for out, left and right (or right and left), with the least detours.
 

@@ -21,9 +21,16 @@ __all__ = ["accessors", "escaping_flow", "with_copies"]
 
 def accessors(program: Program, array: str) -> frozenset[str]:
     """The statements that read or write an array."""
-    return frozenset(
-        s.name for s in program.statements if array in {s.write.array, *(r.array for r in s.reads)}
-    )
+    return fact(_users, program).get(array, frozenset())
+
+
+def _users(program: Program) -> dict[str, frozenset[str]]:
+    """The statements that read or write each array."""
+    found: dict[str, set[str]] = {}
+    for statement in program.statements:
+        for array in {statement.write.array, *(access.array for access in statement.reads)}:
+            found.setdefault(array, set()).add(statement.name)
+    return {array: frozenset(names) for array, names in found.items()}
 
 
 def escaping_flow(schedule: Schedule, array: str, loop: str) -> Dependences:

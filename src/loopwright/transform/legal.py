@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from loopwright.analysis.dependences import Dependences, dependences, memory_dependences
+from loopwright.analysis.inner import inner_contraction
 from loopwright.analysis.legality import Witness, carried_by, violation, witness
 from loopwright.analysis.reductions import reductions, relaxed_dependences
+from loopwright.analysis.site import is_same_site
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
@@ -28,6 +30,7 @@ __all__ = [
     "find_band",
     "initial_schedule",
     "open_bands",
+    "relaxed_order",
     "reordered",
     "require_unmarked",
     "with_mark",
@@ -35,7 +38,7 @@ __all__ = [
 ]
 
 # Marks whose iterations run side by side.
-_CONCURRENT = frozenset({Mark.PARALLEL, Mark.VECTOR, Mark.BLOCK, Mark.THREAD})
+_CONCURRENT = frozenset({Mark.PARALLEL, Mark.VECTOR, Mark.SIMD, Mark.BLOCK, Mark.THREAD})
 
 
 def conflicts(program: Program) -> Dependences:
@@ -45,7 +48,7 @@ def conflicts(program: Program) -> Dependences:
     reductions were put into another order, the instances between two others may have moved away:
     for their elements every pair counts.
     """
-    exact = dependences(program)
+    exact = fact(dependences, program)
     free = {r.element.array for r in reductions(program) if r.is_reorderable}
     if not free:
         return exact
@@ -56,6 +59,11 @@ def conflicts(program: Program) -> Dependences:
         anti=exact.anti.union(pairs.anti),
         output=exact.output.union(pairs.output),
     )
+
+
+def relaxed_order(program: Program) -> Dependences:
+    """The dependences that every order must keep: those of reductions may change theirs."""
+    return relaxed_dependences(program, fact(dependences, program))
 
 
 def initial_schedule(program: Program) -> Schedule:
@@ -70,8 +78,9 @@ def initial_schedule(program: Program) -> Schedule:
 def open_bands(schedule: Schedule) -> Iterator[Band]:
     """The loops that steps may change: all but those of contraction cores."""
     taken = {name for core in schedule.cores for name in core.contraction.covers}
+    gone = {loop for core in schedule.loop_cores for loop in core.loops}
     for band in bands(read_tree(schedule.tree)):
-        if not band.statements & taken:
+        if not band.statements & taken and band.loop not in gone:
             yield band
 
 
@@ -84,6 +93,9 @@ def find_band(step: Step, schedule: Schedule, root: Node, loop: str) -> Band:
     for core in schedule.cores:
         if found.statements & set(core.contraction.covers):
             refuse(step, f"loop '{loop}' belongs to the contraction {core.contraction.statement}")
+    for inner in schedule.loop_cores:
+        if loop in inner.loops:
+            refuse(step, f"loop '{loop}' belongs to {inner}")
     return found
 
 
@@ -97,16 +109,24 @@ def require_unmarked(step: Step, schedule: Schedule, loops: Iterable[str]) -> No
 
 def reordered(step: Step, schedule: Schedule, root: Node) -> Schedule:
     """`schedule` with the tree `root`, proven to keep all dependences and to deserve its marks."""
+    if schedule.kept:
+        refuse(step, "elements are kept in registers; the order comes before")
     tree = write_tree(schedule.tree.get_domain(), root)
     after = replace(schedule, tree=tree)
     for array, loop in schedule.private:
         _require_private(step, after, root, array, loop)
-    relaxed = fact(relaxed_dependences, schedule.program)
+    relaxed = fact(relaxed_order, schedule.program)
     broken = violation(with_copies(relaxed, after, free_reductions=True), tree)
     if broken is not None:
         refuse(step, broken.verb, _pair(broken))
     for loop, mark in schedule.marks:
         _require_mark(step, after, root, loop, mark)
+    for core in schedule.loop_cores:
+        if is_same_site(schedule.tree, tree, core.loops):
+            continue
+        found = inner_contraction(schedule.program, tree, core.loops)
+        if isinstance(found, str):
+            refuse(step, f"{core} would be none: {found}")
     return after
 
 
@@ -127,8 +147,10 @@ def _require_mark(step: Step, schedule: Schedule, root: Node, loop: str, mark: M
     if mark not in _CONCURRENT:
         return
     band = find_band(step, schedule, root, loop)
-    if mark is Mark.VECTOR and any(True for _ in bands(band.child)):
-        refuse(step, f"vector loop '{loop}' is not innermost")
+    inner = [schedule.mark(loop.loop) for loop in bands(band.child)]
+    # Copies of an unrolled loop are no loop any more, for a backend that vectorises on its own.
+    if inner and (mark is Mark.VECTOR or (mark is Mark.SIMD and set(inner) != {Mark.UNROLL})):
+        refuse(step, f"{mark.value} loop '{loop}' is not innermost")
     pairs = with_copies(fact(conflicts, schedule.program), schedule, free_reductions=False)
     found = witness(carried_by(pairs, schedule.tree, loop))
     if found is not None:

@@ -1,4 +1,4 @@
-"""Parallel, Vectorize and Unroll: how the iterations of a loop are mapped to the machine."""
+"""Parallel, Vectorize, Simd and Unroll: how the iterations of a loop are mapped to the machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from loopwright.transform.legal import find_band, open_bands, with_mark
 from loopwright.transform.step import Step, refuse
 from loopwright.transform.tree import bands, read_tree
 
-__all__ = ["Parallel", "Unroll", "Vectorize"]
+__all__ = ["Parallel", "Simd", "Unroll", "Vectorize"]
 
 # What `candidates` offers; `apply` takes any number from 2.
 LANES = (4, 8)
@@ -37,6 +37,9 @@ class Parallel(Step):
     def apply(self, schedule: Schedule) -> Schedule:
         root = read_tree(schedule.tree)
         inside = {band.loop for band in bands(find_band(self, schedule, root, self.loop))}
+        for core in schedule.loop_cores:
+            if core.shares > 1 and inside & set(core.loops):
+                refuse(self, f"{core} is parallel; threads are shared out once")
         around = {
             band.loop
             for band in bands(root)
@@ -83,6 +86,31 @@ class Vectorize(Step):
             is_innermost = not any(True for _ in bands(band.child))
             if is_innermost and schedule.mark(band.loop) is Mark.SERIAL:
                 yield from (cls(band.loop, lanes) for lanes in LANES)
+
+
+@dataclass(frozen=True, slots=True)
+class Simd(Step):
+    """Tell the backend that the iterations of an innermost loop are independent of each other.
+
+    rewrite:  for i: S(i)
+              ->  simd for i: S(i)
+    needs:    an innermost loop; no dependence between different iterations
+    refuses:  IllegalStep with the dependence the loop carries
+    """
+
+    kind: ClassVar[str] = "simd"
+
+    loop: str
+
+    def apply(self, schedule: Schedule) -> Schedule:
+        return with_mark(self, schedule, self.loop, Mark.SIMD)
+
+    @classmethod
+    def candidates(cls, schedule: Schedule) -> Iterator[Simd]:
+        for band in open_bands(schedule):
+            is_innermost = not any(True for _ in bands(band.child))
+            if is_innermost and schedule.mark(band.loop) is Mark.SERIAL:
+                yield cls(band.loop)
 
 
 @dataclass(frozen=True, slots=True)

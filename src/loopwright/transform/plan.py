@@ -10,6 +10,7 @@ from typing import Any
 from loopwright.diagnostics import UsageError
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
+from loopwright.transform.box import SplitBox
 from loopwright.transform.close import Close
 from loopwright.transform.contract import (
     Block,
@@ -19,16 +20,24 @@ from loopwright.transform.contract import (
     PrefetchAhead,
     RegisterTile,
 )
+from loopwright.transform.core import ContractLoops
+from loopwright.transform.expand import Expand
+from loopwright.transform.facts import fact
 from loopwright.transform.fuse import Distribute, Fuse
+from loopwright.transform.keep import Keep
 from loopwright.transform.legal import initial_schedule
-from loopwright.transform.mark import Parallel, Unroll, Vectorize
+from loopwright.transform.mark import Parallel, Simd, Unroll, Vectorize
 from loopwright.transform.privatize import Privatize
+from loopwright.transform.regroup import Regroup
 from loopwright.transform.reorder import Interchange
+from loopwright.transform.reschedule import Reschedule
+from loopwright.transform.scalars import Split, Spread
 from loopwright.transform.skew import Skew
 from loopwright.transform.step import Step, step_from_json
 from loopwright.transform.tile import StripMine, Tile
+from loopwright.transform.unroll_jam import Jam
 
-__all__ = ["STEPS", "Plan", "apply_plan", "candidates", "initial_schedule"]
+__all__ = ["STEPS", "Plan", "apply_plan", "apply_step", "candidates", "initial_schedule"]
 
 # Every kind of step, in the order in which searches try them.
 STEPS: tuple[type[Step], ...] = (
@@ -41,14 +50,24 @@ STEPS: tuple[type[Step], ...] = (
     PrefetchAhead,
     Fuse,
     Distribute,
+    Regroup,
     Interchange,
     Tile,
     StripMine,
+    SplitBox,
+    ContractLoops,
+    Jam,
     Skew,
+    Reschedule,
+    Split,
+    Spread,
+    Expand,
     Privatize,
     Parallel,
     Vectorize,
+    Simd,
     Unroll,
+    Keep,
 )
 _KINDS = {step.kind: step for step in STEPS}
 _VERSION = 1
@@ -107,10 +126,25 @@ def apply_plan(program: Program, plan: Plan | Iterable[Step]) -> Schedule:
 
     Every step proves itself; the first that cannot raises IllegalStep.
     """
-    schedule = initial_schedule(program)
+    schedule = fact(initial_schedule, program)
     for step in plan:
-        schedule = step.apply(schedule)
+        schedule = apply_step(schedule, step)
     return schedule
+
+
+def apply_step(schedule: Schedule, step: Step) -> Schedule:
+    """`step.apply(schedule)`, remembered: a plan is applied once more after it was found."""
+    kept = fact(_steps_taken, schedule.program)
+    key = id(schedule), step
+    if key not in kept:
+        # The schedule itself is kept, lest another one takes its address.
+        kept[key] = schedule, step.apply(schedule)
+    return kept[key][1]
+
+
+def _steps_taken(program: Program) -> dict[tuple[int, Step], tuple[Schedule, Schedule]]:
+    """For schedules of a program and steps: the schedule itself, and what the step makes of it."""
+    return {}
 
 
 def candidates(schedule: Schedule) -> Iterator[Step]:

@@ -5,24 +5,28 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NoReturn, get_type_hints
+from typing import Any, ClassVar, NewType, NoReturn, get_type_hints
 
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.schedule import Schedule
 
-__all__ = ["Step", "refuse", "step_from_json"]
+__all__ = ["Step", "Text", "refuse", "step_from_json"]
 
 # A file of plans may come from anywhere: what one field may hold is bounded.
 _MOST_ENTRIES = 64
 _MOST_LETTERS = 128
 _MOST_NUMBER = 2**31 - 1
+_MOST_TEXT = 1_000_000
+
+Text = NewType("Text", str)  # a field that is no name: a schedule tree
 
 
 @dataclass(frozen=True, slots=True)
 class Step(ABC):
     """One transformation of a schedule; its fields are its only arguments.
 
-    Fields are of type str, int, tuple[str, ...] or tuple[int, ...]: every step has a JSON form.
+    Fields are of type str, Text, int, tuple[str, ...] or tuple[int, ...]: every step has a JSON
+    form.
     """
 
     kind: ClassVar[str]  # the step's name in JSON and in messages
@@ -72,7 +76,11 @@ def step_from_json(data: object, kinds: Mapping[str, type[Step]]) -> Step:
 
 def _value(kind: str, name: str, wanted: Any, value: object) -> Any:
     """`value` as the field `name` of type `wanted`."""
-    if wanted in (int, str):
+    if wanted is Text:
+        if isinstance(value, str) and len(value) <= _MOST_TEXT:
+            return value
+        accepted = "text"
+    elif wanted in (int, str):
         if _fits(value, wanted):
             return value
         accepted = "a whole number" if wanted is int else "a name"

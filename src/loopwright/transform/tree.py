@@ -13,6 +13,7 @@ import islpy as isl
 
 from loopwright.diagnostics import InternalError
 from loopwright.ir.islkit import context
+from loopwright.ir.program import Program
 
 __all__ = [
     "Band",
@@ -23,11 +24,13 @@ __all__ = [
     "bands",
     "chain",
     "directions",
+    "followed_name",
     "fresh_name",
     "map_bands",
     "read_tree",
     "rename_band",
     "sequence",
+    "time_around",
     "time_inside",
     "unique_names",
     "write_tree",
@@ -218,6 +221,15 @@ def unique_names(node: Node) -> Node:
 
 def time_inside(tree: isl.Schedule, loop: str) -> isl.MultiUnionPwAff:
     """The values of `loop` and of all loops around it: `{ S[i] -> [outer..., loop] }`."""
+    return _band_node(tree, loop).child(0).get_prefix_schedule_multi_union_pw_aff()
+
+
+def time_around(tree: isl.Schedule, loop: str) -> isl.MultiUnionPwAff:
+    """The values of all loops around `loop`: `{ S[i] -> [outer...] }`."""
+    return _band_node(tree, loop).get_prefix_schedule_multi_union_pw_aff()
+
+
+def _band_node(tree: isl.Schedule, loop: str) -> isl.ScheduleNode:
     found: list[isl.ScheduleNode] = []
 
     def visit(node: isl.ScheduleNode) -> bool:
@@ -228,7 +240,7 @@ def time_inside(tree: isl.Schedule, loop: str) -> isl.MultiUnionPwAff:
         return True
 
     tree.get_root().foreach_descendant_top_down(visit)
-    return found[0].child(0).get_prefix_schedule_multi_union_pw_aff()
+    return found[0]
 
 
 def directions(band: Band) -> dict[str, tuple[int, int]]:
@@ -250,3 +262,14 @@ def directions(band: Band) -> dict[str, tuple[int, int]]:
 
     band.partial.get_union_pw_aff(0).foreach_pw_aff(visit)
     return found
+
+
+def followed_name(band: Band, program: Program) -> str:
+    """The iterator that most statements of a loop follow; `t` where there is none."""
+    order = directions(band)
+    names = [
+        statement.iterators[order[statement.name][0]]
+        for statement in program.statements
+        if statement.name in order
+    ]
+    return max(names, key=names.count, default="t")

@@ -19,10 +19,10 @@ from collections.abc import Iterable
 
 import islpy as isl
 
-from loopwright.analysis.reductions import relaxed_dependences
 from loopwright.ir.islkit import context
 from loopwright.ir.schedule import Schedule
 from loopwright.transform.facts import fact
+from loopwright.transform.legal import relaxed_order
 from loopwright.transform.skew import Skew, parts_of
 from loopwright.transform.tree import Band, Branch, bands, read_tree
 
@@ -67,7 +67,7 @@ def _distances(
     schedule: Schedule, band: Band, parts: tuple[Branch, ...], rows: tuple[int, ...]
 ) -> list[_Distance] | None:
     """The bounds between all parts; None when rows far from each other depend on each other."""
-    pairs = fact(relaxed_dependences, schedule.program).all_
+    pairs = fact(relaxed_order, schedule.program).all_
     time = isl.UnionMap.from_union_pw_aff(band.partial.get_union_pw_aff(0))
     places = [
         _rows(part, is_row).intersect_domain(part.filter.universe())

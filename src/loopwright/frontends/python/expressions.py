@@ -12,10 +12,11 @@ from functools import reduce
 
 from loopwright.diagnostics import Collector, Diagnostic
 from loopwright.frontends.python import calls
+from loopwright.frontends.python.captures import MISSING, Captures
 from loopwright.frontends.python.conditions import choose, logical, negation
 from loopwright.frontends.python.lookup import Lookup
 from loopwright.frontends.python.scope import Scope
-from loopwright.frontends.python.source import MISSING, Captures, Source
+from loopwright.frontends.python.source import Source
 from loopwright.frontends.python.values import (
     Refusal,
     Reported,

@@ -9,8 +9,9 @@ from types import FunctionType
 from loopwright.diagnostics import Collector, Diagnostic, UsageError
 from loopwright.frontends.names import Names
 from loopwright.frontends.python.arguments import ArgType
+from loopwright.frontends.python.captures import Captures
 from loopwright.frontends.python.scope import Scope, assigned_names, loop_names
-from loopwright.frontends.python.source import Captures, Source, read_source
+from loopwright.frontends.python.source import Source, read_source
 from loopwright.frontends.python.statements import BodyReader
 from loopwright.frontends.python.values import Type
 from loopwright.frontends.rewrite import drop_unused

@@ -9,8 +9,8 @@ import numpy as np
 
 from loopwright.diagnostics import DtypeError, Span
 from loopwright.frontends.names import Names
+from loopwright.frontends.python.captures import MISSING
 from loopwright.frontends.python.expressions import ExpressionReader
-from loopwright.frontends.python.source import MISSING
 from loopwright.frontends.python.values import Refusal, Reported, constant, convert
 from loopwright.frontends.tree import Assign, Local, Loop, Node
 from loopwright.ir.dtypes import FLOAT64, DType, dtype_of

@@ -7,8 +7,8 @@ import difflib
 
 import numpy as np
 
+from loopwright.frontends.python.captures import MISSING, Captures
 from loopwright.frontends.python.scope import Scope
-from loopwright.frontends.python.source import MISSING, Captures
 from loopwright.frontends.python.values import Refusal, Reported, Value, constant
 from loopwright.frontends.tree import ArrayParam, IntParam, Local
 from loopwright.ir.dtypes import DTYPES

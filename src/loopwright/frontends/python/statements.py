@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from loopwright.diagnostics import Collector
 from loopwright.frontends.python.assignments import AssignmentReader
+from loopwright.frontends.python.captures import Captures
 from loopwright.frontends.python.expressions import ExpressionReader
 from loopwright.frontends.python.ranges import read_range
 from loopwright.frontends.python.scope import Scope, assigned_names
-from loopwright.frontends.python.source import Captures, Source
+from loopwright.frontends.python.source import Source
 from loopwright.frontends.python.values import Refusal, Reported
 from loopwright.frontends.python.words import STATEMENTS
 from loopwright.frontends.tree import (

@@ -1,23 +1,11 @@
-"""Semirings: pairs of operators that make a tensor product, with their laws and identities.
-
-A product takes `plus` over `times`: out = x1 times y1  plus  x2 times y2  plus ... Every reduction
-starts at `zero`, the identity of `plus` over the whole element type, which is also the value of an
-empty one: inf for min, -inf for max, the greatest or least number of an integer type.
-
-Integers wrap. The zero of min_plus over int32 is 2147483647, and adding 1 to it gives the least
-integer: an integer "infinity" that takes part in a sum is a number like any other. Results are
-bit-equal to `ir/interpret` all the same, under every schedule; `annihilates` says where zero may
-stand for "no connection", and `absent` which value does.
-"""
+"""Semirings of one's own: from two functions of two numbers, their laws tried on samples."""
 
 from __future__ import annotations
 
-import difflib
 import itertools
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -26,144 +14,10 @@ from loopwright.ir.check_expr import BINARY_KINDS
 from loopwright.ir.dtypes import DTYPES, DType
 from loopwright.ir.evaluate import Given, compile_expr, literal, quiet
 from loopwright.ir.expr import BINARY_OPS, COMPARISONS, Binary, Expr, Var
-from loopwright.ir.trace import as_const, maximum, minimum, trace
-from loopwright.ir.visit import substitute
+from loopwright.ir.trace import as_const, trace
+from loopwright.semirings.named import SEMIRINGS, Number, Operator, Semiring, combine
 
-__all__ = ["SEMIRINGS", "Semiring", "make_semiring", "maximum", "minimum", "semiring"]
-
-Number: TypeAlias = bool | int | float | complex
-Operator: TypeAlias = str | Callable[[Any, Any], Any]  # a name of ir/expr, or a function to trace
-
-
-@dataclass(frozen=True, slots=True)
-class Semiring:
-    """Two operators with zero the identity of `plus`, one that of `times`, and their laws."""
-
-    name: str
-    plus: Operator  # associative and commutative
-    times: Operator  # associative, distributes over plus
-    kinds: str  # DType.kind of the element types it is made for
-    annihilating: str  # kinds for which zero times x is zero, for every finite x
-    idempotent: bool  # x plus x is x
-    commutative: bool = True  # x times y is y times x
-    identities: tuple[Number, Number] | None = None  # zero and one; None: those of the operators
-    nothing: Number | None = None  # `absent`, where it is not zero
-
-    def plus_expr(self, dtype: DType, x: Expr, y: Expr) -> Expr:
-        """`x plus y` as an expression of `dtype`."""
-        return _combine(self.plus, dtype, x, y)
-
-    def times_expr(self, dtype: DType, x: Expr, y: Expr) -> Expr:
-        """`x times y` as an expression of `dtype`."""
-        return _combine(self.times, dtype, x, y)
-
-    def zero(self, dtype: DType) -> Number:
-        """The identity of plus: where reductions start, and the value of an empty one."""
-        self.check_dtype(dtype)
-        return self._identity(0, self.plus, dtype)
-
-    def one(self, dtype: DType) -> Number:
-        """The identity of times."""
-        self.check_dtype(dtype)
-        return self._identity(1, self.times, dtype)
-
-    def absent(self, dtype: DType) -> Number:
-        """The value that stands for "no connection": it annihilates, on the elements meant.
-
-        It is zero, but 0 for max_times, whose elements are meant to be non-negative.
-        """
-        zero = self.zero(dtype)
-        return zero if self.nothing is None else as_const(self.nothing, dtype).value
-
-    def annihilates(self, dtype: DType) -> bool:
-        """Whether zero times x is zero for every finite x of the type."""
-        return dtype.kind in self.annihilating
-
-    def check_dtype(self, dtype: DType) -> None:
-        """Raise DtypeError when the semiring is not made for `dtype`."""
-        if dtype.kind not in self.kinds:
-            accepted = ", ".join(d.name for d in DTYPES.values() if d.kind in self.kinds)
-            raise DtypeError(
-                f"semiring '{self.name}' does not take {dtype}", hint=f"accepted: {accepted}"
-            )
-
-    def _identity(self, side: int, operator: Operator, dtype: DType) -> Number:
-        if self.identities is not None:
-            return as_const(self.identities[side], dtype).value
-        assert isinstance(operator, str)
-        return identity(operator, dtype)
-
-
-def identity(operator: str, dtype: DType) -> Number:
-    """The value that leaves every other as it is under an operator of ir/expr."""
-    match operator:
-        case "add" | "or" | "xor":
-            return _typed(0, dtype)
-        case "mul":
-            return _typed(1, dtype)
-        case "and":
-            return True if dtype.kind == "b" else int(np.array(-1).astype(dtype.name))
-        case "min":
-            return _greatest(dtype)
-        case "max":
-            return _least(dtype)
-    raise UsageError(f"operator '{operator}' has no identity that we know")
-
-
-def _greatest(dtype: DType) -> Number:
-    if dtype.is_integer:
-        return int(np.iinfo(dtype.name).max)
-    return math.inf if dtype.is_float else True
-
-
-def _least(dtype: DType) -> Number:
-    if dtype.is_integer:
-        return int(np.iinfo(dtype.name).min)
-    return -math.inf if dtype.is_float else False
-
-
-def _typed(number: int, dtype: DType) -> Number:
-    value: Number = literal(number, dtype).item()
-    return value
-
-
-def _combine(operator: Operator, dtype: DType, x: Expr, y: Expr) -> Expr:
-    if isinstance(operator, str):
-        return Binary(operator, x, y)
-    return substitute(trace(operator, dtype), {"x": x, "y": y})
-
-
-SEMIRINGS: dict[str, Semiring] = {
-    row.name: row
-    for row in (
-        Semiring("plus_times", "add", "mul", "biufc", "biufc", idempotent=False),
-        Semiring("min_plus", "min", "add", "iuf", "f", idempotent=True),
-        Semiring("max_plus", "max", "add", "iuf", "f", idempotent=True),
-        # Multiplying by a negative number turns an order round: meant for elements >= 0 (max) and
-        # > 0 (min). Reductions still give the plain maximum or minimum for all others.
-        Semiring("max_times", "max", "mul", "iuf", "u", idempotent=True, nothing=0),
-        Semiring("min_times", "min", "mul", "iuf", "", idempotent=True),
-        Semiring("min_max", "min", "max", "biuf", "biuf", idempotent=True),
-        Semiring("max_min", "max", "min", "biuf", "biuf", idempotent=True),
-        Semiring("or_and", "or", "and", "biu", "biu", idempotent=True),
-        Semiring("xor_and", "xor", "and", "biu", "biu", idempotent=False),
-    )
-}
-
-
-def semiring(named: str | Semiring) -> Semiring:
-    """The semiring of that name; a Semiring stays itself."""
-    if isinstance(named, Semiring):
-        return named
-    if not isinstance(named, str):
-        raise UsageError("a semiring is named by a string", found=repr(named))
-    if named not in SEMIRINGS:
-        near = difflib.get_close_matches(named, SEMIRINGS, n=1)
-        guess = f"did you mean '{near[0]}'? " if near else ""
-        raise UsageError(
-            f"no semiring is named '{named}'", hint=f"{guess}accepted: {', '.join(SEMIRINGS)}"
-        )
-    return SEMIRINGS[named]
+__all__ = ["make_semiring"]
 
 
 def make_semiring(
@@ -175,6 +29,7 @@ def make_semiring(
     *,
     samples: Sequence[Number] | None = None,
     check: bool = True,
+    distributes: bool = False,
 ) -> Semiring:
     """A semiring of one's own from two functions of two numbers (or names of operators).
 
@@ -184,7 +39,11 @@ def make_semiring(
     The laws are tried on `samples` (small numbers, when not given; give the elements meant when
     the laws hold for some only) and a counter-example raises UsageError. The result is made for
     the kinds of types in which the laws were seen to hold. With check=False nothing is tried:
-    where a law fails, results depend on the schedule.
+    where plus is not associative and commutative, results depend on the schedule.
+
+    Samples are no proof. Three and more operands are therefore multiplied out before anything is
+    reduced, unless the operators are known to distribute; with `distributes` you vouch that times
+    does so over plus, for all elements you will use, and such products take the quicker way.
     """
     if name in SEMIRINGS:
         raise UsageError(f"semiring '{name}' exists already", hint="choose another name")
@@ -197,6 +56,7 @@ def make_semiring(
         idempotent=False,
         commutative=False,
         identities=(zero, one),
+        vouched=distributes,
     )
     return _checked(made, samples) if check else made
 
@@ -381,7 +241,7 @@ def _counter_example(law: _Law, made: Semiring, dtype: DType, values: list[np.ge
 
 def _function(operator: Operator, dtype: DType) -> Callable[[Any, Any], Any]:
     """The operator as a function of NumPy scalars."""
-    code = compile_expr(_combine(operator, dtype, *_variables(dtype)))
+    code = compile_expr(combine(operator, dtype, *_variables(dtype)))
     return lambda x, y: code(Given({"x": x, "y": y}, {}))
 
 

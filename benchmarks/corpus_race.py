@@ -1,0 +1,87 @@
+"""Timing kernels that change their arguments: equal inputs before every call, outside the clock.
+
+All contestants work on the same memory, so that none finds its arrays better placed. They take
+turns; the best turn counts. A contestant whose first result is wrong has none.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+import loopwright as lw
+from benchmarks.corpus_contestants import Contestant
+from benchmarks.corpus_kernels import Inputs, Kernel, arrays_of, differences, fresh
+from benchmarks.measure import TURN_SECONDS, Times
+
+__all__ = ["Effort", "race_in_place"]
+
+_MOST_CALLS = 20  # of one turn: copying the inputs takes longer than short kernels do
+_MUCH_SLOWER = 3.0  # than the fastest: such a contestant has two turns only
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How often contestants are timed: at least twice, then as long as time is left."""
+
+    rounds: int
+    seconds: float  # for all calls of all contestants on one kernel
+
+
+def race_in_place(
+    kernel: Kernel, contestants: Sequence[Contestant], inputs: Inputs, effort: Effort
+) -> tuple[dict[str, Times], list[str]]:
+    """Seconds of each contestant that agrees with the first, and what is wrong with the others."""
+    working = fresh(inputs)
+    found, wrong = _first_round(kernel, contestants, working, inputs)
+    start = time.perf_counter()
+    for number in range(1, max(2, effort.rounds)):
+        if number >= 2 and time.perf_counter() - start > effort.seconds:
+            break
+        limit = _MUCH_SLOWER * min(min(seconds) for seconds in found.values())
+        for contestant in contestants:
+            seconds = found.get(contestant.name)
+            if seconds is None or (number >= 2 and min(seconds) > limit):
+                continue
+            seconds.append(_turn(contestant, working, inputs))
+    return {name: Times(tuple(seconds)) for name, seconds in found.items()}, wrong
+
+
+def _first_round(
+    kernel: Kernel, contestants: Sequence[Contestant], working: Inputs, inputs: Inputs
+) -> tuple[dict[str, list[float]], list[str]]:
+    """The first turn of each contestant whose result is that of the first one."""
+    found: dict[str, list[float]] = {}
+    wrong: list[str] = []
+    expected: Inputs = {}
+    for contestant in contestants:
+        seconds = _turn(contestant, working, inputs)
+        if contestant.is_checked:
+            expected = expected or arrays_of(fresh(working))
+            faults = differences(kernel, working, expected)
+            if faults:
+                wrong.append(f"{contestant.name} computes something else: {'; '.join(faults)}")
+                continue
+        found[contestant.name] = [seconds]
+    return found, wrong
+
+
+def _turn(contestant: Contestant, working: Inputs, inputs: Inputs) -> float:
+    """Seconds of the fastest call, each on fresh inputs, among those that fit into one turn."""
+    values = tuple(working.values())
+    lw.set_num_threads(contestant.threads)
+    best, spent = math.inf, 0.0
+    for _ in range(_MOST_CALLS):
+        for name, array in arrays_of(inputs).items():
+            np.copyto(working[name], array)
+        start = time.perf_counter()
+        contestant.call(*values)
+        seconds = time.perf_counter() - start
+        best, spent = min(best, seconds), spent + seconds
+        if spent >= TURN_SECONDS:
+            break
+    return best

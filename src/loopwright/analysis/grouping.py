@@ -1,0 +1,57 @@
+"""Cores as statements of their own: one instance for each execution of the loops they replace."""
+
+from __future__ import annotations
+
+import islpy as isl
+
+from loopwright.analysis.inner import Inner, inner_contraction
+from loopwright.diagnostics import InternalError
+from loopwright.ir.islkit import context
+from loopwright.ir.schedule import LoopCore, Schedule
+
+__all__ = ["holds_core", "without_cores"]
+
+_PREFIX = "core."  # no statement has a dot in its name
+
+
+def without_cores(
+    schedule: Schedule,
+) -> tuple[isl.Schedule, dict[str, tuple[LoopCore, Inner]]]:
+    """The tree with the loops of each core replaced by a statement, and what these stand for.
+
+    The statement `core.k[o]` runs where the loops i, j, p of the k-th core had something to run for
+    the values o of the loops around them.
+    """
+    tree = schedule.tree
+    cores: dict[str, tuple[LoopCore, Inner]] = {}
+    for number, core in enumerate(schedule.loop_cores):
+        found = inner_contraction(schedule.program, schedule.tree, core.loops)
+        if isinstance(found, str):
+            raise InternalError(f"{core} is none: {found}", str(tree))
+        name = f"{_PREFIX}{number}"
+        node = _outermost(tree, core).group(isl.Id(name, context=context()))
+        tree = node.parent().cut().get_schedule()
+        cores[name] = core, found
+    return tree, cores
+
+
+def holds_core(node: isl.ScheduleNode) -> bool:
+    """Whether instances of a core reach a node."""
+    names: list[str] = []
+    node.get_domain().foreach_set(lambda part: names.append(part.get_tuple_name() or ""))
+    return any(name.startswith(_PREFIX) for name in names)
+
+
+def _outermost(tree: isl.Schedule, core: LoopCore) -> isl.ScheduleNode:
+    """The first band of a core's loops."""
+    found: list[isl.ScheduleNode] = []
+
+    def visit(node: isl.ScheduleNode) -> bool:
+        if isl.schedule_node_type(node.get_type()) == isl.schedule_node_type.band:
+            partial = node.band_get_partial_schedule()
+            if partial.get_tuple_name(isl.dim_type.set) in core.loops:
+                found.append(node.copy())  # isl takes its own node back after the visit
+        return True
+
+    tree.get_root().foreach_descendant_top_down(visit)
+    return found[0]

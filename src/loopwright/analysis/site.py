@@ -1,0 +1,289 @@
+"""Where a contraction stands inside a larger program: three nested loops around statements.
+
+Loops outside of the three are fixed for one execution of them, so everything here is told in terms
+of their values o and of the loops x = (i, j, p):
+
+    time    { S[iterators] -> [o, x] }
+    ranges  the box that x runs over, bounds affine in o and the parameters
+    clips   what of the box does not count: conditions on i and j, or on i and p
+    point   the iterators as affine functions of o and x
+
+The statement updates `out = out plus left times right`, or several such products at once where
+sums may be reassociated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import islpy as isl
+
+from loopwright.analysis.box import box_of
+from loopwright.analysis.factors import Product, factors, names_in
+from loopwright.analysis.relations import affine_sum, function_exprs, maps_of
+from loopwright.analysis.update import is_reorderable, update_of
+from loopwright.ir.contraction import LoopRange
+from loopwright.ir.expr import Binary, Expr, Unary
+from loopwright.ir.program import Program, Statement
+
+__all__ = [
+    "LOOPS",
+    "Clip",
+    "Member",
+    "Site",
+    "Sum",
+    "Times",
+    "is_band",
+    "is_same_site",
+    "products_of",
+    "site_of",
+    "times_of",
+]
+
+LOOPS = ("core.i", "core.j", "core.p")  # names of the loops x; no identifier has a dot
+_OUTER = "core.o"
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """The condition `i * x + j * y + p * z + rest >= 0` on the values of the loops.
+
+    Either on i and j, or on i and p with p = 1 or -1.
+    """
+
+    i: int
+    j: int
+    p: int
+    rest: Expr  # over the loops outside and the parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A statement of a site."""
+
+    name: str
+    point: Mapping[str, Expr]  # iterator -> its value, over the names of [o, x] and the parameters
+    time: isl.Map  # { S[iterators] -> [o, x] }
+
+    @property
+    def moving(self) -> tuple[str, ...]:
+        """The iterators that vary with the loops x."""
+        return tuple(x for x, at in self.point.items() if names_in(at) & set(LOOPS))
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Three nested loops around statements that run at different points, seen from outside."""
+
+    outer: tuple[str, ...]  # names that stand for the loops around, outermost first
+    ranges: tuple[LoopRange, ...]  # of LOOPS, over `outer` and the parameters; all values occur
+    clips: tuple[Clip, ...]  # what else holds of the points that are run
+    order: tuple[int, ...]  # positions in LOOPS, from the outermost loop to the innermost
+    members: tuple[Member, ...]  # the one with most iterators first
+    points: isl.Set  # { [o, x] } that are run
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """`x = x plus product plus product ...`."""
+
+    plus: str
+    products: tuple[Product, ...]  # each with two factors
+
+
+def site_of(program: Program, tree: isl.Schedule, loops: Sequence[str]) -> Site | str:
+    """The place of the loops i, j, p in a schedule tree, or why they are not one for a core."""
+    times = times_of(tree, loops)
+    if isinstance(times, str):
+        return times
+    found = [part.intersect_params(program.context) for part in maps_of(times.inside)]
+    outer = tuple(f"{_OUTER}{k}" for k in range(found[0].dim(isl.dim_type.out) - len(loops)))
+    names = (*outer, *LOOPS)
+    members: list[Member] = []
+    points: isl.Set | None = None
+    for time in found:
+        for position, name in enumerate(names):
+            time = time.set_dim_name(isl.dim_type.out, position, name)
+        if points is not None and not points.is_disjoint(time.range()):
+            return "two statements run at one point"
+        points = time.range() if points is None else points.union(time.range())
+        point = function_exprs(time.reverse(), names)
+        if point is None:
+            return "the iterators are no affine functions of the loops"
+        statement = program.statement(time.get_tuple_name(isl.dim_type.in_) or "")
+        at = dict(zip(statement.iterators, point, strict=True))
+        members.append(Member(statement.name, at, time))
+    assert points is not None
+    members.sort(key=lambda member: -len(member.point))
+    shape = _shape(points.coalesce(), len(outer), program)
+    if isinstance(shape, str):
+        return shape
+    return Site(outer, *shape, times.order, tuple(members), points)
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The values of nested loops x and of the loops o around them."""
+
+    function: isl.MultiUnionPwAff  # { S[iterators] -> [o, x] }
+    order: tuple[int, ...]  # positions in x, from the outermost loop to the innermost
+    reached: isl.UnionSet  # { S[iterators] }, the instances that the loops run
+
+    @property
+    def inside(self) -> isl.UnionMap:
+        """`{ S[iterators] -> [o, x] }` for the instances that the loops run."""
+        return self.among(self.reached)
+
+    def among(self, instances: isl.UnionSet) -> isl.UnionMap:
+        """`{ S[iterators] -> [o, x] }` for any instances."""
+        return isl.UnionMap.from_multi_union_pw_aff(self.function).intersect_domain(instances)
+
+
+def times_of(tree: isl.Schedule, loops: Sequence[str]) -> Times | str:
+    """The values of directly nested loops, in the order given, and of the loops around them."""
+    found: list[isl.ScheduleNode] = []
+
+    def visit(node: isl.ScheduleNode) -> bool:
+        if _name(node) in loops:
+            found.append(node.copy())  # isl takes its own node back after the visit
+        return True
+
+    tree.get_root().foreach_descendant_top_down(visit)
+    if len(found) != len(loops):
+        return f"there are no loops {', '.join(loops)}"
+    partial: dict[str, isl.MultiUnionPwAff] = {}
+    node = found[0]
+    while _name(node):
+        partial[_name(node)] = _function(node)
+        node = node.child(0)
+    kind = isl.schedule_node_type(node.get_type())
+    if set(partial) != set(loops) or kind != isl.schedule_node_type.leaf:
+        return f"loops {', '.join(loops)} are not directly nested around statements"
+    functions = [partial[loop] for loop in loops]
+    # Not isl's own prefix: that one is restricted to what the filters on the way let through.
+    node = found[0]
+    while node.has_parent():
+        node = node.parent()
+        if _name(node):
+            functions.insert(0, _function(node))
+    time = functions[0]
+    for function in functions[1:]:
+        time = time.flat_range_product(function)
+    return Times(time, tuple(loops.index(loop) for loop in partial), found[0].get_domain())
+
+
+def is_same_site(one: isl.Schedule, other: isl.Schedule, loops: Sequence[str]) -> bool:
+    """Whether nested loops run the same instances in both trees, inside loops of like values."""
+    before, after = times_of(one, loops), times_of(other, loops)
+    if isinstance(before, str) or isinstance(after, str) or before.order != after.order:
+        return False
+    same = before.function.plain_is_equal(after.function)
+    return bool(same) and bool(before.reached.is_equal(after.reached))
+
+
+def _function(band: isl.ScheduleNode) -> isl.MultiUnionPwAff:
+    return band.band_get_partial_schedule().reset_tuple_id(isl.dim_type.set)
+
+
+def _name(node: isl.ScheduleNode) -> str:
+    """The name of a band; nothing for other nodes."""
+    if isl.schedule_node_type(node.get_type()) != isl.schedule_node_type.band:
+        return ""
+    return node.band_get_partial_schedule().get_tuple_name(isl.dim_type.set) or ""
+
+
+def _shape(
+    times: isl.Set, outer: int, program: Program
+) -> tuple[tuple[LoopRange, ...], tuple[Clip, ...]] | str:
+    """Ranges and clips of `{ [o, x] }`, for o and parameters for which there are any x."""
+    kinds = isl.dim_type
+    inner = times.move_dims(kinds.param, times.dim(kinds.param), kinds.set, 0, outer)
+    known = inner.params()
+    context_ = program.context.align_params(known.get_space()).intersect(known)
+    inner = inner.gist_params(known).coalesce()
+    parts = inner.get_basic_sets()
+    if len(parts) != 1 or parts[0].dim(kinds.div):
+        return "the loops run over no single convex set of points"
+    clips = []
+    for constraint in parts[0].remove_redundancies().get_constraints():
+        i, j, p = (
+            constraint.get_coefficient_val(kinds.set, k).to_python() for k in range(len(LOOPS))
+        )
+        if (i != 0) + (j != 0) + (p != 0) < 2:
+            continue
+        if constraint.is_equality() or (p and (j or abs(p) != 1)):
+            return "the loops j and p do not run over a box"
+        clips.append(Clip(i, j, p, _rest(constraint)))
+    ranges: list[LoopRange] = []
+    for position, name in enumerate(LOOPS):
+        alone = inner
+        for other in reversed(range(len(LOOPS))):
+            alone = alone if other == position else alone.project_out(kinds.set, other, 1)
+        found = box_of(alone, (name,), context_)
+        if isinstance(found, str):
+            return found
+        ranges += found
+    return tuple(ranges), tuple(clips)
+
+
+def _rest(constraint: isl.Constraint) -> Expr:
+    """What a constraint adds to the loops x: parameters and a constant."""
+    kind = isl.dim_type.param
+    terms = [
+        (
+            constraint.get_dim_name(kind, k) or "",
+            constraint.get_coefficient_val(kind, k).to_python(),
+        )
+        for k in range(constraint.dim(kind))
+    ]
+    return affine_sum(terms, constraint.get_constant_val().to_python())
+
+
+def is_band(statement: Statement, iterators: Collection[str]) -> bool:
+    """Whether a parameter says how far two iterators of a statement may be apart.
+
+    Such domains may be as narrow as the parameter likes, whatever the extents of the loops are.
+    """
+    places = [statement.iterators.index(name) for name in iterators]
+    for part in statement.domain.get_basic_sets():
+        for constraint in part.get_constraints():
+            kinds = isl.dim_type
+            tied = [k for k in places if not constraint.get_coefficient_val(kinds.set, k).is_zero()]
+            params = range(constraint.dim(kinds.param))
+            known = (constraint.get_coefficient_val(kinds.param, k) for k in params)
+            if len(tied) > 1 and not all(factor.is_zero() for factor in known):
+                return True
+    return False
+
+
+def products_of(program: Program, statement: Statement, loops: Iterable[str]) -> Sum | str:
+    """The sum of products that a statement adds to its element, or why it is none.
+
+    `loops` are the iterators that the factors vary with; all other loads are scalars. Several
+    products are one sum only where additions may be reassociated.
+    """
+    update = update_of(program, statement)
+    if update is None:
+        return "not of the form x = x op e with an associative operator"
+    parts: list[Expr] = [update.value]
+    if update.op == "add" and is_reorderable("add", statement.write.dtype, program):
+        parts = _summands(update.value)
+    found: list[Product] = []
+    for part in parts:
+        product = factors(program, part, tuple(loops))
+        if isinstance(product, str):
+            return product
+        if product.right is None:
+            return "one array element only is accumulated"
+        found.append(product)
+    return Sum(update.op, tuple(found))
+
+
+def _summands(value: Expr) -> list[Expr]:
+    match value:
+        case Binary(op="add", x=x, y=y):
+            return _summands(x) + _summands(y)
+        case Binary(op="sub", x=x, y=y):
+            return _summands(x) + [Unary("neg", part) for part in _summands(y)]
+    return [value]

@@ -1,0 +1,264 @@
+"""Operations that C has not: each a few lines of C, told once and used by name.
+
+In a file of its own a helper is an inline function. Between the user's lines no function can be
+defined, so there it is a macro of the same lines, defined where the code begins and undefined where
+it ends. The arguments of a macro become variables first, so each is evaluated once; names that
+begin with `lw_` are ours, which keeps the variables of nested uses apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from loopwright.backends.c_ranges import limits
+from loopwright.backends.c_types import c_type, constant, wrap_type
+from loopwright.diagnostics import InternalError
+from loopwright.ir.dtypes import DTYPES, FLOAT32, FLOAT64, DType
+
+__all__ = ["Helper", "helper"]
+
+
+@dataclass(frozen=True, slots=True)
+class Helper:
+    """`name(lw_a, lw_b, ...)`: its lines, then its value."""
+
+    name: str
+    result: str  # type of the value; "" for a plain macro over any type
+    params: tuple[str, ...]  # types of the arguments
+    lines: tuple[str, ...]
+    value: str
+
+    def function(self) -> str:
+        """The helper as a definition of a file."""
+        if not self.result:
+            return self.macro()
+        params = ", ".join(f"{t} {n}" for t, n in zip(self.params, _NAMES, strict=False))
+        body = "".join(f"    {line}\n" for line in (*self.lines, f"return {self.value};"))
+        space = "" if self.result.endswith("*") else " "
+        return f"static inline {self.result}{space}{self.name}({params})\n{{\n{body}}}\n"
+
+    def macro(self) -> str:
+        """The helper as a macro."""
+        names = _NAMES[: len(self.params)]
+        head = f"#define {self.name}({', '.join(n.removeprefix('lw_') for n in names)})"
+        if not self.result:
+            return f"{head} {self.value}\n"
+        pairs = zip(self.params, names, strict=True)
+        bound = [f"const {t} {n} = ({n.removeprefix('lw_')});" for t, n in pairs]
+        parts = [" ".join(bound), *self.lines, f"({self.result})({self.value});"]
+        body = " \\\n    ".join(parts)
+        return f"{head} __extension__({{ \\\n    {body} }})\n"
+
+
+_NAMES = ("lw_a", "lw_b", "lw_c")
+
+
+def helper(what: str, dtype: DType, source: DType | None = None) -> Helper:
+    """The helper of an operation on a type; `source` is the type that a conversion starts from."""
+    if what == "to":
+        assert source is not None
+        return _saturated(source, dtype)
+    if what in _PLAIN:
+        count, value = _PLAIN[what]
+        return Helper(f"lw_{what}", "", ("",) * count, (), value)
+    kind = "c" if dtype.is_complex else "f" if dtype.is_float else "i"
+    make = _MAKERS.get((what, kind))
+    if make is None:
+        raise InternalError(f"'{what}' of {dtype} has no C")
+    count, write = make
+    lines, value = write(dtype)
+    element = c_type(dtype)
+    return Helper(f"lw_{what}_{dtype}", element, (element,) * count, lines, value)
+
+
+# -- over any type: for bounds and subscripts, whose operands are short -------------------------
+
+_PLAIN = {
+    "min": (2, "((a) < (b) ? (a) : (b))"),
+    "max": (2, "((a) > (b) ? (a) : (b))"),
+    # Rounded down, for a divisor greater than zero.
+    "floord": (2, "((a) / (b) - ((a) % (b) < 0))"),
+    "modulo": (2, "((a) % (b) + ((a) % (b) < 0 ? (b) : 0))"),
+}
+
+_Lines = tuple[tuple[str, ...], str]
+
+
+def _floordiv(dtype: DType) -> _Lines:
+    """A divisor of zero gives zero; the least number by -1 is itself."""
+    if dtype.kind == "u":
+        return (), "lw_b == 0 ? 0 : lw_a / lw_b"
+    negated = f"({c_type(dtype)})(0 - ({wrap_type(dtype)})lw_a)"
+    safe = "const int lw_safe = lw_b != 0 && lw_b != -1;"
+    divisor = f"const {c_type(dtype)} lw_d = lw_safe ? lw_b : 1;"
+    down = "lw_a / lw_d - (lw_a % lw_d != 0 && (lw_a < 0) != (lw_d < 0))"
+    return (safe, divisor), f"lw_safe ? {down} : lw_b ? {negated} : 0"
+
+
+def _mod(dtype: DType) -> _Lines:
+    if dtype.kind == "u":
+        return (), "lw_b == 0 ? 0 : lw_a % lw_b"
+    rest = f"const {c_type(dtype)} lw_r = lw_b == 0 || lw_b == -1 ? 0 : lw_a % lw_b;"
+    return (rest,), "lw_r != 0 && (lw_r < 0) != (lw_b < 0) ? lw_r + lw_b : lw_r"
+
+
+def _quotient(dtype: DType) -> _Lines:
+    """C's own division, made total."""
+    negated = f"({c_type(dtype)})(0 - ({wrap_type(dtype)})lw_a)"
+    safe = "const int lw_safe = lw_b != 0 && lw_b != -1;"
+    return (safe,), f"lw_safe ? lw_a / (lw_safe ? lw_b : 1) : lw_b ? {negated} : 0"
+
+
+def _remainder(dtype: DType) -> _Lines:
+    return (), "lw_b == 0 || lw_b == -1 ? 0 : lw_a % lw_b"
+
+
+def _absolute(dtype: DType) -> _Lines:
+    wide = wrap_type(dtype)
+    return (), f"({c_type(dtype)})(lw_a < 0 ? 0 - ({wide})lw_a : ({wide})lw_a)"
+
+
+def _power(dtype: DType) -> _Lines:
+    """Modulo 2^bits; to a negative power 1/x^n rounded towards zero, and 0 for x = 0."""
+    wide = wrap_type(dtype)
+    lines = (
+        f"{wide} lw_base = ({wide})lw_a, lw_left = ({wide})lw_b, lw_total = 1;",
+        "for (; lw_left != 0; lw_left >>= 1, lw_base *= lw_base)",
+        "    lw_total *= lw_left & 1 ? lw_base : 1;",
+    )
+    whole = f"({c_type(dtype)})lw_total"
+    if dtype.kind == "u":
+        return lines, whole
+    return lines, f"lw_b < 0 && lw_a != 1 && lw_a != -1 ? 0 : {whole}"
+
+
+def _extreme(dtype: DType, sign: str, if_zero: str) -> _Lines:
+    order = f"lw_b {sign} lw_a || lw_b != lw_b ? lw_b : lw_a"
+    return (), f"lw_a == lw_b ? (__builtin_signbit(lw_a) ? {if_zero}) : ({order})"
+
+
+def _float_min(dtype: DType) -> _Lines:
+    return _extreme(dtype, "<", "lw_a : lw_b")
+
+
+def _float_max(dtype: DType) -> _Lines:
+    return _extreme(dtype, ">", "lw_b : lw_a")
+
+
+def _int_min(dtype: DType) -> _Lines:
+    return (), "lw_b < lw_a ? lw_b : lw_a"
+
+
+def _int_max(dtype: DType) -> _Lines:
+    return (), "lw_b > lw_a ? lw_b : lw_a"
+
+
+def _float_rest(real: str, suffix: str) -> tuple[str, ...]:
+    return (
+        f"const {real} lw_r = __builtin_fmod{suffix}(lw_x, lw_y);",
+        "const int lw_down = lw_r != 0 && (lw_r < 0) != (lw_y < 0);",
+    )
+
+
+def _widened(dtype: DType) -> tuple[str, str, str]:
+    """The type to divide in, the suffix of its functions, the line that converts to it.
+
+    Halves are divided as floats: one rounding at the end, not one per step.
+    """
+    wide = FLOAT64 if dtype.bits == 64 else FLOAT32
+    real = c_type(wide)
+    return real, "" if wide is FLOAT64 else "f", f"const {real} lw_x = lw_a, lw_y = lw_b;"
+
+
+def _float_mod(dtype: DType) -> _Lines:
+    """The remainder of NumPy: it has the sign of the divisor, a zero too."""
+    real, suffix, given = _widened(dtype)
+    exact = f"(lw_r != 0 ? lw_r : __builtin_copysign{suffix}(0, lw_y))"
+    value = f"lw_down ? lw_r + lw_y : {exact}"
+    return (given, *_float_rest(real, suffix)), f"({c_type(dtype)})({value})"
+
+
+def _float_floordiv(dtype: DType) -> _Lines:
+    """The floor division of NumPy, step by step."""
+    real, suffix, given = _widened(dtype)
+    lines = (
+        given,
+        *_float_rest(real, suffix),
+        f"const {real} lw_q = (lw_x - lw_r) / lw_y - (lw_down ? 1 : 0);",
+        f"const {real} lw_f = __builtin_floor{suffix}(lw_q);",
+        f"const {real} lw_w = lw_q - lw_f > ({real})0.5 ? lw_f + 1 : lw_f;",
+        f"const {real} lw_z = __builtin_copysign{suffix}(0, lw_x / lw_y);",
+    )
+    value = "lw_y == 0 ? lw_x / lw_y : lw_q == 0 ? lw_z : lw_w"
+    return lines, f"({c_type(dtype)})({value})"
+
+
+def _complex_mul(dtype: DType) -> _Lines:
+    """Four products: C's own multiplication also repairs infinities."""
+    real = c_type(dtype.real)
+    lines = (
+        f"const {real} lw_ar = __real__ lw_a, lw_ai = __imag__ lw_a;",
+        f"const {real} lw_br = __real__ lw_b, lw_bi = __imag__ lw_b;",
+    )
+    parts = "lw_ar * lw_br - lw_ai * lw_bi, lw_ar * lw_bi + lw_ai * lw_br"
+    return lines, f"__builtin_complex({parts})"
+
+
+def _complex_div(dtype: DType) -> _Lines:
+    """Smith's division, as NumPy's: the squares of the parts may overflow, their ratio does not."""
+    real, suffix = c_type(dtype.real), "" if dtype.real.bits == 64 else "f"
+    lines = (
+        f"const {real} lw_ar = __real__ lw_a, lw_ai = __imag__ lw_a;",
+        f"const {real} lw_br = __real__ lw_b, lw_bi = __imag__ lw_b;",
+        f"const {real} lw_sr = __builtin_fabs{suffix}(lw_br);",
+        f"const int lw_swap = !(lw_sr >= __builtin_fabs{suffix}(lw_bi));",
+        f"const {real} lw_l = lw_swap ? lw_bi : lw_br, lw_s = lw_swap ? lw_br : lw_bi;",
+        f"const {real} lw_p = lw_swap ? lw_ai : lw_ar, lw_q = lw_swap ? lw_ar : lw_ai;",
+        f"const {real} lw_t = lw_s / lw_l;",
+        f"const {real} lw_m = 1 / (lw_l + lw_s * lw_t);",
+        f"const {real} lw_re = (lw_p + lw_q * lw_t) * lw_m;",
+        f"const {real} lw_im = (lw_q - lw_p * lw_t) * lw_m;",
+    )
+    usual = "__builtin_complex(lw_re, lw_swap ? -lw_im : lw_im)"
+    nothing = "__builtin_complex(lw_ar / lw_sr, lw_ai / lw_sr)"
+    return lines, f"lw_l == 0 ? {nothing} : {usual}"
+
+
+def _complex_pow(dtype: DType) -> _Lines:
+    one = constant(1.0, dtype)
+    wide = c_type(DTYPES["complex128"])
+    return (), f"lw_b == 0 ? {one} : ({c_type(dtype)})__builtin_cpow(({wide})lw_a, ({wide})lw_b)"
+
+
+_MAKERS: dict[tuple[str, str], tuple[int, Callable[[DType], _Lines]]] = {
+    ("floordiv", "i"): (2, _floordiv),
+    ("mod", "i"): (2, _mod),
+    ("quotient", "i"): (2, _quotient),
+    ("remainder", "i"): (2, _remainder),
+    ("least", "i"): (2, _int_min),
+    ("most", "i"): (2, _int_max),
+    ("abs", "i"): (1, _absolute),
+    ("pow", "i"): (2, _power),
+    ("least", "f"): (2, _float_min),
+    ("most", "f"): (2, _float_max),
+    ("floordiv", "f"): (2, _float_floordiv),
+    ("mod", "f"): (2, _float_mod),
+    ("mul", "c"): (2, _complex_mul),
+    ("div", "c"): (2, _complex_div),
+    ("pow", "c"): (2, _complex_pow),
+}
+
+
+def _saturated(source: DType, dtype: DType) -> Helper:
+    """A float to an integer: towards zero, to the nearest end beyond the range, NaN to zero."""
+    low, high = limits(dtype)
+    wide = FLOAT64 if source.bits == 64 else FLOAT32
+    # 2^(bits - 1) and 2^bits are floats, the numbers before them need not be.
+    top = constant(float(high + 1), wide)
+    bottom = constant(float(low), wide)
+    first, last = constant(low, dtype), constant(high, dtype)
+    lines = (f"const {c_type(wide)} lw_x = lw_a;",)
+    inside = f"lw_x >= {top} ? {last} : lw_x <= {bottom} ? {first} : ({c_type(dtype)})lw_x"
+    name = f"lw_{source}_to_{dtype}"
+    return Helper(name, c_type(dtype), (c_type(source),), lines, f"lw_x != lw_x ? 0 : {inside}")

@@ -1,0 +1,330 @@
+"""A function of C as a callable: its parameters, the variables of its regions, its calls.
+
+Everything a call is given is checked before anything is touched: element types, extents as
+declared, C's layout. A call runs the regions in the order of the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from loopwright.backends.c_ranges import limits
+from loopwright.calls.c_body import initial_value, require_only_regions
+from loopwright.diagnostics import DtypeError, UsageError
+from loopwright.frontends.c import CFile, CRegion, CVariable, Kind, Origin
+from loopwright.ir.dtypes import DType
+from loopwright.ir.expr import Const, Expr, Var
+from loopwright.ir.visit import names
+from loopwright.planner.numbers import value_of
+from loopwright.runtime.arguments import Array
+
+__all__ = ["CFunction", "RegionCode", "checked_array", "known_functions"]
+
+
+Values: TypeAlias = dict[str, Any]  # by name in C
+
+# Whether plain `char` has a sign is the compiler's choice: arrays of either kind are arrays of it.
+_CHARS = (np.dtype("int8"), np.dtype("uint8"))
+
+
+class RegionCode(Protocol):
+    """The code of one region; arguments come in the order of its tree's parameters."""
+
+    def __call__(self, args: tuple[Any, ...], threads: int) -> Any: ...
+
+    def explain(self, args: tuple[Any, ...] = (), threads: int = 1) -> str: ...
+
+    def inspect(self, stage: str, args: tuple[Any, ...], threads: int) -> str: ...
+
+    def inspect_schedule(self) -> str: ...
+
+
+class CFunction:
+    """A compiled function of C. `globals` holds the file's variables that it uses."""
+
+    def __init__(
+        self,
+        file: CFile,
+        regions: tuple[CRegion, ...],
+        make: Callable[[CRegion], RegionCode],
+        global_values: dict[str, Any],
+        threads: Callable[[], int],
+    ) -> None:
+        require_only_regions(file, regions)
+        self.name = regions[0].function
+        self.parameters = regions[0].parameters
+        self.globals = global_values
+        self._regions = regions
+        self._codes = tuple(map(make, regions))
+        self._threads = threads
+        self._orders = tuple(map(_order, regions))
+        self._integers: list[tuple[str, Callable[[Values], int]]] = []
+        self._memory: list[tuple[str, Callable[[Values, Values], Array]]] = []
+        for variable in _variables(regions).values():
+            self._prepare(variable)
+
+    # -- calls ------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **named: Any) -> None:
+        """Run the function; arrays change in place, everything else is passed by value."""
+        values = self._bound(args, named)
+        threads = self._threads()
+        for region, code, order in zip(self._regions, self._codes, self._orders, strict=True):
+            code(tuple([values[name] for name in order]), threads)
+            if len(self._regions) > 1:
+                self._keep(region, values)
+
+    def explain(self, *args: Any, **named: Any) -> str:
+        """What was recognised and decided in every region; with arguments, for that call."""
+        if not args and not named:
+            return "\n\n".join(code.explain() for code in self._codes)
+        return self._told(args, named, lambda code, given, n: code.explain(given, n), "\n\n")
+
+    def inspect_schedule(self) -> str:
+        """The statements of every region and the order they run in."""
+        return "\n\n".join(code.inspect_schedule() for code in self._codes)
+
+    def inspect_loops(self, *args: Any, **named: Any) -> str:
+        """The loop nests that are emitted for a call."""
+        return self._inspect("loops", args, named)
+
+    def inspect_c(self, *args: Any, **named: Any) -> str:
+        """The loop nests as C with OpenMP pragmas."""
+        return self._inspect("c", args, named)
+
+    def inspect_llvm(self, *args: Any, **named: Any) -> str:
+        """The LLVM IR that is compiled for a call."""
+        return self._inspect("llvm", args, named)
+
+    def inspect_asm(self, *args: Any, **named: Any) -> str:
+        """The machine code for a call, as assembly."""
+        return self._inspect("asm", args, named)
+
+    def __repr__(self) -> str:
+        return f"<loopwright function {self.name}({', '.join(self.parameters)})>"
+
+    def _inspect(self, stage: str, args: tuple[Any, ...], named: dict[str, Any]) -> str:
+        return self._told(args, named, lambda code, given, n: code.inspect(stage, given, n), "\n")
+
+    def _told(
+        self,
+        args: tuple[Any, ...],
+        named: dict[str, Any],
+        tell: Callable[[RegionCode, tuple[Any, ...], int], str],
+        between: str,
+    ) -> str:
+        values = self._bound(args, named)
+        threads = self._threads()
+        pairs = zip(self._codes, self._orders, strict=True)
+        return between.join(tell(c, tuple(values[n] for n in o), threads) for c, o in pairs)
+
+    # -- variables --------------------------------------------------------------------------------
+
+    def _prepare(self, variable: CVariable) -> None:
+        """Settle how a call gets at a variable; make those of the file.
+
+        Refuses variables whose value at the start of a call nobody knows.
+        """
+        if variable.origin is Origin.GLOBAL and variable.name not in self.globals:
+            first = initial_value(variable) or 0
+            shape = tuple(value_of(extent, {}) for extent in _constant(variable))
+            self.globals[variable.name] = np.full(shape, first, variable.dtype.numpy)
+        if variable.kind in (Kind.INTEGER, Kind.ITERATOR):
+            self._integers.append((variable.name, self._integer(variable)))
+        else:
+            self._memory.append((variable.name, self._binder(variable)))
+
+    def _bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        """The value of every variable of the regions by its name in C, all checked."""
+        is_plain = not named and len(args) == len(self.parameters)
+        given = dict(zip(self.parameters, args, strict=True)) if is_plain else None
+        given = self._by_name(args, named) if given is None else given
+        values: dict[str, Any] = {name: find(given) for name, find in self._integers}
+        for name, bind in self._memory:
+            values[name] = bind(given, values)
+        return values
+
+    def _by_name(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        if len(args) > len(self.parameters):
+            raise UsageError(
+                f"{self.name} takes {len(self.parameters)} arguments",
+                found=str(len(args)),
+                hint=", ".join(self.parameters),
+            )
+        given = dict(zip(self.parameters, args, strict=False))
+        for name, value in named.items():
+            if name not in self.parameters or name in given:
+                what = "given twice" if name in given else "no parameter"
+                hint = ", ".join(self.parameters)
+                raise UsageError(f"{self.name}: '{name}' is {what}", hint=hint)
+            given[name] = value
+        missing = [name for name in self.parameters if name not in given]
+        if missing:
+            hint = ", ".join(self.parameters)
+            raise UsageError(f"{self.name}: missing {', '.join(missing)}", hint=hint)
+        return given
+
+    def _integer(self, variable: CVariable) -> Callable[[Values], int]:
+        """How a call finds an integer that the regions only read."""
+        name, dtype = variable.name, variable.dtype
+        match variable.origin:
+            case Origin.PARAMETER:
+                return lambda given: _whole(name, given[name], dtype)
+            case Origin.GLOBAL:
+                return lambda given: int(self.globals[name])
+        first = initial_value(variable)
+        if first is None:
+            message = f"'{name}' has no value before the region"
+            raise UsageError(message, hint="make it a parameter")
+        return lambda given: int(first)
+
+    def _binder(self, variable: CVariable) -> Callable[[Values, Values], Array]:
+        """How a call gets the array, or the array of rank 0, behind a variable."""
+        name, dtype = variable.name, variable.dtype
+        extents = tuple(self._extent(extent) for extent in variable.shape)
+        match variable.origin:
+            case Origin.PARAMETER if variable.kind is Kind.ARRAY:
+                is_char = variable.ctype == "char"
+
+                def checked(given: Values, values: Values) -> Array:
+                    value = given[name]
+                    if is_char and getattr(value, "dtype", None) in _CHARS:
+                        value = value.view(dtype.numpy)
+                    return checked_array(name, value, dtype, tuple(e(values) for e in extents))
+
+                return checked
+            case Origin.PARAMETER:
+                return lambda given, values: _number(name, given[name], dtype)
+            case Origin.GLOBAL:
+                return lambda given, values: self.globals[name]
+        first = initial_value(variable) or 0
+
+        def fresh(given: Values, values: Values) -> Array:
+            shape = [e(values) for e in extents]
+            if None in shape:
+                raise UsageError(f"the extents of '{name}' are not known")
+            return np.full([n or 0 for n in shape], first, dtype.numpy)
+
+        return fresh
+
+    def _extent(self, extent: Expr) -> Callable[[Values], int | None]:
+        """A declared extent as a function of the integers by their names in C; None: left open."""
+        names_in_c = {
+            v.tree_name: v.name
+            for region in self._regions
+            for v in region.variables
+            if v.kind in (Kind.INTEGER, Kind.ITERATOR) and v.tree_name
+        }
+        match extent:
+            case Const(value=int(value)):
+                return lambda values: value
+            case Var(name=name):
+                known = names_in_c.get(name)
+                return lambda values: None if known is None else values[known]
+        used = {name: names_in_c[name] for name in names(extent)}
+        return lambda values: value_of(extent, {t: values[c] for t, c in used.items()})
+
+    def _keep(self, region: CRegion, values: dict[str, Any]) -> None:
+        """Integers that later regions read are what this one leaves in them."""
+        for variable in region.variables:
+            if variable.kind is Kind.ITERATOR and variable.final is not None:
+                table = {
+                    v.tree_name: values[v.name]
+                    for v in region.variables
+                    if v.kind is Kind.INTEGER or (v.kind is Kind.ITERATOR and v.tree_name)
+                }
+                values[variable.name] = value_of(variable.final, table)
+
+
+def _constant(variable: CVariable) -> tuple[Expr, ...]:
+    for extent in variable.shape:
+        if names(extent):
+            raise UsageError(
+                f"the extents of '{variable.name}' are not known in this file",
+                hint="declare it with constant extents, or make it a parameter",
+            )
+    return variable.shape
+
+
+def _order(region: CRegion) -> tuple[str, ...]:
+    """The variables of C that are a region's arguments, in the order of its tree."""
+    by_tree = {v.tree_name: v.name for v in region.variables if v.tree_name}
+    return tuple(by_tree[param.name] for param in region.tree.params)
+
+
+def _variables(regions: tuple[CRegion, ...]) -> dict[str, CVariable]:
+    """The variables that come from outside the regions, by name in C."""
+    found: dict[str, CVariable] = {}
+    for region in regions:
+        given = {param.name for param in region.tree.params}
+        for variable in region.variables:
+            if variable.tree_name not in given:
+                continue
+            before = found.setdefault(variable.name, variable)
+            if (before.kind, before.dtype) != (variable.kind, variable.dtype):
+                # An integer that one region reads and another writes would need two homes.
+                raise UsageError(
+                    f"'{variable.name}' is {before.kind.value} in one region of "
+                    f"'{region.function}' and {variable.kind.value} in another",
+                    hint="one region, or two variables",
+                )
+    return found
+
+
+def _whole(name: str, value: Any, dtype: DType) -> int:
+    if type(value) is not int:
+        if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+            raise DtypeError(f"argument '{name}' is an integer", found=repr(value)[:60])
+        value = int(value)
+    low, high = limits(dtype)
+    if not low <= value <= high:
+        raise UsageError(f"argument '{name}' does not fit {dtype}", found=str(value))
+    return int(value)
+
+
+def _number(name: str, value: Any, dtype: DType) -> Array:
+    """A scalar argument, which C passes by value, as memory of its own."""
+    kinds = (bool, int, float, np.number, np.bool_)
+    if not isinstance(value, kinds) or isinstance(value, complex | np.complexfloating):
+        raise DtypeError(f"argument '{name}' is a number of {dtype}", found=repr(value)[:60])
+    if dtype.is_integer:
+        return np.array(_whole(name, value, dtype), dtype.numpy)
+    return np.array(value, dtype.numpy)
+
+
+def checked_array(name: str, value: Any, dtype: DType, shape: tuple[int | None, ...]) -> Array:
+    """An array argument of the given type and extents, laid out as in C; None: any extent."""
+    if not isinstance(value, np.ndarray):
+        raise UsageError(f"argument '{name}' is a NumPy array", found=type(value).__name__)
+    if value.dtype != dtype.numpy:
+        hint = f"{name}.astype('{dtype}')"
+        raise DtypeError(f"argument '{name}' is of {dtype}", found=str(value.dtype), hint=hint)
+    if value.shape != shape and not _fits(value.shape, shape):
+        wanted = "".join("[]" if n is None else f"[{n}]" for n in shape)
+        found = "".join(f"[{n}]" for n in value.shape)
+        raise UsageError(f"argument '{name}' has other extents", found, f"{dtype}{wanted}")
+    if not value.flags.c_contiguous or not value.flags.aligned:
+        raise UsageError(
+            f"argument '{name}' is not laid out as in C",
+            found=f"strides {value.strides}",
+            hint=f"np.ascontiguousarray({name})",
+        )
+    return value
+
+
+def _fits(found: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
+    pairs = zip(shape, found, strict=False)
+    return len(found) == len(shape) and all(n is None or n == m for n, m in pairs)
+
+
+def known_functions(file: CFile, name: str | None) -> tuple[str, ...]:
+    """The functions of a file that hold regions, or the one called `name`."""
+    found = tuple(dict.fromkeys(region.function for region in file.regions))
+    if name is None:
+        return found
+    if name not in found:
+        raise UsageError(f"no function '{name}' with a region", hint=", ".join(found))
+    return (name,)

@@ -1,0 +1,228 @@
+"""`compile` and `parse_c`: C files and programs as callables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
+from typing import Any, TypeAlias, overload
+
+from loopwright.calls.c_function import CFunction, RegionCode, known_functions
+from loopwright.calls.compiled_program import CompiledProgram
+from loopwright.calls.plans import Planner, given_planner, model_planner
+from loopwright.calls.recipe import Recipe, recipe_key
+from loopwright.calls.specialisation import Specialisation
+from loopwright.diagnostics import UsageError
+from loopwright.frontends.c import CFile, CRegion, read_c
+from loopwright.frontends.tree import SourceTree
+from loopwright.ir.program import Program
+from loopwright.pipeline import program_of
+from loopwright.runtime.threads import MOST_THREADS, num_threads
+from loopwright.transform.plan import Plan
+
+__all__ = ["CompiledFile", "compile", "parse_c"]
+
+TARGETS = ("host", "openmp", "c")
+Source: TypeAlias = str | bytes | PathLike[str]
+Defines: TypeAlias = Mapping[str, str | int | None]
+
+
+def parse_c(
+    source: Source,
+    *,
+    reassoc: bool = False,
+    defines: Defines | None = None,
+    cpp_args: Sequence[str] = (),
+) -> tuple[Program, ...]:
+    """What the regions of a C file mean, in the order of the text.
+
+    `source` is a path, or the text itself: bytes, or a str of several lines. `reassoc` allows
+    floating sums in another order; `defines` and `cpp_args` (-D, -I) are for the preprocessor.
+    """
+    file = read_c(source, defines=defines, cpp_args=cpp_args)
+    return tuple(program_of(region.tree, reassoc=reassoc) for region in file.regions)
+
+
+class CompiledFile:
+    """The compiled functions of a C file, by name; a file of one function is callable itself."""
+
+    def __init__(self, name: str, functions: Mapping[str, CFunction], globals_: dict[str, Any]):
+        self.name = name
+        self.globals = globals_  # the file's variables that the functions use, as arrays
+        self._functions = dict(functions)
+
+    def __getitem__(self, name: str) -> CFunction:
+        if name not in self._functions:
+            raise UsageError(f"no function '{name}' in {self.name}", hint=", ".join(self))
+        return self._functions[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._functions)
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+    def __call__(self, *args: Any, **named: Any) -> None:
+        """Call the only function."""
+        self._only()(*args, **named)
+
+    def explain(self, *args: Any, **named: Any) -> str:
+        """What was recognised and decided, in all functions; with arguments, in the only one."""
+        if args or named:
+            return self._only().explain(*args, **named)
+        return "\n\n".join(f"{f.name}:\n{f.explain()}" for f in self._functions.values())
+
+    def inspect_schedule(self) -> str:
+        """The statements of every region and the order they run in."""
+        return "\n\n".join(f.inspect_schedule() for f in self._functions.values())
+
+    def inspect_loops(self, *args: Any, **named: Any) -> str:
+        """The loop nests of a call of the only function."""
+        return self._only().inspect_loops(*args, **named)
+
+    def inspect_c(self, *args: Any, **named: Any) -> str:
+        """C with OpenMP pragmas for a call of the only function."""
+        return self._only().inspect_c(*args, **named)
+
+    def inspect_llvm(self, *args: Any, **named: Any) -> str:
+        """The LLVM IR for a call of the only function."""
+        return self._only().inspect_llvm(*args, **named)
+
+    def inspect_asm(self, *args: Any, **named: Any) -> str:
+        """The machine code for a call of the only function."""
+        return self._only().inspect_asm(*args, **named)
+
+    def __repr__(self) -> str:
+        return f"<loopwright file {self.name}: {', '.join(self)}>"
+
+    def _only(self) -> CFunction:
+        if len(self) != 1:
+            name = next(iter(self))
+            raise UsageError(
+                f"{self.name} has {len(self)} functions with regions",
+                found=", ".join(self),
+                hint=f"compiled['{name}'](...), or compile(..., function='{name}')",
+            )
+        return next(iter(self._functions.values()))
+
+
+@overload
+def compile(
+    source: Program,
+    target: str = ...,
+    plan: str | Plan = ...,
+    *,
+    threads: int | None = ...,
+) -> CompiledProgram: ...
+
+
+@overload
+def compile(
+    source: Source,
+    target: str = ...,
+    plan: str | Plan = ...,
+    *,
+    reassoc: bool = ...,
+    threads: int | None = ...,
+    function: str | None = ...,
+    defines: Defines | None = ...,
+    cpp_args: Sequence[str] = ...,
+) -> CompiledFile: ...
+
+
+def compile(
+    source: Source | Program,
+    target: str = "host",
+    plan: str | Plan = "model",
+    *,
+    reassoc: bool = False,
+    threads: int | None = None,
+    function: str | None = None,
+    defines: Defines | None = None,
+    cpp_args: Sequence[str] = (),
+) -> CompiledFile | CompiledProgram:
+    """Compile the functions of a C file that hold regions between `#pragma scop` and `endscop`.
+
+    `source` is a path, or the text itself: bytes, or a str of several lines. The functions take
+    their parameters in the order of C: integers and numbers, and NumPy arrays of the declared
+    types and extents, which change in place. A function must consist of regions and declarations.
+    A Program takes its parameters, then its arrays, by position or by name.
+
+    `target`: machine code made here by LLVM ("host"), or C with OpenMP ("openmp") or without ("c")
+    that the system's compiler translates. `plan`: what the model decides ("model"), the order of
+    the source ("source"), or a Plan. `reassoc` allows floating sums in another order; `threads`
+    fixes the number of threads; `function` names one function of several; `defines` and `cpp_args`
+    (-D, -I) are for the preprocessor.
+    """
+    _check(target, plan, threads)
+
+    def count() -> int:
+        return num_threads() if threads is None else threads
+
+    if isinstance(source, Program):
+        planner = _planner(plan, target, count() > 1)
+        return CompiledProgram(source, planner, target, count)
+    file = read_c(source, defines=defines, cpp_args=cpp_args)
+    chosen = known_functions(file, function)
+    globals_: dict[str, Any] = {}
+
+    def make(region: CRegion) -> RegionCode:
+        return _code(region.tree, target, plan, reassoc=reassoc, parallel=count() > 1)
+
+    functions = {
+        name: CFunction(file, _regions(file, name), make, globals_, count) for name in chosen
+    }
+    return CompiledFile(file.name, functions, globals_)
+
+
+def _regions(file: CFile, name: str) -> tuple[CRegion, ...]:
+    return tuple(region for region in file.regions if region.function == name)
+
+
+def _code(
+    tree: SourceTree, target: str, plan: str | Plan, *, reassoc: bool, parallel: bool
+) -> RegionCode:
+    if target == "host" and plan == "model":
+        return Specialisation(_TreeDefinition(tree, reassoc))
+    # lazy: the C printer and the toolchain, which machine code by the model does without
+    from loopwright.calls.planned import PlannedCode
+
+    return PlannedCode.of_tree(tree, _planner(plan, target, parallel), target, reassoc=reassoc)
+
+
+def _planner(plan: str | Plan, target: str, parallel: bool) -> Planner:
+    if isinstance(plan, Plan):
+        return given_planner(plan)
+    if plan == "source":
+        return given_planner(Plan(()))
+    return model_planner(parallel=parallel and target != "c")
+
+
+def _check(target: str, plan: str | Plan, threads: int | None) -> None:
+    if target not in TARGETS:
+        raise UsageError("unknown target", found=repr(target), hint=", ".join(TARGETS))
+    if not isinstance(plan, Plan) and plan not in ("model", "source"):
+        raise UsageError("unknown plan", found=repr(plan), hint="'model', 'source', or a Plan")
+    if threads is not None and (type(threads) is not int or not 1 <= threads <= MOST_THREADS):
+        hint = f"1 to {MOST_THREADS}"
+        raise UsageError("threads must be a whole number", found=repr(threads), hint=hint)
+
+
+class _TreeDefinition:
+    """A source tree that was read already: see Definition in `specialisation`."""
+
+    def __init__(self, tree: SourceTree, reassoc: bool) -> None:
+        self.tree = tree
+        self.reassoc = reassoc
+        self.captured: tuple[tuple[str, object], ...] = ()
+
+    def known(self) -> tuple[str, Recipe] | None:
+        return None
+
+    def key(self) -> str:
+        return recipe_key(self.tree, reassoc=self.reassoc)
+
+    def keep(self, key: str, recipe: Recipe) -> None:
+        """The recipe lies in the cache by its key."""
+
+    def __str__(self) -> str:
+        return f"region of '{self.tree.name}'"

@@ -1,0 +1,213 @@
+"""In which order three and more operands meet: pairs, and what each pair leaves.
+
+    out = plus over all indices that are not out's  of  x0 times x1 times x2 ...
+
+Where times distributes over plus, an index is summed over as soon as no other operand has it: the
+order that needs the fewest operations is NumPy's greedy one. Where it does not, only the last step
+may reduce. The operands are then parted in two groups, each is multiplied out, and the last step
+contracts the two; the parting that needs the fewest elements is taken.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from loopwright.calls.product import extents_of
+from loopwright.frontends.einsum import Subscripts
+from loopwright.ir.dtypes import DType
+from loopwright.runtime.arguments import Array
+from loopwright.semirings import Semiring
+from loopwright.semirings.distributive import (
+    Law,
+    Range,
+    holds_within,
+    law_of,
+    times_in_any_order,
+)
+
+__all__ = ["Order", "Step", "order_of"]
+
+_MOST_PARTINGS = 10  # operands up to which all partings are tried; beyond, those in a row
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Two of the operands left are taken out; what they make is put in at `place`."""
+
+    pair: tuple[int, int]
+    names: Subscripts  # of the pair and of what is kept
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The steps from all operands to out; the last one writes out."""
+
+    steps: tuple[Step, ...]
+    reason: str  # why only the last step reduces; empty where each one may
+
+    def largest(self, extents: Mapping[str, int]) -> str:
+        """The indices of the largest intermediate result; "" when there is none."""
+        kept = (step.names.out for step in self.steps[:-1])
+        return max(kept, key=lambda term: elements(term, extents), default="")
+
+
+def elements(term: str, extents: Mapping[str, int]) -> int:
+    """How many elements an array of distinct indices has."""
+    return math.prod(extents[c] for c in term)
+
+
+def order_of(
+    names: Subscripts, arrays: tuple[Array, ...], ring: Semiring, accumulator: DType
+) -> Order:
+    """The order for these operands, at least two and none empty; their values may decide it."""
+    reason = _why_late(arrays, ring, accumulator) if len(arrays) > 2 else ""
+    if not reason:
+        pairs = _greedy(names, arrays) if ring.commutative else _in_a_row(len(arrays))
+        return Order(_steps(names, pairs, ring.commutative, early=True), "")
+    if not times_in_any_order(ring):
+        pairs = _in_a_row(len(arrays))
+        return Order(_steps(names, pairs, False, early=False), reason)
+    pairs = _parted(names.operands, tuple(extents_of(names, arrays).items()))
+    return Order(_steps(names, pairs, True, early=False), reason)
+
+
+# -- the law ----------------------------------------------------------------------------------
+
+
+def _why_late(arrays: tuple[Array, ...], ring: Semiring, accumulator: DType) -> str:
+    """Why nothing may be reduced before all factors are there; "" when it may."""
+    match law_of(ring, accumulator):
+        case Law.ALL:
+            return ""
+        case Law.UNKNOWN:
+            return f"times of semiring '{ring.name}' is not known to distribute over plus"
+        case Law.RANGE:
+            if holds_within(ring, accumulator, (_range(a, accumulator) for a in arrays)):
+                return ""
+            return (
+                f"times of semiring '{ring.name}' does not distribute over plus for these "
+                f"numbers of {accumulator}"
+            )
+
+
+def _range(array: Array, accumulator: DType) -> Range:
+    """The range of an operand's elements, in the type in which they are multiplied."""
+    if not np.can_cast(array.dtype, accumulator.numpy, "safe"):
+        with np.errstate(all="ignore"):
+            array = array.astype(accumulator.numpy)
+    if array.dtype.kind != "f":
+        return Range(int(array.min()), int(array.max()))
+    low, high = (float(x.reduce(array, axis=None)) for x in (np.fmin, np.fmax))
+    if low == 0 and np.signbit(array).any():
+        low = -0.0
+    return Range(low, high)
+
+
+# -- pairs ------------------------------------------------------------------------------------
+
+Pair = tuple[int, int]  # by number: operands first, then results in the order they are made
+
+
+def _in_a_row(count: int) -> tuple[Pair, ...]:
+    """((x0 times x1) times x2) times ..."""
+    return ((0, 1), *((count + number - 2, number) for number in range(2, count)))
+
+
+def _greedy(names: Subscripts, arrays: tuple[Array, ...]) -> tuple[Pair, ...]:
+    """NumPy's path; groups of several operands are taken pair by pair."""
+    path = np.einsum_path(names.text, *arrays, optimize="greedy")[0]
+    left = list(range(len(arrays)))
+    made = itertools.count(len(arrays))
+    pairs: list[Pair] = []
+    for group in path[1:]:
+        first, *others = [left[place] for place in sorted(group)]
+        left = [number for number in left if number not in (first, *others)]
+        for other in others:
+            pairs.append((first, other))
+            first = next(made)
+        left.append(first)
+    return tuple(pairs)
+
+
+@lru_cache(maxsize=1024)
+def _parted(terms: tuple[str, ...], sizes: tuple[tuple[str, int], ...]) -> tuple[Pair, ...]:
+    """Two groups, each multiplied out, then their product: with the fewest elements between."""
+    extents = dict(sizes)
+
+    def cost(group: tuple[int, ...]) -> int:
+        other = tuple(k for k in range(len(terms)) if k not in group)
+        return sum(_made(terms, side, extents) for side in (group, other))
+
+    best = min(_partings(len(terms)), key=cost)
+    made = itertools.count(len(terms))
+    pairs: list[Pair] = []
+    heads = []
+    for side in (best, tuple(k for k in range(len(terms)) if k not in best)):
+        head, *others = _by_size(terms, side, extents)
+        for other in others:
+            pairs.append((head, other))
+            head = next(made)
+        heads.append(head)
+    return (*pairs, (heads[0], heads[1]))
+
+
+def _partings(count: int) -> Iterator[tuple[int, ...]]:
+    """The groups that have operand 0; the others form the second group."""
+    if count > _MOST_PARTINGS:
+        yield from (tuple(range(size)) for size in range(1, count))
+        return
+    for size in range(count - 1):
+        for more in itertools.combinations(range(1, count), size):
+            yield (0, *more)
+
+
+def _by_size(
+    terms: tuple[str, ...], side: tuple[int, ...], extents: Mapping[str, int]
+) -> list[int]:
+    """Small operands first: what they make stays small longest."""
+    return sorted(side, key=lambda k: elements(_union(terms, (k,)), extents))
+
+
+def _made(terms: tuple[str, ...], side: tuple[int, ...], extents: Mapping[str, int]) -> int:
+    """Elements of all results that multiplying out a group makes."""
+    order = _by_size(terms, side, extents)
+    return sum(elements(_union(terms, order[:n]), extents) for n in range(2, len(order) + 1))
+
+
+def _union(terms: tuple[str, ...], numbers: tuple[int, ...] | list[int]) -> str:
+    return "".join(dict.fromkeys("".join(terms[k] for k in numbers)))
+
+
+# -- steps ------------------------------------------------------------------------------------
+
+
+def _steps(
+    names: Subscripts, pairs: tuple[Pair, ...], commutes: bool, *, early: bool
+) -> tuple[Step, ...]:
+    """Pairs by number to pairs by place; with `early` each drops the indices nobody else needs.
+
+    Where times commutes, results go to the end, as in NumPy's paths; else to the place of the pair.
+    """
+    terms = dict(enumerate(names.operands))
+    left = list(terms)
+    steps: list[Step] = []
+    for first, second in pairs:
+        both = terms[first] + terms[second]
+        places = left.index(first), left.index(second)
+        left = [number for number in left if number not in (first, second)]
+        needed = set(names.out).union(*(terms[k] for k in left)) if early else set(both)
+        kept = "".join(dict.fromkeys(c for c in both if c in needed)) if left else names.out
+        place = len(left) if commutes else min(places)
+        made = len(terms)
+        pair = Subscripts((terms[first], terms[second]), kept)
+        terms[made] = kept
+        left.insert(place, made)
+        steps.append(Step(places, pair, place))
+    return tuple(steps)

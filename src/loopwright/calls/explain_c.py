@@ -1,0 +1,105 @@
+"""What was done with a region of C, and why not more, in words with source lines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from loopwright.analysis.contraction import explain
+from loopwright.analysis.dependences import Dependences, dependences
+from loopwright.analysis.legality import Witness, carried_by, loops, witness
+from loopwright.analysis.reductions import reductions, relaxed_dependences
+from loopwright.calls.splice import Optimised
+from loopwright.frontends.tree import Branch, Loop, Node
+from loopwright.ir.islkit import GaveUp, attempt
+from loopwright.ir.program import Program
+from loopwright.ir.text import schedule_text
+from loopwright.machines.host import host
+from loopwright.pipeline import ISL_QUOTA
+from loopwright.planner.predict import predicted
+
+__all__ = ["explain_region"]
+
+
+def explain_region(found: Optimised) -> str:
+    """Statements, loops with what binds them, the steps taken, the time expected."""
+    region, program = found.region, found.program
+    lines = [f"{region.span.file}:{region.span.line}: region of {region.function}", "  statements"]
+    taken_for = {line.partition(":")[0]: line.partition(": ")[2] for line in explain(program)}
+    for statement in program.statements:
+        place = "" if statement.span is None else f"line {statement.span.line}  "
+        text = "" if statement.span is None else statement.span.text.strip()
+        lines.append(f"    {statement.name}  {place}{text}")
+        if statement.name in taken_for:
+            lines.append(f"        {taken_for[statement.name]}")
+    lines.append("  loops as written")
+    try:
+        with attempt(ISL_QUOTA):
+            lines += _loops(found)
+    except GaveUp:
+        lines.append("    too hard to analyse")
+    lines.append("  steps")
+    lines += [f"    {step}" for step in found.plan] or [f"    none: {found.reason}"]
+    if len(found.plan):
+        lines.append("  loops as they run")
+        lines += [f"  {line}" for line in _order(found)]
+    try:
+        with attempt(ISL_QUOTA):
+            lines += [f"  predicted: {predicted(program, host())}"]
+    except GaveUp:
+        lines.append("  predicted: nothing, the program is too hard to analyse")
+    return "\n".join(lines)
+
+
+def _loops(found: Optimised) -> list[str]:
+    """For every loop of the source whether it is free, or the dependence that binds it."""
+    program = found.program
+    exact = dependences(program)
+    free = replace(program, reassoc=True)
+    relaxed = exact if program.reassoc else relaxed_dependences(free)
+    sums = {r.statement: r for r in reductions(free)}
+    places = _places(found.region.tree.body)
+    lines = []
+    for loop in loops(program.schedule):
+        name, line = places.get(loop, (loop, 0))
+        head = f"    {name} (line {line})" if line else f"    {name}"
+        bound = witness(carried_by(exact, program.schedule, loop), verb="carries")
+        if bound is None:
+            lines.append(f"{head}: its iterations are independent")
+            continue
+        lines.append(f"{head}: {_pair(bound)}")
+        if not _is_bound(relaxed, program, loop) and sums:
+            sum_ = sums.get(bound.source.statement)
+            what = f"the order of the sum in {sum_.statement}" if sum_ else "the order of sums"
+            lines.append(f"        only {what} binds it: --reassoc would free it")
+    return lines
+
+
+def _order(found: Optimised) -> list[str]:
+    """The loops of the schedule with their marks, one line each."""
+    return schedule_text(found.schedule).splitlines()[1:]
+
+
+def _is_bound(relaxed: Dependences, program: Program, loop: str) -> bool:
+    return not carried_by(relaxed, program.schedule, loop).is_empty
+
+
+def _pair(bound: Witness) -> str:
+    """`carries flow S1[0] -> S1[1], line 20 -> line 20`."""
+    text = f"{bound.verb} {bound.kind} {bound.source} -> {bound.target}"
+    spans = (bound.source.span, bound.target.span)
+    if spans[0] is None or spans[1] is None:
+        return text
+    return f"{text} (line {spans[0].line} -> line {spans[1].line})"
+
+
+def _places(nodes: tuple[Node, ...]) -> dict[str, tuple[str, int]]:
+    """Loop variables of the tree: their names in the source, and their lines."""
+    found: dict[str, tuple[str, int]] = {}
+    for node in nodes:
+        match node:
+            case Loop(var=var, body=body, span=span):
+                found[var] = (var, span.line)
+                found |= _places(body)
+            case Branch(body=body, orelse=orelse):
+                found |= _places((*body, *orelse))
+    return found

@@ -1,0 +1,146 @@
+"""How long a function of C takes: compiled by us, and by the system's C compiler as it stands."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from loopwright.calls.compile import compile
+from loopwright.diagnostics import ToolchainError, UsageError
+from loopwright.frontends.c import CFile, CVariable, Kind, Origin
+from loopwright.ir.expr import Expr, Var
+from loopwright.planner.numbers import value_of
+from loopwright.runtime.toolchain import build_library, find_compiler, load_library, tuning_flags
+
+__all__ = ["measure_function"]
+
+_SECONDS = 0.3  # to spend on each contestant, at the least one call
+_OPEN = 1024  # elements of an array whose extent C leaves open
+
+
+def measure_function(
+    file: CFile,
+    path: Path,
+    name: str,
+    sizes: Mapping[str, int],
+    *,
+    default: int,
+    reassoc: bool,
+    threads: int | None,
+    cpp_args: Sequence[str],
+) -> list[str]:
+    """Lines on the time of one call with arrays of small numbers.
+
+    `sizes` are the integer parameters by name, `default` the value of those it leaves out.
+    """
+    variables = _parameters(file, name)
+    parameters = next(r.parameters for r in file.regions if r.function == name)
+    unknown = sorted(set(sizes) - set(parameters))
+    if unknown:
+        raise UsageError(f"{name} has no parameter '{unknown[0]}'", hint=", ".join(parameters))
+    values = _values(variables, parameters, sizes, default)
+    ours = compile(path, function=name, reassoc=reassoc, threads=threads, cpp_args=cpp_args)[name]
+    shown = ", ".join(f"{n} = {v}" for n, v in values.items() if isinstance(v, int))
+    arguments = list(values.values())
+    seconds = _best(lambda: ours(*arguments))
+    lines = [f"  measured at {shown or 'the sizes of the file'}: {1e3 * seconds:.3g} ms"]
+    theirs = _original(path, name, variables, parameters, cpp_args)
+    if theirs is not None:
+        original = _best(lambda: theirs(arguments))
+        ratio = f"{original / seconds:.2f} times as long"
+        lines.append(f"  the C compiler alone: {1e3 * original:.3g} ms, {ratio}")
+    return lines
+
+
+def _parameters(file: CFile, name: str) -> dict[str, CVariable]:
+    return {
+        v.name: v
+        for region in file.regions
+        if region.function == name
+        for v in region.variables
+        if v.origin is Origin.PARAMETER
+    }
+
+
+def _values(
+    variables: Mapping[str, CVariable],
+    parameters: Sequence[str],
+    sizes: Mapping[str, int],
+    default: int,
+) -> dict[str, Any]:
+    integers = {
+        name: sizes.get(name, default)
+        for name in parameters
+        if name not in variables or variables[name].kind in (Kind.INTEGER, Kind.ITERATOR)
+    }
+    by_tree = {v.tree_name: integers[v.name] for v in variables.values() if v.name in integers}
+    random = np.random.default_rng(0)
+    values: dict[str, Any] = {}
+    for name in parameters:
+        variable = variables.get(name)
+        if variable is None or name in integers:
+            values[name] = integers[name]
+        elif variable.kind is Kind.SCALAR:
+            values[name] = 1.0 if variable.dtype.is_float else 1
+        else:
+            shape = tuple(_extent(e, by_tree) for e in variable.shape)
+            dtype = variable.dtype.numpy
+            # Numbers near 1 keep long computations finite, and divisions defined.
+            values[name] = (1 + random.integers(0, 3, shape) / 4).astype(dtype)
+    return values
+
+
+def _extent(extent: Expr, integers: Mapping[str, int]) -> int:
+    if isinstance(extent, Var) and extent.name not in integers:
+        return _OPEN
+    return max(0, value_of(extent, integers))
+
+
+def _number_type(name: str) -> Any:
+    return np.ctypeslib.as_ctypes_type(np.dtype(name))
+
+
+def _best(call: Callable[[], object]) -> float:
+    """The shortest of several calls, the first, which compiles, left out."""
+    call()
+    best, spent = float("inf"), 0.0
+    while best == float("inf") or spent < _SECONDS:
+        start = time.perf_counter()
+        call()
+        seconds = max(time.perf_counter() - start, 1e-6)
+        best, spent = min(best, seconds), spent + seconds
+    return best
+
+
+def _original(
+    path: Path,
+    name: str,
+    variables: Mapping[str, CVariable],
+    parameters: Sequence[str],
+    cpp_args: Sequence[str],
+) -> Callable[[list[Any]], None] | None:
+    """The function as the C compiler makes it; None when it cannot be called from here."""
+    if any(parameter not in variables for parameter in parameters):
+        return None  # of a type that no region tells
+    try:
+        compiler = find_compiler()
+        flags = (*tuning_flags(compiler, openmp=False), *cpp_args, "-iquote", str(path.parent))
+        library = load_library(build_library(path.read_text(encoding="latin-1"), flags, compiler))
+        function = getattr(library, name)
+    except (ToolchainError, AttributeError):
+        return None  # does not compile alone, or is static
+    kinds = [variables[parameter] for parameter in parameters]
+    function.restype = None
+    function.argtypes = [
+        ctypes.c_void_p if v.kind is Kind.ARRAY else _number_type(v.dtype.name) for v in kinds
+    ]
+
+    def call(values: list[Any]) -> None:
+        function(*(x.ctypes.data if isinstance(x, np.ndarray) else x for x in values))
+
+    return call

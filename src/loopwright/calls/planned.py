@@ -1,0 +1,151 @@
+"""Code of a program for a plan and a target of the caller's choice.
+
+The road of `specialisation` decides for each call anew, by the model. Here the plan is made or
+given once; the code is LLVM's, or C compiled by the system's compiler.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from loopwright.analysis.contraction import explain
+from loopwright.backends.c_dialect import DIALECTS
+from loopwright.backends.c_function import emit_c
+from loopwright.backends.c_names import as_identifier
+from loopwright.calls.arguments import Arrays, Signature, Values
+from loopwright.calls.layout import stride_values, unit_strides
+from loopwright.calls.meaning import Meaning
+from loopwright.calls.plans import Planner
+from loopwright.calls.recipe import Recipe, compile_test
+from loopwright.diagnostics import Diagnostic, SourceError
+from loopwright.frontends.tree import SourceTree
+from loopwright.ir.islkit import GaveUp, attempt
+from loopwright.ir.loops import LoopNest
+from loopwright.ir.module import Module
+from loopwright.ir.program import Program, Role
+from loopwright.ir.text import program_text, schedule_text
+from loopwright.kernels import nest_kernel, stage_text, thread_pool
+from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.origins import origins
+from loopwright.lower.specialise import specialise
+from loopwright.pipeline import ISL_QUOTA
+from loopwright.runtime.arguments import element_strides
+from loopwright.runtime.toolchain import build_library, find_compiler, load_library, tuning_flags
+from loopwright.transform.plan import Plan, initial_schedule
+
+__all__ = ["PlannedCode"]
+
+Violation: TypeAlias = Callable[[Values], Diagnostic]  # what goes wrong for unsafe parameters
+
+_NO_TABLE = np.zeros(0, dtype=np.int64)
+
+
+class PlannedCode:
+    """The code of one program. Arrays of calls are laid out as in C, with the declared extents."""
+
+    def __init__(
+        self, program: Program, recipe: Recipe, planner: Planner, target: str, violation: Violation
+    ) -> None:
+        self._target = target
+        self._recipe = recipe
+        self._signature = Signature(recipe)
+        self._is_unsafe = compile_test(recipe.unsafe, recipe.params)
+        self._violation = violation
+        plan, schedule = planner(program)
+        try:
+            with attempt(ISL_QUOTA):
+                self._nest = lower_schedule(schedule)
+        except GaveUp:
+            plan, schedule = Plan(()), initial_schedule(program)
+            self._nest = lower_schedule(schedule)
+        # isl objects belong to this thread: what reports need is made now.
+        self.plan = plan
+        self._text = program_text(program)
+        self._schedule = schedule_text(schedule)
+        self._taken_for = explain(program)
+        shapes = {a.name: a.shape for a in program.arrays if a.role is not Role.LOCAL}
+        plain = replace(self._nest, name=as_identifier(program.name), scalars=program.params)
+        dialect = DIALECTS[target] if target in DIALECTS else DIALECTS["openmp"]
+        self._module = emit_c(plain, dialect, shapes=shapes, origin=origins(program))
+
+    @classmethod
+    def of_tree(
+        cls, tree: SourceTree, planner: Planner, target: str, *, reassoc: bool
+    ) -> PlannedCode:
+        """The code of a source tree."""
+        meaning = Meaning(tree, reassoc=reassoc)
+
+        def violation(params: Values) -> Diagnostic:
+            return Meaning(tree, reassoc=reassoc).violation(params)
+
+        return cls(meaning.program, meaning.recipe(), planner, target, violation)
+
+    def __call__(self, args: tuple[Any, ...], threads: int) -> None:
+        _, arrays = self._signature.bind(args)
+        params = self._checked(args, arrays)
+        if self._target == "host":
+            self._run_nest(params, arrays, threads)
+        else:
+            self._library.run(params, arrays, threads)
+
+    def _checked(self, args: tuple[Any, ...], arrays: Arrays) -> Values:
+        params = self._signature.params(args)
+        self._signature.check_layout(arrays)
+        if self._is_unsafe(params):
+            raise SourceError(self._violation(params))
+        return params
+
+    def _run_nest(self, params: Values, arrays: Arrays, threads: int) -> None:
+        strides = {name: element_strides(array) for name, array in arrays.items()}
+        unit = unit_strides(strides)
+        key = f"planned {self._text} {self.plan.dumps()} {sorted(unit)}"
+        kernel = nest_kernel(key, lambda: specialise(self._nest, unit))
+        bound = kernel.bind(params | stride_values(strides), _NO_TABLE, threads, thread_pool)
+        bound(*(arrays[name] for name in kernel.buffers))
+
+    @cached_property
+    def _library(self) -> _Library:
+        return _Library(self._module, self._nest, openmp=self._target == "openmp")
+
+    # -- reports ----------------------------------------------------------------------------------
+
+    def explain(self, args: tuple[Any, ...] = (), threads: int = 1) -> str:
+        """What each statement is taken for, and the steps."""
+        steps = [f"  {step}" for step in self.plan] or ["  none: loops in source order"]
+        return "\n".join([*self._taken_for, "steps:", *steps])
+
+    def inspect(self, stage: str, args: tuple[Any, ...], threads: int) -> str:
+        """The text of a stage."""
+        return self._module.text if stage == "c" else stage_text(self._nest, stage)
+
+    def inspect_schedule(self) -> str:
+        return self._schedule
+
+
+class _Library:
+    """The C of a nest, compiled and loaded."""
+
+    def __init__(self, module: Module, nest: LoopNest, *, openmp: bool) -> None:
+        compiler = find_compiler()
+        code = build_library(module.text, tuning_flags(compiler, openmp=openmp), compiler)
+        library = load_library(code)
+        self._scalars = module.scalars
+        self._buffers = module.buffers
+        self._function = library[module.entry]
+        self._function.restype = None
+        kinds: list[Any] = [ctypes.c_int64] * len(module.scalars)
+        self._function.argtypes = kinds + [ctypes.c_void_p] * len(module.buffers)
+        # The OpenMP runtime comes with the library, if there is one.
+        self._set_threads = getattr(library, "omp_set_num_threads", None) if openmp else None
+
+    def run(self, params: Values, arrays: Arrays, threads: int) -> None:
+        if self._set_threads is not None:
+            self._set_threads(threads)
+        places = (arrays[name].ctypes.data for name in self._buffers)
+        self._function(*(params[name] for name in self._scalars), *places)

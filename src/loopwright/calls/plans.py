@@ -1,0 +1,117 @@
+"""Where a plan comes from: the model, sizes of tiles that the user asks for, or the user's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeAlias
+
+from loopwright.diagnostics import IllegalStep, UsageError
+from loopwright.ir.islkit import GaveUp, attempt
+from loopwright.ir.program import Program
+from loopwright.ir.schedule import Schedule
+from loopwright.pipeline import ISL_QUOTA, generic_schedule
+from loopwright.planner.affine import plan_marks
+from loopwright.transform.plan import Plan, apply_plan, initial_schedule
+from loopwright.transform.reorder import open_chains
+from loopwright.transform.reschedule import Reschedule
+from loopwright.transform.step import Step, Text
+from loopwright.transform.tile import Tile
+
+__all__ = ["Planner", "given_planner", "loaded_planners", "model_planner", "tile_planner"]
+
+Planner: TypeAlias = Callable[[Program], tuple[Plan, Schedule]]
+
+
+def model_planner(*, parallel: bool) -> Planner:
+    """What the model of the machine decides; `parallel`: for several threads."""
+    return lambda program: generic_schedule(program, parallel=parallel)
+
+
+def given_planner(plan: Plan) -> Planner:
+    """The steps of a plan, each of which must be legal."""
+    return lambda program: (plan, apply_plan(program, plan))
+
+
+def tile_planner(sizes: Sequence[int], *, parallel: bool) -> Planner:
+    """Tiles of given sizes for every nest of loops that allows them, then the usual marks.
+
+    Of a nest the longest run of loops that may be tiled is, outermost first; a nest of more loops
+    than sizes is tiled in its outermost ones. Raises UsageError when no loops can be tiled.
+    """
+
+    def first(program: Program) -> tuple[Step, ...]:
+        steps, reason = _tiles(initial_schedule(program), tuple(sizes))
+        if not steps:
+            raise UsageError(f"no loops of '{program.name}' can be tiled", reason)
+        return steps
+
+    return partial(_marked, first, parallel=parallel)
+
+
+def loaded_planners(text: str, count: int, *, parallel: bool) -> list[Planner]:
+    """Schedule trees in YAML, one document per region, each followed by the usual marks.
+
+    A tree that is not legal is refused with the pair of instances that forbids it.
+    """
+    documents = [part for part in re.split(r"^---[ \t]*$", text, flags=re.MULTILINE) if _says(part)]
+    if len(documents) != count:
+        raise UsageError(
+            f"the file has {count} region{'s' if count > 1 else ''}",
+            found=f"{len(documents)} schedule trees",
+            hint="one YAML document per region, with --- between them, as --dump-schedule writes",
+        )
+
+    def tree(document: str, program: Program) -> tuple[Step, ...]:
+        return (Reschedule(Text(document)),)
+
+    return [partial(_marked, partial(tree, part), parallel=parallel) for part in documents]
+
+
+def _says(document: str) -> bool:
+    """Whether a document holds more than comments."""
+    lines = (line.strip() for line in document.splitlines())
+    return any(line and not line.startswith("#") for line in lines)
+
+
+def _marked(
+    first: Callable[[Program], tuple[Step, ...]], program: Program, *, parallel: bool
+) -> tuple[Plan, Schedule]:
+    """The user's steps, then vectors and threads for the loops they leave."""
+    try:
+        with attempt(ISL_QUOTA):
+            steps = first(program)
+            marks = plan_marks(apply_plan(program, steps), parallel=parallel)
+            whole = Plan((*steps, *marks))
+            return whole, apply_plan(program, whole)
+    except GaveUp as error:
+        reason = f"the order that was asked of '{program.name}' is too hard to check"
+        raise UsageError(reason, found=str(error)) from error
+
+
+def _tiles(schedule: Schedule, sizes: tuple[int, ...]) -> tuple[tuple[Step, ...], str]:
+    """Legal tiles of every nest, and why the last refused one was."""
+    steps: list[Step] = []
+    reason = "no nested loops"
+    for chain in tuple(open_chains(schedule)):
+        for step in _runs(chain, sizes):
+            try:
+                schedule = step.apply(schedule)
+            except IllegalStep as error:
+                reason = str(error)
+                continue
+            steps.append(step)
+            break
+    return tuple(steps), reason
+
+
+def _runs(chain: tuple[str, ...], sizes: tuple[int, ...]) -> list[Tile]:
+    """Tiles of the runs of a nest, longest first, then outermost first."""
+    longest = min(len(chain), len(sizes))
+    least = min(2, len(sizes))  # a loop alone keeps its order in tiles
+    return [
+        Tile(chain[first : first + count], sizes[:count])
+        for count in range(longest, least - 1, -1)
+        for first in range(len(chain) - count + 1)
+    ]

@@ -1,0 +1,27 @@
+"""The front end for C: regions between `#pragma scop` and `#pragma endscop` to SourceTrees.
+
+    file = read_c("heat.c", cpp_args=("-DN=1000",))
+    for region in file.regions:
+        program = extract(region.tree)
+    new_text = file.with_regions({region.index: "..."})
+
+Accepted are for loops with affine bounds and constant steps, ifs on affine conditions, assignments
+to array elements and scalars of char to long, float, double and _Bool, and expressions of numbers
+and functions of <math.h>; conversions, promotions and the rounding of quotients are C's.
+
+What is taken for granted, beyond what C itself says:
+- Arrays of different names do not overlap: that is the promise of the pragma.
+- Places (bounds, subscripts, loop variables) stay within their types: they are computed in int64.
+  Unsigned arithmetic that may fall below zero is not among them, unless an array ends there first.
+- Elements on both sides of a conditional expression on data exist. Conditions on loop variables
+  guard what they guard in C.
+
+A variable of the function that the region writes keeps its value for later, unless nothing reads it
+(`CVariable.is_live_out`). A loop variable that is read after the region has a `final` value; where
+that is not an expression of the sizes, the region is refused.
+"""
+
+from loopwright.frontends.c.reader import read_c
+from loopwright.frontends.c.region import CFile, CRegion, CVariable, Kind, Origin
+
+__all__ = ["CFile", "CRegion", "CVariable", "Kind", "Origin", "read_c"]

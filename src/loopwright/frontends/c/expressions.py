@@ -1,0 +1,366 @@
+"""C expressions to typed values.
+
+Every refusal is reported where it stands and reading goes on, so one run finds all faults.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+
+from loopwright.diagnostics import Collector, Diagnostic
+from loopwright.frontends.c import calls
+from loopwright.frontends.c.literals import LONG_DOUBLE, character, number
+from loopwright.frontends.c.operators import binary, choose, logical, unary
+from loopwright.frontends.c.places import Places
+from loopwright.frontends.c.refusal import Refusal, Reported
+from loopwright.frontends.c.scope import Scope, Variable
+from loopwright.frontends.c.sizes import Sizes
+from loopwright.frontends.c.syntax import (
+    AssignExpr,
+    BinaryExpr,
+    CallExpr,
+    CastExpr,
+    CharLiteral,
+    Comma,
+    Declaration,
+    Enumerator,
+    IndexExpr,
+    Name,
+    NumberLiteral,
+    Range,
+    RefusedExpr,
+    StepExpr,
+    SyntaxExpr,
+    TernaryExpr,
+    UnaryExpr,
+)
+from loopwright.frontends.c.types import INT, Model
+from loopwright.frontends.c.values import Value, constant, convert, index, truth
+from loopwright.frontends.c.variables import place
+from loopwright.frontends.c.words import AFFINE, POINTERS, why
+from loopwright.frontends.tree import why_not_affine
+from loopwright.ir.expr import Const, Expr, Load, Var
+from loopwright.ir.program import Access
+
+__all__ = ["ExpressionReader"]
+
+_MOST_MESSAGE = 200
+_MOST_NODES = 10_000  # of one value; rounding towards zero and fmin name their operands again
+_MOST_DEPTH = 150  # operators above one another; later stages recurse over the same depth
+
+
+class ExpressionReader:
+    """Reads the expressions of one region."""
+
+    def __init__(
+        self,
+        text: str,
+        places: Places,
+        scope: Scope,
+        model: Model,
+        faults: Collector,
+        is_defined_here: Callable[[str], bool],
+    ) -> None:
+        self._text = text
+        self._places = places
+        self._faults = faults
+        self._depth = 0
+        self._size = Sizes()
+        self._is_defined_here = is_defined_here
+        self.scope = scope
+        self.model = model
+
+    # -- entry points -----------------------------------------------------------------------
+
+    def report(self, refusal: Refusal, at: Range) -> None:
+        """Note a refusal at a place."""
+        span = self._places.span(at)
+        message = refusal.message
+        if len(message) > _MOST_MESSAGE:  # a name of the source may have any length
+            message = message[: _MOST_MESSAGE - 3] + "..."
+        self._faults.add(Diagnostic(span, message, refusal.code, refusal.found, refusal.hint))
+
+    def try_value(self, node: SyntaxExpr) -> Value | None:
+        """The value of `node`; None when it was refused (and reported)."""
+        try:
+            return self._value(node)
+        except Refusal as refusal:
+            self.report(refusal, node.at)
+        except Reported:
+            pass
+        return None
+
+    def need(self, *nodes: SyntaxExpr) -> list[Value]:
+        """The values of all nodes. Raises Reported if any was refused, after reading them all."""
+        found = [self.try_value(node) for node in nodes]
+        values = [value for value in found if value is not None]
+        if len(values) < len(found):
+            raise Reported
+        return values
+
+    def written(self, node: SyntaxExpr) -> str:
+        """The text of `node`, macros expanded."""
+        text = " ".join(self._text[slice(*node.at)].split())
+        return text if len(text) <= 60 else text[:57] + "..."
+
+    def affine(self, node: SyntaxExpr, code: str, what: str) -> Expr:
+        """The value of `node` as an affine integer expression; `what` names its use."""
+        (value,) = self.need(node)
+        return self.as_affine(value, node, code, what)
+
+    def as_affine(self, value: Value, node: SyntaxExpr, code: str, what: str) -> Expr:
+        """The same of a value that was read before."""
+        try:
+            return self._plain(value, node, code, what)
+        except Refusal as refusal:
+            self.report(refusal, node.at)
+            raise Reported from None
+
+    def _plain(self, value: Value, node: SyntaxExpr, code: str, what: str) -> Expr:
+        if value.ctype.is_floating:
+            found = f"{self.written(node)}, a value of type '{value.ctype}'"
+            raise Refusal("LW114", f"{what} is not an integer", found=found)
+        if value.is_truth and isinstance(value.expr, Const):
+            value = convert(value, INT, self.scope.prove)
+        if value.is_index and why_not_affine(value.expr) is None:
+            return value.expr
+        message = f"{what} is not affine in the loop variables and sizes"
+        raise Refusal(code, message, f"{self.written(node)}, {why(value.expr)}", AFFINE)
+
+    def condition(self, node: SyntaxExpr) -> Expr:
+        """The truth of `node`."""
+        match node:
+            case BinaryExpr(op="&&" | "||" as op, x=x, y=y):
+                left, right = self._try_condition(x), self._try_condition(y)
+                if left is None or right is None:
+                    raise Reported
+                return logical(op, left, right)
+            case _:
+                return truth(*self.need(node))
+
+    def _try_condition(self, node: SyntaxExpr) -> Expr | None:
+        try:
+            return self.condition(node)
+        except Refusal as refusal:
+            self.report(refusal, node.at)
+        except Reported:
+            pass
+        return None
+
+    def access(self, node: IndexExpr) -> tuple[Access, Variable]:
+        """The array element `A[i][j]`."""
+        entries: list[SyntaxExpr] = []
+        base: SyntaxExpr = node
+        while isinstance(base, IndexExpr):
+            entries.insert(0, base.index)
+            base = base.base
+        variable = self._array(base)
+        if not variable.shape:
+            message = f"'{variable.declaration.name}' is no array"
+            raise Refusal("LW115", message, hint="only arrays have subscripts")
+        if len(entries) != len(variable.shape):
+            rank = len(variable.shape)
+            for entry in entries:
+                self.try_value(entry)
+            raise Refusal(
+                "LW111",
+                f"'{variable.declaration.name}' has {rank} dimension{'s' if rank != 1 else ''}",
+                found=f"{len(entries)} subscript{'s' if len(entries) != 1 else ''}",
+                hint="write one subscript per dimension",
+            )
+        found: list[Expr] = []
+        for entry in entries:
+            try:
+                found.append(self.affine(entry, "LW110", "the subscript"))
+            except Reported:
+                continue
+        if len(found) < len(entries):
+            raise Reported
+        return Access(variable.name, tuple(found), variable.ctype.dtype), variable
+
+    def _array(self, base: SyntaxExpr) -> Variable:
+        match base:
+            case Name(meaning=Declaration() as declaration):
+                return self.variable(declaration)
+            case Name(name=name):
+                raise self._unknown(name)
+            case RefusedExpr() | UnaryExpr() | CallExpr() | CastExpr():
+                self.need(base)
+        raise Refusal("LW115", "only named arrays have subscripts", self.written(base), POINTERS)
+
+    def variable(self, declaration: Declaration) -> Variable:
+        """What became of a variable of C; its extents are read when it is first met."""
+        scope = self.scope
+        if declaration in scope.refused:
+            raise Reported
+        if declaration not in scope.variables:
+            scope.refused.add(declaration)
+            scope.variables[declaration] = place(scope, declaration, self._extent)
+            scope.refused.remove(declaration)
+        return scope.variables[declaration]
+
+    def _extent(self, node: SyntaxExpr, what: str) -> Expr:
+        return self.affine(node, "LW118", what)
+
+    # -- expressions ------------------------------------------------------------------------
+
+    def _value(self, node: SyntaxExpr) -> Value:
+        value = self._raw(node)
+        if value.ctype == LONG_DOUBLE:
+            raise Refusal("LW134", "'long double' is not supported", hint="use double: drop the L")
+        return value
+
+    def _raw(self, node: SyntaxExpr) -> Value:
+        self._depth += 1
+        try:
+            if self._depth > _MOST_DEPTH:
+                hint = "split it into several statements"
+                raise Refusal("LW132", "this is nested too deeply", hint=hint)
+            value = self._read(node)
+            if self._size.of(value.expr) > _MOST_NODES:
+                hint = "put parts of it into variables first"
+                raise Refusal("LW132", "this expression becomes too large", hint=hint)
+            return value
+        finally:
+            self._depth -= 1
+
+    def _read(self, node: SyntaxExpr) -> Value:
+        prove = self.scope.prove
+        match node:
+            case NumberLiteral(text=text):
+                return number(text, self.model)
+            case CharLiteral(text=text):
+                return character(text, self.model)
+            case Name():
+                return self._name(node)
+            case IndexExpr():
+                access, variable = self.access(node)
+                return Value(access.load(), variable.ctype)
+            case CallExpr():
+                return self._call(node)
+            case UnaryExpr(op="*" | "&" as op):
+                word = "a pointer is followed" if op == "*" else "an address is taken"
+                raise Refusal("LW135", word, hint=POINTERS)
+            case UnaryExpr(op="!", x=x):
+                return unary("!", Value(self.condition(x), INT), prove)
+            case UnaryExpr(op=op, x=x):
+                (value,) = self.need(x)
+                return unary(op, value, prove)
+            case BinaryExpr(op="&&" | "||"):
+                return Value(self.condition(node), INT)
+            case BinaryExpr(op=op, x=x, y=y):
+                left, right = self.need(x, y)
+                return binary(op, left, right, prove)
+            case TernaryExpr(cond=test, x=x, y=y):
+                return self._choose(test, x, y)
+            case CastExpr():
+                return self._cast(node)
+            case AssignExpr() | StepExpr():
+                message = "a variable is changed inside an expression"
+                raise Refusal("LW136", message, hint="make it a statement of its own")
+            case Comma():
+                hint = "write one statement after another"
+                raise Refusal("LW136", "a comma inside an expression cannot be compiled", hint=hint)
+            case RefusedExpr(what=what):
+                code = "LW134" if "structure" in what else "LW132"
+                hint = "use arrays of numbers" if code == "LW134" else ""
+                raise Refusal(code, f"{what} cannot be compiled", hint=hint)
+
+    def _choose(self, test: SyntaxExpr, x: SyntaxExpr, y: SyntaxExpr) -> Value:
+        cond = self._try_condition(test)
+        left, right = self.try_value(x), self.try_value(y)
+        if cond is None or left is None or right is None:
+            raise Reported
+        return choose(cond, left, right, self.scope.prove)
+
+    def _cast(self, node: CastExpr) -> Value:
+        kind = node.type
+        if kind.derivations:
+            raise Refusal("LW135", "a conversion to a pointer cannot be compiled", hint=POINTERS)
+        try:
+            value = self._raw(node.x)
+        except Refusal as refusal:
+            self.report(refusal, node.x.at)
+            raise Reported from None
+        if kind.element is None:
+            raise Refusal("LW134", f"the type '{kind.text}' is not supported")
+        return convert(value, kind.element, self.scope.prove)
+
+    def _call(self, node: CallExpr) -> Value:
+        name = node.function.name if isinstance(node.function, Name) else "this"
+        if not calls.is_known(name) or self._is_defined_here(name):
+            for arg in node.args:
+                if not isinstance(arg, Name | RefusedExpr | UnaryExpr):
+                    self.try_value(arg)  # names may be arrays, no fault of their own
+            message = f"the function '{name}' is not known to be pure"
+            raise Refusal("LW137", message, hint=f"accepted are {calls.ACCEPTED}")
+        args = (
+            () if name.startswith("__builtin_") and not calls.takes_arguments(name) else node.args
+        )
+        long = self.model.spelled(["long"])
+        assert long is not None
+        return calls.call(name, self.need(*args), long, self.scope.prove)
+
+    # -- names ------------------------------------------------------------------------------
+
+    def _name(self, node: Name) -> Value:
+        match node.meaning:
+            case Enumerator(base=base, offset=offset):
+                start = self.need(base)[0] if base is not None else constant(0)
+                return binary("+", start, constant(offset), self.scope.prove)
+            case Declaration() as declaration:
+                return self.read(declaration)
+        raise self._unknown(node.name)
+
+    def read(self, declaration: Declaration) -> Value:
+        """What a bare variable stands for at this place."""
+        scope = self.scope
+        if declaration in scope.loops:
+            ctype = declaration.type.element
+            assert ctype is not None
+            return index(Var(scope.loops[declaration]), ctype)
+        if declaration in scope.known:
+            return scope.known[declaration]
+        is_counter = declaration in scope.counters
+        if is_counter and declaration not in scope.untouched:
+            raise Refusal(
+                "LW107",
+                f"the value of the loop variable '{declaration.name}' is not known here",
+                hint="compute it from the bounds of the loop, or use a variable of its own",
+            )
+        fixed = self.fixed(declaration)
+        if fixed is not None:
+            return fixed
+        variable = self.variable(declaration)
+        if variable.shape:
+            message = f"the array '{declaration.name}' is used as a whole"
+            raise Refusal("LW115", message, hint="write its subscripts")
+        if variable.is_integer:
+            return index(Var(variable.name), variable.ctype)
+        return Value(Load(variable.name, (), variable.ctype.dtype), variable.ctype)
+
+    def fixed(self, declaration: Declaration) -> Value | None:
+        """The value of `const int n = 10;`."""
+        kind, init = declaration.type, declaration.init
+        is_constant = (
+            "const" in kind.qualifiers and kind.is_scalar and declaration.where != "region"
+        )
+        if not is_constant or kind.element is None or kind.element.is_floating:
+            return None
+        match init:
+            case NumberLiteral() | CharLiteral() | BinaryExpr() | UnaryExpr() | CastExpr():
+                pass
+            case _:
+                return None
+        try:
+            value = convert(self._value(init), kind.element, self.scope.prove)
+        except (Refusal, Reported):
+            return None
+        return value if isinstance(value.expr, Const) else None
+
+    def _unknown(self, name: str) -> Refusal:
+        known = [variable.declaration.name for variable in self.scope.variables.values()]
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean '{near[0]}'?" if near else "declare it before the region"
+        return Refusal("LW102", f"the name '{name}' is not declared", hint=hint)

@@ -1,0 +1,278 @@
+"""C's operators on values: their types, and exact expressions where ours differ from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from loopwright.frontends.c.linear import extreme
+from loopwright.frontends.c.refusal import Refusal
+from loopwright.frontends.c.types import INT, CType, common_type
+from loopwright.frontends.c.values import (
+    Prove,
+    Value,
+    constant,
+    convert,
+    data,
+    index,
+    negated,
+    number_of,
+    promote,
+    truth,
+    zero,
+)
+from loopwright.frontends.tree import why_no_affine_condition, why_not_affine
+from loopwright.ir.dtypes import BOOL
+from loopwright.ir.expr import Binary, Const, Expr, Select, Unary
+from loopwright.ir.visit import loads
+
+__all__ = ["binary", "choose", "logical", "unary"]
+
+_COMPARE = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+_HOLDS: dict[str, Callable[[int, int], bool]] = {
+    "<": int.__lt__,
+    "<=": int.__le__,
+    ">": int.__gt__,
+    ">=": int.__ge__,
+    "==": int.__eq__,
+    "!=": int.__ne__,
+}
+_LINEAR: dict[str, tuple[str, Callable[[Expr, Expr], Expr]]] = {
+    "+": ("add", lambda x, y: x + y),
+    "-": ("sub", lambda x, y: x - y),
+    "*": ("mul", lambda x, y: x * y),
+}
+_BITS = {"&": "and", "|": "or", "^": "xor"}
+
+
+def binary(op: str, x: Value, y: Value, prove: Prove) -> Value:
+    """`x op y` for an operator of C other than && and ||."""
+    if op in ("<<", ">>"):
+        return _shift(op, promote(x, prove), promote(y, prove), prove)
+    if op in _BITS and x.is_truth and y.is_truth:
+        return Value(Binary(_BITS[op], x.expr, y.expr), INT)
+    ctype = common_type(x.ctype, y.ctype)
+    x, y = convert(x, ctype, prove), convert(y, ctype, prove)
+    if op in _COMPARE:
+        return _compare(op, x, y, prove)
+    if op in _LINEAR:
+        return _linear(op, x, y, ctype)
+    if ctype.is_floating:
+        if op == "/":
+            return Value(Binary("div", data(x), data(y)), ctype)
+        raise Refusal("LW103", f"'{op}' is not defined for '{ctype}'", hint="only integers have it")
+    if op in ("/", "%"):
+        return _divide(op, x, y, ctype, prove)
+    return _bits(op, x, y, ctype)
+
+
+def _linear(op: str, x: Value, y: Value, ctype: CType) -> Value:
+    name, combine = _LINEAR[op]
+    if x.is_index and y.is_index:
+        return index(combine(x.expr, y.expr), ctype)
+    return Value(Binary(name, data(x), data(y)), ctype)
+
+
+def _compare(op: str, x: Value, y: Value, prove: Prove) -> Value:
+    a, b = number_of(x), number_of(y)
+    if a is not None and b is not None:
+        return Value(Const(_HOLDS[op](a, b), BOOL), INT)
+    if x.is_index and y.is_index and _is_exact(x, prove) and _is_exact(y, prove):
+        return Value(Binary(_COMPARE[op], x.expr, y.expr), INT)
+    return Value(Binary(_COMPARE[op], data(x), data(y)), INT)
+
+
+def _is_exact(value: Value, prove: Prove) -> bool:
+    """Whether an index is the number that C has, not one that differs by a multiple of 2^bits."""
+    return not value.ctype.is_unsigned or prove(value.expr >= 0)
+
+
+# -- division: C rounds towards zero, our // towards minus infinity -------------------------
+
+
+def _divide(op: str, x: Value, y: Value, ctype: CType, prove: Prove) -> Value:
+    match y.expr:
+        case Const(value=0):
+            raise Refusal("LW104", "an integer is divided by the constant zero")
+    match y.expr:
+        case Const(value=int() as divisor) if x.is_index and y.is_index:
+            is_exact = _is_exact(x, prove) and _is_exact(y, prove)
+            if is_exact and why_not_affine(x.expr) is None:
+                return index(_affine_division(op, x.expr, divisor, prove), ctype)
+    return Value(_data_division(op, data(x), data(y)), ctype)
+
+
+def _affine_division(op: str, x: Expr, divisor: int, prove: Prove) -> Expr:
+    """`x / divisor` or `x % divisor` of an affine x.
+
+    Towards zero is downwards where x >= 0 and upwards where x < 0, and one of the two is zero:
+    x / c = max(floor(x / c), 0) + min(ceil(x / c), 0).
+    """
+    size = abs(divisor)
+    if prove(x >= 0):
+        quotient = x // size
+        remainder = x % size
+    else:
+        up = _minus((_minus(x)) // size)
+        quotient = (x // size).max(0) + up.min(0)
+        remainder = x - quotient * size
+    if op == "%":
+        return remainder
+    return quotient if divisor > 0 else _minus(quotient)
+
+
+def _minus(x: Expr) -> Expr:
+    match x:
+        case Const(value=int() as value):
+            return Const(-value)
+        case Unary(op="neg", x=inner):
+            return inner
+        case _:
+            return Unary("neg", x)
+
+
+def _data_division(op: str, x: Expr, y: Expr) -> Expr:
+    """`x / y` or `x % y` of data: ours is one off where the signs differ and a rest is left."""
+    down, rest = Binary("floordiv", x, y), Binary("mod", x, y)
+    if x.dtype.kind == "u":
+        return down if op == "/" else rest
+    nothing = zero(x.dtype)
+    is_negative: Expr = Binary("lt", x, nothing)
+    match y:
+        case Const(value=int() as divisor) if divisor > 0:
+            pass
+        case _:
+            is_negative = Binary("xor", is_negative, Binary("lt", y, nothing))
+    is_off = Binary("and", is_negative, Binary("ne", rest, nothing))
+    if op == "/":
+        return Select(is_off, Binary("add", down, Const(1, x.dtype)), down)
+    return Select(is_off, Binary("sub", rest, y), rest)
+
+
+# -- bits -----------------------------------------------------------------------------------
+
+
+def _shift(op: str, x: Value, y: Value, prove: Prove) -> Value:
+    ctype = x.ctype
+    if ctype.is_floating or y.ctype.is_floating:
+        raise Refusal(
+            "LW103", f"'{op}' is not defined for 'double'", hint="only integers have bits"
+        )
+    match y.expr:
+        case Const(value=int() as count) if y.is_index and 0 <= count < ctype.dtype.bits:
+            pass
+        case _:
+            hint = f"a constant from 0 to {ctype.dtype.bits - 1}"
+            raise Refusal("LW103", f"'{op}' by something other than a constant", hint=hint)
+    if op == "<<":
+        return binary("*", x, constant(1 << count, ctype), prove)
+    if x.is_index and _is_exact(x, prove):
+        return index(x.expr // (1 << count), ctype)
+    plain, dtype = data(x), ctype.dtype
+    if dtype.kind == "i" and count == dtype.bits - 1:  # 2^count is no number of this type
+        sign = Binary("lt", plain, zero(dtype))
+        return Value(Select(sign, Const(-1, dtype), zero(dtype)), ctype)
+    return Value(Binary("floordiv", plain, Const(1 << count, dtype)), ctype)
+
+
+def _bits(op: str, x: Value, y: Value, ctype: CType) -> Value:
+    """`& | ^`; `i & 7` of an index is i modulo 8, also below zero."""
+    if op == "&" and x.is_index and y.is_index:
+        for mask, other in ((x.expr, y.expr), (y.expr, x.expr)):
+            match mask:
+                case Const(value=int() as ones) if ones >= 0 and (ones & (ones + 1)) == 0:
+                    return index(other % (ones + 1), ctype)
+    return Value(Binary(_BITS[op], data(x), data(y)), ctype)
+
+
+# -- one operand ----------------------------------------------------------------------------
+
+
+def unary(op: str, x: Value, prove: Prove) -> Value:
+    """`op x` for + - ~ !."""
+    if op == "!":
+        return Value(negated(truth(x)), INT)
+    x = promote(x, prove)
+    if op == "+":
+        return x
+    if op == "~":
+        if x.ctype.is_floating:
+            hint = "only integers have bits"
+            raise Refusal("LW103", f"'~' is not defined for '{x.ctype}'", hint=hint)
+        if x.is_index:
+            return index(_minus(x.expr) - 1, x.ctype)
+        return Value(Unary("not", data(x)), x.ctype)
+    if x.is_index:
+        return index(_minus(x.expr), x.ctype)
+    match x.expr:
+        case Const(value=float() as number, dtype=dtype):
+            return Value(Const(-number, dtype), x.ctype)
+    return Value(Unary("neg", data(x)), x.ctype)
+
+
+# -- conditions -----------------------------------------------------------------------------
+
+
+def logical(op: str, x: Expr, y: Expr) -> Expr:
+    """`x && y` or `x || y` of conditions; y is evaluated only where x does not decide."""
+    name = "and" if op == "&&" else "or"
+    for one, other in ((x, y), (y, x)):
+        if isinstance(one, Const):
+            return other if bool(one.value) == (name == "and") else one
+    if any(load.index for load in loads(y)):  # an element that x may guard
+        decided = Const(name == "or", BOOL)
+        return Select(x, y, decided) if name == "and" else Select(x, decided, y)
+    return Binary(name, x, y)
+
+
+def choose(cond: Expr, x: Value, y: Value, prove: Prove) -> Value:
+    """`cond ? x : y`: a minimum or maximum of indices where it is one.
+
+    The affine parts of a condition come outermost: `i > 0 && A[i-1] > 0 ? A[i-1] : 0` reads no
+    element outside A, because statements are split at affine conditions.
+    """
+    if not (x.is_truth and y.is_truth):
+        ctype = common_type(x.ctype, y.ctype)
+        x, y = convert(x, ctype, prove), convert(y, ctype, prove)
+    return _chosen(cond, x, y, prove)
+
+
+def _chosen(cond: Expr, x: Value, y: Value, prove: Prove) -> Value:
+    match cond:
+        case Const(value=known):
+            return x if known else y
+        case Unary(op="not", x=inner):
+            return _chosen(inner, y, x, prove)
+        case Select(cond=first, x=second, y=Const(value=False)):
+            return _chosen(first, _chosen(second, x, y, prove), y, prove)
+        case Select(cond=first, x=Const(value=True), y=second):
+            return _chosen(first, x, _chosen(second, x, y, prove), prove)
+        case Binary(op="and" | "or" as op, x=first, y=second):
+            if _is_affine(first) != _is_affine(second):
+                outer, inner = (first, second) if _is_affine(first) else (second, first)
+                rest = _chosen(inner, x, y, prove)
+                parts = (rest, y) if op == "and" else (x, rest)
+                return _chosen(outer, *parts, prove)
+    if x.is_truth:
+        return Value(Select(cond, x.expr, y.expr), INT)
+    if x.is_index and y.is_index and _is_affine(cond):
+        is_sum = why_not_affine(x.expr) is None and why_not_affine(y.expr) is None
+        found = _extreme(cond, x.expr, y.expr, prove) if is_sum else None
+        return index(found or Select(cond, x.expr, y.expr), x.ctype)
+    return Value(Select(cond, data(x), data(y)), x.ctype)
+
+
+def _extreme(cond: Expr, x: Expr, y: Expr, prove: Prove) -> Expr | None:
+    """`cond ? x : y` as a minimum or maximum, if it is one here."""
+    found = extreme(cond, x, y)
+    if found is not None:
+        return found
+    other = negated(cond)
+    if prove(logical("||", other, x >= y)) and prove(logical("||", cond, y >= x)):
+        return x.max(y)
+    if prove(logical("||", other, y >= x)) and prove(logical("||", cond, x >= y)):
+        return x.min(y)
+    return None
+
+
+def _is_affine(cond: Expr) -> bool:
+    return why_no_affine_condition(cond) is None

@@ -1,0 +1,222 @@
+"""C statements to nodes of a SourceTree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from loopwright.diagnostics import Span
+from loopwright.frontends.c.assignments import AssignmentReader
+from loopwright.frontends.c.expressions import ExpressionReader
+from loopwright.frontends.c.loops import counter_of, final_value, read_bound, read_header
+from loopwright.frontends.c.places import Places
+from loopwright.frontends.c.refusal import Refusal, Reported
+from loopwright.frontends.c.syntax import (
+    AssignExpr,
+    BlockStmt,
+    CallExpr,
+    CastExpr,
+    Comma,
+    Declaration,
+    DeclarationStmt,
+    ExprStmt,
+    ForStmt,
+    IfStmt,
+    NumberLiteral,
+    RefusedStmt,
+    StepExpr,
+    SyntaxExpr,
+    SyntaxStmt,
+)
+from loopwright.frontends.c.uses import changed_by
+from loopwright.frontends.c.values import index, negated
+from loopwright.frontends.c.words import STATEMENTS, why
+from loopwright.frontends.tree import Branch, Loop, Node, why_no_affine_condition
+from loopwright.ir.expr import Const, Expr, Var
+
+__all__ = ["StatementReader"]
+
+_MOST_STATEMENTS = 4000  # of one region; the polyhedral model of more takes too long
+
+
+class StatementReader:
+    """Reads the statements of one region."""
+
+    def __init__(self, read: ExpressionReader, places: Places) -> None:
+        self._read = read
+        self._places = places
+        self._scope = read.scope
+        self._assign = AssignmentReader(read)
+        self._count = 0
+
+    def block(self, body: Iterable[SyntaxStmt]) -> tuple[Node, ...]:
+        """The nodes of consecutive statements."""
+        return tuple(node for statement in body for node in self._statement(statement))
+
+    def _statement(self, node: SyntaxStmt) -> tuple[Node, ...]:
+        try:
+            return tuple(self._accept(node))
+        except Refusal as refusal:
+            self._read.report(refusal, node.at)
+        except Reported:
+            pass
+        return ()
+
+    def _accept(self, node: SyntaxStmt) -> Iterable[Node]:
+        match node:
+            case ExprStmt(expr=expr):
+                return () if expr is None else self._effect(expr, self._places.span(node.at))
+            case DeclarationStmt(declarations=declarations):
+                return self._declarations(declarations)
+            case BlockStmt(body=body):
+                return self.block(body)
+            case ForStmt():
+                return self._for(node)
+            case IfStmt():
+                return self._if(node)
+            case RefusedStmt():
+                return self._refuse(node)
+
+    def _counted(self) -> None:
+        self._count += 1
+        if self._count == _MOST_STATEMENTS + 1:
+            message = f"the region has more than {_MOST_STATEMENTS} statements"
+            raise Refusal("LW130", message, hint="split it into several regions")
+        if self._count > _MOST_STATEMENTS:
+            raise Reported
+
+    # -- plain statements -------------------------------------------------------------------
+
+    def _effect(self, expr: SyntaxExpr, span: Span) -> Iterable[Node]:
+        self._counted()
+        match expr:
+            case AssignExpr():
+                return self._assign.assign(expr, span)
+            case StepExpr():
+                return self._assign.step(expr, span)
+            case Comma(parts=parts):
+                return [node for part in parts for node in self._effect(part, span)]
+            case CallExpr():
+                self._read.need(expr)
+            case CastExpr(type=kind) if kind.text == "void" and not kind.derivations:
+                self._read.need(expr.x)
+                return ()
+            case _:
+                self._read.need(expr)
+        raise Refusal("LW133", "this statement has no effect", hint="assign its value")
+
+    def _declarations(self, declarations: Iterable[Declaration]) -> Iterator[Node]:
+        for declaration in declarations:
+            self._counted()
+            try:
+                yield from self._assign.declare(declaration, self._places.span(declaration.at))
+            except Refusal as refusal:
+                self._read.report(refusal, declaration.at)
+            except Reported:
+                continue
+
+    def _refuse(self, node: RefusedStmt) -> Iterable[Node]:
+        """Report a statement that has no meaning here, and the faults inside it."""
+        if node.word == "do" and self._runs_once(node):
+            return self.block(node.body)
+        word, hint = STATEMENTS[node.word]
+        refusal = Refusal("LW133", f"{word} cannot be compiled", hint=hint)
+        self._read.report(refusal, node.at)
+        changed = changed_by(node.body)
+        self._scope.forget(changed)
+        with self._scope.branch():
+            self.block(node.body)
+        self._scope.forget(changed)
+        return ()
+
+    def _runs_once(self, node: RefusedStmt) -> bool:
+        """Whether a do loop is one of those that macros of several statements are made of."""
+        (cond,) = node.conditions
+        return isinstance(cond, NumberLiteral) and cond.text == "0"
+
+    # -- loops and branches -----------------------------------------------------------------
+
+    def _for(self, node: ForStmt) -> Iterable[Node]:
+        scope = self._scope
+        body = node.body
+        changed = changed_by([body])
+        try:
+            head = read_header(self._read, node)
+        except Reported:
+            self._body_alone(node, changed)
+            return ()
+        if head.counter in changed:
+            self._refuse_change(node, head.counter)
+            return ()
+        name = head.counter.name
+        unique = scope.naming.fresh(name)
+        stop: Expr | None = None
+        with scope.loop(head.counter, unique, changed):
+            try:
+                stop = read_bound(self._read, node, head, unique)
+                var = Var(unique)
+                up = head.step > 0
+                scope.facts += (
+                    [var >= head.start, var < stop] if up else [var <= head.start, var > stop]
+                )
+            except Reported:
+                pass
+            nodes = self._statement(body)
+        if stop is None:
+            return ()
+        if not head.is_own:
+            scope.known[head.counter] = index(final_value(head, stop), head.ctype)
+        span = self._places.span(node.head)
+        return (Loop(unique, head.start, stop, head.step, nodes, span),)
+
+    def _body_alone(self, node: ForStmt, changed: frozenset[Declaration]) -> None:
+        """Read the body of a loop whose head was refused, for its own faults."""
+        counter = counter_of(node)
+        if counter is None or counter in self._scope.loops or counter.type.element is None:
+            self._scope.forget(changed)
+            with self._scope.branch():
+                self._statement(node.body)
+        else:
+            unique = self._scope.naming.fresh(counter.name)
+            with self._scope.loop(counter, unique, changed):
+                self._statement(node.body)
+
+    def _refuse_change(self, node: ForStmt, counter: Declaration) -> None:
+        message = f"the loop variable '{counter.name}' is changed inside its loop"
+        hint = "loops change their variables themselves; use another variable"
+        self._read.report(Refusal("LW106", message, hint=hint), node.head)
+
+    def _if(self, node: IfStmt) -> Iterable[Node]:
+        scope = self._scope
+        cond = self._condition(node.cond)
+        others = () if node.orelse is None else (node.orelse,)
+        if isinstance(cond, Const):  # decided by constants
+            if cond.value:
+                return self._statement(node.body)
+            return self.block(others)
+        facts = () if cond is None else (cond,)
+        with scope.branch(*facts):
+            body = self._statement(node.body)
+        with scope.branch(*map(negated, facts)):
+            orelse = self.block(others)
+        scope.forget(changed_by((node.body, *others)))
+        if cond is None or not (body or orelse):
+            return ()
+        return (Branch(cond, body, orelse, self._places.span(node.cond.at)),)
+
+    def _condition(self, node: SyntaxExpr) -> Expr | None:
+        """An affine condition; None when it was refused (and reported)."""
+        try:
+            cond = self._read.condition(node)
+            if why_no_affine_condition(cond) is None:
+                return cond
+            raise Refusal(
+                "LW101",
+                "the condition is not affine in the loop variables and sizes",
+                found=f"{self._read.written(node)}, {why(cond)}",
+                hint="where it depends on data, write A[i] = condition ? x : A[i];",
+            )
+        except Refusal as refusal:
+            self._read.report(refusal, node.at)
+        except Reported:
+            pass
+        return None

@@ -1,0 +1,224 @@
+"""Shadow execution: interpreters whose values know how they were computed.
+
+A Shadow is a number with its name (ir/terms) and its slack (ir/rounding). Numbers decide where data
+steer a run; names tell afterwards whether two runs computed the same in all cases, not just for
+these numbers; slacks tell which numbers every machine must reproduce bit by bit. Whatever does not
+depend on the contents of arguments (loop variables, sizes) stays a plain number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from loopwright.ir.dtypes import DType, dtype_of
+from loopwright.ir.evaluate import Rules
+from loopwright.ir.memory import Cells
+from loopwright.ir.rounding import slack_of_binary, slack_of_call, slack_of_cast, slack_of_unary
+from loopwright.ir.terms import Name, Terms
+
+__all__ = ["Instance", "Shadow", "ShadowRules"]
+
+Instance = tuple[str, tuple[int, ...]]  # statement and point
+# What stands in the place of a name, which is never negative.
+_UNTOUCHED = -1
+_PLAIN = -2  # a number that does not depend on the contents of arguments: it is its own name
+
+
+class Shadow:
+    """A number, the name of what it stands for, and how far rounding may have moved it."""
+
+    __slots__ = ("name", "number", "slack")
+
+    def __init__(self, number: Any, name: Name, slack: float = 0.0) -> None:
+        self.number = number
+        self.name = name
+        self.slack = slack
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        found: np.dtype[Any] = self.number.dtype
+        return found
+
+    def __bool__(self) -> bool:
+        return bool(self.number)
+
+    def __int__(self) -> int:
+        return int(self.number)
+
+
+class ShadowRules(Rules):
+    """Rules for shadows; memory made by them keeps names beside numbers.
+
+    `strides` gives, for each argument, the distance in elements between neighbours of its
+    dimensions: the place of an element is the same in a program and in a nest.
+    """
+
+    def __init__(self, terms: Terms, strides: Mapping[str, tuple[int, ...]]) -> None:
+        self.terms = terms
+        self.strides = strides
+        self.arguments: dict[str, _NamedCells] = {}
+        self.now: Instance | None = None  # the instance that runs, where it is known
+        self.first: dict[Name, Instance] = {}  # which instance first stored a value
+
+    def begin(self, statement: str, point: tuple[int, ...]) -> None:
+        self.now = statement, point
+
+    def unary(self, op: str) -> Callable[[Any], Any]:
+        plain, terms = super().unary(op), self.terms
+
+        def apply(x: Any) -> Any:
+            if not isinstance(x, Shadow):
+                return plain(x)
+            number = plain(x.number)
+            slack = slack_of_unary(op, number, x.slack)
+            return Shadow(number, terms.unary(op, _dtype(x), x.name), slack)
+
+        return apply
+
+    def binary(self, op: str) -> Callable[[Any, Any], Any]:
+        plain, terms = super().binary(op), self.terms
+
+        def apply(x: Any, y: Any) -> Any:
+            if not isinstance(x, Shadow) and not isinstance(y, Shadow):
+                return plain(x, y)
+            left, right = self.lift(x), self.lift(y)
+            number = plain(left.number, right.number)
+            name = terms.binary(op, _dtype(left), left.name, right.name)
+            slacks = left.slack, right.slack
+            return Shadow(
+                number, name, slack_of_binary(op, left.number, right.number, number, *slacks)
+            )
+
+        return apply
+
+    def cast(self, dtype: DType) -> Callable[[Any], Any]:
+        plain, terms = super().cast(dtype), self.terms
+
+        def apply(x: Any) -> Any:
+            if not isinstance(x, Shadow):
+                return plain(x)
+            number = plain(x.number)
+            slack = slack_of_cast(x.number, number, dtype, x.slack)
+            return Shadow(number, terms.cast(_dtype(x), dtype, x.name), slack)
+
+        return apply
+
+    def call(self, function: str) -> Callable[..., Any]:
+        plain, terms = super().call(function), self.terms
+
+        def apply(*args: Any) -> Any:
+            if not any(isinstance(x, Shadow) for x in args):
+                return plain(*args)
+            lifted = [self.lift(x) for x in args]
+            name = terms.call(function, _dtype(lifted[-1]), *(x.name for x in lifted))
+            numbers = tuple(x.number for x in lifted)
+            result = plain(*numbers)
+            slack = slack_of_call(function, numbers, result, [x.slack for x in lifted])
+            return Shadow(result, name, slack)
+
+        return apply
+
+    def select(self, cond: Any, chosen: Any, other: Any) -> Any:
+        if not isinstance(cond, Shadow):
+            return chosen
+        first = self.lift(chosen)
+        second = self.terms.undefined() if other is None else self.lift(other).name
+        x, y = (first.name, second) if cond else (second, first.name)
+        slack = math.inf if cond.slack else first.slack
+        return Shadow(first.number, self.terms.select(cond.name, x, y), slack)
+
+    def cells(self, name: str, data: np.ndarray[Any, np.dtype[Any]], **facts: Any) -> Cells:
+        made = _NamedCells(self, name, data, **facts)
+        if name in self.strides and name not in self.arguments:
+            self.arguments[name] = made
+        return made
+
+    def lift(self, value: Any) -> Shadow:
+        """A value with its name; a plain number is a constant."""
+        return value if isinstance(value, Shadow) else Shadow(value, self.terms.constant(value))
+
+    def contents(self, array: str) -> dict[int, Name]:
+        """What the touched elements of an argument hold, by place."""
+        return self.arguments[array].contents()
+
+    def slack(self, array: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """How far rounding may have moved each element of an argument."""
+        return self.arguments[array].slacks
+
+    def touched(self, array: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which elements of an argument were stored to."""
+        return np.asarray(self.arguments[array].names != _UNTOUCHED)
+
+    def writer(self, array: str, place: int) -> Instance | None:
+        """The instance that last stored to an element of an argument."""
+        return self.arguments[array].writers.get(place)
+
+
+class _NamedCells(Cells):
+    """Memory that keeps the name of every element, and who stored it last."""
+
+    __slots__ = ("names", "rules", "slacks", "writers")
+
+    def __init__(
+        self, rules: ShadowRules, name: str, data: np.ndarray[Any, np.dtype[Any]], **facts: Any
+    ) -> None:
+        super().__init__(name, data, **facts)
+        self.rules = rules
+        self.names = np.full(data.shape, _UNTOUCHED, np.int64)
+        self.slacks = np.zeros(data.shape)
+        self.writers: dict[int, Instance] = {}
+
+    def read(self, index: tuple[int, ...]) -> Any:
+        number = super().read(index)
+        place = self.place(index)
+        if self.names[place] == _PLAIN:
+            return number
+        return Shadow(number, self._name(place), float(self.slacks[place]))
+
+    def write(self, index: tuple[int, ...], value: Any) -> None:
+        shadow = self.rules.lift(value)
+        super().write(index, shadow.number)
+        place = self.place(index)
+        self.names[place] = shadow.name if value is shadow else _PLAIN
+        self.slacks[place] = shadow.slack
+        if self.rules.now is not None:
+            self.writers[self._distance(place)] = self.rules.now
+            self.rules.first.setdefault(shadow.name, self.rules.now)
+
+    def copy_from(self, index: tuple[int, ...], source: Cells, start: tuple[int, ...]) -> None:
+        super().copy_from(index, source, start)
+        assert isinstance(source, _NamedCells), "all memory of a run is made by its rules"
+        place, origin = self.place(index), source.place(start)
+        is_plain = source.names[origin] == _PLAIN
+        self.names[place] = _PLAIN if is_plain else source._name(origin)
+        self.slacks[place] = source.slacks[origin]
+
+    def contents(self) -> dict[int, Name]:
+        touched = map(tuple, np.argwhere(self.names != _UNTOUCHED))
+        return {self._distance(place): self._name(place) for place in touched}
+
+    def _name(self, place: tuple[int, ...]) -> Name:
+        found = int(self.names[place])
+        if found >= 0:
+            return found
+        if found == _PLAIN:
+            return self.rules.terms.constant(self.data[place])
+        # Only arguments have contents on entry; other memory may carry padding along.
+        if self.rules.arguments.get(self.name) is not self:
+            return self.rules.terms.undefined()
+        return self.rules.terms.initial(self.name, self._distance(place))
+
+    def _distance(self, place: tuple[int, ...]) -> int:
+        """How many elements lie between an element of an argument and its first one."""
+        if self.strides is not None:
+            return int(place[0]) - self.base
+        strides = self.rules.strides.get(self.name, ())
+        return sum(int(at) * stride for at, stride in zip(place, strides, strict=False))
+
+
+def _dtype(x: Shadow) -> DType:
+    return dtype_of(x.dtype)

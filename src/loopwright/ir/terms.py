@@ -1,0 +1,201 @@
+"""Names for computed values: equal names mean values that are equal for all inputs.
+
+A name is an element of the field of p = 2^61 - 1 numbers, drawn as a hash for everything that is
+taken as it is: contents on entry, results of operators without laws. Operators with laws that
+keep every bit get names that obey these laws:
+
+- where sums may be reassociated (integers always, floats if declared) + - * and / compute in the
+  field. Two polynomials that differ agree at a random point with a probability of degree / p
+  (Schwartz 1980), so reordered and refactored sums have one name, others have different ones;
+- elsewhere x - y is x + (-y), + and * commute, signs leave products and quotients, x * 1 = x;
+- min, max, and, or are associative, commutative and idempotent for every type: a name for the set
+  of their operands. `xor` is so but for pairs, which cancel.
+
+Conversions between integers to as many bits or fewer keep sums and products modulo 2^bits: they
+change no name. A fused multiply-add is named as the product and the sum it stands for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import TypeAlias
+
+import numpy as np
+
+from loopwright.ir.dtypes import DType, dtype_of
+
+__all__ = ["Name", "Terms"]
+
+Name: TypeAlias = int
+
+_PRIME = 2**61 - 1
+_SETS = frozenset({"min", "max", "and", "or"})
+# What the operators of numbers are on booleans.
+_ON_BOOLEANS = {"add": "or", "max": "or", "mul": "and", "min": "and"}
+_MIRRORED = {"gt": "lt", "ge": "le"}
+_SYMMETRIC = frozenset({"eq", "ne"})
+
+
+class Terms:
+    """Makes names, and remembers what each was first made from."""
+
+    def __init__(self, *, reassociate: bool) -> None:
+        self.reassociate = reassociate  # whether floating sums and products may be reordered
+        self.made: dict[Name, tuple[str, tuple[Name, ...]]] = {}  # name -> operator, operands
+        self.entries: dict[Name, tuple[str, int]] = {}  # contents on entry: array, place
+        self._hashes: dict[tuple[object, ...], Name] = {}
+        self._members: dict[Name, tuple[str, frozenset[Name]]] = {}  # of sets of operands
+
+    # -- what is not computed ----------------------------------------------------------------
+
+    def initial(self, array: str, place: int) -> Name:
+        """The contents of an element on entry."""
+        name = self._hash("contents on entry", "initial", array, place)
+        self.entries.setdefault(name, (array, place))
+        return name
+
+    def undefined(self) -> Name:
+        """Whatever stands where nothing was written."""
+        return self._hash("an undefined value", "undefined")
+
+    def constant(self, value: np.generic) -> Name:
+        dtype = dtype_of(value.dtype)
+        text = str(value)
+        if dtype.is_integer:
+            return self._note(int(value) % _PRIME, text)
+        number = complex(value) if dtype.kind in "fc" else None
+        if number is None or not (math.isfinite(number.real) and math.isfinite(number.imag)):
+            return self._hash(text, "constant", dtype.name, text)
+        if dtype.is_complex:
+            unit = self._hash("i", "imaginary unit")
+            return self._note((_rational(number.real) + unit * _rational(number.imag)), text)
+        if number.real == 0 and not self._is_ring(dtype):
+            zero = self._hash("0.0", "zero")
+            return self._note(-zero, text) if np.signbit(value) else zero
+        return self._note(_rational(number.real), text)
+
+    # -- operators ---------------------------------------------------------------------------
+
+    def unary(self, op: str, dtype: DType, x: Name) -> Name:
+        if op == "neg" and dtype.kind != "b":
+            return self._note(-x, op, x)
+        if op == "not" and dtype.is_integer:
+            return self._note(-x - 1, op, x)
+        return self._hash(op, op, dtype.name, x, parts=(x,))
+
+    def binary(self, op: str, dtype: DType, x: Name, y: Name) -> Name:
+        """`x op y` for operands of `dtype`."""
+        if dtype.kind == "b":
+            op = _ON_BOOLEANS.get(op, op)
+        if op in _SETS or op == "xor":
+            return self._set(op, dtype, x, y)
+        if op in _MIRRORED:
+            op, x, y = _MIRRORED[op], y, x
+        if op in _SYMMETRIC and x > y:
+            x, y = y, x
+        rule = (_IN_FIELD if self._is_ring(dtype) else _EXACT).get(op)
+        if rule is None or (op == "div" and y == 0):
+            return self._hash(op, op, dtype.name, x, y, parts=(x, y))
+        return rule(self, dtype, x, y)
+
+    def call(self, function: str, dtype: DType, *args: Name) -> Name:
+        """A function of arguments whose last one has `dtype`."""
+        if function == "fma":
+            x, y, z = args
+            return self.binary("add", dtype, self.binary("mul", dtype, x, y), z)
+        if function == "pow":
+            return self.binary("pow", dtype, *args)
+        return self._hash(function, function, dtype.name, *args, parts=args)
+
+    def cast(self, source: DType, target: DType, x: Name) -> Name:
+        is_modular = source.is_integer and target.is_integer and target.bits <= source.bits
+        if source == target or is_modular:
+            return x
+        return self._hash(target.name, "cast", source.name, target.name, x, parts=(x,))
+
+    def select(self, cond: Name, x: Name, y: Name) -> Name:
+        if x == y:
+            return x
+        return self._hash("select", "select", cond, x, y, parts=(cond, x, y))
+
+    # -- how names are made ------------------------------------------------------------------
+
+    def _is_ring(self, dtype: DType) -> bool:
+        return dtype.is_integer or (self.reassociate and dtype.kind in "fc")
+
+    def _hash(self, what: str, *key: object, parts: tuple[Name, ...] = ()) -> Name:
+        name = self._hashes.get(key)
+        if name is None:
+            digest = blake2b(repr(key).encode(), digest_size=8).digest()
+            name = self._hashes[key] = int.from_bytes(digest, "little") % _PRIME
+            self.made.setdefault(name, (what, parts))
+        return name
+
+    def _note(self, number: int, what: str, *parts: Name) -> Name:
+        name = number % _PRIME
+        self.made.setdefault(name, (what, parts))
+        return name
+
+    def _set(self, op: str, dtype: DType, x: Name, y: Name) -> Name:
+        key = f"{op} {dtype.name}"
+        left, right = self._operands(key, x), self._operands(key, y)
+        members = left ^ right if op == "xor" else left | right
+        if len(members) == 1:
+            return next(iter(members))
+        name = self._hash(op, key, *sorted(members), parts=(x, y))
+        self._members[name] = key, members
+        return name
+
+    def _operands(self, key: str, x: Name) -> frozenset[Name]:
+        found = self._members.get(x)
+        return found[1] if found is not None and found[0] == key else frozenset((x,))
+
+
+def _rational(number: float) -> int:
+    """A finite float in the field: floats are fractions."""
+    above, below = number.as_integer_ratio()
+    return above * pow(below, -1, _PRIME) % _PRIME
+
+
+def _unsigned(x: Name) -> tuple[int, Name]:
+    """The sign and the rest of a name; the rest is the same for x and -x."""
+    return (1, x) if x <= _PRIME - x else (-1, _PRIME - x)
+
+
+def _exact_sum(terms: Terms, dtype: DType, x: Name, y: Name) -> Name:
+    pair = (x, y) if x <= y else (y, x)
+    return terms._hash("add", "add", dtype.name, *pair, parts=(x, y))
+
+
+def _exact_product(terms: Terms, dtype: DType, x: Name, y: Name) -> Name:
+    if 1 in (x, y):
+        return y if x == 1 else x
+    (s, a), (t, b) = _unsigned(x), _unsigned(y)
+    pair = (a, b) if a <= b else (b, a)
+    name = terms._hash("mul", "mul", dtype.name, *pair, parts=(x, y))
+    return name if s == t else terms._note(-name, "mul", x, y)
+
+
+def _exact_quotient(terms: Terms, dtype: DType, x: Name, y: Name) -> Name:
+    if y == 1:
+        return x
+    (s, a), (t, b) = _unsigned(x), _unsigned(y)
+    name = terms._hash("div", "div", dtype.name, a, b, parts=(x, y))
+    return name if s == t else terms._note(-name, "div", x, y)
+
+
+_Rule: TypeAlias = Callable[[Terms, DType, Name, Name], Name]
+_IN_FIELD: dict[str, _Rule] = {
+    "add": lambda terms, dtype, x, y: terms._note(x + y, "add", x, y),
+    "sub": lambda terms, dtype, x, y: terms._note(x - y, "sub", x, y),
+    "mul": lambda terms, dtype, x, y: terms._note(x * y, "mul", x, y),
+    "div": lambda terms, dtype, x, y: terms._note(x * pow(y, -1, _PRIME), "div", x, y),
+}
+_EXACT: dict[str, _Rule] = {
+    "add": _exact_sum,
+    "sub": lambda terms, dtype, x, y: _exact_sum(terms, dtype, x, terms._note(-y, "neg", y)),
+    "mul": _exact_product,
+    "div": _exact_quotient,
+}

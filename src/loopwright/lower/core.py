@@ -1,0 +1,274 @@
+"""A contraction core inside a larger nest: algorithm 6 on the program's own arrays.
+
+    let M, N, K = the extents of the loops i, j, p at this place
+    let mc, nc, kc = blocks that divide them evenly
+    the loops of lower/product, subscripts affine in i, j, p
+
+What a kernel of its own finds in its launch is computed here where the core stands: extents may
+depend on the loops around it. Panels are allocated for the largest blocks there may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from loopwright.analysis.inner import ELEMENT, Factor, Inner, InnerProduct
+from loopwright.analysis.places import Subscripts
+from loopwright.analysis.site import LOOPS
+from loopwright.ir.dtypes import DType
+from loopwright.ir.expr import Const, Expr, Load, Var
+from loopwright.ir.form import Feed, Form
+from loopwright.ir.loops import Alloc, Block, Buffer, Copy, LoopNest, Space, Stmt
+from loopwright.ir.schedule import LoopCore
+from loopwright.ir.visit import loads, rebuild, rewrite, substitute
+from loopwright.lower.build import lets, nothing, seq
+from loopwright.lower.chunk import bound_names, fresh_name
+from loopwright.lower.linear import normal
+from loopwright.lower.places import Affine, AffineOperand, Clip, StepClip
+from loopwright.lower.product import block_loops
+from loopwright.lower.rename import names_bound, renamed, renamed_expr
+
+__all__ = ["insert_cores", "lower_core", "placeholder"]
+
+_BUNDLES = ("i", "j", "p")
+# Steps of p in a block: a quarter more than planned cost less than another pass over out.
+_STRETCH = 5, 4
+_TURNS = 4  # blocks of columns for each thread, of a result that is no full matrix
+
+
+def placeholder(name: str, found: Inner, outer: Sequence[Expr]) -> Stmt:
+    """What stands for a core while the loops around it are made plain.
+
+    To every pass it is copies from the arrays that the core reads to the one it writes; subscripts
+    are the values of the loops around. The whole text of a core would keep those passes busy for
+    nothing.
+    """
+    read = [x.load.array for product in found.products for x in (product.left, product.right)]
+    scalars = [x.array for product in found.products for x in _scalars(product)]
+    return Block(
+        tuple(
+            Copy(found.out.array, tuple(outer), array, (), (Var(name), Const(number)))
+            for number, array in enumerate(dict.fromkeys((found.out.array, *read, *scalars)))
+        )
+    )
+
+
+def insert_cores(nest: LoopNest, cores: Mapping[str, tuple[LoopCore, Inner]]) -> LoopNest:
+    """`nest` with cores in the places of their placeholders."""
+    if not cores:
+        return nest
+    taken = bound_names(nest)
+
+    def change(node: Stmt) -> Stmt:
+        match node:
+            case Copy(target_start=values, shape=(Var(name=name), Const(value=number))):
+                core, found = cores[name]
+                outer = dict(zip(found.site.outer, values, strict=True))
+                return nothing if number else lower_core(core, found, outer, taken)
+        return node
+
+    return replace(nest, body=rebuild(nest.body, change))
+
+
+def _scalars(product: InnerProduct) -> list[Load]:
+    """The elements that do not vary with the loops of the core."""
+    values = [side.value for side in (product.left, product.right) if side.value is not None]
+    return [load for value in values for load in loads(value)]
+
+
+def lower_core(
+    core: LoopCore, found: Inner, outer: Mapping[str, Expr], taken: Collection[str]
+) -> Stmt:
+    """The statements that run `core` for the values `outer` of the loops around it.
+
+    `taken` are the names that must not be bound again.
+    """
+    starts: list[Expr] = []
+    sizes: list[tuple[Var, Expr]] = []
+    for bounds, size in zip(found.site.ranges, ("M", "N", "K"), strict=True):
+        start = normal(substitute(bounds.start, outer))
+        starts.append(start)
+        sizes.append((Var(size), normal(substitute(bounds.stop, outer) - start)))
+    place = _Place(found, outer, tuple(starts))
+    parts = [
+        _product(core, form, place, product)
+        for product, form in zip(found.products, core.forms, strict=True)
+    ]
+    blocks = _blocks(core, has_clips=bool(found.site.clips))
+    own = {var.name for var, _ in (*sizes, *blocks, *(b for part in parts for b in part.bindings))}
+    own = own.union(*(names_bound(part.body) for part in parts))
+    names = _free_names(own, set(taken))
+    bodies = [
+        _bound(part.bindings, renamed(part.body, {**names, **part.arrays}), names) for part in parts
+    ]
+    inside = _bound([(var, renamed_expr(x, names)) for var, x in blocks], seq(*bodies), names)
+    return _bound(sizes, inside, names)
+
+
+def _free_names(own: set[str], taken: set[str]) -> dict[str, str]:
+    """What each of a core's own names is called where others are taken."""
+    names = {name: name for name in own}
+    for name in sorted(own & taken):
+        names[name] = fresh_name(name, taken | set(names.values()))
+    return names
+
+
+def _bound(bindings: Sequence[tuple[Var, Expr]], body: Stmt, names: Mapping[str, str]) -> Stmt:
+    """`body`, renamed already, with the bindings under their new names around it."""
+    return lets([(replace(var, name=names[var.name]), value) for var, value in bindings], body)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a core stands: what its loops are, and the values of those around it."""
+
+    found: Inner
+    outer: Mapping[str, Expr]
+    starts: tuple[Expr, ...]  # first values of the loops i, j, p
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A piece of a core under names of its own, and what these names stand for around it.
+
+    Only the values of `bindings` speak of the nest around the core.
+    """
+
+    bindings: tuple[tuple[Var, Expr], ...]
+    body: Stmt
+    arrays: Mapping[str, str]  # operand -> the program's array
+
+
+def _blocks(core: LoopCore, *, has_clips: bool) -> list[tuple[Var, Expr]]:
+    """Sizes of the blocks at run time: even shares of the extents, none larger than planned."""
+    # Where blocks have unequal work each thread gets several.
+    shares = core.shares * (_TURNS if has_clips and core.shares > 1 else 1)
+    rows, columns, steps = _units(core)
+    mc, nc, kc = core.blocks
+    more, less = _STRETCH
+    return [
+        (Var("mc"), _even(Var("M"), mc, rows)),
+        (Var("nc"), _even(Var("N"), nc, columns, shares)),
+        (Var("kc"), _even(Var("K"), kc * more // less, steps)),
+    ]
+
+
+def _units(core: LoopCore) -> tuple[int, int, int]:
+    form = core.forms[0]
+    return form.rows, form.columns, form.unroll
+
+
+def _even(total: Expr, block: int, unit: int, shares: int = 1) -> Expr:
+    """`total`, at least 1, in equal parts of at most `block`, rounded up to whole units."""
+    count = (total + (block - 1)) // block
+    if shares > 1:
+        count = (count + (shares - 1)) // shares * shares
+    part = (total + (count - 1)) // count
+    return (part + (unit - 1)) // unit * unit
+
+
+def _product(core: LoopCore, form: Form, place: _Place, product: InnerProduct) -> _Part:
+    """The loops of one product and what they need in scope."""
+    out = place.found.out
+    bindings: list[tuple[Var, Expr]] = []
+    operands = {"out": _operand(out.dtype, place.found.subscripts, place, "out", bindings)}
+    arrays = {"out": out.array}
+    for name, factor in (("left", product.left), ("right", product.right)):
+        operand = _operand(factor.load.dtype, factor.subscripts, place, name, bindings)
+        value = _prologue(factor, place, name, bindings)
+        hole = Var(ELEMENT, factor.load.dtype)
+        operands[name] = replace(operand, value=value, hole=hole)
+        arrays[name] = factor.load.array
+    layout = Affine(operands, *_clips(place, bindings))
+
+    def memory(body: Stmt) -> Stmt:
+        return _with_panels(core, form, body)
+
+    if core.shares > 1:
+        # Threads have panels of their own: they are allocated inside the loop that is shared out.
+        body = block_loops(form, layout, halves=False, shares=core.shares, around=memory)
+    else:
+        body = memory(block_loops(form, layout, halves=False))
+    return _Part(tuple(bindings), body, arrays)
+
+
+def _clips(
+    place: _Place, bindings: list[tuple[Var, Expr]]
+) -> tuple[tuple[Clip, ...], tuple[StepClip, ...]]:
+    """Which elements and steps count; what is added to the indices goes to `bindings`."""
+    clips: list[Clip] = []
+    step_clips: list[StepClip] = []
+    for number, clip in enumerate(place.found.site.clips):
+        rest = substitute(clip.rest, place.outer)
+        for start, factor in zip(place.starts, (clip.i, clip.j, clip.p), strict=True):
+            rest = rest + start * factor
+        name = Var(f"clip{number}")
+        bindings.append((name, normal(rest)))
+        if clip.p:
+            step_clips.append(StepClip(clip.i, clip.p, name))
+        else:
+            clips.append(Clip(clip.i, clip.j, name))
+    return tuple(clips), tuple(step_clips)
+
+
+def _operand(
+    dtype: DType,
+    subscripts: Subscripts,
+    place: _Place,
+    name: str,
+    bindings: list[tuple[Var, Expr]],
+) -> AffineOperand:
+    """An operand by its subscripts; where it begins goes to `bindings`."""
+    base: list[Expr] = []
+    for dimension, entry in enumerate(subscripts.base):
+        total = substitute(entry, place.outer)
+        for loop, start in zip(LOOPS, place.starts, strict=True):
+            total = total + start * subscripts.steps[loop][dimension]
+        total = normal(total)
+        # Also where it is a constant: cores that differ in such things only are one procedure.
+        bindings.append((Var(f"{name}_base_{dimension}"), total))
+        base.append(bindings[-1][0])
+    steps = {b: subscripts.steps[loop] for b, loop in zip(_BUNDLES, LOOPS, strict=True)}
+    return AffineOperand(dtype, tuple(base), steps)
+
+
+def _prologue(
+    factor: Factor, place: _Place, name: str, bindings: list[tuple[Var, Expr]]
+) -> Expr | None:
+    """What is done to an element; the scalars it takes for that go to `bindings`, read once."""
+    if factor.value is None:
+        return None
+    hole = Var(ELEMENT, factor.load.dtype)
+    scalars: dict[Expr, Var] = {}
+
+    def named(node: Expr) -> Var:
+        return scalars.setdefault(node, Var(f"{name}_scalar{len(scalars)}", node.dtype))
+
+    # Loads first: a loop of the nest around may also stand in their subscripts.
+    hollow = rewrite(factor.value, lambda x: named(x) if isinstance(x, Load) else x)
+    known = {hole, *scalars.values()}
+    value = rewrite(hollow, lambda x: named(x) if isinstance(x, Var) and x not in known else x)
+    bindings += [(var, substitute(node, place.outer)) for node, var in scalars.items()]
+    return value
+
+
+def _with_panels(core: LoopCore, form: Form, body: Stmt) -> Stmt:
+    """Memory for the packed blocks of one thread, for the largest blocks there may be."""
+    rows, columns, steps = _units(core)
+    more, less = _STRETCH
+    mc, nc, kc = core.blocks
+    depth = _rounded(kc * more // less, steps)
+    copies = form.lanes if form.feed is Feed.REPLICATED else 1
+    panels = (
+        ("right_packed", form.packed(form.right), _rounded(nc, columns)),
+        ("left_packed", form.packed(form.left), _rounded(mc, rows) * copies),
+    )
+    for name, dtype, width in panels:
+        buffer = Buffer(name, dtype, (Const(1),), Space.PRIVATE)
+        body = Alloc(buffer, (Const(width * depth),), body)
+    return body
+
+
+def _rounded(count: int, unit: int) -> int:
+    return -(-count // unit) * unit

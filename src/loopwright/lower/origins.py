@@ -1,0 +1,55 @@
+"""Where in the source a store of a nest comes from, told by its shape.
+
+Lowering changes subscripts, never the operations on data: a store whose value has the operations,
+arrays and constants of exactly one statement is an instance of that statement.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TypeAlias
+
+from loopwright.ir.dtypes import INT64
+from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
+from loopwright.ir.loops import Store
+from loopwright.ir.program import Program
+from loopwright.ir.walk import children, loads
+
+__all__ = ["origins"]
+
+Shape: TypeAlias = tuple[object, ...]
+
+
+def origins(program: Program) -> Callable[[Store], str]:
+    """A function from stores to `file:line`; the text is empty where nothing is certain."""
+    places: dict[Shape, set[str]] = {}
+    for statement in program.statements:
+        key = (statement.write.array, *_shape(statement.value))
+        span = statement.span
+        place = "" if span is None else f"{os.path.basename(span.file)}:{span.line}"
+        places.setdefault(key, set()).add(place)
+    certain = {key: next(iter(found)) for key, found in places.items() if len(found) == 1}
+    return lambda store: certain.get((store.buffer, *_shape(store.value)), "")
+
+
+def _shape(expr: Expr) -> Shape:
+    """The operations of an expression, arrays by name, index arithmetic left out."""
+    if expr.dtype == INT64 and not loads(expr):
+        return ("index",)
+    match expr:
+        case Const(value=value, dtype=dtype):
+            return ("const", repr(value), dtype.name)
+        case Var(name=name):
+            return ("var", name)
+        case Load(array=array):
+            return ("load", array)
+        case Unary(op=op) | Binary(op=op):
+            head: object = op
+        case Call(function=function):
+            head = function
+        case Cast(dtype=dtype):
+            head = dtype.name
+        case Select():
+            head = "select"
+    return (head, *map(_shape, children(expr)))

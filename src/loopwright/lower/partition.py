@@ -1,0 +1,243 @@
+"""Part full tiles from those at the edges, so that the copies of unrolled loops are all there.
+
+An unrolled loop from max(i_t, ...) to min(i_t + F, ...) has its F iterations where the other limits
+do not matter. Loops around it test that once per iteration; the innermost loop, which is to run
+without tests, is cut into the part before, the part where it holds, and the part after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from loopwright.ir.dtypes import BOOL
+from loopwright.ir.expr import Binary, Const, Expr, Var
+from loopwright.ir.loops import Alloc, Block, For, If, Let, LoopNest, Mark, Stmt
+from loopwright.ir.visit import names, rebuild, statements
+from loopwright.lower.linear import Linear, linear, normal
+
+__all__ = ["partition"]
+
+
+def partition(nest: LoopNest, factors: Mapping[str, int]) -> LoopNest:
+    """`nest` with the unrolled loops that `factors` names whole, or serial where they are not."""
+    if not any(_full(stmt, factors) for stmt in statements(nest.body)):
+        return nest
+    known = frozenset(nest.scalars)
+    return replace(nest, body=_Partition(factors).statement(nest.body, known))
+
+
+@dataclass(frozen=True, slots=True)
+class _Full:
+    """When an unrolled loop is whole: the limits it has then, and sums that must be >= 0."""
+
+    start: Expr
+    stop: Expr
+    conditions: tuple[Linear, ...]
+
+
+def _full(stmt: Stmt, factors: Mapping[str, int]) -> _Full | None:
+    """How an unrolled loop becomes whole; None for anything else."""
+    if not isinstance(stmt, For) or stmt.mark is not Mark.UNROLL or stmt.var not in factors:
+        return None
+    count = factors[stmt.var]
+    lows, highs = _operands("max", stmt.start), _operands("min", stmt.stop)
+    for low in lows:
+        for high in highs:
+            gap = linear(high) - linear(low)
+            if gap.terms or stmt.step != Const(1) or gap.constant != count:
+                continue
+            conditions = [linear(low) - linear(other) for other in lows if other != low]
+            conditions += [linear(other) - linear(high) for other in highs if other != high]
+            return _Full(low, high, tuple(conditions))
+    return None
+
+
+def _operands(op: str, expr: Expr) -> list[Expr]:
+    if isinstance(expr, Binary) and expr.op == op:
+        return _operands(op, expr.x) + _operands(op, expr.y)
+    return [expr]
+
+
+@dataclass(frozen=True, slots=True)
+class _Partition:
+    factors: Mapping[str, int]
+
+    def statement(self, stmt: Stmt, known: frozenset[str]) -> Stmt:
+        """`stmt` where the variables `known` have values already."""
+        match stmt:
+            case For(mark=Mark.UNROLL):
+                full = _full(stmt, self.factors)
+                body = self.statement(stmt.body, known | {stmt.var})
+                if full is None or full.conditions:
+                    return replace(stmt, body=body, mark=Mark.SERIAL)
+                return replace(stmt, start=full.start, stop=full.stop, body=body)
+            case For():
+                return self._loop(stmt, known)
+            case Block(body=body):
+                return Block(tuple(self.statement(child, known) for child in body))
+            case If(body=body, orelse=orelse):
+                other = None if orelse is None else self.statement(orelse, known)
+                return replace(stmt, body=self.statement(body, known), orelse=other)
+            case Let(name=name, body=body):
+                return replace(stmt, body=self.statement(body, known | {name}))
+            case Alloc(body=body):
+                return replace(stmt, body=self.statement(body, known))
+        return stmt
+
+    def _loop(self, loop: For, known: frozenset[str]) -> Stmt:
+        inside = known | {loop.var}
+        conditions = self._conditions(loop.body, inside)
+        if not conditions:
+            return replace(loop, body=self.statement(loop.body, inside))
+        whole = self.statement(self._assuming(loop.body, conditions), inside)
+        worst = list(dict.fromkeys(conditions.values()))
+        moves = [Var(loop.var) in dict(condition.terms) for condition in worst]
+        still = [_without(condition, loop.var) for condition in worst]
+        is_linear = not any(loop.var in names(condition.expr) for condition in still)
+        if not (_is_innermost(loop) and all(moves) and is_linear):
+            test: Expr = Const(True, BOOL)
+            for condition in worst:
+                test = normal(Binary("and", test, Binary("ge", condition.expr, Const(0))))
+            return replace(loop, body=If(test, whole, _serial(loop.body)))
+        return self._cut(loop, worst, whole)
+
+    def _cut(self, loop: For, conditions: Collection[Linear], whole: Stmt) -> Stmt:
+        """A loop cut where conditions begin and cease to hold."""
+        begin, end = loop.start, loop.stop
+        var = Var(loop.var)
+        for condition in conditions:
+            factor = dict(condition.terms)[var]
+            others = _without(condition, loop.var)
+            if factor > 0:
+                # factor * v + others >= 0 from v = ceil(-others / factor) on
+                begin = begin.max(_ceiling(others * -1, factor))
+            else:
+                end = end.min(normal(others.expr // -factor + 1))
+        # Cuts lie in order, whatever the conditions say.
+        begin = begin if begin == loop.start else normal(begin.min(loop.stop))
+        end = end if end == loop.stop else normal(end.max(begin))
+        parts = (
+            _serial(replace(loop, stop=begin)),
+            replace(loop, start=begin, stop=end, body=whole),
+            _serial(replace(loop, start=end)),
+        )
+        is_there = (loop.start != begin, True, end != loop.stop)
+        return Block(tuple(p for p, there in zip(parts, is_there, strict=True) if there))
+
+    def _conditions(self, body: Stmt, known: frozenset[str]) -> dict[Linear, Linear]:
+        """What must hold for the unrolled loops inside to be whole, as far as it is known here.
+
+        Each condition as it stands, and with the worst values of unrolled loops around it put in.
+        """
+        found: dict[Linear, Linear] = {}
+
+        def visit(stmt: Stmt, around: tuple[tuple[str, _Full], ...]) -> None:
+            full = _full(stmt, self.factors)
+            for condition in full.conditions if full is not None else ():
+                worst = condition
+                for name, outer in reversed(around):
+                    worst = _worst(worst, name, outer)
+                worst = _without_division(worst)
+                if set().union(set(), *(names(atom) for atom, _ in worst.terms)) <= known:
+                    found[condition] = worst
+            inside = (*around, (stmt.var, full)) if full and isinstance(stmt, For) else around
+            for child in _below(stmt):
+                visit(child, inside)
+
+        visit(body, ())
+        return found
+
+    def _assuming(self, body: Stmt, conditions: Collection[Linear]) -> Stmt:
+        """`body` with limits of unrolled loops left out that do not matter then."""
+
+        def visit(node: Stmt) -> Stmt:
+            full = _full(node, self.factors)
+            if full is None or not isinstance(node, For):
+                return node
+            start, stop = full.start, full.stop
+            for low in _operands("max", node.start):
+                if linear(full.start) - linear(low) not in conditions and low != full.start:
+                    start = start.max(low)
+            for high in _operands("min", node.stop):
+                if linear(high) - linear(full.stop) not in conditions and high != full.stop:
+                    stop = stop.min(high)
+            return replace(node, start=start, stop=stop)
+
+        return rebuild(body, visit)
+
+
+def _without(condition: Linear, name: str) -> Linear:
+    """A sum without the term of a variable."""
+    kept = tuple((atom, count) for atom, count in condition.terms if atom != Var(name))
+    return Linear(kept, condition.constant)
+
+
+def _without_division(condition: Linear) -> Linear:
+    """The same condition with one division by a number less, where it has one.
+
+    floor(e / d) + rest >= 0 means e + d * rest >= 0;
+    rest - floor(e / d) >= 0 means d * rest + d - 1 - e >= 0.
+    """
+    for atom, count in condition.terms:
+        match atom:
+            case Binary(op="floordiv", x=e, y=Const(value=int(d))) if d > 0 and abs(count) == 1:
+                kept = tuple(term for term in condition.terms if term[0] != atom)
+                rest = Linear(kept, condition.constant) * d
+                if count > 0:
+                    return _without_division(rest + linear(e))
+                return _without_division(rest + Linear((), d - 1) - linear(e))
+    return condition
+
+
+def _worst(condition: Linear, name: str, full: _Full) -> Linear:
+    """A condition for all iterations of a whole unrolled loop: for the one where it is least."""
+    factor = dict(condition.terms).get(Var(name), 0)
+    if not factor:
+        return condition
+    place = linear(full.start) if factor > 0 else linear(full.stop) + Linear((), -1)
+    return condition - Linear(((Var(name), factor),), 0) + place * factor
+
+
+def _below(stmt: Stmt) -> tuple[Stmt, ...]:
+    match stmt:
+        case Block(body=body):
+            return body
+        case For(body=body) | Let(body=body) | Alloc(body=body):
+            return (body,)
+        case If(body=body, orelse=orelse):
+            return (body,) if orelse is None else (body, orelse)
+    return ()
+
+
+def _ceiling(total: Linear, factor: int) -> Expr:
+    return normal((total + Linear((), factor - 1)).expr // factor)
+
+
+def _serial(body: Stmt) -> Stmt:
+    """`body` without unrolled loops: they become serial, outside of simd loops where they can.
+
+    The iterations of a simd loop are independent of each other: a loop directly inside it, with
+    limits of its own, may as well stand around it, and neighbours stay in the lanes.
+    """
+
+    def visit(node: Stmt) -> Stmt:
+        if isinstance(node, For) and node.mark is Mark.UNROLL:
+            return replace(node, mark=Mark.SERIAL)
+        return _turned(node) if isinstance(node, For) and node.mark is Mark.SIMD else node
+
+    return rebuild(body, visit)
+
+
+def _turned(loop: For) -> For:
+    inner = loop.body
+    if not isinstance(inner, For) or loop.var in names(inner.start) | names(inner.stop):
+        return loop
+    return replace(inner, body=_turned(replace(loop, body=inner.body)))
+
+
+def _is_innermost(loop: For) -> bool:
+    """Whether a loop of single steps holds no loops but unrolled ones."""
+    inner = (stmt for stmt in statements(loop.body) if isinstance(stmt, For))
+    is_plain = loop.step == Const(1) and loop.mark is not Mark.PARALLEL
+    return is_plain and all(stmt.mark is Mark.UNROLL for stmt in inner)

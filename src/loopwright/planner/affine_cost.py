@@ -1,0 +1,369 @@
+"""What an order of loops costs: cycles of arithmetic and of moving data, by a simple model.
+
+For one run of a loop nest
+
+    cycles = sum over innermost loops of trips * max(arithmetic, accesses, chain of dependences)
+           + sum over caches of lines that enter it * cycles per line
+
+A loop brings the lines of all it touches into a cache once, if one of its iterations fits there:
+what the iterations share stays. If not, every iteration brings its own. Vectors divide arithmetic
+and accesses to neighbours by their lanes. Numbers serve to compare orders with each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from loopwright.analysis.footprint import Reference, average_trips, references
+from loopwright.analysis.reductions import reductions
+from loopwright.ir.expr import Binary, Call, Unary
+from loopwright.ir.machine import Cache, Machine
+from loopwright.ir.program import Program, Role, Statement
+from loopwright.ir.visit import walk
+from loopwright.transform.facts import fact
+from loopwright.transform.rebuild import among, carries, names_of, unmoved, unordered
+from loopwright.transform.tree import Band, Leaf, Node, bands, directions
+
+__all__ = ["CostModel", "Estimate"]
+
+Pairs = Any  # isl.UnionMap, { S[i] -> T[j] }
+Copies = Mapping[str, Mapping[str, int]]  # statement -> iterator -> copies of an unrolled loop
+
+_FREE = 6  # registers that addresses of broadcasts and sums in progress take
+_LOOP = 2.0  # cycles of one more iteration of a loop
+_START = 12.0  # cycles to start an innermost loop: prologue, remainder, mispredicted end
+_SCALAR_CALL = 40.0  # cycles of a function of the mathematical library
+_STRIDED = 3.0  # how much longer a line takes that no prefetcher foresees
+_UNKNOWN = 64.0  # iterations of a loop whose order is no single iterator
+_SLOW = frozenset({"div", "mod", "floordiv", "pow"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Touch:
+    """A reference as some loops see it."""
+
+    reference: Reference
+    trips: tuple[tuple[str, float], ...]  # iterations of the loops inside, by iterator
+    inner: str | None  # the iterator that moves fastest
+
+    def inside(self, iterator: str | None, count: float) -> _Touch:
+        """The same seen from one loop further out."""
+        if iterator is None or count <= 1:
+            return self
+        trips = (*self.trips, (iterator, count))
+        return _Touch(self.reference, trips, self.inner or iterator)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What one run of a part of a tree costs."""
+
+    cycles: float  # of instructions
+    traffic: tuple[float, ...]  # cycles of lines that enter each cache
+    touched: tuple[_Touch, ...]
+    lines: float  # that are touched, those written or far apart counted more than once
+    size: float  # bytes of those lines
+
+    @property
+    def total(self) -> float:
+        return self.cycles + sum(self.traffic)
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What the model knows of a statement."""
+
+    references: tuple[Reference, ...]
+    arithmetic: float  # cycles of its operations, one element at a time
+    slow: float  # cycles of what vectors do no faster
+    chain: float  # cycles until its result can be used by its next instance
+    trips: Mapping[str, float]
+    bits: int  # widest type
+    gathers: frozenset[str]  # iterators along which it is a reduction of fixed order
+
+
+class CostModel:
+    """Costs of trees over the statements of one program."""
+
+    def __init__(self, program: Program, machine: Machine, sizes: Mapping[str, int]) -> None:
+        self.program = program
+        self.machine = machine
+        trips = average_trips(program, sizes)
+        fixed = {
+            r.statement: frozenset(r.loops)
+            for r in fact(reductions, program)
+            if not r.is_reorderable
+        }
+        self._registers = {a.name for a in program.arrays if a.role is Role.LOCAL and not a.rank}
+        self._facts = {
+            s.name: self._statement(s, trips[s.name], fixed.get(s.name, frozenset()))
+            for s in program.statements
+        }
+        self._caches = machine.caches
+        self._followed: dict[int, tuple[Any, dict[str, str]]] = {}
+
+    def total(
+        self,
+        node: Node,
+        names: Collection[str],
+        pairs: Pairs,
+        around: Mapping[str, frozenset[str]] | None = None,
+        jam: Mapping[str, int] = MappingProxyType({}),
+    ) -> float:
+        """Cycles of one run of a tree over some statements; see estimate."""
+        return self.estimate(node, names, pairs, around, jam).total
+
+    def estimate(
+        self,
+        node: Node,
+        names: Collection[str],
+        pairs: Pairs,
+        around: Mapping[str, frozenset[str]] | None = None,
+        jam: Mapping[str, int] = MappingProxyType({}),
+        copies: Copies = MappingProxyType({}),
+    ) -> Estimate:
+        """The cost of a tree.
+
+        `around` are the iterators of each statement that loops around it fix. Loops in `jam` are
+        unrolled into the innermost loops; `copies` are those around, by statement and iterator.
+        """
+        around = around or {}
+        match node:
+            case Leaf():
+                return self._leaf(names, copies)
+            case Band():
+                return self._band(node, names, pairs, around, jam, copies)
+            case _:
+                parts = []
+                for branch in node.branches:
+                    inside = names_of(branch.filter) & set(names)
+                    here = among(pairs, inside)
+                    parts.append(self.estimate(branch.child, inside, here, around, jam, copies))
+                return self._sum(parts)
+
+    def has_far(self, node: Node, names: Collection[str]) -> bool:
+        """Whether some innermost loop walks through memory in other steps than to neighbours."""
+        found = False
+        for band in bands(node):
+            if any(True for _ in bands(band.child)):
+                continue
+            followed = self.followed(band)
+            for name in band.statements & set(names):
+                moving = followed.get(name, "")
+                strides = (r.stride(moving) for r in self._facts[name].references)
+                found = found or any(abs(stride) > 1 for stride in strides)
+        return found
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def _leaf(self, names: Collection[str], copies: Copies) -> Estimate:
+        cycles = 0.0
+        touched: list[_Touch] = []
+        for name in sorted(names):
+            facts = self._facts[name]
+            own = copies.get(name, {})
+            count = math.prod(own.values())
+            cycles += count * (facts.arithmetic + facts.slow + 0.5 * len(facts.references))
+            trips = tuple((x, float(count)) for x, count in own.items())
+            found = (r for r in facts.references if self._in_memory(r))
+            touched += (_Touch(r, trips, None) for r in found)
+        return Estimate(cycles, (0.0,) * len(self._caches), tuple(touched), *self._lines(touched))
+
+    def _band(
+        self,
+        band: Band,
+        names: Collection[str],
+        pairs: Pairs,
+        around: Mapping[str, frozenset[str]],
+        jam: Mapping[str, int],
+        copies: Copies,
+    ) -> Estimate:
+        followed = self.followed(band)
+        trips = {name: self._trip(name, followed.get(name), around) for name in names}
+        factor = jam.get(band.loop, 1)
+        count = max(trips.values()) / factor
+        if factor > 1:
+            copies = {
+                n: {**copies.get(n, {}), followed.get(n, ""): factor if trips[n] > 1 else 1}
+                for n in names
+            }
+        inside = {name: around.get(name, frozenset()) | {followed.get(name, "")} for name in names}
+        child = self.estimate(band.child, names, unordered(pairs, band), inside, jam, copies)
+        is_innermost = not any(True for _ in bands(band.child))
+        if is_innermost:
+            is_free = not carries(pairs, band)
+            body = self._body(names, followed, copies, is_free=is_free)
+            cycles = _START + count * body
+        else:
+            cycles = count * (child.cycles + _LOOP)
+        by_reference = {
+            id(r): (followed.get(name), trips[name])
+            for name in names
+            for r in self._facts[name].references
+        }
+        touched = tuple(t.inside(*by_reference[id(t.reference)]) for t in child.touched)
+        lines, size = self._lines(touched)
+        traffic = []
+        for level, cache in enumerate(self._caches):
+            once = lines * self._line_cycles(level)
+            fits = child.size <= _usable(cache)
+            traffic.append(once if fits else max(once, count * child.traffic[level]))
+        return Estimate(cycles, tuple(traffic), touched, lines, size)
+
+    def _sum(self, parts: list[Estimate]) -> Estimate:
+        touched = tuple(t for part in parts for t in part.touched)
+        lines, size = self._lines(touched)
+        traffic = []
+        for level, cache in enumerate(self._caches):
+            apart = sum(part.traffic[level] for part in parts)
+            together = lines * self._line_cycles(level)
+            traffic.append(min(apart, together) if size <= _usable(cache) else apart)
+        cycles = sum(part.cycles for part in parts)
+        return Estimate(cycles, tuple(traffic), touched, lines, size)
+
+    # -- instructions -----------------------------------------------------------------------------
+
+    def _body(
+        self,
+        names: Collection[str],
+        followed: Mapping[str, str],
+        copies: Copies,
+        *,
+        is_free: bool,
+    ) -> float:
+        """Cycles of one iteration of an innermost loop, all copies of it."""
+        facts = {name: self._facts[name] for name in names}
+        bits = max(f.bits for f in facts.values())
+        moving = {name: followed.get(name, "") for name in names}
+        is_vector = is_free and all(not f.gathers & {moving[n]} for n, f in facts.items())
+        lanes = self.machine.lanes(bits) if is_vector else 1
+        arithmetic = slow = near = far = chain = registers = 0.0
+        seen: set[tuple[Any, ...]] = set()
+        for name, f in facts.items():
+            own = copies.get(name, {})
+            count = math.prod(own.values())
+            arithmetic += f.arithmetic * count
+            slow += f.slow * count
+            if not is_vector:
+                # Copies are chains beside each other; statements of a loop may be one chain.
+                chain = max(chain, f.chain) if is_free else chain + f.chain
+            for reference in f.references:
+                if not self._in_memory(reference):
+                    continue
+                stride = reference.stride(moving[name])
+                uses = math.prod(n for x, n in own.items() if reference.stride(x))
+                registers += uses * max(1, reference.reads)
+                key = (reference.array, reference.subscripts, moving[name])
+                if stride == 0 or (key in seen and not reference.is_written):
+                    continue
+                seen.add(key)
+                uses *= reference.reads + int(reference.is_written)
+                if abs(stride) == 1:
+                    near += uses
+                else:
+                    far += uses
+        accesses = near / lanes / self.machine.loads_per_cycle + far
+        spilled = max(0.0, registers - self.machine.vector_registers + _FREE)
+        return max(arithmetic / lanes + slow, accesses + spilled, chain) + _LOOP / lanes / 2
+
+    def _statement(
+        self, statement: Statement, trips: Mapping[str, float], gathers: frozenset[str]
+    ) -> _Facts:
+        fast = slow = chain = 0.0
+        fused = 0
+        for node in walk(statement.value):
+            match node:
+                case Binary(op="add" | "sub", x=x, y=y):
+                    fast += 0.5
+                    fused += any(isinstance(z, Binary) and z.op == "mul" for z in (x, y))
+                case Binary(op=op) if op in _SLOW:
+                    cost = 7.0 if op == "div" else 20.0
+                    slow += cost
+                    chain += 2 * cost
+                case Call(function="sqrt"):
+                    slow += 9.0
+                    chain += 18.0
+                case Call():
+                    slow += _SCALAR_CALL
+                    chain += _SCALAR_CALL
+                case Binary() | Unary():
+                    fast += 0.5
+        types = [x.dtype for x in (statement.write, *statement.reads)]
+        return _Facts(
+            references(statement),
+            fast - 0.5 * fused,
+            slow,
+            max(chain, 4.0),
+            trips,
+            max((t.bits for t in types), default=64),
+            gathers,
+        )
+
+    def _trip(self, name: str, iterator: str | None, around: Mapping[str, frozenset[str]]) -> float:
+        if iterator is None:
+            return _UNKNOWN if self._facts[name].trips else 1.0
+        if not iterator or iterator in around.get(name, ()):
+            return 1.0
+        return self._facts[name].trips[iterator]
+
+    def followed(self, band: Band) -> dict[str, str]:
+        """The iterator of each statement whose values a loop runs through; "" for a constant."""
+        known = self._followed.get(id(band.partial))
+        if known is None:
+            found = {
+                name: self.program.statement(name).iterators[at]
+                for name, (at, _) in directions(band).items()
+            }
+            for name in unmoved(band):
+                found.setdefault(name, "")
+            # The function itself is kept, lest another one takes its address.
+            known = self._followed[id(band.partial)] = band.partial, found
+        return known[1]
+
+    # -- data -------------------------------------------------------------------------------------
+
+    def _in_memory(self, reference: Reference) -> bool:
+        return reference.array not in self._registers
+
+    def _lines(self, touched: Collection[_Touch]) -> tuple[float, float]:
+        """Lines that the touches bring in, weighted by what they cost; and bytes they take."""
+        most: dict[tuple[Any, ...], tuple[float, float]] = {}
+        line = self._caches[0].line
+        for touch in touched:
+            reference = touch.reference
+            lines = reference.lines(dict(touch.trips), line)
+            weight = 1.0 + 0.5 * reference.is_written
+            if touch.inner is not None and abs(reference.stride(touch.inner)) > 1:
+                weight *= _STRIDED
+            key = reference.array, _shape(touch)
+            old = most.get(key, (0.0, 0.0))
+            most[key] = max(old[0], lines * weight), max(old[1], lines)
+        total = sum(weighted for weighted, _ in most.values())
+        return total, line * sum(lines for _, lines in most.values())
+
+    def _line_cycles(self, level: int) -> float:
+        """Cycles to bring a line into the cache of a level from what lies behind it."""
+        line = self._caches[level].line
+        if level + 1 < len(self._caches):
+            rate = self._caches[level + 1].bytes_per_cycle or 16.0 / (level + 1)
+        else:
+            rate = self.machine.memory_bytes_per_cycle or 4.0
+        return line / rate
+
+
+def _usable(cache: Cache) -> float:
+    """Bytes of a cache that a nest can count on."""
+    return 0.75 * cache.size / max(1, cache.shared_by if cache.level > 2 else 1)
+
+
+def _shape(touch: _Touch) -> tuple[Any, ...]:
+    """Touches of one array that run through the same elements have the same shape."""
+    trips = dict(touch.trips)
+    return tuple(
+        tuple(sorted((c, round(trips.get(x, 1.0))) for x, c in subscript))
+        for subscript in touch.reference.subscripts
+    )

@@ -1,0 +1,194 @@
+"""Another order for the loops of an affine program: distributed, interchanged, fused again.
+
+Statements that depend on each other in circles stay together; all others get loops of their own,
+by recursion over the loops. Every group takes the loop order that the cost model likes best among
+those that keep the dependences. Then neighbours are fused where that saves moving data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from loopwright.analysis.components import components
+from loopwright.ir.program import Program
+from loopwright.planner.affine_cost import CostModel
+from loopwright.transform.rebuild import (
+    among,
+    edges,
+    goes_back,
+    has_same_range,
+    joined,
+    names_of,
+    parted,
+    restricted,
+    scheduled,
+    unordered,
+    without_loop,
+)
+from loopwright.transform.tree import Band, Branch, Leaf, Node, bands, chain, sequence
+from loopwright.transform.tree import Sequence as InOrder
+
+__all__ = ["OrderSearch"]
+
+Pairs = Any  # isl.UnionMap, { S[i] -> T[j] }
+Fixed = Mapping[str, frozenset[str]]  # the iterators of each statement that loops around set
+
+_WORTH = 0.9  # another order must cost this share of the source's to be taken
+_FUSED = 0.98  # likewise a fused loop of the two it is made of
+_SAME = 1.01  # parts of one loop of the source, and outer loops, go together at no cost
+_MOST_FREE = 3  # nested loops of which every order is looked at
+_MOST_TOGETHER = 8  # statements in a circle that isl's scheduler is asked for
+
+
+@dataclass(frozen=True, slots=True)
+class OrderSearch:
+    """The search for an order of one program's statements."""
+
+    program: Program
+    model: CostModel
+
+    def improved(self, names: Collection[str], pairs: Pairs, source: Node) -> Node | None:
+        """A better tree for some statements than `source`; None when it is good enough."""
+        ordered = [s.name for s in self.program.statements if s.name in names]
+        found = self._built(ordered, pairs, source, {})
+        found = self._fused(found, ordered, pairs, ())
+        before = self.model.total(source, ordered, pairs)
+        after = self.model.total(found, ordered, pairs)
+        return found if after < _WORTH * before else None
+
+    # -- distribution and order -------------------------------------------------------------------
+
+    def _built(self, names: Sequence[str], pairs: Pairs, source: Node, fixed: Fixed) -> Node:
+        """The statements in groups, each in its best order."""
+        groups = components(names, edges(pairs))
+        if len(groups) == 1:
+            return self._group(names, pairs, source, fixed)
+        parts = []
+        for group in groups:
+            inner = restricted(source, group)
+            parts.append((group, self._group(group, among(pairs, group), inner, fixed)))
+        return parted(self.program, parts)
+
+    def _group(self, names: Sequence[str], pairs: Pairs, source: Node, fixed: Fixed) -> Node:
+        """Statements of one circle, or a single one, in the best order of the loops they share.
+
+        Where circles of statements in different loops walk far through memory, isl's scheduler may
+        know loops that fit them together; it is asked once, for all loops.
+        """
+        source = self._without_fixed(source, fixed)
+        if not isinstance(source, Band):
+            return source
+        found = self._ordered(names, pairs, source, fixed)
+        if fixed or not 1 < len(names) <= _MOST_TOGETHER:
+            return found
+        if not self.model.has_far(found, names):
+            return found
+        other = scheduled(self.program, names, pairs, source)
+        if other is None:
+            return found
+        tree = self._ordered(names, pairs, other, fixed, is_source=False)
+        before = self.model.total(found, names, pairs)
+        return tree if self.model.total(tree, names, pairs) < _WORTH * before else found
+
+    def _ordered(
+        self,
+        names: Sequence[str],
+        pairs: Pairs,
+        source: Band,
+        fixed: Fixed,
+        *,
+        is_source: bool = True,
+    ) -> Node:
+        """The best order of the loops that stand directly inside each other in `source`."""
+        options: list[tuple[float, Node]] = []
+        run = chain(source)
+        # All orders of three loops; of more those that move loops inwards only.
+        for band in run if len(run) <= _MOST_FREE else run[:2]:
+            if goes_back(pairs, band):
+                continue
+            rest = without_loop(source, band.loop)
+            inside = self._fixed_by(band, names, fixed)
+            inner = self._built(names, unordered(pairs, band), rest, inside)
+            tree = replace(band, child=inner)
+            options.append((self.model.total(tree, names, pairs, fixed), tree))
+        if not options:
+            return source
+        cost, best = min(options, key=lambda option: option[0])
+        if is_source and options[0][0] * _WORTH <= cost:
+            return options[0][1]  # what was written stays unless another order is clearly better
+        return best
+
+    def _fixed_by(self, band: Band, names: Sequence[str], fixed: Fixed) -> Fixed:
+        followed = self.model.followed(band)
+        return {n: fixed.get(n, frozenset()) | {followed.get(n, "")} for n in names}
+
+    def _without_fixed(self, node: Node, fixed: Fixed) -> Node:
+        """`node` without outer loops that make one iteration, because others set their iterator."""
+        if not isinstance(node, Band):
+            return node
+        followed = self.model.followed(node)
+        moved = [n for n in node.statements if followed.get(n) not in fixed.get(n, ())]
+        return node if moved else self._without_fixed(node.child, fixed)
+
+    # -- fusion -----------------------------------------------------------------------------------
+
+    def _fused(
+        self, node: Node, names: Collection[str], pairs: Pairs, outer: tuple[Band, ...]
+    ) -> Node:
+        match node:
+            case Leaf():
+                return node
+            case Band(child=child):
+                inside = unordered(pairs, node)
+                return replace(node, child=self._fused(child, names, inside, (*outer, node)))
+            case InOrder(branches=branches):
+                return self._neighbours(branches, pairs, outer)
+
+    def _neighbours(
+        self, branches: tuple[Branch, ...], pairs: Pairs, outer: tuple[Band, ...]
+    ) -> Node:
+        """Branches with neighbours made one where that pays."""
+        done: list[Branch] = []
+        for branch in branches:
+            inside = names_of(branch.filter)
+            child = self._fused(branch.child, inside, among(pairs, inside), outer)
+            current = replace(branch, child=child)
+            while done:
+                one = self._one(done[-1], current, pairs, outer)
+                if one is None:
+                    break
+                done.pop()
+                current = one
+            done.append(current)
+        return sequence(done)
+
+    def _one(
+        self, left: Branch, right: Branch, pairs: Pairs, outer: tuple[Band, ...]
+    ) -> Branch | None:
+        """Two branches as one loop; None when that is not legal or does not pay."""
+        first, second = left.child, right.child
+        if not isinstance(first, Band) or not isinstance(second, Band):
+            return None
+        was_one = bool(self._followed(first) & self._followed(second))
+        is_outer = any(True for band in (first, second) for _ in bands(band.child))
+        # Conditions for iterations that one of them lacks cost nothing outside innermost loops.
+        if not (was_one and is_outer) and not has_same_range(self.program, outer, first, second):
+            return None
+        limit = _SAME if was_one or is_outer else _FUSED
+        body = sequence((replace(left, child=first.child), replace(right, child=second.child)))
+        names = names_of(left.filter) | names_of(right.filter)
+        here = among(pairs, names)
+        both = joined(first, second, body)
+        if goes_back(here, both):
+            return None
+        tree = replace(both, child=self._fused(body, names, unordered(here, both), (*outer, both)))
+        apart = self.model.total(sequence((left, right)), names, here)
+        if self.model.total(tree, names, here) > limit * apart:
+            return None
+        return Branch(left.filter.union(right.filter), tree)
+
+    def _followed(self, band: Band) -> set[str]:
+        """The loops of the source that a loop runs through: iterators are called after them."""
+        return {iterator for iterator in self.model.followed(band).values() if iterator}

@@ -1,0 +1,299 @@
+"""Contraction cores for statements inside larger programs.
+
+For every statement that adds products of two array elements:
+
+    1. accumulators that all iterations share get a copy for each (Expand)
+    2. the statement gets loops of its own (Regroup)
+    3. a nest that runs over a box becomes a core (ContractLoops); of any other one the loop over
+       rows is cut into strips, and the boxes inside the strips become cores, of the rest those
+       inside narrower strips, and so on (StripMine, SplitBox)
+
+Every step is tried and kept only when it is legal. What is left is planned as any other loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from loopwright.analysis.inner import inner_contraction
+from loopwright.ir.expr import Expr, Load
+from loopwright.ir.islkit import GaveUp, attempt
+from loopwright.ir.machine import Machine
+from loopwright.ir.program import Role, Statement
+from loopwright.ir.schedule import Schedule
+from loopwright.ir.visit import rewrite
+from loopwright.planner.core_roles import Roles, roles_of
+from loopwright.planner.core_sizes import core_step, strip_widths
+from loopwright.planner.draft import Draft
+from loopwright.transform.box import SplitBox
+from loopwright.transform.copies import accessors
+from loopwright.transform.expand import Expand
+from loopwright.transform.permute import permutable_nest
+from loopwright.transform.regroup import isolate
+from loopwright.transform.reorder import Interchange
+from loopwright.transform.scalars import Split, Spread, spreadable
+from loopwright.transform.step import Step
+from loopwright.transform.tile import StripMine
+from loopwright.transform.tree import Band, Leaf, bands, chain, directions, read_tree
+
+__all__ = ["plan_cores"]
+
+
+_QUOTA = 2_000_000  # isl operations for the cores of one statement
+
+
+def plan_cores(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple[Step, ...]:
+    """Steps that make cores of the contractions in `schedule` that are worth it."""
+    draft = Draft(schedule)
+    for name in [statement.name for statement in schedule.program.statements]:
+        program = draft.schedule.program
+        found = roles_of(program, program.statement(name))
+        taken = {x for core in draft.schedule.loop_cores for x in core.statements}
+        if found is not None and name not in taken:
+            _Planner(draft, machine, parallel, name).attempt(found)
+    return tuple(draft.steps)
+
+
+def _is_like(one: Statement, other: Statement) -> bool:
+    """Whether two statements are built alike, whatever elements of their arrays they use."""
+
+    def shape(expr: Expr) -> Expr:
+        return rewrite(expr, lambda x: Load(x.array, (), x.dtype) if isinstance(x, Load) else x)
+
+    return one.write.array == other.write.array and shape(one.value) == shape(other.value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loops:
+    """The loops of a nest that are to become a core."""
+
+    i: str
+    j: str
+    p: str
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        return self.i, self.j, self.p
+
+
+# Statements that make a box, and whether it runs before (0) or after (1) what is left of the nest.
+_Way: TypeAlias = tuple[tuple[str, ...], int]
+_State: TypeAlias = tuple[Schedule, tuple[Step, ...]]
+
+
+class _Planner:
+    """Makes cores of one statement."""
+
+    def __init__(self, draft: Draft, machine: Machine, parallel: bool, statement: str) -> None:
+        self.draft = draft
+        self.machine = machine
+        self.shares = machine.cores if parallel else 1
+        self.statement = statement
+        dtype = draft.schedule.program.statement(statement).write.dtype
+        self.widths = strip_widths(machine, dtype.name)
+        self.reached = self._state()  # what is kept when isl's quota ends the search
+
+    def attempt(self, roles: Roles) -> None:
+        """As `plan`, but no more than isl gets done within the quota."""
+        self.reached = self._state()
+        try:
+            with attempt(_QUOTA):
+                self.plan(roles)
+        except GaveUp:
+            self._back(self.reached)
+
+    def plan(self, roles: Roles) -> None:
+        """Cores for the loops of the given roles; nothing changes where there can be none."""
+        before = self._state()
+        if self._expanded(roles):
+            expanded = self._state()
+            if self._isolated(roles) and self._contracted(roles, (roles.i, roles.j)):
+                return
+            self._back(expanded)
+            if self._permutable(roles) and self._contracted(roles, (roles.p,)):
+                return
+        self._back(before)
+
+    def _state(self) -> _State:
+        return self.draft.schedule, tuple(self.draft.steps)
+
+    def _back(self, state: _State) -> None:
+        """Forget the steps since a state."""
+        self.draft.schedule, self.draft.steps = state[0], list(state[1])
+
+    # -- ways to a nest of its own ----------------------------------------------------------------
+
+    def _expanded(self, roles: Roles) -> bool:
+        if not roles.missing:
+            return True
+        loops = self._loops()
+        if not set(roles.missing) <= loops.keys():
+            return False
+        self.draft.take(Split(self._out()))
+        return self.draft.take(Expand(self._out(), tuple(loops[name] for name in roles.missing)))
+
+    def _out(self) -> str:
+        return self.draft.schedule.program.statement(self.statement).write.array
+
+    def _isolated(self, roles: Roles) -> bool:
+        """Whether the statement has all loops of its roles for itself, by a step if need be."""
+        wanted = {roles.i, roles.j, roles.p}
+        iterators = {loop: name for name, loop in self._loops().items()}
+        for band in self._path():
+            if band.statements == {self.statement}:
+                return True
+            step = isolate(self.draft.schedule, band.loop, self.statement)
+            if step is not None and self.draft.take(step):
+                return True
+            if iterators.get(band.loop) in wanted:
+                return False
+        return False
+
+    def _permutable(self, roles: Roles) -> bool:
+        """Whether the statement and all that depend on it can share one nest of its loops."""
+        path = self._path()
+        if len(self._loops()) != 3:
+            return False
+        # A scalar that every iteration uses keeps all of them in order.
+        program = self.draft.schedule.program
+        for array in program.arrays:
+            users = accessors(program, array.name)
+            if array.role is Role.LOCAL and not array.rank and users & path[0].statements:
+                over = spreadable(program, array.name)
+                if not over or not self.draft.take(Spread(array.name, over)):
+                    return False
+        step = permutable_nest(self.draft.schedule, path[0].loop, self.statement)
+        if step is None or not self.draft.take(step):
+            return False
+        loops = self._loops()
+        order = [loops[name] for name in (roles.p, roles.i, roles.j)]
+        return self._ordered([band.loop for band in self._path()], order)
+
+    def _path(self, statement: str = "") -> list[Band]:
+        """The loops around the statement, or another one, outermost first."""
+        found = bands(read_tree(self.draft.schedule.tree))
+        return [band for band in found if (statement or self.statement) in band.statements]
+
+    def _loops(self, statement: str = "") -> dict[str, str]:
+        """Iterator of the statement, or of another one -> the loop that runs over it."""
+        name = statement or self.statement
+        iterators = self.draft.schedule.program.statement(name).iterators
+        found: dict[str, str] = {}
+        for band in self._path(name):
+            place, direction = directions(band).get(name, (0, 0))
+            if direction:
+                found[iterators[place]] = band.loop
+        return found
+
+    # -- cores ------------------------------------------------------------------------------------
+
+    def _contracted(self, roles: Roles, strips: tuple[str, ...]) -> bool:
+        """Cores in the innermost nest of the statement: one, or those of strips of some loop."""
+        loops = self._loops()
+        wanted = [loops.get(name, "") for name in (roles.i, roles.j, roles.p)]
+        nest = [chain(band) for band in self._path()]
+        own = next((run for run in nest if isinstance(run[-1].child, Leaf)), ())
+        names = [band.loop for band in own]
+        if not set(wanted) <= set(names):
+            return False
+        outer = [name for name in names if name not in wanted]
+        inner = [name for name in names if name in wanted]
+        if not self._ordered(names, outer + inner):
+            return False
+        triple = _Loops(*wanted)
+        if self._core(triple, {}):
+            return True
+        for loop in (loops[name] for name in strips):
+            ways = self._ways(triple, is_reduction=loop == triple.p)
+            if self._strips(triple, inner, loop, 0, ways):
+                return True
+        return False
+
+    def _ordered(self, names: list[str], order: list[str]) -> bool:
+        """Bring nested loops into an order."""
+        same = 0
+        while same < len(names) and names[same] == order[same]:
+            same += 1
+        return same == len(names) or self.draft.take(Interchange(tuple(order[same:])))
+
+    def _core(self, nest: _Loops, most: dict[str, int]) -> bool:
+        schedule = self.draft.schedule
+        found = inner_contraction(schedule.program, schedule.tree, nest.names)
+        if isinstance(found, str):
+            return False
+        step = core_step(found, nest.names, self.machine, most, self.shares)
+        if step is None or not self.draft.take(step):
+            return False
+        self.reached = self._state()
+        return True
+
+    def _strips(
+        self, nest: _Loops, order: list[str], strip: str, level: int, ways: list[list[_Way]]
+    ) -> bool:
+        """Cores in the boxes of strips of a loop, and narrower ones in what is left of it.
+
+        Boxes are looked for by each list of ways; what goes one way goes the same way further in.
+        """
+        before = self._state()
+        first = [strip, *(loop for loop in order if loop != strip)]
+        width = self.widths[level]
+        found = False
+        if self._ordered(order, first) and self.draft.take(StripMine(strip, width)):
+            for number, choices in enumerate(ways):
+                while rest := self._box(nest, first, (strip, width), choices):
+                    found = True
+                    nest, first, strip, way = rest
+                    choices = ways[number] = [way]
+        if not found:
+            self._back(before)
+        elif level + 1 < len(self.widths):
+            self._strips(nest, first, strip, level + 1, ways)
+        return found
+
+    def _box(
+        self, nest: _Loops, order: list[str], strip: tuple[str, int], ways: Sequence[_Way]
+    ) -> tuple[_Loops, list[str], str, _Way] | None:
+        """A core in the largest box of a nest; the loops of what is left, None without a box."""
+        loop, width = strip
+        for way in ways:
+            before = self._state()
+            known = set(self._names())
+            if not self.draft.take(SplitBox(tuple(order), (loop,), *way)):
+                continue
+            rest = [name for name in self._names() if name not in known]
+            if self._core(nest, {loop: width}):
+                turned = dict(zip(order, rest, strict=True))
+                inner = _Loops(*(turned[name] for name in nest.names))
+                return inner, rest, turned[loop], way
+            self._back(before)
+        return None
+
+    def _ways(self, nest: _Loops, *, is_reduction: bool) -> list[list[_Way]]:
+        """How boxes may be split off a nest, for each group of its statements that do the same."""
+        program = self.draft.schedule.program
+        inside = next(b for b in self._path() if b.loop == nest.p).statements
+        others = [s for s in program.statements if s.name in inside and s.name != self.statement]
+        own = program.statement(self.statement)
+        alike = [own.name, *(s.name for s in others if _is_like(s, own))]
+        groups = [[tuple(alike), (own.name,)] if len(alike) > 1 else [(own.name,)]]
+        groups += [
+            [(other.name,)]
+            for other in others
+            if other.name not in alike and self._has_loops(other, nest)
+        ]
+        # What is left of a strip of the reduction makes the factors that the box needs.
+        order = (1, 0) if is_reduction else (0, 1)
+        return [[(chosen, last) for chosen in group for last in order] for group in groups]
+
+    def _has_loops(self, statement: Statement, nest: _Loops) -> bool:
+        """Whether another statement would be a core of the same loops."""
+        roles = roles_of(self.draft.schedule.program, statement)
+        if roles is None or roles.missing:
+            return False
+        loops = self._loops(statement.name)
+        return [loops.get(name) for name in (roles.i, roles.j, roles.p)] == [*nest.names]
+
+    def _names(self) -> list[str]:
+        return [band.loop for band in bands(read_tree(self.draft.schedule.tree))]

@@ -1,0 +1,103 @@
+"""Kernels with bounds checks: limits from the arrays of each call, violations as exceptions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from loopwright.diagnostics import BoundsError
+from loopwright.runtime.arguments import element_strides
+from loopwright.runtime.jit import LoadedObject
+from loopwright.runtime.kernel import Bound, CompiledKernel
+from loopwright.runtime.threads import Pool
+
+__all__ = ["CheckedKernel"]
+
+Launch = np.ndarray[Any, np.dtype[np.int64]]
+_TOLD = 5  # words of a violation, the last scalars of the launch (see backends/llvm_check)
+
+
+class CheckedKernel(CompiledKernel):
+    """The entry points of a module emitted with checks."""
+
+    __slots__ = ("_names", "_ranks")
+
+    def __init__(
+        self,
+        code: LoadedObject,
+        entry: str,
+        buffers: Sequence[str],
+        scalars: Sequence[str],
+        is_parallel: bool,
+        names: Sequence[str],
+        ranks: Sequence[int],
+    ) -> None:
+        super().__init__(code, entry, buffers, scalars, is_parallel)
+        self._names = tuple(names)  # buffers by their number in a violation, which starts at 1
+        self._ranks = tuple(ranks)  # subscripts of each argument; -1: places in its memory
+
+    def bind(
+        self,
+        values: dict[str, int],
+        table: Launch,
+        threads: int = 1,
+        pool: Callable[[], Pool] | None = None,
+    ) -> Bound:
+        """Fix the launch values; limits are filled in when arrays come."""
+        limits = {"table.high0": len(table)}
+        known = {**dict.fromkeys(self.scalars, 0), **limits, **values}
+        return _CheckedBound(self, super().bind(known, table, threads, pool))
+
+    def limit(self, launch: Launch, arrays: tuple[object, ...]) -> None:
+        """Write the limits of these arrays into the launch values."""
+        for name, rank, array in zip(self.buffers, self._ranks, arrays, strict=True):
+            assert isinstance(array, np.ndarray)
+            if rank < 0:
+                ranges: tuple[tuple[int, int], ...] = (_reach(array),)
+            else:
+                ranges = tuple((0, extent) for extent in array.shape)
+                assert len(ranges) == rank, f"{name} has rank {array.ndim}, not {rank}"
+            for dimension, (low, high) in enumerate(ranges):
+                launch[self.scalars.index(f"{name}.low{dimension}")] = low
+                launch[self.scalars.index(f"{name}.high{dimension}")] = high
+
+    def tell(self, launch: Launch) -> None:
+        """Raise BoundsError when the call that ended has left a buffer."""
+        end = len(self.scalars)
+        number, dimension, subscript, low, high = (int(x) for x in launch[end - _TOLD : end])
+        if not number:
+            return
+        name = self._names[number - 1]
+        is_place = name in self.buffers and self._ranks[self.buffers.index(name)] < 0
+        raise BoundsError(name, -1 if is_place else dimension, subscript, (low, high))
+
+
+class _CheckedBound(Bound):
+    """A kernel with its launch values; each call has words of its own for limits and violations."""
+
+    __slots__ = ("_kernel", "_plain")
+
+    def __init__(self, kernel: CheckedKernel, plain: Bound) -> None:
+        self._kernel = kernel
+        self._plain = plain
+        self.threads = plain.threads
+
+    def __call__(self, *arrays: object) -> None:
+        bound, launch = self._plain.again()
+        self._kernel.limit(launch, arrays)
+        bound(*arrays)
+        self._kernel.tell(launch)
+
+    def quick(self, exchange: bool = False) -> Callable[[object, object, object], None]:
+        return (lambda out, x, y: self(out, y, x)) if exchange else self
+
+
+def _reach(array: np.ndarray[Any, np.dtype[Any]]) -> tuple[int, int]:
+    """The places of an array's elements, counted in elements from the first: range(low, high)."""
+    if array.size == 0:
+        return 0, 0
+    steps = zip(element_strides(array), array.shape, strict=True)
+    ends = [stride * (extent - 1) for stride, extent in steps]
+    return sum(x for x in ends if x < 0), sum(x for x in ends if x > 0) + 1

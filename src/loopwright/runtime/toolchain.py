@@ -1,0 +1,174 @@
+"""The C compiler of the system: found, asked what it can do, run on text, its output loaded.
+
+The compiler is run without a shell, in a folder of its own that only this user can read, and is
+stopped when it takes too long. Libraries are kept in the disk cache, named by a hash of the text,
+the command and the compiler; an entry of the cache is authenticated before it is loaded.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from loopwright.diagnostics import ToolchainError, UsageError
+from loopwright.runtime.cache import Entry, disk_cache
+
+__all__ = [
+    "Compiler",
+    "build_library",
+    "complaint",
+    "find_compiler",
+    "load_library",
+    "tuning_flags",
+]
+
+_CANDIDATES = ("cc", "gcc", "clang")
+_SECONDS = 120.0  # of one run
+_PROBE = "int probe(int x) { return x + 1; }\n"
+_MISSING = "install gcc or clang, or name a compiler in the variable CC"
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A C compiler."""
+
+    command: tuple[str, ...]  # the program by its path, then arguments that always come first
+    version: str  # what it says of itself, one line
+
+    def accepts(self, *flags: str) -> bool:
+        """Whether it compiles anything at all with these flags."""
+        return _accepts(self.command, flags)
+
+
+def find_compiler(name: str | None = None) -> Compiler:
+    """The compiler called `name`, else the one in the variable CC, else cc, gcc or clang.
+
+    Raises ToolchainError when there is none.
+    """
+    wanted = name or os.environ.get("CC", "").strip()
+    if wanted:
+        return _compiler(tuple(_words(wanted)))
+    for candidate in _CANDIDATES:
+        if shutil.which(candidate):
+            return _compiler((candidate,))
+    raise ToolchainError(_CANDIDATES[:1], f"try: {_MISSING}", "there is no C compiler here")
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"CC is no command: {error}", found=repr(text)) from None
+
+
+@cache
+def _compiler(command: tuple[str, ...]) -> Compiler:
+    path = shutil.which(command[0])
+    if path is None:
+        raise ToolchainError(command, f"try: {_MISSING}", "there is no such program")
+    full = (path, *command[1:])
+    done = _run((*full, "--version"))
+    line = done.stdout.strip().splitlines()[:1] if done.returncode == 0 else []
+    return Compiler(full, line[0] if line else "unknown version")
+
+
+@cache
+def _accepts(command: tuple[str, ...], flags: tuple[str, ...]) -> bool:
+    with tempfile.TemporaryDirectory(prefix="loopwright-") as folder:
+        source = Path(folder) / "probe.c"
+        source.write_text(_PROBE, encoding="ascii")
+        target = str(Path(folder) / "probe.so")
+        words = (*command, *flags, "-shared", "-fPIC", "-o", target, str(source))
+        return _run(words).returncode == 0
+
+
+@cache
+def tuning_flags(compiler: Compiler, *, openmp: bool) -> tuple[str, ...]:
+    """Flags for fast code on this machine, those that the compiler knows."""
+    flags = ["-O3", "-fno-math-errno", "-fno-trapping-math"]
+    native = next((f for f in ("-march=native", "-mcpu=native") if compiler.accepts(f)), None)
+    flags += [] if native is None else [native]
+    if openmp:
+        team = next((f for f in ("-fopenmp", "-fopenmp-simd") if compiler.accepts(f)), None)
+        flags += [] if team is None else [team]
+    return tuple(flags)
+
+
+def build_library(text: str, flags: Sequence[str], compiler: Compiler | None = None) -> bytes:
+    """The shared library of a C text, from the disk cache if it was made before.
+
+    Raises ToolchainError with the compiler's own words when it fails.
+    """
+    compiler = compiler or find_compiler()
+    cache_ = disk_cache()
+    key = _key(text, flags, compiler)
+    found = cache_.get(key) if cache_ is not None else None
+    if found is not None:
+        return found.code
+    code = _built(text, flags, compiler)
+    if cache_ is not None:
+        cache_.put(key, Entry({"kind": "library"}, code))
+    return code
+
+
+def load_library(code: bytes) -> ctypes.CDLL:
+    """A shared library, loaded into the process; its functions release the GIL."""
+    with tempfile.TemporaryDirectory(prefix="loopwright-") as folder:
+        path = Path(folder) / "kernel.so"
+        path.write_bytes(code)
+        try:
+            return ctypes.CDLL(str(path))
+        except OSError as error:
+            raise ToolchainError((str(path),), str(error), "cannot be loaded") from None
+
+
+def complaint(path: Path, flags: Sequence[str], compiler: Compiler) -> str:
+    """What the compiler says against a file; empty when it accepts it."""
+    words = (*compiler.command, *flags, "-fsyntax-only", "-w", str(path))
+    done = _run(words)
+    return "" if done.returncode == 0 else done.stderr.strip() or "it failed without a word"
+
+
+def _key(text: str, flags: Sequence[str], compiler: Compiler) -> str:
+    program = os.stat(compiler.command[0])
+    identity = f"{compiler.version} {program.st_size} {program.st_mtime_ns}"
+    parts = ("library", text, "\0".join(flags), "\0".join(compiler.command), identity)
+    return hashlib.sha256("\0\0".join(parts).encode()).hexdigest()
+
+
+def _built(text: str, flags: Sequence[str], compiler: Compiler) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="loopwright-") as folder:
+        source, target = Path(folder) / "kernel.c", Path(folder) / "kernel.so"
+        source.write_text(text, encoding="utf-8")
+        words = (*compiler.command, *flags, "-shared", "-fPIC", "-o", str(target), str(source))
+        done = _run((*words, "-lm"))
+        if done.returncode != 0:
+            raise ToolchainError(words, done.stderr or done.stdout, "failed")
+        return target.read_bytes()
+
+
+def _run(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a tool to its end, or to the end of our patience."""
+    try:
+        return subprocess.run(
+            words,
+            check=False,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        raise ToolchainError(words, "", f"took longer than {_SECONDS:.0f} s") from None
+    except OSError as error:
+        raise ToolchainError(words, str(error), "cannot be run") from None

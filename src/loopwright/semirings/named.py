@@ -1,0 +1,134 @@
+"""The semirings known by name, and what is known of each: types, identities, laws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from loopwright.diagnostics import DtypeError, UsageError
+from loopwright.ir.dtypes import DTYPES, DType
+from loopwright.ir.expr import Binary, Expr
+from loopwright.semirings.identities import identity
+
+__all__ = ["SEMIRINGS", "Number", "Operator", "Semiring", "combine", "semiring"]
+
+Number: TypeAlias = bool | int | float | complex
+Operator: TypeAlias = str | Callable[[Any, Any], Any]  # a name of ir/expr, or a function to trace
+
+
+@dataclass(frozen=True, slots=True)
+class Semiring:
+    """Two operators with zero the identity of `plus`, one that of `times`, and their laws.
+
+    Whether times distributes over plus depends on the element type and the elements: see
+    `distributive`.
+    """
+
+    name: str
+    plus: Operator  # associative and commutative
+    times: Operator  # associative
+    kinds: str  # DType.kind of the element types it is made for
+    annihilating: str  # kinds for which zero times x is zero, for every finite x
+    idempotent: bool  # x plus x is x
+    commutative: bool = True  # x times y is y times x
+    identities: tuple[Number, Number] | None = None  # zero and one; None: those of the operators
+    nothing: Number | None = None  # `absent`, where it is not zero
+    vouched: bool = False  # its maker vouches that times distributes over plus
+
+    def plus_expr(self, dtype: DType, x: Expr, y: Expr) -> Expr:
+        """`x plus y` as an expression of `dtype`."""
+        return combine(self.plus, dtype, x, y)
+
+    def times_expr(self, dtype: DType, x: Expr, y: Expr) -> Expr:
+        """`x times y` as an expression of `dtype`."""
+        return combine(self.times, dtype, x, y)
+
+    def zero(self, dtype: DType) -> Number:
+        """The identity of plus: where reductions start, and the value of an empty one."""
+        self.check_dtype(dtype)
+        return self._identity(0, self.plus, dtype)
+
+    def one(self, dtype: DType) -> Number:
+        """The identity of times."""
+        self.check_dtype(dtype)
+        return self._identity(1, self.times, dtype)
+
+    def absent(self, dtype: DType) -> Number:
+        """The value that stands for "no connection": it annihilates, on the elements meant.
+
+        It is zero, but 0 for max_times, whose elements are meant to be non-negative.
+        """
+        zero = self.zero(dtype)
+        return zero if self.nothing is None else _constant(self.nothing, dtype)
+
+    def annihilates(self, dtype: DType) -> bool:
+        """Whether zero times x is zero for every finite x of the type."""
+        return dtype.kind in self.annihilating
+
+    def check_dtype(self, dtype: DType) -> None:
+        """Raise DtypeError when the semiring is not made for `dtype`."""
+        if dtype.kind not in self.kinds:
+            accepted = ", ".join(d.name for d in DTYPES.values() if d.kind in self.kinds)
+            raise DtypeError(
+                f"semiring '{self.name}' does not take {dtype}", hint=f"accepted: {accepted}"
+            )
+
+    def _identity(self, side: int, operator: Operator, dtype: DType) -> Number:
+        if self.identities is not None:
+            return _constant(self.identities[side], dtype)
+        assert isinstance(operator, str)
+        return identity(operator, dtype)
+
+
+def _constant(number: Number, dtype: DType) -> Number:
+    """A number as a value of `dtype`; raises DtypeError when the type has none such."""
+    from loopwright.ir.trace import as_const  # lazy: known semirings start without tracing
+
+    return as_const(number, dtype).value
+
+
+def combine(operator: Operator, dtype: DType, x: Expr, y: Expr) -> Expr:
+    """`x operator y` as an expression."""
+    if isinstance(operator, str):
+        return Binary(operator, x, y)
+    from loopwright.ir.trace import trace  # lazy: known semirings start without tracing
+    from loopwright.ir.walk import substitute  # lazy: likewise
+
+    return substitute(trace(operator, dtype), {"x": x, "y": y})
+
+
+SEMIRINGS: dict[str, Semiring] = {
+    row.name: row
+    for row in (
+        Semiring("plus_times", "add", "mul", "biufc", "biufc", idempotent=False),
+        Semiring("min_plus", "min", "add", "iuf", "f", idempotent=True),
+        Semiring("max_plus", "max", "add", "iuf", "f", idempotent=True),
+        # Multiplying by a negative number turns an order round: meant for elements >= 0 (max) and
+        # > 0 (min). Reductions still give the plain maximum or minimum for all others.
+        Semiring("max_times", "max", "mul", "iuf", "u", idempotent=True, nothing=0),
+        Semiring("min_times", "min", "mul", "iuf", "", idempotent=True),
+        Semiring("min_max", "min", "max", "biuf", "biuf", idempotent=True),
+        Semiring("max_min", "max", "min", "biuf", "biuf", idempotent=True),
+        Semiring("or_and", "or", "and", "biu", "biu", idempotent=True),
+        Semiring("xor_and", "xor", "and", "biu", "biu", idempotent=False),
+    )
+}
+
+
+def semiring(named: str | Semiring) -> Semiring:
+    """The semiring of that name; a Semiring stays itself."""
+    if isinstance(named, Semiring):
+        return named
+    if not isinstance(named, str):
+        raise UsageError("a semiring is named by a string", found=repr(named))
+    found = SEMIRINGS.get(named)
+    if found is None:
+        import difflib  # lazy: for the misspelt only
+
+        near = difflib.get_close_matches(named, SEMIRINGS, n=1)
+        guess = f"did you mean '{near[0]}'? " if near else ""
+        raise UsageError(
+            f"no semiring is named '{named}'", hint=f"{guess}accepted: {', '.join(SEMIRINGS)}"
+        )
+    return found

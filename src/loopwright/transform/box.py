@@ -1,0 +1,163 @@
+"""SplitBox: part the largest box of a nest from what is left of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import islpy as isl
+
+from loopwright.analysis.site import Times, times_of
+from loopwright.analysis.sizes import likely_sizes
+from loopwright.diagnostics import UsageError
+from loopwright.ir.islkit import context
+from loopwright.ir.program import Program
+from loopwright.ir.schedule import Schedule
+from loopwright.transform.legal import open_bands, reordered, require_unmarked
+from loopwright.transform.reorder import nested_chain, open_chains
+from loopwright.transform.step import Step, refuse
+from loopwright.transform.tree import (
+    Band,
+    Branch,
+    Leaf,
+    Node,
+    Sequence,
+    bands,
+    fresh_name,
+    map_bands,
+    read_tree,
+    rename_band,
+)
+
+__all__ = ["SplitBox"]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitBox(Step):
+    """Part the largest box of a nest, whatever the loops around hold, from the rest of it.
+
+    rewrite:  for i in [i_t, i_t + T): for j in [0, i]: S(i, j)                   with over = ("i",)
+              ->  for i in [i_t, i_t + T): for j in [0, i_t]: S(i, j)
+                  for i_2 in [i_t, i_t + T): for j_2 in (i_t, i_2]: S(i_2, j_2)
+    needs:    loops directly nested around statements; the box and the rest are both not empty
+    refuses:  IllegalStep with the reversed dependence
+
+    The box is `I x R`: I the values that each loop of `over` takes in the whole program, R the
+    values of the others that occur here with all of I. With `over` all loops it is the nests that
+    are boxes as they stand. Of several such boxes the largest is taken, at likely sizes.
+    """
+
+    kind: ClassVar[str] = "split_box"
+
+    loops: tuple[str, ...]  # the whole nest
+    over: tuple[str, ...]  # loops that keep all their values
+    statements: tuple[str, ...]  # whose points make the box; all others are part of the rest
+    last: int  # 0: the box runs before the rest, 1: after it
+
+    def __post_init__(self) -> None:
+        if not self.over or not set(self.over) <= set(self.loops) or self.last not in (0, 1):
+            raise UsageError("split_box takes some of the loops, and 0 or 1", str(self))
+
+    def apply(self, schedule: Schedule) -> Schedule:
+        root = read_tree(schedule.tree)
+        nest = nested_chain(self, schedule, root, self.loops)
+        require_unmarked(self, schedule, self.loops)
+        if not isinstance(nest[-1].child, Leaf):
+            refuse(self, f"loops {', '.join(self.loops)} hold other loops or several statements")
+        if not self.statements or not set(self.statements) <= nest[0].statements:
+            inside = ", ".join(sorted(nest[0].statements))
+            refuse(self, f"the statements of the nest are {inside}")
+        times = times_of(schedule.tree, self.loops)
+        assert not isinstance(times, str)
+        chosen = _instances(schedule.program, self.statements)
+        points = self._box(schedule, times, chosen)
+        within = times.inside.intersect_domain(chosen).intersect_range(points).domain()
+        rest = times.reached.subtract(within)
+        if within.is_empty() or rest.is_empty():
+            refuse(self, "there is no box in the nest" if within.is_empty() else "it is a box")
+        box = Branch(within, _copied(nest, within.universe(), {}))
+        taken = {band.loop for band in bands(root)}
+        names: dict[str, str] = {}
+        for band in nest:
+            names[band.loop] = fresh_name(band.loop, taken)
+            taken.add(names[band.loop])
+        left = Branch(rest, _copied(nest, rest.universe(), names))
+        parts = (left, box) if self.last else (box, left)
+        spread = Sequence(parts)
+        changed = map_bands(root, lambda band: spread if band.loop == nest[0].loop else band)
+        return reordered(self, schedule, changed)
+
+    @classmethod
+    def candidates(cls, schedule: Schedule) -> Iterator[SplitBox]:
+        """The outermost loop of each innermost nest kept whole, the box first or last."""
+        for names in open_chains(schedule):
+            if len(names) > 1:
+                band = next(b for b in open_bands(schedule) if b.loop == names[0])
+                chosen = tuple(sorted(band.statements))
+                yield from (cls(names, names[:1], chosen, last) for last in (0, 1))
+
+    def _box(self, schedule: Schedule, times: Times, chosen: isl.UnionSet) -> isl.UnionSet:
+        """The points `[o, x]` of the box."""
+        points = isl.Set.from_union_set(times.inside.intersect_domain(chosen).range()).coalesce()
+        # What earlier splits left of the nest has ragged ends; the whole domain has straight ones.
+        everything = schedule.tree.get_domain().intersect(chosen)
+        whole = isl.Set.from_union_set(times.among(everything).range())
+        first = points.dim(isl.dim_type.set) - len(self.loops)
+        places = {loop: first + k for k, loop in enumerate(self.loops)}
+        others = {places[loop] for loop in self.loops if loop not in self.over}
+        wanted = _shadow(points, others, first)
+        for loop in self.over:
+            wanted = wanted.intersect(_shadow(whole, {places[loop]}, first))
+        missing = _shadow(wanted.subtract(points), others, first)
+        return isl.UnionSet.from_set(_largest(points.subtract(missing), schedule.program))
+
+
+def _largest(points: isl.Set, program: Program) -> isl.Set:
+    """The convex part of `points` that most instances will probably be in."""
+    parts = [isl.Set.from_basic_set(part) for part in points.coalesce().get_basic_sets()]
+    if len(parts) < 2:
+        return points
+    sizes = likely_sizes(program)
+
+    def volume(part: isl.Set) -> int:
+        for name, value in sizes.items():
+            at = part.find_dim_by_name(isl.dim_type.param, name)
+            if at >= 0:
+                part = part.fix_val(isl.dim_type.param, at, isl.Val(value, context=context()))
+        if part.is_empty():
+            return 0
+        part = part.remove_divs()  # a little more, but much sooner
+        dims = range(part.dim(isl.dim_type.set))
+        ends = [(part.dim_min_val(k).to_python(), part.dim_max_val(k).to_python()) for k in dims]
+        return math.prod(high - low + 1 for low, high in ends)
+
+    return max(parts, key=volume)
+
+
+def _shadow(points: isl.Set, kept: set[int], first: int) -> isl.Set:
+    """`points` with the dimensions from `first` on that are not kept set free."""
+    for position in range(first, points.dim(isl.dim_type.set)):
+        if position not in kept:
+            points = points.project_out(isl.dim_type.set, position, 1)
+            points = points.insert_dims(isl.dim_type.set, position, 1)
+    return points
+
+
+def _copied(nest: tuple[Band, ...], instances: isl.UnionSet, names: Mapping[str, str]) -> Node:
+    """The loops of a nest for some instances, under other names."""
+    node: Node = nest[-1].child
+    for band in reversed(nest):
+        part = replace(band, partial=band.partial.intersect_domain(instances), child=node)
+        node = rename_band(part, names.get(band.loop, band.loop))
+    return node
+
+
+def _instances(program: Program, names: Iterable[str]) -> isl.UnionSet:
+    """All instances of some statements, without their bounds."""
+    found = isl.UnionSet.empty(program.context.get_space())
+    for name in names:
+        space = program.statement(name).domain.get_space()
+        found = found.union(isl.UnionSet.from_set(isl.Set.universe(space)))
+    return found

@@ -1,0 +1,97 @@
+"""Jam: unroll an outer loop into the innermost loops below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, assert_never
+
+import islpy as isl
+
+from loopwright.diagnostics import UsageError
+from loopwright.ir.loops import Mark
+from loopwright.ir.schedule import Schedule
+from loopwright.transform.legal import find_band, open_bands, reordered, require_unmarked
+from loopwright.transform.step import Step, refuse
+from loopwright.transform.tile import strips_of
+from loopwright.transform.tree import (
+    Band,
+    Branch,
+    Leaf,
+    Node,
+    Sequence,
+    bands,
+    fresh_name,
+    map_bands,
+    read_tree,
+    rename_band,
+    sequence,
+)
+
+__all__ = ["Jam"]
+
+# What `candidates` offers; `apply` takes any number from 2.
+COPIES = (2, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Jam(Step):
+    """Unroll an outer loop and run its copies side by side in the innermost loops.
+
+    rewrite:  for i in [0, n): for j in [0, m): S(i, j)
+              ->  for i_t in [0, n) step F: for j in [0, m): S(i_t, j); ... S(i_t + F - 1, j)
+    needs:    a loop around others
+    refuses:  IllegalStep with the reversed dependence
+    """
+
+    kind: ClassVar[str] = "jam"
+
+    loop: str
+    factor: int  # copies of the body
+
+    def __post_init__(self) -> None:
+        if self.factor < 2:
+            raise UsageError("jam takes a factor of at least 2", str(self))
+
+    def apply(self, schedule: Schedule) -> Schedule:
+        root = read_tree(schedule.tree)
+        band = find_band(self, schedule, root, self.loop)
+        require_unmarked(self, schedule, [self.loop])
+        if not any(True for _ in bands(band.child)):
+            refuse(self, f"no loop stands inside '{self.loop}'")
+        taken = {other.loop for other in bands(root)}
+        tiles = strips_of(band, self.factor, taken)
+        taken.add(tiles.loop)
+        copies: list[str] = []
+
+        def sunk(node: Node, here: isl.UnionSet) -> Node:
+            """`node`, which instances of `here` reach, with a loop over the copies innermost."""
+            match node:
+                case Leaf():
+                    name = fresh_name(self.loop, taken) if copies else self.loop
+                    taken.add(name)
+                    copies.append(name)
+                    own = band.partial.intersect_domain(here.universe())
+                    return rename_band(Band(self.loop, own, node), name)
+                case Band(child=child):
+                    return replace(node, child=sunk(child, here))
+                case Sequence(branches=branches):
+                    return sequence(
+                        Branch(b.filter, sunk(b.child, here.intersect(b.filter))) for b in branches
+                    )
+                case _:
+                    assert_never(node)
+
+        jammed = replace(tiles, child=sunk(band.child, band.partial.domain()))
+        changed = map_bands(root, lambda b: jammed if b.loop == self.loop else b)
+        marks = tuple((name, Mark.UNROLL) for name in copies)
+        factors = tuple((name, self.factor) for name in copies)
+        after = reordered(self, schedule, changed)
+        return replace(after, marks=(*after.marks, *marks), factors=(*after.factors, *factors))
+
+    @classmethod
+    def candidates(cls, schedule: Schedule) -> Iterator[Jam]:
+        for band in open_bands(schedule):
+            has_loops = any(True for _ in bands(band.child))
+            if has_loops and schedule.mark(band.loop) is Mark.SERIAL:
+                yield from (cls(band.loop, factor) for factor in COPIES)

@@ -1,0 +1,11 @@
+"""Translation validation: does compiled code compute what the program says?
+
+report = validate(program, nest, seed=0)
+if not report.is_clean:
+    print(report)
+"""
+
+from loopwright.validate.check import check_translation, validate
+from loopwright.validate.difference import Difference, Report
+
+__all__ = ["Difference", "Report", "check_translation", "validate"]

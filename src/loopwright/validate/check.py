@@ -1,0 +1,204 @@
+"""The whole validation of one translation: orders and data, small sizes and large ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+from loopwright.diagnostics import InternalError
+from loopwright.ir.check import check_nest
+from loopwright.ir.islkit import GaveUp, attempt
+from loopwright.ir.loops import LoopNest
+from loopwright.ir.program import Program
+from loopwright.lower.astgen import lower_schedule
+from loopwright.transform.legal import initial_schedule
+from loopwright.validate.data import Runner, check_data
+from loopwright.validate.difference import Difference, Kind, Report
+from loopwright.validate.hashed import NotHashable, hashed
+from loopwright.validate.large import compare_names, compare_numbers, large_sizes
+from loopwright.validate.meaning import Meaning, Signs, meaning_of
+from loopwright.validate.order import check_order, is_parallel, steers_by_data
+from loopwright.validate.runners import jit_runner
+from loopwright.validate.sizes import pick_sizes
+
+__all__ = ["check_translation", "validate"]
+
+_QUOTA = 20_000_000  # isl operations for choosing sizes and for the source order
+
+Sizes = Sequence[Mapping[str, int]]
+
+
+def check_translation(
+    program: Program,
+    nest: LoopNest,
+    sizes: Sizes,
+    *,
+    seed: int = 0,
+    runners: Mapping[str, Runner] | None = None,
+    threads: Sequence[int] = (1, 2),
+) -> tuple[Difference, ...]:
+    """How a nest, and code made from it, differs from its program at small sizes.
+
+    `runners` are compiled forms of the nest by name; each must leave the numbers of the program.
+    """
+    found: list[Difference] = []
+    for at, params in enumerate(sizes):
+        for signs in _signs(at):
+            meaning = meaning_of(program, params, seed=seed + at, signs=signs)
+            found += _differences(meaning, nest, seed + at, runners or {}, threads)
+    return tuple(found)
+
+
+def _differences(
+    meaning: Meaning,
+    nest: LoopNest,
+    seed: int,
+    runners: Mapping[str, Runner],
+    threads: Sequence[int],
+) -> list[Difference]:
+    found: list[Difference] = []
+    for team in threads if is_parallel(nest) else (1,):
+        found += check_order(meaning, nest, threads=team, seed=seed)
+    # Compiled code does not check its accesses: a nest that has faults is not run by it.
+    for name, run in runners.items() if not found else ():
+        found += check_data(meaning, run, name)
+    return found
+
+
+def validate(
+    program: Program,
+    translated: LoopNest,
+    *,
+    seed: int = 0,
+    sizes: Sizes | None = None,
+    runners: Mapping[str, Runner] | None = None,
+    threads: Sequence[int] = (1, 2),
+) -> Report:
+    """Compare a nest with its program: by interpretation at small sizes, compiled at large ones.
+
+    `sizes` are the small ones, chosen when None. `runners` are further compiled forms of the same
+    nest, such as C; its machine code is always among them. Programs that read what nobody wrote
+    are compared where they do not.
+    """
+    teams = tuple(threads) if is_parallel(translated) else (1,)
+    work = _Work(program, translated, dict(runners or {}), teams, seed)
+    small: Sizes = sizes if sizes is not None else ()
+    large: Sizes = ()
+    source = None
+    try:
+        with attempt(_QUOTA):
+            small = sizes if sizes is not None else pick_sizes(program, seed=seed)
+            large = large_sizes(program, translated, seed)
+            source = lower_schedule(initial_schedule(program))
+    except GaveUp as error:
+        work.skipped.append(f"the source order and sizes of several tiles: isl gave up ({error})")
+    try:
+        check_nest(translated)
+        meanings = work.meanings(small)
+        work.compare_orders(source, meanings)
+        # Compiled code does not check its accesses: loops that have faults are not run by it.
+        if not work.found:
+            work.compile()
+            work.compare_data(meanings)
+        if not work.found and source is not None and large:
+            work.compare_large(source, large)
+    except InternalError as error:
+        fault = "should be a valid nest", error.message
+        work.found.append(Difference(Kind.FAULT, "compiler", (), 1, "", *fault))
+    return Report(tuple(work.found), tuple(work.checked), tuple(work.skipped))
+
+
+@dataclass(slots=True)
+class _Work:
+    """One validation under way."""
+
+    program: Program
+    translated: LoopNest
+    compiled: dict[str, Runner]
+    teams: tuple[int, ...]
+    seed: int
+    found: list[Difference] = field(default_factory=list)
+    checked: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+
+    def meanings(self, sizes: Sizes) -> tuple[Meaning, ...]:
+        """What the program means at small sizes, for data of any sign and of one sign."""
+        found: list[Meaning] = []
+        for at, params in enumerate(sizes):
+            try:
+                found += [
+                    meaning_of(self.program, params, seed=self.seed + at, signs=signs)
+                    for signs in _signs(at)
+                ]
+            except InternalError as error:
+                self.skipped.append(f"{_text(params)}: the program fails: {error.message}")
+        if not found and not self.skipped:
+            self.skipped.append("small sizes: the program allows none")
+        return tuple(found)
+
+    def compile(self) -> None:
+        """Machine code of the translation, for each number of threads."""
+        for team in self.teams:
+            name = f"jit, {team} threads" if team > 1 else "jit"
+            self.compiled[name] = jit_runner(self.translated, team)
+
+    def compare_orders(self, source: LoopNest | None, meanings: Sequence[Meaning]) -> None:
+        """The translation, and the source order that large sizes are measured by."""
+        by_data = steers_by_data(self.translated)
+        for at, meaning in enumerate(meanings):
+            # Names are the same for all numbers, unless numbers decide what runs.
+            if meaning.signs is not Signs.ANY and not by_data:
+                continue
+            if source is not None:
+                self.found += check_order(meaning, source)
+            for team in self.teams:
+                self.found += check_order(meaning, self.translated, threads=team, seed=at)
+        if meanings:
+            self.checked.append(f"order against the interpreter at {_places(meanings)}")
+
+    def compare_data(self, meanings: Sequence[Meaning]) -> None:
+        """Compiled code against the interpreter."""
+        for meaning in meanings:
+            for name, run in self.compiled.items():
+                self.found += check_data(meaning, run, name)
+        if meanings:
+            ways = ", ".join(self.compiled)
+            self.checked.append(f"{ways} against the interpreter at {_places(meanings)}")
+
+    def compare_large(self, source: LoopNest, sizes: Sizes) -> None:
+        """Against the source order, compiled."""
+        program, seed = self.program, self.seed
+        original = jit_runner(source)
+        for name, run in self.compiled.items():
+            for params, signs in product(sizes, Signs):
+                self.found += compare_numbers(
+                    program, original, run, params, name, seed=seed, signs=signs
+                )
+        done = "; ".join(map(_text, sizes))
+        ways = ", ".join(self.compiled)
+        self.checked.append(f"{ways} against the source order at {done}")
+        try:
+            plain = jit_runner(hashed(source, reassociate=program.reassoc))
+            names = hashed(self.translated, reassociate=program.reassoc)
+        except NotHashable as error:
+            self.skipped.append(f"order at sizes of several tiles: {error}")
+            return
+        for team in self.teams:
+            run = jit_runner(names, team)
+            for params in sizes:
+                self.found += compare_names(program, plain, run, params, threads=team, seed=seed)
+        self.checked.append(f"order against the source order at {done}")
+
+
+def _signs(at: int) -> tuple[Signs, Signs]:
+    """The signs of the data at a size: any, and in turn one or the other."""
+    return Signs.ANY, Signs.NEGATIVE if at % 2 else Signs.POSITIVE
+
+
+def _places(meanings: Sequence[Meaning]) -> str:
+    return "; ".join(dict.fromkeys(_text(dict(meaning.params)) for meaning in meanings))
+
+
+def _text(params: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in params.items()) or "the only size"

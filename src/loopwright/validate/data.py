@@ -1,0 +1,113 @@
+"""The data check: compiled code leaves the numbers that the program leaves.
+
+Inputs are small whole numbers. Where no operation rounded (slack 0, see ir/rounding) the bits must
+agree; where some did, results may lie a few slacks apart: machines fuse products with sums. Signs
+of zeros count unless sums may be reassociated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from loopwright.ir.program import Role
+from loopwright.validate.difference import Difference, Kind
+from loopwright.validate.meaning import Arrays, Meaning
+
+__all__ = ["Runner", "check_data", "compare_arrays", "first_difference"]
+
+Runner: TypeAlias = Callable[[Arrays, Mapping[str, int]], None]  # changes the arrays in place
+
+_ROOM = 16.0  # slacks by which numbers may differ
+_Data: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+def check_data(
+    meaning: Meaning, run: Runner, name: str, *, threads: int = 1
+) -> tuple[Difference, ...]:
+    """How the numbers that `run` leaves differ from the program's, one difference an array."""
+    arrays = meaning.fresh()
+    run(arrays, dict(meaning.params))
+    return compare_arrays(meaning, arrays, name, threads=threads)
+
+
+def compare_arrays(
+    meaning: Meaning, arrays: Arrays, name: str, *, threads: int = 1
+) -> tuple[Difference, ...]:
+    """How the contents of arrays after a run differ from the program's, one difference an array."""
+    found: list[Difference] = []
+    for array in meaning.program.arrays:
+        if array.role is Role.LOCAL:
+            continue
+        slack = meaning.rules.slack(array.name)
+        ignored = ~meaning.rules.touched(array.name) if array.role is Role.OUT else None
+        place = first_difference(
+            arrays[array.name],
+            meaning.results[array.name],
+            slack,
+            signed_zeros=not meaning.program.reassoc,
+            ignored=ignored,
+        )
+        if place is not None:
+            found.append(_told(meaning, array.name, place, arrays[array.name], name, threads))
+    return tuple(found)
+
+
+def first_difference(
+    found: _Data,
+    expected: _Data,
+    slack: _Data | float,
+    *,
+    signed_zeros: bool,
+    ignored: _Data | None = None,
+) -> tuple[int, ...] | None:
+    """The first element that is not what it should be; None when all are.
+
+    NaN equals NaN; `slack` says how much rounding may have moved the expected numbers.
+    """
+    if expected.dtype.kind not in "fc":
+        wrong = np.asarray(found != expected) & np.isfinite(slack)
+    else:
+        wrong = np.zeros(expected.shape, bool)
+        for mine, right in ((found.real, expected.real), (found.imag, expected.imag)):
+            wrong |= _is_wrong(mine, right, slack, signed_zeros)
+    if ignored is not None:
+        wrong &= ~ignored
+    places = np.argwhere(wrong)
+    return tuple(map(int, places[0])) if len(places) else None
+
+
+def _is_wrong(found: _Data, right: _Data, slack: _Data | float, signed_zeros: bool) -> _Data:
+    with np.errstate(all="ignore"):
+        same = (found == right) | (np.isnan(found) & np.isnan(right))
+        if signed_zeros:
+            # A zero that rounding may have reached from either side has no sign of its own.
+            exact = np.asarray(slack) == 0
+            same &= ~exact | np.isnan(right) | (np.signbit(found) == np.signbit(right))
+        room = _ROOM * np.asarray(slack)
+        near = (room > 0) & (np.abs(found - right) <= room)
+        return np.asarray(~(same | near | np.isinf(room)))
+
+
+def _told(
+    meaning: Meaning, array: str, place: tuple[int, ...], found: _Data, name: str, threads: int
+) -> Difference:
+    right = meaning.results[array][place]
+    data = meaning.results[array]
+    offset = sum(
+        at * stride for at, stride in zip(place, meaning.rules.strides[array], strict=True)
+    )
+    writer = meaning.rules.writer(array, offset)
+    by = "on entry" if writer is None else f"by {writer[0]}[{', '.join(map(str, writer[1]))}]"
+    return Difference(
+        Kind.DATA,
+        name,
+        meaning.params,
+        threads,
+        f"{array}[{', '.join(map(str, place))}]" if data.ndim else array,
+        f"should be {right!s} {by}",
+        str(found[place]),
+        span=None if writer is None else meaning.program.statement(writer[0]).span,
+    )

@@ -1,0 +1,253 @@
+"""A loop nest on names instead of numbers, as a loop nest: the order check at machine speed.
+
+Every element becomes a 64-bit name, every operator a function of names: sums and products that may
+be reassociated compute modulo 2^64, other operators hash their operands. The result is a plain nest
+of unsigned integers that any backend compiles; two nests of one program must leave equal names
+whatever their order, tiles and copies are. Names of 64 bits are weaker than those of ir/terms (min
+and max keep one operand only) but serve sizes that need several tiles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from itertools import count
+from typing import assert_never
+
+from loopwright.ir.dtypes import BOOL, DTYPES, DType
+from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
+from loopwright.ir.loops import (
+    Alloc,
+    Barrier,
+    Block,
+    Buffer,
+    Copy,
+    For,
+    If,
+    Let,
+    LoopNest,
+    Prefetch,
+    Space,
+    Stmt,
+    Store,
+)
+from loopwright.ir.visit import walk
+
+__all__ = ["NAME", "NotHashable", "hashed"]
+
+NAME = DTYPES["uint64"]  # the dtype of names
+_UPPER_HALF = Const(1 << 32, NAME)
+_SYMMETRIC = frozenset({"add", "mul", "eq", "ne"})
+# Associative, commutative and idempotent for every type, as they are on names.
+_KEPT = frozenset({"min", "max", "and", "or", "xor"})
+_ON_BOOLEANS = {"add": "or", "max": "or", "mul": "and", "min": "and"}
+_IN_RING = frozenset({"add", "sub", "mul"})
+_SIGNED = frozenset({"mul", "div"})
+_MIRRORED = {"gt": "lt", "ge": "le"}
+
+
+class NotHashable(Exception):  # noqa: N818, names what was found
+    """Raised when the data of a nest decide which statements run, or on which elements."""
+
+
+def hashed(nest: LoopNest, *, reassociate: bool) -> LoopNest:
+    """The nest on names; `reassociate` says whether floating sums may be reordered."""
+    tables = {b.name for b in nest.buffers if b.space is Space.TABLE}
+    maker = _Maker(tables, reassociate, count())
+    buffers = tuple(b if b.name in tables else replace(b, dtype=NAME) for b in nest.buffers)
+    return replace(nest, buffers=buffers, body=maker.statement(nest.body, frozenset()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """Rewrites statements; `data` is the set of let-bound names that hold data, not integers."""
+
+    tables: set[str]
+    reassociate: bool
+    numbers: count[int]
+
+    def statement(self, stmt: Stmt, data: frozenset[str]) -> Stmt:
+        def down(child: Stmt) -> Stmt:
+            return self.statement(child, data)
+
+        match stmt:
+            case Block(body=body):
+                return Block(tuple(map(down, body)))
+            case For(start=start, stop=stop, step=step, body=body):
+                self._require_integers(data, start, stop, step)
+                return replace(stmt, body=down(body))
+            case If(cond=cond, body=body, orelse=orelse):
+                self._require_integers(data, cond)
+                return If(cond, down(body), None if orelse is None else down(orelse))
+            case Let(name=name, value=value, body=body):
+                if self._is_index(value, data):
+                    return replace(stmt, body=down(body))
+                chain = _Chain(self, data)
+                named = chain.name(value)
+                return chain.around(Let(name, named, self.statement(body, data | {name})))
+            case Store(index=index, value=value):
+                self._require_integers(data, *index)
+                chain = _Chain(self, data)
+                named = chain.name(value)
+                return chain.around(replace(stmt, value=named))
+            case Alloc(buffer=buffer, shape=shape, body=body):
+                self._require_integers(data, *shape)
+                return replace(stmt, buffer=_renamed(buffer), body=down(body))
+            case Copy() | Barrier() | Prefetch():
+                return stmt
+            case _:
+                assert_never(stmt)
+
+    def is_data(self, expr: Expr, data: frozenset[str]) -> bool:
+        """Whether the contents of arrays decide the value of `expr`."""
+        return any(
+            (isinstance(x, Load) and x.array not in self.tables)
+            or (isinstance(x, Var) and x.name in data)
+            for x in walk(expr)
+        )
+
+    def _is_index(self, value: Expr, data: frozenset[str]) -> bool:
+        """Whether a bound value serves as a subscript or a guard: it stays what it is."""
+        return value.dtype.kind in "bi" and not self.is_data(value, data)
+
+    def _require_integers(self, data: frozenset[str], *exprs: Expr) -> None:
+        if any(self.is_data(expr, data) for expr in exprs):
+            raise NotHashable("its data decide which statements run, or on which elements")
+
+
+def _renamed(buffer: Buffer) -> Buffer:
+    return replace(buffer, dtype=NAME)
+
+
+class _Chain:
+    """The names of the parts of an expression, each bound once, in order."""
+
+    def __init__(self, maker: _Maker, data: frozenset[str]) -> None:
+        self.maker = maker
+        self.data = data
+        self.bindings: list[tuple[str, Expr]] = []
+
+    def around(self, body: Stmt) -> Stmt:
+        for name, value in reversed(self.bindings):
+            body = Let(name, value, body)
+        return body
+
+    def name(self, expr: Expr) -> Expr:
+        """The name of a value, an expression of 64 bits without effects on its size."""
+        match expr:
+            case Const(value=value):
+                return _constant(value)
+            case Load(array=array) if array not in self.maker.tables:
+                self.maker._require_integers(self.data, *expr.index)
+                return replace(expr, dtype=NAME)
+            case Var(name=var) if var in self.data:
+                return Var(var, NAME)
+            case Var() | Load():
+                return self.bind(_as_name(expr))
+            case Cast(x=x, dtype=dtype):
+                return self._cast(x, dtype)
+            case Unary(op=op, x=x):
+                return self._unary(op, expr.x.dtype, self.name(x))
+            case Binary(op=op, x=x, y=y):
+                if expr.dtype.kind in "bi" and not self.maker.is_data(expr, self.data):
+                    return self.bind(_as_name(expr))
+                return self._binary(op, x.dtype, self.name(x), self.name(y))
+            case Select(cond=cond, x=x, y=y):
+                first, second = self.name(x), self.name(y)
+                if not self.maker.is_data(cond, self.data):
+                    return self.bind(Select(cond, first, second))
+                return self.mix("select", self.name(cond), first, second)
+            case Call(function="fma", args=(x, y, z)):
+                product = self._binary("mul", z.dtype, self.name(x), self.name(y))
+                return self._binary("add", z.dtype, product, self.name(z))
+            case Call(function="dot"):
+                raise NotHashable("it uses the instruction for dot products")
+            case Call(function=function, args=args):
+                return self.mix(function, *map(self.name, args))
+            case _:
+                assert_never(expr)
+
+    def bind(self, value: Expr) -> Expr:
+        name = f"name_{next(self.maker.numbers)}"
+        self.bindings.append((name, value))
+        return Var(name, NAME)
+
+    def mix(self, what: str, *parts: Expr) -> Expr:
+        """A hash of an operator and its operands."""
+        total: Expr = Const(_draw(what), NAME)
+        for at, part in enumerate(parts):
+            factor = Const(_draw(f"operand {at}"), NAME)
+            total = Binary("add", total, Binary("mul", part, factor))
+        bound = self.bind(total)
+        # Products and sums carry upwards only: the upper half is brought down.
+        lower = Binary("xor", bound, Binary("floordiv", bound, _UPPER_HALF))
+        return self.bind(Binary("mul", lower, Const(_draw("mix"), NAME)))
+
+    def _cast(self, x: Expr, dtype: DType) -> Expr:
+        name = self.name(x)
+        is_modular = x.dtype.is_integer and dtype.is_integer and dtype.bits <= x.dtype.bits
+        return name if is_modular or x.dtype == dtype else self.mix(f"to {dtype}", name)
+
+    def _unary(self, op: str, dtype: DType, x: Expr) -> Expr:
+        return self.bind(_minus(x)) if op == "neg" and dtype != BOOL else self.mix(op, x)
+
+    def _binary(self, op: str, dtype: DType, x: Expr, y: Expr) -> Expr:
+        op = _ON_BOOLEANS.get(op, op) if dtype == BOOL else op
+        if self._is_ring(dtype) and op in _IN_RING:
+            return self.bind(Binary(op, x, y))
+        if op in _KEPT:
+            return self.bind(Binary(op, x, y))
+        if op in _MIRRORED:
+            op, x, y = _MIRRORED[op], y, x
+        if op == "sub":
+            op, y = "add", _minus(y)
+        if op in _SIGNED and dtype.kind in "fc":
+            return self._signed(op, x, y)
+        return self._symmetric(op, x, y) if op in _SYMMETRIC else self.mix(op, x, y)
+
+    def _symmetric(self, op: str, x: Expr, y: Expr) -> Expr:
+        """A hash of two operands in any order."""
+        a, b = self.bind(x), self.bind(y)
+        return self.mix(op, Binary("min", a, b), Binary("max", a, b))
+
+    def _signed(self, op: str, x: Expr, y: Expr) -> Expr:
+        """A product or quotient: the signs of its operands are the sign of its name."""
+        one = Const(1, NAME)
+        if y == one or (x == one and op == "mul"):
+            return x if y == one else y
+        a, b = self.bind(x), self.bind(y)
+        sizes = [self.bind(Binary("min", part, _minus(part))) for part in (a, b)]
+        differ = [Binary("ne", part, size) for part, size in zip((a, b), sizes, strict=True)]
+        hash_ = self._symmetric if op == "mul" else self.mix
+        name = hash_(op, *sizes)
+        return self.bind(Select(Binary("xor", *differ), _minus(name), name))
+
+    def _is_ring(self, dtype: DType) -> bool:
+        return dtype.is_integer or (self.maker.reassociate and dtype.kind in "fc")
+
+
+def _minus(name: Expr) -> Expr:
+    """The name of the negative: so x - y is x + (-y), as for numbers."""
+    return Binary("sub", Const(0, NAME), name)
+
+
+def _as_name(expr: Expr) -> Expr:
+    """An integer or a truth that no data decide, as a name."""
+    if expr.dtype == BOOL:
+        return Select(expr, Const(_draw("true"), NAME), Const(_draw("false"), NAME))
+    return expr if expr.dtype == NAME else Cast(expr, NAME)
+
+
+def _constant(value: complex) -> Const:
+    """Whole numbers are themselves in the ring; others are drawn."""
+    if isinstance(value, bool):
+        return Const(_draw("true" if value else "false"), NAME)
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return Const(int(value) % (1 << 64), NAME)
+    return Const(_draw(repr(value)), NAME)
+
+
+def _draw(what: str) -> int:
+    """An odd number that `what` decides."""
+    digest = blake2b(what.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") | 1

@@ -1,0 +1,145 @@
+"""Checks at sizes of several tiles: compiled code against the program in its source order.
+
+The interpreter cannot serve such sizes; it has compared the source order with the program at small
+ones. Names (validate/hashed) tell whether every element is computed from the same values; numbers
+are compared up to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+
+import numpy as np
+
+from loopwright.ir.dtypes import dtype_of
+from loopwright.ir.evaluate import evaluate
+from loopwright.ir.expr import Const
+from loopwright.ir.loops import For, LoopNest
+from loopwright.ir.program import Program, Role
+from loopwright.ir.visit import statements
+from loopwright.validate.data import Runner, first_difference
+from loopwright.validate.difference import Difference, Kind
+from loopwright.validate.hashed import NAME
+from loopwright.validate.meaning import Arrays, Signs, draw_inputs
+from loopwright.validate.sizes import pick_sizes
+
+__all__ = ["compare_names", "compare_numbers", "large_sizes"]
+
+MOST_ACCESSES = 30_000_000
+_MOST_OF_ONE_SIZE = 10_000_000_000  # for a program that has no other size
+_MOST_BYTES = 1 << 26  # of one array
+# Rounding of long sums, relative to the largest result.
+_TOLERANCE = {8: 1e-9, 4: 1e-3, 2: 0.1, 16: 1e-9}
+
+
+def large_sizes(program: Program, nest: LoopNest, seed: int) -> tuple[dict[str, int], ...]:
+    """Sizes around the tiles of a nest, large ones first: a bit more, two and a bit, a bit less."""
+    around = [(tile + 1, 2 * tile + 3, tile - 1) for tile in _steps(nest)]
+    values = tuple(dict.fromkeys((*chain.from_iterable(around), 17, 9, 5)))
+    most = MOST_ACCESSES if program.params else _MOST_OF_ONE_SIZE
+    found = pick_sizes(program, values=values, most=most, count=4, seed=seed)
+    return tuple(params for params in found if _fits(program, params))
+
+
+def _steps(nest: LoopNest) -> list[int]:
+    """The constant steps of loops from 8 up, long ones first."""
+    loops = (s for s in statements(nest.body) if isinstance(s, For))
+    steps = {s.step.value for s in loops if isinstance(s.step, Const)}
+    return sorted(
+        {8, *(step for step in steps if isinstance(step, int) and step > 8)}, reverse=True
+    )
+
+
+def _fits(program: Program, params: Mapping[str, int]) -> bool:
+    for array in program.arrays:
+        elements = 1
+        for extent in array.shape:
+            elements *= max(0, int(evaluate(extent, params)))
+        if elements * max(8, array.dtype.bytes) > _MOST_BYTES:
+            return False
+    return True
+
+
+def compare_names(
+    program: Program,
+    original: Runner,
+    run: Runner,
+    params: Mapping[str, int],
+    *,
+    threads: int = 1,
+    seed: int = 0,
+) -> tuple[Difference, ...]:
+    """Where two hashed nests of a program leave different names."""
+    random = np.random.default_rng(seed)
+    shapes = draw_inputs(program, params, seed=seed)
+    names = {
+        name: np.asarray(random.integers(0, 2**64, data.shape, np.uint64))
+        for name, data in shapes.items()
+    }
+    expected, found = _copies(names), _copies(names)
+    original(expected, params)
+    run(found, params)
+    return _told(program, Kind.ORDER, "hashed", params, threads, expected, found)
+
+
+def compare_numbers(
+    program: Program,
+    original: Runner,
+    run: Runner,
+    params: Mapping[str, int],
+    name: str,
+    *,
+    threads: int = 1,
+    seed: int = 0,
+    signs: Signs = Signs.ANY,
+) -> tuple[Difference, ...]:
+    """Where the numbers of two nests of a program differ by more than rounding."""
+    inputs = draw_inputs(program, params, seed=seed, signs=signs)
+    expected, found = _copies(inputs), _copies(inputs)
+    original(expected, params)
+    run(found, params)
+    return _told(program, Kind.DATA, name, params, threads, expected, found)
+
+
+def _copies(arrays: Arrays) -> Arrays:
+    return {name: data.copy() for name, data in arrays.items()}
+
+
+def _told(
+    program: Program,
+    kind: Kind,
+    runner: str,
+    params: Mapping[str, int],
+    threads: int,
+    expected: Arrays,
+    found: Arrays,
+) -> tuple[Difference, ...]:
+    told = []
+    for array in program.arrays:
+        if array.role is Role.LOCAL:
+            continue
+        right = expected[array.name]
+        place = first_difference(found[array.name], right, _slack(right), signed_zeros=False)
+        if place is None:
+            continue
+        element = f"{array.name}[{', '.join(map(str, place))}]"
+        if kind is Kind.ORDER:
+            text = "should be computed as in source order", "a value computed otherwise"
+        else:
+            text = f"should be about {right[place]}", str(found[array.name][place])
+        told.append(
+            Difference(kind, runner, tuple(params.items()), threads, element, *text, span=None)
+        )
+    return tuple(told)
+
+
+def _slack(expected: np.ndarray) -> float | np.ndarray:
+    """What rounding may do to results of these magnitudes; nothing to integers."""
+    if dtype_of(expected.dtype) == NAME or expected.dtype.kind not in "fc":
+        return 0.0
+    finite = np.isfinite(expected)
+    largest = float(np.max(np.abs(expected), where=finite, initial=1.0))
+    slack = _TOLERANCE[expected.dtype.itemsize] * largest
+    # What overflowed in one order may not in another.
+    return np.where(finite, slack, np.inf)

@@ -1,0 +1,175 @@
+"""C that nobody should write: it is refused or read, soon, and nothing else happens."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from frontends.c_functions import needs_compiler
+from loopwright.diagnostics import LoopwrightError, SourceError, ToolchainError
+from loopwright.frontends.c import read_c
+from loopwright.frontends.extract import extract
+from loopwright.ir.check import check_program
+
+MEANING = (Path(__file__).parent / "c_meaning.c").read_text(encoding="utf-8")
+FUNCTIONS = MEANING.split("\n\n")[3:]
+HEAD = "#define N 11\n"
+
+
+def region(body: str) -> str:
+    return f"void f(int n, double a[100]) {{\n#pragma scop\n{body}\n#pragma endscop\n}}\n"
+
+
+def refused(text: str | bytes, **options: object) -> str:
+    with pytest.raises(SourceError) as caught:
+        read_c(text, filename="k.c", compiler="", **options)  # type: ignore[arg-type]
+    return caught.value.diagnostics[0].message
+
+
+def outcome(text: str, **options: object) -> LoopwrightError | None:
+    """The refusal of a text; None when it was read, and then its regions are programs."""
+    try:
+        file = read_c(text, **options)  # type: ignore[arg-type]
+    except LoopwrightError as error:
+        return error if str(error) else None
+    for found in file.regions:
+        check_program(extract(found.tree))
+    return None
+
+
+def test_deep_loops_are_read() -> None:
+    heads = "".join(f"for (int i{k} = 0; i{k} < n; i{k}++) " for k in range(40))
+    (found,) = read_c(region(f"{heads} a[i39] += i0;"), compiler="").regions
+    program = extract(found.tree)
+    check_program(program)
+    assert len(program.statements[0].iterators) == 40
+
+
+def test_many_statements_are_read() -> None:
+    body = "for (int i = 0; i < n; i++) {\n" + "a[i] = a[i] * 2 + 1;\n" * 300 + "}"
+    (found,) = read_c(region(body), compiler="").regions
+    assert len(extract(found.tree).statements) == 300
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("a[0] = " + "(" * 5000 + "1" + ")" * 5000 + ";", "this is nested too deeply"),
+        ("a[0] = " + "(" * 5000, "this is nested too deeply"),
+        ("a[0] = " + " + ".join(["a[1]"] * 5000) + ";", "this is nested too deeply"),
+        ("a[0] = " + "a[1] - (" * 2000 + "1" + ")" * 2000 + ";", "this is nested too deeply"),
+        ("a[0] = " + "- " * 3000 + "1;", "this is nested too deeply"),
+        ("a" + "[0" * 3000 + "]" * 3000 + " = 1;", "this is nested too deeply"),
+        ("a[0] = " + "a[1] ? 1 : " * 3000 + "1;", "this is nested too deeply"),
+        ("if (n) " * 3000 + "a[0] = 1;", "this is nested too deeply"),
+        ("{" * 3000 + "}" * 3000, "this is nested too deeply"),
+        ("for (;;) " * 3000 + ";", "this is nested too deeply"),
+        ("a[0] = " + "fmin(a[1]," * 40 + "1" + ")" * 40 + ";", "this expression becomes too large"),
+        ("a[0] = " + "(" * 40 + "n" + ") / 3" * 40 + ";", "this expression becomes too large"),
+        ("int x" + "[2]" * 50 + "; x" + "[0]" * 50 + " = 1;", "'x' has more than 32 dimensions"),
+        ("a[0] = " + "9" * 100_000 + ";", "this number is not understood"),
+        ("a[0] = " + "x" * 1000 + ";", "the name '" + "x" * 187 + "..."),
+        ("int (" * 3000 + "x", "')' is missing"),
+        ("int " + "(" * 3000 + "x", "this is nested too deeply"),
+    ],
+)  # fmt: skip
+def test_too_much(body: str, message: str) -> None:
+    assert refused(region(body)) == message
+
+
+def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = "loopwright.frontends.c"
+    monkeypatch.setattr(f"{package}.statements._MOST_STATEMENTS", 20)
+    assert refused(region("a[0] = 1;\n" * 21)) == "the region has more than 20 statements"
+    monkeypatch.setattr(f"{package}.function._MOST_REGION", 2 << 10)
+    message = "the region has more than 2 KiB of text, macros expanded"
+    assert refused(region("a[0] = 1;\n" * 300)) == message
+    monkeypatch.setattr(f"{package}.function._MOST_FUNCTION", 4 << 10)
+    text = region("a[0] = 1;").replace("#pragma scop", "x();\n" * 1000 + "#pragma scop")
+    assert refused(text) == "the function has more than 4 KiB of text, macros expanded"
+    monkeypatch.setattr(f"{package}.macros._MOST_WORDS", 1000)
+    message = "macros of the file make more than 1000 words"
+    assert refused(DOUBLING + region("a[0] = A60;")) == message
+    monkeypatch.setattr(f"{package}.text._MOST_BYTES", 1 << 20)
+    assert refused(b"x;\n" * (1 << 19)) == "the file is larger than 1 MiB"
+
+
+def test_types_named_after_types() -> None:
+    chain = "typedef int t0;\n" + "".join(f"typedef t{k} t{k + 1};\n" for k in range(2000))
+    text = region("a[0] = 1;").replace("int n", "t2000 n")
+    assert refused(chain + text) == "this function is nested too deeply"
+
+
+DOUBLING = "#define A0 1 + 1\n" + "".join(f"#define A{k + 1} A{k} + A{k}\n" for k in range(60))
+
+
+@needs_compiler
+def test_compiler_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loopwright.frontends.c.preprocess._SECONDS", 0.05)
+    with pytest.raises(ToolchainError, match="took too long"):
+        read_c(DOUBLING + region("a[0] = A60;"))
+
+
+def test_macros_that_call_themselves() -> None:
+    text = "#define F(x) F(F(x) + g)\n#define g F(g)\n#define a a\n" + region("a[0] = F(n);")
+    assert refused(text) == "the function 'F' is not known to be pure"
+    nested = "#define A(x) x\n" + region("a[0] = " + "A(" * 500 + "1" + ")" * 500 + ";")
+    assert refused(nested) == "calls of macros are nested too deeply"
+
+
+def test_headers_that_include_themselves(tmp_path: Path) -> None:
+    (tmp_path / "a.h").write_text('#include "a.h"\n')
+    text = '#include "a.h"\n' + region("a[0] = 1;")
+    assert refused(text, cpp_args=["-I", str(tmp_path)]) == "the file includes too much"
+
+
+@pytest.mark.parametrize("tail", ['"open', "'", "/* open", "//", "\\", "#", "#pragma", "{", "("])
+def test_text_that_breaks_off(tail: str) -> None:
+    for text in (region("a[0] = 1;") + tail, region(f"a[0] = 1; {tail}"), tail + "\n"):
+        error = outcome(text, compiler="")
+        if error is not None:
+            assert pickle.loads(pickle.dumps(error)).args == error.args
+
+
+@needs_compiler
+@pytest.mark.parametrize("tail", ['"open', "'", "/* open", "\\", "#", "#pragma", "#if 1", "{"])
+def test_text_that_breaks_off_before_the_compiler(tail: str) -> None:
+    for text in (region("a[0] = 1;") + tail, region(f"a[0] = 1; {tail}")):
+        outcome(text)
+
+
+EDITS = st.tuples(
+    st.integers(0, 10_000),
+    st.sampled_from(["cut", "double", "swap", "put"]),
+    st.one_of(
+        st.sampled_from(["(", ")", "[", "]", "{", "}", ";", "*", "&", "/*", '"', "'", "#", "\\\n",
+                         "for", "if", "else", "int", "double", "=", "++", ",", "?", ":", "->",
+                         "#pragma scop\n", "\n#pragma endscop\n", "0x", "1e", "n", "i", "a", "é"]),
+        st.text(max_size=3),
+    ),
+)  # fmt: skip
+
+
+@settings(max_examples=200)
+@given(st.sampled_from(FUNCTIONS), st.lists(EDITS, min_size=1, max_size=4))
+def test_edited_text_is_read_or_refused(text: str, edits: list[tuple[int, str, str]]) -> None:
+    for place, how, new in edits:
+        at = place % (len(text) + 1)
+        size = 1 + place % 7
+        match how:
+            case "cut":
+                text = text[:at] + text[at + size :]
+            case "double":
+                text = text[:at] + text[at : at + size] + text[at:]
+            case "swap":
+                text = (
+                    text[:at]
+                    + text[at + size : at + 2 * size]
+                    + text[at : at + size]
+                    + text[at + 2 * size :]
+                )
+            case _:
+                text = text[:at] + new + text[at:]
+    outcome(HEAD + text + "\n", filename="k.c", compiler="")

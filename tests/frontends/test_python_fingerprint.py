@@ -1,0 +1,150 @@
+"""Fingerprints: what tells one function from another without reading either."""
+
+from __future__ import annotations
+
+import enum
+import importlib.util
+import linecache
+import math
+import os
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from frontends.kernels import define
+from loopwright.frontends.python.fingerprint import definition_text, value_texts
+
+FUNCTION = "def f(x, n):\n    for i in range(n):\n        x[i] = K * i\n"
+
+
+def loaded(folder: Path, text: str, name: str = "program") -> ModuleType:
+    """A module of this text."""
+    file = folder / f"{name}.py"
+    file.write_text(text, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def text_of(folder: Path, text: str) -> str:
+    found = definition_text(loaded(folder, text).f)
+    assert found is not None
+    return found
+
+
+def test_neither_place_nor_neighbours_count(tmp_path: Path) -> None:
+    plain = text_of(tmp_path, FUNCTION)
+    for text in (
+        f"# a comment\n\nimport math\n\n{FUNCTION}",
+        f"{FUNCTION}\n\nK = 3\n",
+        f"{FUNCTION}\n\n\n@staticmethod\ndef g(): ...\n",
+        f"{FUNCTION}\n    \n# the end",
+    ):
+        assert text_of(tmp_path, text) == plain
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FUNCTION.replace("K * i", "i * K"),
+        FUNCTION.replace("K * i", "K*i"),
+        FUNCTION.replace("x[i] = K * i", "x[i] = K * i  # noted"),
+        FUNCTION + "    i: int\n",
+        FUNCTION + "\n        # inside\n    pass\n",
+        FUNCTION + "    global Q\n",
+        FUNCTION.replace("n)", "*, n)", 1),
+        "# coding: latin-1\n" + FUNCTION,
+        f"def d(f): return f\n@d\n{FUNCTION}",
+    ],
+)
+def test_everything_else_counts(tmp_path: Path, text: str) -> None:
+    assert text_of(tmp_path, text) != text_of(tmp_path, FUNCTION)
+
+
+def test_constants_that_python_folds_are_told_apart(tmp_path: Path) -> None:
+    """Python computes 2**-1 when it compiles; for integers of ours that is another number."""
+    folded = [FUNCTION.replace("K * i", f"i * {x}") for x in ("2**-1", "0.5")]
+    first, second = (loaded(tmp_path, text).f for text in folded)
+    assert first.__code__.co_code == second.__code__.co_code
+    assert len({text_of(tmp_path, text) for text in folded}) == 2
+
+
+def test_long_heads_and_inner_functions(tmp_path: Path) -> None:
+    long = "def f(\n    x,\n    n,\n):\n    for i in range(n):\n        x[i] = (\n1\n)\n"
+    assert "x[i] = (" in text_of(tmp_path, long + "y = 2\n")
+    inner = loaded(
+        tmp_path, f"def g():\n    {FUNCTION.replace(chr(10), chr(10) + '    ')}\n    return f"
+    )
+    found = definition_text(inner.g())
+    assert found is not None
+    assert "return f" not in found
+
+
+def test_text_that_is_not_in_a_file(tmp_path: Path) -> None:
+    assert definition_text(define(FUNCTION)) is None  # type: ignore[arg-type]
+    module = loaded(tmp_path, FUNCTION)
+    assert definition_text(module.f) is not None
+    file = str(tmp_path / "program.py")
+    lines = FUNCTION.replace("K", "L").splitlines(keepends=True)
+    linecache.cache[file] = (len(FUNCTION), None, lines, file)
+    assert definition_text(module.f) is None
+    del linecache.cache[file]
+    os.unlink(file)
+    assert definition_text(module.f) is None
+
+
+def test_a_file_that_changed_under_the_function(tmp_path: Path) -> None:
+    module = loaded(tmp_path, FUNCTION)
+    file = tmp_path / "program.py"
+    file.write_text("def f(\n  x,\n  n,\n  # one more\n):\n    return 1\n", encoding="utf-8")
+    assert definition_text(module.f) is None
+    file.write_text("x = 1\n", encoding="utf-8")
+    assert definition_text(module.f) is None
+
+
+# -- values ------------------------------------------------------------------------------------
+
+
+class Odd(int):
+    def __repr__(self) -> str:
+        return "odd"
+
+
+class Color(enum.IntEnum):
+    RED = 1
+
+
+def texts(**outer: Any) -> list[str | None]:
+    function = FunctionType(define("def f(): pass").__code__, dict(outer))  # type: ignore[attr-defined]
+    return [value_texts(function, [name]) for name in outer]
+
+
+def test_values_are_told_apart() -> None:
+    values = [1, 1.0, True, 1 + 0j, 0.0, -0.0, 2**70, math.inf]
+    values += [np.int64(1), np.int32(1), np.float32(0.1), np.float64(0.1), np.bool_(True)]
+    values += [abs, min, math.sqrt, np.sqrt, np.zeros, np.zeros_like, range, int, np.float32]
+    found = texts(**{f"v{k}": value for k, value in enumerate(values)})
+    assert None not in found
+    assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [Odd(3), Color.RED, [1], np.ones(2), text_of, Odd, "text", None, object(), np.linalg.norm],
+    ids=repr,
+)
+def test_values_that_no_text_tells_apart(value: object) -> None:
+    assert texts(v=value) == [None]
+
+
+def test_names_in_modules() -> None:
+    function = FunctionType(define("def f(): pass").__code__, {"np": np})  # type: ignore[attr-defined]
+    assert value_texts(function, ["np.pi", "np.exp"]) == "['float 3.141592653589793', 'numpy.exp']"
+    assert value_texts(function, ["np.no_such_name"]) is None
+    assert value_texts(function, []) == "[]"

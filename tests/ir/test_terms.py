@@ -1,0 +1,134 @@
+"""Names obey the laws that keep every bit, and no others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT32, INT64
+from loopwright.ir.terms import Terms
+
+STRICT, FREE = Terms(reassociate=False), Terms(reassociate=True)
+A, B, C = (STRICT.initial("x", k) for k in range(3))
+
+
+def number(value: float, dtype: str = "float64") -> int:
+    return STRICT.constant(np.dtype(dtype).type(value))
+
+
+@pytest.mark.parametrize("op", ["add", "mul", "min", "max", "eq", "ne"])
+def test_operands_commute(op: str) -> None:
+    assert STRICT.binary(op, FLOAT64, A, B) == STRICT.binary(op, FLOAT64, B, A)
+
+
+@pytest.mark.parametrize("op", ["sub", "div", "lt", "le", "floordiv", "mod", "pow"])
+def test_operands_do_not_commute(op: str) -> None:
+    assert STRICT.binary(op, FLOAT64, A, B) != STRICT.binary(op, FLOAT64, B, A)
+
+
+@pytest.mark.parametrize(
+    ("terms", "dtype", "op", "is_free"),
+    [
+        (STRICT, FLOAT64, "add", False),
+        (STRICT, FLOAT64, "mul", False),
+        (STRICT, FLOAT64, "min", True),
+        (STRICT, INT32, "add", True),
+        (STRICT, INT32, "mul", True),
+        (STRICT, BOOL, "add", True),
+        (FREE, FLOAT64, "add", True),
+        (FREE, FLOAT64, "mul", True),
+    ],
+)
+def test_association(terms: Terms, dtype: object, op: str, is_free: bool) -> None:
+    def both(x: int, y: int) -> int:
+        return terms.binary(op, dtype, x, y)  # type: ignore[arg-type]
+
+    assert (both(both(A, B), C) == both(A, both(B, C))) == is_free
+
+
+def test_signs() -> None:
+    minus = STRICT.unary("neg", FLOAT64, B)
+    assert STRICT.binary("sub", FLOAT64, A, B) == STRICT.binary("add", FLOAT64, A, minus)
+    assert STRICT.unary("neg", FLOAT64, minus) == B
+    for op in ("mul", "div"):
+        negative = STRICT.unary("neg", FLOAT64, STRICT.binary(op, FLOAT64, A, B))
+        assert STRICT.binary(op, FLOAT64, A, minus) == negative
+    # -(a + b) and -a + -b are zeros of different signs where a = -b.
+    total = STRICT.unary("neg", FLOAT64, STRICT.binary("add", FLOAT64, A, B))
+    apart = STRICT.binary("add", FLOAT64, STRICT.unary("neg", FLOAT64, A), minus)
+    assert total != apart
+
+
+def test_numbers() -> None:
+    assert STRICT.binary("mul", FLOAT64, A, number(1.0)) == A
+    assert STRICT.binary("add", FLOAT64, A, number(0.0)) != A
+    assert FREE.binary("add", FLOAT64, A, FREE.constant(np.float64(0))) == A
+    assert number(0.0) != number(-0.0)
+    assert number(float("nan")) == number(float("nan")) != number(float("inf"))
+    twice = FREE.binary("mul", FLOAT64, A, FREE.constant(np.float64(2)))
+    assert FREE.binary("add", FLOAT64, A, A) == twice
+    half = FREE.binary("mul", FLOAT64, twice, FREE.constant(np.float64(0.5)))
+    assert half == A
+    assert STRICT.constant(np.int32(-1)) == STRICT.unary("not", INT32, STRICT.constant(np.int32(0)))
+
+
+def test_sets_of_operands() -> None:
+    def least(*names: int) -> int:
+        total = names[0]
+        for name in names[1:]:
+            total = STRICT.binary("min", FLOAT64, total, name)
+        return total
+
+    assert least(A, B, A, C, B) == least(C, B, A)
+    assert least(A, A) == A
+    assert least(A, B) != STRICT.binary("max", FLOAT64, A, B)
+    assert least(A, B) != STRICT.binary("min", INT64, A, B)
+    twice = STRICT.binary("xor", INT32, STRICT.binary("xor", INT32, A, B), B)
+    assert twice == A
+
+
+def test_conversions() -> None:
+    int8, int64 = DTYPES["int8"], DTYPES["int64"]
+    assert STRICT.cast(int64, int8, A) == A
+    assert STRICT.cast(int8, int64, A) != A
+    assert STRICT.cast(INT32, FLOAT64, A) != STRICT.cast(INT32, DTYPES["float32"], A)
+    narrow_sum = STRICT.cast(int64, INT32, STRICT.binary("add", int64, A, B))
+    assert narrow_sum == STRICT.binary("add", INT32, A, B)
+
+
+def test_fused_product_is_product_and_sum() -> None:
+    product = STRICT.binary("mul", FLOAT64, A, B)
+    assert STRICT.call("fma", FLOAT64, A, B, C) == STRICT.binary("add", FLOAT64, product, C)
+    assert STRICT.call("sqrt", FLOAT64, A) != STRICT.call("exp", FLOAT64, A)
+
+
+def test_choices() -> None:
+    test = STRICT.binary("lt", FLOAT64, A, B)
+    assert test == STRICT.binary("gt", FLOAT64, B, A)
+    assert STRICT.select(test, A, A) == A
+    assert STRICT.select(test, A, B) != STRICT.select(test, B, A)
+
+
+@given(st.permutations(range(5)), st.lists(st.integers(-3, 3), min_size=5, max_size=5))
+def test_reordered_sums_have_one_name(order: list[int], factors: list[int]) -> None:
+    def total(places: list[int]) -> int:
+        name = FREE.constant(np.float64(0))
+        for place in places:
+            factor = FREE.constant(np.float64(factors[place]))
+            part = FREE.binary("mul", FLOAT64, FREE.initial("x", place), factor)
+            name = FREE.binary("add", FLOAT64, name, part)
+        return name
+
+    assert total(order) == total(sorted(order))
+    if factors[0]:
+        assert total(order) != total([place for place in order if place])
+
+
+def test_quotients_in_the_field() -> None:
+    inverse = FREE.binary("div", FLOAT64, FREE.constant(np.float64(1)), B)
+    assert FREE.binary("mul", FLOAT64, A, inverse) == FREE.binary("div", FLOAT64, A, B)
+    assert STRICT.binary("mul", FLOAT64, A, inverse) != STRICT.binary("div", FLOAT64, A, B)
+    zero = FREE.constant(np.float64(0))
+    assert FREE.binary("div", FLOAT64, A, zero) not in (A, zero)

@@ -1,0 +1,117 @@
+"""The C compiler: found, refused, run once per text, its complaints shown, its patience bounded."""
+
+from __future__ import annotations
+
+import ctypes
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from backends.c_compiled import needs_cc
+from loopwright import options
+from loopwright.diagnostics import ToolchainError, UsageError
+from loopwright.runtime import toolchain
+from loopwright.runtime.toolchain import (
+    build_library,
+    complaint,
+    find_compiler,
+    load_library,
+    tuning_flags,
+)
+
+TWICE = "int twice(int x) { return 2 * x; }\n"
+
+
+def test_a_compiler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler -m64")
+    with pytest.raises(ToolchainError) as told:
+        find_compiler()
+    assert str(told.value) == (
+        "no-such-compiler -m64: there is no such program\n"
+        "try: install gcc or clang, or name a compiler in the variable CC"
+    )
+
+
+def test_no_compiler_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr(toolchain.shutil, "which", lambda name: None)
+    with pytest.raises(ToolchainError, match="there is no C compiler here"):
+        find_compiler()
+
+
+def test_a_variable_that_is_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "gcc 'oops")
+    with pytest.raises(UsageError, match="CC is no command"):
+        find_compiler()
+
+
+@needs_cc
+def test_a_library_is_built_and_called() -> None:
+    library = load_library(build_library(TWICE, ("-O1",)))
+    function = library["twice"]
+    function.argtypes, function.restype = [ctypes.c_int], ctypes.c_int
+    assert function(21) == 42
+
+
+@needs_cc
+def test_the_same_text_is_compiled_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    compiler = find_compiler()
+    runs: list[list[str]] = []
+    run = subprocess.run
+
+    def counted(words: list[str], **keywords: object) -> object:
+        runs.append(list(words))
+        return run(words, **keywords)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(toolchain.subprocess, "run", counted)
+    with options.override(cache_dir=str(tmp_path / "cache")):
+        first = build_library(TWICE, ("-O1",), compiler)
+        second = build_library(TWICE, ("-O1",), compiler)
+        assert first == second
+        assert len(runs) == 1
+        build_library(TWICE, ("-O0",), compiler)
+        assert len(runs) == 2
+    with options.override(cache=False):
+        build_library(TWICE, ("-O1",), compiler)
+    assert len(runs) == 3
+
+
+@needs_cc
+def test_a_failure_shows_the_command_and_its_words() -> None:
+    with pytest.raises(ToolchainError) as told:
+        build_library("int f(void) { return oops; }\n", ("-O1",))
+    text = str(told.value)
+    assert " -O1 -shared -fPIC " in text.splitlines()[0]
+    assert text.splitlines()[0].endswith(": failed")
+    assert "oops" in text
+
+
+@needs_cc
+def test_complaints_about_a_file(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.c", tmp_path / "bad.c"
+    good.write_text(TWICE)
+    bad.write_text("int f(void) { return N; }\n")
+    compiler = find_compiler()
+    assert complaint(good, (), compiler) == ""
+    assert "N" in complaint(bad, (), compiler)
+    assert complaint(bad, ("-DN=1",), compiler) == ""
+
+
+@needs_cc
+def test_flags_are_those_the_compiler_takes() -> None:
+    compiler = find_compiler()
+    assert not compiler.accepts("--no-such-flag")
+    flags = tuning_flags(compiler, openmp=True)
+    assert flags[0] == "-O3"
+    assert compiler.accepts(*flags)
+
+
+def test_a_compiler_that_never_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "slow-cc"
+    program.write_text('#!/bin/sh\n[ "$1" = --version ] && exit 0\nexec sleep 60\n')
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setattr(toolchain, "_SECONDS", 0.2)
+    with options.override(cache=False), pytest.raises(ToolchainError, match="took longer than"):
+        build_library(TWICE, (), find_compiler(str(program)))

@@ -1,0 +1,295 @@
+"""Steps on the way to cores: what they make of the loops, that it is right, what they refuse."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from loopwright.analysis.inner import inner_contraction
+from loopwright.diagnostics import IllegalStep, UsageError
+from loopwright.ir.program import Program
+from loopwright.ir.text import stmt_text
+from loopwright.lower.astgen import lower_schedule
+from loopwright.transform.box import SplitBox
+from loopwright.transform.core import ContractLoops
+from loopwright.transform.expand import Expand
+from loopwright.transform.legal import initial_schedule
+from loopwright.transform.mark import Parallel
+from loopwright.transform.permute import permutable_nest
+from loopwright.transform.plan import apply_plan
+from loopwright.transform.regroup import Regroup, isolate
+from loopwright.transform.reorder import Interchange
+from loopwright.transform.step import Step
+from loopwright.transform.tile import StripMine
+from oracle import assert_same
+from programs import Do, For, lu, matmul, program
+
+TILE, BLOCKS = (2, 1, 2, 1, 0), (4, 4, 4)
+
+
+def core(*loops: str, packing: tuple[str, ...] = ("gather", "gather"), shares: int = 1) -> Step:
+    return ContractLoops(*loops, TILE, BLOCKS, packing, "broadcast", shares)
+
+
+def loops_after(source: Program, *steps: Step) -> str:
+    """The statements of the lowered nest, proven right."""
+    nest = lower_schedule(apply_plan(source, steps))
+    for n in (0, 1, 4, 7):
+        assert_same(source, nest, dict.fromkeys(source.params, n), threads=2)
+    return "\n" + stmt_text(nest.body) + "\n"
+
+
+def text(block: str) -> str:
+    return dedent(block)
+
+
+def triangle() -> Program:
+    arrays = {"A": "in float64 [n, n]", "C": "inout float64 [n, n]"}
+    body = Do("C[i, j]", "C[i, j] + A[i, k] * A[j, k]")
+    return program("syrk", arrays, For("i", 0, "n", For("k", 0, "n", For("j", 0, "i + 1", body))))
+
+
+def symmetric() -> Program:
+    """A scalar sum beside an update of rows further up, as in BLAS's symm."""
+    arrays = {
+        "A": "in float64 [n, n]",
+        "B": "in float64 [n, n]",
+        "C": "inout float64 [n, n]",
+        "t": "local float64 []",
+    }
+    inner = For(
+        "k",
+        0,
+        "i",
+        Do("C[k, j]", "C[k, j] + B[i, j] * A[i, k]"),
+        Do("t", "t + B[k, j] * A[i, k]"),
+    )
+    body = For("j", 0, "n", Do("t", "0"), inner, Do("C[i, j]", "C[i, j] + t"))
+    return program("symm", arrays, For("i", 0, "n", body))
+
+
+# -- golden --------------------------------------------------------------------------------------
+
+
+def test_split_box() -> None:
+    steps = (StripMine("i", 4), SplitBox(("i", "k", "j"), ("i",), ("S0",), 0))
+    assert loops_after(triangle(), *steps) == text("""
+        for i_t in range(0, n, 4):
+            for i in range(i_t, min(n, i_t + 4)):
+                for k in range(n):
+                    for j in range(i_t + 1):
+                        C[i, j] = C[i, j] + A[i, k] * A[j, k]
+            for i_2 in range(i_t + 1, min(n, i_t + 4)):
+                for k_2 in range(n):
+                    for j_2 in range(i_t + 1, i_2 + 1):
+                        C[i_2, j_2] = C[i_2, j_2] + A[i_2, k_2] * A[j_2, k_2]
+        """)
+
+
+def test_regroup_may_change_the_order() -> None:
+    found = Regroup("i", ("S0", "S2", "S3", "S1"), (3, 1))
+    source = symmetric()
+    assert isolate(initial_schedule(source), "i", "S1") == found
+    assert loops_after(source, found) == text("""
+        alloc stack t: float64[] strides []
+        for i in range(n):
+            for j in range(n):
+                t[] = 0.0
+                for k in range(i):
+                    t[] = t[] + B[k, j] * A[i, k]
+                C[i, j] = C[i, j] + t[]
+        for i_2 in range(1, n):
+            for j_2 in range(n):
+                for k_2 in range(i_2):
+                    C[k_2, j_2] = C[k_2, j_2] + B[i_2, j_2] * A[i_2, k_2]
+        """)
+
+
+def test_expand_a_local_scalar() -> None:
+    steps = (Expand("t", ("i", "j")), Regroup("i", ("S0", "S2", "S3", "S1"), (1, 1, 2)))
+    assert loops_after(symmetric(), *steps) == text("""
+        alloc scratch t_x: float64[n, n] strides [n, 1]
+        for i in range(n):
+            for j in range(n):
+                t_x[i, j] = 0.0
+        for i_2 in range(1, n):
+            for j_2 in range(n):
+                for k in range(i_2):
+                    t_x[i_2, j_2] = t_x[i_2, j_2] + B[k, j_2] * A[i_2, k]
+        for i_3 in range(n):
+            for j_3 in range(n):
+                for k_2 in range(i_3):
+                    C[k_2, j_3] = C[k_2, j_3] + B[i_3, j_3] * A[i_3, k_2]
+                C[i_3, j_3] = C[i_3, j_3] + t_x[i_3, j_3]
+        """)
+
+
+def lines() -> Program:
+    """A line of the caller's that every iteration uses; the last values stay in it."""
+    arrays = {"A": "inout float64 [n, m]", "line": "inout float64 [m]"}
+    body = For(
+        "q",
+        0,
+        "n",
+        For("p", 0, "m", Do("line[p]", "A[q, p] + 1")),
+        For("s", 0, "m", Do("A[q, s]", "line[s] * 2")),
+    )
+    return program("lines", arrays, body, params="n m")
+
+
+def test_expand_an_argument_keeps_its_last_values() -> None:
+    steps = (Expand("line", ("q",)), Regroup("q", ("S0", "S1"), (1, 1)))
+    assert loops_after(lines(), *steps) == text("""
+        alloc scratch line_x: float64[n, m] strides [m, 1]
+        for q in range(n):
+            for p in range(m):
+                line_x[q, p] = A[q, p] + 1.0
+        for q_2 in range(n):
+            for s in range(m):
+                A[q_2, s] = line_x[q_2, s] * 2.0
+        if n >= 1:
+            for line_0 in range(m):
+                line[line_0] = line_x[n - 1, line_0]
+        """)
+
+
+# -- cores ---------------------------------------------------------------------------------------
+
+
+def test_cores_in_strips_of_a_triangle() -> None:
+    steps = (
+        StripMine("i", 4),
+        SplitBox(("i", "k", "j"), ("i",), ("S0",), 0),
+        core("i", "j", "k"),
+        StripMine("i_2", 2),
+        SplitBox(("i_2", "k_2", "j_2"), ("i_2",), ("S0",), 1),
+        core("i_2", "j_2", "k_2"),
+    )
+    loops_after(triangle(), *steps)
+
+
+def test_blocked_factorisation() -> None:
+    """Both updates of a factorisation are one product, right of and below the strips."""
+    arrays = {"A": "inout float64 [n, n]"}
+    update = Do("A[i, j]", "A[i, j] - A[i, k] * A[k, j]")
+    below = For("j", 0, "i", For("k", 0, "j", update), Do("A[i, j]", "A[i, j] + A[j, j]"))
+    again = Do("A[i, j2]", "A[i, j2] - A[i, k2] * A[k2, j2]")
+    beside = For("j2", "i", "n", For("k2", 0, "i", again))
+    source = program("factor", arrays, For("i", 0, "n", below, beside))
+    found = permutable_nest(initial_schedule(source), "i", "S0")
+    assert found is not None
+    turned = Interchange(("k", "i", "j"))
+    cut = (StripMine("k", 3), SplitBox(("k", "i", "j"), ("k",), ("S0", "S2"), 1))
+    schedule = apply_plan(source, (found, turned, *cut))
+    inner = inner_contraction(source, schedule.tree, ("i", "j", "k"))
+    assert not isinstance(inner, str)
+    assert set(inner.statements) == {"S0", "S2"}
+    loops_after(source, found, turned, *cut, core("i", "j", "k"))
+
+
+# -- refusals ------------------------------------------------------------------------------------
+
+
+def in_place() -> Program:
+    """Rows are read after they were written: no product of what was there before."""
+    arrays = {"A": "in float64 [n, n]", "B": "inout float64 [n, n]"}
+    body = Do("B[i, j]", "B[i, j] + A[i, k] * B[k, j]")
+    return program("solve", arrays, For("i", 0, "n", For("j", 0, "n", For("k", 0, "i", body))))
+
+
+REFUSED: tuple[tuple[Program, tuple[Step, ...], str], ...] = (
+    (matmul(), (core("i", "k", "j"),), "'C' does not vary with loop 'k'"),
+    (in_place(), (core("i", "j", "k"),), "it reads elements of 'B' that it also writes"),
+    (lu(), (core("i", "j", "k"),), "loops i, j, k are not directly nested around statements"),
+    (
+        matmul(),
+        (core("i", "j", "k", packing=("along_tile", "gather")),),
+        "'A' has no runs along loop 'i'",
+    ),
+    (
+        matmul(),
+        (core("i", "j", "k", packing=("gather",)),),
+        "1 products have two operands each to be packed",
+    ),
+    (
+        matmul(),
+        (core("i", "j", "k"), core("i", "j", "k")),
+        "loop 'i' belongs to the core of S0",
+    ),
+    (
+        matmul(),
+        (core("i", "j", "k"), Parallel("i")),
+        "loop 'i' belongs to the core of S0",
+    ),
+    (
+        triangle(),
+        (StripMine("i", 4), Parallel("i_t"), core("i", "j", "k", shares=2)),
+        "loop 'i_t' is parallel already; threads are shared out once",
+    ),
+    (
+        triangle(),
+        (StripMine("i", 4), core("i", "j", "k", shares=2), Parallel("i_t")),
+        "the core of S0 is parallel; threads are shared out once",
+    ),
+    (
+        triangle(),
+        (SplitBox(("i", "k", "j"), ("i",), ("S1",), 0),),
+        "the statements of the nest are S0",
+    ),
+    (
+        matmul(),
+        (SplitBox(("i", "j", "k"), ("i",), ("S0",), 0),),
+        "it is a box",
+    ),
+    (
+        symmetric(),
+        (Regroup("i", ("S1", "S0", "S2", "S3"), (1, 3)),),
+        "would reverse flow S3[0, 0] -> S1[1, 0, 0]",
+    ),
+    (
+        symmetric(),
+        (Regroup("i", ("S0", "S1"), (1, 1)),),
+        "the statements of loop 'i' are S0, S1, S2, S3",
+    ),
+    (symmetric(), (Expand("t", ("k",)),), "array 't' is used outside the loops, by S0, S3"),
+    (symmetric(), (Expand("t", ("j", "i")),), "loop 'i' is not inside loop 'j'"),
+    (symmetric(), (Expand("x", ("i",)),), "there is no array 'x'"),
+    (lines(), (Expand("A", ("q",)),), "S0 reads what 'A' held before"),
+)
+
+
+@pytest.mark.parametrize(("source", "steps", "reason"), REFUSED)
+def test_refused(source: Program, steps: tuple[Step, ...], reason: str) -> None:
+    with pytest.raises(IllegalStep) as error:
+        apply_plan(source, steps)
+    assert f"{steps[-1]}: {reason}" in str(error.value)
+
+
+def test_values_that_pass_between_iterations_are_not_expanded() -> None:
+    arrays = {"a": "in float64 [n]", "s": "local float64 []", "b": "inout float64 [n]"}
+    body = For("i", 0, "n", Do("s", "s + a[i]"), Do("b[i]", "s"))
+    source = program("scan", arrays, Do("s", "0"), body)
+    with pytest.raises(IllegalStep, match="array 's' is used outside the loops, by S0"):
+        apply_plan(source, [Expand("s", ("i",))])
+    inner = program("scan", arrays, For("i", 0, "n", Do("s", "s + a[i]"), Do("b[i]", "s")))
+    with pytest.raises(IllegalStep, match="array 's' carries out of an iteration"):
+        apply_plan(inner, [Expand("s", ("i",))])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ContractLoops("i", "j", "k", (1, 1, 1, 1), BLOCKS, (), "lane", 1),
+        lambda: ContractLoops("i", "j", "k", TILE, (0, 1, 1), (), "lane", 1),
+        lambda: ContractLoops("i", "j", "k", TILE, BLOCKS, ("direct",), "lane", 1),
+        lambda: ContractLoops("i", "j", "k", TILE, BLOCKS, (), "by hand", 1),
+        lambda: SplitBox(("i",), (), ("S0",), 0),
+        lambda: SplitBox(("i",), ("i",), ("S0",), 2),
+        lambda: Regroup("i", ("S0",), (2,)),
+        lambda: Expand("t", ()),
+    ],
+)
+def test_unusable_steps(make: object) -> None:
+    with pytest.raises(UsageError):
+        make()  # type: ignore[operator]
