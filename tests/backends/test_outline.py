@@ -37,12 +37,8 @@ def product(out: str, left: str, right: str, loops: str, stop: str = "n") -> For
     return For(i, 0, "n", For(j, 0, stop, For(k, 0, "n", body)))
 
 
-TWO = program(
-    "two",
-    matrices("A", "B", "C", "D"),
-    product("C", "A", "B", "ijk"),
-    product("D", "C", "A", "abc"),
-)
+FOUR = matrices("A", "B", "C", "D")
+TWO = program("two", FOUR, product("C", "A", "B", "ijk"), product("D", "C", "A", "abc"))
 CORES = (core("i", "j", "k"), core("a", "b", "c"))
 
 
@@ -61,22 +57,13 @@ def test_cores_that_differ_in_names_are_one_procedure() -> None:
 
 
 def test_cores_of_different_shapes_are_two() -> None:
-    source = program(
-        "two",
-        matrices("A", "B", "C", "D"),
-        product("C", "A", "B", "ijk"),
-        product("D", "C", "A", "abc", "a + 1"),
-    )
+    lower = product("D", "C", "A", "abc", "a + 1")
+    source = program("two", FOUR, product("C", "A", "B", "ijk"), lower)
     assert len(procedures(lower_schedule(apply_plan(source, CORES)))) == 2
 
 
 def test_operands_that_are_one_array_make_another_procedure() -> None:
-    source = program(
-        "two",
-        matrices("A", "B", "C", "D"),
-        product("C", "A", "B", "ijk"),
-        product("D", "A", "A", "abc"),
-    )
+    source = program("two", FOUR, product("C", "A", "B", "ijk"), product("D", "A", "A", "abc"))
     assert len(procedures(lower_schedule(apply_plan(source, CORES)))) == 2
 
 
@@ -102,7 +89,7 @@ def test_procedures_are_right(apart: bool, shares: int) -> None:
         for name, a in found.items()
         for k, s in enumerate(element_strides(a))
     }
-    bound = kernel.bind({**params, **strides}, np.zeros(0, np.int64), 2, thread_pool)
+    bound = kernel.bind({**params, **strides}, np.zeros(0, np.int64), min(shares, 2), thread_pool)
     bound(*(found[name] for name in kernel.buffers))
     interpret_program(TWO, arrays, params)
     for name, data in arrays.items():

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from loopwright.ir.expr import Binary, Expr, Load
 from loopwright.ir.loops import Alloc, For, Mark, Space, Store
-from loopwright.ir.visit import loads, statements
+from loopwright.ir.visit import expressions, loads, statements
 
 __all__ = ["Metadata", "is_independent", "update_path"]
 
@@ -72,8 +72,8 @@ def _is_long(loop: For) -> bool:
     LLVM interleaves short bodies by itself. Others gain a little (heat-3d 2%, gemver 10%), as long
     as all values fit into registers.
     """
-    stores = (stmt for stmt in statements(loop.body) if isinstance(stmt, Store))
-    found = {load for stmt in stores for load in loads(stmt.value)}
+    values = (value for stmt in statements(loop.body) for value in expressions(stmt))
+    found = {load for value in values for load in loads(value)}
     return _SHORT < len(found) <= _LONG
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from loopwright.analysis.footprint import references
 from loopwright.ir.loops import Mark
 from loopwright.ir.schedule import Schedule
 from loopwright.planner.draft import Draft
@@ -11,7 +12,7 @@ from loopwright.transform.keep import Keep
 from loopwright.transform.legal import open_bands
 from loopwright.transform.mark import Parallel, Simd
 from loopwright.transform.tile import StripMine
-from loopwright.transform.tree import Band, bands, read_tree
+from loopwright.transform.tree import Band, bands, directions, read_tree
 
 __all__ = ["keep", "mark_parallel", "mark_simd"]
 
@@ -35,7 +36,26 @@ def keep(draft: Draft) -> None:
         is_first_copy = _is_unrolled(draft, band) and not _is_unrolled(draft, _around(draft, band))
         if is_first_copy or _is_innermost(draft, band):
             for statement in sorted(band.statements):
-                draft.take(Keep(statement, band.loop))
+                if _has_still(draft, band, statement):
+                    draft.take(Keep(statement, band.loop))
+
+
+def _has_still(draft: Draft, band: Band, name: str) -> bool:
+    """Whether a statement touches elements again that backends cannot keep without our proof.
+
+    Those it writes in several iterations, and those of arrays that are written in the loop.
+    """
+    program = draft.schedule.program
+    written = {program.statement(other).write.array for other in band.statements}
+    loops = [band, *(b for b in bands(band.child) if _is_unrolled(draft, b))]
+    moving = [directions(loop).get(name) for loop in loops]
+    iterators = program.statement(name).iterators
+    for reference in references(program.statement(name)):
+        if reference.array in written:
+            strides = [reference.stride(iterators[at[0]]) for at in moving if at is not None]
+            if 0 in strides or len(strides) < len(loops):
+                return True
+    return False
 
 
 def mark_parallel(draft: Draft) -> None:

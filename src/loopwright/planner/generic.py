@@ -40,9 +40,9 @@ def default_plan(program: Program, machine: Machine, *, parallel: bool = False) 
     What is too hard for a planner is left to those after it. The marks come last: they need least.
     """
     draft = Draft(fact(initial_schedule, program))
-    for planner in (plan_closures, plan_stencils, plan_cores, plan_affine, _plan_marks):
-        if draft.schedule.closure is not None or (planner is _plan_marks and draft.schedule.marks):
-            break
+    planners = [plan_closures, plan_stencils, plan_cores, plan_affine]
+    while planners and draft.schedule.closure is None:
+        planner = planners.pop(0)
         try:
             with attempt(_QUOTAS.get(planner, _QUOTA)):
                 draft.take(*planner(draft.schedule, machine, parallel=parallel))
@@ -50,6 +50,8 @@ def default_plan(program: Program, machine: Machine, *, parallel: bool = False) 
             log("plan", partial(_refusal, planner.__name__, program.name, error))
             forget()
             draft = _retraced(program, tuple(draft.steps))
+            if planner is plan_affine:
+                planners = [_plan_marks]
     return Plan(tuple(draft.steps))
 
 

@@ -7,10 +7,14 @@ writers: flow and output by the first instance, anti by the second.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
+
 import islpy as isl
 
 from loopwright.analysis.dependences import Dependences, dependences, memory_dependences
 from loopwright.analysis.reductions import reductions
+from loopwright.analysis.relations import ends, maps_of, union
 from loopwright.ir.program import Program, Role
 from loopwright.ir.schedule import Schedule
 from loopwright.transform.facts import fact
@@ -42,53 +46,67 @@ def escaping_flow(schedule: Schedule, array: str, loop: str) -> Dependences:
     return Dependences(schedule.program, through.subtract(inside), nothing, nothing)
 
 
-def with_copies(found: Dependences, schedule: Schedule, *, free_reductions: bool) -> Dependences:
+def with_copies(
+    found: Dependences,
+    schedule: Schedule,
+    *,
+    free_reductions: bool,
+    among: frozenset[str] | None = None,
+) -> Dependences:
     """`found` for a program whose private arrays have their copies.
 
     Of the pairs that meet in a private array all those inside one iteration count, not the nearest
     only: instances between them may have gone to other copies. `free_reductions` leaves out the
-    pairs within a reduction of free order.
+    pairs within a reduction of free order; `among` tells the statements that `found` is about.
     """
+    program = schedule.program
     for array, loop in schedule.private:
-        writers = _writers(schedule.program, array)
+        if among is not None and not accessors(program, array) & among:
+            continue
+        writers = frozenset(s.name for s in program.statements if s.write.array == array)
         time = time_inside(schedule.tree, loop)
-        pairs = fact(_local_pairs, schedule.program)[array]
+        pairs = fact(_LocalPairs(array), program)
         if free_reductions:
             pairs = _without_reductions(pairs, array)
-        output = found.output.intersect_domain(writers)
+        inside = pairs.where(partial(_agreeing, time))
+        # A statement writes one array: its pairs of these kinds are through that one.
         found = Dependences(
-            schedule.program,
-            flow=_replaced(found.flow, found.flow.intersect_domain(writers), pairs.flow, time),
-            anti=_replaced(found.anti, found.anti.intersect_range(writers), pairs.anti, time),
-            output=_replaced(found.output, output, pairs.output, time),
+            program,
+            flow=_without(found.flow, 0, writers).union(inside.flow),
+            anti=_without(found.anti, 1, writers).union(inside.anti),
+            output=_without(found.output, 0, writers).union(inside.output),
         )
     return found
 
 
-def _replaced(
-    all_: isl.UnionMap, through: isl.UnionMap, pairs: isl.UnionMap, time: isl.MultiUnionPwAff
-) -> isl.UnionMap:
-    """`all_` with the part `through` replaced by the `pairs` whose ends agree in `time`."""
-    return all_.subtract(through).union(pairs.eq_at_multi_union_pw_aff(time))
+def _agreeing(time: isl.MultiUnionPwAff, relation: isl.UnionMap) -> isl.UnionMap:
+    """The pairs that meet in one iteration."""
+    return relation.eq_at_multi_union_pw_aff(time)
 
 
-def _local_pairs(program: Program) -> dict[str, Dependences]:
-    """All pairs of instances whose order matters in each local array.
+def _without(relation: isl.UnionMap, end: int, names: frozenset[str]) -> isl.UnionMap:
+    """The pairs whose first (0) or second (1) instance belongs to none of some statements."""
+    kept = (part for part in maps_of(relation) if ends(part)[end] not in names)
+    return union(relation.get_space(), kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _LocalPairs:
+    """All pairs of instances whose order matters in a local array, as a fact.
 
     Of flow the exact pairs are enough, writes that are overwritten come before what overwrites
     them, but for reductions of free order: the last of them is not known.
     """
-    free = {r.element.array for r in reductions(program) if r.is_reorderable}
-    exact = fact(dependences, program).flow
-    found: dict[str, Dependences] = {}
-    for array in program.arrays:
-        if array.role is Role.LOCAL:
-            pairs = memory_dependences(program, {array.name})
-            if array.name not in free:
-                flow = exact.intersect_domain(_writers(program, array.name))
-                pairs = Dependences(program, flow, pairs.anti, pairs.output)
-            found[array.name] = pairs
-    return found
+
+    array: str
+
+    def __call__(self, program: Program) -> Dependences:
+        pairs = memory_dependences(program, {self.array})
+        free = {r.element.array for r in fact(reductions, program) if r.is_reorderable}
+        if self.array in free:
+            return pairs
+        flow = fact(dependences, program).flow.intersect_domain(_writers(program, self.array))
+        return Dependences(program, flow, pairs.anti, pairs.output)
 
 
 def _without_reductions(pairs: Dependences, array: str) -> Dependences:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
+
+import islpy as isl
 
 from loopwright.analysis.dependences import Dependences, dependences, memory_dependences
 from loopwright.analysis.inner import inner_contraction
 from loopwright.analysis.legality import Witness, carried_by, violation, witness
 from loopwright.analysis.reductions import reductions, relaxed_dependences
+from loopwright.analysis.relations import ends, maps_of, union
 from loopwright.analysis.site import is_same_site
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
@@ -151,10 +155,17 @@ def _require_mark(step: Step, schedule: Schedule, root: Node, loop: str, mark: M
     # Copies of an unrolled loop are no loop any more, for a backend that vectorises on its own.
     if inner and (mark is Mark.VECTOR or (mark is Mark.SIMD and set(inner) != {Mark.UNROLL})):
         refuse(step, f"{mark.value} loop '{loop}' is not innermost")
-    pairs = with_copies(fact(conflicts, schedule.program), schedule, free_reductions=False)
+    inside = fact(conflicts, schedule.program).where(partial(_among, band.statements))
+    pairs = with_copies(inside, schedule, free_reductions=False, among=band.statements)
     found = witness(carried_by(pairs, schedule.tree, loop))
     if found is not None:
         refuse(step, f"loop '{loop}' carries", _pair(found))
+
+
+def _among(names: frozenset[str], relation: isl.UnionMap) -> isl.UnionMap:
+    """The pairs between the given statements."""
+    kept = (m for m in maps_of(relation) if set(ends(m)) <= names)
+    return union(relation.get_space(), kept)
 
 
 def with_private(step: Step, schedule: Schedule, array: str, loop: str) -> Schedule:
