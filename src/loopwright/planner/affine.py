@@ -31,32 +31,21 @@ from loopwright.transform.step import Step
 from loopwright.transform.tree import Branch, Node, bands, read_tree, sequence
 from loopwright.transform.tree import Sequence as InOrder
 
-__all__ = ["plan_affine", "plan_marks", "plan_order"]
+__all__ = ["plan_marks", "plan_order"]
 
 
-def plan_affine(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple[Step, ...]:
-    """Steps for all loops of `schedule` that other planners left open."""
-    draft = Draft(schedule)
-    draft.take(*plan_order(schedule, machine))
-    _mark(draft, parallel=parallel)
-    return tuple(draft.steps)
-
-
-def plan_marks(schedule: Schedule, *, parallel: bool) -> tuple[Step, ...]:
+def plan_marks(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple[Step, ...]:
     """Marks for the loops of `schedule`, in the order they stand in."""
     draft = Draft(schedule)
-    _mark(draft, parallel=parallel)
+    if parallel:
+        mark_parallel(draft)
+    if machine.vector_registers:
+        mark_simd(draft)
+    keep(draft)
     return tuple(draft.steps)
 
 
-def _mark(draft: Draft, *, parallel: bool) -> None:
-    if parallel:
-        mark_parallel(draft)
-    mark_simd(draft)
-    keep(draft)
-
-
-def plan_order(schedule: Schedule, machine: Machine) -> tuple[Step, ...]:
+def plan_order(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple[Step, ...]:
     """Steps to a better order of the loops left open; none when the order they have is good."""
     taken = _taken(schedule)
     splits: list[Step] = []

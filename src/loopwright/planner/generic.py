@@ -3,7 +3,8 @@
     closures   the whole program as one blocked closure
     stencils   loops of passes over rows, skewed
     cores      contractions inside larger programs
-    affine     another order for all other loops; marks
+    order      another order for all other loops
+    marks      threads, independent iterations, registers
 
 Each gets the schedule that those before it have made.
 """
@@ -17,7 +18,7 @@ from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.log import log
-from loopwright.planner.affine import plan_affine, plan_marks
+from loopwright.planner.affine import plan_marks, plan_order
 from loopwright.planner.closures import plan_closures
 from loopwright.planner.cores import plan_cores
 from loopwright.planner.draft import Draft
@@ -29,20 +30,20 @@ from loopwright.transform.step import Step
 
 __all__ = ["default_plan", "extend_plan"]
 
-# Elementary isl operations that each planner may take; a million take about a second.
+# Elementary isl operations that each planner may take; a million take about half a second.
 _QUOTA = 1_000_000
-_QUOTAS = {plan_cores: 2_000_000, plan_affine: 4_000_000}
+_QUOTAS = {plan_cores: 2_000_000, plan_order: 4_000_000, plan_marks: 3_000_000}
 
 
 def default_plan(program: Program, machine: Machine, *, parallel: bool = False) -> Plan:
     """A legal plan for `program`; `parallel` says whether it will run on several threads.
 
-    What is too hard for a planner is left to those after it. The marks come last: they need least.
+    What is too hard for a planner is left to those after it.
     """
     draft = Draft(fact(initial_schedule, program))
-    planners = [plan_closures, plan_stencils, plan_cores, plan_affine]
-    while planners and draft.schedule.closure is None:
-        planner = planners.pop(0)
+    for planner in (plan_closures, plan_stencils, plan_cores, plan_order, plan_marks):
+        if draft.schedule.closure is not None:
+            break
         try:
             with attempt(_QUOTAS.get(planner, _QUOTA)):
                 draft.take(*planner(draft.schedule, machine, parallel=parallel))
@@ -50,13 +51,7 @@ def default_plan(program: Program, machine: Machine, *, parallel: bool = False) 
             log("plan", partial(_refusal, planner.__name__, program.name, error))
             forget()
             draft = _retraced(program, tuple(draft.steps))
-            if planner is plan_affine:
-                planners = [_plan_marks]
     return Plan(tuple(draft.steps))
-
-
-def _plan_marks(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple[Step, ...]:
-    return plan_marks(schedule, parallel=parallel)
 
 
 def _retraced(program: Program, steps: tuple[Step, ...]) -> Draft:
@@ -79,4 +74,4 @@ def extend_plan(
     schedule: Schedule, machine: Machine, *, parallel: bool = False
 ) -> tuple[Step, ...]:
     """Marks for the loops of `schedule` that have none, their order kept."""
-    return plan_marks(schedule, parallel=parallel)
+    return plan_marks(schedule, machine, parallel=parallel)

@@ -15,7 +15,7 @@ import islpy as isl
 from loopwright.analysis.dependences import Dependences, dependences, memory_dependences
 from loopwright.analysis.reductions import reductions
 from loopwright.analysis.relations import ends, maps_of, union
-from loopwright.ir.program import Program, Role
+from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.transform.facts import fact
 from loopwright.transform.tree import time_inside
