@@ -80,7 +80,7 @@ def test_blow_up_ends_in_source_order_and_is_told(
     monkeypatch.setattr(generic, "_QUOTAS", {})
     with told(caplog) as lines:
         nest = generic_nest(source, {}, parallel=True)
-    assert "plan: plan_affine gave up on 'jacobi': more than 2000 isl operations" in lines
+    assert "plan: plan_marks gave up on 'jacobi': more than 2000 isl operations" in lines
     assert "plan: loops of 'jacobi': loops in source order" in lines
     assert (
         check_translation(source, nest, [{"n": 5, "m": 3}], runners={"jit": jit_runner(nest)}) == ()

@@ -11,6 +11,7 @@ from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.islkit import GaveUp, attempt
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
+from loopwright.machines.host import host
 from loopwright.pipeline import ISL_QUOTA, generic_schedule
 from loopwright.planner.affine import plan_marks
 from loopwright.transform.plan import Plan, apply_plan, initial_schedule
@@ -82,7 +83,7 @@ def _marked(
     try:
         with attempt(ISL_QUOTA):
             steps = first(program)
-            marks = plan_marks(apply_plan(program, steps), parallel=parallel)
+            marks = plan_marks(apply_plan(program, steps), host(), parallel=parallel)
             whole = Plan((*steps, *marks))
             return whole, apply_plan(program, whole)
     except GaveUp as error:
