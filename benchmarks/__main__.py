@@ -27,6 +27,7 @@ BENCHMARKS: tuple[tuple[str, tuple[int, ...], str], ...] = (
     ("random_contractions", (1,), "twenty random contractions of odd sizes"),
     ("semirings", (1,), "operator pairs against their own bound"),
     ("gemv", (1,), "matrix-vector products against NumPy and the read bandwidth"),
+    ("conversions", (1, 2), "sparse formats against scipy, byte limits and comparison sorts"),
     ("polyhedral", (1,), "loops in C against gcc, clang and Polly"),
     ("random_programs", (1,), "random affine programs under random plans: differences"),
     ("validation", (2,), "every kernel of the corpus in every mode: differences"),

@@ -92,10 +92,11 @@ def _takes(command: Sequence[str]) -> bool:
 def compile_ours(source: Path) -> Callable[..., Any]:
     """What we make of a file: called like the C function, arrays change in place.
 
+    Sums may be regrouped, as declared; results are compared with those of the peers all the same.
     The one place that knows our interface; raises LoopwrightError when we refuse the file.
     """
     compiler = getattr(lw, "compile", None)
     if compiler is None:
         raise lw.UsageError("this version of loopwright has no lw.compile")
-    compiled: Callable[..., Any] = compiler(str(source))
+    compiled: Callable[..., Any] = compiler(str(source), reassoc=True)
     return compiled

@@ -1,6 +1,8 @@
 """How long one waits: first calls, calls from the disk cache, new processes, repeated calls.
 
 Every part runs in child processes with a cache directory of its own; the best of several counts.
+Byte code of all modules is there, as it is where a package is installed, whatever the environment
+says about writing it: it lies in a directory that the children share.
 """
 
 from __future__ import annotations
@@ -60,6 +62,12 @@ class Child:
 
 def run(setting: Setting) -> Outcome:
     """Measure all parts; print a line each."""
+    with tempfile.TemporaryDirectory() as bytecode:
+        environ = {"PYTHONPYCACHEPREFIX": bytecode, "PYTHONDONTWRITEBYTECODE": ""}
+        return _run(setting, environ)
+
+
+def _run(setting: Setting, environ: dict[str, str]) -> Outcome:
     repeats = 3 if setting.quick else 7
     table = Table((("what", "44s"), ("measured", "10.2f"), ("unit", "4s")))
     print(table.head())
@@ -73,34 +81,35 @@ def run(setting: Setting) -> Outcome:
             bars.append(Bar(what, value, most, at_most=True, unit=f" {unit}".rstrip()))
 
     for program in PROGRAMS:
-        _first_calls(program, repeats, found)
-        _processes(program, repeats, found)
-    _imports(repeats, found)
+        _first_calls(program, environ, repeats, found)
+        _processes(program, environ, repeats, found)
+    _imports(environ, repeats, found)
     _repeated_call(setting, found)
     return Outcome(tuple(rows), tuple(bars))
 
 
 Found = Callable[..., None]
+Environ = dict[str, str]  # of the children, beside what this process has
 
 
-def _first_calls(program: str, repeats: int, found: Found) -> None:
+def _first_calls(program: str, environ: Environ, repeats: int, found: Found) -> None:
     """A warm process meets a pattern for the first time: nothing on disk, then all of it."""
     compiled, loaded = [], []
     for _ in range(repeats):
         with tempfile.TemporaryDirectory() as cache:
-            compiled.append(_child(f"warm_{program}", cache).told["ms"])
-            loaded.append(_child(f"warm_{program}", cache).told["ms"])
+            compiled.append(_child(f"warm_{program}", environ, cache).told["ms"])
+            loaded.append(_child(f"warm_{program}", environ, cache).told["ms"])
     found(f"{program}: first call in a warm process", min(compiled), "ms", 250)
     found(f"{program}: first call from the disk cache", min(loaded), "ms", 20)
 
 
-def _processes(program: str, repeats: int, found: Found) -> None:
+def _processes(program: str, environ: Environ, repeats: int, found: Found) -> None:
     """The whole life of a process that makes one call."""
     compiled, loaded, isl = [], [], 0
     for _ in range(repeats):
         with tempfile.TemporaryDirectory() as cache:
-            compiled.append(_child(f"new_{program}", cache).told["ms"])
-            second = _child(f"new_{program}", cache)
+            compiled.append(_child(f"new_{program}", environ, cache).told["ms"])
+            second = _child(f"new_{program}", environ, cache)
             loaded.append(second.told["ms"])
             isl += second.told["islpy"]
     found(f"{program}: new process, nothing cached", min(compiled), "ms", 700)
@@ -108,21 +117,26 @@ def _processes(program: str, repeats: int, found: Found) -> None:
     found(f"{program}: of those, processes that loaded isl", float(isl), "", 0)
 
 
-def _imports(repeats: int, found: Found) -> None:
+def _imports(environ: Environ, repeats: int, found: Found) -> None:
     with tempfile.TemporaryDirectory() as cache:
-        numpy = [_child("import_numpy", cache).told["ms"] for _ in range(repeats)]
-        ours = [_child("import_loopwright", cache).told for _ in range(repeats)]
+        numpy = [_child("import_numpy", environ, cache).told["ms"] for _ in range(repeats)]
+        ours = [_child("import_loopwright", environ, cache).told for _ in range(repeats)]
     found("import numpy", min(numpy), "ms")
     found("import loopwright after numpy", min(x["ms"] for x in ours), "ms", 30)
     found("the same and loopwright.einsum", min(x["ms_with_einsum"] for x in ours), "ms")
 
 
-def _child(part: str, cache: str) -> Child:
-    environ = {**os.environ, "LOOPWRIGHT_CACHE_DIR": cache}
+def _child(part: str, environ: Environ, cache: str) -> Child:
+    environ = {**os.environ, **environ, "LOOPWRIGHT_CACHE_DIR": cache}
     command = [sys.executable, "-m", "benchmarks.latency_child", part]
     start = time.perf_counter()
     done = subprocess.run(
-        command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True, check=True
+        command,
+        cwd=ROOT,
+        env=environ,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
     )
     wall = 1000 * (time.perf_counter() - start)
     return Child(json.loads(done.stdout), wall)

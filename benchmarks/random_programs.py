@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import time
+import traceback
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,9 @@ TESTS = Path(__file__).parent.parent / "tests"
 if str(TESTS) not in sys.path:
     sys.path.insert(0, str(TESTS))
 
+from loopwright.frontends.tree_text import tree_text  # noqa: E402
 from property.random_translations import (  # noqa: E402
+    Case,
     Translation,
     differences,
     differences_in_c,
@@ -51,14 +54,7 @@ def run(setting: Setting) -> Outcome:
             continue
         tally["programs"] += 1
         tally["statements"] += len(case.program.statements)
-        found = list(draw_translations(case, PLANS))
-        tally["programs in source order only"] += len(found) == 1
-        for translation in found:
-            _count(translation, tally)
-            if differences(translation):
-                _tell(translation, tally)
-            else:
-                waiting.append(translation)
+        waiting += _same(case, tally)
         if len(waiting) >= BATCH:
             _compare_in_c(waiting, tally)
         if (at + 1) % max(1, count // 10) == 0:
@@ -69,6 +65,25 @@ def run(setting: Setting) -> Outcome:
     print("\n".join(f"{number:8d}  {what}" for what, number in sorted(tally.items())))
     row: dict[str, Any] = dict(tally)
     return Outcome((row,), (Bar("differences", tally["differences"], 0, at_most=True),))
+
+
+def _same(case: Case, tally: Counter[str]) -> list[Translation]:
+    """The translations of a program that make no difference so far and are to be compared in C."""
+    found: list[Translation] = []
+    try:
+        offered = list(draw_translations(case, PLANS))
+        tally["programs in source order only"] += len(offered) == 1
+        for translation in offered:
+            _count(translation, tally)
+            if differences(translation):
+                _tell(translation, tally)
+            elif translation.is_compiled:
+                found.append(translation)
+    except Exception:  # noqa: BLE001, whatever the compiler stumbles over is a difference
+        tally["differences"] += 1
+        told = f"{traceback.format_exc()}\n{tree_text(case.tree)}"
+        print(f"difference: seed {case.seed} fails\n{told}", flush=True)
+    return found
 
 
 def _count(translation: Translation, tally: Counter[str]) -> None:

@@ -16,10 +16,11 @@ from typing import Any
 from benchmarks.corpus_kernels import KERNELS, MODES, Kernel, Mode, write_source
 from benchmarks.measure import Bar, Outcome, Setting
 from loopwright.frontends.c import read_c
+from loopwright.frontends.program import program_of
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.lower.astgen import lower_schedule
-from loopwright.pipeline import generic_schedule, program_of
+from loopwright.pipeline import generic_schedule
 from loopwright.validate import Report, validate
 from loopwright.validate.runners import c_runners
 

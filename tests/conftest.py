@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -30,3 +31,18 @@ def _own_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         options.reload()
         yield
     options.reload()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--matrices", metavar="DIR", help="directory of .mtx.gz and .tns.gz files")
+
+
+@pytest.fixture(scope="session")
+def matrices(request: pytest.FixtureRequest) -> Path:
+    """The directory of real matrices; tests that need it are skipped where there is none."""
+    from benchmarks.sparse_data import matrices_directory  # only these tests need the sparse part
+
+    found = matrices_directory(request.config.getoption("--matrices"))
+    if found is None:
+        pytest.skip("no directory of matrices: pass --matrices DIR or set MATRICES_DIR")
+    return found

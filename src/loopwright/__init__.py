@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from loopwright import semirings
+    from loopwright import semirings, sparse
     from loopwright.calls.compile import compile, parse_c
     from loopwright.calls.einsum import einsum
     from loopwright.calls.einsum_path import einsum_path
@@ -46,6 +46,7 @@ __all__ = [
     "release_scratch",
     "semirings",
     "set_num_threads",
+    "sparse",
 ]
 __version__ = "0.1.0"
 
@@ -70,6 +71,7 @@ _HOMES = {
     "release_scratch": "runtime.scratch",
     "semirings": "semirings:",
     "set_num_threads": "runtime.threads",
+    "sparse": "sparse:",
 }
 
 

@@ -1,8 +1,9 @@
 """Where a program is wrong and how that is told: spans, diagnostics, the exception family.
 
 Codes are stable: LW1xx belongs to the front ends (LW10x any of them, LW11x accesses and bounds,
-LW12x Python, LW13x C, LW14x einsum, LW15x functions of C that are called). A code once printed
-never changes its meaning.
+LW12x Python, LW13x C, LW14x einsum, LW15x functions of C that are called, LW16x files of numbers:
+LW160 their headers, LW161 their entries, LW162 .tns). A code once printed never changes its
+meaning.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The compiler: the arrows from a source tree to a loop nest, in order.
+"""The compiler: the arrows from a program to a loop nest, in order.
 
     SourceTree --frontends--> Program --planner--> Plan --transform--> Schedule --lower--> LoopNest
 
-and on to a kernel in `kernels`. Effort is bounded by isl's operation quota.
+from a Program on; `frontends/program` is the first, `kernels` goes on. isl's quota bounds effort.
 """
 
 from __future__ import annotations
@@ -10,12 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from loopwright import options
 from loopwright.diagnostics import UsageError
-from loopwright.frontends.extract import extract
-from loopwright.frontends.tree import SourceTree
-from loopwright.ir.check import check_program
-from loopwright.ir.islkit import GaveUp, attempt
+from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
@@ -29,18 +25,9 @@ from loopwright.planner.generic import default_plan
 from loopwright.transform.facts import forget
 from loopwright.transform.plan import Plan, apply_plan, initial_schedule
 
-__all__ = ["generic_nest", "generic_schedule", "program_of"]
+__all__ = ["generic_nest", "generic_schedule"]
 
-ISL_QUOTA = 5_000_000  # elementary isl operations per compile, some seconds at most
 _SOURCE_QUOTA = 20_000_000  # for writing down the loops of the source, the last resort
-
-
-def program_of(tree: SourceTree, *, reassoc: bool) -> Program:
-    """What a source tree means; `reassoc` allows floating sums in another order."""
-    program = replace(extract(tree), reassoc=reassoc)
-    if options.current().check:
-        check_program(program)
-    return program
 
 
 def generic_nest(program: Program, unit: Mapping[str, int], *, parallel: bool) -> LoopNest:

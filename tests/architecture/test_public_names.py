@@ -17,7 +17,7 @@ SOURCE = Path(loopwright.__file__).parent
 MOST_NAMES = 20
 
 # Libraries that `import loopwright` must leave alone: together they cost more than numpy does.
-HEAVY = ("islpy", "llvmlite", "pycparser", "hypothesis", "argparse", "logging")
+HEAVY = ("islpy", "llvmlite", "hypothesis", "argparse", "logging")
 
 UNNUMBERED = re.compile(r"\b(TODO|FIXME|XXX)\b(?!\s*\(?#\d+)")
 # Statements that prose never spells by chance; assignments and calls also occur in mathematics.

@@ -69,6 +69,44 @@ def test_who_is_wrong_has_no_time() -> None:
     ]
 
 
+def amplified(n: int, alpha: float, beta: float, matrix: Any, *vectors: Any) -> None:
+    """A result of which the last bits of the inputs move the sixth digit."""
+    matrix -= 1.5
+    matrix *= 1e10
+
+
+@pytest.mark.parametrize(("distance", "is_right"), [(4e-6, True), (4e-5, False)])
+def test_results_as_uncertain_as_the_inputs(distance: float, is_right: bool) -> None:
+    kernel = dataclasses.replace(KERNELS["gemver"], bits=KERNELS["adi"].bits)
+    inputs = make_inputs(kernel, {"n": 3})
+    inputs["A"][:] = 1.5
+
+    def beside(n: int, alpha: float, beta: float, matrix: Any, *vectors: Any) -> None:
+        amplified(n, alpha, beta, matrix)
+        matrix[0, 0] += distance
+
+    # One unit in the last place of 1.5 is 2e-16, which becomes 2e-6.
+    contestants = [Contestant("first", amplified), Contestant("other", beside)]
+    times, wrong = race_in_place(kernel, contestants, inputs, ONCE)
+    assert ("other" in times) == is_right
+    assert bool(wrong) != is_right
+
+
+def test_exact_results_are_exact() -> None:
+    kernel = dataclasses.replace(KERNELS["gemver"], bits="exact")
+    inputs = make_inputs(kernel, {"n": 3})
+    inputs["A"][:] = 1.5
+
+    def beside(n: int, alpha: float, beta: float, matrix: Any, *vectors: Any) -> None:
+        amplified(n, alpha, beta, matrix)
+        matrix[0, 0] += 1e-9
+
+    contestants = [Contestant("first", amplified), Contestant("other", beside)]
+    times, wrong = race_in_place(kernel, contestants, inputs, ONCE)
+    assert list(times) == ["first"]
+    assert len(wrong) == 1
+
+
 def test_newest_clang() -> None:
     assert newest_clang([]) is None
     assert newest_clang(["/bin/clang", "/bin/clang++", "/bin/clang-format-20"]) == "/bin/clang"

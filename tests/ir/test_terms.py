@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from functools import reduce
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -87,6 +90,49 @@ def test_sets_of_operands() -> None:
     assert least(A, B) != STRICT.binary("min", INT64, A, B)
     twice = STRICT.binary("xor", INT32, STRICT.binary("xor", INT32, A, B), B)
     assert twice == A
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "nothing"),
+    [
+        ("max", "float64", -math.inf),
+        ("min", "float32", math.inf),
+        ("max", "int8", -128),
+        ("min", "int64", 2**63 - 1),
+        ("max", "uint16", 0),
+        ("min", "uint16", 2**16 - 1),
+        ("and", "int32", -1),
+        ("and", "uint8", 255),
+        ("or", "int16", 0),
+        ("xor", "int64", 0),
+        ("add", "bool", False),
+        ("mul", "bool", True),
+    ],
+)
+def test_what_changes_nothing(op: str, dtype: str, nothing: float) -> None:
+    kind = DTYPES[dtype]
+    constant = STRICT.constant(kind.numpy.type(nothing))
+    assert STRICT.binary(op, kind, A, constant) == A
+    assert STRICT.binary(op, kind, constant, constant) == constant
+    both = STRICT.binary(op, kind, A, B)
+    assert STRICT.binary(op, kind, STRICT.binary(op, kind, constant, A), B) == both
+
+
+def test_constants_among_operands_are_one() -> None:
+    def least(*names: int) -> int:
+        return reduce(lambda x, y: STRICT.binary("min", FLOAT64, x, y), names)
+
+    assert least(least(A, number(3.0)), number(1.0)) == least(A, number(1.0))
+    assert least(A, number(0.0)) != least(A, number(1.0))
+    assert least(least(A, number(0.0)), number(-0.0)) != least(A, number(0.0))
+    bits = [STRICT.constant(np.uint8(k)) for k in (0b1100, 0b1010, 0b1000)]
+    both = STRICT.binary(
+        "and", DTYPES["uint8"], STRICT.binary("and", DTYPES["uint8"], A, bits[0]), bits[1]
+    )
+    assert both == STRICT.binary("and", DTYPES["uint8"], A, bits[2])
+    # The least number of 64 bits and -4 agree modulo the prime.
+    lowest, four = (STRICT.constant(np.int64(k)) for k in (-(2**63), -4))
+    assert STRICT.binary("max", INT64, A, lowest) == A != STRICT.binary("max", INT64, A, four)
 
 
 def test_conversions() -> None:

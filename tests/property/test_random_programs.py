@@ -29,6 +29,8 @@ from property.random_translations import (
 )
 
 SEEDS = range(18)
+# Parts of extrema, arrays with two kinds of copies, iterations parted into loops.
+ONCE_DIFFERENT = (194, 1458, 1367, 1781)
 FIRST_IN_BOUNDS = 1000
 IN_BOUNDS = 40
 
@@ -46,6 +48,12 @@ def test_random_plans_make_no_difference(first: int) -> None:
         assert differences(translation) == (), str(translation)
     if system_compiler() is not None:
         assert [(str(t), str(d)) for t, d in differences_in_c(drawn)] == []
+
+
+@pytest.mark.parametrize("seed", ONCE_DIFFERENT)
+def test_what_once_made_a_difference(seed: int) -> None:
+    for translation in translations(seed):
+        assert differences(translation) == (), str(translation)
 
 
 def test_programs_stay_inside_their_arrays() -> None:

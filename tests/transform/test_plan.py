@@ -9,6 +9,7 @@ import pytest
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import schedule_text
+from loopwright.transform.align import Align
 from loopwright.transform.box import SplitBox
 from loopwright.transform.close import Close
 from loopwright.transform.contract import (
@@ -23,7 +24,8 @@ from loopwright.transform.core import ContractLoops
 from loopwright.transform.expand import Expand
 from loopwright.transform.fuse import Distribute, Fuse
 from loopwright.transform.keep import Keep
-from loopwright.transform.mark import Parallel, Simd, Unroll, Vectorize
+from loopwright.transform.mark import Parallel, Share, Simd, Unroll, Vectorize
+from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import STEPS, Plan, apply_plan, candidates, initial_schedule
 from loopwright.transform.privatize import Privatize
 from loopwright.transform.regroup import Regroup
@@ -56,15 +58,18 @@ ONE_OF_EACH = Plan(
             "i", "j", "k", (6, 4, 2, 4, 32), (192, 1024, 512), ("along_p", "gather"), "lane", 1
         ),
         Jam("i", 4),
-        Skew("t", 2, (0, 1), (1, 1), 8),
+        Skew("t", 2, (0, 1), (1, 1), 8, 2),
         Reschedule(Text("domain: '{ S0[i] }'")),
         Split("t"),
         Spread("t", ("i",)),
+        PartialSums("S0", "i", 64),
         Expand("t", ("i",)),
         Privatize("t", "k"),
         Parallel("i_t"),
+        Share("j_t", 2),
         Vectorize("j", 4),
         Simd("j"),
+        Align("j", 2),
         Unroll("k", 2),
         Keep("S0", "k"),
     )

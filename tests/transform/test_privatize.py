@@ -10,6 +10,7 @@ from loopwright.diagnostics import IllegalStep
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.astgen import lower_schedule
+from loopwright.transform.expand import Expand
 from loopwright.transform.fuse import Distribute
 from loopwright.transform.mark import Parallel, Vectorize
 from loopwright.transform.plan import apply_plan
@@ -195,6 +196,22 @@ def test_copies_are_proven_again_after_a_reorder() -> None:
         swap.apply(apply_plan(source, [Privatize("t", "j"), Parallel("i")]))
     with pytest.raises(IllegalStep, match="loop 'i' carries anti"):
         Parallel("i").apply(apply_plan(source, [Privatize("t", "j"), swap]))
+
+
+def test_arrays_with_copies_are_not_expanded() -> None:
+    with pytest.raises(IllegalStep, match="array 't' has private copies already"):
+        Expand("t", ("i",)).apply(apply_plan(stencil(), [Privatize("t", "i")]))
+
+
+def test_iterations_with_copies_stay_whole() -> None:
+    """One iteration is not parted into loops for its statements, though no order forbids it."""
+    arrays = {"x": "in int32 [2*n + 5]", "b": "inout int32 [n + 3]", "t": "local int32 []"}
+    once = "(j = i + 1 or (i = n - 1 and j = i))"
+    body = Do("t", "x[j - i + n]", where=once), Do("b[j]", "t", where=once)
+    source = program("once", arrays, For("i", 0, "n", For("j", 0, "n", *body)))
+    found = lowered(source, Privatize("t", "j"), Parallel("j"), n=5)
+    assert found.count("parallel for j") == 1
+    assert found.count("let t") + found.count("alloc stack t") == 1
 
 
 def test_copies_free_the_order() -> None:

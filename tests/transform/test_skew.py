@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from loopwright.diagnostics import IllegalStep, UsageError
@@ -11,6 +13,7 @@ from loopwright.lower.astgen import lower_schedule
 from loopwright.machines.host import host
 from loopwright.machines.load import load_machine
 from loopwright.planner.stencils import plan_stencils
+from loopwright.transform.mark import Parallel
 from loopwright.transform.plan import apply_plan, initial_schedule
 from loopwright.transform.skew import Skew
 from loopwright.transform.step import Step
@@ -140,8 +143,13 @@ def test_bad_fields(fields: tuple[int, tuple[int, ...], tuple[int, ...], int]) -
         Skew("t", *fields)
 
 
+def test_bad_width() -> None:
+    with pytest.raises(UsageError, match="a width"):
+        Skew("t", 1, (0,), (1,), 4, 0)
+
+
 @pytest.mark.parametrize("parallel", [False, True])
-@pytest.mark.parametrize("source", [SEIDEL, WAVES])
+@pytest.mark.parametrize("source", [JACOBI, SEIDEL, WAVES])
 @pytest.mark.parametrize(("n", "m"), [(0, 3), (1, 2), (2, 5), (3, 1), (7, 0), (11, 21)])
 def test_meaning(source: Program, parallel: bool, n: int, m: int) -> None:
     """The planned order computes the same bits."""
@@ -151,9 +159,58 @@ def test_meaning(source: Program, parallel: bool, n: int, m: int) -> None:
     assert_same(source, nest, {"n": n, "m": m}, threads=2 if parallel else 1)
 
 
-def test_arithmetic_that_keeps_up_with_memory_is_left_alone() -> None:
-    known = load_machine("neoverse-n1")
-    assert plan_stencils(initial_schedule(JACOBI), known, parallel=False) == ()
+@pytest.mark.parametrize(
+    ("source", "width"), [(JACOBI, 2), (WAVES, 2), (SEIDEL, 1)], ids=["jacobi", "waves", "seidel"]
+)
+def test_width(source: Program, width: int) -> None:
+    """Rows go side by side where they share what they read, but no recurrences."""
+    plan = plan_stencils(initial_schedule(source), load_machine("neoverse-n1"), parallel=False)
+    assert isinstance(plan[0], Skew)
+    assert plan[0].width == width
+
+
+def test_rewrite_of_wide_waves() -> None:
+    schedule = apply_plan(JACOBI, [Skew("t", 2, (0, 1), (1, 1), 8, 2)])
+    assert schedule_text(schedule) == (
+        "schedule of passes:\n"
+        "    for t_t: S0[t, i, j] -> [(t - (t) mod 8)]; S1[t, k, l] -> [(t - (t) mod 8)]\n"
+        "        for t_w: S0[t, i, j] -> [(2t + i - (i) mod 2)]; "
+        "S1[t, k, l] -> [(1 + 2t + k - (1 + k) mod 2)]\n"
+        "            for t: S0[t, i, j] -> [(t)]; S1[t, k, l] -> [(t)]\n"
+        "                in order:\n"
+        "                    S0[t, i, j]:\n"
+        "                        for j: S0[t, i, j] -> [(j)]\n"
+        "                            unroll(2) for i: S0[t, i, j] -> [(i)]\n"
+        "                    S1[t, k, l]:\n"
+        "                        for l: S1[t, k, l] -> [(l)]\n"
+        "                            unroll(2) for k: S1[t, k, l] -> [(k)]"
+    )
+
+
+def test_rows_that_depend_on_each_other_stay_apart() -> None:
+    with pytest.raises(IllegalStep, match="would reverse"):
+        apply_plan(SEIDEL, [Skew("t", 1, (0,), (1,), 4, 2)])
+
+
+@pytest.mark.parametrize(("source", "slope"), [(JACOBI, 4), (WAVES, 3)], ids=["jacobi", "waves"])
+def test_wide_waves_apart(source: Program, slope: int) -> None:
+    """Passes of a wave of two rows are independent with the slope that is found, not with less."""
+    found = smallest_skew(initial_schedule(source), "t", 4, apart=True, width=2)
+    assert found is not None
+    assert found.slope == slope
+    apply_plan(source, [found, Parallel("t")])
+    with pytest.raises(IllegalStep):
+        apply_plan(source, [replace(found, slope=slope - 1), Parallel("t")])
+
+
+@pytest.mark.parametrize("width", [2, 3])
+@pytest.mark.parametrize("source", [JACOBI, WAVES], ids=["jacobi", "waves"])
+def test_meaning_of_wide_waves(source: Program, width: int) -> None:
+    skew = smallest_skew(initial_schedule(source), "t", 3, apart=False, width=width)
+    assert skew is not None
+    nest = lower_schedule(apply_plan(source, [skew]))
+    for n, m in ((0, 2), (1, 1), (2, 3), (3, 5), (7, 9), (12, 4)):
+        assert_same(source, nest, {"n": n, "m": m})
 
 
 @pytest.mark.parametrize("block", [1, 3, 8])

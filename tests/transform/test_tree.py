@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import islpy as isl
 import pytest
 
-from loopwright.diagnostics import InternalError
+from loopwright.diagnostics import IllegalStep, InternalError
+from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
 from loopwright.transform.facts import fact
 from loopwright.transform.legal import initial_schedule
+from loopwright.transform.mark import Parallel
+from loopwright.transform.reschedule import Reschedule, tree_text
+from loopwright.transform.tile import StripMine
 from loopwright.transform.tree import (
     Leaf,
     Sequence,
@@ -17,6 +23,8 @@ from loopwright.transform.tree import (
     directions,
     fresh_name,
     read_tree,
+    sequence,
+    unchanged_loops,
     write_tree,
 )
 from programs import Do, For, jacobi, lu, matmul, program, triangular_solve
@@ -63,6 +71,33 @@ def test_chain_ends_at_a_sequence() -> None:
     assert [band.loop for band in chain(outer)] == ["k", "i"]
     assert isinstance(chain(outer)[-1].child, Sequence)
     assert isinstance(list(bands(root))[-1].child, Leaf)
+
+
+def test_loops_that_a_step_leaves_alone() -> None:
+    before = initial_schedule(twice_i())
+    after = StripMine("i_3", 4).apply(before)
+    nodes = read_tree(before.tree), read_tree(after.tree)
+    assert unchanged_loops(*nodes) == {"i", "i_2"}
+    assert unchanged_loops(nodes[0], nodes[0]) == {"i", "i_2", "i_3"}
+    inner = StripMine("j", 4).apply(initial_schedule(lu()))
+    assert unchanged_loops(read_tree(lu().schedule), read_tree(inner.tree)) == set()
+
+
+def test_marks_are_proven_anew_where_loops_changed() -> None:
+    arrays = {"a": "inout float64 [n, n]", "b": "inout float64 [n]"}
+    diagonal = For("i", 1, "n", For("j", 1, "n", Do("a[i, j]", "a[i - 1, j - 1]")))
+    source = program("diagonal", arrays, diagonal, For("x", 0, "n", Do("b[x]", "b[x] * 2")))
+    marked = Parallel("x").apply(Parallel("j").apply(initial_schedule(source)))
+    root = read_tree(marked.tree)
+    assert isinstance(root, Sequence)
+    (outer, last) = root.branches
+    i, j, _ = bands(root)
+    turned = replace(outer, child=replace(j, child=replace(i, child=j.child)))
+    domain = marked.tree.get_domain()
+    same = Reschedule(tree_text(domain, sequence((last, outer)))).apply(marked)
+    assert dict(same.marks) == {"j": Mark.PARALLEL, "x": Mark.PARALLEL}
+    with pytest.raises(IllegalStep, match="loop 'j' carries flow"):
+        Reschedule(tree_text(domain, sequence((turned, last)))).apply(marked)
 
 
 def test_fresh_name() -> None:

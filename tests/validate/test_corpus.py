@@ -6,18 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from kernels.corpus import CONSTANT, KERNELS, LITERAL, SYMBOLIC, Kernel, write_source
+from kernels.corpus import CONSTANT, KERNELS, LITERAL, SYMBOLIC, Mode, write_source
 from loopwright.frontends.c import read_c
+from loopwright.frontends.program import program_of
+from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.lower.astgen import lower_schedule
-from loopwright.pipeline import generic_schedule, program_of
+from loopwright.pipeline import generic_schedule
 from loopwright.validate import check_translation
-from loopwright.validate.runners import jit_runner
+from loopwright.validate.data import Runner
+from loopwright.validate.order import is_parallel
+from loopwright.validate.runners import jit_runners
 from loopwright.validate.sizes import pick_sizes
 
-MODES = (SYMBOLIC, CONSTANT, LITERAL)
+SIZES = (0, 1, 2, 3, 5, 7)
 MOST_ACCESSES = 2_000
-EVERY = 3  # kernels of which one is also compiled
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +28,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("corpus")
 
 
-def programs(kernel: Kernel, folder: Path, number: int) -> list[Program]:
-    """The regions of a kernel; mode, type and leave to reassociate change from one to the next."""
-    mode = MODES[number % len(MODES)]
+def programs(number: int, mode: Mode, folder: Path) -> list[Program]:
+    """The regions of a kernel; types and leave to reassociate change from one to the next."""
+    kernel = list(KERNELS.values())[number]
     dtype = kernel.dtypes[number % len(kernel.dtypes)]
     # Literal bounds are the extents: small ones, so that the interpreter can follow.
     extents = dict.fromkeys(kernel.sizes, 4 if mode is LITERAL else 13)
@@ -36,15 +39,28 @@ def programs(kernel: Kernel, folder: Path, number: int) -> list[Program]:
     return [program_of(region.tree, reassoc=number % 2 == 0) for region in regions]
 
 
+def compiled(nest: LoopNest) -> dict[str, Runner]:
+    """Machine code for one thread and for two."""
+    teams = (1, 2) if is_parallel(nest) else (1,)
+    names = (f"jit, {threads} threads" for threads in teams)
+    return dict(zip(names, jit_runners(nest, teams), strict=True))
+
+
 @pytest.mark.parametrize("number", range(len(KERNELS)), ids=list(KERNELS))
 def test_kernel(number: int, folder: Path) -> None:
-    kernel = list(KERNELS.values())[number]
-    for program in programs(kernel, folder, number):
-        _, schedule = generic_schedule(program, parallel=True)
-        nest = lower_schedule(schedule)
-        sizes = pick_sizes(program, most=MOST_ACCESSES, count=4, seed=number)
+    """None, one, two and primes: as many sizes as the interpreter can follow."""
+    for program in programs(number, (SYMBOLIC, CONSTANT)[number // 2 % 2], folder):
+        nest = lower_schedule(generic_schedule(program, parallel=True)[1])
+        sizes = pick_sizes(program, values=SIZES, most=MOST_ACCESSES, count=5, seed=number)
         assert len(sizes) >= (1 if not program.params else 3)
-        is_compiled = number % EVERY == 0
-        runners = {"jit": jit_runner(nest, threads=1 + number % 2)} if is_compiled else {}
-        found = check_translation(program, nest, sizes, runners=runners, threads=(2,))
+        found = check_translation(program, nest, sizes, runners=compiled(nest), threads=(2,))
+        assert [str(difference) for difference in found] == []
+
+
+@pytest.mark.parametrize("number", range(0, len(KERNELS), 3), ids=list(KERNELS)[::3])
+def test_literal_bounds(number: int, folder: Path) -> None:
+    for program in programs(number, LITERAL, folder):
+        nest = lower_schedule(generic_schedule(program, parallel=True)[1])
+        sizes = pick_sizes(program, most=MOST_ACCESSES, count=1)
+        found = check_translation(program, nest, sizes, threads=(2,))
         assert [str(difference) for difference in found] == []

@@ -12,6 +12,7 @@ from loopwright.ir.program import Program
 from loopwright.lower.astgen import lower_schedule
 from loopwright.transform.close import Close
 from loopwright.transform.mark import Parallel, Unroll, Vectorize
+from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import Plan, apply_plan, initial_schedule
 from loopwright.transform.reorder import Interchange
 from loopwright.transform.step import Step
@@ -57,6 +58,24 @@ def test_order_of_float_sums_counts_unless_free() -> None:
     other = lowered(free, Interchange(("j", "i")))
     assert same(free, other, {"n": 9})
     assert not same(replace(free, reassoc=False), other, {"n": 9})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("float64", "max(s[j], a[i, j])"),
+        ("float32", "min(s[j], a[i, j])"),
+        ("int16", "max(s[j], a[i, j])"),
+        ("uint8", "min(s[j], a[i, j])"),
+        ("int32", "s[j] + a[i, j]"),
+        ("bool", "s[j] + a[i, j]"),
+        ("bool", "s[j] * a[i, j]"),
+    ],
+)
+def test_gathering_in_parts_keeps_names(dtype: str, value: str) -> None:
+    arrays = {"a": f"in {dtype} [n, n]", "s": f"inout {dtype} [n]"}
+    source = program("gathered", arrays, nest((("i", "n"), ("j", "n")), Do("s[j]", value)))
+    assert same(source, lowered(source, PartialSums("S0", "i", 4)), {"n": 11})
 
 
 @pytest.mark.parametrize(

@@ -181,8 +181,14 @@ def _inside(band: isl.ScheduleNode, relation: isl.UnionMap) -> isl.UnionMap:
     """The pairs of `relation` whose ends meet in one execution of `band`'s whole loop."""
     reached = band.get_domain()
     pairs = relation.intersect_domain(reached).intersect_range(reached)
-    outer = band.get_prefix_schedule_multi_union_pw_aff()
-    return pairs.eq_at_multi_union_pw_aff(outer)
+    # Inner loops first: where they run over single iterators and not over blocks of them, few pairs
+    # are left for the others, whose divisions are hard on isl.
+    node = band
+    while node.has_parent():
+        node = node.parent()
+        if _kind(node) == Kind.band:
+            pairs = pairs.eq_at_multi_union_pw_aff(node.band_get_partial_schedule())
+    return pairs
 
 
 def _band(tree: isl.Schedule, loop: str) -> isl.ScheduleNode:

@@ -128,7 +128,8 @@ class Times:
 
     function: isl.MultiUnionPwAff  # { S[iterators] -> [o, x] }
     order: tuple[int, ...]  # positions in x, from the outermost loop to the innermost
-    reached: isl.UnionSet  # { S[iterators] }, the instances that the loops run
+    reached: isl.UnionSet  # { S[iterators] }, the chosen instances that the loops run
+    everything: isl.UnionSet  # { S[iterators] }, all instances that the outermost of them runs
 
     @property
     def inside(self) -> isl.UnionMap:
@@ -140,8 +141,13 @@ class Times:
         return isl.UnionMap.from_multi_union_pw_aff(self.function).intersect_domain(instances)
 
 
-def times_of(tree: isl.Schedule, loops: Sequence[str]) -> Times | str:
-    """The values of directly nested loops, in the order given, and of the loops around them."""
+def times_of(
+    tree: isl.Schedule, loops: Sequence[str], chosen: isl.UnionSet | None = None
+) -> Times | str:
+    """The values of nested loops, in the order given, and of the loops around them.
+
+    The loops are directly nested around statements, if need be around the `chosen` ones alone.
+    """
     found: list[isl.ScheduleNode] = []
 
     def visit(node: isl.ScheduleNode) -> bool:
@@ -152,13 +158,8 @@ def times_of(tree: isl.Schedule, loops: Sequence[str]) -> Times | str:
     tree.get_root().foreach_descendant_top_down(visit)
     if len(found) != len(loops):
         return f"there are no loops {', '.join(loops)}"
-    partial: dict[str, isl.MultiUnionPwAff] = {}
-    node = found[0]
-    while _name(node):
-        partial[_name(node)] = _function(node)
-        node = node.child(0)
-    kind = isl.schedule_node_type(node.get_type())
-    if set(partial) != set(loops) or kind != isl.schedule_node_type.leaf:
+    partial = _partials(found[0], chosen)
+    if partial is None or set(partial) != set(loops):
         return f"loops {', '.join(loops)} are not directly nested around statements"
     functions = [partial[loop] for loop in loops]
     # Not isl's own prefix: that one is restricted to what the filters on the way let through.
@@ -170,7 +171,31 @@ def times_of(tree: isl.Schedule, loops: Sequence[str]) -> Times | str:
     time = functions[0]
     for function in functions[1:]:
         time = time.flat_range_product(function)
-    return Times(time, tuple(loops.index(loop) for loop in partial), found[0].get_domain())
+    reached = everything = found[0].get_domain()
+    if chosen is not None:
+        reached, time = reached.intersect(chosen), time.intersect_domain(chosen)
+    return Times(time, tuple(loops.index(loop) for loop in partial), reached, everything)
+
+
+def _partials(
+    node: isl.ScheduleNode, chosen: isl.UnionSet | None
+) -> dict[str, isl.MultiUnionPwAff] | None:
+    """The loops from a node down to the statements; None where they part on the way."""
+    kinds = isl.schedule_node_type
+    partial: dict[str, isl.MultiUnionPwAff] = {}
+    while kinds(node.get_type()) != kinds.leaf:
+        if _name(node):
+            partial[_name(node)] = _function(node)
+            node = node.child(0)
+            continue
+        if chosen is None:
+            return None
+        parts = [node.child(k) for k in range(node.n_children())]
+        own = [p for p in parts if not p.filter_get_filter().is_disjoint(chosen)]
+        if len(own) != 1:
+            return None
+        node = own[0].child(0)
+    return partial
 
 
 def is_same_site(one: isl.Schedule, other: isl.Schedule, loops: Sequence[str]) -> bool:

@@ -17,7 +17,7 @@ from typing import assert_never
 from loopwright.backends import llvm_check as check
 from loopwright.backends import llvm_memory as memory
 from loopwright.backends.llvm_entry import emit_entries
-from loopwright.backends.llvm_hints import Metadata, is_independent, update_path
+from loopwright.backends.llvm_hints import Metadata, freedom, is_independent
 from loopwright.backends.llvm_outline import Procedure, outline
 from loopwright.backends.llvm_procedures import Invocations, joined, kernel_attributes
 from loopwright.backends.llvm_team import BARRIER
@@ -86,7 +86,7 @@ class _Emitter(Invocations):
         self.checked = checked  # buffers whose accesses are checked, in the order of their numbers
         self.arena: dict[int, memory.Memory] = {}  # by identity of the allocation
         self.metadata = Metadata()
-        self.code.flags = "contract " if nest.is_plain else ""
+        self.code.flags = freedom(nest)
 
     # -- functions ------------------------------------------------------------------------------
 
@@ -201,7 +201,6 @@ class _Emitter(Invocations):
             case Let():
                 self._let(stmt)
             case Store(buffer=name, index=index, value=value):
-                self.free = update_path(stmt) if self.nest.reassoc else ()
                 self.store(name, index, self.value(value))
             case Alloc():
                 self._alloc(stmt)
@@ -257,7 +256,7 @@ class _Emitter(Invocations):
         code.start(done)
 
     def _share(self, start: Value, stop: Value, step: Value) -> tuple[Value, Value]:
-        """This thread's contiguous part of the iterations: trips*t/T to trips*(t+1)/T."""
+        """This thread's part of the iterations, the first has the most: from ceil(trips*t/T) on."""
         code = self.code
         threads = code.emit("load i64, ptr %team, align 8")
         span = code.emit(f"sub nsw i64 {stop.text}, {start.text}")
@@ -265,13 +264,15 @@ class _Emitter(Invocations):
         less = code.emit(f"sub nsw i64 {rounded}, 1")
         trips = code.emit(f"sdiv i64 {less}, {step.text}")
 
-        def edge(thread: str) -> str:
+        def edge(thread: str, spare: str) -> str:
             scaled = code.emit(f"mul nsw i64 {trips}, {thread}")
-            first = code.emit(f"sdiv i64 {scaled}, {threads}")
+            above = code.emit(f"add nsw i64 {scaled}, {spare}")
+            first = code.emit(f"sdiv i64 {above}, {threads}")
             distance = code.emit(f"mul nsw i64 {first}, {step.text}")
             return code.emit(f"add nsw i64 {start.text}, {distance}")
 
-        low, high = edge("%thread"), edge(code.emit("add nsw i64 %thread, 1"))
+        spare = code.emit(f"sub nsw i64 {threads}, 1")
+        low, high = edge("%thread", spare), edge(code.emit("add nsw i64 %thread, 1"), spare)
         nearer = code.call("i64", "llvm.smin.i64", Value(high, INT64), stop)
         return Value(low, INT64), Value(nearer, INT64)
 

@@ -49,7 +49,6 @@ class Expressions:
         self.vector: tuple[str, int] | None = None  # loop variable that runs over lanes, lanes
         self.wide: frozenset[str] = frozenset()  # variables with a value per lane
         self.wraps = False  # whether `index` computes data, which may overflow
-        self.free: tuple[Expr, ...] = ()  # operators that may be reassociated
         self.told = ""  # where violations of bounds are told
         self.apart: dict[int, str] = {}  # bytes -> memory for accesses that would lie outside
         # Number of each buffer whose accesses are checked, and the limits of its dimensions.
@@ -144,13 +143,7 @@ class Expressions:
             case Binary(op="pow", x=x, y=y):
                 return functions.power(code, self.value(x), self.value(y))
             case Binary(op=op, x=x, y=y):
-                left, right = self.value(x), self.value(y)
-                flags = code.flags
-                if any(expr is node for node in self.free):
-                    code.flags += "reassoc "
-                found = ops.binary(code, op, left, right)
-                code.flags = flags
-                return found
+                return ops.binary(code, op, self.value(x), self.value(y))
             case Unary(op="abs", x=x) if x.dtype.is_complex:
                 return functions.absolute(code, self.value(x))
             case Unary(op=op, x=x):

@@ -4,23 +4,23 @@ independent loops     every access carries the loop's access group, so no depend
                       for; llvm.loop.parallel_accesses names the group
 scratch memory        buffers of one arena lie apart: each has an alias scope of its own
 loops of vectors      what is written out to the last vector is neither widened nor unrolled
-updates x = x + e     their operators may be reassociated where the nest says so
+rows                  loops that start where a scalar says are short, and not unrolled
+arithmetic            fused where the nest is plain, regrouped where it says so
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from loopwright.ir.expr import Binary, Expr, Load
-from loopwright.ir.loops import Alloc, For, Mark, Space, Store
-from loopwright.ir.visit import expressions, loads, statements
+from loopwright.ir.expr import Expr, Load
+from loopwright.ir.loops import Alloc, For, LoopNest, Mark, Space
+from loopwright.ir.visit import expressions, loads, names, statements
 
-__all__ = ["Metadata", "is_independent", "update_path"]
+__all__ = ["Metadata", "freedom", "is_independent"]
 
-# Operators that reassociate with each other along the way to the updated element.
 _SHORT, _LONG = 5, 14  # different elements that a body loads
-_SAME_KIND = {"add": ("add", "sub"), "sub": ("add", "sub"), "mul": ("mul",)}
+_MOST_SHARING = 24  # likewise, of bodies whose vectors share loads
 
 
 @dataclass(slots=True)
@@ -43,11 +43,12 @@ class Metadata:
     def loop(self, loop: For, group: str | None) -> str:
         """What follows the branch back to the head of a loop with the given access group."""
         facts = [self.node('!"llvm.loop.mustprogress"')]
-        if group is not None and _is_long(loop):
-            facts.append(self.node('!"llvm.loop.interleave.count"', "i32 2"))
+        beside = _vectors_beside(loop) if group is not None else 0
+        if beside:
+            facts.append(self.node('!"llvm.loop.interleave.count"', f"i32 {beside}"))
         if group is not None:
             facts.append(self.node('!"llvm.loop.parallel_accesses"', group))
-        if _is_explicit(loop):
+        if _is_explicit(loop) or _is_row(loop):
             facts.append(self.node('!"llvm.loop.vectorize.enable"', "i1 false"))
             facts.append(self.node('!"llvm.loop.unroll.disable"'))
         return f", !llvm.loop {self.node(*facts, distinct=True, itself=True)}"
@@ -66,15 +67,29 @@ def _without(scopes: Sequence[str], own: str) -> list[str]:
     return [scope for scope in scopes if scope != own]
 
 
-def _is_long(loop: For) -> bool:
-    """Whether two vectors of iterations should go side by side, though the body is not short.
+def _vectors_beside(loop: For) -> int:
+    """How many vectors of iterations should go side by side; 0 leaves it to LLVM.
 
-    LLVM interleaves short bodies by itself. Others gain a little (heat-3d 2%, gemver 10%), as long
-    as all values fit into registers.
+    Neighbours along the loop are shared: what one vector loads to its right the next one loads to
+    its left, and nobody loads it twice when both stand in one body (jacobi-2d 10%). LLVM
+    interleaves short bodies by itself. Others gain a little (gemver 10%), as long as all values fit
+    into registers.
     """
     values = (value for stmt in statements(loop.body) for value in expressions(stmt))
     found = {load for value in values for load in loads(value)}
-    return _SHORT < len(found) <= _LONG
+    if len(found) <= _MOST_SHARING and _has_neighbours(loop.var, found):
+        return 4
+    return 2 if _SHORT < len(found) <= _LONG else 0
+
+
+def _has_neighbours(var: str, found: Collection[Load]) -> bool:
+    """Whether three or more elements in a row along `var` are loaded."""
+    rows: dict[tuple[str, tuple[Expr, ...]], int] = {}
+    for load in found:
+        if load.index and var in names(load.index[-1]):
+            row = load.array, load.index[:-1]
+            rows[row] = rows.get(row, 0) + 1
+    return max(rows.values(), default=0) >= 3
 
 
 def _is_explicit(loop: For) -> bool:
@@ -84,6 +99,15 @@ def _is_explicit(loop: For) -> bool:
         or (isinstance(stmt, Alloc) and stmt.buffer.space is Space.REGISTER)
         for stmt in statements(loop.body)
     )
+
+
+def _is_row(loop: For) -> bool:
+    """Whether a loop goes on where a scalar says that another one ended (sparse/kernels/rows).
+
+    Rows of sparse matrices are short: entering a loop that was unrolled costs more than its
+    iterations save (SpMV in CSR 15%).
+    """
+    return isinstance(loop.start, Load) and not loop.start.index
 
 
 def is_independent(loop: For) -> bool:
@@ -98,24 +122,13 @@ def is_independent(loop: For) -> bool:
     return all(stmt.buffer.space is Space.STACK and not stmt.shape for stmt in inside)
 
 
-def update_path(stmt: Store) -> tuple[Expr, ...]:
-    """The operators between the value of `x = ... x op e ...` and x, all of one kind.
+def freedom(nest: LoopNest) -> str:
+    """How LLVM may round the arithmetic of a nest, as its flags.
 
-    Empty where the statement is no such update.
+    Plain loops may be contracted to fused operations. With `reassoc` sums and products may also be
+    regrouped inside an expression: 0.125 * x + 0.125 * y is 0.125 * (x + y), and rows that share
+    terms add them once. Which zero comes out of that is open then.
     """
-    own = Load(stmt.buffer, stmt.index, stmt.value.dtype)
-
-    def path(expr: Expr, kinds: tuple[str, ...]) -> tuple[Expr, ...] | None:
-        if expr == own:
-            return ()
-        if not isinstance(expr, Binary) or expr.op not in kinds:
-            return None
-        sides = (expr.x,) if expr.op == "sub" else (expr.x, expr.y)
-        found = (path(side, kinds) for side in sides)
-        inner = next((nodes for nodes in found if nodes is not None), None)
-        return None if inner is None else (expr, *inner)
-
-    value = stmt.value
-    if not isinstance(value, Binary) or value.op not in _SAME_KIND:
-        return ()
-    return path(value, _SAME_KIND[value.op]) or ()
+    if not nest.is_plain:
+        return ""
+    return "reassoc nsz contract " if nest.reassoc else "contract "

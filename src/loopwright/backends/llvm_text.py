@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -61,6 +62,7 @@ class Flag:
         return f"{self.type} {self.text}"
 
 
+@lru_cache(maxsize=1024)
 def type_name(dtype: DType, lanes: int = 1) -> str:
     """LLVM's name of a vector of `lanes` elements; complex types give the type of one part."""
     real = dtype.real

@@ -13,9 +13,9 @@ from loopwright.calls.recipe import Recipe, recipe_key
 from loopwright.calls.specialisation import Specialisation
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.c import CFile, CRegion, read_c
+from loopwright.frontends.program import program_of
 from loopwright.frontends.tree import SourceTree
 from loopwright.ir.program import Program
-from loopwright.pipeline import program_of
 from loopwright.runtime.threads import MOST_THREADS, num_threads
 from loopwright.transform.plan import Plan
 

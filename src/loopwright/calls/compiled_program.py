@@ -15,9 +15,8 @@ from loopwright.calls.plans import Planner
 from loopwright.calls.recipe import Argument, Recipe
 from loopwright.diagnostics import Diagnostic, UsageError
 from loopwright.ir.expr import Var
-from loopwright.ir.islkit import GaveUp, attempt
+from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.ir.program import Array, Program, Role
-from loopwright.pipeline import ISL_QUOTA
 from loopwright.planner.numbers import value_of
 
 __all__ = ["CompiledProgram"]

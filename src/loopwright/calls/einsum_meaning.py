@@ -13,12 +13,12 @@ from loopwright.calls.product import Scaling, extents_of, is_one
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum import Subscripts
 from loopwright.frontends.einsum_tree import Combine, einsum_tree
+from loopwright.frontends.program import program_of
 from loopwright.ir.dtypes import DType, dtype_of
 from loopwright.ir.expr import Binary, Const, Expr
 from loopwright.ir.form import Initial
 from loopwright.ir.interpret import interpret_program
-from loopwright.ir.islkit import GaveUp, attempt
-from loopwright.pipeline import ISL_QUOTA, program_of
+from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.runtime.arguments import Array
 from loopwright.semirings import Semiring
 

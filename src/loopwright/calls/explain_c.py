@@ -10,11 +10,10 @@ from loopwright.analysis.legality import Witness, carried_by, loops, witness
 from loopwright.analysis.reductions import reductions, relaxed_dependences
 from loopwright.calls.splice import Optimised
 from loopwright.frontends.tree import Branch, Loop, Node
-from loopwright.ir.islkit import GaveUp, attempt
+from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.ir.program import Program
 from loopwright.ir.text import schedule_text
 from loopwright.machines.host import host
-from loopwright.pipeline import ISL_QUOTA
 from loopwright.planner.predict import predicted
 
 __all__ = ["explain_region"]

@@ -172,8 +172,9 @@ def jit(
     """Compile a function of plain loops over NumPy arrays. Usable bare or with arguments.
 
     `reassoc` allows floating sums to be taken in another order than written, which vectors of
-    partial sums need; `threads` fixes the number of threads. What cannot be compiled or run safely
-    raises an error that says why; with `on_unsupported="python"` Python runs it instead.
+    partial sums need, and the terms of an expression to be regrouped; `threads` fixes the number of
+    threads. What cannot be compiled or run safely raises an error that says why; with
+    `on_unsupported="python"` Python runs it instead.
     """
     if threads is not None and (type(threads) is not int or not 1 <= threads <= MOST_THREADS):
         raise UsageError(

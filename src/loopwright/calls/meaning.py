@@ -13,20 +13,20 @@ from loopwright.analysis.contraction import explain, find_contractions
 from loopwright.calls.contraction import Unproven
 from loopwright.calls.recipe import Argument, Recipe, Result
 from loopwright.diagnostics import Diagnostic, IllegalStep, InternalError, UsageError
+from loopwright.frontends.program import program_of
 from loopwright.frontends.tree import ArrayParam, IntParam, Param, ScalarParam, SourceTree
 from loopwright.ir.contraction import Contraction
 from loopwright.ir.expr import Var
 from loopwright.ir.interpret import interpret_program
-from loopwright.ir.islkit import GaveUp, attempt
+from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import program_text, schedule_text
 from loopwright.kernels import dump
-from loopwright.pipeline import ISL_QUOTA, generic_nest, generic_schedule, program_of
 from loopwright.planner.analytical import Choice
 from loopwright.planner.contraction_plan import contraction_plan
 from loopwright.runtime.arguments import Array
-from loopwright.transform.plan import apply_plan
+from loopwright.transform.apply import apply_plan
 
 __all__ = ["Meaning"]
 
@@ -95,6 +95,8 @@ class Meaning:
 
     def nest(self, unit: Mapping[str, int], *, parallel: bool) -> LoopNest:
         """The loops of the generic road for arrays with these unit strides."""
+        from loopwright.pipeline import generic_nest  # lazy: contractions do without planners
+
         return generic_nest(self.program, unit, parallel=parallel)
 
     def prove(self, statement: str, choice: Choice) -> Schedule:
@@ -110,7 +112,7 @@ class Meaning:
             raise Unproven(str(error)) from error
         except IllegalStep as error:
             raise InternalError(
-                f"a plan is not legal: {error}", f"{plan}\n{self.text()}"
+                f"a plan is not legal: {error}", "\n".join([*map(str, plan), self.text()])
             ) from error
         dump("schedule", lambda: schedule_text(schedule))
         return schedule
@@ -125,6 +127,8 @@ class Meaning:
 
     def plan(self, *, parallel: bool) -> str:
         """The steps of the generic road in words."""
+        from loopwright.pipeline import generic_schedule  # lazy: as above
+
         steps, _ = generic_schedule(self.program, parallel=parallel)
         if not steps:
             return "loops in source order"

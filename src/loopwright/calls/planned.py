@@ -25,7 +25,7 @@ from loopwright.calls.plans import Planner
 from loopwright.calls.recipe import Recipe, compile_test
 from loopwright.diagnostics import Diagnostic, SourceError
 from loopwright.frontends.tree import SourceTree
-from loopwright.ir.islkit import GaveUp, attempt
+from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.module import Module
 from loopwright.ir.program import Program, Role
@@ -34,7 +34,6 @@ from loopwright.kernels import nest_kernel, stage_text, thread_pool
 from loopwright.lower.astgen import lower_schedule
 from loopwright.lower.origins import origins
 from loopwright.lower.specialise import specialise
-from loopwright.pipeline import ISL_QUOTA
 from loopwright.runtime.arguments import element_strides
 from loopwright.runtime.toolchain import build_library, find_compiler, load_library, tuning_flags
 from loopwright.transform.plan import Plan, initial_schedule

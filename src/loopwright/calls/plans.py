@@ -8,11 +8,11 @@ from functools import partial
 from typing import TypeAlias
 
 from loopwright.diagnostics import IllegalStep, UsageError
-from loopwright.ir.islkit import GaveUp, attempt
+from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.machines.host import host
-from loopwright.pipeline import ISL_QUOTA, generic_schedule
+from loopwright.pipeline import generic_schedule
 from loopwright.planner.affine import plan_marks
 from loopwright.transform.plan import Plan, apply_plan, initial_schedule
 from loopwright.transform.reorder import open_chains

@@ -12,16 +12,16 @@ from loopwright.analysis.contraction import explain, find_contractions
 from loopwright.diagnostics import InternalError
 from loopwright.frontends.einsum import Subscripts
 from loopwright.frontends.einsum_tree import einsum_tree
+from loopwright.frontends.program import program_of
 from loopwright.ir.expr import Binary
 from loopwright.ir.form import Initial
-from loopwright.ir.islkit import quota
+from loopwright.ir.islkit import ISL_QUOTA, quota
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import schedule_text
 from loopwright.kernels import dump
-from loopwright.pipeline import ISL_QUOTA, program_of
 from loopwright.planner.analytical import Algebra, Choice
 from loopwright.planner.contraction_plan import contraction_plan
-from loopwright.transform.plan import apply_plan
+from loopwright.transform.apply import apply_plan
 
 __all__ = ["prove_einsum"]
 

@@ -15,15 +15,15 @@ from loopwright.backends.c_region import Surroundings, emit_region
 from loopwright.calls.plans import Planner
 from loopwright.diagnostics import Diagnostic, SourceError
 from loopwright.frontends.c import CFile, CRegion, Kind, Origin
+from loopwright.frontends.program import program_of
 from loopwright.frontends.tree import Branch, Loop, Node
 from loopwright.ir.expr import Expr
-from loopwright.ir.islkit import GaveUp, attempt
+from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.lower.astgen import lower_schedule
 from loopwright.lower.origins import origins
-from loopwright.pipeline import ISL_QUOTA, program_of
 from loopwright.transform.plan import Plan, initial_schedule
 from loopwright.transform.yaml import schedule_yaml
 

@@ -23,6 +23,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("demo", "loopwright.cli.demo", "compile and run three small programs on this machine"),
     ("cc", "loopwright.cli.cc", "optimise the loops of a C file between its pragmas"),
     ("explain", "loopwright.cli.explain", "tell what is done with the loops of a C file and why"),
+    ("convert", "loopwright.cli.convert", "convert a file of a sparse tensor to another format"),
     ("machines", "loopwright.cli.machines", "list the known machines, or show one"),
     ("calibrate", "loopwright.cli.calibrate", "measure this machine and store its description"),
     ("info", "loopwright.cli.info", "print versions, machine, cache and options for a report"),

@@ -18,7 +18,7 @@ from loopwright.runtime.cache import DiskCache
 
 __all__ = ["add_arguments", "collect", "run"]
 
-PACKAGES = ("numpy", "islpy", "llvmlite", "pycparser")
+PACKAGES = ("numpy", "islpy", "llvmlite")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

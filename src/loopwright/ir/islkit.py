@@ -15,6 +15,7 @@ import islpy as isl
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Unary, Var
 
 __all__ = [
+    "ISL_QUOTA",
     "GaveUp",
     "IslSchedule",
     "IslSet",
@@ -37,6 +38,8 @@ __all__ = [
 # The isl types that stand in fields of nouns.
 IslSet = isl.Set
 IslSchedule = isl.Schedule
+
+ISL_QUOTA = 5_000_000  # elementary isl operations per compile, some seconds at most
 
 _local = threading.local()
 

@@ -9,7 +9,8 @@ keep every bit get names that obey these laws:
   (Schwartz 1980), so reordered and refactored sums have one name, others have different ones;
 - elsewhere x - y is x + (-y), + and * commute, signs leave products and quotients, x * 1 = x;
 - min, max, and, or are associative, commutative and idempotent for every type: a name for the set
-  of their operands. `xor` is so but for pairs, which cancel.
+  of their operands, constants among them combined, without the one that changes nothing. `xor` is
+  so but for pairs, which cancel.
 
 Conversions between integers to as many bits or fewer keep sums and products modulo 2^bits: they
 change no name. A fused multiply-add is named as the product and the sum it stands for.
@@ -18,7 +19,9 @@ change no name. A fused multiply-add is named as the product and the sum it stan
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
+from functools import reduce
 from hashlib import blake2b
 from typing import TypeAlias
 
@@ -31,7 +34,10 @@ __all__ = ["Name", "Terms"]
 Name: TypeAlias = int
 
 _PRIME = 2**61 - 1
+# Modulo the prime they are small numbers, from which they must be told apart.
+_EXTREMES = frozenset({-(2**63), 2**63 - 1, 2**64 - 1})
 _SETS = frozenset({"min", "max", "and", "or"})
+_BITWISE = {"and": operator.and_, "or": operator.or_, "xor": operator.xor}
 # What the operators of numbers are on booleans.
 _ON_BOOLEANS = {"add": "or", "max": "or", "mul": "and", "min": "and"}
 _MIRRORED = {"gt": "lt", "ge": "le"}
@@ -47,6 +53,8 @@ class Terms:
         self.entries: dict[Name, tuple[str, int]] = {}  # contents on entry: array, place
         self._hashes: dict[tuple[object, ...], Name] = {}
         self._members: dict[Name, tuple[str, frozenset[Name]]] = {}  # of sets of operands
+        self._identities: dict[tuple[str, str], Name] = {}  # by operator and type
+        self._numbers: dict[Name, float] = {}  # constants, but for those too large to tell apart
 
     # -- what is not computed ----------------------------------------------------------------
 
@@ -61,8 +69,17 @@ class Terms:
         return self._hash("an undefined value", "undefined")
 
     def constant(self, value: np.generic) -> Name:
+        name = self._constant(value)
+        dtype = dtype_of(value.dtype)
+        if not dtype.is_complex and (not dtype.is_integer or abs(int(value)) < _PRIME // 2):
+            self._numbers[name] = value.item()
+        return name
+
+    def _constant(self, value: np.generic) -> Name:
         dtype = dtype_of(value.dtype)
         text = str(value)
+        if dtype.is_integer and int(value) in _EXTREMES:
+            return self._hash(text, "constant", text)
         if dtype.is_integer:
             return self._note(int(value) % _PRIME, text)
         number = complex(value) if dtype.kind in "fc" else None
@@ -142,15 +159,49 @@ class Terms:
         key = f"{op} {dtype.name}"
         left, right = self._operands(key, x), self._operands(key, y)
         members = left ^ right if op == "xor" else left | right
+        identity = self._identity(op, dtype)
+        members = self._folded(op, dtype, members) - {identity}
+        if not members:
+            return identity
         if len(members) == 1:
             return next(iter(members))
         name = self._hash(op, key, *sorted(members), parts=(x, y))
         self._members[name] = key, members
         return name
 
+    def _folded(self, op: str, dtype: DType, members: frozenset[Name]) -> frozenset[Name]:
+        """Operands with one constant in place of several: runs may combine them as numbers."""
+        known = {name: self._numbers[name] for name in members if name in self._numbers}
+        if len(known) < 2 or any(value != value for value in known.values()):
+            return members
+        if op in _BITWISE and dtype.kind not in "fc":
+            number = reduce(_BITWISE[op], map(int, known.values()))
+            return (members - known.keys()) | {self.constant(dtype.numpy.type(number))}
+        # Zeros of both signs stay both: which of them is less is left open.
+        best = min(known.values()) if op == "min" else max(known.values())
+        return (members - known.keys()) | {name for name, value in known.items() if value == best}
+
+    def _identity(self, op: str, dtype: DType) -> Name:
+        """The operand that changes nothing: what gathering in parts begins with."""
+        key = op, dtype.name
+        if key not in self._identities:
+            self._identities[key] = self.constant(dtype.numpy.type(_neutral(op, dtype)))
+        return self._identities[key]
+
     def _operands(self, key: str, x: Name) -> frozenset[Name]:
         found = self._members.get(x)
         return found[1] if found is not None and found[0] == key else frozenset((x,))
+
+
+def _neutral(op: str, dtype: DType) -> float:
+    """The identity of an operator in _SETS, or of xor."""
+    if dtype.kind == "b":
+        return op in ("and", "min")
+    if dtype.kind in "fc":
+        return math.inf if op == "min" else -math.inf
+    limits = np.iinfo(dtype.name)
+    whole = {"min": limits.max, "max": limits.min, "and": -1 if limits.min else limits.max}
+    return whole.get(op, 0)
 
 
 def _rational(number: float) -> int:

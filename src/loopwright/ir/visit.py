@@ -37,21 +37,23 @@ __all__ = [
 
 def statements(stmt: Stmt) -> Iterator[Stmt]:
     """`stmt` and every statement below it, parents first."""
-    yield stmt
-    match stmt:
-        case Block(body=body):
-            for child in body:
-                yield from statements(child)
-        case For(body=inner) | Let(body=inner) | Alloc(body=inner):
-            yield from statements(inner)
-        case If(body=inner, orelse=orelse):
-            yield from statements(inner)
-            if orelse is not None:
-                yield from statements(orelse)
-        case Store() | Copy() | Barrier() | Prefetch():
-            return
-        case _:
-            assert_never(stmt)
+    waiting = [stmt]  # a stack: generators inside each other would cost a step per level
+    while waiting:
+        here = waiting.pop()
+        yield here
+        match here:
+            case Block(body=body):
+                waiting += reversed(body)
+            case For(body=inner) | Let(body=inner) | Alloc(body=inner):
+                waiting.append(inner)
+            case If(body=inner, orelse=orelse):
+                if orelse is not None:
+                    waiting.append(orelse)
+                waiting.append(inner)
+            case Store() | Copy() | Barrier() | Prefetch():
+                pass
+            case _:
+                assert_never(here)
 
 
 def loop_depth(stmt: Stmt) -> int:

@@ -21,6 +21,7 @@ from loopwright.ir.expr import Binary, Const, Expr, Select, Unary, Var
 from loopwright.ir.islkit import context
 from loopwright.ir.loops import Block, For, If, LoopNest, Mark, Stmt
 from loopwright.ir.schedule import LoopCore, Schedule
+from loopwright.lower.align import align
 from loopwright.lower.bodies import statement_body
 from loopwright.lower.buffers import (
     allocate_private,
@@ -31,10 +32,12 @@ from loopwright.lower.buffers import (
 from loopwright.lower.chunk import fresh_name
 from loopwright.lower.closure import lower_closure
 from loopwright.lower.core import insert_cores, placeholder
+from loopwright.lower.divisions import decide_divisions
 from loopwright.lower.linear import plus
 from loopwright.lower.partition import partition
 from loopwright.lower.promote import promote_scalars
 from loopwright.lower.registers import keep_in_registers
+from loopwright.lower.shares import join_strips
 from loopwright.lower.simplify import simplify
 from loopwright.lower.threads import share_out
 from loopwright.lower.unroll import unroll
@@ -79,7 +82,7 @@ def lower_schedule(schedule: Schedule) -> LoopNest:
     program = schedule.program
     build = isl.AstBuild.from_context(program.context)
     tree, cores = without_cores(schedule)
-    ast = build.node_from_schedule(_with_marks(schedule, tree))
+    ast = _ast(build, _with_marks(schedule, tree), is_grouped=bool(schedule.private))
     reader = _Reader(schedule, cores)
     body = reader.statement(ast)
     for array, loop in reversed(schedule.private):
@@ -89,10 +92,26 @@ def lower_schedule(schedule: Schedule) -> LoopNest:
     buffers, scalars = argument_buffers(program), scalar_names(program)
     nest = LoopNest(program.name, buffers, scalars, body, is_plain=True, reassoc=program.reassoc)
     factors = reader.factors()
-    whole = simplify(partition(simplify(nest), factors))
+    joined = join_strips(simplify(nest), factors)
+    whole = decide_divisions(simplify(partition(joined, factors)))
     plain = promote_scalars(simplify(keep_in_registers(whole, reader.kept())))
-    finished = simplify(unroll(vectorize(plain, factors), factors))
+    unrolled = unroll(vectorize(plain, factors), factors)
+    finished = simplify(align(unrolled, factors, program.arrays))
     return share_out(insert_cores(finished, cores))
+
+
+def _ast(build: isl.AstBuild, tree: isl.Schedule, *, is_grouped: bool) -> isl.AstNode:
+    """isl's loops for a tree.
+
+    Where no iteration of a statement comes after one of another, isl may give each a loop of its
+    own. Iterations that have private arrays must stay whole: then loops are `is_grouped`.
+    """
+    before = context().get_ast_build_group_coscheduled()
+    context().set_ast_build_group_coscheduled(int(is_grouped))
+    try:
+        return build.node_from_schedule(tree)
+    finally:
+        context().set_ast_build_group_coscheduled(before)
 
 
 def _with_marks(schedule: Schedule, tree: isl.Schedule) -> isl.Schedule:

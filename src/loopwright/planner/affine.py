@@ -17,13 +17,15 @@ from loopwright.ir.program import Role
 from loopwright.ir.schedule import Schedule
 from loopwright.planner.affine_cost import CostModel
 from loopwright.planner.affine_jam import jam_loops
-from loopwright.planner.affine_marks import keep, mark_parallel, mark_simd
+from loopwright.planner.affine_marks import keep, mark_simd
 from loopwright.planner.affine_order import OrderSearch
+from loopwright.planner.affine_parallel import mark_parallel
+from loopwright.planner.affine_tiles import tile_columns
 from loopwright.planner.draft import Draft
+from loopwright.transform.apply import apply_step
 from loopwright.transform.copies import accessors
 from loopwright.transform.facts import fact
 from loopwright.transform.legal import relaxed_order
-from loopwright.transform.plan import apply_step
 from loopwright.transform.rebuild import among, names_of, parted
 from loopwright.transform.reschedule import Reschedule, tree_text
 from loopwright.transform.scalars import Split, Spread, fewest_loops, spreadable
@@ -38,7 +40,9 @@ def plan_marks(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple
     """Marks for the loops of `schedule`, in the order they stand in."""
     draft = Draft(schedule)
     if parallel:
-        mark_parallel(draft)
+        mark_parallel(draft, machine)
+    else:
+        tile_columns(draft)  # threads get tiles in waves
     if machine.vector_registers:
         mark_simd(draft)
     keep(draft)

@@ -25,7 +25,7 @@ from loopwright.ir.machine import Cache, Machine
 from loopwright.ir.program import Program, Role, Statement
 from loopwright.ir.visit import walk
 from loopwright.transform.facts import fact
-from loopwright.transform.rebuild import among, carries, names_of, unmoved, unordered
+from loopwright.transform.rebuild import carries, names_of, split_among, unmoved, unordered
 from loopwright.transform.tree import Band, Leaf, Node, bands, directions
 
 __all__ = ["CostModel", "Estimate"]
@@ -70,6 +70,7 @@ class Estimate:
 
     @property
     def total(self) -> float:
+        # Data arrive beside instructions on good days; the sum predicts what pays better (mvt).
         return self.cycles + sum(self.traffic)
 
 
@@ -105,6 +106,7 @@ class CostModel:
         }
         self._caches = machine.caches
         self._followed: dict[int, tuple[Any, dict[str, str]]] = {}
+        self._measured: dict[tuple[Any, ...], tuple[tuple[Any, ...], float, float]] = {}
 
     def total(
         self,
@@ -138,11 +140,12 @@ class CostModel:
             case Band():
                 return self._band(node, names, pairs, around, jam, copies)
             case _:
-                parts = []
-                for branch in node.branches:
-                    inside = names_of(branch.filter) & set(names)
-                    here = among(pairs, inside)
-                    parts.append(self.estimate(branch.child, inside, here, around, jam, copies))
+                groups = [names_of(branch.filter) & set(names) for branch in node.branches]
+                here = split_among(pairs, groups)
+                parts = [
+                    self.estimate(branch.child, group, own, around, jam, copies)
+                    for branch, group, own in zip(node.branches, groups, here, strict=True)
+                ]
                 return self._sum(parts)
 
     def has_far(self, node: Node, names: Collection[str]) -> bool:
@@ -297,7 +300,7 @@ class CostModel:
             references(statement),
             fast - 0.5 * fused,
             slow,
-            max(chain, 4.0),
+            max(chain, 3.0),
             trips,
             max((t.bits for t in types), default=64),
             gathers,
@@ -334,16 +337,24 @@ class CostModel:
         most: dict[tuple[Any, ...], tuple[float, float]] = {}
         line = self._caches[0].line
         for touch in touched:
-            reference = touch.reference
-            lines = reference.lines(dict(touch.trips), line)
-            weight = 1.0 + 0.5 * reference.is_written
-            if touch.inner is not None and abs(reference.stride(touch.inner)) > 1:
-                weight *= _STRIDED
-            key = reference.array, _shape(touch)
+            key, weight, lines = self._measure(touch)
             old = most.get(key, (0.0, 0.0))
             most[key] = max(old[0], lines * weight), max(old[1], lines)
         total = sum(weighted for weighted, _ in most.values())
         return total, line * sum(lines for _, lines in most.values())
+
+    def _measure(self, touch: _Touch) -> tuple[tuple[Any, ...], float, float]:
+        """What a touch shares with others of its kind, the weight of a line, and its lines."""
+        reference = touch.reference  # of a statement of this model, which keeps its address
+        place = id(reference), touch.trips, touch.inner
+        known = self._measured.get(place)
+        if known is None:
+            lines = reference.lines(dict(touch.trips), self._caches[0].line)
+            weight = 1.0 + 0.5 * reference.is_written
+            if touch.inner is not None and abs(reference.stride(touch.inner)) > 1:
+                weight *= _STRIDED
+            known = self._measured[place] = (reference.array, _shape(touch)), weight, lines
+        return known
 
     def _line_cycles(self, level: int) -> float:
         """Cycles to bring a line into the cache of a level from what lies behind it."""

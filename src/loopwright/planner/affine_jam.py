@@ -11,7 +11,7 @@ from typing import Any
 
 from loopwright.planner.affine_cost import CostModel
 from loopwright.planner.draft import Draft
-from loopwright.transform.rebuild import among
+from loopwright.transform.rebuild import among, is_strided
 from loopwright.transform.tree import Band, Node, bands, read_tree
 from loopwright.transform.unroll_jam import Jam
 
@@ -29,7 +29,8 @@ def jam_loops(draft: Draft, model: CostModel, names: Collection[str], pairs: Pai
     for nest in _outermost(read_tree(draft.schedule.tree)):
         inside = nest.statements
         is_plain = all(model.followed(band).keys() >= band.statements for band in bands(nest))
-        if inside <= set(names) and is_plain:
+        # Of a loop with gaps no block is whole.
+        if inside <= set(names) and is_plain and not is_strided(model.program, inside):
             _jam_nest(draft, model, nest, inside, among(pairs, inside))
 
 

@@ -1,26 +1,16 @@
-"""Marks for loops in their final order: the outermost free loop to threads, innermost ones simd."""
+"""Marks for loops in their final order: independent iterations, elements in registers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from loopwright.analysis.footprint import references
 from loopwright.ir.loops import Mark
-from loopwright.ir.schedule import Schedule
 from loopwright.planner.draft import Draft
 from loopwright.transform.keep import Keep
 from loopwright.transform.legal import open_bands
-from loopwright.transform.mark import Parallel, Simd
-from loopwright.transform.tile import StripMine
+from loopwright.transform.mark import Simd
 from loopwright.transform.tree import Band, bands, directions, read_tree
 
-__all__ = ["keep", "mark_parallel", "mark_simd"]
-
-# Iterations that one thread takes at a time where an innermost loop is itself shared out: enough to
-# hide the cost of dealing out, few enough for all threads to get some.
-_STRIP = 1024
-# Serial loops that may stand around a parallel one: each of their iterations costs a barrier.
-_MOST_SERIAL = 1
+__all__ = ["keep", "mark_simd"]
 
 
 def mark_simd(draft: Draft) -> None:
@@ -58,30 +48,6 @@ def _has_still(draft: Draft, band: Band, name: str) -> bool:
     return False
 
 
-def mark_parallel(draft: Draft) -> None:
-    """Mark the outermost loop of every nest that may be parallel."""
-    done: set[str] = set()
-    for band, depth in list(_with_depth(draft.schedule)):
-        if band.loop in done or depth > _MOST_SERIAL:
-            continue
-        if _take_parallel(draft, band):
-            done.update(inner.loop for inner in bands(band))
-
-
-def _take_parallel(draft: Draft, band: Band) -> bool:
-    copies = draft.copies(band)
-    if not _is_innermost(draft, band):
-        return draft.take(*copies, Parallel(band.loop))
-    if draft.reach(*copies, Parallel(band.loop)) is None:
-        return False
-    strips = StripMine(band.loop, _STRIP)
-    before = {other.loop for other in bands(read_tree(draft.schedule.tree))}
-    after = draft.reach(*copies, strips)
-    assert after is not None, "a strip-mined loop keeps its order"
-    (outer,) = {other.loop for other in bands(read_tree(after.tree))} - before
-    return draft.take(*copies, strips, Parallel(outer))
-
-
 def _is_unrolled(draft: Draft, band: Band | None) -> bool:
     return band is not None and draft.schedule.mark(band.loop) is Mark.UNROLL
 
@@ -97,13 +63,3 @@ def _around(draft: Draft, band: Band) -> Band | None:
     everywhere = bands(read_tree(draft.schedule.tree))
     around = [b for b in everywhere if band.loop in {inner.loop for inner in bands(b.child)}]
     return around[-1] if around else None
-
-
-def _with_depth(schedule: Schedule) -> Iterator[tuple[Band, int]]:
-    """Every open loop with the number of loops around it, outer ones first."""
-    around: dict[str, int] = {}
-    for band in open_bands(schedule):
-        depth = around.setdefault(band.loop, 0)
-        for inner in bands(band.child):
-            around[inner.loop] = depth + 1
-        yield band, depth

@@ -154,14 +154,32 @@ class OrderSearch:
         for branch in branches:
             inside = names_of(branch.filter)
             child = self._fused(branch.child, inside, among(pairs, inside), outer)
-            current = replace(branch, child=child)
-            while done:
-                one = self._one(done[-1], current, pairs, outer)
-                if one is None:
-                    break
-                done.pop()
-                current = one
-            done.append(current)
+            self._append(done, replace(branch, child=child), pairs, outer)
+        return sequence(done)
+
+    def _append(
+        self, done: list[Branch], branch: Branch, pairs: Pairs, outer: tuple[Band, ...]
+    ) -> bool:
+        """Add a branch to those before it; whether it was made one with them, where that pays."""
+        is_one = False
+        while done:
+            one = self._one(done[-1], branch, pairs, outer)
+            if one is None:
+                break
+            done.pop()
+            branch, is_one = one, True
+        done.append(branch)
+        return is_one
+
+    def _bodies(self, left: Branch, right: Branch, pairs: Pairs, outer: tuple[Band, ...]) -> Node:
+        """The bodies of two loops one after the other, fused where they meet.
+
+        Inside each of them all was tried before; to try again would take quadratic time.
+        """
+        done, rest = _parts(left), _parts(right)
+        for at, branch in enumerate(rest, 1):
+            if not self._append(done, branch, pairs, outer):
+                return sequence((*done, *rest[at:]))
         return sequence(done)
 
     def _one(
@@ -177,13 +195,14 @@ class OrderSearch:
         if not (was_one and is_outer) and not has_same_range(self.program, outer, first, second):
             return None
         limit = _SAME if was_one or is_outer else _FUSED
-        body = sequence((replace(left, child=first.child), replace(right, child=second.child)))
+        bodies = replace(left, child=first.child), replace(right, child=second.child)
         names = names_of(left.filter) | names_of(right.filter)
         here = among(pairs, names)
-        both = joined(first, second, body)
+        both = joined(first, second, sequence(bodies))
         if goes_back(here, both):
             return None
-        tree = replace(both, child=self._fused(body, names, unordered(here, both), (*outer, both)))
+        inside = unordered(here, both)
+        tree = replace(both, child=self._bodies(*bodies, inside, (*outer, both)))
         apart = self.model.total(sequence((left, right)), names, here)
         if self.model.total(tree, names, here) > limit * apart:
             return None
@@ -192,3 +211,12 @@ class OrderSearch:
     def _followed(self, band: Band) -> set[str]:
         """The loops of the source that a loop runs through: iterators are called after them."""
         return {iterator for iterator in self.model.followed(band).values() if iterator}
+
+
+def _parts(branch: Branch) -> list[Branch]:
+    """A branch, or if it is a sequence, the branches of that."""
+    match branch.child:
+        case InOrder(branches=branches):
+            return [replace(b, filter=b.filter.intersect(branch.filter)) for b in branches]
+        case _:
+            return [branch]

@@ -12,13 +12,12 @@ from loopwright.transform.contract import (
     PrefetchAhead,
     RegisterTile,
 )
-from loopwright.transform.plan import Plan
 from loopwright.transform.step import Step
 
 __all__ = ["contraction_plan"]
 
 
-def contraction_plan(statement: str, choice: Choice) -> Plan:
+def contraction_plan(statement: str, choice: Choice) -> tuple[Step, ...]:
     """The steps that `choice` stands for. `left` and `right` are the program's own operands."""
     form, values = choice.form, choice.values
     steps: list[Step] = [Contract(statement)]
@@ -41,4 +40,4 @@ def contraction_plan(statement: str, choice: Choice) -> Plan:
         bundle = "j" if bundle == "i" else "i"
     if bundle != "none":
         steps.append(ParallelBundle(statement, bundle))
-    return Plan(tuple(steps))
+    return tuple(steps)

@@ -3,10 +3,12 @@
 For every statement that adds products of two array elements:
 
     1. accumulators that all iterations share get a copy for each (Expand)
-    2. the statement gets loops of its own (Regroup)
-    3. a nest that runs over a box becomes a core (ContractLoops); of any other one the loop over
-       rows is cut into strips, and the boxes inside the strips become cores, of the rest those
-       inside narrower strips, and so on (StripMine, SplitBox)
+    2. the statement gets loops of its own (Regroup), or where others depend on it and it on them,
+       permutable loops together with those (Reschedule): factorisations
+    3. a nest that runs over a box but for what clips allow becomes a core (ContractLoops); of any
+       other one the loop over rows, or over the reduction, is cut into strips, and the boxes
+       inside the strips become cores, of the rest those inside narrower strips, and so on
+       (StripMine, SplitBox)
 
 Every step is tried and kept only when it is legal. What is left is planned as any other loop.
 """
@@ -39,7 +41,6 @@ from loopwright.transform.tile import StripMine
 from loopwright.transform.tree import Band, Leaf, bands, chain, directions, read_tree
 
 __all__ = ["plan_cores"]
-
 
 _QUOTA = 2_000_000  # isl operations for the cores of one statement
 
@@ -207,8 +208,11 @@ class _Planner:
             return True
         for loop in (loops[name] for name in strips):
             ways = self._ways(triple, is_reduction=loop == triple.p)
-            if self._strips(triple, inner, loop, 0, ways):
+            first = [loop, *(name for name in inner if name != loop)]
+            before = self._state()
+            if self._ordered(inner, first) and self._strips(triple, first, loop, 0, ways):
                 return True
+            self._back(before)
         return False
 
     def _ordered(self, names: list[str], order: list[str]) -> bool:
@@ -237,19 +241,18 @@ class _Planner:
         Boxes are looked for by each list of ways; what goes one way goes the same way further in.
         """
         before = self._state()
-        first = [strip, *(loop for loop in order if loop != strip)]
         width = self.widths[level]
         found = False
-        if self._ordered(order, first) and self.draft.take(StripMine(strip, width)):
+        if self.draft.take(StripMine(strip, width)):
             for number, choices in enumerate(ways):
-                while rest := self._box(nest, first, (strip, width), choices):
+                while rest := self._box(nest, order, (strip, width), choices):
                     found = True
-                    nest, first, strip, way = rest
+                    nest, order, strip, way = rest
                     choices = ways[number] = [way]
         if not found:
             self._back(before)
         elif level + 1 < len(self.widths):
-            self._strips(nest, first, strip, level + 1, ways)
+            self._strips(nest, order, strip, level + 1, ways)
         return found
 
     def _box(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from loopwright.diagnostics import IllegalStep
 from loopwright.ir.program import Role
 from loopwright.ir.schedule import Schedule
+from loopwright.transform.apply import apply_step
 from loopwright.transform.copies import accessors
-from loopwright.transform.plan import apply_step
 from loopwright.transform.privatize import Privatize
 from loopwright.transform.step import Step
 from loopwright.transform.tree import Band

@@ -5,6 +5,7 @@
     cores      contractions inside larger programs
     order      another order for all other loops
     marks      threads, independent iterations, registers
+    alignment  vectors that are stored whole
 
 Each gets the schedule that those before it have made.
 """
@@ -22,7 +23,7 @@ from loopwright.planner.affine import plan_marks, plan_order
 from loopwright.planner.closures import plan_closures
 from loopwright.planner.cores import plan_cores
 from loopwright.planner.draft import Draft
-from loopwright.planner.stencils import plan_stencils
+from loopwright.planner.stencils import plan_alignment, plan_stencils
 from loopwright.transform.facts import fact, forget
 from loopwright.transform.legal import initial_schedule
 from loopwright.transform.plan import Plan
@@ -30,6 +31,7 @@ from loopwright.transform.step import Step
 
 __all__ = ["default_plan", "extend_plan"]
 
+_PLANNERS = (plan_closures, plan_stencils, plan_cores, plan_order, plan_marks, plan_alignment)
 # Elementary isl operations that each planner may take; a million take about half a second.
 _QUOTA = 1_000_000
 _QUOTAS = {plan_cores: 2_000_000, plan_order: 4_000_000, plan_marks: 3_000_000}
@@ -41,7 +43,7 @@ def default_plan(program: Program, machine: Machine, *, parallel: bool = False) 
     What is too hard for a planner is left to those after it.
     """
     draft = Draft(fact(initial_schedule, program))
-    for planner in (plan_closures, plan_stencils, plan_cores, plan_order, plan_marks):
+    for planner in _PLANNERS:
         if draft.schedule.closure is not None:
             break
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,12 @@ class Bound:
         if exchange:
             return run_exchanged
         return run if need else run_bare
+
+    def bare(self) -> Callable[..., None] | None:
+        """This call on the identities of array objects; None where it needs threads or memory."""
+        if self.threads > 1 or self._need:
+            return None
+        return partial(self._call, self._address, None)
 
     def _run_team(self, arrays: tuple[object, ...]) -> bool:
         assert self._pool is not None

@@ -25,7 +25,7 @@ __all__ = ["Pool", "num_threads", "pool_source", "set_num_threads"]
 
 MOST_THREADS = 256
 TEAM_WORDS = 24  # the layout is that of backends/llvm_team, which emits the readers
-SPINS = 20_000  # reads of the job number before a worker goes to sleep, about 50 us
+SPINS = 100_000  # reads of the job number before a worker goes to sleep, some 100 us
 
 # The pool is a block of int64 words: 0 workers done; 8 stop flag; 16 the work: function, launch,
 # team, objects, the caller's processor; 24 sleepers; 32 mutex; 48 condition (each pthread type fits
@@ -35,9 +35,10 @@ _DONE, _STOP, _WORK, _SLEEPERS, _MUTEX, _WAKE, _SLOTS, _SLOT = 0, 8, 16, 24, 32,
 _PROCESSORS = 1024  # as many as glibc's cpu_set_t holds
 POOL_WORDS = _SLOTS + _SLOT * MOST_THREADS
 
-# A worker that the system woke on the caller's processor would share it until the scheduler looks
-# again, which was seen to take longer than 20 ms: it goes elsewhere first. Forbidding that
-# processor for a moment moves a thread at once; where no other is allowed, it stays.
+# The system likes to wake a worker on the processor of the thread that woke it. There it would wait
+# until that thread pauses, which a caller at work does not do: half a call was seen to be lost so.
+# A worker found beside its caller therefore forbids itself that processor, and stays elsewhere
+# until it meets its caller again; where no other processor is allowed, it stays.
 _APART = f"""
 declare i32 @sched_getcpu()
 declare i32 @sched_getaffinity(i32, i64, ptr)
@@ -49,7 +50,14 @@ define internal i64 @processor() {{
   ret i64 %wide
 }}
 
-define internal void @keep_apart(i64 %caller) {{
+; The processors that a worker may use, as it finds them at its start.
+define internal void @allowed_processors(ptr %allowed) {{
+  call void @llvm.memset.p0.i64(ptr %allowed, i8 0, i64 {_PROCESSORS // 8}, i1 false)
+  %got = call i32 @sched_getaffinity(i32 0, i64 {_PROCESSORS // 8}, ptr %allowed)
+  ret void
+}}
+
+define internal void @keep_apart(i64 %caller, ptr %allowed) {{
 entry:
   %here = call i64 @processor()
   %same = icmp eq i64 %here, %caller
@@ -57,13 +65,8 @@ entry:
   %together = and i1 %same, %known
   br i1 %together, label %move, label %done
 move:
-  %allowed = alloca [{_PROCESSORS // 8} x i8], align 8
   %others = alloca [{_PROCESSORS // 8} x i8], align 8
-  %got = call i32 @sched_getaffinity(i32 0, i64 {_PROCESSORS // 8}, ptr %allowed)
-  %got.others = call i32 @sched_getaffinity(i32 0, i64 {_PROCESSORS // 8}, ptr %others)
-  %fine = icmp sgt i32 %got, -1
-  br i1 %fine, label %forbid, label %done
-forbid:
+  call void @llvm.memcpy.p0.p0.i64(ptr %others, ptr %allowed, i64 {_PROCESSORS // 8}, i1 false)
   %word = lshr i64 %here, 6
   %bit = and i64 %here, 63
   %mask = shl i64 1, %bit
@@ -73,18 +76,24 @@ forbid:
   %new = and i64 %old, %keep
   store i64 %new, ptr %at, align 8
   %moved = call i32 @sched_setaffinity(i32 0, i64 {_PROCESSORS // 8}, ptr %others)
-  %back = call i32 @sched_setaffinity(i32 0, i64 {_PROCESSORS // 8}, ptr %allowed)
   br label %done
 done:
   ret void
 }}
+
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
 _TOGETHER = """
 define internal i64 @processor() {
   ret i64 -1
 }
 
-define internal void @keep_apart(i64 %caller) {
+define internal void @allowed_processors(ptr %allowed) {
+  ret void
+}
+
+define internal void @keep_apart(i64 %caller, ptr %allowed) {
   ret void
 }
 """
@@ -186,6 +195,8 @@ entry:
   %work = getelementptr i64, ptr %pool, i64 {_WORK}
   %stop = getelementptr i64, ptr %pool, i64 {_STOP}
   %finished = getelementptr i64, ptr %pool, i64 {_DONE}
+  %allowed = alloca [{_PROCESSORS // 8} x i8], align 8
+  call void @allowed_processors(ptr %allowed)
   br label %wait
 wait:
   %seen = phi i64 [ 0, %entry ], [ %now, %do ]
@@ -204,7 +215,7 @@ do:
   %objects = load ptr, ptr %objects.at, align 8
   %caller.at = getelementptr i64, ptr %work, i64 4
   %caller = load i64, ptr %caller.at, align 8
-  call void @keep_apart(i64 %caller)
+  call void @keep_apart(i64 %caller, ptr %allowed)
   call void %function(ptr %launch, ptr %team, i64 %thread, ptr %objects)
   %before = atomicrmw add ptr %finished, i64 1 release
   br label %wait

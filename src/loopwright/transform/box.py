@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, assert_never
 
 import islpy as isl
 
@@ -15,8 +15,9 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.islkit import context
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
-from loopwright.transform.legal import open_bands, reordered, require_unmarked
-from loopwright.transform.reorder import nested_chain, open_chains
+from loopwright.transform.legal import find_band, open_bands, reordered, require_unmarked
+from loopwright.transform.rebuild import names_of, restricted
+from loopwright.transform.reorder import open_chains
 from loopwright.transform.step import Step, refuse
 from loopwright.transform.tree import (
     Band,
@@ -41,7 +42,7 @@ class SplitBox(Step):
     rewrite:  for i in [i_t, i_t + T): for j in [0, i]: S(i, j)                   with over = ("i",)
               ->  for i in [i_t, i_t + T): for j in [0, i_t]: S(i, j)
                   for i_2 in [i_t, i_t + T): for j_2 in (i_t, i_2]: S(i_2, j_2)
-    needs:    loops directly nested around statements; the box and the rest are both not empty
+    needs:    loops directly nested around the statements; the box and the rest are both not empty
     refuses:  IllegalStep with the reversed dependence
 
     The box is `I x R`: I the values that each loop of `over` takes in the whole program, R the
@@ -62,31 +63,32 @@ class SplitBox(Step):
 
     def apply(self, schedule: Schedule) -> Schedule:
         root = read_tree(schedule.tree)
-        nest = nested_chain(self, schedule, root, self.loops)
-        require_unmarked(self, schedule, self.loops)
-        if not isinstance(nest[-1].child, Leaf):
-            refuse(self, f"loops {', '.join(self.loops)} hold other loops or several statements")
-        if not self.statements or not set(self.statements) <= nest[0].statements:
-            inside = ", ".join(sorted(nest[0].statements))
+        for loop in self.loops:
+            find_band(self, schedule, root, loop)
+        nest = next(band for band in bands(root) if band.loop in self.loops)
+        require_unmarked(self, schedule, (band.loop for band in bands(nest)))
+        if not self.statements or not set(self.statements) <= nest.statements:
+            inside = ", ".join(sorted(nest.statements))
             refuse(self, f"the statements of the nest are {inside}")
-        times = times_of(schedule.tree, self.loops)
-        assert not isinstance(times, str)
         chosen = _instances(schedule.program, self.statements)
-        points = self._box(schedule, times, chosen)
-        within = times.inside.intersect_domain(chosen).intersect_range(points).domain()
-        rest = times.reached.subtract(within)
+        times = times_of(schedule.tree, self.loops, chosen)
+        if isinstance(times, str):
+            refuse(self, times)
+        points = self._box(schedule, times)
+        within = times.inside.intersect_range(points).domain()
+        rest = times.everything.subtract(within)
         if within.is_empty() or rest.is_empty():
             refuse(self, "there is no box in the nest" if within.is_empty() else "it is a box")
-        box = Branch(within, _copied(nest, within.universe(), {}))
         taken = {band.loop for band in bands(root)}
         names: dict[str, str] = {}
-        for band in nest:
-            names[band.loop] = fresh_name(band.loop, taken)
-            taken.add(names[band.loop])
-        left = Branch(rest, _copied(nest, rest.universe(), names))
+        for loop in (band.loop for band in bands(nest) if band.loop in self.loops):
+            names[loop] = fresh_name(loop, taken)
+            taken.add(names[loop])
+        box = Branch(within, restricted(nest, names_of(within)))
+        left = Branch(rest, _renamed(restricted(nest, names_of(rest)), names))
         parts = (left, box) if self.last else (box, left)
         spread = Sequence(parts)
-        changed = map_bands(root, lambda band: spread if band.loop == nest[0].loop else band)
+        changed = map_bands(root, lambda band: spread if band.loop == nest.loop else band)
         return reordered(self, schedule, changed)
 
     @classmethod
@@ -98,12 +100,11 @@ class SplitBox(Step):
                 chosen = tuple(sorted(band.statements))
                 yield from (cls(names, names[:1], chosen, last) for last in (0, 1))
 
-    def _box(self, schedule: Schedule, times: Times, chosen: isl.UnionSet) -> isl.UnionSet:
+    def _box(self, schedule: Schedule, times: Times) -> isl.UnionSet:
         """The points `[o, x]` of the box."""
-        points = isl.Set.from_union_set(times.inside.intersect_domain(chosen).range()).coalesce()
+        points = isl.Set.from_union_set(times.inside.range()).coalesce()
         # What earlier splits left of the nest has ragged ends; the whole domain has straight ones.
-        everything = schedule.tree.get_domain().intersect(chosen)
-        whole = isl.Set.from_union_set(times.among(everything).range())
+        whole = isl.Set.from_union_set(times.among(schedule.tree.get_domain()).range())
         first = points.dim(isl.dim_type.set) - len(self.loops)
         places = {loop: first + k for k, loop in enumerate(self.loops)}
         others = {places[loop] for loop in self.loops if loop not in self.over}
@@ -145,13 +146,18 @@ def _shadow(points: isl.Set, kept: set[int], first: int) -> isl.Set:
     return points
 
 
-def _copied(nest: tuple[Band, ...], instances: isl.UnionSet, names: Mapping[str, str]) -> Node:
-    """The loops of a nest for some instances, under other names."""
-    node: Node = nest[-1].child
-    for band in reversed(nest):
-        part = replace(band, partial=band.partial.intersect_domain(instances), child=node)
-        node = rename_band(part, names.get(band.loop, band.loop))
-    return node
+def _renamed(node: Node, names: Mapping[str, str]) -> Node:
+    """`node` with some of its loops called by other names."""
+    match node:
+        case Leaf():
+            return node
+        case Band(loop=loop):
+            inner = replace(node, child=_renamed(node.child, names))
+            return rename_band(inner, names.get(loop, loop))
+        case Sequence(branches=branches):
+            return Sequence(tuple(replace(b, child=_renamed(b.child, names)) for b in branches))
+        case _:
+            assert_never(node)
 
 
 def _instances(program: Program, names: Iterable[str]) -> isl.UnionSet:

@@ -62,6 +62,8 @@ class Expand(Step):
         program = schedule.program
         if self.array not in {array.name for array in program.arrays}:
             refuse(self, f"there is no array '{self.array}'")
+        if self.array in dict(schedule.private):
+            refuse(self, f"array '{self.array}' has private copies already")
         found = self._bands(schedule, read_tree(schedule.tree))
         self._require_values_stay(program, found)
         copies = self._copies(program, found)

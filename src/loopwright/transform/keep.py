@@ -9,14 +9,14 @@ from typing import ClassVar
 import islpy as isl
 
 from loopwright.analysis.dependences import Dependences, access_map
-from loopwright.analysis.legality import witness
+from loopwright.analysis.legality import inside_loop, witness
 from loopwright.analysis.relations import union
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Access, Program, Statement
 from loopwright.ir.schedule import Schedule
 from loopwright.transform.legal import find_band, open_bands
 from loopwright.transform.step import Step, refuse
-from loopwright.transform.tree import bands, read_tree, time_around
+from loopwright.transform.tree import bands, read_tree
 
 __all__ = ["Keep"]
 
@@ -69,7 +69,6 @@ def _meetings(schedule: Schedule, statement: str, loop: str, inside: frozenset[s
     `{ S[i] -> T[j] }`: T writes what S reads, or T is another statement and touches what S writes.
     """
     program = schedule.program
-    time = time_around(schedule.tree, loop)
     own = program.statement(statement)
     others = [program.statement(name) for name in sorted(inside)]
     reads = [a for a in own.reads if a != own.write]
@@ -80,7 +79,7 @@ def _meetings(schedule: Schedule, statement: str, loop: str, inside: frozenset[s
     touched = [(s, access) for s in strangers for access in (s.write, *s.reads)]
 
     def meet(first: isl.UnionMap, second: isl.UnionMap) -> isl.UnionMap:
-        return first.apply_range(second.reverse()).eq_at_multi_union_pw_aff(time)
+        return inside_loop(first.apply_range(second.reverse()), schedule.tree, loop)
 
     return Dependences(
         program,

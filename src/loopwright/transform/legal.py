@@ -25,6 +25,7 @@ from loopwright.transform.tree import (
     Node,
     bands,
     read_tree,
+    unchanged_loops,
     unique_names,
     write_tree,
 )
@@ -123,8 +124,11 @@ def reordered(step: Step, schedule: Schedule, root: Node) -> Schedule:
     broken = violation(with_copies(relaxed, after, free_reductions=True), tree)
     if broken is not None:
         refuse(step, broken.verb, _pair(broken))
-    for loop, mark in schedule.marks:
-        _require_mark(step, after, root, loop, mark)
+    if schedule.marks:
+        proven = unchanged_loops(read_tree(schedule.tree), root)
+        for loop, mark in schedule.marks:
+            if loop not in proven:
+                _require_mark(step, after, root, loop, mark)
     for core in schedule.loop_cores:
         if is_same_site(schedule.tree, tree, core.loops):
             continue

@@ -1,4 +1,4 @@
-"""Parallel, Vectorize, Simd and Unroll: how the iterations of a loop are mapped to the machine."""
+"""Parallel, Share, Vectorize, Simd and Unroll: how loops are mapped to the machine."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from loopwright.ir.loops import Mark
 from loopwright.ir.schedule import Schedule
 from loopwright.transform.legal import find_band, open_bands, with_mark
 from loopwright.transform.step import Step, refuse
-from loopwright.transform.tree import bands, read_tree
+from loopwright.transform.tree import bands, directions, read_tree
 
-__all__ = ["Parallel", "Simd", "Unroll", "Vectorize"]
+__all__ = ["Parallel", "Share", "Simd", "Unroll", "Vectorize"]
 
 # What `candidates` offers; `apply` takes any number from 2.
 LANES = (4, 8)
 COPIES = (2, 4, 8)
+PARTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +36,7 @@ class Parallel(Step):
     loop: str
 
     def apply(self, schedule: Schedule) -> Schedule:
-        root = read_tree(schedule.tree)
-        inside = {band.loop for band in bands(find_band(self, schedule, root, self.loop))}
-        for core in schedule.loop_cores:
-            if core.shares > 1 and inside & set(core.loops):
-                refuse(self, f"{core} is parallel; threads are shared out once")
-        around = {
-            band.loop
-            for band in bands(root)
-            if self.loop in {inner.loop for inner in bands(band.child)}
-        }
-        for loop, mark in schedule.marks:
-            if mark is Mark.PARALLEL and loop in inside | around and loop != self.loop:
-                refuse(self, f"loop '{loop}' is parallel already; threads are shared out once")
+        _require_once(self, schedule, self.loop)
         return with_mark(self, schedule, self.loop, Mark.PARALLEL)
 
     @classmethod
@@ -55,6 +44,56 @@ class Parallel(Step):
         for band in open_bands(schedule):
             if schedule.mark(band.loop) is Mark.SERIAL:
                 yield cls(band.loop)
+
+
+def _require_once(step: Step, schedule: Schedule, loop: str) -> None:
+    """Refuse a parallel loop around or inside another one."""
+    root = read_tree(schedule.tree)
+    inside = {band.loop for band in bands(find_band(step, schedule, root, loop))}
+    for core in schedule.loop_cores:
+        if core.shares > 1 and inside & set(core.loops):
+            refuse(step, f"{core} is parallel; threads are shared out once")
+    around = {
+        band.loop for band in bands(root) if loop in {inner.loop for inner in bands(band.child)}
+    }
+    for other, mark in schedule.marks:
+        if mark is Mark.PARALLEL and other in inside | around and other != loop:
+            refuse(step, f"loop '{other}' is parallel already; threads are shared out once")
+
+
+@dataclass(frozen=True, slots=True)
+class Share(Step):
+    """Share the strips of a loop out to threads, those of a part joined to one.
+
+    rewrite:  for t in range(a, b, F): for i: for j in range(t, min(t + F, b)): S(i, j)
+              ->  parallel for t in range(a, b, W): for i: for j in range(t, min(t + W, b)): S(i, j)
+                  with W = F * ceil((b - a) / (F * parts))
+    needs:    no dependence between different iterations; no parallel loop around or inside
+    refuses:  IllegalStep with the dependence the loop carries
+
+    Where the body uses strips in other ways they are shared out as they stand.
+    """
+
+    kind: ClassVar[str] = "share"
+
+    loop: str  # over strips
+    parts: int  # into which it is cut at most
+
+    def __post_init__(self) -> None:
+        if self.parts < 2:
+            raise UsageError("share takes two or more parts", str(self))
+
+    def apply(self, schedule: Schedule) -> Schedule:
+        _require_once(self, schedule, self.loop)
+        return with_mark(self, schedule, self.loop, Mark.PARALLEL, self.parts)
+
+    @classmethod
+    def candidates(cls, schedule: Schedule) -> Iterator[Share]:
+        for band in open_bands(schedule):
+            # A loop over strips follows no iterator by itself.
+            is_cut = any(True for _ in bands(band.child)) and not directions(band)
+            if is_cut and schedule.mark(band.loop) is Mark.SERIAL:
+                yield cls(band.loop, PARTS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from loopwright.transform.copies import with_copies
 from loopwright.transform.facts import fact
 from loopwright.transform.legal import relaxed_order
 from loopwright.transform.reschedule import Reschedule, named_tree, tree_text
+from loopwright.transform.symbolic import Numbers, large_numbers
 from loopwright.transform.tree import (
     Band,
     Branch,
@@ -39,11 +40,11 @@ def permutable_nest(schedule: Schedule, loop: str, statement: str) -> Reschedule
     band = next(b for b in bands(root) if b.loop == loop)
     if any(loop in {inner.loop for inner in bands(b.child)} for b in bands(root)):
         return None
-    tree = _scheduled(schedule, band)
+    numbers, tree = _scheduled(schedule, band)
     iterators = schedule.program.statement(statement).iterators
     if not _is_permutable(tree.get_root(), statement, len(iterators)):
         return None
-    node = _read(tree.get_root().child(0))
+    node = _read(tree.get_root().child(0), numbers)
     own = [b for b in bands(node) if statement in b.statements]
     if any(directions(b).get(statement, (0, 0))[1] != 1 for b in own):
         return None
@@ -52,18 +53,20 @@ def permutable_nest(schedule: Schedule, loop: str, statement: str) -> Reschedule
     return Reschedule(tree_text(schedule.tree.get_domain(), named))
 
 
-def _scheduled(schedule: Schedule, band: Band) -> isl.Schedule:
-    """All statements of a loop in the order of isl's scheduler."""
+def _scheduled(schedule: Schedule, band: Band) -> tuple[Numbers, isl.Schedule]:
+    """All statements of a loop in the order of isl's scheduler, and what it took for parameters."""
     relaxed = fact(relaxed_order, schedule.program)
     found = with_copies(relaxed, schedule, free_reductions=True)
     pairs = inside_loop(found.all_, schedule.tree, band.loop)
     domain = schedule.tree.get_domain().intersect(band.partial.domain().universe())
     domain = domain.intersect_params(schedule.program.context)
-    constraints = isl.ScheduleConstraints.on_domain(domain).set_validity(pairs)
+    numbers = large_numbers(domain)
+    pairs = numbers.pairs(pairs)
+    constraints = isl.ScheduleConstraints.on_domain(numbers.domain(domain)).set_validity(pairs)
     depth = context().get_schedule_maximize_band_depth()
     context().set_schedule_maximize_band_depth(1)
     try:
-        return constraints.set_proximity(pairs).compute_schedule()
+        return numbers, constraints.set_proximity(pairs).compute_schedule()
     finally:
         context().set_schedule_maximize_band_depth(depth)
 
@@ -87,17 +90,20 @@ def _is_permutable(root: isl.ScheduleNode, statement: str, depth: int) -> bool:
     return found == [True]
 
 
-def _read(node: isl.ScheduleNode) -> Node:
+def _read(node: isl.ScheduleNode, numbers: Numbers) -> Node:
     """isl's node as ours; loops have no names yet."""
     kind = _Kind(node.get_type())
     if kind == _Kind.leaf:
         return Leaf()
     if kind == _Kind.band:
-        inner = _read(node.child(0))
+        inner = _read(node.child(0), numbers)
         partial = node.band_get_partial_schedule()
         for member in reversed(range(node.band_n_member())):
-            one = isl.MultiUnionPwAff.from_union_pw_aff(partial.get_union_pw_aff(member))
+            function = numbers.back(partial.get_union_pw_aff(member))
+            one = isl.MultiUnionPwAff.from_union_pw_aff(function)
             inner = Band("", one, inner)
         return inner
     parts = [node.child(k) for k in range(node.n_children())]
-    return sequence(Branch(p.filter_get_filter().universe(), _read(p.child(0))) for p in parts)
+    return sequence(
+        Branch(numbers.universe(p.filter_get_filter()), _read(p.child(0), numbers)) for p in parts
+    )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from loopwright.diagnostics import UsageError
-from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
+from loopwright.transform.align import Align
+from loopwright.transform.apply import apply_plan, apply_step, initial_schedule
 from loopwright.transform.box import SplitBox
 from loopwright.transform.close import Close
 from loopwright.transform.contract import (
@@ -22,11 +23,10 @@ from loopwright.transform.contract import (
 )
 from loopwright.transform.core import ContractLoops
 from loopwright.transform.expand import Expand
-from loopwright.transform.facts import fact
 from loopwright.transform.fuse import Distribute, Fuse
 from loopwright.transform.keep import Keep
-from loopwright.transform.legal import initial_schedule
-from loopwright.transform.mark import Parallel, Simd, Unroll, Vectorize
+from loopwright.transform.mark import Parallel, Share, Simd, Unroll, Vectorize
+from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.privatize import Privatize
 from loopwright.transform.regroup import Regroup
 from loopwright.transform.reorder import Interchange
@@ -61,11 +61,14 @@ STEPS: tuple[type[Step], ...] = (
     Reschedule,
     Split,
     Spread,
+    PartialSums,
     Expand,
     Privatize,
     Parallel,
+    Share,
     Vectorize,
     Simd,
+    Align,
     Unroll,
     Keep,
 )
@@ -119,32 +122,6 @@ class Plan:
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.steps)) or "(no steps)"
-
-
-def apply_plan(program: Program, plan: Plan | Iterable[Step]) -> Schedule:
-    """The schedule that `plan` makes of a program's source order.
-
-    Every step proves itself; the first that cannot raises IllegalStep.
-    """
-    schedule = fact(initial_schedule, program)
-    for step in plan:
-        schedule = apply_step(schedule, step)
-    return schedule
-
-
-def apply_step(schedule: Schedule, step: Step) -> Schedule:
-    """`step.apply(schedule)`, remembered: a plan is applied once more after it was found."""
-    kept = fact(_steps_taken, schedule.program)
-    key = id(schedule), step
-    if key not in kept:
-        # The schedule itself is kept, lest another one takes its address.
-        kept[key] = schedule, step.apply(schedule)
-    return kept[key][1]
-
-
-def _steps_taken(program: Program) -> dict[tuple[int, Step], tuple[Schedule, Schedule]]:
-    """For schedules of a program and steps: the schedule itself, and what the step makes of it."""
-    return {}
 
 
 def candidates(schedule: Schedule) -> Iterator[Step]:

@@ -15,6 +15,7 @@ import islpy as isl
 from loopwright.analysis.relations import ends, maps_of
 from loopwright.ir.islkit import context
 from loopwright.ir.program import Program
+from loopwright.transform.symbolic import large_numbers
 from loopwright.transform.tree import (
     Band,
     Branch,
@@ -33,13 +34,16 @@ __all__ = [
     "edges",
     "goes_back",
     "has_same_range",
+    "is_strided",
     "joined",
     "names_of",
     "parted",
     "restricted",
     "scheduled",
+    "split_among",
     "unmoved",
     "unordered",
+    "wave_of",
     "without_loop",
 ]
 
@@ -56,6 +60,20 @@ def among(pairs: isl.UnionMap, names: Collection[str]) -> isl.UnionMap:
         if set(ends(part)) <= set(names):
             kept = kept.union(isl.UnionMap.from_map(part))
     return kept
+
+
+def split_among(pairs: isl.UnionMap, groups: Sequence[Collection[str]]) -> tuple[isl.UnionMap, ...]:
+    """`among(pairs, group)` for each group of statements, in one pass."""
+    places: dict[str, set[int]] = {}
+    for at, group in enumerate(groups):
+        for name in group:
+            places.setdefault(name, set()).add(at)
+    kept = [isl.UnionMap.empty(pairs.get_space())] * len(groups)
+    for part in maps_of(pairs):
+        first, second = ends(part)
+        for at in places.get(first, set()) & places.get(second, set()):
+            kept[at] = kept[at].union(isl.UnionMap.from_map(part))
+    return tuple(kept)
 
 
 def names_of(instances: isl.UnionSet) -> frozenset[str]:
@@ -118,6 +136,17 @@ def goes_back(pairs: isl.UnionMap, band: Band) -> bool:
 def carries(pairs: isl.UnionMap, band: Band) -> bool:
     """Whether some pair stands in different iterations of a loop."""
     return not pairs.is_subset(pairs.eq_at_multi_union_pw_aff(band.partial))
+
+
+def is_strided(program: Program, names: Collection[str]) -> bool:
+    """Whether some of the statements run at every second, third, ... value of a loop only."""
+    found = False
+    for statement in program.statements:
+        if statement.name in names:
+            parts: list[isl.BasicSet] = []
+            statement.domain.foreach_basic_set(parts.append)
+            found = found or any(part.dim(isl.dim_type.div) for part in parts)
+    return found
 
 
 def restricted(node: Node, names: Collection[str]) -> Node:
@@ -187,6 +216,15 @@ def joined(first: Band, second: Band, body: Node) -> Band:
     return Band(first.loop, first.partial.union_add(other), body)
 
 
+def wave_of(first: Band, second: Band, name: str) -> Band:
+    """Two loops, the second directly inside the first, by waves of equal sums of their values.
+
+    In a wave the first one tells the second.
+    """
+    plain = [band.partial.set_tuple_name(isl.dim_type.set, name) for band in (first, second)]
+    return Band(name, plain[0].add(plain[1]), replace(first, child=second.child))
+
+
 def scheduled(
     program: Program, names: Collection[str], pairs: isl.UnionMap, source: Node
 ) -> Band | None:
@@ -194,7 +232,10 @@ def scheduled(
 
     They are interchangeable; None when they are fewer than two.
     """
-    constraints = isl.ScheduleConstraints.on_domain(_instances(program, names))
+    instances = _instances(program, names)
+    numbers = large_numbers(instances)
+    pairs = numbers.pairs(pairs)
+    constraints = isl.ScheduleConstraints.on_domain(numbers.domain(instances))
     constraints = constraints.set_validity(pairs).set_proximity(pairs)
     # Of the schedules that isl may give, the same one for the same input.
     context().set_schedule_serialize_sccs(0)
@@ -208,7 +249,8 @@ def scheduled(
     found = source
     taken = {band.loop for band in bands(source)}
     for member in reversed(range(count)):
-        one = isl.MultiUnionPwAff.from_union_pw_aff(partial.get_union_pw_aff(member))
+        function = numbers.back(partial.get_union_pw_aff(member))
+        one = isl.MultiUnionPwAff.from_union_pw_aff(function)
         name = fresh_name(followed_name(Band("", one, found), program), taken)
         taken.add(name)
         found = Band(name, one.set_tuple_name(isl.dim_type.set, name), found)

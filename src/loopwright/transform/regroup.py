@@ -22,6 +22,7 @@ from loopwright.transform.legal import (
     reordered,
     require_unmarked,
 )
+from loopwright.transform.rebuild import restricted
 from loopwright.transform.step import Step, refuse
 from loopwright.transform.tree import (
     Band,
@@ -34,7 +35,6 @@ from loopwright.transform.tree import (
     map_bands,
     read_tree,
     rename_band,
-    sequence,
 )
 
 __all__ = ["Regroup", "isolate"]
@@ -74,7 +74,7 @@ class Regroup(Step):
         branches = []
         for first, last in pairwise((0, *accumulate(self.sizes))):
             chosen = _instances(schedule, self.statements[first:last])
-            part = _named(_restricted(band, chosen), seen, taken)
+            part = _named(restricted(band, self.statements[first:last]), seen, taken)
             branches.append(Branch(chosen, part))
         spread = branches[0].child if len(branches) == 1 else Sequence(tuple(branches))
         changed = map_bands(root, lambda b: spread if b.loop == self.loop else b)
@@ -145,25 +145,6 @@ def _instances(schedule: Schedule, names: Iterable[str]) -> isl.UnionSet:
         domain = schedule.program.statement(name).domain
         found = found.union(isl.UnionSet.from_set(isl.Set.universe(domain.get_space())))
     return found
-
-
-def _restricted(node: Node, chosen: isl.UnionSet) -> Node:
-    """`node` with nothing but the chosen statements."""
-    match node:
-        case Leaf():
-            return node
-        case Band(partial=partial, child=child):
-            part = partial.intersect_domain(chosen)
-            return replace(node, partial=part, child=_restricted(child, chosen))
-        case Sequence(branches=branches):
-            kept = [
-                Branch(rest, _restricted(branch.child, chosen))
-                for branch in branches
-                if not (rest := branch.filter.intersect(chosen)).is_empty()
-            ]
-            return sequence(kept)
-        case _:
-            assert_never(node)
 
 
 def _named(node: Node, seen: set[str], taken: set[str]) -> Node:

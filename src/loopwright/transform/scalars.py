@@ -28,7 +28,7 @@ from loopwright.transform.facts import fact, hand_on, learn
 from loopwright.transform.step import Step, refuse
 from loopwright.transform.tree import fresh_name
 
-__all__ = ["Split", "Spread", "fewest_loops", "spreadable"]
+__all__ = ["Split", "Spread", "fewest_loops", "limits_of", "spreadable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Spread(Step):
         found = witness(_crossing(program, self.array, self.loops))
         if found is not None:
             refuse(self, f"'{self.array}' carries from iteration to iteration", found)
-        if None in [_bounds(users, loop) for loop in self.loops]:
+        if None in [limits_of(users, loop) for loop in self.loops]:
             refuse(self, f"the range of {', '.join(self.loops)} has no affine limits")
         return replace(schedule, program=fact(_Spreading(self.array, self.loops), program))
 
@@ -106,7 +106,7 @@ def spreadable(program: Program, array: str) -> tuple[str, ...]:
     return tuple(
         loop
         for loop in shared
-        if _crossing(program, array, (loop,)).is_empty and _bounds(users, loop) is not None
+        if _crossing(program, array, (loop,)).is_empty and limits_of(users, loop) is not None
     )
 
 
@@ -259,7 +259,7 @@ def _crossing(program: Program, array: str, loops: tuple[str, ...]) -> Dependenc
     return Dependences(program, crossing, nothing, nothing)
 
 
-def _bounds(users: list[Statement], loop: str) -> tuple[Expr, Expr] | None:
+def limits_of(users: list[Statement], loop: str) -> tuple[Expr, Expr] | None:
     """The first value of an iterator and one past its last, as expressions of the parameters.
 
     They hold for all users; None when some have no affine limits.
@@ -302,7 +302,7 @@ class _Spreading:
         index: list[Expr] = []
         extents: list[Expr] = []
         for loop in self.loops:
-            limits = _bounds(users, loop)
+            limits = limits_of(users, loop)
             assert limits is not None, "checked before"
             first, stop = limits
             # Subscripts stay plain where some elements before the first cost nothing.

@@ -10,6 +10,7 @@ import islpy as isl
 
 from loopwright.diagnostics import UsageError
 from loopwright.ir.islkit import context
+from loopwright.ir.loops import Mark
 from loopwright.ir.schedule import Schedule
 from loopwright.transform.legal import find_band, open_bands, reordered, require_unmarked
 from loopwright.transform.step import Step, refuse
@@ -23,8 +24,10 @@ from loopwright.transform.tree import (
     fresh_name,
     map_bands,
     read_tree,
+    rename_band,
     sequence,
 )
+from loopwright.transform.unroll_jam import sunk
 
 __all__ = ["Skew", "parts_of"]
 
@@ -36,6 +39,8 @@ class Skew(Step):
     rewrite:  for t: (for i: S(t, i)); (for j: T(t, j))
               ->  for t_t step block: for t_w: for t in [t_t, t_t + block):
                     S(t, t_w - slope * t - shifts[0]); T(t, t_w - slope * t - shifts[1])
+              with a width W: t_w in steps of W, and the W rows from there on side by side in the
+              innermost loops of each part
     needs:    the loop's body is a row of loops, or of parts that belong to row 0
     refuses:  IllegalStep with the reversed dependence
 
@@ -50,10 +55,13 @@ class Skew(Step):
     shifts: tuple[int, ...]  # rows by which each part of the body stays behind
     rows: tuple[int, ...]  # for each part: 1 when its outermost loop counts rows, 0 for row 0
     block: int  # iterations of the loop that run together
+    width: int = 1  # rows of a wave
 
     def __post_init__(self) -> None:
-        if self.block < 1 or self.slope < 0 or len(self.shifts) != len(self.rows):
-            raise UsageError("skew takes a slope, a block and two numbers for each part", str(self))
+        if min(self.block, self.width) < 1 or self.slope < 0 or len(self.shifts) != len(self.rows):
+            raise UsageError(
+                "skew takes a slope, a block, a width and two numbers for each part", str(self)
+            )
         if not set(self.rows) <= {0, 1}:
             raise UsageError("skew takes rows of 0 and 1", str(self))
 
@@ -70,16 +78,23 @@ class Skew(Step):
             if loop in gone:
                 refuse(self, f"loop '{loop}' has its own copies of '{array}'")
         taken = {other.loop for other in bands(root)}
-        changed = self._skewed(band, parts, taken)
+        changed, copies = self._skewed(band, parts, taken)
         root = map_bands(root, lambda b: changed if b.loop == self.loop else b)
-        return reordered(self, schedule, root)
+        after = reordered(self, schedule, root)
+        marks = tuple((name, Mark.UNROLL) for name in copies)
+        factors = tuple((name, self.width) for name in copies)
+        return replace(after, marks=(*after.marks, *marks), factors=(*after.factors, *factors))
 
-    def _skewed(self, band: Band, parts: tuple[Branch, ...], taken: set[str]) -> Node:
+    def _skewed(
+        self, band: Band, parts: tuple[Branch, ...], taken: set[str]
+    ) -> tuple[Node, tuple[str, ...]]:
+        """The waves in place of `band`, and the loops over the rows of one wave."""
         name = fresh_name(f"{self.loop}_w", taken)
         slope = isl.Val.int_from_si(context(), self.slope)
         time = band.partial.get_union_pw_aff(0).scale_val(slope)
         wave: isl.UnionPwAff | None = None
         bodies: list[Branch] = []
+        copies: tuple[str, ...] = ()
         for part, is_row, shift in zip(parts, self.rows, self.shifts, strict=True):
             here = part.filter.universe()
             row = _constant(here, shift)
@@ -87,7 +102,11 @@ class Skew(Step):
             if is_row:
                 assert isinstance(body, Band)
                 row = row.add(body.partial.get_union_pw_aff(0))
-                body = body.child
+                if self.width > 1:
+                    body, own = sunk(body, body.child, here, taken | {name, *copies})
+                    copies += own
+                else:
+                    body = body.child
             row = row.add(time.intersect_domain(here))
             wave = row if wave is None else wave.union_add(row)
             bodies.append(replace(part, child=body))
@@ -95,8 +114,11 @@ class Skew(Step):
         partial = isl.MultiUnionPwAff.from_union_pw_aff(wave)
         partial = partial.set_tuple_name(isl.dim_type.set, name)
         inner = replace(band, child=sequence(bodies))
-        strips = strips_of(band, self.block, taken | {name})
-        return replace(strips, child=Band(name, partial, inner))
+        strips = strips_of(band, self.block, taken | {name, *copies})
+        waves = Band(name, partial, inner)
+        if self.width > 1:
+            waves = rename_band(strips_of(waves, self.width, taken), name)
+        return replace(strips, child=waves), copies
 
     @classmethod
     def candidates(cls, schedule: Schedule) -> Iterator[Skew]:

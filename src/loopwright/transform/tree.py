@@ -5,6 +5,7 @@ Editing isl's tree in place means walking cursors; a tree of four nouns is edite
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
@@ -27,14 +28,20 @@ __all__ = [
     "followed_name",
     "fresh_name",
     "map_bands",
+    "moved_by",
     "read_tree",
     "rename_band",
     "sequence",
-    "time_around",
     "time_inside",
+    "unchanged_loops",
     "unique_names",
     "write_tree",
 ]
+
+
+_MOST_TREES = 4
+
+_local = threading.local()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +96,19 @@ def sequence(branches: Iterable[Branch]) -> Node:
 
 
 def read_tree(tree: isl.Schedule) -> Node:
-    """The nodes below the domain of an isl schedule tree."""
-    return _read(tree.get_root().child(0), str(tree))
+    """The nodes below the domain of an isl schedule tree.
+
+    Steps that are tried one after the other read the same tree: the last few are remembered.
+    """
+    kept: list[tuple[isl.Schedule, Node]] = getattr(_local, "trees", [])
+    found = next((node for one, node in kept if one is tree), None)
+    if found is None:
+        found = _read(tree.get_root().child(0), tree)
+        _local.trees = [(tree, found), *kept[: _MOST_TREES - 1]]
+    return found
 
 
-def _read(node: isl.ScheduleNode, dump: str) -> Node:
+def _read(node: isl.ScheduleNode, tree: isl.Schedule) -> Node:
     kinds = isl.schedule_node_type
     kind = kinds(node.get_type())
     if kind == kinds.leaf:
@@ -102,11 +117,39 @@ def _read(node: isl.ScheduleNode, dump: str) -> Node:
         partial = node.band_get_partial_schedule()
         name = partial.get_tuple_name(isl.dim_type.set)
         if name:
-            return Band(name, partial, _read(node.child(0), dump))
+            return Band(name, partial, _read(node.child(0), tree))
     if kind in (kinds.sequence, kinds.set):
         filters = [node.child(k) for k in range(node.n_children())]
-        return sequence(Branch(f.filter_get_filter(), _read(f.child(0), dump)) for f in filters)
-    raise InternalError("a schedule tree has named bands of one member and sequences only", dump)
+        return sequence(Branch(f.filter_get_filter(), _read(f.child(0), tree)) for f in filters)
+    expected = "a schedule tree has named bands of one member and sequences only"
+    raise InternalError(expected, str(tree))
+
+
+def unchanged_loops(before: Node, after: Node) -> frozenset[str]:
+    """The loops that stand at the same place of two trees, with the same loops inside."""
+    found: set[str] = set()
+
+    def is_same(one: Node, other: Node) -> bool:
+        match one, other:
+            case Leaf(), Leaf():
+                return True
+            case Band(), Band():
+                if one.loop != other.loop or not one.partial.plain_is_equal(other.partial):
+                    return False
+                if not is_same(one.child, other.child):
+                    return False
+                found.add(one.loop)
+                return True
+            case Sequence(branches=left), Sequence(branches=right) if len(left) == len(right):
+                pairs = list(zip(left, right, strict=True))
+                if not all(a.filter.is_equal(b.filter) for a, b in pairs):
+                    return False
+                same = [is_same(a.child, b.child) for a, b in pairs]
+                return all(same)
+        return False
+
+    is_same(before, after)
+    return frozenset(found)
 
 
 def write_tree(domain: isl.UnionSet, node: Node) -> isl.Schedule:
@@ -224,11 +267,6 @@ def time_inside(tree: isl.Schedule, loop: str) -> isl.MultiUnionPwAff:
     return _band_node(tree, loop).child(0).get_prefix_schedule_multi_union_pw_aff()
 
 
-def time_around(tree: isl.Schedule, loop: str) -> isl.MultiUnionPwAff:
-    """The values of all loops around `loop`: `{ S[i] -> [outer...] }`."""
-    return _band_node(tree, loop).get_prefix_schedule_multi_union_pw_aff()
-
-
 def _band_node(tree: isl.Schedule, loop: str) -> isl.ScheduleNode:
     found: list[isl.ScheduleNode] = []
 
@@ -259,6 +297,23 @@ def directions(band: Band) -> dict[str, tuple[int, int]]:
         used = [(k, f.to_python()) for k, f in enumerate(factors) if not f.is_zero()]
         if len(used) == 1 and used[0][1] in (1, -1):
             found[function.get_tuple_id(isl.dim_type.in_).get_name()] = used[0]
+
+    band.partial.get_union_pw_aff(0).foreach_pw_aff(visit)
+    return found
+
+
+def moved_by(band: Band, program: Program) -> dict[str, str]:
+    """The one iterator of each statement that a loop depends on, if only through blocks of it."""
+    found: dict[str, str] = {}
+
+    def visit(function: isl.PwAff) -> None:
+        name = function.get_tuple_id(isl.dim_type.in_).get_name()
+        iterators = program.statement(name).iterators
+        used = [
+            x for k, x in enumerate(iterators) if function.involves_dims(isl.dim_type.in_, k, 1)
+        ]
+        if len(used) == 1:
+            found[name] = used[0]
 
     band.partial.get_union_pw_aff(0).foreach_pw_aff(visit)
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, assert_never
 
@@ -28,7 +28,7 @@ from loopwright.transform.tree import (
     sequence,
 )
 
-__all__ = ["Jam"]
+__all__ = ["Jam", "sunk"]
 
 # What `candidates` offers; `apply` takes any number from 2.
 COPIES = (2, 4)
@@ -61,28 +61,8 @@ class Jam(Step):
             refuse(self, f"no loop stands inside '{self.loop}'")
         taken = {other.loop for other in bands(root)}
         tiles = strips_of(band, self.factor, taken)
-        taken.add(tiles.loop)
-        copies: list[str] = []
-
-        def sunk(node: Node, here: isl.UnionSet) -> Node:
-            """`node`, which instances of `here` reach, with a loop over the copies innermost."""
-            match node:
-                case Leaf():
-                    name = fresh_name(self.loop, taken) if copies else self.loop
-                    taken.add(name)
-                    copies.append(name)
-                    own = band.partial.intersect_domain(here.universe())
-                    return rename_band(Band(self.loop, own, node), name)
-                case Band(child=child):
-                    return replace(node, child=sunk(child, here))
-                case Sequence(branches=branches):
-                    return sequence(
-                        Branch(b.filter, sunk(b.child, here.intersect(b.filter))) for b in branches
-                    )
-                case _:
-                    assert_never(node)
-
-        jammed = replace(tiles, child=sunk(band.child, band.partial.domain()))
+        body, copies = sunk(band, band.child, band.partial.domain(), taken | {tiles.loop})
+        jammed = replace(tiles, child=body)
         changed = map_bands(root, lambda b: jammed if b.loop == self.loop else b)
         marks = tuple((name, Mark.UNROLL) for name in copies)
         factors = tuple((name, self.factor) for name in copies)
@@ -95,3 +75,31 @@ class Jam(Step):
             has_loops = any(True for _ in bands(band.child))
             if has_loops and schedule.mark(band.loop) is Mark.SERIAL:
                 yield from (cls(band.loop, factor) for factor in COPIES)
+
+
+def sunk(
+    band: Band, node: Node, domain: isl.UnionSet, taken: Collection[str]
+) -> tuple[Node, tuple[str, ...]]:
+    """`node`, which the instances of `domain` reach, with the loop `band` innermost everywhere.
+
+    With the names of the loops that `band` becomes, one in each innermost place.
+    """
+    used, copies = set(taken) - {band.loop}, list[str]()
+
+    def visit(node: Node, here: isl.UnionSet) -> Node:
+        match node:
+            case Leaf():
+                copies.append(fresh_name(band.loop, used))
+                used.add(copies[-1])
+                own = band.partial.intersect_domain(here.universe())
+                return rename_band(Band(band.loop, own, node), copies[-1])
+            case Band(child=child):
+                return replace(node, child=visit(child, here))
+            case Sequence(branches=branches):
+                return sequence(
+                    Branch(b.filter, visit(b.child, here.intersect(b.filter))) for b in branches
+                )
+            case _:
+                assert_never(node)
+
+    return visit(node, domain), tuple(copies)

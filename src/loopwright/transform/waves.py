@@ -10,7 +10,7 @@ the source decides. So for the smallest distance d = r(T) - r(S) at each distanc
     shift_y - shift_x >= need - slope * dt - d                      (need = 0)
 
 which has a solution where the graph of these bounds has no cycle of positive weight. Asking for
-need = 1 where dt > 0 makes the iterations of t inside a wave independent of each other.
+need = W where dt > 0 makes the iterations of t inside a wave of W rows independent of each other.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ _FARTHEST = 16  # rows that a neighbourhood may span
 _Distance = tuple[int, int, int, int]
 
 
-def smallest_skew(schedule: Schedule, loop: str, block: int, *, apart: bool) -> Skew | None:
+def smallest_skew(
+    schedule: Schedule, loop: str, block: int, *, apart: bool, width: int = 1
+) -> Skew | None:
     """The skew of `loop` with the least slope; None when its rows depend on more than neighbours.
 
     `apart` asks for waves in which the iterations of `loop` are independent. Parts with fewer loops
@@ -57,9 +59,9 @@ def smallest_skew(schedule: Schedule, loop: str, block: int, *, apart: bool) -> 
     if distances is None:
         return None
     for slope in range(_MOST_SLOPE + 1):
-        shifts = _shifts(distances, len(parts), slope, apart)
+        shifts = _shifts(distances, len(parts), slope, width if apart else 0)
         if shifts is not None:
-            return Skew(loop, slope, shifts, rows, block)
+            return Skew(loop, slope, shifts, rows, block, width)
     return None
 
 
@@ -115,10 +117,10 @@ def _by_time(steps: isl.UnionSet) -> Iterable[tuple[int, isl.Set]]:
 
 
 def _shifts(
-    distances: list[_Distance], count: int, slope: int, apart: bool
+    distances: list[_Distance], count: int, slope: int, need: int
 ) -> tuple[int, ...] | None:
     """The smallest shifts that keep all bounds, the longest paths of their graph."""
-    bounds = [(x, y, int(apart and dt > 0) - slope * dt - least) for x, y, dt, least in distances]
+    bounds = [(x, y, (need if dt else 0) - slope * dt - least) for x, y, dt, least in distances]
     shifts = [0] * count
     for _ in range(count + 1):
         before = list(shifts)

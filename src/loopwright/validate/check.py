@@ -19,7 +19,7 @@ from loopwright.validate.hashed import NotHashable, hashed
 from loopwright.validate.large import compare_names, compare_numbers, large_sizes
 from loopwright.validate.meaning import Meaning, Signs, meaning_of
 from loopwright.validate.order import check_order, is_parallel, steers_by_data
-from loopwright.validate.runners import jit_runner
+from loopwright.validate.runners import jit_runner, jit_runners
 from loopwright.validate.sizes import pick_sizes
 
 __all__ = ["check_translation", "validate"]
@@ -95,12 +95,7 @@ def validate(
         work.skipped.append(f"the source order and sizes of several tiles: isl gave up ({error})")
     try:
         check_nest(translated)
-        meanings = work.meanings(small)
-        work.compare_orders(source, meanings)
-        # Compiled code does not check its accesses: loops that have faults are not run by it.
-        if not work.found:
-            work.compile()
-            work.compare_data(meanings)
+        work.compare_small(source, small)
         if not work.found and source is not None and large:
             work.compare_large(source, large)
     except InternalError as error:
@@ -122,59 +117,62 @@ class _Work:
     checked: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
 
-    def meanings(self, sizes: Sizes) -> tuple[Meaning, ...]:
-        """What the program means at small sizes, for data of any sign and of one sign."""
-        found: list[Meaning] = []
-        for at, params in enumerate(sizes):
-            try:
-                found += [
-                    meaning_of(self.program, params, seed=self.seed + at, signs=signs)
-                    for signs in _signs(at)
-                ]
-            except InternalError as error:
-                self.skipped.append(f"{_text(params)}: the program fails: {error.message}")
-        if not found and not self.skipped:
-            self.skipped.append("small sizes: the program allows none")
-        return tuple(found)
+    def compare_small(self, source: LoopNest | None, sizes: Sizes) -> None:
+        """Against the interpreter, for data of any sign and of one sign; one size at a time.
 
-    def compile(self) -> None:
-        """Machine code of the translation, for each number of threads."""
-        for team in self.teams:
-            name = f"jit, {team} threads" if team > 1 else "jit"
-            self.compiled[name] = jit_runner(self.translated, team)
-
-    def compare_orders(self, source: LoopNest | None, meanings: Sequence[Meaning]) -> None:
-        """The translation, and the source order that large sizes are measured by."""
+        The source order is compared too: large sizes are measured by it.
+        """
         by_data = steers_by_data(self.translated)
-        for at, meaning in enumerate(meanings):
-            # Names are the same for all numbers, unless numbers decide what runs.
-            if meaning.signs is not Signs.ANY and not by_data:
-                continue
-            if source is not None:
-                self.found += check_order(meaning, source)
-            for team in self.teams:
-                self.found += check_order(meaning, self.translated, threads=team, seed=at)
-        if meanings:
-            self.checked.append(f"order against the interpreter at {_places(meanings)}")
+        done: dict[str, None] = {}
+        for at, params in enumerate(sizes):
+            for signs in _signs(at):
+                try:
+                    meaning = meaning_of(self.program, params, seed=self.seed + at, signs=signs)
+                except InternalError as error:
+                    self.skipped.append(f"{_text(params)}: the program fails: {error.message}")
+                    break
+                # Names are the same for all numbers, unless numbers decide what runs.
+                if signs is Signs.ANY or by_data:
+                    self._compare_orders(source, meaning, at)
+                # Compiled code does not check its accesses: loops with faults are not run by it.
+                if not self.found:
+                    self._compare_data(meaning)
+                done[_text(params)] = None
+        if done:
+            places, ways = "; ".join(done), ", ".join(self.compiled)
+            self.checked.append(f"order against the interpreter at {places}")
+            if ways:
+                self.checked.append(f"{ways} against the interpreter at {places}")
+        elif not self.skipped:
+            self.skipped.append("small sizes: the program allows none")
 
-    def compare_data(self, meanings: Sequence[Meaning]) -> None:
-        """Compiled code against the interpreter."""
-        for meaning in meanings:
-            for name, run in self.compiled.items():
-                self.found += check_data(meaning, run, name)
-        if meanings:
-            ways = ", ".join(self.compiled)
-            self.checked.append(f"{ways} against the interpreter at {_places(meanings)}")
+    def _compare_orders(self, source: LoopNest | None, meaning: Meaning, seed: int) -> None:
+        if source is not None:
+            self.found += check_order(meaning, source)
+        for team in self.teams:
+            self.found += check_order(meaning, self.translated, threads=team, seed=seed)
+
+    def _compare_data(self, meaning: Meaning) -> None:
+        self._compile()
+        for name, run in self.compiled.items():
+            self.found += check_data(meaning, run, name)
+
+    def _compile(self) -> None:
+        """Machine code of the translation, for each number of threads."""
+        names = [f"jit, {team} threads" if team > 1 else "jit" for team in self.teams]
+        if names[0] not in self.compiled:
+            runners = jit_runners(self.translated, self.teams)
+            self.compiled.update(zip(names, runners, strict=True))
 
     def compare_large(self, source: LoopNest, sizes: Sizes) -> None:
         """Against the source order, compiled."""
         program, seed = self.program, self.seed
+        self._compile()
         original = jit_runner(source)
-        for name, run in self.compiled.items():
-            for params, signs in product(sizes, Signs):
-                self.found += compare_numbers(
-                    program, original, run, params, name, seed=seed, signs=signs
-                )
+        for params, signs in product(sizes, Signs):
+            self.found += compare_numbers(
+                program, original, self.compiled, params, seed=seed, signs=signs
+            )
         done = "; ".join(map(_text, sizes))
         ways = ", ".join(self.compiled)
         self.checked.append(f"{ways} against the source order at {done}")
@@ -194,10 +192,6 @@ class _Work:
 def _signs(at: int) -> tuple[Signs, Signs]:
     """The signs of the data at a size: any, and in turn one or the other."""
     return Signs.ANY, Signs.NEGATIVE if at % 2 else Signs.POSITIVE
-
-
-def _places(meanings: Sequence[Meaning]) -> str:
-    return "; ".join(dict.fromkeys(_text(dict(meaning.params)) for meaning in meanings))
 
 
 def _text(params: Mapping[str, int]) -> str:

@@ -9,6 +9,7 @@ and max keep one operand only) but serve sizes that need several tiles.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import count
@@ -37,6 +38,7 @@ __all__ = ["NAME", "NotHashable", "hashed"]
 
 NAME = DTYPES["uint64"]  # the dtype of names
 _UPPER_HALF = Const(1 << 32, NAME)
+_LEAST, _MOST = Const(0, NAME), Const((1 << 64) - 1, NAME)
 _SYMMETRIC = frozenset({"add", "mul", "eq", "ne"})
 # Associative, commutative and idempotent for every type, as they are on names.
 _KEPT = frozenset({"min", "max", "and", "or", "xor"})
@@ -136,7 +138,7 @@ class _Chain:
         """The name of a value, an expression of 64 bits without effects on its size."""
         match expr:
             case Const(value=value):
-                return _constant(value)
+                return _constant(value, expr.dtype)
             case Load(array=array) if array not in self.maker.tables:
                 self.maker._require_integers(self.data, *expr.index)
                 return replace(expr, dtype=NAME)
@@ -234,17 +236,35 @@ def _minus(name: Expr) -> Expr:
 def _as_name(expr: Expr) -> Expr:
     """An integer or a truth that no data decide, as a name."""
     if expr.dtype == BOOL:
-        return Select(expr, Const(_draw("true"), NAME), Const(_draw("false"), NAME))
+        return Select(expr, _MOST, _LEAST)
     return expr if expr.dtype == NAME else Cast(expr, NAME)
 
 
-def _constant(value: complex) -> Const:
-    """Whole numbers are themselves in the ring; others are drawn."""
-    if isinstance(value, bool):
-        return Const(_draw("true" if value else "false"), NAME)
+def _constant(value: complex, dtype: DType) -> Const:
+    """Whole numbers are themselves in the ring; others are drawn.
+
+    The least and the greatest value of a type are those of names: they change nothing where the
+    others are gathered in parts, by max and or, by min and and.
+    """
+    if dtype.kind in "bif" and value == _least(dtype):
+        return _LEAST
+    if dtype.kind in "biuf" and value == _most(dtype):
+        return _MOST
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
         return Const(int(value) % (1 << 64), NAME)
     return Const(_draw(repr(value)), NAME)
+
+
+def _least(dtype: DType) -> float:
+    if dtype.kind == "f":
+        return -math.inf
+    return -(1 << (dtype.bits - 1)) if dtype.kind == "i" else 0
+
+
+def _most(dtype: DType) -> float:
+    if dtype.kind == "f":
+        return math.inf
+    return 1 if dtype.kind == "b" else (1 << (dtype.bits - (dtype.kind == "i"))) - 1
 
 
 def _draw(what: str) -> int:

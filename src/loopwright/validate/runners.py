@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -23,24 +24,30 @@ from loopwright.validate.data import Runner
 from loopwright.validate.meaning import Arrays
 from loopwright.validate.order import is_parallel, launch_of
 
-__all__ = ["c_runners", "jit_runner"]
+__all__ = ["c_runners", "jit_runner", "jit_runners"]
 
 _NO_TABLE = np.zeros(0, np.int64)
 
 
 def jit_runner(nest: LoopNest, threads: int = 1) -> Runner:
     """The nest as machine code; each call runs it on the given arrays by `threads` threads."""
+    (run,) = jit_runners(nest, (threads,))
+    return run
+
+
+def jit_runners(nest: LoopNest, teams: Sequence[int]) -> tuple[Runner, ...]:
+    """The same machine code for each number of threads."""
     _refuse_tables(nest)
     module = emit_module(nest, host().features)
     text = compile_to_object(module.text, is_plain=module.is_plain, apart=module.apart)
     code = load_object(text, entry_symbols(nest.name))
     kernel = CompiledKernel(code, nest.name, module.buffers, module.scalars, is_parallel(nest))
 
-    def run(arrays: Arrays, params: Mapping[str, int]) -> None:
+    def run(threads: int, arrays: Arrays, params: Mapping[str, int]) -> None:
         bound = kernel.bind(launch_of(nest, arrays, params), _NO_TABLE, threads, thread_pool)
         bound(*(arrays[name] for name in kernel.buffers))
 
-    return run
+    return tuple(partial(run, threads) for threads in teams)
 
 
 def c_runners(

@@ -1,0 +1,284 @@
+"""Which loops to share out to threads.
+
+Of every nest the outermost loop whose iterations are independent. Where it is an inner one, strips
+of it are moved outside if that is legal, so that threads meet once and not in every iteration of
+the loops around; nests that follow go along in the same strips. Where iterations only meet in sums
+of free order, threads gather sums of their own (PartialSums). Where two loops may be interchanged,
+but none is free, tiles of them go to threads in waves.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from loopwright.analysis.footprint import average_trips
+from loopwright.analysis.reductions import Reduction, reductions
+from loopwright.analysis.sizes import likely_sizes
+from loopwright.ir.expr import Var
+from loopwright.ir.loops import Mark
+from loopwright.ir.machine import Machine
+from loopwright.ir.visit import names
+from loopwright.planner.draft import Draft
+from loopwright.transform.facts import fact
+from loopwright.transform.fuse import Fuse
+from loopwright.transform.legal import open_bands, relaxed_order
+from loopwright.transform.mark import Parallel, Share
+from loopwright.transform.partial_sums import PartialSums
+from loopwright.transform.rebuild import among, carries, unordered, wave_of
+from loopwright.transform.reorder import Interchange
+from loopwright.transform.reschedule import Reschedule, tree_text
+from loopwright.transform.step import Step
+from loopwright.transform.tile import StripMine, Tile
+from loopwright.transform.tree import (
+    Band,
+    Leaf,
+    Node,
+    bands,
+    chain,
+    fresh_name,
+    map_bands,
+    moved_by,
+    read_tree,
+)
+from loopwright.transform.tree import Sequence as InOrder
+
+__all__ = ["mark_parallel"]
+
+# Serial loops that may stand around a parallel one: each of their iterations costs a barrier.
+_MOST_SERIAL = 1
+_WORTH = 16  # times the cost of a barrier: work that a parallel loop inside another one must have
+_STRIP = 16  # iterations that stay together where loops are cut, as many as two lines hold
+_PARTS = 2  # that each thread gets of them: rows need not be longer than caches like (deriche)
+_BLOCKS = 16  # sums that each thread gathers apart, so that all are done at about the same time
+_MOST_TILE = 64  # iterations of each loop of a tile
+_UNKNOWN = 1024.0  # iterations of a loop that follows no single iterator
+_LEAST_BLOCK = 64  # iterations that share a sum
+
+
+def mark_parallel(draft: Draft, machine: Machine) -> None:
+    """Mark a loop of every nest that may be parallel and is worth it."""
+    _Sharing(draft, machine).node(read_tree(draft.schedule.tree), ())
+
+
+@dataclass(slots=True)
+class _Sharing:
+    draft: Draft
+    machine: Machine
+    trips: dict[str, dict[str, float]] = field(default_factory=dict)
+    strips: Share | None = None  # of the nest before, to be marked
+
+    def __post_init__(self) -> None:
+        program = self.draft.schedule.program
+        self.trips = average_trips(program, likely_sizes(program))
+
+    def node(self, node: Node, outer: tuple[Band, ...]) -> None:
+        match node:
+            case Leaf():
+                return
+            case InOrder(branches=branches):
+                for branch in branches:
+                    if not self._goes_along(branch.child):
+                        self._mark_strips()
+                        self.node(branch.child, outer)
+                self._mark_strips()
+            case Band():
+                self._band(node, outer)
+                if not outer:
+                    self._mark_strips()
+
+    def _band(self, band: Band, outer: tuple[Band, ...]) -> None:
+        if not self._is_open(band) or self._is_unrolled(band):
+            return
+        is_done = self._is_worth_it(band, outer) and (
+            self._alone(band)
+            or (self._cuts_rows(band) and self._in_parts(band, outer))
+            or self._outside(band)
+            or self._in_parts(band, outer)
+            or self._in_waves(band, outer)
+        )
+        if not is_done and len(outer) < _MOST_SERIAL:
+            self.node(band.child, (*outer, band))
+
+    # -- ways -------------------------------------------------------------------------------------
+
+    def _alone(self, band: Band) -> bool:
+        """The loop itself, or strips of it where it is to keep its vectors."""
+        if self.draft.reach(Parallel(band.loop)) is not None:
+            copies: list[Step] = []
+        else:
+            copies = self.draft.copies(band)
+            if not copies or self.draft.reach(*copies, Parallel(band.loop)) is None:
+                return False
+        if not self._is_innermost(band):
+            return self.draft.take(*copies, Parallel(band.loop))
+        if self._count(band) < 2 * _STRIP:
+            return False
+        cut = StripMine(band.loop, _STRIP)
+        return self.draft.take(*copies, cut, self._share(self._new_loop(*copies, cut)))
+
+    def _outside(self, band: Band) -> bool:
+        """A loop further inside, moved around the others, in strips if it is an innermost one."""
+        run = [inner for inner in chain(band) if not self._is_unrolled(inner)]
+        for at, inner in enumerate(run[1:], 1):
+            around = tuple(other.loop for other in run[:at])
+            if not self._is_innermost(inner):
+                if self.draft.take(Interchange((inner.loop, *around)), Parallel(inner.loop)):
+                    return True
+                continue
+            if self._count(inner) < 2 * _STRIP:
+                continue
+            loop, steps = self._strips(inner, around)
+            share = self._share(loop)
+            if self.draft.reach(*steps, share) is not None:
+                self.draft.take(*steps)
+                self.strips = share
+                return True
+        return False
+
+    def _goes_along(self, node: Node) -> bool:
+        """Whether a nest is taken in the strips of the one before it.
+
+        Its data then stay with their thread, and threads meet once after both.
+        """
+        if self.strips is None or not isinstance(node, Band):
+            return False
+        run = [inner for inner in chain(node) if not self._is_unrolled(inner)]
+        if not self._is_open(node) or len(run) < 2 or not self._is_innermost(run[-1]):
+            return False
+        loop, steps = self._strips(run[-1], tuple(other.loop for other in run[:-1]))
+        together = (*steps, Fuse(self.strips.loop, loop))
+        if self.draft.reach(*together, self.strips) is None:
+            return False
+        return self.draft.take(*together)
+
+    def _mark_strips(self) -> None:
+        """Give the strips made last to threads, now that nothing else goes along with them."""
+        if self.strips is not None:
+            self.draft.take(self.strips)
+            self.strips = None
+
+    def _strips(self, band: Band, around: tuple[str, ...]) -> tuple[str, tuple[Step, ...]]:
+        """The loop over strips of a loop, and steps that move it around others."""
+        cut = StripMine(band.loop, _STRIP)
+        loop = self._new_loop(cut)
+        return loop, (cut, Interchange((loop, *around)))
+
+    def _share(self, loop: str) -> Share:
+        return Share(loop, _PARTS * max(2, self.machine.cores))
+
+    def _in_parts(self, band: Band, outer: tuple[Band, ...]) -> bool:
+        """The loop with sums of its own for every block of iterations."""
+        program = self.draft.schedule.program
+        pairs = among(fact(relaxed_order, program).all_, band.statements)
+        for other in outer:
+            pairs = unordered(pairs, other)
+        if self._is_innermost(band) or carries(pairs, band):
+            return False
+        moved = moved_by(band, program)
+        found = [r for r in reductions(program) if r.statement in band.statements]
+        gathered = [r for r in found if r.is_reorderable and moved.get(r.statement) in r.loops]
+        if not gathered or any(self._extent(r, outer) > 1 for r in gathered):
+            return False
+        size = self._block(band)
+        sums = [PartialSums(r.statement, moved[r.statement], size) for r in gathered]
+        cut = StripMine(band.loop, size)
+        if self.draft.reach(*sums, cut) is None:
+            return False
+        return self.draft.take(*sums, cut, Parallel(self._new_loop(*sums, cut)))
+
+    def _extent(self, found: Reduction, outer: tuple[Band, ...]) -> int:
+        """Dimensions of the elements that a reduction gathers while loops around stand still."""
+        program = self.draft.schedule.program
+        still = {Var(moved_by(other, program).get(found.statement, "")) for other in outer}
+        return sum(entry not in still for entry in found.element.index)
+
+    def _cuts_rows(self, band: Band) -> bool:
+        """Whether strips of the innermost loop would part rows that are written.
+
+        Two cores that write to the same rows fetch each other's lines ahead (measured, N1: a matrix
+        updated in two halves by columns takes as long as by one core, by rows half of it).
+        """
+        program = self.draft.schedule.program
+        inner = [b for b in bands(band) if self._is_innermost(b) and not self._is_unrolled(b)]
+        for other in inner:
+            for name, iterator in moved_by(other, program).items():
+                written = program.statement(name).write.index
+                if len(written) > 1 and iterator in names(written[-1]):
+                    return True
+        return False
+
+    def _in_waves(self, band: Band, outer: tuple[Band, ...]) -> bool:
+        """Tiles of two loops that may be interchanged: those of one wave do not know each other.
+
+        With T and U the loops over tiles, instances depend on no larger T and no larger U, so that
+        tiles of equal T + U are independent.
+        """
+        run = [inner for inner in chain(band) if not self._is_unrolled(inner)]
+        if outer or len(run) < 2 or min(map(self._count, run[:2])) < 4 * _STRIP:
+            return False
+        loops = (run[0].loop, run[1].loop)
+        tile = Tile(loops, (self._tile(run[0]), self._tile(run[1])))
+        after = self.draft.reach(tile)
+        if after is None:
+            return False
+        known = {other.loop for other in bands(read_tree(self.draft.schedule.tree))}
+        root = read_tree(after.tree)
+        first, second = (other for other in bands(root) if other.loop not in known)
+        wave = wave_of(first, second, fresh_name(f"{first.loop}_w", known | {first.loop}))
+        changed = map_bands(root, lambda other: wave if other.loop == first.loop else other)
+        order = Reschedule(tree_text(after.tree.get_domain(), changed))
+        return self.draft.take(tile, order, Parallel(first.loop))
+
+    # -- numbers ----------------------------------------------------------------------------------
+
+    def _is_worth_it(self, band: Band, outer: tuple[Band, ...]) -> bool:
+        return not outer or self._work(band, outer) >= _WORTH * self._barrier()
+
+    def _work(self, band: Band, outer: tuple[Band, ...]) -> float:
+        """Instances of statements that one run of a loop executes."""
+        program = self.draft.schedule.program
+        fixed = [moved_by(other, program) for other in outer]
+        total = 0.0
+        for name in band.statements:
+            known = {found.get(name) for found in fixed}
+            inside = (n for x, n in self.trips.get(name, {}).items() if x not in known)
+            total += math.prod(inside)
+        return total
+
+    def _barrier(self) -> float:
+        return self.machine.parallel_cost.cycles(max(2, self.machine.cores))
+
+    def _block(self, band: Band) -> int:
+        """Iterations that share a sum: a power of two, so that smaller blocks fit into it."""
+        share = self._count(band) / (_BLOCKS * max(2, self.machine.cores))
+        return max(_LEAST_BLOCK, 1 << max(0, math.floor(math.log2(max(1.0, share)))))
+
+    def _count(self, band: Band) -> float:
+        """Iterations of a loop at likely sizes."""
+        moved = moved_by(band, self.draft.schedule.program)
+        counts = [self.trips[s][x] for s, x in moved.items() if s in self.trips]
+        return max(counts, default=_UNKNOWN)
+
+    def _tile(self, band: Band) -> int:
+        """Iterations of a tile: few enough for all threads to have several on most waves."""
+        return min(_MOST_TILE, max(_STRIP, self._block(band) // 2))
+
+    def _new_loop(self, *steps: Step) -> str:
+        """The loop that a cut makes."""
+        after = self.draft.reach(*steps)
+        assert after is not None, "a loop cut into strips keeps its order"
+        last = self.draft.reach(*steps[:-1])
+        assert last is not None
+        before = {band.loop for band in bands(read_tree(last.tree))}
+        (loop,) = {band.loop for band in bands(read_tree(after.tree))} - before
+        return loop
+
+    def _is_open(self, band: Band) -> bool:
+        return any(other.loop == band.loop for other in open_bands(self.draft.schedule))
+
+    def _is_unrolled(self, band: Band) -> bool:
+        return self.draft.schedule.mark(band.loop) is Mark.UNROLL
+
+    def _is_innermost(self, band: Band) -> bool:
+        return all(self._is_unrolled(inner) for inner in bands(band.child))

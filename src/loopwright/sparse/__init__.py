@@ -1,0 +1,87 @@
+"""Sparse tensors: formats as descriptors, conversions and kernels synthesised from them."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from loopwright.sparse.bridge import from_scipy, to_scipy
+    from loopwright.sparse.convert import convert
+    from loopwright.sparse.explain import explain
+    from loopwright.sparse.format import Format, Padding, declare, index
+    from loopwright.sparse.formats import BUILT_IN, find
+    from loopwright.sparse.recommend import recommend
+    from loopwright.sparse.storage import read_tensor, write_tensor
+    from loopwright.sparse.tensor import SparseTensor, from_dense, sparse_tensor
+    from loopwright.sparse.verify import verify
+
+__all__ = [
+    "BUILT_IN",
+    "Format",
+    "Padding",
+    "SparseTensor",
+    "convert",
+    "declare",
+    "explain",
+    "find",
+    "from_dense",
+    "from_scipy",
+    "index",
+    "read_tensor",
+    "recommend",
+    "sparse_tensor",
+    "to_scipy",
+    "verify",
+    "write_tensor",
+]
+
+# Names load on first use, as those of the package above.
+_HOMES = {
+    "BUILT_IN": "formats",
+    "Format": "format",
+    "Padding": "format",
+    "SparseTensor": "tensor",
+    "convert": "convert",
+    "declare": "format",
+    "explain": "explain",
+    "find": "formats",
+    "from_dense": "tensor",
+    "from_scipy": "bridge",
+    "index": "format",
+    "read_tensor": "storage",
+    "recommend": "recommend",
+    "sparse_tensor": "tensor",
+    "to_scipy": "bridge",
+    "verify": "verify",
+    "write_tensor": "storage",
+}
+
+
+class _Package(ModuleType):
+    """This package: a function keeps its name when the file of the same name is loaded."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Whoever imports loopwright.sparse.convert makes Python store that file here as `convert`.
+        if isinstance(value, ModuleType) and _HOMES.get(name) == name:
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'loopwright.sparse' has no attribute '{name}'")
+    from importlib import import_module  # lazy: only the names in use are loaded
+
+    value = getattr(import_module(f"loopwright.sparse.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,96 @@
+"""Tensors of any format in .npz files: the arrays by name, and what they mean as a text of JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from typing import Any
+
+import numpy as np
+
+from loopwright.diagnostics import UsageError
+
+from .bridge import from_scipy, load_scipy
+from .files import replacing
+from .format import Format
+from .formats import find
+from .tensor import SparseTensor, sparse_tensor
+
+__all__ = ["load", "save"]
+
+_NOTE = "loopwright"  # the member that holds the text
+_PREFIX = "index."
+_VERSION = 1
+
+
+def save(path: str | os.PathLike[str], tensor: SparseTensor) -> None:
+    """Write a tensor; equal tensors give equal bytes, and the file appears when it is complete."""
+    note = {
+        "version": _VERSION,
+        "format": tensor.format.name,
+        "descriptor": str(tensor.format),
+        "shape": tensor.shape,
+        "symbols": dict(tensor.symbols),
+    }
+    text = np.frombuffer(json.dumps(note).encode(), np.uint8)
+    arrays = {_PREFIX + name: array for name, array in tensor.arrays.items()}
+    members: dict[str, Any] = {_NOTE: text, **arrays, "values": tensor.values}
+    if tensor.dtype.hasobject:
+        raise UsageError(f"{os.fspath(path)}: values of type object cannot be stored")
+    with replacing(path) as file:
+        np.savez(file, **members)
+
+
+def load(
+    path: str | os.PathLike[str], format: Format | None = None, *, check: bool = True
+) -> SparseTensor:
+    """Read a tensor that `save` or scipy's save_npz wrote; `check` looks at every index.
+
+    A format that is not built in must be passed; it is compared with the one the file was
+    written with.
+    """
+    name = os.fspath(path)
+    try:
+        with open(name, "rb") as file, np.load(file, allow_pickle=False) as members:
+            if _NOTE not in members:
+                return _foreign(name, set(members.files), check)
+            note = json.loads(bytes(members[_NOTE]))
+            arrays = {
+                key.removeprefix(_PREFIX): members[key]
+                for key in members.files
+                if key.startswith(_PREFIX)
+            }
+            values = members["values"]
+    except FileNotFoundError as error:
+        raise UsageError(f"{name}: cannot be read: {error.strerror}") from error
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        if isinstance(error, UsageError):
+            raise
+        hint = "write it again with save"
+        raise UsageError(f"{name}: not a sound .npz file", str(error), hint) from error
+    tensor = _made(name, note, arrays, values, format)
+    return tensor.check() if check else tensor
+
+
+def _made(
+    name: str, note: Any, arrays: dict[str, Any], values: Any, format: Format | None
+) -> SparseTensor:
+    wanted = {"version", "format", "descriptor", "shape", "symbols"}
+    if not isinstance(note, dict) or not wanted <= note.keys() or note["version"] != _VERSION:
+        raise UsageError(f"{name}: the note in the file is of another version", str(note)[:200])
+    descriptor = format or find(note["format"], len(note["shape"]))
+    if str(descriptor) != note["descriptor"]:
+        raise UsageError(
+            f"{name}: the format {note['format']} has changed since the file was written",
+            hint="pass the format that it was written with",
+        )
+    return sparse_tensor(descriptor, note["shape"], arrays, values, symbols=note["symbols"])
+
+
+def _foreign(name: str, members: set[str], check: bool) -> SparseTensor:
+    if not {"format", "shape", "data"} <= members:
+        hint = "it was written neither by loopwright nor by scipy"
+        raise UsageError(f"{name}: no sparse tensor is in the file", ", ".join(members), hint)
+    tensor = from_scipy(load_scipy(name))
+    return tensor.check() if check else tensor

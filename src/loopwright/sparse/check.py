@@ -1,0 +1,374 @@
+"""Whether a tensor keeps every promise of its format; a broken one is told with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopwright.diagnostics import DtypeError, UsageError
+
+from .format import Format, Index, Rule
+from .meaning import Entries, Stored, entries, surroundings
+from .points import Surroundings, points, values_of
+from .sizes import fixed_symbols, value_of
+from .uf import Atom, Conj, Formula, IntegerSet, Linear, Var, calls
+
+__all__ = ["check", "check_lengths", "keeps_order", "keeps_promise"]
+
+Ints = NDArray[np.int64]
+_FAR = 1 << 62
+
+
+def check(tensor: Stored) -> None:
+    """Raise a UsageError that names array, position and value where a promise is broken.
+
+    Lengths and types come first, then the range and order of each index array, the rules that
+    connect them, the places that are reached, and last the order of the entries.
+    """
+    check_lengths(tensor)
+    around = Surroundings(tensor.symbols, tensor.arrays)
+    for index in tensor.format.indices:
+        _check_range(tensor.format, index, around)
+    # Inverses exist only of what has just been found to lie in range.
+    around = surroundings(tensor)
+    for index in tensor.format.indices:
+        _check_monotone(tensor.format, index, around)
+    for rule in tensor.format.rules:
+        _check_rule(tensor.format, rule, around)
+    found = entries(tensor)
+    _check_places(tensor, found)
+    _check_order(tensor, found, around)
+
+
+def check_lengths(tensor: Stored) -> None:
+    """Check what can be seen without looking into an array: names, types, shapes, symbols."""
+    format = tensor.format
+    if len(tensor.shape) != format.rank:
+        spelled = " x ".join(map(str, tensor.shape))
+        raise UsageError(
+            f"{format.name} holds tensors of {format.rank} dimensions", f"shape {spelled}"
+        )
+    for dimension, size in enumerate(tensor.shape):
+        if not 0 <= size < 1 << 63:
+            raise UsageError(
+                f"{format.name}: dimension {dimension} of the shape is {size}",
+                hint="sizes lie between 0 and 2^63 - 1",
+            )
+    wanted = [index.name for index in format.indices]
+    if set(tensor.arrays) != set(wanted):
+        raise UsageError(
+            f"{format.name} has the index arrays {', '.join(wanted)}",
+            found=", ".join(tensor.arrays) or "none",
+        )
+    _check_symbols(format, tensor.shape, tensor.symbols)
+    for index in format.indices:
+        _check_array(format, index, tensor.arrays[index.name], tensor.symbols)
+    _check_values(tensor)
+
+
+def keeps_promise(format: Format, promise: Index | Rule, around: Surroundings) -> bool:
+    """Whether an index array has the range and growth it promises, or a rule holds."""
+    try:
+        if isinstance(promise, Rule):
+            _check_rule(format, promise, around)
+        else:
+            _check_range(format, promise, around)
+            _check_monotone(format, promise, around)
+    except UsageError:
+        return False
+    return True
+
+
+def keeps_order(tensor: Stored) -> bool:
+    """Whether the entries stand in the order of the format; nothing else is looked at."""
+    found = entries(tensor)
+    return found.count < 2 or not _descent(tensor.format, found, surroundings(tensor)).any()
+
+
+def _check_symbols(format: Format, shape: tuple[int, ...], symbols: Mapping[str, int]) -> None:
+    fixed = fixed_symbols(format, shape)
+    for name in (*fixed, *format.counts):
+        if name not in symbols:
+            raise UsageError(f"{format.name}: the symbol {name} has no value")
+        if symbols[name] < 0:
+            raise UsageError(f"{format.name}: {name} is {symbols[name]}, sizes are not negative")
+        if symbols[name] != fixed.get(name, symbols[name]):
+            raise UsageError(
+                f"{format.name}: {name} is {symbols[name]}, the shape makes it {fixed[name]}"
+            )
+
+
+def _check_array(
+    format: Format, index: Index, array: NDArray[Any], symbols: Mapping[str, int]
+) -> None:
+    if array.dtype.kind not in "iu":
+        raise DtypeError(
+            f"{format.name}: the index array {index.name} must hold integers",
+            found=str(array.dtype),
+        )
+    if index.dtype and array.dtype != np.dtype(index.dtype):
+        raise DtypeError(
+            f"{format.name}: the index array {index.name} must be {index.dtype}",
+            found=str(array.dtype),
+        )
+    shape = tuple(value_of(extent, symbols) for extent in index.extents)
+    if array.shape != shape:
+        extents = ", ".join(map(str, index.extents))
+        raise UsageError(
+            f"{format.name}: {index.name} has shape {array.shape}, it needs {shape}",
+            hint=f"its extents are ({extents}) with {_spelled(symbols)}",
+        )
+
+
+def _check_values(tensor: Stored) -> None:
+    places = value_of(tensor.format.places, tensor.symbols)
+    if tensor.values.ndim != 1 or len(tensor.values) != places:
+        raise UsageError(
+            f"{tensor.format.name}: the values have shape {tensor.values.shape}, "
+            f"they need ({places},)",
+            hint=f"{tensor.format.places} places with {_spelled(tensor.symbols)}",
+        )
+
+
+def _spelled(symbols: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in symbols.items())
+
+
+def _domain(index: Index, around: Surroundings) -> list[Ints]:
+    """The columns of all points of the domain of an index array, in lexicographic order."""
+    found = [points(c, index.domain.variables, around) for c in index.domain.conjs]
+    return [
+        np.concatenate([columns[name] for columns in found])
+        for name in (index.domain.variables if found else ())
+    ]
+
+
+def _check_range(format: Format, index: Index, around: Surroundings) -> None:
+    at = _domain(index, around)
+    if not at:
+        return
+    array = around.arrays[index.name]
+    value = array[tuple(at)]
+    wrong = ~_is_member(value, index.range, around)
+    if wrong.any():
+        n = int(np.argmax(wrong))
+        raise UsageError(
+            f"{format.name}: {_element(index, at, n)} = {value[n]} is outside its range",
+            found=f"{_spelled(around.symbols)}",
+            hint=f"allowed are {index.range}",
+        )
+    if index.pad is not None:
+        _check_pads(format, index, at, array)
+
+
+def _check_pads(format: Format, index: Index, at: list[Ints], array: NDArray[Any]) -> None:
+    is_pad = np.ones(array.shape, np.bool_)
+    is_pad[tuple(at)] = False
+    if len(at[0]) == array.size:
+        return
+    wrong = is_pad & (array != index.pad)
+    if wrong.any():
+        place = [np.asarray([p]) for p in np.unravel_index(int(np.argmax(wrong)), array.shape)]
+        value = array[tuple(place)][0]
+        raise UsageError(
+            f"{format.name}: {_element(index, place, 0)} = {value} is padding",
+            hint=f"it must be {index.pad}",
+        )
+
+
+def _is_member(values: NDArray[Any], allowed: IntegerSet, around: Surroundings) -> Any:
+    name = allowed.variables[0]
+    terms = [c.term for conj in allowed.conjs for c in conj.constraints]
+    # Numbers with which a term would leave 64 bits; no range reaches as far.
+    far = min((_far(term, name, around) for term in terms), default=_FAR)
+    small = values < far
+    if values.dtype.kind == "i":
+        small &= values > -far
+    kept = np.where(small, values, 0).astype(np.int64)
+    return small & _is_true(allowed.conjs, {name: kept}, around)
+
+
+def _far(term: Linear, name: str, around: Surroundings) -> int:
+    """The least number that makes a term too large for `values_of`."""
+    rest = term.without(Var(name))
+    reach = abs(rest.constant)
+    reach += sum(abs(f * value_of(Linear.of(a), around.symbols)) for a, f in rest.terms)
+    return max((_FAR - reach) // max(abs(term.coefficient(Var(name))), 1), 0)
+
+
+def _is_true(formula: Formula, columns: Mapping[str, Ints], around: Surroundings) -> Any:
+    """Where a formula holds, for every point of the columns."""
+    count = len(next(iter(columns.values()))) if columns else 1
+    result = np.zeros(count, np.bool_)
+    for conj in formula:
+        result |= _holds(conj, columns, around, count)
+    return result
+
+
+def _holds(conj: Conj, columns: Mapping[str, Ints], around: Surroundings, count: int) -> Any:
+    if conj.exists:
+        raise UsageError(f"a promise with 'exists' cannot be checked: {conj}")
+    result = np.ones(count, np.bool_)
+    for constraint in conj.constraints:
+        value = values_of(constraint.term, columns, around)
+        result &= (value == 0) if constraint.is_equality else (value >= 0)
+    return result
+
+
+def _element(index: Index, at: Iterable[Ints], n: int) -> str:
+    return f"{index.name}[{', '.join(str(column[n]) for column in at)}]"
+
+
+def _check_monotone(format: Format, index: Index, around: Surroundings) -> None:
+    if not index.monotone:
+        return
+    at = _domain(index, around)
+    if not at or len(at[0]) < 2:
+        return
+    value = around.arrays[index.name][tuple(at)]
+    together = np.ones(len(value) - 1, np.bool_)
+    for column in at[:-1]:
+        together &= column[1:] == column[:-1]
+    before, after = value[:-1], value[1:]
+    if "decreasing" in index.monotone:
+        before, after = after, before
+    fine = before < after if index.is_strict else before <= after
+    wrong = together & ~fine
+    if wrong.any():
+        n = int(np.argmax(wrong))
+        raise UsageError(
+            f"{format.name}: {index.name} is not {index.monotone}",
+            found=f"{_element(index, at, n)} = {value[n]} "
+            f"and {_element(index, at, n + 1)} = {value[n + 1]}",
+            hint=_REMEDY,
+        )
+
+
+_REMEDY = "sort the entries, or name a format that does not promise an order, such as coo"
+
+
+def _check_rule(format: Format, rule: Rule, around: Surroundings) -> None:
+    for premise in rule.premise:
+        columns = points(within_domains(format, rule, premise), rule.variables, around)
+        if premise.is_false or (columns and not len(next(iter(columns.values())))):
+            continue
+        wrong = ~_is_true(rule.conclusion, columns, around)
+        if wrong.any():
+            _tell_rule(format, rule, columns, int(np.argmax(wrong)), around)
+
+
+@lru_cache(maxsize=1024)
+def within_domains(format: Format, rule: Rule, premise: Conj) -> Conj:
+    """The premise, bounded by the domains of functions that are called on a bare variable."""
+    known = {index.name: index for index in format.indices}
+    joined = premise
+    for conj in (premise, *rule.conclusion):
+        for call in conj.calls:
+            names = [argument.atom for argument in call.args]
+            if call.name not in known or not all(isinstance(name, Var) for name in names):
+                continue
+            domain = known[call.name].domain
+            spelled: dict[Atom, Linear] = dict(
+                zip(map(Var, domain.variables), call.args, strict=True)
+            )
+            if len(domain.conjs) == 1:
+                joined = joined.conjoined(domain.conjs[0].substitute(spelled).constraints)
+    return joined
+
+
+def _tell_rule(
+    format: Format, rule: Rule, columns: Mapping[str, Ints], n: int, around: Surroundings
+) -> NoReturn:
+    point = {name: column[n : n + 1] for name, column in columns.items()}
+    seen = [f"{name} = {column[0]}" for name, column in point.items()]
+    told = [c for conj in rule.conclusion for k in conj.constraints for c in calls(k.term)]
+    for call in dict.fromkeys(told):
+        value = np.broadcast_to(values_of(Linear.of(call), point, around), 1)[0]
+        seen.append(f"{call} = {value}")
+    raise UsageError(
+        f"{format.name}: a promise of the format is broken: {rule}",
+        found=", ".join(seen),
+        hint=_REMEDY if rule.variables else "check how the arrays were built",
+    )
+
+
+def _check_places(tensor: Stored, found: Entries) -> None:
+    """Every tuple has a place of its own; places without one hold what padding they must."""
+    format, count = tensor.format, len(tensor.values)
+    outside = (found.places < 0) | (found.places >= count)
+    if outside.any():
+        place = found.places[int(np.argmax(outside))]
+        raise UsageError(f"{format.name}: an entry lies at {place}, there are {count} places")
+    uses = np.bincount(found.places, minlength=count)
+    if (uses > 1).any():
+        raise UsageError(f"{format.name}: two entries share the place {int(np.argmax(uses > 1))}")
+    unused = uses == 0
+    if unused.any() and format.padding is None:
+        place = int(np.argmax(unused))
+        raise UsageError(
+            f"{format.name}: no index leads to place {place} of the values",
+            hint="check the pointers and lengths",
+        )
+    if format.padding is not None:
+        wrong = unused & (tensor.values != format.padding.fill)
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            raise UsageError(
+                f"{format.name}: place {place} is padding and holds {tensor.values[place]}",
+                hint=f"it must be {format.padding.fill}",
+            )
+
+
+def _check_order(tensor: Stored, found: Entries, around: Surroundings) -> None:
+    format = tensor.format
+    if found.count < 2:
+        return
+    wrong = _descent(format, found, around)
+    if wrong.any():
+        n = int(np.argmax(wrong))
+        raise UsageError(
+            f"{format.name}: the entries are not in the order of "
+            f"{', '.join(map(str, format.order))}",
+            found=f"{_coordinate(found, n)} before {_coordinate(found, n + 1)}",
+            hint=_REMEDY,
+        )
+    if format.is_unique:
+        _check_unique(format, found)
+
+
+def _descent(format: Format, found: Entries, around: Surroundings) -> Any:
+    """Where an entry comes before the one it follows, by the order of the format."""
+    columns = dict(zip(format.coordinates, found.coordinates, strict=True))
+    keys = [np.broadcast_to(values_of(k, columns, around), found.count) for k in format.order]
+    return ~_ascends(keys, is_strict=False) if keys else np.zeros(found.count - 1, np.bool_)
+
+
+def _check_unique(format: Format, found: Entries) -> None:
+    order = np.lexsort(found.coordinates[::-1])
+    again = np.ones(found.count - 1, np.bool_)
+    for column in found.coordinates:
+        again &= column[order][1:] == column[order][:-1]
+    if again.any():
+        n = int(order[int(np.argmax(again))])
+        raise UsageError(
+            f"{format.name}: the entry {_coordinate(found, n)} is stored twice",
+            hint="sum what belongs to one coordinate, or use coo, which allows it",
+        )
+
+
+def _ascends(keys: list[Ints], *, is_strict: bool) -> Any:
+    """Whether each entry comes after the one before it, by the keys in turn."""
+    less = np.zeros(len(keys[0]) - 1, np.bool_)
+    equal = np.ones(len(keys[0]) - 1, np.bool_)
+    for key in keys:
+        less |= equal & (key[:-1] < key[1:])
+        equal &= key[:-1] == key[1:]
+    return less if is_strict else less | equal
+
+
+def _coordinate(found: Entries, n: int) -> str:
+    return f"({', '.join(str(column[n]) for column in found.coordinates)})"

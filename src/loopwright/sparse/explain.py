@@ -1,0 +1,196 @@
+"""`explain(source, target)`: how a conversion was found, from descriptors to loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from loopwright.diagnostics import UsageError
+from loopwright.ir.dtypes import DTYPES, FLOAT64, INT32
+
+from .convert import as_tensor, conversion, refined
+from .format import COORDINATES, SIZES, Format
+from .formats import BUILT_IN, find
+from .spf.compile import compile_computation
+from .synthesis.definitions import (
+    Definition,
+    End,
+    Held,
+    Largest,
+    Lengths,
+    Most,
+    Number,
+    Running,
+    Segments,
+    Sorted,
+)
+from .synthesis.order import follows, left_to_sort
+from .synthesis.rename import renamed
+from .synthesis.stages import Stage
+from .synthesis.synthesize import FROM, TO, Conversion, Request, synthesize
+from .synthesis.ways import Way
+from .uf import Relation, compose, inverse
+
+__all__ = ["Explanation", "explain"]
+
+_BITS = 20  # of a coordinate, where no tensor says how large it is
+_MOST_BITS = 63
+
+_WAYS = {
+    Way.TABLE: "looked up by its key in a table that is made first",
+    Way.CURSOR: "taken from a cursor of its parent",
+    Way.RUNNING: "counted on where the keys change",
+}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A conversion with all that led to it; print it."""
+
+    source: Format
+    target: Format
+    composed: Relation  # tuples of the source -> tuples of the target with the same coordinates
+    conversion: Conversion | None  # None where none was found
+    failure: UsageError | None = None
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """The arrays of the target that are those of the source, not copies."""
+        if self.conversion is None:
+            return ()
+        own = [name for name, array in self.conversion.arrays.items() if array.startswith(FROM)]
+        return (*own, *(["values"] if self.conversion.values.startswith(FROM) else []))
+
+
+def explain(source: Any, target: str | Format, *, rank: int = 2) -> Explanation:
+    """Tell how tensors of one format become those of another.
+
+    `source` is a tensor as `convert` takes them, or a format by name or as a Format. What cannot be
+    converted is explained as far as it goes; `failure` says what is missing.
+    """
+    if isinstance(source, Format) or (isinstance(source, str) and _is_name(source)):
+        given = find(source, source.rank if isinstance(source, Format) else rank)
+        wanted = find(target, given.rank)
+        request = _request(given, wanted)
+    elif isinstance(source, str):
+        find(source, rank)  # refuses the name and tells which there are
+        raise AssertionError(f"{source} is no format")
+    else:
+        tensor = refined(as_tensor(source))
+        given, wanted = tensor.format, find(target, tensor.ndim)
+        request = None
+    found: Conversion | None = None
+    failure: UsageError | None = None
+    try:
+        found = synthesize(request) if request is not None else conversion(tensor, wanted)
+    except UsageError as error:
+        failure = error
+    return Explanation(given, wanted, _composed(given, wanted), found, failure)
+
+
+def _is_name(text: str) -> bool:
+    return text.split("(")[0].strip().lower() in BUILT_IN
+
+
+def _request(source: Format, target: Format) -> Request:
+    """A conversion of float64 values and 32-bit counters, of sizes that are large enough."""
+
+    def types(format: Format) -> tuple[Any, ...]:
+        return tuple((i.name, DTYPES[i.dtype] if i.dtype else INT32) for i in format.indices)
+
+    rank = source.rank
+    bits = (min(_BITS, _MOST_BITS // rank),) * rank
+    few = (False,) * rank
+    return Request(source, target, FLOAT64, types(source), types(target), INT32, bits, few)
+
+
+def _composed(source: Format, target: Format) -> Relation:
+    """{ t -> t' : the maps take t and t' to the same coordinates }"""
+    rank = source.rank
+    names = COORDINATES[:rank], SIZES[:rank]
+    first, second = renamed(source, FROM, *names), renamed(target, TO, *names)
+    return compose(inverse(second.map), first.map)
+
+
+def _lines(of: Explanation) -> Iterator[str]:
+    yield f"from {of.source}"
+    yield f"to {of.target}"
+    yield "composed:"
+    yield f"  {of.composed}"
+    if of.conversion is None:
+        yield "no conversion was found:"
+        yield from _indented(str(of.failure))
+        return
+    yield "solved for the target:"
+    yield from _indented(str(of.conversion.inverse))
+    yield "index arrays and counts:"
+    yield from (f"  {_defined(definition)}" for definition in of.conversion.definitions)
+    yield "numbers:"
+    for name, way in of.conversion.ways:
+        yield f"  {name} is {_WAYS[way]}"
+    yield f"order: {_order(of)}"
+    if of.shared:
+        yield f"shared with the source: {', '.join(of.shared)}"
+    for stage in of.conversion.stages:
+        yield from _stage(stage)
+
+
+def _indented(text: str) -> Iterator[str]:
+    return (f"  {line}" for line in text.splitlines())
+
+
+def _defined(definition: Definition) -> str:
+    match definition:
+        case Held(array=array, entries=entries):
+            return f"{array}: {' and '.join(map(str, entries))}, for every entry"
+        case Segments(array=array, rank=rank):
+            return f"{array}: {rank} runs from {array}(x) to {array}(x+1) under parent x"
+        case Lengths(array=array, rank=rank):
+            return f"{array}: how many numbers {rank} has under x"
+        case Sorted(array=array, inverse=undone, count=count, keys=keys):
+            spelled = ", ".join(f"{'-' if key.falls else ''}{key.term}" for key in keys)
+            return f"{array}: 0 .. {count}-1 sorted by ({spelled}); {undone} undoes it"
+        case Running(array=array, first=first, variable=x, step=step):
+            return f"{array}: {first}, then {array}({x}+1) = {array}({x}) + {step}"
+        case Largest(array=array, place=place, value=value, floor=floor):
+            return f"{array}: the least with {array}({place}) >= {value}, {floor} at least"
+        case Number(symbol=symbol, rank=rank):
+            return f"{symbol}: how many numbers {rank} has"
+        case Most(symbol=symbol, array=array):
+            return f"{symbol}: the largest element of {array}"
+        case End(symbol=symbol, element=element):
+            return f"{symbol}: {element}"
+
+
+def _order(of: Explanation) -> str:
+    wanted, given = of.target.order, of.source.order
+    if not wanted:
+        return "any will do"
+    spelled = f"({', '.join(map(str, wanted))})"
+    have = f"({', '.join(map(str, given))})" if given else "none"
+    if follows(wanted, given):
+        return f"{spelled} is that of the source, nothing is sorted"
+    count = left_to_sort(wanted, given)
+    keys = ", ".join(map(str, wanted[:count]))
+    return f"{spelled} from {have}: by {keys}, in counting passes or by cursors"
+
+
+def _stage(stage: Stage) -> Iterator[str]:
+    yield f"stage {stage.computation.name}:"
+    for name, term in stage.defined:
+        yield f"  let {name} = {term}"
+    for made in stage.fresh:
+        fill = "" if made.fill is None else f", all {made.fill}"
+        shape = ", ".join(map(str, made.space.shape))
+        yield f"  make {made.space.name}[{shape}] of {made.space.dtype}{fill}"
+    if stage.same is not None:
+        pairs = ", ".join(f"{new} is {old}" for new, old in stage.same.arrays)
+        yield f"  left out where {stage.same.left} = {stage.same.right}: {pairs}"
+    text = compile_computation(stage.computation).inspect("c")
+    yield from _indented(text.replace("void kernel(", f"void {stage.computation.name}(", 1))
+    for found in stage.learnt:
+        yield f"  learn {found.symbol} = {found.array}[{', '.join(map(str, found.index))}]"

@@ -1,0 +1,249 @@
+"""A dense statement composed with the map of a sparse format.
+
+The statement `out[o] = out[o] plus (A[s] times x[d] times ...)` runs over all values of its
+letters. Where A is sparse, its letters s take the values that the map of the format gives to the
+tuples of the storage; the other letters stay loops from 0 to their extents. Entries that are not
+stored take no part: they stand for the zero of the semiring.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loopwright.frontends.einsum import Subscripts
+from loopwright.ir.dtypes import INT64, DType
+from loopwright.ir.expr import Binary, Expr
+from loopwright.ir.program import Role
+from loopwright.semirings import Semiring
+from loopwright.sparse.format import COORDINATES, SIZES, Format
+from loopwright.sparse.spf.computation import DataSpace
+from loopwright.sparse.synthesis.rename import renamed
+from loopwright.sparse.synthesis.source import facts_of, stream_of
+from loopwright.sparse.synthesis.stages import Builder, element
+from loopwright.sparse.synthesis.stream import Stream, cast
+from loopwright.sparse.synthesis.synthesize import specialised
+from loopwright.sparse.uf import (
+    Atom,
+    Conj,
+    Constraint,
+    Facts,
+    Floor,
+    Linear,
+    Sym,
+    Var,
+    substitute,
+    variables,
+)
+
+__all__ = [
+    "OUT",
+    "SPARSE",
+    "Composed",
+    "Request",
+    "compose",
+    "dense_name",
+    "extent_name",
+    "rounded_up",
+]
+
+SPARSE, OUT = "A_", "out"
+_MOST_STEPS = 16  # iterations of a loop that is written out
+
+
+@dataclass(frozen=True)
+class Request:
+    """All that the code of a kernel depends on."""
+
+    format: Format
+    value: DType
+    indices: tuple[tuple[str, DType], ...]  # index array of the format -> its type
+    bits: tuple[int, ...]  # of the largest coordinate of each dimension
+    fixed: tuple[tuple[str, int], ...]  # counts of the format whose value the code may rely on
+    exact: tuple[str, ...]  # symbols of the format that are a size divided without a rest
+    subscripts: Subscripts
+    at: int  # which operand is sparse
+    dense: tuple[DType, ...]  # types of the others, in their order
+    ring: Semiring
+    dtype: DType  # of products, sums and the result
+    is_sampled: bool = False  # the result has a place for each entry, not for each coordinate
+
+
+@dataclass(frozen=True)
+class Composed:
+    """The statement over tuples of the storage and dense letters."""
+
+    builder: Builder
+    walked: tuple[str, ...]  # variables of the storage, in their order
+    steps: tuple[str, ...]  # those among the storage's with few values, known beforehand
+    summed: tuple[str, ...]  # letters of dense operands alone that are not in the result
+    kept: tuple[str, ...]  # letters of dense operands alone that are in the result
+    conj: Conj  # over all these
+    index: tuple[Linear, ...]  # of the result
+    entry: Expr  # the value of the sparse operand
+    factors: tuple[Expr, ...]  # all operands in their order, in the type of the result
+    guard: Expr | None
+    extents: tuple[tuple[str, int], ...]  # variable of `steps` -> how many values it has
+
+
+def dense_name(number: int) -> str:
+    """The space of a dense operand."""
+    return f"x{number}"
+
+
+def extent_name(letter: str) -> str:
+    """The symbol of the extent of a letter that the sparse operand does not have."""
+    return f"N_{letter}"
+
+
+def compose(request: Request) -> Composed:
+    """The statement that a request asks for."""
+    rank = request.format.rank
+    sizes = SIZES[:rank]
+    format = renamed(request.format, SPARSE, COORDINATES[:rank], sizes)
+    format = specialised(format, request.bits)
+    fixed: dict[Atom, Linear] = {
+        Sym(SPARSE + name): Linear.of(value) for name, value in request.fixed
+    }
+    builder = Builder(INT64, _facts(format, fixed, request.exact))
+    types = {SPARSE + name: dtype for name, dtype in request.indices}
+    for array in format.indices:
+        builder.given(array.name, types[array.name], array.extents)
+    stream = stream_of(format, SPARSE + "values", request.value, builder)
+    conj, put = _settled(stream, fixed)
+    letters, more = _letters(request, stream, put, sizes)
+    conj = conj.conjoined(more)
+    spelled = {v for v in stream.domain.variables if Var(v) not in put}
+    walked = tuple(v for v in stream.domain.variables if v in spelled)
+    extents = _steps(walked, conj)
+    place = substitute(stream.place, put)
+    entry = builder.load(element(stream.values, place))
+    factors = _factors(request, builder, letters, sizes, entry)
+    guard = None
+    is_sum_of_products = (request.ring.plus, request.ring.times) == ("add", "mul")
+    if stream.guard is not None and (request.is_sampled or not is_sum_of_products):
+        assert isinstance(stream.guard, Binary), "padding is told by its value"
+        guard = Binary("ne", entry, stream.guard.y)
+    own = [c for c in letters if c not in request.subscripts.operands[request.at]]
+    out = request.subscripts.out
+    if request.is_sampled:
+        index: tuple[Linear, ...] = (place,)
+        shape: tuple[Linear, ...] = (format.places,)
+    else:
+        index = tuple(letters[c] for c in out)
+        shape = tuple(_extent(request, c, sizes) for c in out)
+    builder.spaces[OUT] = DataSpace(OUT, request.dtype, shape, Role.INOUT)
+    return Composed(
+        builder,
+        tuple(v for v in walked if v not in extents),
+        tuple(extents),
+        tuple(f"d_{c}" for c in own if c not in out),
+        tuple(f"d_{c}" for c in out if c in own),
+        conj,
+        index,
+        cast(entry, request.dtype),
+        factors,
+        guard,
+        tuple(extents.items()),
+    )
+
+
+def _facts(format: Format, fixed: dict[Atom, Linear], exact: tuple[str, ...]) -> Facts:
+    facts = facts_of(format)
+    known = [Constraint.eq(Linear.of(symbol), value) for symbol, value in fixed.items()]
+    for name, term in format.defined:
+        found = rounded_up(term)
+        if found is not None and name.removeprefix(SPARSE) in exact:
+            size, by = found
+            known.append(Constraint.eq(Linear.of(Sym(size)), Linear.of(Sym(name)) * by))
+    return Facts(facts.functions, facts.further, (*facts.known, *known))
+
+
+def rounded_up(term: Linear) -> tuple[str, int] | None:
+    """(N, c) where a term is floor((N + c-1) / c): how many blocks of c cover a size."""
+    floor = term.atom
+    if not isinstance(floor, Floor) or not floor.by.is_constant:
+        return None
+    by = floor.by.constant
+    size = (floor.x - (by - 1)).atom
+    return (size.name, by) if isinstance(size, Sym) else None
+
+
+def _settled(stream: Stream, fixed: dict[Atom, Linear]) -> tuple[Conj, dict[Atom, Linear]]:
+    """The domain over variables that no equality gives, and the terms of the others.
+
+    Of the variables in an equality the last one is a function of those before it: jj = col(k).
+    """
+    names = stream.domain.variables
+    conj = stream.domain.conjs[0].substitute(fixed)
+    put: dict[Atom, Linear] = dict(fixed)
+    for position in reversed(range(len(names))):
+        name = names[position]
+        for constraint in conj.equalities:
+            factor = constraint.term.coefficient(Var(name))
+            rest = constraint.term.without(Var(name))
+            if abs(factor) == 1 and variables(rest) <= set(names[:position]):
+                value: dict[Atom, Linear] = {Var(name): rest * -factor}
+                conj = conj.substitute(value)
+                put = {atom: substitute(term, value) for atom, term in put.items()} | value
+                break
+    return conj, put
+
+
+def _letters(
+    request: Request, stream: Stream, put: dict[Atom, Linear], sizes: tuple[str, ...]
+) -> tuple[dict[str, Linear], list[Constraint]]:
+    """The value of each letter, and what holds of them beside the map."""
+    letters: dict[str, Linear] = {}
+    more: list[Constraint] = []
+    coordinates = COORDINATES[: len(sizes)]
+    for c, name in zip(request.subscripts.operands[request.at], coordinates, strict=True):
+        term = substitute(stream.coordinates[name], put)
+        if c in letters:
+            more.append(Constraint.eq(letters[c], term))
+        letters.setdefault(c, term)
+    for c in "".join(request.subscripts.operands):
+        if c not in letters:
+            letters[c] = Linear.of(Var(f"d_{c}"))
+            extent = Linear.of(Sym(extent_name(c)))
+            more += [Constraint.ge(letters[c]), Constraint.lt(letters[c], extent)]
+    return letters, more
+
+
+def _extent(request: Request, letter: str, sizes: tuple[str, ...]) -> Linear:
+    sparse = request.subscripts.operands[request.at]
+    name = sizes[sparse.index(letter)] if letter in sparse else extent_name(letter)
+    return Linear.of(Sym(name))
+
+
+def _factors(
+    request: Request,
+    builder: Builder,
+    letters: dict[str, Linear],
+    sizes: tuple[str, ...],
+    entry: Expr,
+) -> tuple[Expr, ...]:
+    """The operands of the product in their order."""
+    found: list[Expr] = []
+    types = iter(request.dense)
+    for number, term in enumerate(request.subscripts.operands):
+        if number == request.at:
+            found.append(cast(entry, request.dtype))
+            continue
+        shape = tuple(_extent(request, c, sizes) for c in term)
+        name = builder.given(dense_name(number), next(types), shape)
+        load = builder.load(element(name, *(letters[c] for c in term)))
+        found.append(cast(load, request.dtype))
+    return tuple(found)
+
+
+def _steps(names: tuple[str, ...], conj: Conj) -> dict[str, int]:
+    """The last variables that go from 0 to a small constant, and how many values each has."""
+    found: dict[str, int] = {}
+    for name in reversed(names):
+        own = [c.term for c in conj.constraints if variables(c.term) == {name}]
+        rests = [term.without(Var(name)) for term in own if term.coefficient(Var(name)) == -1]
+        extents = [rest.constant + 1 for rest in rests if rest.is_constant]
+        if Linear.of(Var(name)) not in own or not extents or not 0 < min(extents) <= _MOST_STEPS:
+            break
+        found[name] = min(extents)
+    return dict(reversed(found.items()))

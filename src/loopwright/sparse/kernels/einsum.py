@@ -1,0 +1,211 @@
+"""Einsums with one sparse operand, over any format and semiring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from loopwright import options, semirings
+from loopwright.diagnostics import UsageError
+from loopwright.frontends.einsum import Subscripts, parse_subscripts
+from loopwright.ir.dtypes import DTYPES, DType, dtype_of
+from loopwright.runtime.arguments import Array
+from loopwright.runtime.threads import num_threads
+from loopwright.sparse.kernels.compose import Request
+from loopwright.sparse.kernels.executor import (
+    Executor,
+    bits_of,
+    code_of,
+    exact_of,
+    fixed_of,
+    indices_of,
+)
+from loopwright.sparse.kernels.operands import (
+    dense_operands,
+    home_of,
+    tensor_of,
+    the_sparse_one,
+    thread_count,
+)
+from loopwright.sparse.tensor import SparseTensor
+
+__all__ = ["SparseKernel", "compile_kernel", "einsum", "multiplied"]
+
+_MOST_READY = 64  # layouts of calls remembered with a tensor; when full, all are forgotten
+ndarray = np.ndarray
+current = options.current
+
+
+def einsum(
+    subscripts: str,
+    *operands: Any,
+    semiring: str | semirings.Semiring = "plus_times",
+    threads: int | None = None,
+) -> Any:
+    """Einstein summation with one sparse operand, in NumPy's grammar; the result is dense.
+
+    The sparse operand is a SparseTensor of any format or a sparse array of scipy. Entries that are
+    not stored take no part, and repeated ones are combined by plus; an element of the result to
+    which nothing contributes is the zero of the semiring. In formats whose padding is mapped (dia,
+    bcsr) stored zeros are padding, which plus_times multiplies like any zero and other semirings
+    leave out.
+
+    Sums are formed in the order of the storage. Index arrays are checked when a tensor is first
+    used, and must not be changed afterwards; values may.
+    """
+    if not current().careful:
+        # The quick path: a call laid out like an earlier one with the same sparse operand.
+        for sparse in operands:
+            home = home_of(sparse)
+            if home is not None:
+                found = home.ready.get(_key(subscripts, operands, semiring, threads))
+                if found is not None and (not found.is_team or found.threads == _team(threads)):
+                    tensor = sparse if home.tensor is None else home.tensor
+                    return found(tensor.values, [x for x in operands if x is not sparse])
+                break
+    return multiplied(subscripts, operands, semiring, threads)
+
+
+def _team(threads: int | None) -> int:
+    return num_threads() if threads is None else threads
+
+
+def _key(
+    subscripts: str, operands: Sequence[Any], ring: Any, threads: int | None
+) -> tuple[Any, ...]:
+    """What the layout of a call depends on, beside the sparse operand."""
+    parts: list[Any] = [subscripts, ring, threads]
+    for x in operands:
+        if type(x) is ndarray:
+            flags = x.flags
+            parts += (x.dtype, x.shape, flags.c_contiguous and flags.aligned)
+        else:
+            parts.append(None)
+    return tuple(parts)
+
+
+def multiplied(
+    subscripts: str,
+    operands: Sequence[Any],
+    ring: str | semirings.Semiring,
+    threads: int | None,
+    *,
+    is_sampled: bool = False,
+) -> Any:
+    """The general call: everything is checked; the result of a sampled one are values."""
+    if not isinstance(subscripts, str):
+        raise UsageError("sparse.einsum takes a string of subscripts", type(subscripts).__name__)
+    kernel = compile_kernel(
+        subscripts, *operands, semiring=ring, threads=threads, is_sampled=is_sampled
+    )
+    result = kernel.run()
+    if kernel.is_direct and not is_sampled:
+        _remember(subscripts, operands, ring, threads, kernel)
+    return result
+
+
+def _remember(
+    subscripts: str,
+    operands: Sequence[Any],
+    ring: Any,
+    threads: int | None,
+    kernel: SparseKernel,
+) -> None:
+    """Keep the executor of a call whose operands are passed as they come."""
+    homes = [home for x in operands if (home := home_of(x)) is not None]
+    are_arrays = sum(type(x) is ndarray for x in operands) == len(operands) - 1
+    if not homes or not are_arrays or not kernel.tensor.values.flags.c_contiguous:
+        return
+    (home,) = homes
+    if len(home.ready) >= _MOST_READY:
+        home.ready.clear()
+    home.ready[_key(subscripts, operands, ring, threads)] = kernel.executor
+
+
+class SparseKernel:
+    """An einsum made ready for its operands; `inspect` shows what was made of it."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        tensor: SparseTensor,
+        dense: Sequence[Array],
+        result: DType,
+        is_direct: bool,
+    ) -> None:
+        self.executor = executor
+        self.tensor = tensor
+        self.is_direct = is_direct  # the operands are passed as they came
+        self._dense = dense
+        self._result = result
+
+    def run(self) -> Any:
+        """The result for the operands it was made from."""
+        values = np.ascontiguousarray(self.tensor.values)
+        out = self.executor(values, self._dense)
+        if out.dtype != self._result.numpy:
+            with np.errstate(all="ignore"):
+                out = out.astype(self._result.numpy)
+        return out if out.shape else out[()]
+
+    def inspect(self, stage: str = "loops") -> str:
+        """The text of a stage: "loops", "c", "llvm" or "asm"."""
+        return self.executor.inspect(stage)
+
+
+def compile_kernel(
+    subscripts: str,
+    *operands: Any,
+    semiring: str | semirings.Semiring = "plus_times",
+    threads: int | None = None,
+    is_sampled: bool = False,
+) -> SparseKernel:
+    """The kernel that `einsum` runs for these operands."""
+    ring = semirings.semiring(semiring)
+    at = the_sparse_one(operands, f"sparse.einsum '{subscripts}'")
+    tensor = tensor_of(operands[at])
+    ranks = tuple(tensor.ndim if n == at else np.ndim(x) for n, x in enumerate(operands))
+    given = parse_subscripts(subscripts, ranks)
+    names, dense, extents = dense_operands(given, operands, at, tensor.shape)
+    types = (tensor.dtype, *(x.dtype for x in dense))
+    result = dtype_of(np.result_type(*map(np.dtype, types)))
+    dtype = DTYPES["float32"] if result.name == "float16" else result
+    ring.check_dtype(dtype)
+    request = Request(
+        tensor.format,
+        dtype_of(tensor.dtype),
+        indices_of(tensor),
+        bits_of(tensor),
+        fixed_of(tensor),
+        exact_of(tensor),
+        _plain(names),
+        at,
+        tuple(dtype_of(x.dtype) for x in dense),
+        ring,
+        dtype,
+        is_sampled,
+    )
+    code = code_of(request)
+    shape = (len(tensor.values),) if is_sampled else tuple(extents[c] for c in names.out)
+    padding = tensor.format.padding
+    fill = (padding.fill if padding else 0) if is_sampled else code.zero
+    plain = dict(zip(_letters(names), _letters(_plain(names)), strict=True))
+    renamed = {plain[c]: extent for c, extent in extents.items()}
+    executor = Executor(code, tensor, renamed, shape, fill, thread_count(threads))
+    arrays = (x for n, x in enumerate(operands) if n != at)
+    is_same = all(x is array for x, array in zip(arrays, dense, strict=True))
+    is_direct = dtype is result and bool(shape) and is_same
+    return SparseKernel(executor, tensor, dense, result, is_direct)
+
+
+def _letters(names: Subscripts) -> list[str]:
+    return list(dict.fromkeys("".join(names.operands)))
+
+
+def _plain(names: Subscripts) -> Subscripts:
+    """The same under letters in alphabetical order: code does not depend on their names."""
+    alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    plain = str.maketrans(dict(zip(_letters(names), alphabet, strict=False)))
+    return Subscripts(tuple(t.translate(plain) for t in names.operands), names.out.translate(plain))

@@ -1,0 +1,155 @@
+"""What callers hand to a sparse kernel: one sparse operand, found again, and dense ones."""
+
+from __future__ import annotations
+
+import operator
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from loopwright.diagnostics import UsageError
+from loopwright.frontends.einsum import Subscripts
+from loopwright.runtime.arguments import Array, as_operand
+from loopwright.runtime.threads import MOST_THREADS, num_threads
+from loopwright.sparse.bridge import from_scipy, is_scipy
+from loopwright.sparse.tensor import SparseTensor
+
+__all__ = [
+    "Home",
+    "dense_operands",
+    "home_of",
+    "is_sparse",
+    "tensor_of",
+    "the_sparse_one",
+    "thread_count",
+]
+
+
+class Home:
+    """What is known of a sparse operand, as long as it lives."""
+
+    __slots__ = ("_parts", "_ref", "ready", "tensor")
+
+    def __init__(self, operand: Any, tensor: SparseTensor, parts: tuple[Any, ...]) -> None:
+        number = id(operand)
+        self._ref = weakref.ref(operand, lambda _: _homes.pop(number, None))
+        # The tensor itself is not kept alive by what is known of it.
+        self.tensor: SparseTensor | None = None if operand is tensor else tensor
+        self._parts = parts
+        self.ready: dict[tuple[Any, ...], Any] = {}  # by layout of the call
+
+    def is_of(self, operand: Any) -> bool:
+        """Whether this is still true of an operand: one of scipy may have got other arrays."""
+        if self._ref() is not operand:
+            return False
+        tensor = self.tensor
+        if tensor is None:
+            return True
+        parts = _parts(operand)
+        same = len(parts) == len(self._parts) and all(map(operator.is_, parts, self._parts))
+        return same and bool(tensor.shape == operand.shape)
+
+
+_homes: dict[int, Home] = {}
+
+
+def home_of(operand: Any) -> Home | None:
+    """What is known of an operand; None where nothing is, or no longer."""
+    home = _homes.get(id(operand))
+    return home if home is not None and home.is_of(operand) else None
+
+
+def is_sparse(operand: object) -> bool:
+    return isinstance(operand, SparseTensor) or is_scipy(operand)
+
+
+def the_sparse_one(operands: Sequence[Any], what: str) -> int:
+    """The place of the one sparse operand."""
+    found = [at for at, operand in enumerate(operands) if is_sparse(operand)]
+    if len(found) != 1:
+        raise UsageError(
+            f"{what} takes exactly one sparse operand",
+            found=f"{len(found)} among {len(operands)}",
+            hint="to_dense() of the smaller ones" if found else "loopwright.einsum for dense ones",
+        )
+    return found[0]
+
+
+def tensor_of(operand: Any) -> SparseTensor:
+    """The operand as a SparseTensor; what shares the arrays of scipy is found again."""
+    home = home_of(operand)
+    if home is not None:
+        return operand if home.tensor is None else home.tensor
+    if isinstance(operand, SparseTensor):
+        _homes[id(operand)] = Home(operand, operand, ())
+        return operand
+    tensor = from_scipy(operand)
+    parts = _parts(operand)
+    # A copy would not see numbers that are written to the original later.
+    if parts and np.may_share_memory(tensor.values, operand.data):
+        _homes[id(operand)] = Home(operand, tensor, parts)
+    return tensor
+
+
+def _parts(matrix: Any) -> tuple[Any, ...]:
+    """The arrays of a matrix of scipy that a tensor may share."""
+    match matrix.format:
+        case "csr" | "csc" | "bsr":
+            return matrix.indptr, matrix.indices, matrix.data
+        case "coo":
+            return (*matrix.coords, matrix.data)
+    return ()
+
+
+def dense_operands(
+    names: Subscripts, operands: Sequence[Any], at: int, shape: tuple[int, ...]
+) -> tuple[Subscripts, list[Array], dict[str, int]]:
+    """Dense operands row by row, the letters as they are stored then, and the extents of letters.
+
+    An array stored by columns is taken as its transpose; other strides are copied.
+    """
+    extents: dict[str, int] = {}
+    for c, extent in zip(names.operands[at], shape, strict=True):
+        if extents.setdefault(c, extent) != extent:
+            raise _disagreement(names, c, extents[c], extent)
+    arrays = [(n, as_operand(x, f"operand {n}")) for n, x in enumerate(operands) if n != at]
+    for n, array in arrays:
+        for c, extent in zip(names.operands[n], array.shape, strict=True):
+            known = extents.get(c, 1)
+            if extent not in (1, known) and (known != 1 or c in names.operands[at]):
+                raise _disagreement(names, c, known, extent)
+            extents[c] = extent if c not in extents or known == 1 else known
+    terms = list(names.operands)
+    found: list[Array] = []
+    for n, array in arrays:
+        wanted = tuple(extents[c] for c in terms[n])
+        whole = array if array.shape == wanted else np.broadcast_to(array, wanted)
+        if not whole.flags.c_contiguous and whole.T.flags.c_contiguous:
+            whole, terms[n] = whole.T, terms[n][::-1]
+        found.append(whole if _is_plain(whole) else np.array(whole, order="C"))
+    return Subscripts(tuple(terms), names.out), found, extents
+
+
+def _is_plain(array: Array) -> bool:
+    return array.flags.c_contiguous and array.flags.aligned
+
+
+def _disagreement(names: Subscripts, letter: str, one: int, other: int) -> UsageError:
+    return UsageError(
+        f"einsum '{names.text}': index '{letter}' has two sizes",
+        found=f"{one} and {other}",
+        hint="operands that agree; only dense ones broadcast, from a size of 1",
+    )
+
+
+def thread_count(threads: int | None) -> int:
+    """How many threads a call may use."""
+    if threads is None:
+        return num_threads()
+    if not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
+        raise UsageError(
+            f"threads must be a whole number from 1 to {MOST_THREADS}", found=repr(threads)
+        )
+    return threads

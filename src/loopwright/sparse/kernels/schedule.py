@@ -1,0 +1,326 @@
+"""Loops and sums of a composed statement: what is summed in registers, where, and by whom.
+
+Loops of the storage stay in their order, loops with few known values go inside them, and letters of
+dense operands go innermost. Where the result depends on the outer loops only, everything inside is
+summed in scalars, one for each step that the result depends on. The numbers that are added to one
+element of the result keep the order of the storage.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from loopwright.diagnostics import IllegalStep
+from loopwright.ir.expr import Const, Expr, Load
+from loopwright.ir.expr import Var as ExprVar
+from loopwright.ir.program import Role
+from loopwright.ir.walk import names, rewrite
+from loopwright.semirings import Semiring
+from loopwright.sparse.kernels.compose import OUT, Composed, Request, compose
+from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
+from loopwright.sparse.spf.reorder import parallelise
+from loopwright.sparse.synthesis.stages import element
+from loopwright.sparse.uf import (
+    Call,
+    Conj,
+    Constraint,
+    IntegerSet,
+    Linear,
+    Sym,
+    Var,
+    calls,
+    symbols,
+    variables,
+)
+
+__all__ = ["HIGH", "LOW", "Edge", "Plan", "plan"]
+
+_SUM = "sum"
+LOW, HIGH = "LOW", "HIGH"
+_MOST_SUMS = 64
+_ZERO = Linear.of(0)
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A bound that an index array sets to the outermost variable, for the code between the edges.
+
+    is_low: v >= -rest - factor*f,   else: v <= rest + factor*f,   for every value of f
+    """
+
+    is_low: bool
+    array: str
+    factor: int  # 1 or -1
+    rest: Linear
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A computation, and what must be seen to before it runs."""
+
+    computation: Computation
+    is_filled: bool  # the result must hold zeros before; else every element is stored
+    edges: tuple[Edge, ...]  # give LOW and HIGH, where there are some
+
+
+def plan(request: Request) -> Plan:
+    """The computation of a request."""
+    composed = compose(request)
+    writer = _Writer(request, composed)
+    if request.is_sampled:
+        return writer.finish(writer.sampled(), is_filled=True)
+    found = writer.prefix()
+    if found is None:
+        return writer.finish([writer.update()], is_filled=True)
+    outer, inside = found
+    is_whole = _is_whole(outer, inside, composed)
+    edges = _edges(outer, composed.conj) if is_whole else {}
+    groups = _parts(outer, composed.conj, edges) if edges else [composed.conj]
+    statements = [
+        stmt
+        for time, conj in enumerate(groups)
+        for stmt in writer.summed(outer, inside, conj, time, is_whole)
+    ]
+    return writer.finish(statements, not is_whole, tuple(edges.values()))
+
+
+class _Writer:
+    def __init__(self, request: Request, composed: Composed) -> None:
+        self.ring: Semiring = request.ring
+        self.dtype = request.dtype
+        self.at = request.at
+        self.composed = composed
+        self.builder = composed.builder
+        self.loops = (
+            *composed.walked,
+            *composed.summed,
+            *composed.steps,
+            *composed.kept,
+        )
+
+    # -- what is summed where ------------------------------------------------------------------
+
+    def prefix(self) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        """The outer loops that the result depends on, and the steps; None: sums stay in memory."""
+        composed = self.composed
+        needed = {v for term in composed.index for v in variables(term)}
+        inside = tuple(v for v in composed.steps if v in needed)
+        count = max((1 + composed.walked.index(v) for v in needed & {*composed.walked}), default=0)
+        extents = dict(composed.extents)
+        is_small = math.prod(extents[v] for v in inside) <= _MOST_SUMS
+        rest = len(self.loops) - count - len(inside)
+        if needed & {*composed.kept} or not rest or not is_small:
+            return None
+        return composed.walked[:count], inside
+
+    # -- statements ----------------------------------------------------------------------------
+
+    def _product(self, factors: Sequence[Expr]) -> Expr:
+        product = factors[0]
+        for factor in factors[1:]:
+            product = self.ring.times_expr(self.dtype, product, factor)
+        return product
+
+    def _plus(self, target: Linear, value: Expr) -> Expr:
+        return self.ring.plus_expr(self.dtype, self.builder.load(target), value)
+
+    def _zero(self) -> Expr:
+        return Const(self.ring.zero(self.dtype), self.dtype)
+
+    def _stmt(
+        self,
+        name: str,
+        conj: Conj,
+        names: Iterable[str],
+        times: Sequence[Linear | str],
+        target: Linear,
+        value: Expr,
+        guard: Expr | None = None,
+    ) -> Stmt:
+        place = target.atom
+        assert isinstance(place, Call), f"{target} is no element"
+        known = {*names}
+        kept = Conj.of(c for c in conj.constraints if variables(c.term) <= known)
+        domain = IntegerSet(tuple(v for v in self.loops if v in known), (kept,))
+        schedule = tuple(Linear.of(Var(t)) if isinstance(t, str) else t for t in times)
+        return Stmt(name, domain, schedule, place.name, place.args, value, guard)
+
+    def update(self) -> Stmt:
+        """out = out plus product, for every entry and letter."""
+        target = element(OUT, *self.composed.index)
+        value = self._plus(target, self._product(self.composed.factors))
+        conj, guard = self.composed.conj, self.composed.guard
+        return self._stmt("update", conj, self.loops, self.loops, target, value, guard)
+
+    def summed(
+        self, outer: tuple[str, ...], inside: tuple[str, ...], conj: Conj, time: int, is_whole: bool
+    ) -> list[Stmt]:
+        """The same with sums that belong to the outer loops."""
+        extents = dict(self.composed.extents)
+        name = f"{_SUM}{time}"
+        shape = tuple(Linear.of(extents[v]) for v in inside)
+        self.builder.spaces[name] = DataSpace(name, self.dtype, shape, Role.LOCAL)
+        total = element(name, *(Linear.of(Var(v)) for v in inside))
+        target = element(OUT, *self.composed.index)
+        start: tuple[Linear | str, ...] = (Linear.of(time), *outer)
+        inner = [v for v in self.loops if v not in outer]
+        value = self._plus(total, self._product(self.composed.factors))
+        done = self.builder.load(total)
+        known = (*outer, *inside)
+        return [
+            self._stmt(f"begin{time}", conj, known, (*start, _ZERO, *inside), total, self._zero()),
+            self._stmt(
+                f"add{time}",
+                conj,
+                self.loops,
+                (*start, Linear.of(1), *inner),
+                total,
+                value,
+                self.composed.guard,
+            ),
+            self._stmt(
+                f"end{time}",
+                conj,
+                known,
+                (*start, Linear.of(2), *inside),
+                target,
+                done if is_whole else self._plus(target, done),
+            ),
+        ]
+
+    def sampled(self) -> list[Stmt]:
+        """out[place] = entry times the sum over letters of the product of the others."""
+        composed = self.composed
+        others = [f for number, f in enumerate(composed.factors) if number != self.at]
+        tuples = tuple(v for v in self.loops if v in (*composed.walked, *composed.steps))
+        target = element(OUT, *composed.index)
+        start: tuple[Linear | str, ...] = (*tuples,)
+        total = element(_SUM)
+        self.builder.spaces[_SUM] = DataSpace(_SUM, self.dtype, (), Role.LOCAL)
+        value = self._plus(total, self._product(others))
+        end = self.ring.times_expr(self.dtype, composed.entry, self.builder.load(total))
+        conj = composed.conj
+        loops = (*start, Linear.of(1), *composed.summed)
+        return [
+            self._stmt("begin", conj, tuples, (*start, _ZERO), total, self._zero()),
+            self._stmt("add", conj, self.loops, loops, total, value),
+            self._stmt("end", conj, tuples, (*start, Linear.of(2)), target, end, composed.guard),
+        ]
+
+    # -- the computation -----------------------------------------------------------------------
+
+    def finish(self, statements: list[Stmt], is_filled: bool, edges: tuple[Edge, ...] = ()) -> Plan:
+        used = {name for stmt in statements for name in stmt.reads}
+        used |= {stmt.target for stmt in statements}
+        used |= {c.name for stmt in statements for entry in stmt.index for c in calls(entry)}
+        spaces = tuple(space for space in self.builder.spaces.values() if space.name in used)
+        wanted: set[str] = {
+            s for space in spaces for extent in space.shape for s in symbols(extent)
+        }
+        wanted |= {s for stmt in statements for s in stmt.domain.symbols}
+        wanted |= {s for stmt in statements for entry in stmt.index for s in symbols(entry)}
+        wanted |= _values_symbols(statements, self.loops)
+        facts = self.builder.facts
+        known = tuple(c for c in facts.known if all(s in wanted for s in symbols(c.term)))
+        made = Computation(
+            "kernel",
+            spaces,
+            tuple(statements),
+            tuple(sorted(wanted)),
+            replace(facts, known=known),
+        )
+        if all(stmt.loops for stmt in statements):
+            made = _shared_out(made)
+        return Plan(made, is_filled, edges)
+
+
+def _values_symbols(statements: Iterable[Stmt], variables: Iterable[str]) -> set[str]:
+    """Symbols in subscripts of values."""
+    found: set[str] = set()
+    for stmt in statements:
+        for expression in stmt.expressions:
+            found |= names(expression)
+    return found - {*variables}
+
+
+def _shared_out(computation: Computation) -> Computation:
+    """The computation with its outermost loops shared out to threads, where that is legal.
+
+    Sums belong to an iteration, which clears them before it uses them: the question is asked of a
+    computation that has sums for every iteration.
+    """
+    outermost = {stmt.name: stmt.schedule[stmt.loops[0]] for stmt in computation.statements}
+    local = {space.name for space in computation.spaces if space.role is Role.LOCAL}
+    try:
+        apart = _apart(computation, outermost, local)
+        for stmt in computation.statements:
+            apart = parallelise(apart, stmt.name)
+    except IllegalStep:
+        return computation
+    return replace(computation, marks=apart.marks)
+
+
+def _apart(
+    computation: Computation, outermost: Mapping[str, Linear], local: set[str]
+) -> Computation:
+    """The computation with a first subscript at its temporaries: the outermost variable."""
+    many = Linear.of(1 << 62)
+    spaces = tuple(
+        replace(space, shape=(many, *space.shape)) if space.name in local else space
+        for space in computation.spaces
+    )
+    statements = []
+    for stmt in computation.statements:
+        (v,) = variables(outermost[stmt.name])
+
+        def change(e: Expr, v: str = v) -> Expr:
+            if isinstance(e, Load) and e.array in local:
+                return replace(e, index=(ExprVar(v), *e.index))
+            return e
+
+        index = (Linear.of(Var(v)), *stmt.index) if stmt.target in local else stmt.index
+        statements.append(replace(stmt, index=index, value=rewrite(stmt.value, change)))
+    return replace(computation, spaces=spaces, statements=tuple(statements))
+
+
+def _is_whole(outer: tuple[str, ...], inside: tuple[str, ...], composed: Composed) -> bool:
+    """Whether every element of the result is stored exactly once: out[v] for 0 <= v < extent."""
+    if len(outer) != 1 or inside or len(composed.index) != 1:
+        return False
+    v = Linear.of(Var(outer[0]))
+    (extent,) = composed.builder.spaces[OUT].shape
+    own = {c for c in composed.conj.constraints if variables(c.term) == {outer[0]}}
+    return composed.index[0] == v and own == {Constraint.ge(v), Constraint.lt(v, extent)}
+
+
+def _edges(outer: tuple[str, ...], conj: Conj) -> dict[Constraint, Edge]:
+    """Constraints that tie the outermost variable to a number read inside: 0 <= ii + off(d)."""
+    (v,) = outer
+    found: dict[Constraint, Edge] = {}
+    for constraint in conj.constraints:
+        term = constraint.term
+        side = term.coefficient(Var(v))
+        rest = term.without(Var(v))
+        called = [(atom, f) for atom, f in rest.terms if isinstance(atom, Call)]
+        if constraint.is_equality or side not in (1, -1) or len(called) != 1:
+            continue
+        atom, factor = called[0]
+        others = rest.without(atom)
+        is_apart = all(isinstance(a, Sym) for a, _ in others.terms)
+        if factor in (1, -1) and is_apart and not any(v in variables(a) for a in atom.args):
+            found[constraint] = Edge(side == 1, atom.name, factor, others)
+    return found
+
+
+def _parts(outer: tuple[str, ...], conj: Conj, edges: dict[Constraint, Edge]) -> list[Conj]:
+    """The domain before LOW, between LOW and HIGH, and from HIGH on."""
+    v = Linear.of(Var(outer[0]))
+    low, high = Linear.of(Sym(LOW)), Linear.of(Sym(HIGH))
+    within = Conj.of(c for c in conj.constraints if c not in edges)
+    return [
+        conj.conjoined([Constraint.lt(v, low)]),
+        within.conjoined([Constraint.ge(v, low), Constraint.lt(v, high)]),
+        conj.conjoined([Constraint.ge(v, high)]),
+    ]

@@ -1,0 +1,215 @@
+"""Whether code made from a descriptor stays inside the arrays that the descriptor declares.
+
+Code that reads a format asks index arrays where its map says, code that fills one writes where the
+inverse of its map says. Were an array shorter than that, code would leave it; so formats that are
+not built in are looked at before code is made for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+
+from loopwright.diagnostics import UsageError
+
+from .format import Format
+from .formats import BUILT_IN, find
+from .known import KNOWN
+from .promises import facts_of
+from .sizes import fixed_symbols
+from .synthesis.inverse import Inverse, invert
+from .uf import (
+    Call,
+    Conj,
+    Constraint,
+    Formula,
+    Linear,
+    Relation,
+    Sym,
+    Var,
+    calls,
+    fresh,
+    holds,
+    meet,
+    renamed,
+)
+
+__all__ = [
+    "Cramped",
+    "cramped",
+    "cramped_cases",
+    "failing",
+    "is_built_in",
+    "joint",
+    "reads_inside",
+    "require_room",
+    "strays",
+]
+
+_SIDE = 3
+
+
+@lru_cache(maxsize=64)
+def joint(format: Format) -> Relation:
+    """{ t -> p : t is a tuple of the map, p its place }, coordinates among the inputs."""
+    map_, access = format.map, format.access
+    names = tuple(fresh(name, map_.variables) for name in access.outputs)
+    own = renamed(access, (*access.inputs, *names))
+    outputs = (*map_.outputs, *names)
+    conjs = [meet(x, y, (*map_.inputs, *outputs)) for x in map_.conjs for y in own.conjs]
+    return Relation(map_.inputs, outputs, tuple(conjs))
+
+
+def strays(format: Format) -> Iterator[Conj]:
+    """A call with arguments outside its domain, where nothing but the call itself forbids it."""
+    facts = facts_of(format)
+    for conj in joint(format).conjs:
+        for call in conj.calls:
+            function = facts.function(call.name)
+            if function is None:
+                continue
+            # A constraint on the function cannot be looked at before the function has been read.
+            own = (c for c in conj.constraints if call.name not in {x.name for x in calls(c.term)})
+            yield from failing(Conj.of(own, conj.exists), function.in_domain(call.args))
+
+
+@lru_cache(maxsize=64)
+def reads_inside(format: Format) -> bool:
+    """Whether index arrays are known to be read in their domains, in any tensor of a format."""
+    if is_built_in(format):
+        return True
+    from .uf.oracle import is_empty  # lazy: loads isl, which built-in formats do without
+
+    return all(is_empty(case, facts_of(format)) for case in strays(format))
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something that must hold of every coordinate within the shape."""
+
+    text: str
+    formula: Formula
+
+
+def needs_of(found: Inverse) -> Iterator[Need]:
+    """The elements of index arrays that an entry needs, and the numbers they must hold."""
+    facts = facts_of(found.format)
+    elements: list[Call] = []
+    for rank in found.ranks:
+        bound = rank.bound
+        if bound.pointer and bound.parent is not None:
+            elements += [Call(bound.pointer, (bound.parent + step,)) for step in (0, 1)]
+        elif bound.length is not None:
+            elements.append(bound.length)
+    elements += [stored.element for stored in found.stored]
+    for element in dict.fromkeys(elements):
+        function = facts.function(element.name)
+        if function is not None:
+            text = f"{element} outside the domain {function.domain}"
+            yield Need(text, function.in_domain(element.args))
+    for stored in found.stored:
+        function = facts.function(stored.element.name)
+        if function is not None:
+            text = f"{stored}, outside the range {function.range}"
+            yield Need(text, function.in_range((stored.value,)))
+
+
+def cramped_cases(found: Inverse) -> Iterator[Conj]:
+    """Conjunctions of which none has a solution exactly if every entry finds what it needs."""
+    base = Conj.of(_entry(found))
+    for need in needs_of(found):
+        yield from failing(base, need.formula)
+
+
+def failing(conj: Conj, wanted: Formula) -> Iterator[Conj]:
+    """Where `conj` holds and no conjunction of `wanted` does."""
+    ways = [[no for c in case.constraints for no in c.negated()] for case in wanted]
+    for choice in product(*ways):
+        case = conj.conjoined(choice)
+        if not case.is_false:
+            yield case
+
+
+def _entry(found: Inverse) -> Iterator[Constraint]:
+    """What is known of an entry to be stored: its coordinate, and its numbers in their bounds."""
+    format = found.format
+    for coordinate, size in zip(format.coordinates, format.sizes, strict=True):
+        x = Linear.of(Var(coordinate))
+        yield from (Constraint.ge(x), Constraint.lt(x, Linear.of(Sym(size))))
+    for rank in found.ranks:
+        number, bound = Linear.of(Var(rank.name)), rank.bound
+        if bound.pointer and bound.parent is not None:
+            first, last = (Linear.of(Call(bound.pointer, (bound.parent + d,))) for d in (0, 1))
+            yield from (Constraint.ge(number, first), Constraint.lt(number, last))
+            continue
+        yield Constraint.ge(number)
+        if bound.length is not None:
+            yield Constraint.lt(number, Linear.of(bound.length))
+        if bound.count:
+            yield Constraint.lt(number, Linear.of(Sym(bound.count)))
+    for stored in found.stored:
+        # Numbers along a curve are not negative where coordinates are not.
+        yield from (Constraint.ge(x) for x in calls(stored.value) if x.name in KNOWN)
+
+
+@dataclass(frozen=True)
+class Cramped:
+    """A coordinate of a small shape that an index array has no room for."""
+
+    shape: tuple[int, ...]
+    at: tuple[int, ...]
+    text: str
+
+
+def cramped(format: Format, side: int = _SIDE) -> Cramped | None:
+    """The first coordinate without room in shapes with sides up to `side`; None if there is none.
+
+    Only needs that coordinates and sizes decide are looked at.
+    """
+    needs = list(needs_of(invert(format)))
+    for shape in product(range(1, side + 1), repeat=format.rank):
+        symbols = fixed_symbols(format, shape)
+        plain = [need for need in needs if _is_plain(need.formula, format, symbols)]
+        for at in product(*map(range, shape)):
+            values = symbols | dict(zip(format.coordinates, at, strict=True))
+            for need in plain:
+                if not any(_is_true(conj, values) for conj in need.formula):
+                    return Cramped(shape, at, f"the entry {at} needs {need.text}")
+    return None
+
+
+def _is_plain(formula: Formula, format: Format, symbols: Mapping[str, int]) -> bool:
+    """Whether a formula can be decided from coordinates and sizes."""
+    known = {*map(Var, format.coordinates), *map(Sym, symbols)}
+    return all(not conj.calls and set(conj.atoms) - known == set() for conj in formula)
+
+
+def _is_true(conj: Conj, values: Mapping[str, int]) -> bool:
+    return all(holds(constraint, values, {}) for constraint in conj.constraints)
+
+
+@lru_cache(maxsize=64)
+def require_room(format: Format) -> None:
+    """Refuse a format of one's own whose index arrays are too short for some coordinate."""
+    if is_built_in(format):
+        return
+    found = cramped(format)
+    if found is not None:
+        spelled = " x ".join(map(str, found.shape))
+        raise UsageError(
+            f"{format.name}: its index arrays have no room for every coordinate",
+            found=f"in a tensor of {spelled} {found.text}",
+            hint="look at the extents of the index arrays and at which coordinate is which",
+        )
+
+
+def is_built_in(format: Format) -> bool:
+    """Whether a format is one of the table, under any parameters."""
+    family = BUILT_IN.get(format.name.split("(")[0])
+    return (
+        family is not None
+        and format.rank in family.ranks
+        and (find(format.name, format.rank) == format)
+    )

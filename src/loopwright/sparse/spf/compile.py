@@ -1,0 +1,132 @@
+"""Computations as code: scanned, compiled by LLVM, kept in memory and on disk by content."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from loopwright.diagnostics import UsageError
+from loopwright.ir.loops import LoopNest
+from loopwright.ir.program import Role
+from loopwright.kernels import nest_kernel, stage_text, thread_pool
+from loopwright.runtime.arguments import overlap
+from loopwright.runtime.kernel import CompiledKernel
+from loopwright.sparse.spf.computation import Computation, DataSpace, computation_text
+from loopwright.sparse.spf.scan import scan
+from loopwright.sparse.uf import evaluate
+
+__all__ = ["CompiledComputation", "compile_computation"]
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+_NO_TABLE = np.zeros(0, dtype=np.int64)
+
+
+class CompiledComputation:
+    """A callable on arrays and symbols, in place; see `compile_computation`."""
+
+    def __init__(self, computation: Computation) -> None:
+        self.computation = computation
+        self._arguments = tuple(s for s in computation.spaces if s.role is not Role.LOCAL)
+        self._key = f"computation {computation_text(computation)}"
+        self._kernel: CompiledKernel | None = None
+
+    def __call__(
+        self, arrays: Mapping[str, Array], symbols: Mapping[str, int], threads: int = 1
+    ) -> None:
+        """Run on the arrays of all spaces that are no temporaries; outputs are written in place.
+
+        The values of index arrays are trusted: they are checked where tensors come in.
+        """
+        self._check(arrays, symbols)
+        self.run(arrays, symbols, threads)
+
+    def run(
+        self, arrays: Mapping[str, Array], symbols: Mapping[str, int], threads: int = 1
+    ) -> None:
+        """The same without looking at the arrays: for those that were made to fit."""
+        kernel = self.kernel
+        values = {name: int(value) for name, value in symbols.items()}
+        bound = kernel.bind(values, _NO_TABLE, threads, thread_pool)
+        bound(*(arrays[name] for name in kernel.buffers))
+
+    @property
+    def kernel(self) -> CompiledKernel:
+        """The loaded code; compiled when it is neither in memory nor on disk."""
+        if self._kernel is None:
+            self._kernel = nest_kernel(self._key, self.nest, f"computation {self.computation.name}")
+        return self._kernel
+
+    def nest(self) -> LoopNest:
+        """The loops."""
+        return scan(self.computation)
+
+    def inspect(self, stage: str) -> str:
+        """The text of a stage: "loops", "c", "llvm" or "asm"."""
+        return stage_text(self.nest(), stage)
+
+    def _check(self, arrays: Mapping[str, Array], symbols: Mapping[str, int]) -> None:
+        name = self.computation.name
+        wanted = {space.name for space in self._arguments}
+        for what, given, needed in (
+            ("arrays", set(arrays), wanted),
+            ("symbols", set(symbols), set(self.computation.symbols)),
+        ):
+            if given != needed:
+                raise UsageError(
+                    f"computation '{name}' takes the {what} {_listed(needed)}",
+                    _listed(given),
+                    "give exactly these",
+                )
+        for space in self._arguments:
+            _check_array(space, arrays[space.name], symbols)
+        self._check_overlap(arrays)
+
+    def _check_overlap(self, arrays: Mapping[str, Array]) -> None:
+        # The code is compiled for arrays that lie apart.
+        for space in self._arguments:
+            if space.role is Role.IN:
+                continue
+            for other in self._arguments:
+                x, y = arrays[space.name], arrays[other.name]
+                if other is not space and x.size and y.size and overlap(x, y):
+                    raise UsageError(
+                        f"'{space.name}' shares memory with '{other.name}'",
+                        hint=f"pass a fresh array as '{space.name}'",
+                    )
+
+
+@lru_cache(maxsize=512)
+def compile_computation(computation: Computation) -> CompiledComputation:
+    """The callable of a computation: `f(arrays, symbols, threads=1)` runs it in place.
+
+    `arrays` maps the name of every space that is no temporary to a row-major array of its dtype and
+    shape, `symbols` every symbolic constant to an integer. Nothing is compiled before the first
+    call; code is found again by the text of the computation, in memory and on disk.
+    """
+    return CompiledComputation(computation)
+
+
+def _check_array(space: DataSpace, array: Array, symbols: Mapping[str, int]) -> None:
+    shape = tuple(evaluate(extent, symbols, {}) for extent in space.shape)
+    if not isinstance(array, np.ndarray) or array.dtype != space.dtype.numpy:
+        found = getattr(array, "dtype", type(array).__name__)
+        raise UsageError(f"'{space.name}' must be an array of {space.dtype}", str(found))
+    if array.shape != shape:
+        spelled = ", ".join(map(str, space.shape))
+        raise UsageError(
+            f"'{space.name}' has the wrong shape",
+            str(array.shape),
+            f"it is {space.name}[{spelled}], so {shape}",
+        )
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        raise UsageError(f"'{space.name}' is not laid out row by row", hint="pass a copy of it")
+    if space.role is not Role.IN and not array.flags.writeable:
+        raise UsageError(f"'{space.name}' is read-only", hint="pass a writable array")
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(sorted(names)) or "(none)"

@@ -1,0 +1,342 @@
+"""Computation -> LoopNest: the loops that visit the instances of statements in schedule order.
+
+At each depth the pieces of statements that have had the same times so far are taken together. What
+an equality gives as a function of outer variables becomes a let, another entry of the schedule a
+loop over its bounds. A bound or test uses outer variables only (the prefix rule), for index arrays
+are read where their subscripts are known and nowhere else.
+
+Pieces with different ranges share a loop over the hull of the ranges and test their own inside. A
+test that not all pieces share, while they still share loops, chooses between two versions of what
+follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from loopwright.diagnostics import UsageError
+from loopwright.ir.expr import Const
+from loopwright.ir.loops import Block, For, If, Let, LoopNest, Mark, Stmt, Store
+from loopwright.ir.walk import substitute as substitute_expr
+from loopwright.lower.chunk import fresh_name
+from loopwright.lower.simplify import simplify
+from loopwright.lower.threads import share_out
+from loopwright.sparse.spf.bodies import as_condition, as_expr
+from loopwright.sparse.spf.bounds import is_bare
+from loopwright.sparse.spf.computation import Computation
+from loopwright.sparse.spf.implied import Known
+from loopwright.sparse.spf.legality import check_domains
+from loopwright.sparse.spf.memory import arguments, with_temporaries
+from loopwright.sparse.spf.pieces import Definition, Piece, call_depth, pieces_of
+from loopwright.sparse.spf.ranges import Range, has_constant_bounds, hull, range_of
+from loopwright.sparse.uf import Atom, Call, Constraint, Linear, Var, atoms, substitute, variables
+
+__all__ = ["scan"]
+
+_MOST_STORES = 256
+
+
+def scan(computation: Computation) -> LoopNest:
+    """The nest that runs a computation.
+
+    Its buffers are the spaces that are no temporaries, in their order and laid out row by row; its
+    scalars are the symbols. Temporaries are scratch memory. A nest with a parallel loop is for any
+    number of threads that enter it together.
+
+    Refuses, with the statement and the variable, a schedule that leaves the order of instances
+    open, a variable without bounds by outer ones, and a domain that changes while it is scanned.
+    """
+    check_domains(computation)
+    scanner = _Scanner(computation)
+    known = Known(tuple(computation.facts.known), computation.facts)
+    body = scanner.visit(pieces_of(computation), _Place(frozenset(), known))
+    body = with_temporaries(computation, body)
+    nest = LoopNest(
+        computation.name,
+        arguments(computation),
+        computation.symbols,
+        body,
+        is_plain=True,
+        reassoc=computation.reassoc,
+    )
+    return share_out(simplify(nest))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A place in the nest: the variables that have values there, and what holds."""
+
+    names: frozenset[str]
+    known: Known
+
+    def bind(self, name: str, *constraints: Constraint) -> _Place:
+        return _Place(self.names | {name}, self.known.also(*constraints))
+
+
+class _Scanner:
+    def __init__(self, computation: Computation) -> None:
+        self.computation = computation
+        self.spaces = computation.by_name
+        self.taken = {*self.spaces, *computation.symbols}
+        self.marks = {(name, loop): mark for name, loop, mark in computation.marks}
+        self.stores = 0
+
+    def visit(self, pieces: Sequence[Piece], place: _Place) -> Stmt:
+        """The loops of pieces that have had the same times so far."""
+        settled = (self._settled(piece, place) for piece in pieces)
+        pieces = [piece for piece in settled if not any(c.is_false for c in piece.waiting)]
+        if not pieces:
+            return Block(())
+        shared = self._shared_test(pieces, place)
+        if shared is not None:
+            rest = [piece.without([shared]) for piece in pieces]
+            inner = replace(place, known=place.known.also(shared))
+            return If(as_condition(shared, self.spaces), self.visit(rest, inner))
+        defined = self._definition(pieces, place)
+        if defined is not None:
+            return self._let(defined, pieces, place)
+        if all(not piece.times for piece in pieces):
+            return _block([self._leaf(piece, place) for piece in pieces])
+        if all(self._is_passed(piece) for piece in pieces):
+            return self._sequence(pieces, place)
+        own = self._own_test(pieces, place)
+        if own is not None:
+            return self._versions(own, pieces, place)
+        return self._loop(pieces, place)
+
+    # -- tests -------------------------------------------------------------------------------
+
+    def _settled(self, piece: Piece, place: _Place) -> Piece:
+        """The piece without the tests that are implied."""
+        ready = piece.ready(place.names)
+        return piece.without(c for c in ready if place.known.implies(c))
+
+    def _is_safe(self, term: Linear, pieces: Sequence[Piece], place: _Place) -> bool:
+        """Whether all calls can be made before anything else that the pieces do.
+
+        Their arguments are known to lie inside the arrays, and none of several pieces writes them:
+        it might do so before the piece that calls.
+        """
+        written = {piece.stmt.target for piece in pieces} if len(pieces) > 1 else set()
+        for atom in atoms(term):
+            if not isinstance(atom, Call):
+                continue
+            if atom.name in written:
+                return False
+            for argument, extent in zip(atom.args, self.spaces[atom.name].shape, strict=True):
+                inside = Constraint.ge(argument), Constraint.lt(argument, extent)
+                if not all(map(place.known.implies, inside)):
+                    return False
+        return True
+
+    def _shared_test(self, pieces: Sequence[Piece], place: _Place) -> Constraint | None:
+        """A test that all pieces must pass, and that can be made here."""
+        first, *others = pieces
+        for test in first.ready(place.names):
+            if not all(test in piece.waiting for piece in others):
+                continue
+            if self._is_safe(test.term, pieces, place) or _is_last(pieces):
+                return test
+        return None
+
+    def _own_test(self, pieces: Sequence[Piece], place: _Place) -> Constraint | None:
+        """A test of some pieces that the ranges of the loop to come may rely on."""
+        if len(pieces) == 1:
+            return None
+        found = [test for piece in pieces for test in piece.ready(place.names)]
+        safe = [test for test in found if self._is_safe(test.term, pieces, place)]
+        return min(safe, key=lambda c: (call_depth(c.term), str(c)), default=None)
+
+    def _versions(self, test: Constraint, pieces: Sequence[Piece], place: _Place) -> Stmt:
+        """One version of the loops for each outcome of a test."""
+        passed = [piece.without([test]) for piece in pieces]
+        failed = [piece for piece in pieces if test not in piece.waiting]
+        inner = replace(place, known=place.known.also(test))
+        then = self.visit(passed, inner)
+        return If(as_condition(test, self.spaces), then, self.visit(failed, place))
+
+    # -- values ------------------------------------------------------------------------------
+
+    def _definition(self, pieces: Sequence[Piece], place: _Place) -> tuple[Linear, bool] | None:
+        """A value that an equality gives to a variable of some piece, and whether to bind it."""
+        for piece in pieces:
+            for found in piece.definitions(place.names):
+                has_call = call_depth(found.value) > 0
+                if not has_call or self._is_safe(found.value, pieces, place) or _is_last(pieces):
+                    return found.value, has_call
+        return None
+
+    def _let(self, defined: tuple[Linear, bool], pieces: Sequence[Piece], place: _Place) -> Stmt:
+        value, is_bound = defined
+        if not is_bound:
+            rest = [_with_value(piece, value, value, place.names) for piece in pieces]
+            return self.visit(rest, place)
+        wish = next(
+            d.name for piece in pieces for d in piece.definitions(place.names) if d.value == value
+        )
+        name = self._fresh(wish, place)
+        bound = Linear.of(Var(name))
+        rest = [_with_value(piece, value, bound, place.names) for piece in pieces]
+        inner = place.bind(name, Constraint.eq(bound, value))
+        return Let(name, as_expr(value, self.spaces), self.visit(rest, inner))
+
+    def _fresh(self, wish: str, place: _Place) -> str:
+        return fresh_name(wish.split("@")[0], self.taken | place.names)
+
+    # -- times -------------------------------------------------------------------------------
+
+    def _is_passed(self, piece: Piece) -> bool:
+        """Whether the next time of a piece is a constant of the nest."""
+        return piece.time.is_constant
+
+    def _sequence(self, pieces: Sequence[Piece], place: _Place) -> Stmt:
+        groups: dict[int, list[Piece]] = {}
+        for piece in pieces:
+            later = replace(piece, times=piece.times[1:])
+            groups.setdefault(piece.time.constant, []).append(later)
+        return _block([self.visit(groups[time], place) for time in sorted(groups)])
+
+    def _loop(self, pieces: Sequence[Piece], place: _Place) -> Stmt:
+        if all(variables(piece.time) <= place.names for piece in pieces):
+            times = {piece.time for piece in pieces}
+            if len(times) == 1:
+                later = [
+                    replace(piece, times=piece.times[1:], loop=piece.loop + 1) for piece in pieces
+                ]
+                return self.visit(later, place)
+        name = self._fresh(_wish(pieces), place)
+        inside = [piece.at_time(name) for piece in pieces]
+        same = _same_value(inside, name, place.names)
+        if same is not None:
+            return self._let((same, call_depth(same) > 0), inside, place)
+        inside = [self._solved(piece, name, place) for piece in inside]
+        ranges = [range_of(piece, name, place.names, place.known) for piece in inside]
+        for piece, found in zip(inside, ranges, strict=True):
+            self._check_range(piece, found, name)
+        whole = hull(ranges)
+        inner = place.bind(name, *whole.established)
+        start, stop = whole.start(self.spaces), whole.stop(self.spaces)
+        rest = [piece.without(whole.established) for piece in inside]
+        mark = self._mark(inside)
+        return For(name, start, stop, self.visit(rest, inner), Const(1), mark)
+
+    def _solved(self, piece: Piece, name: str, place: _Place) -> Piece:
+        """The piece with sums of a loop variable put for what they define: jj = ii + off(d).
+
+        Then bounds of jj are bounds of ii, and need no test inside the loop. A loop of constant
+        bounds keeps them, for it can be unrolled.
+        """
+        if has_constant_bounds(piece, name, place.names):
+            return piece
+        known = place.names | {name}
+        while found := next((d for d in piece.definitions(known) if d.is_exact), None):
+            is_sum = is_bare(found.value, name) and self._is_safe(found.value, [piece], place)
+            if not is_sum or found.name == name:
+                break
+            piece = piece.put({Var(found.name): found.value})
+        return piece
+
+    def _mark(self, inside: Sequence[Piece]) -> Mark:
+        marks = {self.marks.get((piece.stmt.name, piece.loop), Mark.SERIAL) for piece in inside}
+        return marks.pop() if len(marks) == 1 else Mark.SERIAL
+
+    def _check_range(self, piece: Piece, found: Range, name: str) -> None:
+        if found.lows and found.highs:
+            return
+        side = "lower" if not found.lows else "upper"
+        of = _spelled(piece, name)
+        reason = [str(c) for c in piece.waiting if name in variables(c.term)]
+        raise UsageError(
+            f"the loop over '{of}' of statement '{piece.stmt.name}' has no {side} bound by the "
+            f"variables outside of it",
+            (" && ".join(reason) or "no constraint").replace("@" + str(piece.number), ""),
+            "bound it in the domain, or schedule it inside the variables that its bounds need",
+        )
+
+    # -- instances ---------------------------------------------------------------------------
+
+    def _leaf(self, piece: Piece, place: _Place) -> Stmt:
+        """One piece after its last time: the values and tests that are left, then the store."""
+        piece = self._settled(piece, place)
+        ready = piece.ready(place.names)
+        if ready:
+            rest = piece.without(ready[:1])
+            inner = replace(place, known=place.known.also(ready[0]))
+            return If(as_condition(ready[0], self.spaces), self._leaf(rest, inner))
+        defined = next(piece.definitions(place.names), None)
+        if defined is not None:
+            return self._let_last(piece, defined, place)
+        if piece.unknown:
+            names = ", ".join(name.split("@")[0] for name in piece.unknown)
+            raise UsageError(
+                f"the schedule of statement '{piece.stmt.name}' leaves the order of {names} open",
+                str(piece.stmt.domain),
+                "add the variable to the schedule, or an equality that gives it",
+            )
+        self.stores += 1
+        if self.stores > _MOST_STORES:
+            raise UsageError(
+                f"the loops of computation '{self.computation.name}' need more than {_MOST_STORES} "
+                "copies of statements",
+                hint="share fewer loops between statements with different domains",
+            )
+        return self._store(piece)
+
+    def _let_last(self, piece: Piece, defined: Definition, place: _Place) -> Stmt:
+        value = defined.value
+        if call_depth(value) == 0:
+            return self._leaf(_with_value(piece, value, value, place.names), place)
+        name = self._fresh(defined.name, place)
+        bound = Linear.of(Var(name))
+        rest = _with_value(piece, value, bound, place.names)
+        inner = place.bind(name, Constraint.eq(bound, value))
+        return Let(name, as_expr(value, self.spaces), self._leaf(rest, inner))
+
+    def _store(self, piece: Piece) -> Stmt:
+        stmt = piece.stmt
+        put: dict[Atom, Linear] = {Var(name): value for name, value in piece.values}
+        values = {name: as_expr(value, self.spaces) for name, value in piece.values}
+        index = tuple(as_expr(substitute(entry, put), self.spaces) for entry in stmt.index)
+        store = Store(stmt.target, index, substitute_expr(stmt.value, values), stmt.name)
+        return store if stmt.guard is None else If(substitute_expr(stmt.guard, values), store)
+
+
+def _with_value(piece: Piece, value: Linear, bound: Linear, names: frozenset[str]) -> Piece:
+    """The piece with `bound` for the variables that have this value."""
+    for found in piece.definitions(names):
+        if found.value == value:
+            return piece.put({Var(found.name): bound})
+    return piece
+
+
+def _same_value(pieces: Sequence[Piece], name: str, names: frozenset[str]) -> Linear | None:
+    """The value that equalities give to a time, if it is one value for all pieces."""
+    values = {
+        next((d.value for d in piece.definitions(names) if d.name == name and d.is_exact), None)
+        for piece in pieces
+    }
+    return values.pop() if len(values) == 1 else None
+
+
+def _is_last(pieces: Sequence[Piece]) -> bool:
+    return len(pieces) == 1 and not pieces[0].times
+
+
+def _wish(pieces: Sequence[Piece]) -> str:
+    """A name for the loop: that of a variable it runs over."""
+    for piece in pieces:
+        found = [name for name in piece.unknown if name in variables(piece.time)]
+        if found:
+            is_itself = piece.time == Linear.of(Var(found[0]))
+            return found[0].split("@")[0] + ("" if is_itself else "_t")
+    return "t"
+
+
+def _spelled(piece: Piece, name: str) -> str:
+    """What a loop variable stands for, in the words of the statement."""
+    return next((of for of, value in piece.values if value == Linear.of(Var(name))), name)
+
+
+def _block(parts: list[Stmt]) -> Stmt:
+    return parts[0] if len(parts) == 1 else Block(tuple(parts))

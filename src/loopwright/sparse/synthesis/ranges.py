@@ -1,0 +1,63 @@
+"""The least and the largest value of a term over dense coordinates, as terms over sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from loopwright.sparse.uf import Call, Floor, Linear, Sym, Var
+
+__all__ = ["Span", "span"]
+
+
+@dataclass(frozen=True)
+class Span:
+    """low <= term <= high"""
+
+    low: Linear
+    high: Linear
+
+    @property
+    def count(self) -> Linear:
+        """How many values there are at most."""
+        return self.high - self.low + 1
+
+
+def span(term: Linear, known: Mapping[str, Span]) -> Span | None:
+    """The span of a term; `known` has those of variables and index arrays.
+
+    None where the term is no sum of coordinates and quotients by constants: along a curve, say.
+    """
+    remainder = _remainder(term)
+    if remainder is not None:
+        return Span(Linear.of(0), Linear.of(remainder - 1))
+    low = high = Linear.of(term.constant)
+    for atom, factor in term.terms:
+        match atom:
+            case Var(name=name) if name in known:
+                found: Span | None = known[name]
+            case Call(name=name) if name in known:
+                found = known[name]
+            case Sym():
+                found = Span(Linear.of(atom), Linear.of(atom))
+            case Floor(x=x, by=by) if by.is_constant:
+                inner = span(x, known)
+                found = inner and Span(inner.low.floor(by), inner.high.floor(by))
+            case _:
+                found = None
+        if found is None:
+            return None
+        first, last = (found.low, found.high) if factor > 0 else (found.high, found.low)
+        low, high = low + first * factor, high + last * factor
+    return Span(low, high)
+
+
+def _remainder(term: Linear) -> int | None:
+    """c where the term is x mod c, that is x - c*floor(x/c)."""
+    floors = [(atom, factor) for atom, factor in term.terms if isinstance(atom, Floor)]
+    if len(floors) != 1:
+        return None
+    (atom, factor) = floors[0]
+    if not atom.by.is_constant or factor != -atom.by.constant or term.without(atom) != atom.x:
+        return None
+    return atom.by.constant

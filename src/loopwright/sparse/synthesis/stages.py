@@ -1,0 +1,187 @@
+"""Conversions as stages: computations one after the other, and what is learnt between them.
+
+The size of an array often depends on what was counted before, so a conversion is a list of stages.
+Before a stage its fresh arrays are made, after it the symbols it has found get their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from loopwright.ir.dtypes import DType
+from loopwright.ir.expr import Expr
+from loopwright.ir.expr import Var as ExprVar
+from loopwright.ir.program import Role
+from loopwright.ir.walk import walk
+from loopwright.sparse.spf.bodies import as_expr
+from loopwright.sparse.spf.bodies import element as loaded
+from loopwright.sparse.spf.compile import CompiledComputation, compile_computation
+from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
+from loopwright.sparse.synthesis.canonical import Canonical, canonical
+from loopwright.sparse.uf import Call, Linear, calls, symbols
+from loopwright.sparse.uf.facts import NO_FACTS, Facts
+
+__all__ = ["Builder", "Fresh", "Learnt", "Same", "Stage", "element"]
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """An array to make before a stage: every element `fill`, or undefined."""
+
+    space: DataSpace
+    fill: int | None
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """A symbol that gets the value of an element after a stage."""
+
+    symbol: str
+    array: str
+    index: tuple[Linear, ...]
+
+
+@dataclass(frozen=True)
+class Same:
+    """A stage is left out where two terms are equal; arrays that it would make are others then."""
+
+    left: Linear
+    right: Linear
+    arrays: tuple[tuple[str, str], ...]  # (what it would make, what that is)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One computation with the arrays it needs anew and the symbols it finds."""
+
+    computation: Computation
+    defined: tuple[tuple[str, Linear], ...]  # symbols that get a value before it
+    fresh: tuple[Fresh, ...]
+    learnt: tuple[Learnt, ...]
+    same: Same | None = None
+
+    @cached_property
+    def code(self) -> tuple[CompiledComputation, Canonical]:
+        """The callable of the stage, under plain names."""
+        found = canonical(self.computation)
+        return compile_computation(found.computation), found
+
+    def __str__(self) -> str:
+        lines = [f"let {name} = {term}" for name, term in self.defined]
+        for made in self.fresh:
+            fill = "" if made.fill is None else f", all {made.fill}"
+            lines.append(f"make {made.space}{fill}")
+        if self.same is not None:
+            pairs = ", ".join(f"{new} is {old}" for new, old in self.same.arrays)
+            lines.append(f"unless {self.same.left} = {self.same.right}, where {pairs}:")
+        lines.append(str(self.computation))
+        for found in self.learnt:
+            place = ", ".join(map(str, found.index))
+            lines.append(f"learn {found.symbol} = {found.array}[{place}]")
+        return "\n".join(lines)
+
+
+@dataclass
+class Builder:
+    """Collects stages; knows all spaces by name."""
+
+    index: DType  # of counters
+    facts: Facts = NO_FACTS
+    parts: int = 10  # bits by which unsorted entries are dealt out before the parts are sorted
+    spaces: dict[str, DataSpace] = field(default_factory=dict)
+    stages: list[Stage] = field(default_factory=list)
+    waiting: dict[str, int | None] = field(default_factory=dict)  # fills of arrays to be made
+    defined: list[tuple[str, Linear]] = field(default_factory=list)  # before the next stage
+
+    def define(self, symbol: str, term: Linear) -> None:
+        """Give a symbol the value of a term of symbols, before the next stage."""
+        self.defined.append((symbol, term))
+
+    def learn(self, symbol: str, array: str, *index: Linear) -> None:
+        """Give a symbol the value of an element, after the last stage."""
+        last = self.stages[-1]
+        found = Learnt(symbol, array, index)
+        self.stages[-1] = replace(last, learnt=(*last.learnt, found))
+
+    def given(self, name: str, dtype: DType, shape: Iterable[Linear]) -> str:
+        """An array that is there from the start."""
+        self.spaces[name] = DataSpace(name, dtype, tuple(shape), Role.IN)
+        return name
+
+    def array(
+        self, name: str, dtype: DType, shape: Iterable[Linear], fill: int | None = None
+    ) -> str:
+        """An array to be made before the first stage that uses it; its name is returned."""
+        name = self._fresh(name)
+        self.spaces[name] = DataSpace(name, dtype, tuple(shape), Role.INOUT)
+        self.waiting[name] = fill
+        return name
+
+    def scalar(self, name: str, dtype: DType | None = None) -> Linear:
+        """A variable of one stage, as a term."""
+        name = self._fresh(name)
+        self.spaces[name] = DataSpace(name, dtype or self.index, (), Role.LOCAL)
+        return element(name)
+
+    def _fresh(self, name: str) -> str:
+        number = 2
+        found = name
+        while found in self.spaces:
+            found, number = f"{name}{number}", number + 1
+        return found
+
+    def load(self, term: Linear) -> Expr:
+        """The element that a term is, in its own type."""
+        found = term.atom
+        assert isinstance(found, Call), f"{term} is no element"
+        return loaded(found.name, found.args, self.spaces)
+
+    def number(self, term: Linear) -> Expr:
+        """The value of a term as int64."""
+        return as_expr(term, self.spaces)
+
+    def stage(
+        self,
+        name: str,
+        statements: Iterable[Stmt],
+        learnt: Iterable[Learnt] = (),
+        same: Same | None = None,
+    ) -> None:
+        """Add a stage of statements; what it reads and writes is found from them."""
+        body = tuple(statements)
+        written = {stmt.target for stmt in body}
+        used = written | {name for stmt in body for name in stmt.reads}
+        used |= {c.name for stmt in body for e in stmt.index for c in calls(e)}
+        spaces = []
+        for space in self.spaces.values():
+            if space.name in used:
+                role = Role.INOUT if space.name in written else Role.IN
+                spaces.append(space if space.role is Role.LOCAL else replace(space, role=role))
+        made = [space for space in spaces if space.name in self.waiting]
+        fresh = tuple(Fresh(space, self.waiting.pop(space.name)) for space in made)
+        wanted = {s for stmt in body for s in _symbols(stmt)}
+        wanted |= {s for space in spaces for extent in space.shape for s in symbols(extent)}
+        number = len(self.stages)
+        computation = Computation(
+            f"{name}_{number}", tuple(spaces), body, tuple(sorted(wanted)), self.facts
+        )
+        stage = Stage(computation, tuple(self.defined), fresh, tuple(learnt), same)
+        self.stages.append(stage)
+        self.defined = []
+
+
+def _symbols(stmt: Stmt) -> set[str]:
+    """The symbolic constants of a statement."""
+    found = set(stmt.domain.symbols)
+    for entry in (*stmt.schedule, *stmt.index):
+        found |= symbols(entry)
+    for part in stmt.expressions:
+        found |= {x.name for x in walk(part) if isinstance(x, ExprVar)} - set(stmt.variables)
+    return found
+
+
+def element(name: str, *index: Linear) -> Linear:
+    """The term name(index)."""
+    return Linear.of(Call(name, index))

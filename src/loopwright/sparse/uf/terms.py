@@ -1,0 +1,311 @@
+"""Terms over integers with uninterpreted functions, in one canonical form.
+
+A Linear is an integer combination of atoms plus a constant. An atom is a tuple variable, a symbolic
+constant, the call of an uninterpreted function on any terms, the floor of a quotient, or a product
+of atoms. Equal sums are equal objects whatever way they were written; `x mod b` is
+`x - b*floor(x/b)`. A term has a value only where every divisor in it is positive; laws such as
+`floor((b*x + y)/b) = x + floor(y/b)` are used under that condition.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, ClassVar, TypeAlias
+
+from loopwright.diagnostics import UsageError
+
+__all__ = [
+    "Atom",
+    "Call",
+    "Floor",
+    "Linear",
+    "Noun",
+    "Product",
+    "Sym",
+    "Var",
+]
+
+
+class Noun:
+    """Nouns that remember their hash and their text; neither travels with a pickle."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(getattr(self, field.name) for field in fields(self)))
+
+
+@dataclass(frozen=True)
+class Var(Noun):
+    """A variable of a tuple, or one that exists."""
+
+    name: str
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        return self.name
+
+    @cached_property
+    def order(self) -> tuple[int, str]:
+        return 0, self.name
+
+
+@dataclass(frozen=True)
+class Sym(Noun):
+    """A symbolic constant: one unknown integer for a whole run, such as NNZ."""
+
+    name: str
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        return self.name
+
+    @cached_property
+    def order(self) -> tuple[int, str]:
+        return 4, self.name
+
+
+@dataclass(frozen=True)
+class Call(Noun):
+    """An uninterpreted function of terms; `result` chooses one of several results."""
+
+    name: str
+    args: tuple[Linear, ...]
+    result: int = 0
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        chosen = f"[{self.result}]" if self.result else ""
+        return f"{self.name}({','.join(map(str, self.args))}){chosen}"
+
+    @cached_property
+    def order(self) -> tuple[int, str]:
+        return 1, str(self)
+
+
+@dataclass(frozen=True)
+class Floor(Noun):
+    """floor(x / by) with by > 0."""
+
+    x: Linear
+    by: Linear
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        return f"floor({_factor(self.x)}/{_factor(self.by)})"
+
+    @cached_property
+    def order(self) -> tuple[int, str]:
+        return 2, str(self)
+
+
+@dataclass(frozen=True)
+class Product(Noun):
+    """A product of two or more atoms; for the affine oracle an atom of its own."""
+
+    factors: tuple[Atom, ...]  # in their order, none of them a Product
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        return "*".join(map(str, self.factors))
+
+    @cached_property
+    def order(self) -> tuple[int, str]:
+        return 3, str(self)
+
+
+Atom: TypeAlias = Var | Sym | Call | Floor | Product
+
+
+@dataclass(frozen=True)
+class Linear(Noun):
+    """sum(coefficient * atom) + constant; build it with arithmetic, not with the constructor."""
+
+    terms: tuple[tuple[Atom, int], ...] = ()  # in the order of the atoms, no coefficient 0
+    constant: int = 0
+
+    @classmethod
+    def of(cls, value: Linear | Atom | int) -> Linear:
+        if isinstance(value, Linear):
+            return value
+        if isinstance(value, int):
+            return cls((), value)
+        return cls(((value, 1),), 0)
+
+    @classmethod
+    def sum(cls, terms: Iterable[tuple[Atom, int]], constant: int = 0) -> Linear:
+        """The sum of terms that may name an atom several times."""
+        found: dict[Atom, int] = {}
+        for atom, factor in terms:
+            found[atom] = found.get(atom, 0) + factor
+        kept = [(atom, factor) for atom, factor in found.items() if factor]
+        return cls(tuple(sorted(kept, key=lambda term: term[0].order)), constant)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.terms, self.constant))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.terms
+
+    @property
+    def atom(self) -> Atom | None:
+        """The atom that this is, if it is nothing else."""
+        if len(self.terms) == 1 and self.constant == 0 and self.terms[0][1] == 1:
+            return self.terms[0][0]
+        return None
+
+    def coefficient(self, atom: Atom) -> int:
+        return next((factor for found, factor in self.terms if found == atom), 0)
+
+    def without(self, atom: Atom) -> Linear:
+        """This sum without the term of an atom."""
+        return Linear(tuple(term for term in self.terms if term[0] != atom), self.constant)
+
+    def __add__(self, other: Linear | Atom | int) -> Linear:
+        other = Linear.of(other)
+        if not other.terms:
+            return Linear(self.terms, self.constant + other.constant)
+        return Linear.sum((*self.terms, *other.terms), self.constant + other.constant)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Linear:
+        return self * -1
+
+    def __sub__(self, other: Linear | Atom | int) -> Linear:
+        return self + Linear.of(other) * -1
+
+    def __rsub__(self, other: Linear | Atom | int) -> Linear:
+        return Linear.of(other) - self
+
+    def __mul__(self, other: Linear | Atom | int) -> Linear:
+        other = Linear.of(other)
+        if not other.terms:
+            k = other.constant
+            return Linear(tuple((a, f * k) for a, f in self.terms) if k else (), self.constant * k)
+        if not self.terms:
+            return other * self.constant
+        terms = [(_product(a, b), f * g) for a, f in self.terms for b, g in other.terms]
+        terms += [(a, f * other.constant) for a, f in self.terms]
+        terms += [(b, g * self.constant) for b, g in other.terms]
+        return Linear.sum(terms, self.constant * other.constant)
+
+    __rmul__ = __mul__
+
+    def floor(self, by: Linear | Atom | int) -> Linear:
+        """floor(self / by), with what `by` divides taken out of the floor."""
+        by = Linear.of(by)
+        if by.is_constant and by.constant <= 0:
+            raise UsageError(
+                "a quotient is rounded down only for positive divisors",
+                f"floor({self}/{by})",
+                "change the signs of both, or the order of the two",
+            )
+        whole, rest = _divide(self, by)
+        # floor((c*r + k) / (c*b)) = floor((r + floor(k/c)) / b) for integers r and b > 0
+        common = math.gcd(by.constant, *(f for _, f in by.terms), *(f for _, f in rest.terms))
+        if common > 1:
+            rest = Linear(tuple((a, f // common) for a, f in rest.terms), rest.constant // common)
+            by = Linear(tuple((a, f // common) for a, f in by.terms), by.constant // common)
+        if by == Linear.of(1):
+            return whole + rest
+        if by.is_constant and rest.is_constant:
+            return whole + rest.constant // by.constant
+        return whole + _nested(rest, by) if rest != Linear() else whole
+
+    def __mod__(self, by: Linear | Atom | int) -> Linear:
+        return self - self.floor(by) * by
+
+    def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
+        text = ""
+        for atom, factor in self.terms:
+            sign = "-" if factor < 0 else "+" if text else ""
+            size = "" if abs(factor) == 1 else f"{abs(factor)}*"
+            text += f"{sign}{size}{atom}"
+        if self.constant or not text:
+            text += f"{'+' if text and self.constant >= 0 else ''}{self.constant}"
+        return text
+
+
+def _factor(term: Linear) -> str:
+    """The text of a term where only a factor may stand."""
+    is_single = (term.atom is not None and not isinstance(term.atom, Product)) or (
+        term.is_constant and term.constant >= 0
+    )
+    return str(term) if is_single else f"({term})"
+
+
+def _product(x: Atom, y: Atom) -> Atom:
+    factors = [*_factors(x), *_factors(y)]
+    return Product(tuple(sorted(factors, key=lambda factor: factor.order)))
+
+
+def _factors(atom: Atom) -> tuple[Atom, ...]:
+    return atom.factors if isinstance(atom, Product) else (atom,)
+
+
+def _divide(x: Linear, by: Linear) -> tuple[Linear, Linear]:
+    """q and r with x = by*q + r, where q takes every term of x that `by` divides."""
+    if by.is_constant:
+        k = by.constant
+        whole = Linear(tuple((a, f // k) for a, f in x.terms if f % k == 0), x.constant // k)
+        return whole, Linear(tuple((a, f) for a, f in x.terms if f % k), x.constant % k)
+    if len(by.terms) > 1 or by.constant:
+        # A sum divides only its own multiples.
+        atom, factor = by.terms[0]
+        times = Linear.of(x.coefficient(atom) // factor)
+        return (times, Linear()) if x == by * times else (Linear(), x)
+    atom, factor = by.terms[0]
+    whole, rest = Linear(), Linear.of(x.constant)
+    for found, count in x.terms:
+        quotient = _quotient(found, atom) if count % factor == 0 else None
+        if quotient is None:
+            rest += Linear(((found, count),))
+        else:
+            whole += quotient * (count // factor)
+    return whole, rest
+
+
+def _quotient(atom: Atom, by: Atom) -> Linear | None:
+    """`atom / by` where the factors of `by` are among those of `atom`."""
+    rest = list(_factors(atom))
+    for factor in _factors(by):
+        if factor not in rest:
+            return None
+        rest.remove(factor)
+    if not rest:
+        return Linear.of(1)
+    return Linear.of(rest[0] if len(rest) == 1 else Product(tuple(rest)))
+
+
+def _nested(x: Linear, by: Linear) -> Linear:
+    """floor(x / by), by the law floor((floor(y/a) + c)/b) = floor((y + a*c)/(a*b))."""
+    if len(x.terms) == 1 and x.terms[0][1] == 1 and isinstance(inner := x.terms[0][0], Floor):
+        return (inner.x + inner.by * x.constant).floor(inner.by * by)
+    return Linear.of(Floor(x, by))

@@ -1,0 +1,50 @@
+"""Apply steps to a schedule. Knows no kind of step, so that it loads none but those at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from loopwright.diagnostics import IllegalStep
+from loopwright.ir.program import Program
+from loopwright.ir.schedule import Schedule
+from loopwright.transform.facts import fact
+from loopwright.transform.legal import initial_schedule
+from loopwright.transform.step import Step
+
+__all__ = ["apply_plan", "apply_step", "initial_schedule"]
+
+
+def apply_plan(program: Program, plan: Iterable[Step]) -> Schedule:
+    """The schedule that `plan` makes of a program's source order.
+
+    Every step proves itself; the first that cannot raises IllegalStep.
+    """
+    schedule = fact(initial_schedule, program)
+    for step in plan:
+        schedule = apply_step(schedule, step)
+    return schedule
+
+
+def apply_step(schedule: Schedule, step: Step) -> Schedule:
+    """`step.apply(schedule)`, remembered: steps are tried, then taken, then applied in a plan."""
+    kept = fact(_steps_tried, schedule.program)
+    key = id(schedule), step
+    if key not in kept:
+        after: Schedule | IllegalStep
+        try:
+            after = step.apply(schedule)
+        except IllegalStep as error:
+            after = error
+        # The schedule itself is kept, lest another one takes its address.
+        kept[key] = schedule, after
+    found = kept[key][1]
+    if isinstance(found, IllegalStep):
+        raise found.with_traceback(None)
+    return found
+
+
+def _steps_tried(
+    program: Program,
+) -> dict[tuple[int, Step], tuple[Schedule, Schedule | IllegalStep]]:
+    """For schedules of a program and steps: the schedule itself, and what the step makes of it."""
+    return {}

@@ -1,0 +1,344 @@
+"""PartialSums: gather a reduction in parts, one for every block of iterations of a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import islpy as isl
+
+from loopwright.analysis.dependences import access_map
+from loopwright.analysis.reductions import Reduction, reductions
+from loopwright.diagnostics import UsageError
+from loopwright.ir.dtypes import DType
+from loopwright.ir.expr import Binary, Const, Expr, Load, Var
+from loopwright.ir.islkit import context
+from loopwright.ir.program import Access, Array, Program, Role, Statement
+from loopwright.ir.schedule import Schedule
+from loopwright.ir.visit import loads, rewrite
+from loopwright.transform.facts import fact
+from loopwright.transform.legal import reordered
+from loopwright.transform.rebuild import names_of
+from loopwright.transform.scalars import limits_of
+from loopwright.transform.step import Step, refuse
+from loopwright.transform.tree import (
+    Band,
+    Branch,
+    Leaf,
+    Node,
+    bands,
+    directions,
+    fresh_name,
+    moved_by,
+    read_tree,
+    sequence,
+    write_tree,
+)
+from loopwright.transform.tree import Sequence as InOrder
+
+__all__ = ["PartialSums", "neutral"]
+
+# What `candidates` offers; `apply` takes any size.
+SIZE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class PartialSums(Step):
+    """Gather a reduction in parts, one for every block of iterations of a loop.
+
+    rewrite:  for i: for j: y[j] = y[j] + e(i, j)
+              ->  for c: for j: t[c, j] = 0
+                  for i: for j: t[i // F, j] = t[i // F, j] + e(i, j)
+                  for c: for j: y[j] = y[j] + t[c, j]
+    needs:    a reduction whose order is free; nobody else uses the array in the loops that are
+              put between the new ones, and its elements tell the values of the loops around
+    refuses:  IllegalStep with the reason
+    """
+
+    kind: ClassVar[str] = "partial_sums"
+
+    statement: str
+    iterator: str  # of the statement
+    size: int  # iterations that share a part
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise UsageError("partial sums take blocks of at least 1 iteration", str(self))
+
+    def apply(self, schedule: Schedule) -> Schedule:
+        program = schedule.program
+        found = next((r for r in reductions(program) if r.statement == self.statement), None)
+        if found is None or not found.is_reorderable:
+            refuse(self, f"'{self.statement}' is no reduction whose order is free")
+        if self.iterator not in found.loops:
+            refuse(self, f"'{self.statement}' does not gather along '{self.iterator}'")
+        root = read_tree(schedule.tree)
+        here = self._site(program, found, root)
+        source = self._site(program, found, read_tree(program.schedule))
+        limits = limits_of([program.statement(self.statement)], self.iterator)
+        if limits is None or not _is_natural(limits[0]):
+            refuse(self, f"the range of '{self.iterator}' does not begin at a number from 0 on")
+        # What loops around set in both orders needs no memory of its own.
+        told = tuple(sorted(here.told & source.told))
+        parts = fact(_Parts(self, told), program)
+        changed = _inserted(root, here, *parts.statements[-2:])
+        tree = write_tree(_domain(parts), changed)
+        return reordered(self, replace(schedule, program=parts, tree=tree), changed)
+
+    @classmethod
+    def candidates(cls, schedule: Schedule) -> Iterator[PartialSums]:
+        for found in reductions(schedule.program):
+            if found.is_reorderable:
+                yield from (cls(found.statement, loop, SIZE) for loop in found.loops)
+
+    def _site(self, program: Program, found: Reduction, tree: Node) -> _Site:  # noqa: RET503 (refuse)
+        """The outermost loop that holds all iterations to gather, and nobody else at the array."""
+        path = _path(tree, self.statement)
+        if path is None:
+            refuse(self, f"'{self.statement}' stands in several loops one after the other")
+        user = ""
+        for at, band in enumerate(path):
+            user = _other_user(program, found, band)
+            if not user:
+                site = _site_at(program, found, path[: at + 1])
+                if site is None:
+                    refuse(self, f"'{found.element.array}' does not tell the loops around")
+                return site
+            if moved_by(band, program).get(self.statement) == self.iterator:
+                break
+        refuse(self, f"'{user}' uses '{found.element.array}' in the same loops")
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """A loop of a tree, and those around it as functions of the elements of an array."""
+
+    statement: str  # whose loops they are
+    loop: str
+    outer: tuple[tuple[str, int, int, int], ...]  # loop, dimension d, sign, shift: sign * d + shift
+
+    @property
+    def told(self) -> frozenset[int]:
+        """Dimensions that have one value inside the loop."""
+        return frozenset(dimension for _, dimension, _, _ in self.outer)
+
+
+def _path(tree: Node, statement: str) -> tuple[Band, ...] | None:
+    """The loops around a statement, outermost first; None where its instances were parted."""
+    match tree:
+        case Leaf():
+            return ()
+        case Band(child=child):
+            inner = _path(child, statement)
+            return None if inner is None else (tree, *inner)
+        case InOrder(branches=branches):
+            own = [b.child for b in branches if statement in names_of(b.filter)]
+            return _path(own[0], statement) if len(own) == 1 else None
+
+
+def _other_user(program: Program, found: Reduction, band: Band) -> str:
+    """A statement in a loop that uses the array of a reduction in another way; "" for none."""
+    for name in sorted(band.statements):
+        statement = program.statement(name)
+        if name == found.statement:
+            touched = {load.array for load in loads(found.value)}
+        else:
+            touched = {statement.write.array, *(load.array for load in loads(statement.value))}
+        if found.element.array in touched:
+            return name
+    return ""
+
+
+def _site_at(program: Program, found: Reduction, path: tuple[Band, ...]) -> _Site | None:
+    """The innermost loop of a path; None where elements do not tell the values of the others."""
+    outer: list[tuple[str, int, int, int]] = []
+    iterators = program.statement(found.statement).iterators
+    for band in path[:-1]:
+        at, sign = directions(band).get(found.statement, (0, 0))
+        places = [d for d, entry in enumerate(found.element.index) if entry == Var(iterators[at])]
+        shift = _shift(band, found.statement)
+        if not sign or not places or shift is None:
+            return None
+        outer.append((band.loop, places[0], sign, shift))
+    return _Site(found.statement, path[-1].loop, tuple(outer))
+
+
+def _shift(band: Band, statement: str) -> int | None:
+    """The number that a loop adds to an iterator; None where it is not a number."""
+    found: list[int | None] = []
+
+    def visit(function: isl.PwAff) -> None:
+        if function.get_tuple_id(isl.dim_type.in_).get_name() == statement:
+            ((_, piece),) = function.get_pieces()
+            count = piece.dim(isl.dim_type.param)
+            value = piece.get_constant_val()
+            is_number = value.is_int() and not piece.involves_dims(isl.dim_type.param, 0, count)
+            found.append(value.to_python() if is_number else None)
+
+    band.partial.get_union_pw_aff(0).foreach_pw_aff(visit)
+    return found[0]
+
+
+_ENDS = ("_start", "_total")
+
+
+def neutral(op: str, dtype: DType) -> Expr:
+    """The value that changes nothing: 0 of a sum, 1 of a product, the extreme of an extremum."""
+    kind = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[dtype.kind]
+    if dtype.kind == "b":
+        return Const(op in ("mul", "and", "min"), dtype)
+    if op in ("add", "or", "xor"):
+        return Const(kind(0), dtype)
+    if op == "mul":
+        return Const(kind(1), dtype)
+    is_signed = dtype.kind == "i"
+    if op == "and":
+        return Const(-1 if is_signed else 2**dtype.bits - 1, dtype)
+    if dtype.is_float:
+        return Const(float("inf") if op == "min" else -float("inf"), dtype)
+    lowest, highest = (
+        -(2 ** (dtype.bits - 1)) if is_signed else 0,
+        2 ** (dtype.bits - is_signed) - 1,
+    )
+    return Const(highest if op == "min" else lowest, dtype)
+
+
+def _is_natural(first: Expr) -> bool:
+    return isinstance(first, Const) and int(first.value.real) >= 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A program with a reduction in parts; a fact, so that it is one object."""
+
+    step: PartialSums
+    told: tuple[int, ...]  # dimensions of the array that parts do without
+
+    def __call__(self, program: Program) -> Program:
+        step = self.step
+        own = program.statement(step.statement)
+        found = next(r for r in reductions(program) if r.statement == step.statement)
+        array = program.array(found.element.array)
+        taken = {*program.params, *(a.name for a in program.arrays)}
+        name = fresh_name(f"{array.name}_parts", taken)
+        taken.add(name)
+        limits = limits_of([own], step.iterator)
+        assert limits is not None, "checked before"
+        count = (limits[1] + (step.size - 1)) // step.size
+        kept = [d for d in range(array.rank) if d not in self.told]
+        shape = (count, *(array.shape[d] for d in kept))
+        parts = Array(name, array.dtype, shape, Role.LOCAL)
+        place = Var(step.iterator) // step.size
+        whole_element = Access(name, (place, *found.element.index), array.dtype)
+        element = replace(whole_element, index=(place, *(found.element.index[d] for d in kept)))
+        changed = replace(
+            own, write=element, value=_redirected(own.value, found.element.load(), element.load())
+        )
+        cells = access_map(program, own, whole_element).range()
+        iterators = []
+        for wish in (f"{step.iterator}_part", *(f"{array.name}_{k}" for k in range(array.rank))):
+            iterators.append(fresh_name(wish, taken))
+            taken.add(iterators[-1])
+        at = tuple(map(Var, iterators))
+        part = Access(name, (at[0], *(at[1 + d] for d in kept)), array.dtype)
+        whole = Access(array.name, at[1:], array.dtype)
+        start = neutral(found.op, array.dtype)
+        total = Binary(found.op, whole.load(), part.load())
+        used = {s.name for s in program.statements}
+        ends = []
+        for end, write, value in zip(_ENDS, (part, whole), (start, total), strict=True):
+            label = fresh_name(own.name + end, used)
+            domain = _named(cells, label, iterators)
+            ends.append(Statement(label, tuple(iterators), domain, write, value, own.span))
+        statements = tuple(changed if s is own else s for s in program.statements)
+        found_program = replace(
+            program, arrays=(*program.arrays, parts), statements=(*statements, *ends)
+        )
+        tree = read_tree(program.schedule)
+        source = _inserted(tree, step._site(program, found, tree), *ends)
+        order = write_tree(_domain(found_program), source)
+        return replace(found_program, schedule=order)
+
+
+def _redirected(value: Expr, old: Load, new: Load) -> Expr:
+    return rewrite(value, lambda expr: new if expr == old else expr)
+
+
+def _named(cells: isl.Set, name: str, iterators: Iterable[str]) -> isl.Set:
+    """A set under the name of a statement, its dimensions under those of iterators."""
+    cells = cells.set_tuple_name(name)
+    for at, iterator in enumerate(iterators):
+        cells = cells.set_dim_name(isl.dim_type.set, at, iterator)
+    return cells
+
+
+def _domain(program: Program) -> isl.UnionSet:
+    found = isl.UnionSet.empty(program.context.get_space())
+    for statement in program.statements:
+        found = found.union(isl.UnionSet.from_set(statement.domain))
+    return found
+
+
+def _inserted(tree: Node, site: _Site, first: Statement, last: Statement) -> Node:
+    """`tree` with loops over new statements before and after a loop, inside those around it."""
+    taken = {band.loop for band in bands(tree)}
+    outer = {loop: (dimension, sign, shift) for loop, dimension, sign, shift in site.outer}
+    new = _whole(first).union(_whole(last))
+
+    def visit(node: Node) -> Node:
+        match node:
+            case Leaf():
+                return node
+            case Band(loop=loop, partial=partial, child=child):
+                if loop == site.loop:
+                    before, after = (_loops(s, site, taken) for s in (first, last))
+                    parts = (
+                        Branch(_whole(first), before),
+                        Branch(partial.domain().universe(), node),
+                    )
+                    return sequence((*parts, Branch(_whole(last), after)))
+                if loop not in outer:
+                    return node
+                dimension, sign, shift = outer[loop]
+                for statement in (first, last):
+                    own = _function(statement, 1 + dimension, sign, shift)
+                    partial = partial.union_add(own.set_tuple_name(isl.dim_type.set, loop))
+                return Band(loop, partial, visit(child))
+            case InOrder(branches=branches):
+                return sequence(
+                    Branch(b.filter.union(new), visit(b.child))
+                    if site.statement in names_of(b.filter)
+                    else b
+                    for b in branches
+                )
+
+    return visit(tree)
+
+
+def _whole(statement: Statement) -> isl.UnionSet:
+    return isl.UnionSet.from_set(isl.Set.universe(statement.domain.get_space()))
+
+
+def _loops(statement: Statement, site: _Site, taken: set[str]) -> Node:
+    """Loops over the instances of a statement, but for what the loops around it tell."""
+    node: Node = Leaf()
+    for at in reversed(range(len(statement.iterators))):
+        if at - 1 in site.told:
+            continue
+        name = fresh_name(statement.iterators[at], taken)
+        taken.add(name)
+        node = Band(
+            name, _function(statement, at, 1, 0).set_tuple_name(isl.dim_type.set, name), node
+        )
+    return node
+
+
+def _function(statement: Statement, at: int, sign: int, shift: int) -> isl.MultiUnionPwAff:
+    """`{ S[i] -> [sign * i_at + shift] }`."""
+    space = isl.LocalSpace.from_space(statement.domain.get_space())
+    found = isl.Aff.var_on_domain(space, isl.dim_type.set, at)
+    found = (found if sign > 0 else found.neg()).add_constant_val(isl.Val(shift, context=context()))
+    return isl.MultiUnionPwAff.from_union_pw_aff(
+        isl.UnionPwAff.from_pw_aff(isl.PwAff.from_aff(found))
+    )

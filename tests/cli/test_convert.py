@@ -1,0 +1,161 @@
+"""`loopwright convert` as a user meets it: files, advice, refusals, nothing half-written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loopwright import cli
+from loopwright.cli import convert as command
+from loopwright.sparse import archive
+from loopwright.sparse.storage import read_tensor, write_tensor
+from loopwright.sparse.tensor import from_dense
+
+Capture = pytest.CaptureFixture[str]
+
+WHOLE = np.diag([2.0, 3.0, 4.0, 5.0]) + np.diag([1.0, 1.0, 1.0], k=1)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "A.mtx"
+    write_tensor(path, from_dense(WHOLE))
+    return path
+
+
+def files(path: Path) -> list[str]:
+    return sorted(p.name for p in path.parent.iterdir())
+
+
+@pytest.mark.parametrize("format", ["dia", "csr", "bcsr(2,2)", "ell"])
+def test_a_file_in_another_format(source: Path, format: str, capsys: Capture) -> None:
+    output = source.with_name("A.npz")
+    assert cli.main(["convert", str(source), "--to", format, "-o", str(output)]) == 0
+    found = archive.load(output)
+    assert found.format.name.split("(")[0] == format.split("(")[0]
+    np.testing.assert_array_equal(found.to_dense(), WHOLE)
+    out, err = capsys.readouterr()
+    assert out.startswith(f"{output}: <SparseTensor {found.format.name}, 4 x 4, float64")
+    assert err == ""
+    assert files(source) == ["A.mtx", "A.npz"]
+
+
+def test_back_to_text_and_packed(source: Path) -> None:
+    packed = source.with_name("A.npz")
+    assert cli.main(["convert", str(source), "--to", "dia", "-o", str(packed)]) == 0
+    for name in ("B.mtx", "B.mtx.gz", "B.tns"):
+        output = source.with_name(name)
+        assert cli.main(["convert", str(packed), "--to", "csc", "-o", str(output)]) == 0
+        np.testing.assert_array_equal(read_tensor(output).to_dense(), WHOLE)
+
+
+def test_advice_needs_no_output(source: Path, capsys: Capture) -> None:
+    assert cli.main(["convert", str(source), "--recommend", "--uses", "1000000"]) == 0
+    out = capsys.readouterr().out
+    assert "4 x 4, 7 stored, pattern not symmetric" in out
+    assert "1000000 products with a vector" in out
+    assert files(source) == ["A.mtx"]
+
+
+def test_the_conversion_is_explained(source: Path, capsys: Capture) -> None:
+    assert cli.main(["convert", str(source), "--to", "dia", "--explain"]) == 0
+    out = capsys.readouterr().out
+    assert "to_off(to_d) = -i+j" in out
+    assert "for (long " in out
+
+
+def test_a_bar_grows_on_a_terminal(
+    source: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    output = source.with_name("A.npz")
+    assert cli.main(["convert", str(source), "--to", "csr", "-o", str(output)]) == 0
+    assert "reading A.mtx [########################] 100%" in capsys.readouterr().err
+
+
+# arguments after the file, and what is said
+REFUSED = (
+    ([], "nothing to do"),
+    (["--explain"], "--explain needs a format"),
+    (["--to", "crs", "-o", "A.npz"], "unknown format 'crs'"),
+    (["--to", "bcsr(0,2)", "-o", "A.npz"], "the sides of a block are 1 or more"),
+    (["--to", "mcoo3", "-o", "A.npz"], "holds tensors of 3 dimensions, not 2"),
+    (["--to", "csr", "-o", "A.csv"], "the ending does not say what the file holds"),
+    (["--to", "csr", "-o", "none/A.npz"], "there is no folder none"),
+    (["--to", "csr", "-o", "A.mtx"], "is the file to be read"),
+    (["--recommend", "--uses", "-3"], "--uses is -3"),
+    (["--to", "csr", "-o", "A.npz", "--threads", "0"], "--threads is 0"),
+)
+
+
+@pytest.mark.parametrize(("words", "said"), REFUSED, ids=[row[1] for row in REFUSED])
+def test_refusals(
+    source: Path, words: list[str], said: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(source.parent)
+    assert cli.main(["convert", "A.mtx", *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("loopwright: error: ")
+    assert said in err
+    assert files(source) == ["A.mtx"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 1.0\n", "entries"),
+        ("%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1.0\n", "3"),
+        ("%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 one\n", "one"),
+        ("hello\n", "MatrixMarket"),
+    ],
+    ids=["cut off", "outside", "no number", "no header"],
+)
+def test_bad_files_leave_what_was_there(
+    tmp_path: Path, text: str, said: str, capsys: Capture
+) -> None:
+    path, output = tmp_path / "B.mtx", tmp_path / "B.npz"
+    path.write_text(text)
+    output.write_bytes(b"older")
+    assert cli.main(["convert", str(path), "--to", "csr", "-o", str(output)]) == 2
+    err = capsys.readouterr().err
+    assert str(path) in err
+    assert said in err
+    assert output.read_bytes() == b"older"
+    assert files(path) == ["B.mtx", "B.npz"]
+
+
+def test_a_missing_file(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "none.mtx"
+    assert cli.main(["convert", str(path), "--recommend"]) == 2
+    assert "No such file" in capsys.readouterr().err
+
+
+def test_what_does_not_fit_into_memory(
+    source: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: Any, **options: Any) -> None:
+        raise MemoryError("Unable to allocate 7 PiB")
+
+    monkeypatch.setattr(command, "convert_tensor", full)
+    words = ["--to", "dia", "-o", str(source.with_name("A.npz"))]
+    assert cli.main(["convert", str(source), *words]) == 2
+    err = capsys.readouterr().err
+    assert "does not fit into memory as dia" in err
+    assert "7 PiB" in err
+    assert files(source) == ["A.mtx"]
+
+
+def test_an_interrupted_write_leaves_nothing(
+    source: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def stop(*args: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(archive.np, "savez", stop)
+    output = source.with_name("A.npz")
+    assert cli.main(["convert", str(source), "--to", "csr", "-o", str(output)]) == 130
+    assert files(source) == ["A.mtx"]

@@ -1,0 +1,152 @@
+"""Which loops go to threads, and that the nests are right for any number of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from loopwright.ir.loops import Mark
+from loopwright.ir.program import Program
+from loopwright.lower.astgen import lower_schedule
+from loopwright.machines.load import load_machine
+from loopwright.planner.affine_parallel import mark_parallel
+from loopwright.planner.draft import Draft
+from loopwright.transform.legal import initial_schedule
+from loopwright.transform.mark import Parallel, Share
+from loopwright.transform.partial_sums import PartialSums
+from loopwright.transform.plan import Plan, apply_plan
+from loopwright.transform.reorder import Interchange
+from loopwright.transform.reschedule import Reschedule
+from loopwright.transform.step import Step
+from loopwright.transform.tile import StripMine, Tile
+from oracle import assert_same
+from programs import Do, For, program
+
+MACHINE = load_machine("neoverse-n1")
+PARTS = 2 * MACHINE.cores
+
+
+def shared(source: Program, *before: Step) -> tuple[Step, ...]:
+    """The steps that share loops out, after some others; the nest they lead to is proven right."""
+    draft = Draft(initial_schedule(source))
+    assert draft.take(*before)
+    mark_parallel(draft, MACHINE)
+    steps = tuple(draft.steps[len(before) :])
+    assert Plan.loads(Plan(steps).dumps()) == Plan(steps)
+    nest = lower_schedule(draft.schedule)
+    for n, threads in ((0, 2), (5, 3), (66, 2)):
+        assert_same(
+            source, nest, {name: n if name == "n" else 2 for name in source.params}, threads=threads
+        )
+    return steps
+
+
+def marked(steps: tuple[Step, ...]) -> list[str]:
+    return [step.loop for step in steps if isinstance(step, Parallel | Share)]
+
+
+def rows() -> Program:
+    arrays = {"A": "inout float64 [n, n]"}
+    return program("rows", arrays, For("i", 0, "n", For("j", 0, "n", Do("A[i, j]", "A[i, j] + 1"))))
+
+
+def column_sums(*, reassoc: bool) -> Program:
+    arrays = {"A": "in float64 [n, n]", "y": "inout float64 [n]"}
+    body = For("i", 0, "n", For("j", 0, "n", Do("y[j]", "y[j] + A[i, j]")))
+    return program("columns", arrays, body, reassoc=reassoc)
+
+
+def test_the_outermost_loop() -> None:
+    assert shared(rows()) == (Parallel("i"),)
+
+
+def test_strips_of_a_single_loop() -> None:
+    one = program("one", {"x": "inout float64 [n]"}, For("i", 0, "n", Do("x[i]", "2 * x[i]")))
+    assert shared(one) == (StripMine("i", 16), Share("i_t", PARTS))
+
+
+def test_copies_of_a_scalar_where_it_needs_them() -> None:
+    arrays = {"x": "inout float64 [n]", "s": "local float64 []"}
+    body = For("i", 0, "n", Do("s", "x[i]"), For("k", 0, 3, Do("x[i]", "x[i] + s")))
+    steps = shared(program("copies", arrays, body))
+    assert [step.kind for step in steps] == ["privatize", "parallel"]
+
+
+def test_strips_around_a_sum_of_fixed_order() -> None:
+    steps = shared(column_sums(reassoc=False))
+    assert steps == (StripMine("j", 16), Interchange(("j_t", "i")), Share("j_t", PARTS))
+
+
+def test_strips_around_a_sum_where_they_part_no_rows() -> None:
+    assert marked(shared(column_sums(reassoc=True))) == ["j_t"]
+
+
+def fused_sums() -> Program:
+    """Rows and columns of one matrix at once: neither loop is free."""
+    arrays = {"A": "in int64 [n, n]", "x": "inout int64 [n]", "y": "inout int64 [n]"}
+    both = Do("x[i]", "x[i] + A[i, j]"), Do("y[j]", "y[j] + A[i, j]")
+    return program("both", arrays, For("i", 0, "n", For("j", 0, "n", *both)))
+
+
+def test_sums_in_parts() -> None:
+    steps = shared(fused_sums())
+    assert isinstance(steps[0], PartialSums)
+    assert (steps[0].statement, steps[0].iterator) == ("S1", "i")
+    assert steps[1:] == (StripMine("i", steps[0].size), Parallel("i_t"))
+
+
+def test_sums_in_parts_inside_a_serial_loop() -> None:
+    """Strips would part the rows that are summed; the parts are those of one row."""
+    arrays = {"A": "inout int64 [n, n]", "R": "inout int64 [few, n]"}
+    body = For(
+        "k",
+        0,
+        "few",
+        For("i", 0, "n", For("j", 0, "n", Do("R[k, j]", "R[k, j] + A[i, j]"))),
+        For("l", 0, "n", Do("A[l, 0]", "A[l, 0] + R[k, l]")),
+    )
+    source = program("inside", arrays, body, params="few n")
+    steps = shared(source)
+    assert isinstance(steps[0], PartialSums)
+    assert apply_plan(source, steps).program.array("R_parts").rank == 2
+
+
+def test_waves_where_no_loop_is_free() -> None:
+    arrays = {"A": "inout int64 [n, n]"}
+    step = Do("A[i, j]", "max(A[i, j], A[i - 1, j] + A[i, j - 1])")
+    source = program("wave", arrays, For("i", 1, "n", For("j", 1, "n", step)))
+    steps = shared(source)
+    assert [type(step) for step in steps] == [Tile, Reschedule, Parallel]
+
+
+def test_nothing_where_everything_depends() -> None:
+    arrays = {"x": "inout float64 [n]"}
+    assert shared(program("scan", arrays, For("i", 1, "n", Do("x[i]", "x[i] + x[i - 1]")))) == ()
+
+
+def test_nests_in_a_serial_loop_go_along() -> None:
+    """The second nest is taken in the strips of the first one: its data stay with their thread."""
+    arrays = {"A": "inout float64 [n, n]", "r": "inout float64 [n]"}
+    body = For(
+        "k",
+        0,
+        "few",
+        For("i", 0, "n", For("j", 0, "n", Do("r[j]", "r[j] + A[i, j]"))),
+        For("l", 0, "n", For("m", 0, "n", Do("A[l, m]", "A[l, m] - r[m]"))),
+    )
+    steps = shared(program("along", arrays, body, params="few n"))
+    assert [step.kind for step in steps][-2:] == ["fuse", "share"]
+    assert marked(steps) == ["j_t"]
+
+
+def test_short_loops_inside_serial_ones_are_left_alone() -> None:
+    arrays = {"x": "inout float64 [8]", "y": "in float64 [n]"}
+    body = For("k", 0, "n", For("i", 0, 8, Do("x[i]", "x[i] + y[k]")))
+    assert marked(shared(program("short", arrays, body))) == []
+
+
+@pytest.mark.parametrize("reassoc", [False, True])
+def test_one_loop_of_every_nest_at_most(reassoc: bool) -> None:
+    source = column_sums(reassoc=reassoc)
+    steps = shared(source)
+    schedule = apply_plan(source, steps)
+    assert sum(mark is Mark.PARALLEL for _, mark in schedule.marks) == 1

@@ -1,0 +1,227 @@
+"""Statements dropped, temporaries made scalars, computations inlined: the meaning stays."""
+
+import numpy as np
+import pytest
+
+from loopwright.diagnostics import IllegalStep, UsageError
+from loopwright.ir import expr as ir
+from loopwright.ir.dtypes import FLOAT64
+from loopwright.ir.loops import Alloc, Space
+from loopwright.ir.program import Role
+from loopwright.ir.visit import statements
+from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
+from loopwright.sparse.spf.eliminate import drop_dead, drop_redundant
+from loopwright.sparse.spf.inline import inline
+from loopwright.sparse.spf.reorder import fuse, parallelise
+from loopwright.sparse.spf.scan import scan
+from loopwright.sparse.spf.storage import as_scalar
+from loopwright.sparse.uf import parse_linear
+from spf_assembly import (
+    CLEAR,
+    COPY,
+    FIRST,
+    HISTOGRAM,
+    PREFIX,
+    ROW_SUM,
+    ZERO,
+    assembly,
+    computation,
+    load,
+    real,
+)
+from spf_instances import interpreted, run
+
+# t[i] = 2*b[i]; y[i] = t[i] + t[i]
+DOUBLE = Stmt.of(
+    "double",
+    "{[i] : 0 <= i < N}",
+    (0, "i", 0),
+    "t(i)",
+    ir.Binary("mul", load("b", "i", of="i"), real(2.0)),
+)
+ADD = Stmt.of(
+    "add",
+    "{[i] : 0 <= i < N}",
+    (0, "i", 1),
+    "y(i)",
+    ir.Binary("add", load("t", "i", of="i"), load("t", "i", of="i")),
+)
+NEXT = Stmt.of("next", "{[i] : 0 <= i < N-1}", (1, "i", 0), "y(i)", load("t", "i+1", of="i"))
+LATE = Stmt.of("late", "{[i] : 0 <= i < N}", (1, "i", 0), "y(i)", load("t", "i", of="i"))
+
+
+def named(stmt: Stmt, name: str, *schedule: int | str) -> Stmt:
+    times = tuple(
+        parse_linear(entry if isinstance(entry, str) else str(entry), stmt.variables)
+        for entry in schedule
+    )
+    return Stmt(name, stmt.domain, times, stmt.target, stmt.index, stmt.value)
+
+
+def assert_same(before: Computation, after: Computation) -> None:
+    symbols = {"N": 3, "M": 4, "K": 6}
+    arrays = {
+        "row": np.array([2, 0, 0, 2, 1, 2], np.int32),
+        "ptr": np.array([0, 2, 2, 6], np.int32),
+        "val": np.arange(1.0, 7.0),
+        "start": np.zeros(4, np.int32),
+        "out": np.zeros(6),
+        "y": np.full(3, 9.0),
+        "A": np.arange(12.0).reshape(3, 4),
+        "b": np.array([4.0, 5.0, 7.0]),
+        "total": np.array(0.0),
+    }
+    given = {s.name: arrays[s.name] for s in before.spaces if s.role is not Role.LOCAL}
+    expected = run(before, given, symbols, range(-1, 8))
+    found = interpreted(after, given, symbols)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+def names(made: Computation) -> list[str]:
+    return [stmt.name for stmt in made.statements]
+
+
+def test_dead_statements_go_with_their_temporaries() -> None:
+    made = computation(DOUBLE, CLEAR, ROW_SUM)
+    after = drop_dead(made)
+    assert names(after) == ["clear", "row_sum"]
+    assert "t" not in after.by_name
+    assert_same(made, after)
+
+
+def test_what_a_domain_reads_is_alive() -> None:
+    made = assembly()
+    assert names(drop_dead(made, {"out"})) == names(made)
+    assert names(drop_dead(made, {"start"})) == ["zero", "histogram", "first", "prefix"]
+    assert names(drop_dead(made, set())) == []
+
+
+def test_repeated_statement_goes() -> None:
+    made = computation(CLEAR, named(CLEAR, "again", 0, "i", 1), ROW_SUM)
+    after = drop_redundant(made)
+    assert names(after) == ["clear", "row_sum"]
+    assert_same(made, after)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        computation(CLEAR, ROW_SUM, named(CLEAR, "again", 2, "i", 0)),
+        computation(ROW_SUM, named(ROW_SUM, "again", 2, "i", 0, "k", 0)),
+        computation(ZERO, HISTOGRAM, named(ZERO, "again", 2, "i", 0), FIRST, PREFIX, COPY),
+    ],
+    ids=["read between", "update", "written between"],
+)
+def test_what_is_needed_stays(made: Computation) -> None:
+    assert drop_redundant(made) == made
+
+
+def test_temporary_within_an_iteration_becomes_a_scalar() -> None:
+    made = computation(DOUBLE, ADD)
+    after = as_scalar(made, "t")
+    assert after.space("t").shape == ()
+    assert_same(made, after)
+
+
+def test_scalar_after_fusion() -> None:
+    made = computation(DOUBLE, LATE)
+    assert_same(made, as_scalar(fuse(made, "double", "late", 1), "t"))
+
+
+def test_scalar_of_a_parallel_loop_is_one_per_iteration() -> None:
+    made = computation(DOUBLE, ADD)
+    after = parallelise(as_scalar(made, "t"), "double")
+    spaces = [s.buffer.space for s in statements(scan(after).body) if isinstance(s, Alloc)]
+    assert spaces == [Space.STACK]
+    assert_same(made, after)
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (computation(DOUBLE, LATE), "late does not share the loops of double"),
+        (
+            fuse(computation(DOUBLE, LATE), "double", "late", 1).with_statements(
+                [DOUBLE, named(NEXT, "next", 0, "i", 1)]
+            ),
+            "next may read what double has not written in the same iteration",
+        ),
+        (computation(named(DOUBLE, "double", 0, "i", 2), ADD), "add does not stand behind double"),
+        (
+            computation(DOUBLE, named(DOUBLE, "again", 0, "i", 1), ADD),
+            "one statement must write it, not double, again",
+        ),
+        (computation(CLEAR, ROW_SUM), "'t' is no temporary"),
+    ],
+    ids=["loops", "iteration", "order", "writers", "no temporary"],
+)
+def test_scalars_refused(made: Computation, told: str) -> None:
+    with pytest.raises(IllegalStep, match=told):
+        as_scalar(made, "t")
+
+
+# -- inlining ----------------------------------------------------------------------------------
+
+SCALE = Computation(
+    "scale",
+    (
+        DataSpace.of("x", FLOAT64, ["L"], Role.IN),
+        DataSpace.of("z", FLOAT64, ["L"], Role.OUT),
+        DataSpace.of("t", FLOAT64, ["L"], Role.LOCAL),
+    ),
+    (
+        Stmt.of(
+            "twice",
+            "{[i] : 0 <= i < L}",
+            (0, "i"),
+            "t(i)",
+            ir.Binary("mul", ir.Load("x", (ir.Var("i"),), FLOAT64), real(2.0)),
+        ),
+        Stmt.of(
+            "store", "{[i] : 0 <= i < L}", (1, "i"), "z(i)", ir.Load("t", (ir.Var("i"),), FLOAT64)
+        ),
+    ),
+    ("L",),
+)
+
+
+def test_inlined_once() -> None:
+    made = computation(CLEAR, ROW_SUM, DOUBLE, LATE)
+    after = inline(made, SCALE, (5,), {"x": "b", "z": "y"}, {"L": "N"})
+    assert names(after)[-2:] == ["scale_twice", "scale_store"]
+    assert "scale_t" in after.by_name
+    arrays = {"ptr": np.zeros(3, np.int32), "val": np.zeros(1), "y": np.zeros(2)}
+    found = interpreted(after, {**arrays, "b": np.array([3.0, 4.0])}, {"N": 2, "M": 0, "K": 1})
+    assert found["y"].tolist() == [6.0, 8.0]
+
+
+def test_inlined_for_every_row() -> None:
+    rows = computation(
+        Stmt.of("one", "{[i,j] : i = 0 && j = 0}", (9, "i", "j"), "A(i,j)", real(1.0))
+    )
+    after = inline(
+        rows, SCALE, (0, "i"), {"x": "A(i)", "z": "A(i+1)"}, {"L": "M"}, "{[i] : 0 <= i < N-1}"
+    )
+    given = {"A": np.array([[1.0, 2.0], [0.0, 0.0], [0.0, 0.0]])}
+    found = interpreted(after, given, {"N": 3, "M": 2, "K": 0})
+    assert found["A"].tolist() == [[1.0, 2.0], [2.0, 4.0], [4.0, 8.0]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "symbols", "told"),
+    [
+        ({"x": "b"}, {"L": "N"}, "needs a space for its argument 'z'"),
+        ({"x": "b", "z": "A"}, {"L": "N"}, "'A' cannot stand for the argument"),
+        ({"x": "b", "z": "y"}, {"L": "i"}, "has another size at every point"),
+    ],
+)
+def test_inlining_refused(arguments: dict[str, str], symbols: dict[str, str], told: str) -> None:
+    made = computation(
+        CLEAR,
+        DOUBLE,
+        ADD,
+        Stmt.of("one", "{[i,j] : i = 0 && j = 0}", (9, "i", "j"), "A(i,j)", real(1.0)),
+    )
+    with pytest.raises(UsageError, match=told):
+        inline(made, SCALE, (5, "i"), arguments, symbols, "{[i] : 0 <= i < N}")

@@ -1,0 +1,102 @@
+"""Tensors in .npz files, and files chosen by their endings."""
+
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from loopwright.diagnostics import UsageError
+from loopwright.sparse.archive import load, save
+from loopwright.sparse.storage import ENDINGS, check_ending, read_tensor, write_tensor
+from loopwright.sparse.tensor import same, sparse_tensor
+from sparse_builders import of_dense
+
+ARRAY = np.array([[1, 0, 2, 0], [0, 0, 0, 0], [3, 4, 0, 5]])
+
+
+@pytest.mark.parametrize("format", ["coo", "csr", "dia", "ell(column)", "bcsr(2,3)", "sell(2,2)"])
+def test_saved_is_loaded_again(tmp_path: Path, format: str) -> None:
+    path = tmp_path / "a.npz"
+    tensor = of_dense(format, ARRAY)
+    save(path, tensor)
+    assert same(load(path), tensor)
+    before = path.read_bytes()
+    save(path, tensor)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_format_of_ones_own_must_be_passed(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    tensor = of_dense("csr", ARRAY)
+    own = replace(tensor, format=replace(tensor.format, name="mine"))
+    save(path, own)
+    with pytest.raises(UsageError, match="unknown format 'mine'"):
+        load(path)
+    assert same(load(path, own.format), own)
+    with pytest.raises(UsageError, match="the format mine has changed since the file was written"):
+        load(path, tensor.format)
+
+
+def test_indices_in_a_file_are_not_believed(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    arrays = {"rowptr": np.array([0, 1, 2]), "col": np.array([0, 7])}
+    save(path, sparse_tensor("csr", (2, 2), arrays, np.ones(2)))
+    with pytest.raises(UsageError, match=r"csr: col\[1\] = 7 is outside its range"):
+        load(path)
+    assert load(path, check=False).nnz == 2
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo", "dia", "bsr"])
+def test_files_of_scipy(tmp_path: Path, format: str) -> None:
+    path = tmp_path / "a.npz"
+    scipy.sparse.save_npz(path, getattr(scipy.sparse, f"{format}_array")(ARRAY))
+    assert load(path).to_dense().tolist() == ARRAY.tolist()
+
+
+def test_faulty_files(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    with pytest.raises(UsageError, match=r"a.npz: cannot be read: No such file"):
+        load(path)
+    path.write_bytes(b"not a zip file")
+    with pytest.raises(UsageError, match=r"a.npz: not a sound .npz file"):
+        load(path)
+    np.savez(path, x=np.zeros(2))
+    with pytest.raises(UsageError, match="no sparse tensor is in the file"):
+        load(path)
+    np.savez(path, loopwright=np.frombuffer(b"{}", np.uint8), values=np.zeros(2))
+    with pytest.raises(UsageError, match="the note in the file is of another version"):
+        load(path)
+    np.savez(path, loopwright=np.frombuffer(b"{", np.uint8), values=np.zeros(2))
+    with pytest.raises(UsageError, match="not a sound"):
+        load(path)
+    save(path, of_dense("csr", ARRAY))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(UsageError, match="not a sound"):
+        load(path)
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("loopwright.npy", b"\x93NUMPY")
+    with pytest.raises(UsageError, match="not a sound"):
+        load(path)
+
+
+@pytest.mark.parametrize("ending", sorted(ENDINGS))
+def test_endings(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"A{ending.upper()}" if ending == ".mtx" else tmp_path / f"a{ending}"
+    assert check_ending(path) == ending
+    told: list[Any] = []
+    tensor = of_dense("csr", ARRAY.astype(np.float64))
+    write_tensor(path, tensor, progress=lambda *done: told.append(done))
+    found = read_tensor(path, progress=lambda *done: told.append(done))
+    assert found.to_dense().tolist() == ARRAY.tolist()
+    assert (found.format.name == "csr") == ENDINGS[ending][2]
+
+
+def test_unknown_ending() -> None:
+    with pytest.raises(UsageError, match=r"a.txt: the ending does not say what the file holds"):
+        read_tensor("a.txt")

@@ -1,0 +1,83 @@
+"""FROSTT files: any number of dimensions, read again as written, faults with their line."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loopwright.diagnostics import SourceError, UsageError
+from loopwright.sparse import frostt
+from loopwright.sparse.tensor import same
+from sparse_builders import build, of_dense
+
+
+def test_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.tns"
+    path.write_text("# a comment\n\n1 2 3 1.5\n2 1 1 -1 # tail\n", encoding="utf-8")
+    found = frostt.read(path).check()
+    assert found.shape == (2, 2, 3)
+    assert found.to_dense()[0, 1, 2] == 1.5
+    assert found.to_dense()[1, 0, 0] == -1
+    assert frostt.read(path, shape=(4, 5, 6), dtype=np.float32).shape == (4, 5, 6)
+    assert frostt.read(path, base=0).shape == (3, 3, 4)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("name", ["a.tns", "a.tns.gz"])
+def test_written_is_read_again(tmp_path: Path, rank: int, name: str) -> None:
+    random = np.random.default_rng(rank)
+    array = random.standard_normal((3,) * rank) * (random.random((3,) * rank) < 0.5)
+    array[(2,) * rank] = 1
+    tensor = of_dense("coo", array)
+    frostt.write(tmp_path / name, tensor, comments=("x",))
+    assert same(frostt.read(tmp_path / name, block=64), tensor)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "told"),
+    [
+        ("", {}, "a.tns:1:1: error: the file has no entries [LW162]"),
+        ("# c\n5\n", {}, "a.tns:2:1: error: an entry has 1 to 8 indices and a value [LW162]"),
+        ("1 1 1\n1 1\n", {}, "a.tns:2:1: error: the line has 2 numbers, each needs 3 [LW161]"),
+        ("1 0 1\n", {}, "a.tns:1:3: error: index 0 of dimension 1 is outside 1 upwards"),
+        (
+            "1 3 1\n",
+            {"shape": (2, 2)},
+            "a.tns:1:3: error: index 3 of dimension 1 is outside 1 to 2",
+        ),
+        ("1 x 1\n", {}, "a.tns:1:3: error: expected a whole number"),
+        ("1 1 nan\n", {}, "a.tns:1:5: error: the value is not finite"),
+    ],
+)
+def test_faulty_file_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    options: dict[str, Any],
+    told: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.tns").write_text(text, encoding="utf-8")
+    with pytest.raises(SourceError) as caught:
+        frostt.read("a.tns", **options)
+    assert str(caught.value).startswith(told)
+
+
+def test_refusals(tmp_path: Path) -> None:
+    path = tmp_path / "a.tns"
+    path.write_text("1 1 1\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="the file has 2 indices an entry"):
+        frostt.read(path, shape=(1, 1, 1))
+    with pytest.raises(UsageError, match=r"\.tns files hold real numbers"):
+        frostt.write(path, of_dense("coo", np.eye(2) * 1j))
+    with pytest.raises(UsageError, match=r"the value at \(0, 0\) is nan"):
+        frostt.write(path, build("coo", (1, 1), [((0, 0), np.nan)]))
+    assert path.read_text(encoding="utf-8") == "1 1 1\n"
+
+
+def test_real_files(matrices: Path) -> None:
+    found = frostt.read(matrices / "splatt_med.tns.gz")
+    assert (found.shape, len(found.values)) == ((2425, 10816, 29567), 100_000)
+    found = frostt.read(matrices / "wn18rr_train.tns.gz", shape=(40943, 11, 40943))
+    assert len(found.check().values) == 86_835

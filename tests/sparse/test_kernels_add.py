@@ -1,0 +1,76 @@
+"""Sums of sparse tensors of different formats against sums of dense arrays."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from loopwright.diagnostics import UsageError
+from loopwright.sparse.kernels import add
+from sparse_builders import build, of_dense
+
+FORMATS = ("coo", "csr", "csc", "dia", "bcsr(2,3)", "ell(row)", "csf")
+
+
+def pattern(shape: tuple[int, ...], seed: int) -> NDArray[Any]:
+    random = np.random.default_rng(seed)
+    return random.integers(1, 9, shape) * (random.random(shape) < 0.4).astype(float)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_sums_have_the_format_of_the_first(format: str) -> None:
+    one, other = pattern((5, 7), 1), pattern((5, 7), 2)
+    found = add(of_dense(format, one), of_dense("csc", other))
+    assert found.format.name.split("(")[0] == format.split("(")[0]
+    np.testing.assert_array_equal(found.check().to_dense(), one + other)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from(FORMATS), st.sampled_from(FORMATS), st.integers(0, 2**32 - 1))
+def test_random_sums(first: str, second: str, seed: int) -> None:
+    one, other = pattern((4, 6), seed), pattern((4, 6), seed + 1)
+    found = add(of_dense(first, one), of_dense(second, other))
+    np.testing.assert_array_equal(found.check().to_dense(), one + other)
+
+
+def test_common_entries_are_combined_by_plus() -> None:
+    one = build("coo", (2, 3), [((0, 1), 5.0), ((1, 2), 4.0), ((0, 1), 3.0)])
+    other = build("csr", (2, 3), [((0, 1), 4.0), ((0, 0), 7.0)])
+    found = add(one, other, semiring="min_plus")
+    assert found.to_dense().tolist() == [[7.0, 3.0, 0.0], [0.0, 0.0, 4.0]]
+    found = add(other, one, semiring="max_plus")
+    assert found.to_dense().tolist() == [[7.0, 5.0, 0.0], [0.0, 0.0, 4.0]]
+
+
+def test_tensors_and_types() -> None:
+    one, other = pattern((3, 4, 5), 3), pattern((3, 4, 5), 4).astype(np.int32)
+    found = add(of_dense("csf", one), of_dense("coo", other))
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found.to_dense(), one + other)
+
+
+def test_empty_ones() -> None:
+    found = add(of_dense("csr", np.zeros((2, 3))), of_dense("coo", np.zeros((2, 3))))
+    assert found.nnz == 0
+    np.testing.assert_array_equal(found.to_dense(), np.zeros((2, 3)))
+
+
+def test_scipy_comes_back() -> None:
+    scipy = pytest.importorskip("scipy.sparse")
+    one, other = pattern((5, 7), 5), pattern((5, 7), 6)
+    found = add(scipy.csr_array(one), scipy.coo_array(other))
+    assert found.format == "csr"
+    np.testing.assert_array_equal(found.toarray(), one + other)
+
+
+def test_faulty_sums_are_told() -> None:
+    with pytest.raises(UsageError, match="different shapes"):
+        add(of_dense("csr", np.eye(2)), of_dense("csr", np.eye(3)))
+    one, other = np.eye(2), -np.eye(2)
+    zero = build("csr", (2, 2), [((1, 1), 0.0)])
+    assert add(of_dense("dia", one), of_dense("csr", other)).to_dense().tolist() == [[0, 0], [0, 0]]
+    with pytest.raises(UsageError, match=r"cannot hold the value 0 .* padding[\\s\\S]*\\(1, 1\\)"):
+        add(of_dense("dia", one), zero, semiring="min_plus")

@@ -1,0 +1,92 @@
+"""The tensor itself: views, text, picture, equality."""
+
+import numpy as np
+import pytest
+
+from loopwright.diagnostics import UsageError
+from loopwright.sparse.spy import occupancy
+from loopwright.sparse.tensor import from_dense, same, sparse_tensor
+from sparse_builders import build, of_dense
+
+
+def test_arrays_are_views() -> None:
+    rowptr, col = np.array([0, 1, 1], np.int64), np.array([2], np.int32)
+    values = np.array([1.5])
+    tensor = sparse_tensor("csr", (2, 3), {"rowptr": rowptr, "col": col}, values)
+    assert tensor.values is values
+    assert tensor.arrays["rowptr"] is rowptr
+    assert dict(tensor.symbols) == {"NR": 2, "NC": 3, "NNZ": 1}
+    assert tensor.nbytes == 24 + 4 + 8
+    with pytest.raises(TypeError):
+        tensor.arrays["rowptr"] = col  # type: ignore[index]
+
+
+def test_text() -> None:
+    tensor = of_dense("csr", np.eye(3))
+    assert repr(tensor) == "<SparseTensor csr, 3 x 3, float64, 3 stored, 52 B, density 0.33>"
+    padded = of_dense("dia", np.eye(3))
+    assert repr(padded) == "<SparseTensor dia, 3 x 3, float64, 3 places, 28 B, density 0.33>"
+    empty = of_dense("coo", np.zeros((0, 5)))
+    assert repr(empty) == "<SparseTensor coo, 0 x 5, float64, 0 stored, 0 B>"
+    assert "1.1 KiB" in repr(of_dense("coo", np.eye(70)))
+
+
+def test_places_and_entries() -> None:
+    assert of_dense("ell(row)", np.array([[1, 2], [0, 3]])).nnz == 3
+    assert of_dense("dia", np.array([[1, 2], [0, 3]])).nnz == 3
+    assert of_dense("bcsr(2,2)", np.array([[1, 2], [0, 3]])).nnz == 4
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (0, 4), (5,), (2, 3, 4), (200, 300)])
+def test_picture(shape: tuple[int, ...]) -> None:
+    array = np.zeros(shape)
+    array.flat[:: max(array.size // 5, 1)] = 1
+    text = of_dense("coo", array)._repr_html_()
+    assert text.count("<svg") == text.count("</svg>") == 1
+    assert "coo" in text
+    assert "script" not in text
+    assert len(text) < 20_000
+
+
+def test_occupancy_counts_every_entry() -> None:
+    random = np.random.default_rng(0)
+    at = [random.integers(0, size, 1000) for size in (1 << 40, 70, 9)]
+    grid = occupancy((1 << 40, 70, 9), at)
+    assert grid.shape == (64, 64)
+    assert grid.sum() == 1000
+    corners = occupancy((100, 3), [np.array([0, 99]), np.array([0, 2])])
+    assert corners.shape == (64, 3)
+    assert corners[0, 0] == corners[63, 2] == 1
+
+
+def test_names_of_formats_are_escaped() -> None:
+    tensor = of_dense("coo", np.eye(2))
+    from dataclasses import replace
+
+    named = replace(tensor, format=replace(tensor.format, name="<b>"))
+    assert "&lt;b&gt;" in named._repr_html_()
+    assert "<b>," not in named._repr_html_()
+
+
+def test_from_dense() -> None:
+    array = np.array([[0, 2j], [3, 0]])
+    tensor = from_dense(array).check()
+    assert tensor.format.name == "scoo"
+    assert tensor.to_dense().tolist() == array.tolist()
+
+
+def test_same_compares_bits() -> None:
+    zero, minus = (build("coo", (1, 1), [((0, 0), v)]) for v in (0.0, -0.0))
+    assert same(zero, zero)
+    assert not same(zero, minus)
+    nan = build("coo", (1, 1), [((0, 0), np.nan)])
+    assert same(nan, nan)
+    assert not same(zero, of_dense("coo", np.zeros((1, 1))))
+    assert not same(of_dense("csr", np.eye(2)), of_dense("csc", np.eye(2)))
+
+
+def test_dense_array_that_does_not_fit() -> None:
+    tensor = build("coo", (1 << 40, 1 << 40), [((5, 6), 1.0)])
+    with pytest.raises(UsageError, match="does not fit into memory"):
+        tensor.to_dense()
+    assert tensor.check().nnz == 1

@@ -1,0 +1,316 @@
+"""The oracle's proofs hold for every function, and the proofs that formats need are found."""
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loopwright.sparse.uf import (
+    NO_FACTS,
+    Call,
+    Conj,
+    Constraint,
+    Facts,
+    FunctionFacts,
+    Linear,
+    Monotone,
+    Relation,
+    Sym,
+    Var,
+    domain_of,
+    evaluate,
+    holds,
+    parse_linear,
+    parse_relation,
+    parse_rules,
+    parse_set,
+    restrict_domain,
+)
+from loopwright.sparse.uf.ackermann import _laws
+from loopwright.sparse.uf.oracle import (
+    bounds,
+    hidden_equalities,
+    implies,
+    is_empty,
+    symbolic_bounds,
+    witness,
+)
+from loopwright.sparse.uf.prove import calls_outside, is_function, is_injective, is_subset, simplify
+from uf_brute import SIZE, World, conjs, relations, terms, worlds
+from uf_descriptors import ACCESSES, COL2, CSR, ENDS, MAPS, OFF, ROWPTR
+
+NAMES = ("x", "y")
+N_IS_POSITIVE = Facts(known=(Constraint.ge(Sym("N"), 1),))
+quick = settings(max_examples=40, deadline=None)
+
+
+def box(conj: Conj, world: World) -> list[dict[str, int]]:
+    """The points of the box where a conjunction without variables that exist holds."""
+    points = ({"x": x, "y": y, "N": world.n} for x, y in itertools.product(range(SIZE), repeat=2))
+    return [p for p in points if all(holds(c, p, world.functions) for c in conj.constraints)]
+
+
+@quick
+@given(conjs(NAMES), terms(NAMES), worlds)
+def test_every_answer_is_sound(conj: Conj, term: Linear, world: World) -> None:
+    points = box(conj, world)
+    if points:
+        assert not is_empty(conj, N_IS_POSITIVE)
+    values = [evaluate(term, point, world.functions) for point in points]
+    if implies(conj, Constraint.ge(term), N_IS_POSITIVE):
+        assert all(value >= 0 for value in values)
+    if implies(conj, Constraint.eq(term), N_IS_POSITIVE):
+        assert set(values) <= {0}
+    low, high = bounds(term, conj, N_IS_POSITIVE)
+    assert all((low is None or low <= v) and (high is None or v <= high) for v in values)
+    for equality in hidden_equalities(conj, N_IS_POSITIVE):
+        assert all(holds(equality, point, world.functions) for point in points)
+    over = [Sym("N"), Var("x")]
+    below, above = symbolic_bounds(term, over, conj, N_IS_POSITIVE)
+    for point, value in zip(points, values, strict=True):
+        assert all(evaluate(b, point, world.functions) <= value for b in below)
+        assert all(evaluate(b, point, world.functions) >= value for b in above)
+
+
+@quick
+@given(conjs(NAMES))
+def test_witness_obeys_the_constraints(conj: Conj) -> None:
+    found = witness(conj)
+    if found is None:
+        return
+    for constraint in conj.constraints:
+        if all(atom in found for atom, _ in constraint.term.terms):
+            value = sum(found[a] * f for a, f in constraint.term.terms) + constraint.term.constant
+            assert value == 0 if constraint.is_equality else value >= 0
+
+
+@quick
+@given(relations("x", "y"), worlds)
+def test_functions_and_injections_are_sound(r: Relation, world: World) -> None:
+    pairs = world.pairs(r)
+    if is_function(r, N_IS_POSITIVE):
+        assert len({a for a, _ in pairs}) == len(pairs)
+    if is_injective(r, N_IS_POSITIVE):
+        assert len({b for _, b in pairs}) == len(pairs)
+
+
+@settings(max_examples=15, deadline=None)
+@given(relations("x", "y"), worlds)
+def test_simplified_relation_is_the_same(r: Relation, world: World) -> None:
+    less = simplify(r, N_IS_POSITIVE)
+    assert world.pairs(less) == world.pairs(r)
+    assert is_subset(less, r, N_IS_POSITIVE) or not less.conjs or len(r.conjs) > 1
+
+
+DOMAIN = parse_set("{[x] : 0 <= x <= 3}")
+KINDS = {
+    "up": Monotone(),
+    "down": Monotone(is_increasing=False),
+    "strictly up": Monotone(is_strict=True),
+    "strictly down": Monotone(is_increasing=False, is_strict=True),
+}
+
+
+def orders(values: tuple[int, ...], kind: str) -> bool:
+    pairs = list(itertools.pairwise(values))
+    return {
+        "up": all(a <= b for a, b in pairs),
+        "down": all(a >= b for a, b in pairs),
+        "strictly up": all(a < b for a, b in pairs),
+        "strictly down": all(a > b for a, b in pairs),
+    }[kind]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    conjs(NAMES),
+    st.sampled_from(sorted(KINDS)),
+    st.tuples(*[st.integers(-1, 4)] * 4),
+    st.tuples(*[st.integers(-1, 3)] * 8),
+)
+def test_facts_prove_nothing_that_a_function_with_them_refutes(
+    conj: Conj, kind: str, inside: tuple[int, ...], outside: tuple[int, ...]
+) -> None:
+    inside = tuple(sorted(inside, reverse="down" in kind))
+    if not orders(inside, kind):
+        return
+    table = dict(enumerate(inside))
+    world = World(1, (0,), (0, 1, 2, 1))
+    functions = {
+        **world.functions,
+        "f": lambda a: table[a] if a in table else outside[a % 8],
+    }
+    facts = Facts(
+        (FunctionFacts("f", domain=DOMAIN, monotone=(KINDS[kind],)),),
+        known=(Constraint.eq(Sym("N"), 1),),
+    )
+    for x, y in itertools.product(range(SIZE), repeat=2):
+        point = {"x": x, "y": y, "N": 1}
+        if all(holds(c, point, functions) for c in conj.constraints):
+            assert not is_empty(conj, facts)
+
+
+# -- the proofs that formats need -----------------------------------------------------------------
+
+
+def stored(name: str) -> Relation:
+    """The data access of a format on the places that its map has."""
+    return restrict_domain(parse_relation(ACCESSES[name]), domain_of(parse_relation(MAPS[name])))
+
+
+def test_csr() -> None:
+    r = parse_relation(MAPS["csr"])
+    assert is_function(r, CSR)
+    assert is_injective(r, CSR)
+    assert not is_injective(r, Facts((ROWPTR, COL2), ENDS))
+    assert is_injective(stored("csr"), CSR)
+    assert not is_injective(stored("csr"), Facts((COL2,), ENDS))
+    assert str(simplify(r, CSR)) == (
+        "{[ii,k,jj] -> [i,j] : i = ii && j = jj && jj = col2(k) && ii < NR && ii >= 0"
+        " && k < rowptr(ii+1) && k >= rowptr(ii)}"
+    )
+
+
+def test_calls_are_made_inside_their_domains() -> None:
+    assert calls_outside(parse_relation(MAPS["csr"]), CSR) == ()
+    last = parse_relation(MAPS["csr"].replace("0<=ii<NR", "0<=ii<=NR"))
+    assert [str(call) for call in calls_outside(last, CSR)] == ["rowptr(ii+1)"]
+    row = parse_set("{[i] : rowptr(i) >= 2}").conjs[0]
+    assert str(CSR.bounded(row)) == ("i <= NR && i >= 0 && rowptr(i) <= NNZ && rowptr(i) >= 2")
+
+
+def test_dia() -> None:
+    assert is_injective(parse_relation(MAPS["dia"]), Facts((OFF,)))
+    assert not is_injective(parse_relation(MAPS["dia"]))
+    assert is_injective(stored("dia"), Facts((OFF,)))
+    inside = domain_of(stored("dia")).conjs[0]
+    place = parse_linear("ND*ii + d", ["ii", "d"])
+    assert implies(inside, Constraint.ge(place))
+    assert implies(inside, Constraint.lt(place, parse_linear("ND*NR")))
+
+
+def test_places_in_blocks_of_unknown_size() -> None:
+    blocks = parse_relation(
+        "{[k,r,c] -> [BR*BC*k + BC*r + c] : 0 <= r < BR && 0 <= c < BC && 0 <= k < NB}"
+    )
+    assert is_injective(blocks)
+    assert implies(
+        domain_of(blocks).conjs[0],
+        Constraint.lt(
+            parse_linear("BR*BC*k + BC*r + c", ["k", "r", "c"]), parse_linear("BR*BC*NB")
+        ),
+    )
+    assert not is_injective(parse_relation("{[k,r] -> [BR*k + r] : 0 <= r <= BR && 0 <= k < NB}"))
+
+
+def test_bijection_with_named_inverse() -> None:
+    perm = FunctionFacts(
+        "perm",
+        domain=parse_set("{[x] : 0 <= x < NR}"),
+        range=parse_set("{[x] : 0 <= x < NR}"),
+        inverse="where",
+    )
+    facts = Facts((perm,))
+    assert is_injective(parse_relation("{[r] -> [i] : i = perm(r) && 0 <= r < NR}"), facts)
+    conj = parse_set("{[r,i] : i = perm(r) && 0 <= r < NR}").conjs[0]
+    back = Linear.of(Call("where", (Linear.of(Var("i")),)))
+    assert implies(conj, Constraint.eq(back, Var("r")), facts)
+    assert not implies(conj, Constraint.eq(back, Var("r")))
+
+
+def test_order_key_of_known_bijection() -> None:
+    """Sorted by Morton's key, a place determines nothing new, and equal coordinates one place."""
+    morton = FunctionFacts("MORTON", arity=2, is_injective=True)
+    order = parse_rules(
+        "forall a,b: 0 <= a < b < NNZ => MORTON(row(a),col(a)) < MORTON(row(b),col(b))"
+    )
+    r = parse_relation("{[n] -> [i,j] : i = row(n) && j = col(n) && 0 <= n < NNZ}")
+    assert is_injective(r, Facts((morton,), order))
+    assert not is_injective(r, Facts((morton,)))
+
+
+def test_domain_that_depends_on_another_function() -> None:
+    rows = FunctionFacts("rlen", domain=parse_set("{[i] : 0 <= i < NR}"))
+    columns = FunctionFacts(
+        "ecol",
+        arity=2,
+        domain=parse_set("{[i,w] : 0 <= i < NR && 0 <= w < rlen(i)}"),
+        monotone=(Monotone(argument=1, is_strict=True),),
+    )
+    ell = parse_relation(MAPS["ell"])
+    assert is_injective(ell, Facts((rows, columns)))
+    assert not is_injective(ell, Facts((rows,)))
+    assert calls_outside(ell, Facts((rows, columns))) == ()
+
+
+def test_rule_that_brings_in_new_calls() -> None:
+    alto = FunctionFacts(
+        "alto", domain=parse_set("{[n] : 0 <= n < NNZ}"), monotone=(Monotone(is_strict=True),)
+    )
+    packed = parse_rules("forall x: LIN(ext0(x),ext1(x),ext2(x)) = x")
+    assert is_injective(parse_relation(MAPS["alto"]), Facts((alto,), packed))
+    assert not is_injective(parse_relation(MAPS["alto"]), Facts((alto,)))
+
+
+def test_known_quotients() -> None:
+    assert implies(
+        parse_set("{[x,y] : x <= y}").conjs[0],
+        parse_set("{[x,y] : floor(x/4) <= floor(y/4)}").conjs[0].constraints,
+    )
+    blocks = parse_set("{[x,q,r] : q = floor(x/B) && r = x mod B && B >= 1}").conjs[0]
+    assert implies(blocks, parse_set("{[x,q,r] : 0 <= r < B}").conjs[0].constraints)
+
+
+def test_bounds_and_equalities() -> None:
+    conj = parse_set("{[i,k,m] : 0 <= i < NR && rowptr(i) <= k < rowptr(i+1) && i <= m <= i}")
+    k = parse_linear("k", ["k"])
+    assert bounds(k, conj.conjs[0], CSR) == (0, None)
+    below, above = symbolic_bounds(k, [Sym("NNZ")], conj.conjs[0], CSR)
+    assert list(map(str, below)) == ["0"]
+    assert list(map(str, above)) == ["NNZ-1"]
+    # N mod 2 has bounds, but N is even or odd: no sum of N says which.
+    odd = parse_linear("N mod 2")
+    assert bounds(odd, parse_set("{[i]}").conjs[0]) == (0, 1)
+    below, above = symbolic_bounds(odd, [Sym("N")], parse_set("{[i]}").conjs[0])
+    assert [str(b) for b in (*below, *above)] == ["0", "1"]
+    assert "i = m" in map(str, hidden_equalities(conj.conjs[0], NO_FACTS))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{[x] : 2*x = 2*f(x) + 1}",
+        "{[x,y] : f(x) = 1 && x = y && f(y) = 2}",
+        "{[x,y] : f(f(x)) = 1 && f(x) = y && f(y) = 2}",
+        "{[x,y] : x <= y <= x && g(x,3) < g(y,3)}",
+        "{[x] : N >= 1 && x >= 1 && x*N < x}",
+        "{[x] : N = M && x*N < x*M}",
+        "{[x,y] : N >= 2 && x >= 1 && N*x <= x}",
+        "{[x,y] : x = y + 1 && N*x < N*y + N}",
+    ],
+)
+def test_contradictions_are_found(text: str) -> None:
+    assert all(is_empty(conj) for conj in parse_set(text).conjs)
+
+
+def test_spent_quota_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    from loopwright.sparse.uf import oracle
+
+    monkeypatch.setattr(oracle, "OPERATIONS", 10)
+    conj = parse_set("{[x,y] : 3*x + 5*y = 1 && 0 <= x <= 1 && 0 <= y <= 1}").conjs[0]
+    assert not is_empty(conj)
+    assert bounds(parse_linear("x", ["x"]), conj) == (None, None)
+    oracle._found.cache_clear()
+    monkeypatch.undo()
+    assert is_empty(conj)
+
+
+def test_laws_of_products_hold() -> None:
+    """Every clause about a*q is true of all small integers."""
+    a, q = Linear.of(Var("a")), Linear.of(Var("q"))
+    for clause in _laws(a, q):
+        for values in itertools.product(range(-4, 5), repeat=2):
+            point = dict(zip("aq", values, strict=True))
+            if all(holds(c, point, {}) for c in clause.premises):
+                assert any(all(holds(c, point, {}) for c in end) for end in clause.conclusions)

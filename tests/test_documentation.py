@@ -1,0 +1,52 @@
+"""The code that the documentation shows runs, and links lead somewhere."""
+
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+
+pytestmark = pytest.mark.skipif(
+    not (ROOT / "README.md").exists(), reason="the package was installed without its documentation"
+)
+
+
+def test_the_code_of_the_readme_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pytest.importorskip("scipy")
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = BLOCK.findall(text)
+    assert len(blocks) >= 3
+    # jit reads the source of a function, so the code must stand in a file.
+    path = tmp_path / "readme.py"
+    path.write_text("\n\n".join(blocks), encoding="utf-8")
+    names: dict[str, Any] = runpy.run_path(str(path))
+    assert names["C"].format is names["blocks"]
+    assert names["B"].format == "csr"
+    out = capsys.readouterr().out
+    assert "pays after" in out
+    assert "stage fill_" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("own_format", ("rows: sound", "rows: WRONG", "two tuples share a place")),
+        ("choose_format", ("now csr: dia", "now csr: csr", "diagonals: 5, filled to")),
+    ],
+)
+def test_examples_run(name: str, said: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
+    out = capsys.readouterr().out
+    for text in said:
+        assert text in out
+
+
+def test_links_lead_somewhere() -> None:
+    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
+        for target in LINK.findall(page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
