@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["KINDS", "morton_sorter", "missing_compiler"]
+__all__ = ["KINDS", "missing_compiler", "morton_sorter"]
 
 KINDS = ("function", "keys")
 _COMPILERS = ("c++", "g++", "clang++")
@@ -57,7 +57,8 @@ extern "C" void sort_coordinates(int64_t by_function, int64_t n, const int32_t *
   } else {
     std::vector<Keyed> keys(n);
     for (int64_t e = 0; e < n; ++e) keys[e] = {morton(i[e], j[e], k[e]), (int32_t)e};
-    std::sort(keys.begin(), keys.end(), [](const Keyed &a, const Keyed &b) { return a.key < b.key; });
+    auto less = [](const Keyed &a, const Keyed &b) { return a.key < b.key; };
+    std::sort(keys.begin(), keys.end(), less);
     for (int64_t e = 0; e < n; ++e) order[e] = keys[e].at;
   }
   for (int64_t e = 0; e < n; ++e) {

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from loopwright.sparse import verify_patterns
+from loopwright.sparse.verify import verify
+
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
@@ -16,8 +19,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def test_the_code_of_the_readme_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_code_of_the_readme_runs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     pytest.importorskip("scipy")
+    # That every pattern comes back is tested elsewhere, and takes long for this format.
+    monkeypatch.setattr(verify_patterns, "_MOST_PATTERNS", 50)
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = BLOCK.findall(text)
     assert len(blocks) >= 3
@@ -30,6 +37,23 @@ def test_the_code_of_the_readme_runs(capsys: pytest.CaptureFixture[str], tmp_pat
     out = capsys.readouterr().out
     assert "pays after" in out
     assert "stage fill_" in out
+
+
+def test_the_code_of_the_other_pages_runs() -> None:
+    blocks = BLOCK.findall((ROOT / "docs" / "sparse.md").read_text(encoding="utf-8"))
+    assert blocks
+    exec("\n\n".join(blocks), {})
+
+
+def test_every_claim_is_in_the_page() -> None:
+    page = (ROOT / "docs" / "sparse.md").read_text(encoding="utf-8")
+    named = {
+        name
+        for row in re.findall(r"^\| ([a-z, ]+) \|", page, re.MULTILINE)
+        for name in row.split(", ")
+    }
+    report = verify("csr", side=1)
+    assert {obligation.name for obligation in report.obligations} <= named
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ DANGEROUS = """
         print(source, outcomes)
         assert outcomes["refused"]
 """
-SOURCES = tuple(f for f in FORMATS_2D if f not in ("bcsr(1,3)", "csf"))
+SOURCES = tuple(f for f in FORMATS_2D if f != "csf")
 
 
 def spoilt_in_a_child(**environ: str) -> None:

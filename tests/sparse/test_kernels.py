@@ -210,6 +210,38 @@ def test_threads(format: str, threads: int) -> None:
     np.testing.assert_array_equal(spmv(tensor, x, threads=threads), expected)
 
 
+def test_rows_of_any_length() -> None:
+    """More rows than a block of them, empty ones, and one that is much longer than the others."""
+    dense = pattern((300, 40), 20, 0.05).astype(np.float64)
+    dense[[63, 64, 200]] = [[0.0], [1.0], [2.0]]
+    x = np.arange(40.0)
+    for format in ("csr", "csr_unsorted", "dcsr"):
+        np.testing.assert_array_equal(spmv(of_dense(format, dense), x), dense @ x)
+
+
+def test_usual_rows_are_written_out() -> None:
+    """Rows of one length have a version without a loop; others are right all the same."""
+    dense = np.diag(np.ones(99), 1) + np.diag(np.full(100, 2.0)) + np.diag(np.ones(97), -3)
+    dense[50, ::7] = 5.0
+    tensor = of_dense("csr", dense)
+    x = np.arange(100.0)
+    np.testing.assert_array_equal(spmv(tensor, x), dense @ x)
+    text = compile_kernel("ij,j->i", tensor, x).inspect()
+    assert "if int64(A_rowptr[A_ii + 1]) - at[] == 3:" in text
+    assert "unroll" in text
+
+
+@pytest.mark.parametrize("offsets", [(-5, 0, 4), (-1, 0, 1), (0,), (3,), (-6,)])
+def test_diagonals_with_and_without_an_interior(offsets: tuple[int, ...]) -> None:
+    for rows, columns in ((7, 7), (7, 5), (4, 9)):
+        dense = np.zeros((rows, columns))
+        for offset in offsets:
+            for i in range(max(0, -offset), min(rows, columns - offset)):
+                dense[i, i + offset] = 1 + i
+        x = np.arange(1.0, columns + 1)
+        np.testing.assert_array_equal(spmv(of_dense("dia", dense), x), dense @ x)
+
+
 def test_operands_of_scipy() -> None:
     scipy = pytest.importorskip("scipy.sparse")
     dense = pattern((6, 9), 15).astype(np.float64)

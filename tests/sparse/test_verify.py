@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from loopwright.sparse.promises import facts_of
 from loopwright.sparse.tensor import sparse_tensor
 from loopwright.sparse.verify import Status, verify
 from loopwright.sparse.verify_claims import claims_of, proved_by_isl
-from loopwright.sparse.verify_search import search
+from loopwright.sparse.verify_search import Search, search, storages
 from loopwright.sparse.verify_smt import has_z3, proved_by_z3
 
 ROWPTR = index("rowptr", "{[x] : 0<=x<=NR}", "{[y] : 0<=y<=NNZ}", monotone="increasing")
@@ -156,6 +157,18 @@ def test_no_storage_of_a_sound_format_is_a_counter_example() -> None:
         found = search(find(name))
         assert found.found == {}
         assert found.storages > 5
+
+
+@pytest.mark.parametrize("name", ["csr", "dia", "ell", "sell(2,2)"])
+def test_storages_are_tensors_that_pass_the_check(name: str) -> None:
+    format = find(name)
+    found = list(islice(storages(format, Search()), 25))
+    assert len({str((s.shape, [a.tolist() for a in s.arrays.values()])) for s in found}) == 25
+    for storage in found:
+        tensor = sparse_tensor(
+            format, storage.shape, storage.arrays, storage.values, symbols=storage.symbols
+        )
+        tensor.check()
 
 
 def test_ties_and_repetitions_may_be_declared() -> None:

@@ -93,6 +93,9 @@ class _CheckedBound(Bound):
     def quick(self, exchange: bool = False) -> Callable[[object, object, object], None]:
         return (lambda out, x, y: self(out, y, x)) if exchange else self
 
+    def bare(self) -> None:
+        """None: limits are taken from the arrays themselves."""
+
 
 def _reach(array: np.ndarray[Any, np.dtype[Any]]) -> tuple[int, int]:
     """The places of an array's elements, counted in elements from the first: range(low, high)."""

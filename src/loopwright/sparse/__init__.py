@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from loopwright.sparse.explain import explain
     from loopwright.sparse.format import Format, Padding, declare, index
     from loopwright.sparse.formats import BUILT_IN, find
+    from loopwright.sparse.kernels.add import add
+    from loopwright.sparse.kernels.einsum import compile_kernel, einsum
+    from loopwright.sparse.kernels.products import mttkrp, sddmm, spmm, spmv, ttm
     from loopwright.sparse.recommend import recommend
     from loopwright.sparse.storage import read_tensor, write_tensor
     from loopwright.sparse.tensor import SparseTensor, from_dense, sparse_tensor
@@ -22,17 +25,25 @@ __all__ = [
     "Format",
     "Padding",
     "SparseTensor",
+    "add",
+    "compile_kernel",
     "convert",
     "declare",
+    "einsum",
     "explain",
     "find",
     "from_dense",
     "from_scipy",
     "index",
+    "mttkrp",
     "read_tensor",
     "recommend",
+    "sddmm",
     "sparse_tensor",
+    "spmm",
+    "spmv",
     "to_scipy",
+    "ttm",
     "verify",
     "write_tensor",
 ]
@@ -43,17 +54,25 @@ _HOMES = {
     "Format": "format",
     "Padding": "format",
     "SparseTensor": "tensor",
+    "add": "kernels",
+    "compile_kernel": "kernels",
     "convert": "convert",
     "declare": "format",
+    "einsum": "kernels",
     "explain": "explain",
     "find": "formats",
     "from_dense": "tensor",
     "from_scipy": "bridge",
     "index": "format",
+    "mttkrp": "kernels",
     "read_tensor": "storage",
     "recommend": "recommend",
+    "sddmm": "kernels",
     "sparse_tensor": "tensor",
+    "spmm": "kernels",
+    "spmv": "kernels",
     "to_scipy": "bridge",
+    "ttm": "kernels",
     "verify": "verify",
     "write_tensor": "storage",
 }

@@ -34,6 +34,7 @@ __all__ = ["Choice", "Recommendation", "recommend"]
 _CYCLE_BYTES = 4.0  # read from memory in a cycle, where the machine does not say
 _FREQUENCY = 2.5e9  # cycles a second, likewise
 _SLICE, _WINDOW = 32, 128
+_MOST_LINES = 8  # more cannot be told apart
 FORMATS = ("coo", "csr", "csc", "dcsr", "dia", "ell", f"sell({_SLICE},{_WINDOW})")
 
 
@@ -112,11 +113,14 @@ class Recommendation:
     def plot(self, ax: Any = None) -> Any:
         """Draw the time in all over the number of uses, a line for each format; returns the axes.
 
-        Needs matplotlib (the extra `plot`); `ax` are axes to draw on.
+        Of many formats those that are best after `uses` are drawn, and the one at hand. Needs
+        matplotlib (the extra `plot`); `ax` are axes to draw on.
         """
         axes = _axes() if ax is None else ax
         uses = np.unique(np.geomspace(1, max(10, 10 * self.uses), 60).round())
-        for found in self.choices:
+        for at, found in enumerate(self.choices):
+            if at >= _MOST_LINES and found.format != self.source:
+                continue
             axes.plot(uses, found.conversion + uses * found.use, label=found.format)
         axes.axvline(self.uses, color="grey", linewidth=0.8, linestyle="--")
         axes.set(xscale="log", yscale="log", xlabel="products with a vector", ylabel="seconds")

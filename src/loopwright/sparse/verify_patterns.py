@@ -76,9 +76,7 @@ def _patterns(rank: int, side: int) -> Iterator[NDArray[Any]]:
                 return
 
 
-def _fault(
-    whole: NDArray[Any], source: SparseTensor, there: SparseTensor
-) -> CounterExample | None:
+def _fault(whole: NDArray[Any], source: SparseTensor, there: SparseTensor) -> CounterExample | None:
     try:
         there.check()
         read = there.to_dense()

@@ -30,6 +30,7 @@ __all__ = ["CounterExample", "Search", "search", "storages", "tie"]
 
 LARGEST = 3
 _MOST_STORAGES = 100
+_MOST_AFTER = 20  # the first counter-example
 _MOST_TRIED = 1500
 _MOST_CHOICES = 400  # of one index array
 _MOST_VALUES = 5  # of an element whose range has no end
@@ -90,11 +91,14 @@ class _Storage:
 def search(format: Format) -> Search:
     """Look at small storages until enough have been seen; counter-examples by claim."""
     result = Search()
+    most = _MOST_STORAGES
     for storage in storages(format, result):
         result.storages += 1
         for fault in _faults(storage):
+            # What is wrong in one way is often wrong in others, but not much later.
+            most = min(most, result.storages + _MOST_AFTER)
             result.found.setdefault(fault.claim, fault)
-        if result.storages >= _MOST_STORAGES:
+        if result.storages >= most:
             result.is_complete = False
             break
     return result

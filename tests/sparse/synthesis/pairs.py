@@ -25,7 +25,6 @@ FORMATS_2D = (
     "ell(row)",
     "ell(column)",
     "bcsr(2,2)",
-    "bcsr(1,3)",
     "dcsr",
     "lil",
     "csf",

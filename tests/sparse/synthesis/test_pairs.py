@@ -28,7 +28,7 @@ LARGER = (
     np.where(np.arange(31) % 7 == 3, scattered(6, (18, 31), 0.8), 0),  # few columns
 )
 EMPTY = ((0, 0), (0, 3), (3, 0), (1, 1), (4, 4))
-SINGLE = (((1, 1), (0, 0)), ((4, 1), (3, 0)), ((1, 4), (0, 3)), ((3, 4), (2, 3)))
+SINGLE = (((1, 1), (0, 0)), ((1, 4), (0, 3)), ((4, 1), (3, 0)), ((3, 4), (2, 3)))
 
 
 def test_patterns_are_all_there() -> None:
@@ -49,8 +49,11 @@ def test_small_patterns(source: str) -> None:
 
 @pytest.mark.parametrize("source", FORMATS_2D)
 def test_larger_patterns(source: str) -> None:
+    """A third of the pairs, each with every array; the hunt takes all."""
+    first = FORMATS_2D.index(source)
+    targets = [t for at, t in enumerate(FORMATS_2D) if STRIDE == 1 or (at + first) % 3 == 0]
     for array in LARGER:
-        assert_all_pairs_from(source, FORMATS_2D, array)
+        assert_all_pairs_from(source, tuple(targets), array)
 
 
 @pytest.mark.parametrize("source", FORMATS_2D)
@@ -78,7 +81,7 @@ def test_one_entry(source: str) -> None:
     st.integers(17, 32),
     st.sampled_from((0.01, 0.1, 0.5, 1.0)),
 )
-@settings(max_examples=150)
+@settings(max_examples=40)
 def test_random(
     source: str, target: str, seed: int, rows: int, columns: int, density: float
 ) -> None:

@@ -65,6 +65,7 @@ class Request:
     dense: tuple[DType, ...]  # types of the others, in their order
     ring: Semiring
     dtype: DType  # of products, sums and the result
+    usual: int = 0  # entries that most rows have, where they are few
     is_sampled: bool = False  # the result has a place for each entry, not for each coordinate
 
 

@@ -21,10 +21,12 @@ from loopwright.sparse.kernels.executor import (
     exact_of,
     fixed_of,
     indices_of,
+    usual_of,
 )
 from loopwright.sparse.kernels.operands import (
     dense_operands,
     home_of,
+    homes,
     tensor_of,
     the_sparse_one,
     thread_count,
@@ -55,35 +57,24 @@ def einsum(
     Sums are formed in the order of the storage. Index arrays are checked when a tensor is first
     used, and must not be changed afterwards; values may.
     """
-    if not current().careful:
+    if len(operands) == 2 and not current().careful:
         # The quick path: a call laid out like an earlier one with the same sparse operand.
-        for sparse in operands:
-            home = home_of(sparse)
-            if home is not None:
-                found = home.ready.get(_key(subscripts, operands, semiring, threads))
-                if found is not None and (not found.is_team or found.threads == _team(threads)):
-                    tensor = sparse if home.tensor is None else home.tensor
-                    return found(tensor.values, [x for x in operands if x is not sparse])
-                break
+        sparse, x = operands
+        home = homes.get(id(sparse))
+        if home is not None and type(x) is ndarray and home.is_of(sparse):
+            try:
+                found = home.ready.get(
+                    (subscripts, semiring, threads, x.dtype, x.shape, x.strides, x.flags.aligned)
+                )
+            except TypeError:  # arguments that the general call refuses
+                found = None
+            if found is not None and (not found.is_team or found.threads == _team(threads)):
+                return found((home.tensor or sparse).values, x)
     return multiplied(subscripts, operands, semiring, threads)
 
 
 def _team(threads: int | None) -> int:
     return num_threads() if threads is None else threads
-
-
-def _key(
-    subscripts: str, operands: Sequence[Any], ring: Any, threads: int | None
-) -> tuple[Any, ...]:
-    """What the layout of a call depends on, beside the sparse operand."""
-    parts: list[Any] = [subscripts, ring, threads]
-    for x in operands:
-        if type(x) is ndarray:
-            flags = x.flags
-            parts += (x.dtype, x.shape, flags.c_contiguous and flags.aligned)
-        else:
-            parts.append(None)
-    return tuple(parts)
 
 
 def multiplied(
@@ -101,7 +92,8 @@ def multiplied(
         subscripts, *operands, semiring=ring, threads=threads, is_sampled=is_sampled
     )
     result = kernel.run()
-    if kernel.is_direct and not is_sampled:
+    is_plain = kernel.is_direct and not is_sampled and not current().careful
+    if is_plain and len(operands) == 2:
         _remember(subscripts, operands, ring, threads, kernel)
     return result
 
@@ -114,14 +106,14 @@ def _remember(
     kernel: SparseKernel,
 ) -> None:
     """Keep the executor of a call whose operands are passed as they come."""
-    homes = [home for x in operands if (home := home_of(x)) is not None]
-    are_arrays = sum(type(x) is ndarray for x in operands) == len(operands) - 1
-    if not homes or not are_arrays or not kernel.tensor.values.flags.c_contiguous:
+    sparse, x = operands
+    home = home_of(sparse)
+    if home is None or type(x) is not ndarray or not kernel.tensor.values.flags.c_contiguous:
         return
-    (home,) = homes
     if len(home.ready) >= _MOST_READY:
         home.ready.clear()
-    home.ready[_key(subscripts, operands, ring, threads)] = kernel.executor
+    key = (subscripts, ring, threads, x.dtype, x.shape, x.strides, x.flags.aligned)
+    home.ready[key] = kernel.executor
 
 
 class SparseKernel:
@@ -144,7 +136,7 @@ class SparseKernel:
     def run(self) -> Any:
         """The result for the operands it was made from."""
         values = np.ascontiguousarray(self.tensor.values)
-        out = self.executor(values, self._dense)
+        out = self.executor(values, *self._dense)
         if out.dtype != self._result.numpy:
             with np.errstate(all="ignore"):
                 out = out.astype(self._result.numpy)
@@ -185,6 +177,7 @@ def compile_kernel(
         tuple(dtype_of(x.dtype) for x in dense),
         ring,
         dtype,
+        usual_of(tensor),
         is_sampled,
     )
     code = code_of(request)

@@ -11,7 +11,7 @@ not be changed afterwards; values may.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -37,13 +37,24 @@ from loopwright.sparse.kernels.schedule import HIGH, LOW, Plan, plan
 from loopwright.sparse.spf.computation import computation_text
 from loopwright.sparse.spf.scan import scan
 from loopwright.sparse.tensor import SparseTensor
-from loopwright.sparse.uf import Linear, Sym, Var, evaluate
+from loopwright.sparse.uf import Call, Linear, Sym, Var, evaluate
 
-__all__ = ["Code", "Executor", "bits_of", "code_of", "exact_of", "fixed_of", "indices_of"]
+__all__ = [
+    "Code",
+    "Executor",
+    "bits_of",
+    "code_of",
+    "exact_of",
+    "fixed_of",
+    "indices_of",
+    "usual_of",
+]
 
 _MOST_FIXED = 16  # the largest count that code is written for
+_MOST_ROWS = 0.75  # of all rows must have a length that code is written for
 _NO_TABLE = np.zeros(0, dtype=np.int64)
 _WORTH_A_TEAM = 1 << 14  # products; below, one thread is done before others have begun
+empty = np.empty
 _safe: weakref.WeakSet[SparseTensor] = weakref.WeakSet()  # tensors whose indices were looked at
 
 
@@ -54,7 +65,7 @@ class Code:
         self.request = request
         self.plan: Plan = plan(request)
         self.zero = request.ring.zero(request.dtype)
-        self._key = f"sparse kernel {computation_text(self.plan.computation)}"
+        self._key = f"sparse kernel {request.usual} {computation_text(self.plan.computation)}"
         self._kernel: CompiledKernel | None = None
 
     @property
@@ -65,7 +76,7 @@ class Code:
         return self._kernel
 
     def nest(self) -> LoopNest:
-        return with_carried_pointers(scan(self.plan.computation))
+        return with_carried_pointers(scan(self.plan.computation), self.request.usual)
 
     def inspect(self, stage: str) -> str:
         """The text of a stage: "loops", "c", "llvm" or "asm"."""
@@ -133,27 +144,28 @@ class Executor:
         numbers = (n for n in range(len(request.subscripts.operands)) if n != request.at)
         self._dense = [place[dense_name(n)] for n in numbers]
 
-    def __call__(self, values: Array, dense: Sequence[Array]) -> Array:
+    def __call__(self, values: Array, *dense: Array) -> Array:
         """The result for values and dense operands like those it was made for."""
         if self._filler is None:
-            out = np.empty(self._shape, self.dtype)
+            out = empty(self._shape, self.dtype)
         elif self._filler == 0:
             out = np.zeros(self._shape, self.dtype)
         else:
             out = np.full(self._shape, self._filler, self.dtype)
-        if self._bare is not None:
+        bare = self._bare
+        if bare is not None:
             numbers = self._identities.copy()
             numbers[self._out] = id(out)
             numbers[self._values] = id(values)
-            for place, array in zip(self._dense, dense, strict=True):
-                numbers[place] = id(array)
-            self._bare(*numbers)
+            for at, place in enumerate(self._dense):
+                numbers[place] = id(dense[at])
+            bare(*numbers)
             return out
         arrays: list[Any] = self._kept.copy()
         arrays[self._out] = out
         arrays[self._values] = values
-        for place, array in zip(self._dense, dense, strict=True):
-            arrays[place] = array
+        for at, place in enumerate(self._dense):
+            arrays[place] = dense[at]
         self._bound(*arrays)
         return out
 
@@ -239,3 +251,37 @@ def exact_of(tensor: SparseTensor) -> tuple[str, ...]:
         if rounded is not None and tensor.symbols[rounded[0]] % rounded[1] == 0:
             found.append(name)
     return tuple(found)
+
+
+def usual_of(tensor: SparseTensor) -> int:
+    """How many entries most rows have, where these are few; 0 where lengths differ.
+
+    Stencils give nearly all rows of a matrix one length, and a row without a loop is quicker.
+    """
+    name = _pointer(tensor.format)
+    lengths = np.diff(tensor.arrays[name]) if name else _NO_TABLE
+    if not len(lengths) or lengths.min() < 0:
+        return 0  # nothing is known of indices before they are looked at
+    counts = np.bincount(np.minimum(lengths, _MOST_FIXED + 1), minlength=_MOST_FIXED + 2)
+    usual = int(np.argmax(counts))
+    is_worth = counts[usual] >= _MOST_ROWS * len(lengths)
+    return usual if is_worth and 1 < usual <= _MOST_FIXED else 0
+
+
+@lru_cache(maxsize=256)
+def _pointer(format: Format) -> str:
+    """The array f with f(v) <= k < f(v+1) for the first variable v and another one k."""
+    first = Linear.of(Var(format.variables[0]))
+    starts = {
+        Linear.of(Call(index.name, (first,))): index.name
+        for index in format.indices
+        if index.rank == 1 and "increasing" in index.monotone
+    }
+    for conj in format.map.conjs:
+        for constraint in conj.constraints:
+            for variable in format.variables[1:]:
+                start = -constraint.term.without(Var(variable))
+                is_lower = constraint.term.coefficient(Var(variable)) == 1
+                if is_lower and not constraint.is_equality and start in starts:
+                    return starts[start]
+    return ""

@@ -34,7 +34,7 @@ class Home:
 
     def __init__(self, operand: Any, tensor: SparseTensor, parts: tuple[Any, ...]) -> None:
         number = id(operand)
-        self._ref = weakref.ref(operand, lambda _: _homes.pop(number, None))
+        self._ref = weakref.ref(operand, lambda _: homes.pop(number, None))
         # The tensor itself is not kept alive by what is known of it.
         self.tensor: SparseTensor | None = None if operand is tensor else tensor
         self._parts = parts
@@ -42,22 +42,21 @@ class Home:
 
     def is_of(self, operand: Any) -> bool:
         """Whether this is still true of an operand: one of scipy may have got other arrays."""
-        if self._ref() is not operand:
-            return False
+        held = self._ref()
         tensor = self.tensor
-        if tensor is None:
-            return True
+        if tensor is None or held is None or held is not operand:
+            return held is operand
         parts = _parts(operand)
         same = len(parts) == len(self._parts) and all(map(operator.is_, parts, self._parts))
         return same and bool(tensor.shape == operand.shape)
 
 
-_homes: dict[int, Home] = {}
+homes: dict[int, Home] = {}  # by identity of the operand
 
 
 def home_of(operand: Any) -> Home | None:
     """What is known of an operand; None where nothing is, or no longer."""
-    home = _homes.get(id(operand))
+    home = homes.get(id(operand))
     return home if home is not None and home.is_of(operand) else None
 
 
@@ -83,13 +82,13 @@ def tensor_of(operand: Any) -> SparseTensor:
     if home is not None:
         return operand if home.tensor is None else home.tensor
     if isinstance(operand, SparseTensor):
-        _homes[id(operand)] = Home(operand, operand, ())
+        homes[id(operand)] = Home(operand, operand, ())
         return operand
     tensor = from_scipy(operand)
     parts = _parts(operand)
     # A copy would not see numbers that are written to the original later.
     if parts and np.may_share_memory(tensor.values, operand.data):
-        _homes[id(operand)] = Home(operand, tensor, parts)
+        homes[id(operand)] = Home(operand, tensor, parts)
     return tensor
 
 

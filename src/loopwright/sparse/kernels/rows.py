@@ -12,19 +12,34 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loopwright.ir.dtypes import INT64
-from loopwright.ir.expr import Const, Expr, Load, Var
-from loopwright.ir.loops import Alloc, Block, Buffer, For, Let, LoopNest, Mark, Space, Stmt, Store
+from loopwright.ir.expr import Binary, Const, Expr, Load, Var
+from loopwright.ir.loops import (
+    Alloc,
+    Block,
+    Buffer,
+    For,
+    If,
+    Let,
+    LoopNest,
+    Mark,
+    Space,
+    Stmt,
+    Store,
+)
 from loopwright.ir.visit import rebuild, statements
 from loopwright.ir.walk import loads, rewrite, substitute
 from loopwright.lower.chunk import bound_names, fresh_name
+from loopwright.lower.simplify import substitute_statement
 
 __all__ = ["with_carried_pointers"]
 
-_BLOCK = 512  # rows that one thread takes at a time
+_BLOCK = 64  # rows between two looks at where a row starts; threads share blocks out
 
 
-def with_carried_pointers(nest: LoopNest) -> LoopNest:
+def with_carried_pointers(nest: LoopNest, usual: int = 0) -> LoopNest:
     """`nest` with outermost loops in which the end of a row is kept as the start of the next one.
+
+    Rows of `usual` entries, if that is not 0, are written out without a loop.
 
     rewrite:  for i in range(a, b): S(i, ptr[i], ptr[i + 1])
               ->  for t in blocks of the range:
@@ -37,7 +52,7 @@ def with_carried_pointers(nest: LoopNest) -> LoopNest:
     def visit(stmt: Stmt) -> Stmt:
         match stmt:
             case For():
-                return _visited(stmt, read_only, taken)
+                return _visited(stmt, read_only, taken, usual)
             case Block(body=body):
                 return Block(tuple(map(visit, body)))
             case Alloc(body=inner) | Let(body=inner):
@@ -47,10 +62,10 @@ def with_carried_pointers(nest: LoopNest) -> LoopNest:
     return replace(nest, body=visit(nest.body))
 
 
-def _visited(loop: For, read_only: frozenset[str], taken: set[str]) -> Stmt:
+def _visited(loop: For, read_only: frozenset[str], taken: set[str], usual: int) -> Stmt:
     is_plain = loop.step == Const(1) and loop.mark in (Mark.SERIAL, Mark.PARALLEL)
     found = _row(loop, read_only) if is_plain else None
-    return loop if found is None else _carried(loop, *found, taken)
+    return loop if found is None else _carried(loop, *found, taken, usual)
 
 
 def _row(loop: For, read_only: frozenset[str]) -> tuple[Expr, Expr] | None:
@@ -66,11 +81,13 @@ def _row(loop: For, read_only: frozenset[str]) -> tuple[Expr, Expr] | None:
     return None
 
 
-def _carried(loop: For, start: Expr, stop: Expr, taken: set[str]) -> Stmt:
+def _carried(loop: For, start: Expr, stop: Expr, taken: set[str], usual: int) -> Stmt:
     block, at = (fresh_name(wish, taken) for wish in (f"{loop.var}_block", "at"))
     taken |= {block, at}
     here = Load(at, (), INT64)
     body = rebuild(loop.body, expression=lambda e: _replaced(e, start, here))
+    if usual:
+        body = rebuild(body, lambda s: _written_out(s, here, stop, usual))
     first = loop.start + Var(block) * _BLOCK
     rows = replace(
         loop,
@@ -84,6 +101,15 @@ def _carried(loop: For, start: Expr, stop: Expr, taken: set[str]) -> Stmt:
     count = (loop.stop - loop.start + (_BLOCK - 1)) // _BLOCK
     whole = Alloc(scalar, (), Block((begin, rows)))
     return For(block, Const(0), count, whole, Const(1), loop.mark)
+
+
+def _written_out(stmt: Stmt, start: Expr, stop: Expr, usual: int) -> Stmt:
+    """A loop over a row with a version for rows of the usual length."""
+    if not isinstance(stmt, For) or (stmt.start, stmt.stop) != (start, stop):
+        return stmt
+    body = substitute_statement(stmt.body, {stmt.var: start + Var(stmt.var)})
+    whole = For(stmt.var, Const(0), Const(usual), body, Const(1), Mark.UNROLL)
+    return If(Binary("eq", stop - start, Const(usual)), whole, stmt)
 
 
 def _replaced(expr: Expr, old: Expr, new: Expr) -> Expr:
