@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from loopwright.sparse.format import Format, Index, Rule
-from loopwright.sparse.uf import (
-    Atom,
-    Call,
-    Conj,
-    IntegerSet,
-    Linear,
-    Relation,
-    Sym,
-    Var,
-    replace_atoms,
-)
+from loopwright.sparse.synthesis.renaming import Renaming
 
 __all__ = ["renamed"]
 
@@ -32,72 +21,35 @@ def renamed(
     symbols |= dict(zip(format.sizes, sizes, strict=True))
     names = {name: prefix + name for name in (*format.variables, *format.access.outputs)}
     names |= dict(zip(format.coordinates, coordinates, strict=True))
-    return _Renaming(functions, symbols, names).format(format)
+    return _format(format, Renaming(functions, symbols, names))
 
 
-class _Renaming:
-    def __init__(
-        self, functions: Mapping[str, str], symbols: Mapping[str, str], names: Mapping[str, str]
-    ) -> None:
-        self.functions = functions
-        self.symbols = symbols
-        self.names = names
+def _format(of: Format, to: Renaming) -> Format:
+    return replace(
+        of,
+        map=to.relation(of.map),
+        access=to.relation(of.access),
+        indices=tuple(_index(index, to) for index in of.indices),
+        places=to.term(of.places),
+        order=tuple(map(to.term, of.order)),
+        rules=tuple(_rule(rule, to) for rule in of.rules),
+        sizes=tuple(to.symbols.get(s, s) for s in of.sizes),
+        defined=tuple((to.symbols[s], to.term(t)) for s, t in of.defined),
+        counts=tuple(to.symbols[s] for s in of.counts),
+    )
 
-    def format(self, of: Format) -> Format:
-        return replace(
-            of,
-            map=self._relation(of.map),
-            access=self._relation(of.access),
-            indices=tuple(map(self._index, of.indices)),
-            places=self._term(of.places),
-            order=tuple(map(self._term, of.order)),
-            rules=tuple(map(self._rule, of.rules)),
-            sizes=tuple(self.symbols.get(s, s) for s in of.sizes),
-            defined=tuple((self.symbols[s], self._term(t)) for s, t in of.defined),
-            counts=tuple(self.symbols[s] for s in of.counts),
-        )
 
-    def _term(self, term: Linear) -> Linear:
-        return replace_atoms(term, self._atom)
+def _index(of: Index, to: Renaming) -> Index:
+    return replace(
+        of,
+        name=to.functions[of.name],
+        domain=to.set(of.domain),
+        range=to.set(of.range),
+        extents=tuple(map(to.term, of.extents)),
+        inverse=to.functions[of.inverse] if of.inverse else "",
+    )
 
-    def _atom(self, atom: Atom) -> Linear | None:
-        match atom:
-            case Var(name=name) if name in self.names:
-                return Linear.of(Var(self.names[name]))
-            case Sym(name=name) if name in self.symbols:
-                return Linear.of(Sym(self.symbols[name]))
-            case Call(name=name, args=args, result=result) if name in self.functions:
-                return Linear.of(Call(self.functions[name], args, result))
-        return None
 
-    def _conj(self, conj: Conj) -> Conj:
-        exists = tuple(self.names.get(name, name) for name in conj.exists)
-        return Conj.of((c.of_term(self._term(c.term)) for c in conj.constraints), exists)
-
-    def _relation(self, of: Relation) -> Relation:
-        inputs, outputs = (
-            tuple(self.names.get(name, name) for name in names) for names in (of.inputs, of.outputs)
-        )
-        return Relation(inputs, outputs, tuple(map(self._conj, of.conjs)))
-
-    def _set(self, of: IntegerSet) -> IntegerSet:
-        names = tuple(self.names.get(name, name) for name in of.variables)
-        return IntegerSet(names, tuple(map(self._conj, of.conjs)))
-
-    def _index(self, of: Index) -> Index:
-        return replace(
-            of,
-            name=self.functions[of.name],
-            domain=self._set(of.domain),
-            range=self._set(of.range),
-            extents=tuple(map(self._term, of.extents)),
-            inverse=self.functions[of.inverse] if of.inverse else "",
-        )
-
-    def _rule(self, of: Rule) -> Rule:
-        return Rule(
-            tuple(self.names.get(name, name) for name in of.variables),
-            tuple(map(self._conj, of.premise)),
-            tuple(map(self._conj, of.conclusion)),
-            of.text,
-        )
+def _rule(of: Rule, to: Renaming) -> Rule:
+    premise, conclusion = (tuple(map(to.conj, part)) for part in (of.premise, of.conclusion))
+    return Rule(to.variables(of.variables), premise, conclusion, of.text)
