@@ -25,7 +25,7 @@ from .room import reads_inside
 from .rules import rules_hold
 from .spf.compile import CompiledComputation, compile_computation
 from .spf.computation import Computation, DataSpace, Stmt
-from .synthesis.source import facts_of
+from .synthesis.source import loop_facts
 from .tensor import SparseTensor
 from .uf import Call, Linear, atoms, evaluate, symbols
 from .uf import Var as Name
@@ -177,7 +177,7 @@ def _inside_code(format: Format, index: Index, dtypes: tuple[DType, ...]) -> Com
     )
     wanted = {s for stmt in statements for s in stmt.domain.symbols}
     wanted |= {s for space in spaces for extent in space.shape for s in symbols(extent)}
-    facts = facts_of(format)
+    facts = loop_facts(format)
     return compile_computation(
         Computation("inside", tuple(spaces), statements, tuple(sorted(wanted)), facts)
     )

@@ -21,7 +21,7 @@ from .room import is_built_in
 from .spf.bodies import as_condition
 from .spf.compile import CompiledComputation, compile_computation
 from .spf.computation import Computation, DataSpace, Stmt
-from .synthesis.source import facts_of
+from .synthesis.source import loop_facts
 from .tensor import SparseTensor
 from .uf import Conj, IntegerSet, Linear, Var, symbols
 
@@ -100,7 +100,9 @@ def _counted(format: Format, rule: Rule, widths: dict[str, DType]) -> Computatio
     wanted |= {
         s for conj in (premise, conclusion) for c in conj.constraints for s in symbols(c.term)
     }
-    return Computation("rule", (*spaces, counter), (stmt,), tuple(sorted(wanted)), facts_of(format))
+    return Computation(
+        "rule", (*spaces, counter), (stmt,), tuple(sorted(wanted)), loop_facts(format)
+    )
 
 
 def _negated(conj: Conj, spaces: tuple[DataSpace, ...]) -> Expr:

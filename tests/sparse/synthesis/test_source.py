@@ -10,7 +10,7 @@ from loopwright.sparse.format import declare, index
 from loopwright.sparse.formats import find
 from loopwright.sparse.meaning import surroundings
 from loopwright.sparse.points import points, values_of
-from loopwright.sparse.synthesis.source import facts_of, stream_of
+from loopwright.sparse.synthesis.source import loop_facts, stream_of
 from loopwright.sparse.synthesis.stages import Builder
 from loopwright.sparse.uf import Conj, Constraint, Linear, Sym
 from sparse.synthesis.pairs import FORMATS_2D, FORMATS_3D, scattered
@@ -19,7 +19,7 @@ from sparse_builders import of_dense
 
 def builder_of(name: str, rank: int = 2) -> Builder:
     format = find(name, rank)
-    builder = Builder(INT32, facts_of(format))
+    builder = Builder(INT32, loop_facts(format))
     for found in format.indices:
         builder.given(found.name, INT32, found.extents)
     return builder
@@ -80,7 +80,7 @@ def test_a_coordinate_that_does_not_follow_is_refused() -> None:
 
 
 def test_facts_are_those_of_the_arrays() -> None:
-    facts = facts_of(find("dcsr"))
+    facts = loop_facts(find("dcsr"))
     rptr = next(f for f in facts.functions if f.name == "rptr")
     assert [(m.is_increasing, m.is_strict) for m in rptr.monotone] == [(True, True)]
     known = Conj.of(facts.known).constraints

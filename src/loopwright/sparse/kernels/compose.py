@@ -18,7 +18,7 @@ from loopwright.semirings import Semiring
 from loopwright.sparse.format import COORDINATES, SIZES, Format
 from loopwright.sparse.spf.computation import DataSpace
 from loopwright.sparse.synthesis.rename import renamed
-from loopwright.sparse.synthesis.source import facts_of, stream_of
+from loopwright.sparse.synthesis.source import loop_facts, stream_of
 from loopwright.sparse.synthesis.stages import Builder, element
 from loopwright.sparse.synthesis.stream import Stream, cast
 from loopwright.sparse.synthesis.synthesize import specialised
@@ -149,7 +149,7 @@ def compose(request: Request) -> Composed:
 
 
 def _facts(format: Format, fixed: dict[Atom, Linear], exact: tuple[str, ...]) -> Facts:
-    facts = facts_of(format)
+    facts = loop_facts(format)
     known = [Constraint.eq(Linear.of(symbol), value) for symbol, value in fixed.items()]
     for name, term in format.defined:
         found = rounded_up(term)

@@ -22,12 +22,12 @@ from loopwright.sparse.synthesis.definitions import (
     Segments,
     Sorted,
 )
-from loopwright.sparse.synthesis.inverse import Inverse, Rank, Stored
+from loopwright.sparse.synthesis.inverse import Inverse, Rank, Stored, read_at
 from loopwright.sparse.synthesis.permutation import sort_places
 from loopwright.sparse.synthesis.repeated import added
 from loopwright.sparse.synthesis.stages import Builder, Learnt, element
 from loopwright.sparse.synthesis.stream import Sizes, Stream, cast, once, over, running_sum
-from loopwright.sparse.synthesis.ways import Way, choose_ways, parents_of, read_at
+from loopwright.sparse.synthesis.ways import Way, choose_ways, parents_of
 from loopwright.sparse.uf import Atom, Call, IntegerSet, Linear, Sym, Var, substitute
 
 __all__ = ["Assembled", "assemble"]

@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from loopwright.diagnostics import UsageError
-from loopwright.sparse.format import Format, Index, Rule
+from loopwright.sparse.format import Format, Rule
 from loopwright.sparse.synthesis.inverse import Inverse, Stored
+from loopwright.sparse.synthesis.ranges import least, most
 from loopwright.sparse.uf import (
     Atom,
     Call,
@@ -306,7 +307,7 @@ class _Definer:
                 if not used <= self.known:
                     continue
                 domain = rule.premise[0] if rule.premise else Conj()
-                floor = _least(self.format.index(name))
+                floor = least(self.format.index(name)) or Linear.of(0)
                 place = elements[0].args[0]
                 return Largest(name, floor, rule.variables, domain, place, value)
         return None
@@ -340,7 +341,7 @@ class _Definer:
 
     def _most(self, name: str) -> Definition | None:
         for index in self.format.indices:
-            if index.name in self.known and _upper(index) == Linear.of(Sym(name)):
+            if index.name in self.known and most(index) == Linear.of(Sym(name)):
                 return Most(name, index.name)
         return None
 
@@ -376,23 +377,3 @@ def _single(rule: Rule) -> tuple[str, bool, Linear] | None:
     if len(constraints) != 1:
         return None
     return rule.variables[0], constraints[0].is_equality, constraints[0].term
-
-
-def _upper(index: Index) -> Linear | None:
-    """The largest value that the range of an index array allows."""
-    (name,) = index.range.variables
-    for conj in index.range.conjs:
-        for constraint in conj.constraints:
-            if not constraint.is_equality and constraint.term.coefficient(Var(name)) == -1:
-                return constraint.term.without(Var(name))
-    return None
-
-
-def _least(index: Index) -> Linear:
-    """The least value that the range of an index array allows."""
-    (name,) = index.range.variables
-    for conj in index.range.conjs:
-        for constraint in conj.constraints:
-            if not constraint.is_equality and constraint.term.coefficient(Var(name)) == 1:
-                return -constraint.term.without(Var(name))
-    return Linear.of(0)

@@ -32,7 +32,7 @@ from loopwright.sparse.uf import (
     variables,
 )
 
-__all__ = ["Bound", "Inverse", "Rank", "Stored", "invert"]
+__all__ = ["Bound", "Inverse", "Rank", "Stored", "determines", "invert", "read_at"]
 
 
 @dataclass(frozen=True)
@@ -281,7 +281,7 @@ class _Solver:
             dict.fromkeys(
                 s.value
                 for s in stored
-                if name in (used := _read_at(s.element)) and used <= {name, *around}
+                if name in (used := read_at(s.element)) and used <= {name, *around}
             )
         )
         over = bound.parent if bound.length is None else None
@@ -336,7 +336,7 @@ class _Solver:
         )
 
 
-def _read_at(element: Call) -> set[str]:
+def read_at(element: Call) -> set[str]:
     """The variables at which an element of an index array is read."""
     return {name for argument in element.args for name in variables(argument)}
 

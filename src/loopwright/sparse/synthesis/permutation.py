@@ -10,7 +10,7 @@ from loopwright.ir.expr import Const
 from loopwright.sparse.format import Format, Index
 from loopwright.sparse.spf.computation import Stmt
 from loopwright.sparse.synthesis.definitions import Sorted
-from loopwright.sparse.synthesis.ranges import Span, span
+from loopwright.sparse.synthesis.ranges import Span, least, most, span
 from loopwright.sparse.synthesis.stages import Builder, element
 from loopwright.sparse.synthesis.stream import Sizes, cast, over, running_sum
 from loopwright.sparse.uf import Atom, Linear, Var, substitute
@@ -84,14 +84,5 @@ def _pass(bucket: Linear, found: Span, origin: Linear, count: Linear, builder: B
 
 def _range_of(index: Index) -> Span | None:
     """The span that the range of an index array gives."""
-    (name,) = index.range.variables
-    low = high = None
-    for conj in index.range.conjs:
-        for constraint in conj.constraints:
-            factor = constraint.term.coefficient(Var(name))
-            rest = constraint.term.without(Var(name))
-            if not constraint.is_equality and factor == 1:
-                low = -rest
-            if not constraint.is_equality and factor == -1:
-                high = rest
+    low, high = least(index), most(index)
     return None if low is None or high is None else Span(low, high)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from loopwright.sparse.format import Index
 from loopwright.sparse.uf import Call, Floor, Linear, Sym, Var
 
-__all__ = ["Span", "span"]
+__all__ = ["Span", "least", "most", "span"]
 
 
 @dataclass(frozen=True)
@@ -61,3 +62,24 @@ def _remainder(term: Linear) -> int | None:
     if not atom.by.is_constant or factor != -atom.by.constant or term.without(atom) != atom.x:
         return None
     return atom.by.constant
+
+
+def least(index: Index) -> Linear | None:
+    """The least value that the range of an index array allows, where it says one."""
+    bound = _bound(index, 1)
+    return None if bound is None else -bound
+
+
+def most(index: Index) -> Linear | None:
+    """The largest value that the range of an index array allows, where it says one."""
+    return _bound(index, -1)
+
+
+def _bound(index: Index, sign: int) -> Linear | None:
+    """b where the range says sign*value + b >= 0."""
+    (name,) = index.range.variables
+    for conj in index.range.conjs:
+        for constraint in conj.constraints:
+            if not constraint.is_equality and constraint.term.coefficient(Var(name)) == sign:
+                return constraint.term.without(Var(name))
+    return None

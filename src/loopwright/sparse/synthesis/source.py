@@ -21,10 +21,10 @@ from loopwright.sparse.uf import (
 )
 from loopwright.sparse.uf.facts import Facts, FunctionFacts, Monotone
 
-__all__ = ["facts_of", "stream_of"]
+__all__ = ["loop_facts", "stream_of"]
 
 
-def facts_of(format: Format) -> Facts:
+def loop_facts(format: Format) -> Facts:
     """What the index arrays of a format promise, as far as loops over it need to know."""
     functions = tuple(map(_function, format.indices))
     symbols = (*format.sizes, *format.counts, *(name for name, _ in format.defined))

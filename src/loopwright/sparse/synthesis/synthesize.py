@@ -20,7 +20,7 @@ from loopwright.sparse.synthesis.definitions import Definition, define
 from loopwright.sparse.synthesis.inverse import Inverse, invert
 from loopwright.sparse.synthesis.ranges import Span
 from loopwright.sparse.synthesis.rename import renamed
-from loopwright.sparse.synthesis.source import facts_of, stream_of
+from loopwright.sparse.synthesis.source import loop_facts, stream_of
 from loopwright.sparse.synthesis.stages import Builder, Stage
 from loopwright.sparse.synthesis.stream import Sizes
 from loopwright.sparse.synthesis.ways import Way
@@ -79,7 +79,7 @@ def synthesize(request: Request) -> Conversion:
     except UsageError:
         define(invert(request.target))  # refuses in the words of the descriptor
         raise
-    facts = facts_of(source)
+    facts = loop_facts(source)
     builder = Builder(request.counter, facts, request.parts)
     for symbol, term in source.defined:
         builder.define(symbol, term)

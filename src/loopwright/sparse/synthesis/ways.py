@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from loopwright.sparse.synthesis.inverse import Inverse, Rank
+from loopwright.sparse.synthesis.inverse import Inverse, Rank, read_at
 from loopwright.sparse.synthesis.order import Order, follows, is_run_of
 from loopwright.sparse.synthesis.repeated import united
 from loopwright.sparse.synthesis.sorting import sort
@@ -20,7 +20,7 @@ from loopwright.sparse.synthesis.stages import Builder
 from loopwright.sparse.synthesis.stream import Sizes, Stream
 from loopwright.sparse.uf import Atom, Call, Linear, Var, calls, substitute, variables
 
-__all__ = ["Way", "choose_ways", "parents_of", "read_at"]
+__all__ = ["Way", "choose_ways", "parents_of"]
 
 
 class Way(Enum):
@@ -66,11 +66,6 @@ def parents_of(rank: Rank, inverse: Inverse) -> tuple[Linear, ...]:
         terms = (bound.parent,)
     names = {name for term in terms for name in variables(term)}
     return terms if names <= set(inverse.format.coordinates) else ()
-
-
-def read_at(element: Call) -> set[str]:
-    """The variables at which an element of an index array is read."""
-    return {name for argument in element.args for name in variables(argument)}
 
 
 def _fitting(inverse: Inverse, sizes: Sizes) -> dict[str, Way]:
