@@ -13,7 +13,7 @@ from calls.c_sources import GEMM, SAXPY, SERIAL, TWO
 from kernels.corpus import KERNELS
 from loopwright.calls.plans import given_planner, loaded_planners, model_planner, tile_planner
 from loopwright.calls.splice import Optimised, optimise_region, schedules_text, spliced
-from loopwright.diagnostics import IllegalStep, UsageError
+from loopwright.diagnostics import IllegalStep, SourceError, UsageError
 from loopwright.frontends.c import CFile, read_c
 from loopwright.runtime.toolchain import build_library, load_library
 from loopwright.transform.plan import Plan
@@ -139,6 +139,59 @@ int last(int n, unsigned m, long *where, double x[n])
     assert found == 7 + 9 + 7 + 5 + 3 + 1
     assert where.value == 10_000 - 1
     np.testing.assert_array_equal(x, np.arange(10.0) + 3)
+
+
+@needs_cc
+def test_variables_declared_in_a_region_last_as_long_as_in_c() -> None:
+    """Of its outermost block: code behind the region, other regions too, may use them."""
+    source = """\
+double last(int n, double x[n])
+{
+#pragma scop
+    double sum = 0.5, unused, half = sum / 2;
+    const int three = 3;
+    double y[n];
+    int i;
+    for (i = 0; i < n; i++) {
+        double here = x[i] * three;
+        sum += here;
+        y[i] = half;
+    }
+#pragma endscop
+    unused = three;
+#pragma scop
+    for (i = 0; i < n; i++)
+        y[i] = y[i] + x[i];
+    half = y[2];
+#pragma endscop
+    double here = i;
+    return sum + 100 * unused + 1000 * half + 100000 * here;
+}
+"""
+    file, results, after = optimised(source)
+    assert results[0].region.declarations[:3] == ("double sum;", "double unused;", "double half;")
+    assert not results[1].region.declarations
+    assert b"double here = x" not in after  # `here` of the loop is another one
+    x = np.arange(1.0, 5.0)
+    last = call(after, "last")
+    last.restype = ctypes.c_double  # type: ignore[attr-defined]
+    assert last(4, pointer(x)) == 0.5 + 30 + 300 + 1000 * 3.25 + 400000
+
+
+def test_a_pointer_declared_in_a_region_and_used_after_it() -> None:
+    source = """\
+void f(int n, double x[n])
+{
+#pragma scop
+    double *p;
+    for (int i = 0; i < n; i++)
+        x[i] = 0;
+#pragma endscop
+    p = x;
+}
+"""
+    with pytest.raises(SourceError, match="'p' is declared in the region and used after it"):
+        read_c(source)
 
 
 @needs_cc

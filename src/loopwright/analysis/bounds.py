@@ -220,7 +220,7 @@ def _describe(
 
 def _describe_unset(program: Program, unset: Unset) -> Diagnostic:
     verb = "returned" if unset.is_returned else "used"
-    message = f"'{unset.scalar}' is {verb} before it is assigned"
+    message = f"'{unset.array}' is {verb} before it is assigned"
     return Diagnostic(_span(program, unset.statement), message, "LW108")
 
 

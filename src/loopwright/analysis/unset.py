@@ -1,4 +1,4 @@
-"""Which scalars of a program may be read before they are set."""
+"""Which scalars and elements of a program may be read before they are set."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import islpy as isl
 from loopwright.ir.islkit import affine_map
 from loopwright.ir.program import Program, Role, Statement
 
-__all__ = ["Unset", "unset_scalars"]
+__all__ = ["Unset", "unset_locals", "unset_scalars"]
 
 
 @dataclass(frozen=True, slots=True)
 class Unset:
-    """A scalar that some parameters leave without a value where it is needed."""
+    """An array that some parameters leave without a value where it is needed."""
 
-    scalar: str
+    array: str
     statement: Statement | None  # the reader; for a returned scalar the last writer, if any
     params: isl.Set  # [params] -> { : the value is missing }
     is_returned: bool
@@ -34,17 +34,26 @@ def unset_scalars(program: Program) -> Iterator[Unset]:
             yield from _unset_result(program, scalar.name)
 
 
-def _unset_reads(program: Program, scalars: set[str]) -> Iterator[Unset]:
+def unset_locals(program: Program) -> isl.Set:
+    """[params] -> { : some element of a local array is read that no statement has written }."""
+    local = {array.name for array in program.arrays if array.role is Role.LOCAL}
+    found = program.context.subtract(program.context)
+    for unset in _unset_reads(program, local):
+        found = found.union(unset.params)
+    return found.coalesce()
+
+
+def _unset_reads(program: Program, arrays: set[str]) -> Iterator[Unset]:
     empty = isl.UnionMap.empty(program.context.get_space())
     reads, writes = empty, empty
     for statement in program.statements:
         domain = statement.domain.intersect_params(program.context)
-        if statement.write.array in scalars:
-            written = affine_map(domain, statement.write.array, ())
+        if statement.write.array in arrays:
+            written = affine_map(domain, statement.write.array, statement.write.index)
             writes = writes.union(isl.UnionMap.from_map(written))
         for access in statement.reads:
-            if access.array in scalars:
-                read = affine_map(domain, access.array, ())
+            if access.array in arrays:
+                read = affine_map(domain, access.array, access.index)
                 reads = reads.union(isl.UnionMap.from_map(read))
     # Not by isl's dataflow analysis: it fails on some domains with divisions (isl 0.28).
     time = program.schedule.get_map()
@@ -56,8 +65,8 @@ def _unset_reads(program: Program, scalars: set[str]) -> Iterator[Unset]:
     for part in sorted(_maps(missing), key=str):
         if not part.is_empty():
             reader = program.statement(part.get_tuple_name(isl.dim_type.in_))
-            scalar = part.get_tuple_name(isl.dim_type.out)
-            yield Unset(scalar, reader, part.domain().params(), is_returned=False)
+            array = part.get_tuple_name(isl.dim_type.out)
+            yield Unset(array, reader, part.domain().params(), is_returned=False)
 
 
 def _maps(union: isl.UnionMap) -> list[isl.Map]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
+from loopwright.analysis.bounds import predicate
+from loopwright.analysis.unset import unset_locals
 from loopwright.diagnostics import InternalError
 from loopwright.ir.check import check_nest
 from loopwright.ir.islkit import GaveUp, attempt
@@ -96,6 +98,8 @@ def validate(
     try:
         check_nest(translated)
         work.compare_small(source, small)
+        if work.has_failed:
+            large = work.leave_out_unset(large)
         if not work.found and source is not None and large:
             work.compare_large(source, large)
     except InternalError as error:
@@ -116,6 +120,7 @@ class _Work:
     found: list[Difference] = field(default_factory=list)
     checked: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    has_failed: bool = False  # the program itself, at some small size
 
     def compare_small(self, source: LoopNest | None, sizes: Sizes) -> None:
         """Against the interpreter, for data of any sign and of one sign; one size at a time.
@@ -130,6 +135,7 @@ class _Work:
                     meaning = meaning_of(self.program, params, seed=self.seed + at, signs=signs)
                 except InternalError as error:
                     self.skipped.append(f"{_text(params)}: the program fails: {error.message}")
+                    self.has_failed = True
                     break
                 # Names are the same for all numbers, unless numbers decide what runs.
                 if signs is Signs.ANY or by_data:
@@ -145,6 +151,21 @@ class _Work:
                 self.checked.append(f"{ways} against the interpreter at {places}")
         elif not self.skipped:
             self.skipped.append("small sizes: the program allows none")
+
+    def leave_out_unset(self, sizes: Sizes) -> Sizes:
+        """The sizes at which the program reads nothing that nobody wrote: there alone it means
+        something."""
+        try:
+            with attempt(_QUOTA):
+                is_unset = predicate(unset_locals(self.program))
+        except GaveUp:
+            self.skipped.append("larger sizes: the program fails at small ones")
+            return ()
+        kept = tuple(params for params in sizes if not is_unset(params))
+        if len(kept) < len(sizes):
+            left = "; ".join(_text(params) for params in sizes if is_unset(params))
+            self.skipped.append(f"{left}: the program reads what nobody wrote")
+        return kept
 
     def _compare_orders(self, source: LoopNest | None, meaning: Meaning, seed: int) -> None:
         if source is not None:

@@ -12,7 +12,7 @@ from loopwright.frontends.c.refusal import Refusal, Reported
 from loopwright.frontends.c.region import CRegion, CVariable, Kind, Origin
 from loopwright.frontends.c.scope import Naming, Scope, Variable
 from loopwright.frontends.c.statements import StatementReader
-from loopwright.frontends.c.syntax import Declaration, Dim
+from loopwright.frontends.c.syntax import Declaration, DeclarationStmt, Dim
 from loopwright.frontends.c.text import SourceText
 from loopwright.frontends.c.types import Model
 from loopwright.frontends.c.uses import assigned_in, counters_in, used_in
@@ -34,7 +34,8 @@ def assemble(
 ) -> CRegion | None:
     """Read a region; None when something was refused (and reported)."""
     before = len(faults)
-    assigned, counters = assigned_in(region.body), counters_in(region.body)
+    lasting = _lasting(region)
+    assigned, counters = assigned_in(region.body) | set(lasting), counters_in(region.body)
     used = used_in(region.body)
     scope = Scope(
         Naming(region.identifiers),
@@ -48,7 +49,7 @@ def assemble(
     for declaration in sorted(used, key=lambda d: order.get(d, len(order))):
         _place(read, declaration)
     body = StatementReader(read, places).block(region.body)
-    facts = _Facts(region, scope, places, order, text)
+    facts = _Facts(region, scope, places, order, text, lasting)
     iterators = [
         iterator
         for iterator in (facts.iterator(d) for d in used if d in counters and d.where != "region")
@@ -60,6 +61,7 @@ def assemble(
             f"assign '{name}' after the region, or declare it in the loops: for (int {name} = ..."
         )
         faults.add(Diagnostic(places.span(declaration.at), message, "LW139", hint=hint))
+    declarations = tuple(_declared(d, places, faults) for d in lasting)
     if len(faults) > before:
         return None
     span = source.span(region.first.line)
@@ -77,9 +79,33 @@ def assemble(
         line[: len(line) - len(line.lstrip())],
         tuple(p.name for p in region.head.parameters),
         (*facts.variables(p.name for p in (*tree.params, *tree.locals)), *iterators),
+        declarations,
         tree,
         span,
     )
+
+
+def _lasting(region: ParsedRegion) -> tuple[Declaration, ...]:
+    """What the region declares for code behind it as well."""
+    statements = (s for s in region.body if isinstance(s, DeclarationStmt))
+    return tuple(d for s in statements for d in s.declarations if d.where == "lasting")
+
+
+def _declared(declaration: Declaration, places: Places, faults: Collector) -> str:
+    """The declaration without its value, which is an assignment of the region."""
+    kind = declaration.type
+    extents = [d.text for d in kind.derivations if isinstance(d, Dim)]
+    if kind.element is None or len(extents) < len(kind.derivations):
+        message = f"'{declaration.name}' is declared in the region and used after it"
+        hint = "declare it before '#pragma scop'"
+        faults.add(Diagnostic(places.span(declaration.at), message, "LW134", hint=hint))
+    element = kind.text if kind.element is None else kind.element.name
+    return f"{element} {declaration.name}{''.join(f'[{text}]' for text in extents)};"
+
+
+def _is_kept(declaration: Declaration) -> bool:
+    """Whether a variable keeps its value from call to call, or others see it."""
+    return bool(declaration.type.qualifiers & {"static", "extern", "_Thread_local"})
 
 
 def _place(read: ExpressionReader, declaration: Declaration) -> None:
@@ -99,6 +125,10 @@ def _place(read: ExpressionReader, declaration: Declaration) -> None:
         pass
 
 
+def _origin(declaration: Declaration) -> Origin:
+    return Origin.LOCAL if declaration.where == "lasting" else Origin(declaration.where)
+
+
 class _Facts:
     """What the variables of a region are to the function around it."""
 
@@ -109,8 +139,10 @@ class _Facts:
         places: Places,
         order: dict[Declaration, int],
         text: str,
+        lasting: tuple[Declaration, ...],
     ) -> None:
         self._text = text
+        self._lasting = lasting
         self._around = region.around
         self._scope = scope
         self._places = places
@@ -148,15 +180,15 @@ class _Facts:
             return True
         is_pointer = "*" in declaration.type.derivations
         is_written = declaration in self._scope.assigned
-        if v.is_integer or is_pointer or not is_written or self._is_shared(declaration):
+        is_given = v.is_integer or is_pointer or not is_written
+        if is_given or declaration in self._lasting or self._is_shared(declaration):
             return False
         is_set = declaration.where == "parameter" or self._around.is_set_before(declaration.name)
         return not is_set and not self._around.is_used_after(declaration.name)
 
     def _is_shared(self, declaration: Declaration) -> bool:
         """Whether other functions, or later calls of this one, see the variable."""
-        kept = declaration.type.qualifiers & {"static", "extern", "_Thread_local"}
-        return declaration.where == "global" or bool(kept)
+        return declaration.where == "global" or _is_kept(declaration)
 
     def _described(self, v: Variable) -> CVariable:
         declaration = v.declaration
@@ -166,7 +198,7 @@ class _Facts:
             declaration.name,
             v.name,
             kind,
-            Origin(declaration.where),
+            _origin(declaration),
             v.ctype.name,
             v.ctype.dtype,
             tuple(d.text if isinstance(d, Dim) else "" for d in declaration.type.derivations),
@@ -179,8 +211,8 @@ class _Facts:
         )
 
     def _init(self, declaration: Declaration) -> str:
-        if declaration.init is None:
-            return ""
+        if declaration.init is None or declaration in self._lasting:
+            return ""  # the region itself sets it
         return " ".join(self._text[slice(*declaration.init.at)].split())
 
     def _is_live(self, declaration: Declaration) -> bool:
@@ -211,7 +243,7 @@ class _Facts:
             declaration.name,
             "" if placed is None else placed.name,
             Kind.ITERATOR,
-            Origin(declaration.where),
+            _origin(declaration),
             element.name,
             element.dtype,
             (),

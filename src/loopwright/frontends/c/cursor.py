@@ -41,6 +41,10 @@ class Environment:
         self._outer = outer
         self._blocks: list[dict[str, Meaning]] = [{}]
 
+    @property
+    def depth(self) -> int:
+        return len(self._blocks)
+
     def find(self, name: str) -> Meaning | None:
         for block in reversed(self._blocks):
             if name in block:

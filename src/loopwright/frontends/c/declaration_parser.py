@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -227,8 +228,11 @@ class DeclarationParser(ExpressionParser):
 
     # -- declarations -----------------------------------------------------------------------
 
-    def declaration(self, where: str) -> list[Meaning]:
-        """A declaration up to and with its semicolon; every name is declared as it is read."""
+    def declaration(self, where: Callable[[str], str]) -> list[Meaning]:
+        """A declaration up to and with its semicolon; every name is declared as it is read.
+
+        `where` tells for a name what it is declared in.
+        """
         base = self._specifiers()
         found: list[Meaning] = []
         while self.token.text != ";":
@@ -242,7 +246,9 @@ class DeclarationParser(ExpressionParser):
                 meaning: Meaning = Typedef(name.text, plain)
             else:
                 init = self._initialiser() if self.accept("=") else None
-                meaning = Declaration(name.text, kind, init, (name.start, name.end), where)
+                meaning = Declaration(
+                    name.text, kind, init, (name.start, name.end), where(name.text)
+                )
             self.names.declare(meaning)
             found.append(meaning)
             if not self.accept(",") and self.token.text != ";":

@@ -344,7 +344,9 @@ class ExpressionReader:
         """The value of `const int n = 10;`."""
         kind, init = declaration.type, declaration.init
         is_constant = (
-            "const" in kind.qualifiers and kind.is_scalar and declaration.where != "region"
+            "const" in kind.qualifiers
+            and kind.is_scalar
+            and declaration.where not in ("region", "lasting")
         )
         if not is_constant or kind.element is None or kind.element.is_floating:
             return None

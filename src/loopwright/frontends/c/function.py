@@ -8,7 +8,7 @@ from itertools import pairwise
 from loopwright.diagnostics import Collector, Diagnostic
 from loopwright.frontends.c.cursor import Environment, SyntaxFault
 from loopwright.frontends.c.declaration_parser import FunctionHead
-from loopwright.frontends.c.liveness import Surroundings, changed_names
+from loopwright.frontends.c.liveness import Surroundings, changed_names, is_mentioned
 from loopwright.frontends.c.outline import Globals, Item
 from loopwright.frontends.c.places import Places
 from loopwright.frontends.c.preprocess import MAIN
@@ -97,6 +97,10 @@ def _report(file: _File, fault: SyntaxFault) -> None:
     file.faults.add(Diagnostic(span, fault.message, "LW132", hint=fault.hint))
 
 
+def _ends_region(token: Token) -> bool:
+    return pragma_word(token) == "endscop"
+
+
 class _Body:
     """Walks over the body of a function: declarations are read, other code is stepped over."""
 
@@ -145,7 +149,7 @@ class _Body:
     def _declaration(self) -> None:
         before = self._parser.place
         try:
-            self._parser.declaration("local")
+            self._parser.declaration(lambda _: "local")
         except SyntaxFault:
             self._parser.place = before + 1  # exotic C; what it declares stays unknown
 
@@ -174,8 +178,8 @@ class _Body:
         """The region whose first pragma is the next token."""
         parser, start = self._parser, self._parser.place
         opening = parser.advance()
-        with parser.names.block():
-            body = parser.region()
+        behind = self._behind(parser.place)
+        body = parser.region(lambda name: is_mentioned(behind, name))
         stop = parser.place
         closing = parser.token
         word = pragma_word(closing)
@@ -198,6 +202,11 @@ class _Body:
         return ParsedRegion(
             self._head, body, first, last, around, self._identifiers, self._changing
         )
+
+    def _behind(self, place: int) -> list[Token]:
+        """The tokens from the end of the region that begins at `place`."""
+        ends = (at for at in range(place, len(self._tokens)) if _ends_region(self._tokens[at]))
+        return self._tokens[next(ends, len(self._tokens)) :]
 
     def _step_over(self, regions: int) -> None:
         """Go on behind what would end this many regions; a new one may begin when none is left."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from loopwright.frontends.c.tokens import Token
 
-__all__ = ["Surroundings", "changed_names"]
+__all__ = ["Surroundings", "changed_names", "is_mentioned"]
 
 _ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=")
 _ENDS = (";", "{", "}")
@@ -27,14 +27,14 @@ class Surroundings:
     def is_used_after(self, name: str) -> bool:
         """Whether the value that the region leaves in a variable may be read outside it."""
         if self._has_address(name) or self._jumps():
-            return _mentions(self.before, name, declared=True) or _mentions(self.after, name)
+            return is_mentioned(self.before, name, declared=True) or is_mentioned(self.after, name)
         if _reads_first(self.after, name):
             return True
         return self.repeats and self._is_read_again(name)
 
     def is_set_before(self, name: str) -> bool:
         """Whether a value from outside may reach the region, or one from its last run."""
-        return self._jumps() or self.repeats or _mentions(self.before, name, declared=True)
+        return self._jumps() or self.repeats or is_mentioned(self.before, name, declared=True)
 
     @property
     def repeats(self) -> bool:
@@ -53,7 +53,7 @@ class Surroundings:
         while head > 0 and (brackets or self.before[head - 1].text not in _ENDS):
             head -= 1
             brackets += (self.before[head].text == ")") - (self.before[head].text == "(")
-        if _mentions(self.before[head:brace], name):
+        if is_mentioned(self.before[head:brace], name):
             return True
         return _reads_first(self.before[brace + 1 :], name)
 
@@ -65,7 +65,7 @@ class Surroundings:
         return any(t.text in words for tokens in (self.before, self.after) for t in tokens)
 
 
-def _mentions(tokens: Sequence[Token], name: str, *, declared: bool = False) -> bool:
+def is_mentioned(tokens: Sequence[Token], name: str, *, declared: bool = False) -> bool:
     """Whether a name occurs; with `declared`, other than in a declaration without a value."""
     for at, token in enumerate(tokens):
         if token.text != name or token.kind != "name":

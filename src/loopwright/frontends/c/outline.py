@@ -122,7 +122,7 @@ class Globals:
             tokens = [t for t in tokenize(self._text, item.start, item.end) if t.kind != "pragma"]
             parser = DeclarationParser(self._text, tokens, names, self._model)
             with suppress(SyntaxFault):  # exotic C outside the regions is no concern of ours
-                parser.declaration("global")
+                parser.declaration(lambda _: "global")
             self._read[at] = names.declared
         return self._read[at]
 

@@ -69,6 +69,7 @@ class CRegion:
     parameters: tuple[str, ...]  # names of all parameters of the function, used here or not
     variables: tuple[CVariable, ...]  # those the region uses: in the order of tree.params, then
     # locals, then iterators
+    declarations: tuple[str, ...]  # of variables that it declares and other code uses: C lines
     tree: SourceTree  # params: parameters in the function's order, then others by first use
     span: Span  # of the line of `#pragma scop`
 

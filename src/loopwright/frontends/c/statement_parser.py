@@ -47,10 +47,16 @@ class StatementParser(DeclarationParser):
     ) -> None:
         super().__init__(text, tokens, names, model)
         self._report = report
+        self._is_lasting: Callable[[str], bool] = lambda name: False
+        self._outermost = 0
 
-    def region(self) -> tuple[SyntaxStmt, ...]:
-        """Statements up to `#pragma endscop`, the end of the block or the end of the text."""
+    def region(self, is_lasting: Callable[[str], bool]) -> tuple[SyntaxStmt, ...]:
+        """Statements up to `#pragma endscop`, the end of the block or the end of the text.
+
+        `is_lasting` tells of a variable declared in no inner block whether it is used afterwards.
+        """
         found: list[SyntaxStmt] = []
+        self._is_lasting, self._outermost = is_lasting, self.names.depth
         try:
             while not self._is_over():
                 statement = self._recovering()
@@ -136,9 +142,13 @@ class StatementParser(DeclarationParser):
 
     def _declaration(self) -> DeclarationStmt:
         start = self.token.start
-        found = self.declaration("region")
+        found = self.declaration(self._where)
         objects = tuple(item for item in found if isinstance(item, Declaration))
         return DeclarationStmt(objects, (start, self.peek(-1).end))
+
+    def _where(self, name: str) -> str:
+        is_outermost = self.names.depth == self._outermost
+        return "lasting" if is_outermost and self._is_lasting(name) else "region"
 
     def _for(self) -> ForStmt:
         start = self.advance().start

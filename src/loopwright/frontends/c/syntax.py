@@ -76,7 +76,7 @@ class Declaration:
     type: TypeName
     init: SyntaxExpr | InitList | None
     at: Range
-    where: str  # "parameter", "global", "local", "region"
+    where: str  # "parameter", "global", "local", "lasting" (in a region, used after it), "region"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
