@@ -67,13 +67,13 @@ def test_difference_at_sizes_of_several_tiles() -> None:
 
 
 def test_large_sizes_at_which_a_program_means_nothing_are_left_out() -> None:
-    """Element 8 of t is read from n = 9 on, and nobody wrote it."""
+    """Element 8 of t is read from n = 9 on beside a written one, and nobody wrote it."""
     arrays = {"x": "inout float64 [n]", "t": "local float64 [n + 9]"}
     source = program(
         "gap",
         arrays,
         Loop("i", 0, "n", Do("t[i + 9]", "x[i]")),
-        Loop("j", 8, "n", Do("x[j]", "t[j]")),
+        Loop("j", 8, "n", Do("x[j]", "t[j] + t[j + 1]")),  # the other element is written
     )
     report = validate(source, lowered(source), sizes=({"n": 3}, {"n": 9}))
     assert report.is_clean

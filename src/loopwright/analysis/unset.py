@@ -60,8 +60,7 @@ def _unset_reads(program: Program, arrays: set[str]) -> Iterator[Unset]:
     later = time.intersect_domain(reads.domain()).lex_gt_union_map(
         time.intersect_domain(writes.domain())
     )
-    served = reads.apply_range(writes.reverse()).intersect(later).domain()
-    missing = reads.subtract_domain(served)
+    missing = reads.subtract(later.apply_range(writes))
     for part in sorted(_maps(missing), key=str):
         if not part.is_empty():
             reader = program.statement(part.get_tuple_name(isl.dim_type.in_))
