@@ -75,16 +75,19 @@ def validate(
     seed: int = 0,
     sizes: Sizes | None = None,
     runners: Mapping[str, Runner] | None = None,
+    originals: Mapping[str, Runner] | None = None,
     threads: Sequence[int] = (1, 2),
 ) -> Report:
     """Compare a nest with its program: by interpretation at small sizes, compiled at large ones.
 
     `sizes` are the small ones, chosen when None. `runners` are further compiled forms of the same
-    nest, such as C; its machine code is always among them. Programs that read what nobody wrote
-    are compared where they do not.
+    nest, such as C; its machine code is always among them. `originals` are the source order
+    compiled by the same compilers, by the same names: where a program loses all its digits, on the
+    way to 0/0 or beyond the largest number, compilers that round otherwise leave other results.
+    Programs that read what nobody wrote are compared at sizes where they do not.
     """
     teams = tuple(threads) if is_parallel(translated) else (1,)
-    work = _Work(program, translated, dict(runners or {}), teams, seed)
+    work = _Work(program, translated, dict(runners or {}), dict(originals or {}), teams, seed)
     small: Sizes = sizes if sizes is not None else ()
     large: Sizes = ()
     source = None
@@ -115,6 +118,7 @@ class _Work:
     program: Program
     translated: LoopNest
     compiled: dict[str, Runner]
+    originals: dict[str, Runner]  # the source order, by the names of `compiled`
     teams: tuple[int, ...]
     seed: int
     found: list[Difference] = field(default_factory=list)
@@ -190,10 +194,14 @@ class _Work:
         program, seed = self.program, self.seed
         self._compile()
         original = jit_runner(source)
+        by_original: dict[Runner, dict[str, Runner]] = {}
+        for name, run in self.compiled.items():
+            by_original.setdefault(self.originals.get(name, original), {})[name] = run
         for params, signs in product(sizes, Signs):
-            self.found += compare_numbers(
-                program, original, self.compiled, params, seed=seed, signs=signs
-            )
+            for source_order, runs in by_original.items():
+                self.found += compare_numbers(
+                    program, source_order, runs, params, seed=seed, signs=signs
+                )
         done = "; ".join(map(_text, sizes))
         ways = ", ".join(self.compiled)
         self.checked.append(f"{ways} against the source order at {done}")
