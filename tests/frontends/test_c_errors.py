@@ -125,3 +125,19 @@ def test_compiler_that_does_not_work() -> None:
         read_c("int x;\n", compiler="false")
     with pytest.raises(ToolchainError, match="gave no output"):
         read_c("int x;\n", compiler="true")
+
+
+def test_rows_by_a_product_are_told_to_be_subscripts() -> None:
+    source = """\
+void f(int n, double *a)
+{
+#pragma scop
+    for (int i = 0; i < n; i++)
+        a[i * n + 1] = 0;
+#pragma endscop
+}
+"""
+    with pytest.raises(SourceError) as caught:
+        read_c(source)
+    assert "i * n + 1, a product of two variables" in str(caught.value)
+    assert "A[i][j] of an array A[m][n] instead of A[i*n + j]" in str(caught.value)

@@ -30,6 +30,7 @@ from loopwright.ir.expr import (
 from loopwright.ir.program import Access
 
 __all__ = [
+    "PRODUCT",
     "ArrayParam",
     "Assign",
     "Branch",
@@ -44,6 +45,8 @@ __all__ = [
     "why_no_affine_condition",
     "why_not_affine",
 ]
+
+PRODUCT = "a product of two variables"  # the reason that front ends can give good advice for
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +160,7 @@ def why_not_affine(expr: Expr) -> str | None:
         case Binary(op="mul", x=x, y=y):
             if isinstance(x, Const) or isinstance(y, Const):
                 return why_not_affine(x) or why_not_affine(y)
-            return "a product of two variables"
+            return PRODUCT
         case Binary(op="floordiv" | "mod", x=x, y=y):
             if isinstance(y, Const) and isinstance(y.value, int) and y.value > 0:
                 return why_not_affine(x)

@@ -38,9 +38,9 @@ from loopwright.frontends.c.syntax import (
 from loopwright.frontends.c.types import INT, Model
 from loopwright.frontends.c.values import Value, constant, convert, index, truth
 from loopwright.frontends.c.variables import place
-from loopwright.frontends.c.words import AFFINE, POINTERS, why
-from loopwright.frontends.tree import why_not_affine
-from loopwright.ir.expr import Const, Expr, Load, Var
+from loopwright.frontends.c.words import AFFINE, POINTERS, ROWS, why
+from loopwright.frontends.tree import PRODUCT, why_not_affine
+from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.program import Access
 
 __all__ = ["ExpressionReader"]
@@ -126,7 +126,13 @@ class ExpressionReader:
         if value.is_index and why_not_affine(value.expr) is None:
             return value.expr
         message = f"{what} is not affine in the loop variables and sizes"
-        raise Refusal(code, message, f"{self.written(node)}, {why(value.expr)}", AFFINE)
+        reason = why(value.expr)
+        match value.expr:
+            case Binary(op="add") if code == "LW110" and reason == PRODUCT:
+                hint = ROWS
+            case _:
+                hint = AFFINE
+        raise Refusal(code, message, f"{self.written(node)}, {reason}", hint)
 
     def condition(self, node: SyntaxExpr) -> Expr:
         """The truth of `node`."""

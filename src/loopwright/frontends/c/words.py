@@ -7,12 +7,13 @@ from loopwright.ir.dtypes import BOOL, INT64
 from loopwright.ir.expr import Binary, Cast, Const, Expr
 from loopwright.ir.visit import loads, walk
 
-__all__ = ["AFFINE", "POINTERS", "STATEMENTS", "why"]
+__all__ = ["AFFINE", "POINTERS", "ROWS", "STATEMENTS", "why"]
 
 AFFINE = (
     "sums of loop variables, integer parameters and constants, times constants; also / and % by"
     " constants, and a < b ? a : b"
 )
+ROWS = "a subscript for each dimension: A[i][j] of an array A[m][n] instead of A[i*n + j]"
 POINTERS = "name the array and write its subscripts: A[i][j]"
 
 # Keyword -> how the message calls it, and what to write instead.
