@@ -17,16 +17,15 @@ from benchmarks.corpus_kernels import KERNELS, MODES, Kernel, Mode, write_source
 from benchmarks.measure import Bar, Outcome, Setting
 from loopwright.frontends.c import read_c
 from loopwright.frontends.program import program_of
-from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.lower.astgen import lower_schedule
 from loopwright.pipeline import generic_schedule
-from loopwright.validate import Report, validate
-from loopwright.validate.runners import c_runners
+from loopwright.validate import Report
+from loopwright.validate.in_c import validate_with_c
 
 __all__ = ["run"]
 
-FLAGS = ("-O2", "-fopenmp", "-w")
+FLAGS = ("-O2", "-fopenmp")
 EXTENT = 45  # of arrays in the modes whose extents are constant
 
 
@@ -55,7 +54,8 @@ def _reports(
             words = [function, mode.name, dtype]
             words += ["reassociated"] * reassoc + ["parallel"] * parallel
             nest = lower_schedule(generic_schedule(program, parallel=parallel)[1])
-            yield ", ".join(words), _validated(program, nest, setting.seed)
+            report = validate_with_c(program, nest, flags=FLAGS, seed=setting.seed)
+            yield ", ".join(words), report
 
 
 def _programs(
@@ -65,7 +65,3 @@ def _programs(
     source = write_source(kernel, folder, dtype=dtype, mode=mode, extents=extents)
     for region in read_c(source).regions:
         yield region.function, program_of(region.tree, reassoc=reassoc)
-
-
-def _validated(program: Program, nest: LoopNest, seed: int) -> Report:
-    return validate(program, nest, seed=seed, runners={"c": c_runners([nest], FLAGS)[0]})

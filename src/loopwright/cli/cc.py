@@ -13,21 +13,13 @@ from loopwright.calls.plans import Planner, loaded_planners, model_planner, tile
 from loopwright.calls.splice import Optimised, optimise_region, schedules_text, spliced
 from loopwright.diagnostics import InternalError, ToolchainError, UsageError
 from loopwright.frontends.c import CFile, read_c
-from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
-from loopwright.lower.astgen import lower_schedule
 from loopwright.runtime.toolchain import complaint, find_compiler
-from loopwright.transform.plan import initial_schedule
-from loopwright.validate import validate
-from loopwright.validate.data import Runner
-from loopwright.validate.runners import c_runners
+from loopwright.validate.in_c import validate_with_c
 
 __all__ = ["add_arguments", "add_source", "cpp_arguments", "run"]
 
 TARGETS = ("openmp", "c")
 _MOST_TILE = 1 << 20
-# Products and sums are rounded one by one, in the new code as in the old: a compiler that makes one
-# operation of both may do so in one and not in the other.
-_FLAGS = ("-O1", "-ffp-contract=off")
 STDOUT = "-"
 
 
@@ -133,30 +125,11 @@ def _check(found: Optimised) -> None:
     """Refuse code that does not do what the region says."""
     if found.text is None or found.nest is None:
         return
-    runners, originals = _c_runners(found)
-    report = validate(found.program, found.nest, runners=runners, originals=originals)
+    report = validate_with_c(found.program, found.nest)
     place = f"{found.region.span.file}:{found.region.span.line}"
     print(f"{place}: {report}", file=sys.stderr)
     if not report.is_clean:
         raise InternalError(f"{place}: the new code differs from the old", str(report))
-
-
-def _c_runners(found: Optimised) -> tuple[dict[str, Runner], dict[str, Runner]]:
-    """The code as C, where there is a compiler: the very text but for names and subscripts.
-
-    With it the source order, where that can be written down.
-    """
-    assert found.nest is not None, "regions that stay as they are are not run"
-    try:
-        with attempt(ISL_QUOTA):
-            nests = [found.nest, lower_schedule(initial_schedule(found.program))]
-    except GaveUp:
-        nests = [found.nest]
-    try:
-        runs = [{"c": run} for run in c_runners(nests, _FLAGS)]
-    except ToolchainError:
-        return {}, {}
-    return runs[0], runs[1] if len(runs) > 1 else {}
 
 
 def _verify(file: CFile, text: bytes, args: argparse.Namespace) -> None:

@@ -162,6 +162,8 @@ class _Chain:
             case Call(function="fma", args=(x, y, z)):
                 product = self._binary("mul", z.dtype, self.name(x), self.name(y))
                 return self._binary("add", z.dtype, product, self.name(z))
+            case Call(function="min_number" | "max_number" as function, args=(x, y)):
+                return self._binary(function[:3], x.dtype, self.name(x), self.name(y))
             case Call(function="dot"):
                 raise NotHashable("it uses the instruction for dot products")
             case Call(function=function, args=args):
