@@ -60,15 +60,18 @@ def model_operations(plus: str, times: str, dtype: str) -> float:
 def integer_operations(dtype: str) -> float:
     """Operations per cycle of multiply-adds that sum integers of `dtype` in 32 bits or their own.
 
-    Bytes go four to a lane where the machine has dot products; elsewhere they are widened to 16
-    bits. Products of 16 bits into 32 take two instructions for what one takes in 16 bits, at twice
-    the rate on the machines whose data we have, so that their row counts as it stands.
+    Bytes go four to a lane where the machine has dot products of them; elsewhere they are widened
+    to 16 bits, which go two to a lane on x86. Elsewhere products of 16 bits into 32 take two
+    instructions for what one takes in 16 bits, at twice the rate on the machines whose data we
+    have, so that their row counts as it stands.
     """
     machine = host()
-    dot = machine.fused("dot", dtype)
-    if dot is not None:
-        return 2 * dot.per_cycle * machine.vector_bytes
-    return model_operations("add", "mul", "int16" if dtype in ("int8", "uint8") else dtype)
+    widened = "int16" if dtype in ("int8", "uint8") else dtype
+    for factors in (dtype, widened):
+        dot = machine.fused("dot", factors)
+        if dot is not None:
+            return 2 * dot.per_cycle * machine.vector_bytes / np.dtype(factors).itemsize
+    return model_operations("add", "mul", widened)
 
 
 def clock() -> Peak:

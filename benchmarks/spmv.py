@@ -28,7 +28,7 @@ from benchmarks.measure import (
 from loopwright.sparse.bridge import from_scipy
 from loopwright.sparse.convert import convert_tensor
 from loopwright.sparse.formats import find
-from loopwright.sparse.kernels import spmv
+from loopwright.sparse.kernels.products import spmv
 from loopwright.sparse.tensor import SparseTensor, from_dense
 
 __all__ = ["run"]

@@ -131,7 +131,7 @@ def dot_link(
         name = f"llvm.aarch64.neon.sdot.v{lanes}i32.v{4 * lanes}i8"
         call = writer.call(acc, name, [(acc, addend), (arg, x), (arg, f"%y{i}")])
         return [*lines, f"%r{i} = {call}"]
-    if "avx512vnni" in features:
+    if not {"avx512vnni", "avxvnni"}.isdisjoint(features):
         stem = "vpdpbusd" if dtype == "int8" else "vpdpwssd"
         call = writer.call(
             acc, f"llvm.x86.avx512.{stem}.{bits}", [(acc, addend), (arg, x), (arg, f"%y{i}")]

@@ -74,7 +74,7 @@ def wanted(machine: dict[str, Any]) -> list[tuple[str, str]]:
     rows += [("fma", d) for d in floats if "fma" in features]
     if machine["isa"] == "aarch64":
         rows += [("fma", d) for d in ("int8", "int16", "int32")]
-    if features & {"dotprod", "avx512vnni"}:
+    if features & {"dotprod", "avx512vnni", "avxvnni"}:
         rows.append(("dot", "int8"))
     if machine["isa"] == "x86_64" and (machine["vector_bytes"] == 16 or "avx2" in features):
         rows.append(("dot", "int16"))

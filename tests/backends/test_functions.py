@@ -9,6 +9,8 @@ import pytest
 
 from backends.compiled import assert_compiled
 from backends.test_operators import Make, Results, assert_exact, both, call
+from loopwright.backends.llvm_dot import dot
+from loopwright.backends.llvm_text import Code, Value
 from loopwright.ir.dtypes import DTYPES, INT32, DType
 from loopwright.ir.expr import FUNCTIONS, Binary, Call, Const, Load, Unary, Var
 from loopwright.ir.loops import Alloc, Block, Buffer, For, LoopNest, Mark, Space, Stmt, Store
@@ -108,35 +110,86 @@ def test_functions_of_complex_numbers(dtype: DType) -> None:
     assert_near(both(outputs, dtype, x, y), ulps=16)
 
 
-@pytest.mark.parametrize("narrow", ["int8", "uint8"])
-@pytest.mark.parametrize("spread", ["x", "y", ""])
+@pytest.mark.parametrize(
+    "types", [("int8", "int8"), ("uint8", "uint8"), ("uint8", "int8"), ("int16", "int16")]
+)
+@pytest.mark.parametrize("spread", ["x", "y", "", "memory"])
 @pytest.mark.parametrize("features", [frozenset(), host().features], ids=["portable", "host"])
-def test_dot_adds_four_products(narrow: str, spread: str, features: frozenset[str]) -> None:
-    """Groups of one operand meet groups of the other, or all meet the group at one lane."""
-    dtype, one, lane = DTYPES[narrow], Const(1), Var("lane")
+def test_dot_adds_products_of_groups(
+    types: tuple[str, str], spread: str, features: frozenset[str]
+) -> None:
+    """Groups of one operand meet groups of the other, or all meet the group at one place."""
+    lanes, one, lane = host().lanes(32), Const(1), Var("lane")
+    x_type, y_type = (DTYPES[name] for name in types)
+    group = 32 // x_type.bits
+    width, third = lanes * group, Const(2 * group)
     parts: list[Stmt] = []
-    for name in "xy":
+    for name, dtype in (("x", x_type), ("y", y_type)):
         store = Store(f"{name}_row", (Const(0), lane), Load(name, (lane,), dtype))
-        parts.append(For("lane", Const(0), Const(16), store, one, Mark.VECTOR))
+        parts.append(For("lane", Const(0), Const(width), store, one, Mark.VECTOR))
     x, y = (
-        Load(f"{name}_row", (Const(0), Const(8) if name == spread else lane * 4), dtype)
-        for name in "xy"
+        Load(f"{name}_row", (Const(0), third if name == spread else lane * group), dtype)
+        for name, dtype in (("x", x_type), ("y", y_type))
     )
+    if spread == "memory":
+        x = Load("x", (third,), x_type)
     value = Call("dot", (x, y, Load("z", (lane,), INT32)))
-    parts.append(For("lane", Const(0), Const(4), Store("z", (lane,), value), one, Mark.VECTOR))
+    parts.append(For("lane", Const(0), Const(lanes), Store("z", (lane,), value), one, Mark.VECTOR))
     body: Stmt = Block(tuple(parts))
-    for name in "xy":
-        row = Buffer(f"{name}_row", dtype, (Const(16), one), Space.REGISTER)
-        body = Alloc(row, (one, Const(16)), body)
-    buffers = [Buffer(name, dtype, (one,)) for name in "xy"]
+    for name, dtype in (("x", x_type), ("y", y_type)):
+        row = Buffer(f"{name}_row", dtype, (Const(width), one), Space.REGISTER)
+        body = Alloc(row, (one, Const(width)), body)
+    buffers = [Buffer("x", x_type, (one,)), Buffer("y", y_type, (one,))]
     nest = LoopNest("f", (*buffers, Buffer("z", INT32, (one,), writable=True)), (), body)
     random = np.random.default_rng(7)
-    limits = np.iinfo(narrow)
-    x_data, y_data = random.integers(limits.min, limits.max, (2, 16), endpoint=True).astype(narrow)
-    arrays = {"x": x_data, "y": y_data, "z": np.arange(4, dtype=np.int32)}
-    result = assert_compiled(nest, arrays, features=features)
-    groups = {"x": x_data.reshape(4, 4), "y": y_data.reshape(4, 4)}
+    arrays: dict[str, np.ndarray] = {"z": random.integers(-(2**31), 2**31, lanes).astype(np.int32)}
+    for name, dtype in (("x", x_type), ("y", y_type)):
+        limits = np.iinfo(dtype.name)
+        data = random.integers(limits.min, limits.max, width, endpoint=True)
+        data[group : 3 * group] = limits.min  # (-32768)**2 twice is 2**31
+        arrays[name] = data.astype(dtype.name)
+    groups = {name: arrays[name].reshape(lanes, group).astype(np.int64) for name in "xy"}
     if spread:
-        groups[spread] = np.tile(groups[spread][2], (4, 1))
-    products = groups["x"].astype(np.int32) * groups["y"].astype(np.int32)
-    assert result["z"].tolist() == (np.arange(4) + products.sum(axis=1)).tolist()
+        name = "y" if spread == "y" else "x"
+        groups[name] = np.tile(groups[name][2], (lanes, 1))
+    right = (arrays["z"] + (groups["x"] * groups["y"]).sum(axis=1)).astype(np.int32)
+    result = assert_compiled(nest, arrays, features=features)
+    assert result["z"].tolist() == right.tolist()
+
+
+@pytest.mark.parametrize(
+    ("features", "lanes", "types", "word"),
+    [
+        ({"avx512vnni"}, 16, ("int8", "uint8"), "vpdpbusd.512"),
+        ({"avx512vnni", "avx512vl"}, 8, ("uint8", "int8"), "vpdpbusd.256"),
+        ({"avxvnni"}, 8, ("uint8", "int8"), "vpdpbusd.256"),
+        ({"avxvnni"}, 8, ("int16", "int16"), "vpdpwssd.256"),
+        ({"avx512vnni"}, 16, ("int16", "int16"), "vpdpwssd.512"),
+        ({"avx512bw"}, 16, ("int16", "int16"), "pmaddw.d.512"),
+        ({"avx2"}, 8, ("int16", "int16"), "pmadd.wd"),
+        ({"sse4.1"}, 4, ("int16", "int16"), "pmadd.wd"),
+        ({"dotprod"}, 4, ("int8", "int8"), "sdot"),
+        ({"dotprod"}, 4, ("uint8", "uint8"), "udot"),
+        ({"dotprod"}, 4, ("uint8", "int8"), " mul "),
+        ({"avx512vnni"}, 16, ("int8", "int8"), " mul "),
+        ({"avx512vnni"}, 8, ("uint8", "int8"), " mul "),
+        ({"avx2"}, 16, ("int16", "int16"), " mul "),
+        ({"avx512vnni"}, 16, ("uint16", "uint16"), " mul "),
+    ],
+)
+def test_instructions_of_dot(
+    features: set[str], lanes: int, types: tuple[str, str], word: str
+) -> None:
+    code = Code()
+    factors = [DTYPES[name] for name in types]
+    width = lanes * 32 // factors[0].bits
+    x, y = (Value(f"%{name}", dtype, width) for name, dtype in zip("xy", factors, strict=True))
+    total = dot(code, (x, None), (y, None), Value("%z", INT32, lanes), frozenset(features))
+    text = "\n".join(code.lines)
+    assert (total.dtype, total.lanes) == (INT32, lanes)
+    assert word in text
+    assert "ds." not in text  # never the saturating forms
+    if "vpdpbusd" in word:
+        unsigned = "%x" if types[0] == "uint8" else "%y"
+        assert f"%z, <{width} x i8> {unsigned}," in text
+    assert bool(code.features) == (word != " mul ")

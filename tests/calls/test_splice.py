@@ -168,7 +168,7 @@ double last(int n, double x[n])
     return sum + 100 * unused + 1000 * half + 100000 * here;
 }
 """
-    file, results, after = optimised(source)
+    _file, results, after = optimised(source)
     assert results[0].region.declarations[:3] == ("double sum;", "double unused;", "double half;")
     assert not results[1].region.declarations
     assert b"double here = x" not in after  # `here` of the loop is another one

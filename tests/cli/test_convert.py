@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +84,7 @@ REFUSED = (
     ([], "nothing to do"),
     (["--explain"], "--explain needs a format"),
     (["--to", "crs", "-o", "A.npz"], "unknown format 'crs'"),
-    (["--to", "bcsr(0,2)", "-o", "A.npz"], "the sides of a block are 1 or more"),
+    (["--to", "bcsr(0,2)", "-o", "A.npz"], "the sides of a block are whole numbers from 1"),
     (["--to", "mcoo3", "-o", "A.npz"], "holds tensors of 3 dimensions, not 2"),
     (["--to", "csr", "-o", "A.csv"], "the ending does not say what the file holds"),
     (["--to", "csr", "-o", "none/A.npz"], "there is no folder none"),
@@ -158,4 +161,25 @@ def test_an_interrupted_write_leaves_nothing(
     monkeypatch.setattr(archive.np, "savez", stop)
     output = source.with_name("A.npz")
     assert cli.main(["convert", str(source), "--to", "csr", "-o", str(output)]) == 130
+    assert files(source) == ["A.mtx"]
+
+
+def test_a_terminated_write_leaves_nothing(source: Path) -> None:
+    """A process that is asked to end while it writes takes its unfinished file away."""
+    code = """
+        import os, signal, sys
+        from loopwright import cli
+        from loopwright.sparse import archive
+
+        def stop(*args, **options):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        archive.np.savez = stop
+        sys.exit(cli.main())
+    """
+    words = ["convert", str(source), "--to", "csr", "-o", str(source.with_name("A.npz"))]
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), *words], capture_output=True, check=False
+    )
+    assert ended.returncode == 143, ended.stderr
     assert files(source) == ["A.mtx"]

@@ -118,6 +118,7 @@ def launch(form: Form, made: Made, problem: Problem) -> tuple[dict[str, int], np
     mc, nc, kc = (block or 1 << 20 for block in problem.blocks)
     values |= {"mc": mc, "nc": nc, "kc": kc}
     values["right_step"] = instance.p[0].right if len(instance.p) == 1 else 0
+    values |= {"left_v": 1 << 20, "right_v": 2}
     parts, at = [], 0
     tables = {
         f"{name}_{b}": offsets(bundles[b], name)

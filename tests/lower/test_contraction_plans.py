@@ -14,12 +14,13 @@ import pytest
 from backends.compiled import assert_same_bits, compile_nest
 from loopwright.ir.check import check_nest
 from loopwright.ir.dtypes import DTYPES
-from loopwright.ir.form import Initial, Kind, Packing
+from loopwright.ir.form import Form, Initial, Kind, Packing
 from loopwright.ir.interpret import Memory, interpret_nest
 from loopwright.ir.loops import Space
 from loopwright.ir.machine import Machine, ParallelCost
 from loopwright.kernels import thread_pool
 from loopwright.lower.contraction import lower_contraction
+from loopwright.lower.panels import steps_in_run
 from loopwright.machines.load import load_machine
 from loopwright.planner.analytical import Algebra, choose
 from loopwright.planner.instance import Dim, Instance, offsets
@@ -68,9 +69,12 @@ SHAPES: dict[str, tuple[str, dict[str, int]]] = {
 
 
 def problem(
-    subscripts: str, sizes: dict[str, int], algebra: Ring, seed: int
+    subscripts: str, sizes: dict[str, int], algebra: Ring, seed: int, whole: bool = False
 ) -> tuple[Instance, dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """The instance of an einsum on contiguous arrays, and those arrays; then with axes g i j p."""
+    """The instance of an einsum on contiguous arrays, and those arrays; then with axes g i j p.
+
+    `whole`: integers from the whole range of their type, the extreme ones more often than others.
+    """
     terms = subscripts.replace("->", ",").split(",")
     names = ("left", "right", "out")
     random = np.random.default_rng(seed)
@@ -78,6 +82,11 @@ def problem(
     for name, term in zip(names, terms, strict=True):
         shape = [sizes[c] for c in term]
         numbers = random.integers(-3, 4, shape).astype(getattr(algebra, name))
+        if whole:
+            limits = np.iinfo(numbers.dtype)
+            drawn = random.integers(limits.min, limits.max, shape, endpoint=True)
+            extreme = np.where(random.random(shape) < 0.5, limits.min, limits.max)
+            numbers = np.where(random.random(shape) < 0.5, extreme, drawn).astype(numbers.dtype)
         arrays[name] = numbers
         steps[name] = {c: s // numbers.itemsize for c, s in zip(term, numbers.strides, strict=True)}
     left, right, out = terms
@@ -100,9 +109,15 @@ def problem(
 
 
 def check_plan(
-    machine: Machine, shape: str, algebra: Ring, threads: int, initial: Initial, scaled: bool
-) -> None:
-    instance, arrays, plain = problem(*SHAPES[shape], algebra, seed=len(shape))
+    machine: Machine,
+    shape: str,
+    algebra: Ring,
+    threads: int,
+    initial: Initial,
+    scaled: bool,
+    whole: bool = False,
+) -> Form:
+    instance, arrays, plain = problem(*SHAPES[shape], algebra, len(shape), whole)
     types = [DTYPES[getattr(algebra, x)] for x in ("left", "right", "out", "accumulator")]
     wanted = Algebra(algebra.plus, algebra.times, algebra.zero, *types, initial, scaled, True)
     choice = choose(instance, wanted, machine, threads)
@@ -140,12 +155,13 @@ def check_plan(
     interpret_nest(nest, {**memory, "table": choice.table}, values, threads=team)
     assert_right(found)
     if machine.vector_bytes > 32:
-        return  # the interpreter has shown it; such vectors take long to compile for this host
+        return form  # the interpreter has shown it; such vectors take long to compile here
     kernel = compile_nest(nest)
     found = made()
     bound = kernel.bind(values, choice.table, team, thread_pool)
     bound(*(found[b.name] for b in nest.buffers if b.space is Space.GLOBAL))
     assert_right(found)
+    return form
 
 
 def result_view(terms: list[str], sizes: dict[str, int], out: np.ndarray) -> np.ndarray:
@@ -178,6 +194,34 @@ def test_planned_forms(machine: str, shape: str, algebra: str) -> None:
         initial=list(Initial)[number % (3 if sums else 2)],
         scaled=sums and number % 4 == 3,
     )
+
+
+@pytest.mark.parametrize(
+    ("machine", "types", "group"),
+    [
+        ("sapphirerapids", ("int8", "int8"), 4),
+        ("sapphirerapids", ("uint8", "uint8"), 4),
+        ("sapphirerapids", ("int8", "uint8"), 4),
+        ("sapphirerapids", ("int16", "uint8"), 2),
+        ("alderlake", ("uint8", "uint8"), 4),
+        ("zen3", ("int8", "int8"), 2),
+        ("zen3", ("uint8", "int8"), 2),
+        ("core-e5450", ("int16", "int16"), 2),
+        ("neoverse-n1", ("int8", "int8"), 4),
+        ("neoverse-n1", ("uint8", "uint8"), 4),
+        ("neoverse-n1", ("uint8", "int8"), 1),
+        ("zen4", ("uint16", "uint16"), 1),
+        ("power8", ("int8", "int8"), 1),
+    ],
+)
+def test_narrow_integers(machine: str, types: tuple[str, str], group: int) -> None:
+    """Extreme numbers in sums that wrap, several steps at once where the machine can."""
+    shape = "right transposed" if types[0] == "int8" else "two reductions, one short"
+    algebra = ring("add", "mul", *types, "int32", "int32")
+    form = check_plan(tiny(machine), shape, algebra, 1, Initial.OUT, False, whole=True)
+    assert form.group == group
+    flips = machine in ("sapphirerapids", "alderlake") and types[0] == types[1]
+    assert form.flipped == flips
 
 
 def test_the_cases_reach_every_kind() -> None:
@@ -241,7 +285,7 @@ def check_runs(machine: Machine, subscripts: str, sizes: dict[str, int], algebra
     )
     for name, packing, tile, block, width in sides:
         if packing is Packing.ALONG_P:
-            run = form.lanes if form.group == 1 else form.group
+            run = steps_in_run(form.lanes, form.group)
             starts = vector_starts(values["K"], values["kc"], values["kc"], run)
             assert are_runs(offsets(found.p, name), starts, run), (form, sizes)
         if packing in (Packing.ALONG_TILE, Packing.BY_PANEL):

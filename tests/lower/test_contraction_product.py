@@ -94,6 +94,7 @@ def problems(form: Form) -> list[Problem]:
             left,
             right,
             out,
+            (0, columns, 0),  # left is one block, and packed once
         ),
     ]
 
@@ -137,6 +138,48 @@ def test_dot_instructions(dtype: str, left: Packing, right: Packing, parallel: s
     check_form(form, problems(form))
 
 
+@pytest.mark.parametrize(
+    ("types", "group", "left", "right", "parallel", "initial"),
+    [  # group 4: of one kind, the sign bits of left are turned
+        (("int8", "int8"), 4, P.ALONG_P, P.ALONG_TILE, "none", Initial.ZERO),
+        (("uint8", "uint8"), 4, P.ALONG_TILE, P.ALONG_P, "i", Initial.OUT),
+        (("int8", "int8"), 4, P.GATHER, P.WALK_TILE, "i", Initial.OUT),
+        (("uint8", "uint8"), 4, P.WALK_P, P.ANY, "j", Initial.ZERO),
+        (("int8", "int8"), 4, P.BY_PANEL, P.GATHER, "batch", Initial.SCALED),
+        (("uint8", "int8"), 4, P.WALK_TILE, P.WALK_P, "none", Initial.OUT),
+        (("int8", "uint8"), 4, P.ANY, P.BY_PANEL, "j", Initial.ZERO),
+        (("int16", "int16"), 2, P.ALONG_P, P.ALONG_TILE, "i", Initial.OUT),
+        (("int16", "int16"), 2, P.ALONG_TILE, P.ALONG_P, "none", Initial.SCALED),
+        (("int8", "int16"), 2, P.GATHER, P.BY_PANEL, "none", Initial.OUT),
+        (("uint8", "int8"), 2, P.WALK_TILE, P.ALONG_P, "batch", Initial.ZERO),
+    ],
+)
+def test_dot_instructions_of_x86(
+    types: tuple[str, str],
+    group: int,
+    left: Packing,
+    right: Packing,
+    parallel: str,
+    initial: Initial,
+) -> None:
+    """One factor signed and one not, or pairs of 16-bit integers, broadcast from memory."""
+    wide = "int32" if initial is Initial.OUT else "uint32"
+    form = form_of(
+        Kind.PRODUCT,
+        ring("add", "mul", *types, wide, wide),
+        (3, 2, 4),
+        left_packing=left,
+        right_packing=right,
+        unroll=2,
+        group=group,
+        flipped=group == 4 and types[0] == types[1],
+        parallel=parallel,
+        initial=initial,
+        ahead=4,
+    )
+    check_form(form, problems(form))
+
+
 @pytest.mark.parametrize("rows", [1, 3, 5, 6, 7])
 def test_rows_that_do_not_fill_vectors(rows: int) -> None:
     """The column of left ends before its last vector does."""
@@ -153,8 +196,11 @@ def test_rows_that_do_not_fill_vectors(rows: int) -> None:
 
 
 @pytest.mark.parametrize("parallel", ["none", "i", "j", "batch"])
-@pytest.mark.parametrize("initial", list(Initial))
-def test_both_operands_in_place(parallel: str, initial: Initial) -> None:
+@pytest.mark.parametrize(
+    ("initial", "feed"),
+    [*zip(Initial, [Feed.LANE] * 3, strict=True), (Initial.OUT, Feed.BROADCAST)],
+)
+def test_both_operands_in_place(parallel: str, initial: Initial, feed: Feed) -> None:
     """Nothing is packed: columns come in whole tiles, rows need not."""
     form = form_of(
         Kind.PRODUCT,
@@ -162,7 +208,7 @@ def test_both_operands_in_place(parallel: str, initial: Initial) -> None:
         (3, 2, 2),
         left_packing=P.DIRECT,
         right_packing=P.DIRECT,
-        feed=Feed.LANE,
+        feed=feed,
         unroll=2,
         initial=initial,
         parallel=parallel,

@@ -94,6 +94,7 @@ COLUMNS = list(
             "left_packing": [P.ANY],
             "right_packing": [P.DIRECT, P.ALONG_TILE, P.ANY],
             "parallel": ["none", "j", "batch"],
+            "apart": [False, True],
         },
         seed=1,
     )

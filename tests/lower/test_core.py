@@ -17,6 +17,7 @@ from loopwright.lower.specialise import specialise
 from loopwright.lower.strides import stride_name
 from loopwright.transform.core import ContractLoops
 from loopwright.transform.plan import apply_plan
+from loopwright.validate import check_translation
 from oracle import arrays_of, assert_same
 from programs import Do, program
 from programs import For as Loop
@@ -115,15 +116,19 @@ def test_columns_that_do_not_run() -> None:
     assert_same(source, nest_of(source), {"n": 7})
 
 
-def test_in_place() -> None:
-    """Rows of B are read as they were before the loops reached them."""
+@pytest.mark.parametrize("shares", [1, 2])
+def test_in_place(shares: int) -> None:
+    """Rows of B are read as they were before the loops reached them, also by other threads."""
     arrays = {"A": "in float64 [n, n]", "B": "inout float64 [n, m]"}
     body = Do("B[i, j]", "B[i, j] + A[k, i] * B[k, j]")
     loops = Loop("i", 0, "n", Loop("j", 0, "m", Loop("k", "i + 1", "n", body)))
     source = program("trmm", arrays, loops, params="n m")
-    nest = nest_of(source, ("along_tile", "along_tile"))
-    for n, m in ((1, 1), (5, 3), (11, 9)):
-        assert_same(source, nest, {"n": n, "m": m})
+    nest = nest_of(source, ("along_tile", "along_tile"), shares=shares)
+    sizes = [{"n": n, "m": m} for n, m in ((1, 1), (5, 3), (11, 9), (17, 2))]
+    for params in sizes:
+        assert_same(source, nest, params, shares)
+    # Who reads what another thread may have written is seen whatever the numbers are.
+    assert not check_translation(source, nest, sizes, threads=(1, shares))
 
 
 def test_steps_keep_their_order() -> None:
@@ -151,6 +156,18 @@ def test_threads(shape: str) -> None:
     nest = nest_of(source, shares=3)
     for threads in (1, 3):
         assert_same(source, nest, {"n": 9}, threads)
+
+
+@pytest.mark.parametrize("clipped", [False, True])
+def test_threads_get_rows_or_columns(clipped: bool) -> None:
+    """Which of them the extents tell: 31 rows of 3 columns, 3 rows of 31."""
+    arrays = {"A": "in float64 [n, 5]", "B": "in float64 [5, m]", "C": "inout float64 [n, m]"}
+    columns = ("j", 0, "min(m, i + 1)" if clipped else "m")
+    loops = Loop("i", 0, "n", Loop(*columns, Loop("k", 0, 5, Do("C[i, j]", PLAIN))))
+    source = program("product", arrays, loops, params="n m")
+    nest = nest_of(source, shares=3)
+    for n, m in ((31, 3), (3, 31), (1, 1), (13, 13)):
+        assert_same(source, nest, {"n": n, "m": m}, threads=2)
 
 
 def test_names_of_the_program_stay_its_own() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from textwrap import dedent
 
 import pytest
 
+from loopwright.ir.loops import Block
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.astgen import lower_schedule
@@ -77,3 +79,9 @@ def test_serial_nests_stay() -> None:
     assert share_out(nest) is nest
     serial = stmt_text(lower_schedule(apply_plan(mixed(), [])).body)
     assert serial.startswith("alloc stack t: int64[] strides []\nalloc scratch w: int64[n]")
+
+
+def test_empty_parts_have_no_region() -> None:
+    nest = lower_schedule(apply_plan(jacobi(), [Parallel("j")]))
+    body = Block((Block(()), Block((Block(()), nest.body, Block(())))))
+    assert stmt_text(share_out(replace(nest, body=body)).body) == stmt_text(share_out(nest).body)

@@ -50,7 +50,7 @@ def test_unknown_arm_core() -> None:
         (x86("GenuineIntel", 6, 79, LEVEL_3), "broadwell", "xeon-e5-2630-v4"),
         (x86("GenuineIntel", 6, 158, LEVEL_3), "skylake", "kaby-lake-i7-7700"),
         (x86("GenuineIntel", 6, 85, LEVEL_4), "skylake-avx512", "skylake-avx512"),
-        (x86("GenuineIntel", 6, 85, f"{LEVEL_4} avx512_vnni"), "cascadelake", "skylake-avx512"),
+        (x86("GenuineIntel", 6, 85, f"{LEVEL_4} avx512_vnni"), "cascadelake", "cascadelake"),
         (x86("GenuineIntel", 6, 143, LEVEL_4), "sapphirerapids", "sapphirerapids"),
         (x86("AuthenticAMD", 23, 49, LEVEL_3), "znver2", "zen3"),
         (x86("AuthenticAMD", 25, 1, LEVEL_3), "znver3", "zen3"),

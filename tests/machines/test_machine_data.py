@@ -15,7 +15,9 @@ from loopwright.machines.load import load_machine, machine_from_json, machine_na
 ROOT = Path(__file__).resolve().parents[2]
 EXPECTED = {
     "aarch64",
+    "alderlake",
     "broadwell-e5-2697-v4",
+    "cascadelake",
     "core-e5450",
     "k10-opteron-8354",
     "kaby-lake-i7-7700",

@@ -37,7 +37,7 @@ def test_unknown_name_is_told_with_the_nearest() -> None:
     assert str(told.value) == (
         "no machine is named 'zen33'\ntry: one of zen3, zen4, or the path of a JSON file"
     )
-    with pytest.raises(UsageError, match="aarch64, broadwell-e5-2697-v4, core-e5450"):
+    with pytest.raises(UsageError, match="aarch64, alderlake, broadwell-e5-2697-v4, cascadelake"):
         load_machine("?")
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
 
 from loopwright.ir.loops import Mark
@@ -23,6 +26,7 @@ from programs import Do, For, program
 
 MACHINE = load_machine("neoverse-n1")
 PARTS = 2 * MACHINE.cores
+TWO = replace(MACHINE, cores=2)
 
 
 def shared(source: Program, *before: Step) -> tuple[Step, ...]:
@@ -92,6 +96,35 @@ def test_sums_in_parts() -> None:
     assert isinstance(steps[0], PartialSums)
     assert (steps[0].statement, steps[0].iterator) == ("S1", "i")
     assert steps[1:] == (StripMine("i", steps[0].size), Parallel("i_t"))
+
+
+@pytest.mark.parametrize("rows", [700, 1000, 1900, 4096])
+def test_parts_of_sums_are_shared_evenly(rows: int) -> None:
+    """No thread has a tenth more than the mean, and blocks fit unrolled loops."""
+    arrays = {"A": f"in int64 [{rows}, 64]", "x": f"inout int64 [{rows}]", "y": "inout int64 [64]"}
+    both = Do("x[i]", "x[i] + A[i, j]"), Do("y[j]", "y[j] + A[i, j]")
+    source = program("both", arrays, For("i", 0, rows, For("j", 0, 64, *both)))
+    draft = Draft(initial_schedule(source))
+    mark_parallel(draft, TWO)
+    (size,) = (step.size for step in draft.steps if isinstance(step, PartialSums))
+    assert size % 8 == 0
+    most = size * math.ceil(math.ceil(rows / size) / 2)
+    assert most <= 1.1 * rows / 2
+
+
+def test_walks_from_line_to_line_are_worth_threads() -> None:
+    """A loop inside a serial one, along a column or along a row: the column costs more."""
+
+    def loops(element: str) -> list[str]:
+        arrays = {"A": "inout float64 [2000, 2000]", "s": "inout float64 []"}
+        scaled = For("i", 0, 2000, Do(f"A[{element}]", f"A[{element}] * s"))
+        body = For("k", 0, 2000, Do("s", "s + A[k, k]"), scaled)
+        draft = Draft(initial_schedule(program("walk", arrays, body)))
+        mark_parallel(draft, TWO)
+        return marked(tuple(draft.steps))
+
+    assert loops("i, k") == ["i_t"]
+    assert loops("k, i") == []
 
 
 def test_sums_in_parts_inside_a_serial_loop() -> None:

@@ -6,9 +6,11 @@ import ctypes
 import mmap
 import threading
 
+import numpy as np
 import pytest
 
-from loopwright.runtime.scratch import Scratch, local_scratch, release_scratch
+from loopwright.runtime import scratch as kept
+from loopwright.runtime.scratch import Scratch, borrow, give_back, local_scratch, release_scratch
 
 PAGE = 2 << 20
 
@@ -77,3 +79,24 @@ def test_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         scratch.reserve(3 * PAGE - 5)
     assert str(caught.value) == f"no {3 * PAGE} bytes of scratch memory for a kernel"
     assert (scratch.address, scratch.size) == (address, PAGE)
+
+
+def test_blocks_are_lent_again() -> None:
+    release_scratch()
+    first = borrow(1 << 20)
+    other = borrow(1)
+    assert len(first) >= 1 << 20
+    assert not np.shares_memory(first, other)
+    first[:] = 1
+    give_back([first, other])
+    again = borrow(1 << 20)
+    assert again is first or again is other
+    assert release_scratch() >= PAGE
+
+
+def test_only_so_much_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "_MOST_KEPT", 5 << 20)
+    release_scratch()
+    blocks = [borrow(2 << 20) for _ in range(4)]
+    give_back(blocks)
+    assert release_scratch() <= 5 << 20

@@ -1,5 +1,6 @@
 """Tensors in .npz files, and files chosen by their endings."""
 
+import json
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -69,7 +70,7 @@ def test_faulty_files(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no sparse tensor is in the file"):
         load(path)
     np.savez(path, loopwright=np.frombuffer(b"{}", np.uint8), values=np.zeros(2))
-    with pytest.raises(UsageError, match="the note in the file is of another version"):
+    with pytest.raises(UsageError, match="the note in the file is damaged, or of another version"):
         load(path)
     np.savez(path, loopwright=np.frombuffer(b"{", np.uint8), values=np.zeros(2))
     with pytest.raises(UsageError, match="not a sound"):
@@ -83,6 +84,56 @@ def test_faulty_files(tmp_path: Path) -> None:
         file.writestr("loopwright.npy", b"\x93NUMPY")
     with pytest.raises(UsageError, match="not a sound"):
         load(path)
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("shape", None),
+        ("shape", "ab"),
+        ("shape", [2.5, 4]),
+        ("shape", [10**30, 4]),
+        ("symbols", [1]),
+        ("symbols", {"NNZ": "x"}),
+        ("symbols", {"NNZ": 10**30}),
+        ("format", 5),
+        ("version", 2),
+    ],
+)
+def test_lying_notes(tmp_path: Path, part: str, value: Any) -> None:
+    path = tmp_path / "a.npz"
+    save(path, of_dense("csr", ARRAY))
+    with np.load(path) as members:
+        arrays = dict(members)
+    note = json.loads(bytes(arrays["loopwright"])) | {part: value}
+    np.savez(path, **arrays | {"loopwright": np.frombuffer(json.dumps(note).encode(), np.uint8)})
+    with pytest.raises(UsageError, match=r"a.npz: the note in the file is damaged, or of another"):
+        load(path)
+
+
+def test_an_array_of_numpy_is_no_archive(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    with path.open("wb") as file:
+        np.save(file, ARRAY)
+    with pytest.raises(UsageError, match=r"a.npz: not a sound .npz file"):
+        load(path)
+
+
+@pytest.mark.parametrize("ending", [".mtx", ".tns", ".npz"])
+def test_whatever_can_be_converted_can_be_written(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"a{ending}"
+    for given in (ARRAY, scipy.sparse.lil_array(ARRAY), of_dense("dia", ARRAY)):
+        write_tensor(path, given)
+        found = read_tensor(path)
+        assert found.to_dense().tolist() == ARRAY.tolist()
+
+
+@pytest.mark.parametrize("format", ["dia", "bcsr(2,2)"])
+@pytest.mark.parametrize("ending", [".mtx", ".tns"])
+def test_padding_is_not_written(tmp_path: Path, ending: str, format: str) -> None:
+    path = tmp_path / f"a{ending}"
+    write_tensor(path, of_dense(format, ARRAY))
+    assert read_tensor(path).nnz == np.count_nonzero(ARRAY)
 
 
 @pytest.mark.parametrize("ending", sorted(ENDINGS))

@@ -10,6 +10,10 @@ import scipy.sparse
 
 from loopwright.diagnostics import UsageError
 from loopwright.sparse.bridge import from_scipy, is_scipy, to_scipy
+from loopwright.sparse.convert import convert
+from loopwright.sparse.format import declare, index
+from loopwright.sparse.formats import find
+from loopwright.sparse.tensor import SparseTensor
 from sparse_builders import of_dense
 
 SHAPES = [(4, 6), (6, 4), (2, 2), (1, 8), (0, 3), (8, 8)]
@@ -126,3 +130,54 @@ def test_refusals() -> None:
 def test_scipy_is_not_loaded_without_need() -> None:
     program = "import sys, loopwright.sparse.bridge; assert 'scipy' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_format_of_ones_own_is_none_of_scipy() -> None:
+    """The columns of a matrix under the names of csr must not pass for its rows."""
+    csc = find("csc")
+    spelled = str(csc.map).replace("colptr", "rowptr").replace("row(", "col(")
+    own = declare(
+        "csr",
+        spelled,
+        str(csc.access),
+        index("rowptr", "{[x] : 0<=x<=NC}", "{[y] : 0<=y<=NNZ}", monotone="increasing"),
+        index("col", "{[x] : 0<=x<NNZ}", "{[y] : 0<=y<NR}"),
+        places="NNZ",
+        order=("j", "i"),
+        rules=("rowptr(0) = 0", "rowptr(NC) = NNZ"),
+    )
+    array = dense((4, 6))
+    result = convert(scipy.sparse.csr_array(array), own)
+    assert isinstance(result, SparseTensor)
+    assert result.to_dense().tolist() == array.tolist()
+    with pytest.raises(UsageError, match="scipy has no format csr"):
+        to_scipy(result)
+
+
+def test_conversion_to_blocks_over_the_edge() -> None:
+    array = dense((5, 3))
+    result = convert(scipy.sparse.csr_matrix(array), "bcsr(2,2)")
+    assert isinstance(result, SparseTensor)
+    assert result.to_dense().tolist() == array.tolist()
+    whole = convert(scipy.sparse.csr_matrix(array), "bcsr(5,3)")
+    assert isinstance(whole, scipy.sparse.bsr_matrix)
+
+
+def test_lists_in_any_order() -> None:
+    lists = scipy.sparse.lil_array((3, 4))
+    lists.rows[0], lists.data[0] = [3, 1, 1], [1.0, 2.0, 3.0]
+    lists.rows[2], lists.data[2] = [2], [4.0]
+    wanted = [[0, 5, 0, 1], [0, 0, 0, 0], [0, 0, 4, 0]]
+    for target in ("lil", "csr", "dia"):
+        assert convert(lists, target).toarray().tolist() == wanted
+    lists.data[0] = [1.0]
+    with pytest.raises(UsageError, match="lil: row 0 has 3 columns and 1 values"):
+        from_scipy(lists)
+
+
+def test_classes_made_from_those_of_scipy() -> None:
+    class Own(scipy.sparse.csr_matrix):  # type: ignore[misc]
+        pass
+
+    assert is_scipy(Own(np.eye(2)))
+    assert isinstance(convert(Own(np.eye(2)), "csc"), scipy.sparse.csc_matrix)

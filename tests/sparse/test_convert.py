@@ -309,3 +309,19 @@ def test_ranks_must_fit() -> None:
         convert(of_dense("coo", np.ones((2, 2, 2))), "csr")
     with pytest.raises(UsageError, match="unknown format 'nonsense'"):
         convert(np.eye(2), "nonsense")
+
+
+def test_results_stay_when_memory_is_used_again() -> None:
+    """Arrays on the way lie in memory that the next conversion uses; results never do."""
+    rng = np.random.default_rng(3)
+    made = []
+    for turn in range(3):
+        row, col = (rng.integers(0, 4000, 60_000, np.int32) for _ in range(2))
+        tensor = sparse_tensor("coo", (4000, 4000), {"row": row, "col": col}, np.ones(60_000))
+        found = convert_tensor(tensor, find("csr"), threads=1)
+        copied = {name: array.copy() for name, array in found.arrays.items()}
+        made.append((found, copied, found.values.copy()))
+        assert len({found.values.sum() for found, _, _ in made}) == 1, turn
+    for found, arrays, values in made:
+        assert all(np.array_equal(found.arrays[name], arrays[name]) for name in arrays)
+        assert np.array_equal(found.values, values)

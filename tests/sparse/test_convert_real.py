@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from benchmarks.sparse_data import load
 
+from loopwright.sparse.bridge import from_scipy
 from loopwright.sparse.convert import convert
 from loopwright.sparse.tensor import SparseTensor, same
+from sparse.synthesis.pairs import FORMATS_2D, STRIDE
 
 sparse = pytest.importorskip("scipy.sparse")
 
@@ -28,6 +30,7 @@ BANDED = ("denormal", "dixmaanl", "jnlbrng1", "obstclae", "shyy161")
 WAYS = (("mcoo2", "csc"), ("dcsr", "alto"), ("hicoo(64)", "lil"), ("csf", "sell(32,128)"))
 TENSORS = ("splatt_med", "wn18rr_train")
 _MOST_TENSOR_ENTRIES = 50_000
+_MOST_PLACES = 20  # for an entry, of a format with padding
 
 
 def shuffled(tensor: SparseTensor) -> SparseTensor:
@@ -67,6 +70,43 @@ def test_matrices(matrices: Path, name: str) -> None:
     for format in way:
         result = convert(result, format)
     assert same(convert(result, "csr"), csr), way
+
+
+@pytest.mark.parametrize("name", [*MATRICES, *BANDED])
+def test_pairs(matrices: Path, name: str) -> None:
+    """From any format to any other: the same arrays as from csr, which are shown to lead back.
+
+    A matrix meets every source and every target; all pairs of them where the hunt leaves none out.
+    """
+    plain = by_scipy(found(matrices, name)).tocsr()
+    plain.sum_duplicates()
+    plain.eliminate_zeros()  # a format with padding would leave them out
+    csr = from_scipy(plain)
+    formats = [format for format in FORMATS_2D if has_room(plain, format)]
+    made = {format: convert(csr, format) for format in formats}
+    first = (*MATRICES, *BANDED).index(name)
+    for s, source in enumerate(formats):
+        for t, target in enumerate(formats):
+            if STRIDE > 1 and (s + t + first) % len(formats):
+                continue
+            result = convert(made[source], target)
+            if target in ("coo", "csr_unsorted"):  # which keep the order of the source
+                result = convert(result, "csr")
+            wanted = csr if result.format == csr.format else made[target]
+            assert same(result, wanted), f"{source} -> {target}"
+    for format in formats:
+        assert same(convert(made[format], "csr"), csr), format
+
+
+def has_room(matrix: "sparse.csr_array", format: str) -> bool:
+    """Whether a format has few places for each entry."""
+    rows, columns = matrix.nonzero()
+    places = 0
+    if format == "dia":
+        places = matrix.shape[0] * len(np.unique(columns - rows))
+    elif format.startswith("ell"):
+        places = matrix.shape[0] * int(np.diff(matrix.indptr).max())
+    return places <= _MOST_PLACES * matrix.nnz
 
 
 @pytest.mark.parametrize("name", BANDED)

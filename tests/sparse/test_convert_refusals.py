@@ -153,3 +153,30 @@ def test_no_process_dies() -> None:
 def test_no_access_leaves_its_array() -> None:
     """What the fast look lets pass may be out of order, but never out of bounds."""
     spoilt_in_a_child(**{options.variable("boundscheck"): "1"})
+
+
+@pytest.mark.parametrize(
+    ("format", "arrays", "told"),
+    [
+        ("csr", CSR | {"col": [-1, 0, 2]}, r"csr: col\[0\] = -1 is outside its range"),
+        ("csr", CSR | {"rowptr": [1, 1, 3]}, r"rowptr\(0\) = 0"),
+        ("coo", COO | {"row": [0, 1, 2]}, r"coo: row\[2\] = 2 is outside its range"),
+        ("scoo", COO | {"row": [1, 0, 1]}, "scoo: the entries are not in the order of i, j"),
+    ],
+)
+def test_refused_even_where_nothing_is_to_be_done(
+    format: str, arrays: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(UsageError, match=told):
+        convert(given(format, arrays), format)
+
+
+def test_what_is_no_format_thread_or_tensor() -> None:
+    for wrong in (None, 3, ["csr"]):
+        with pytest.raises(UsageError, match="a format is a name or a Format"):
+            convert(np.eye(2), wrong)  # type: ignore[arg-type]
+    for threads in (0, -1, 2.5, "2"):
+        with pytest.raises(UsageError, match="threads must be a whole number from 1"):
+            convert(np.eye(2), "csr", threads=threads)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="a masked array does not say"):
+        convert(np.ma.masked_array(np.eye(2), np.eye(2)), "csr")

@@ -151,11 +151,13 @@ def test_csr_is_told_in_full() -> None:
             2,
             "wrong parameters for the format csr\nnote: found csr(3)\ntry: write",
         ),
-        ("bcsr(0,2)", 2, "bcsr: the sides of a block are 1 or more"),
-        ("bcsr(a)", 2, "wrong parameters for the format bcsr"),
+        ("bcsr(0,2)", 2, "bcsr: the sides of a block are whole numbers from 1 to 2147483647"),
+        ("bcsr(a)", 2, "bcsr: the sides of a block are whole numbers from 1 to 2147483647"),
         ("hicoo(3)", 3, "hicoo: the side of a block is a power of two"),
+        ("hicoo(1)", 3, "hicoo: the side of a block is a power of two, from 2 on"),
+        ("sell(4294967296,1)", 2, "sell: the rows of a slice and of a window are whole numbers"),
         ("ell(diagonal)", 2, "ell: unknown layout 'diagonal'"),
-        ("sell(0,1)", 2, "sell: slice and window have 1 row or more"),
+        ("sell(0,1)", 2, "sell: the rows of a slice and of a window are whole numbers from 1"),
     ],
 )
 def test_unknown_names(text: str, rank: int, told: str) -> None:
@@ -210,3 +212,7 @@ def test_faulty_declarations() -> None:
         index("g", "{[x] : 0<=x<NR}", "{[y] : 0<=y<NR}", dtype="float64")
     with pytest.raises(UsageError, match="its range has one variable"):
         index("g", "{[x] : 0<=x<NR}", "{[y,z] : 0<=y<NR}")
+    with pytest.raises(UsageError, match="index array g: uint8 cannot hold the pad -1"):
+        index("g", "{[x] : 0<=x<NR}", "{[y] : 0<=y<NR}", dtype="uint8", pad=-1)
+    with pytest.raises(UsageError, match="format a: the order names q, no coordinate and no size"):
+        declare("a", MAP, ACCESS, f, places="NNZ", order=("i", "q"))

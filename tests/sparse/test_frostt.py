@@ -81,3 +81,14 @@ def test_real_files(matrices: Path) -> None:
     assert (found.shape, len(found.values)) == ((2425, 10816, 29567), 100_000)
     found = frostt.read(matrices / "wn18rr_train.tns.gz", shape=(40943, 11, 40943))
     assert len(found.check().values) == 86_835
+
+
+def test_whole_numbers_are_not_rounded(tmp_path: Path) -> None:
+    path = tmp_path / "a.tns"
+    frostt.write(path, of_dense("csr", np.array([[-(1 << 53), 0], [0, 1 << 53]])))
+    assert frostt.read(path).values.tolist() == [-(2.0**53), 2.0**53]
+    for dtype, value in ((np.int64, -(1 << 53) - 1), (np.uint64, (1 << 64) - 1)):
+        wrong = of_dense("csr", np.array([[1, 0], [0, value]], dtype))
+        with pytest.raises(UsageError, match=rf"a.tns: the value at \(1, 1\) is {value}, which"):
+            frostt.write(path, wrong)
+    assert frostt.read(path).values.tolist() == [-(2.0**53), 2.0**53]

@@ -1,5 +1,7 @@
 """Executors against NumPy on dense arrays: formats, semirings, types, shapes, faulty calls."""
 
+import itertools
+import sys
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,12 @@ from loopwright.ir.dtypes import dtype_of
 from loopwright.sparse.bridge import from_scipy
 from loopwright.sparse.convert import convert_tensor
 from loopwright.sparse.formats import find
-from loopwright.sparse.kernels import compile_kernel, einsum, mttkrp, sddmm, spmm, spmv, ttm
+from loopwright.sparse.kernels import code, schedule
+from loopwright.sparse.kernels.einsum import compile_kernel, einsum
+from loopwright.sparse.kernels.products import mttkrp, sddmm, spmm, spmv, ttm
+from loopwright.sparse.kernels.stretches import Edge, find_stretches
 from loopwright.sparse.tensor import SparseTensor, sparse_tensor
+from loopwright.sparse.uf import Linear, parse_linear
 from sparse_builders import build, of_dense
 
 FORMATS = (
@@ -210,6 +216,16 @@ def test_threads(format: str, threads: int) -> None:
     np.testing.assert_array_equal(spmv(tensor, x, threads=threads), expected)
 
 
+def test_slices_are_shared_out_only_by_a_permutation() -> None:
+    tensor = of_dense("sell(2,4)", pattern((8, 9), 33).astype(np.float64))
+    assert "parallel for" in compile_kernel("ij,j->i", tensor, np.ones(9)).inspect()
+    arrays = dict(tensor.arrays)
+    arrays["perm"] = np.array([0, 0, *arrays["perm"][2:]], arrays["perm"].dtype)
+    broken = SparseTensor(tensor.format, tensor.shape, arrays, tensor.symbols, tensor.values)
+    with pytest.raises(UsageError, match="perm"):
+        spmv(broken, np.ones(9))
+
+
 def test_rows_of_any_length() -> None:
     """More rows than a block of them, empty ones, and one that is much longer than the others."""
     dense = pattern((300, 40), 20, 0.05).astype(np.float64)
@@ -219,16 +235,29 @@ def test_rows_of_any_length() -> None:
         np.testing.assert_array_equal(spmv(of_dense(format, dense), x), dense @ x)
 
 
-def test_usual_rows_are_written_out() -> None:
-    """Rows of one length have a version without a loop; others are right all the same."""
-    dense = np.diag(np.ones(99), 1) + np.diag(np.full(100, 2.0)) + np.diag(np.ones(97), -3)
-    dense[50, ::7] = 5.0
-    tensor = of_dense("csr", dense)
-    x = np.arange(100.0)
-    np.testing.assert_array_equal(spmv(tensor, x), dense @ x)
+def test_rows_of_every_length() -> None:
+    """Entries are taken eight at a time, and the rest of a row in halves."""
+    dense = np.zeros((40, 40))
+    for i in range(40):
+        dense[i, :i] = 1 + np.arange(i)
+    tensor = of_dense("csr", dense[np.random.default_rng(1).permutation(40)])
+    x = np.arange(40.0)
+    np.testing.assert_array_equal(spmv(tensor, x), tensor.to_dense() @ x)
     text = compile_kernel("ij,j->i", tensor, x).inspect()
-    assert "if int64(A_rowptr[A_ii + 1]) - at[] == 3:" in text
-    assert "unroll" in text
+    assert "for A_k in range(at[], int64(uint32(A_rowptr[A_ii + 1])) - 7, 8):" in text
+    assert "if (int64(uint32(A_rowptr[A_ii + 1])) - at[]) % 4 >= 2:" in text
+    assert "branch_weights" in compile_kernel("ij,j->i", tensor, x).inspect("llvm")
+
+
+def test_sums_keep_the_order_of_the_storage() -> None:
+    """Products are added one by one from the left; a product and a sum may be rounded once."""
+    random = np.random.default_rng(5)
+    values, x = random.normal(size=(2, 37)) * 10.0 ** random.integers(-9, 9, (2, 37))
+    x = 2.0 ** random.integers(-9, 9, 37)  # products are exact: both roundings agree
+    total = 0.0
+    for value, factor in zip(values, x, strict=True):
+        total += value * factor
+    assert spmv(of_dense("csr", values.reshape(1, -1)), x)[0] == total
 
 
 @pytest.mark.parametrize("offsets", [(-5, 0, 4), (-1, 0, 1), (0,), (3,), (-6,)])
@@ -240,6 +269,66 @@ def test_diagonals_with_and_without_an_interior(offsets: tuple[int, ...]) -> Non
                 dense[i, i + offset] = 1 + i
         x = np.arange(1.0, columns + 1)
         np.testing.assert_array_equal(spmv(of_dense("dia", dense), x), dense @ x)
+
+
+def test_diagonals_that_never_meet_in_a_row() -> None:
+    """No row has all of them; rows are cut into stretches in which the same ones exist."""
+    size, dense = 48, np.zeros((48, 48))
+    for offset in (-32, -16, -1, 0, 1, 16, 32):
+        dense += np.diag(np.arange(1.0, size - abs(offset) + 1), offset)
+    tensor, x = of_dense("dia", dense), np.arange(1.0, size + 1)
+    np.testing.assert_array_equal(spmv(tensor, x), dense @ x)
+    kernel = compile_kernel("ij,j->i", tensor, x)
+    assert "CUT3" in kernel.inspect()
+    assert "for A_d in range(2, 7):" in kernel.inspect()
+    others = of_dense("dia", np.diag(np.ones(48)) + np.diag(np.ones(47), -1))
+    assert "CUT2" not in compile_kernel("ij,j->i", others, x).inspect()
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.sets(st.integers(-39, 39), min_size=1, max_size=5),
+)
+def test_stretches_have_exactly_their_steps(rows: int, columns: int, wished: set[int]) -> None:
+    offsets = np.array(sorted(o for o in wished if -rows < o < columns), np.int32)
+    if not len(offsets):
+        return
+    low = Edge(True, "off", 1, Linear.of(0))
+    high = Edge(False, "off", -1, parse_linear("NC-1", ()))
+    found = find_stretches((low, high), {"off": offsets}, {"NC": columns}, rows)
+    for one, following in itertools.pairwise(found):
+        assert one.stop == following.start
+    for stretch in found:
+        assert 0 <= stretch.start <= stretch.stop <= rows
+        for row in range(stretch.start, stretch.stop):
+            inside = np.flatnonzero((row + offsets >= 0) & (row + offsets < columns))
+            assert inside.tolist() == list(range(stretch.first, stretch.last))
+
+
+def test_a_kernel_of_an_earlier_process_needs_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What code must know is on disk beside it."""
+    dense, x = pattern((9, 8), 31).astype(np.float64), np.arange(8.0)
+    for format in ("csr", "dia"):
+        expected = spmv(of_dense(format, dense), x)
+        code.code_of.cache_clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(schedule, "plan", lambda _: pytest.fail("planned anew"))
+            np.testing.assert_array_equal(spmv(of_dense(format, dense), x), expected)
+
+
+def test_repeated_calls_of_several_operands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call laid out like an earlier one goes straight to its code."""
+    dense = pattern((6, 9), 32).astype(np.float64)
+    tensor = of_dense("csr", dense)
+    x, y = np.arange(1.0, 7), np.arange(1.0, 10)
+    left, right = np.ones((6, 3)), np.ones((3, 9))
+    first = einsum("i,ij,j->", x, tensor, y), sddmm(tensor, left, right).values
+    monkeypatch.setattr(sys.modules[einsum.__module__], "compile_kernel", None)
+    assert einsum("i,ij,j->", x, tensor, y) == first[0] == x @ dense @ y
+    assert einsum("i,ij,j->", 2 * x, tensor, y) == 2 * first[0]
+    np.testing.assert_array_equal(sddmm(tensor, left, right).values, first[1])
 
 
 def test_operands_of_scipy() -> None:
@@ -302,7 +391,7 @@ def test_a_semiring_of_ones_own() -> None:
 def test_texts_of_stages() -> None:
     tensor = of_dense("csr", np.eye(3))
     kernel = compile_kernel("ij,j->i", tensor, np.ones(3))
-    assert "for A_k in range(at[], int64(A_rowptr[A_ii + 1])):" in kernel.inspect()
+    assert "for A_k in range(at[], int64(uint32(A_rowptr[A_ii + 1])) - 7, 8):" in kernel.inspect()
     assert "define" in kernel.inspect("llvm")
 
 

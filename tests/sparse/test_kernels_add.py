@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from loopwright.diagnostics import UsageError
-from loopwright.sparse.kernels import add
+from loopwright.sparse.kernels.add import add
+from loopwright.sparse.tensor import sparse_tensor
 from sparse_builders import build, of_dense
 
 FORMATS = ("coo", "csr", "csc", "dia", "bcsr(2,3)", "ell(row)", "csf")
@@ -75,3 +76,29 @@ def test_faulty_sums_are_told() -> None:
     assert add(of_dense("dia", one), of_dense("csr", other)).to_dense().tolist() == [[0, 0], [0, 0]]
     with pytest.raises(UsageError, match=r"cannot hold the value 0 .* padding[\s\S]*\(1, 1\)"):
         add(of_dense("dia", one), zero, semiring="min_plus")
+
+
+def test_lists_without_entries() -> None:
+    one, other = np.zeros((3, 4)), np.eye(3, 4)
+    for a, b in ((one, one), (one, other), (other, one)):
+        found = add(of_dense("csr", a), of_dense("coo", b)).check()
+        np.testing.assert_array_equal(found.to_dense(), a + b)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=9), st.integers(0, 9))
+def test_repeated_entries_are_combined_in_their_order(places: list[Any], cut: int) -> None:
+    """Repeated ones may stand in either list, in any order; `min` tells who took part."""
+    values = np.arange(1.0, len(places) + 1)
+    rows, columns = (np.array([p[axis] for p in places], np.int32) for axis in (0, 1))
+    parts = [
+        sparse_tensor("coo", (4, 3), {"row": rows[s], "col": columns[s]}, values[s])
+        for s in (slice(None, cut), slice(cut, None))
+    ]
+    expected = np.zeros((4, 3))
+    np.add.at(expected, (rows, columns), values)
+    np.testing.assert_array_equal(add(*parts).to_dense(), expected)
+    least = np.full((4, 3), np.inf)
+    np.minimum.at(least, (rows, columns), values)
+    found = add(*parts, semiring="min_plus")
+    assert sorted(found.values.tolist()) == sorted(least[np.isfinite(least)].tolist())

@@ -91,7 +91,7 @@ SYMMETRIC = "%%MatrixMarket matrix coordinate real symmetric\n"
         (HEAD + "2 2\n", "a.mtx:2:1: error: expected 3 sizes: rows, columns, entries"),
         (HEAD + "2 -2 1\n", "a.mtx:2:1: error: expected 3 sizes"),
         (HEAD + "2 2 x\n", "a.mtx:2:1: error: expected 3 sizes"),
-        (HEAD + "2 2 9999999999999999999999\n", "a.mtx:2:1: error: a size does not fit 64 bits"),
+        (HEAD + "2 2 9999999999999999999999\n", "a.mtx:2:1: error: a size does not fit 62 bits"),
         (HEAD + "0 2 1\n1 1 1\n", "a.mtx:2:1: error: a matrix of 0 x 2 has no entries"),
         (SYMMETRIC + "2 3 0\n", "a.mtx:2:1: error: a symmetric matrix must be square"),
         (HEAD + "2 2 2\n1 1 1\n", "a.mtx:2:1: error: the file ends after 1 of 2 entries"),

@@ -1,9 +1,14 @@
 """The tensor itself: views, text, picture, equality."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
+import loopwright as lw
 from loopwright.diagnostics import UsageError
+from loopwright.sparse.convert import convert
 from loopwright.sparse.spy import occupancy
 from loopwright.sparse.tensor import from_dense, same, sparse_tensor
 from sparse_builders import build, of_dense
@@ -90,3 +95,41 @@ def test_dense_array_that_does_not_fit() -> None:
     with pytest.raises(UsageError, match="does not fit into memory"):
         tensor.to_dense()
     assert tensor.check().nnz == 1
+
+
+def test_foreign_byte_order() -> None:
+    rows, columns = np.array([0, 1], ">i4"), np.array([2, 0], ">i8")
+    tensor = sparse_tensor("coo", (2, 3), {"row": rows, "col": columns}, np.array([1.5, 2], ">f8"))
+    assert tensor.dtype == np.float64
+    assert all(array.dtype.isnative for array in tensor.arrays.values())
+    assert tensor.to_dense().tolist() == [[0, 0, 1.5], [2, 0, 0]]
+    assert from_dense(np.eye(2, dtype=">f4")).dtype == np.float32
+
+
+def test_sizes_that_no_number_holds() -> None:
+    largest = (1 << 62) - 1
+    arrays = {"row": np.array([largest - 1]), "col": np.array([0])}
+    tensor = sparse_tensor("coo", (largest, 1), arrays, np.ones(1))
+    assert tensor.check().entries().coordinates[0].tolist() == [largest - 1]
+    with pytest.raises(UsageError, match="sizes lie between 0 and 2"):
+        sparse_tensor("coo", (largest + 1, 1), arrays, np.ones(1))
+
+
+def test_copies_and_pickles() -> None:
+    for tensor in (from_dense(np.eye(3)), convert(np.eye(3), "sell")):
+        for again in (pickle.loads(pickle.dumps(tensor)), copy.deepcopy(tensor)):
+            assert same(again, tensor)
+            assert not np.shares_memory(again.values, tensor.values)
+        assert copy.copy(tensor).values is tensor.values
+        with pytest.raises(TypeError):
+            tensor.symbols["NR"] = 5  # type: ignore[index]
+
+
+def test_numpy_takes_no_tensor_for_an_array() -> None:
+    tensor = of_dense("csr", np.eye(3))
+    with pytest.raises(UsageError, match=r"the csr tensor is no dense array\n.*to_dense"):
+        np.asarray(tensor)
+    with pytest.raises(UsageError, match="operand 0 is no array of numbers"):
+        lw.einsum("ij,j->i", tensor, np.ones(3))
+    with pytest.raises(TypeError):
+        np.ones((3, 3)) * tensor

@@ -22,6 +22,7 @@ from loopwright.transform.contract import (
 )
 from loopwright.transform.core import ContractLoops
 from loopwright.transform.expand import Expand
+from loopwright.transform.fetch import Fetch
 from loopwright.transform.fuse import Distribute, Fuse
 from loopwright.transform.keep import Keep
 from loopwright.transform.mark import Parallel, Share, Simd, Unroll, Vectorize
@@ -33,6 +34,7 @@ from loopwright.transform.reorder import Interchange
 from loopwright.transform.reschedule import Reschedule
 from loopwright.transform.scalars import Split, Spread
 from loopwright.transform.skew import Skew
+from loopwright.transform.split_at import SplitAt
 from loopwright.transform.step import Step, Text
 from loopwright.transform.tile import StripMine, Tile
 from loopwright.transform.unroll_jam import Jam
@@ -54,6 +56,7 @@ ONE_OF_EACH = Plan(
         Tile(("i", "j"), (32, 64)),
         StripMine("k", 8),
         SplitBox(("i", "j"), ("i",), ("S0",), 1),
+        SplitAt("k", "i", "k_t", 12),
         ContractLoops(
             "i", "j", "k", (6, 4, 2, 4, 32), (192, 1024, 512), ("along_p", "gather"), "lane", 1
         ),
@@ -72,6 +75,7 @@ ONE_OF_EACH = Plan(
         Align("j", 2),
         Unroll("k", 2),
         Keep("S0", "k"),
+        Fetch("k", 8),
     )
 )
 

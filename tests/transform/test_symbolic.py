@@ -81,5 +81,6 @@ def test_numbers_for_bounds_lead_to_the_plan_of_sizes() -> None:
         plan = default_plan(source, load_machine("neoverse-n1"))
         return sorted({step.kind for step in plan})
 
-    expected = ["contract_loops", "reschedule", "split_box", "strip_mine"]
-    assert kinds("n") == kinds("1200") == expected
+    found = kinds("n")
+    assert {"contract_loops", "reschedule", "split_at", "split_box", "strip_mine"} <= set(found)
+    assert kinds("1200") == found

@@ -74,6 +74,7 @@ class Inner:
     products: tuple[InnerProduct, ...]
     out: Access  # as the first statement of the site has it
     subscripts: Subscripts  # of out
+    is_in_place: bool  # rows of right are rows of out: others' results must not come between
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -120,7 +121,9 @@ def _inner(program: Program, site: Site, loops: Sequence[str]) -> Inner:
         raise _Refused(found)
     if any(clip.p for clip in site.clips):
         _require_readable(program, site, [product.left.place for product in products])
-    inner = Inner(site, total.plus, tuple(products), statement.write, out)
+    is_in_place = any(x.array == place.array for x in rights)
+    is_in_place = is_in_place and clash(site, place, reads) is not None
+    inner = Inner(site, total.plus, tuple(products), statement.write, out, is_in_place)
     for member in others:
         _require_same(program, inner, place, member)
     return inner

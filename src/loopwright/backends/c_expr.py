@@ -25,7 +25,7 @@ from loopwright.backends.c_types import (
 )
 from loopwright.ir.dtypes import BOOL, INT64, DType
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
-from loopwright.ir.visit import walk
+from loopwright.ir.walk import expanded_dot, expanded_extreme, walk
 
 __all__ = ["Expressions"]
 
@@ -60,7 +60,9 @@ class Expressions(IndexExpressions):
             case Unary(op=op, x=x):
                 return self._unary(op, x, dtype)
             case Call(function="dot", args=(first, second, total)):
-                return self.value(_dot(first, second, total))
+                return self.value(expanded_dot(first, second, total))
+            case Call(function="min_number" | "max_number" as function, args=(x, y)):
+                return self.value(expanded_extreme(function, x, y))
             case Call(function="fma", args=(x, y, z)):
                 # Compilers contract this where the machine has the instruction; elsewhere the
                 # function of that name is slow.
@@ -236,14 +238,3 @@ def _is_index_node(expr: Expr) -> bool:
         case Binary(op="floordiv" | "mod", y=Const(value=int(divisor))):
             return divisor > 0
     return False
-
-
-def _dot(x: Expr, y: Expr, total: Expr) -> Expr:
-    """z + the four products of neighbouring elements, in the type of z."""
-    assert isinstance(x, Load)
-    assert isinstance(y, Load)
-    for q in range(4):
-        factors = (replace(load, index=(*load.index[:-1], load.index[-1] + q)) for load in (x, y))
-        first, second = (Cast(factor, total.dtype) for factor in factors)
-        total = Binary("add", total, Binary("mul", first, second))
-    return total

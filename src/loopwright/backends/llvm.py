@@ -334,7 +334,7 @@ class _Emitter(Invocations):
         code = self.code
         then, otherwise, done = (code.label(x) for x in ("then.", "else.", "end."))
         flag = self.flag(stmt.cond)
-        code.effect(f"br {flag}, label %{then}, label %{otherwise}")
+        code.effect(f"br {flag}, label %{then}, label %{otherwise}{self.metadata.branch(stmt)}")
         for label, body in ((then, stmt.body), (otherwise, stmt.orelse)):
             code.start(label)
             with code.scope():

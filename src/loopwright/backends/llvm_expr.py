@@ -13,7 +13,7 @@ from loopwright.backends.llvm_check import inside, redirected
 from loopwright.backends.llvm_dot import dot
 from loopwright.backends.llvm_text import Code, Flag, Value, int_literal, literal, type_name
 from loopwright.diagnostics import InternalError
-from loopwright.ir.dtypes import INT64
+from loopwright.ir.dtypes import INT64, DType
 from loopwright.ir.expr import (
     COMPARISONS,
     Binary,
@@ -153,7 +153,8 @@ class Expressions:
             case Cast(x=x, dtype=dtype):
                 return ops.cast(code, self.value(x), dtype)
             case Call(function="dot", args=(Load() as x, Load() as y, z)):
-                return dot(code, self._row_of(x), self._row_of(y), self.value(z), self.features)
+                rows = self._row_of(x, z.dtype), self._row_of(y, z.dtype)
+                return dot(code, *rows, self.value(z), self.features)
             case Call(function=function, args=args):
                 values = tuple(self.value(a) for a in args)
                 return functions.call(code, function, values, self.features)
@@ -295,6 +296,12 @@ class Expressions:
         found = self.offset(name, index)
         if found is not None:
             place, found = self._guarded(name, index, place, found)
+            match index:
+                case (Binary(op="add", x=x, y=Var() as y),) if place.is_inside and found[2] == 1:
+                    # The steps of an unrolled loop share a pointer: neighbours load in pairs.
+                    if int_literal(self.index(y)) and self.strides[name] == (Const(1),):
+                        place = memory.moved(self.code, place, self.index(x))
+                        found = (self.index(y), *found[1:])
             return memory.load(self.code, place, *found)
         assert self.vector is not None
         lanes = range(self.vector[1])
@@ -304,17 +311,25 @@ class Expressions:
         with self.one_lane(lane, *index):
             return self._load(name, index)
 
-    def _row_of(self, load: Load) -> tuple[Value, int | None]:
+    def _row_of(self, load: Load, total: DType) -> tuple[Value, int | None]:
         """The whole register row of an operand of dot, and the lane its group starts at."""
         place = self.buffers[load.array]
-        assert isinstance(place, memory.Registers)
         vector, self.vector = self.vector, None
+        if isinstance(place, memory.Memory):
+            # One group for all lanes, broadcast from memory.
+            assert vector is None or vector[0] not in names(load.index[-1])
+            found = self.offset(load.array, load.index)
+            assert found is not None
+            self.vector = vector
+            group = total.bits // load.dtype.bits
+            row = memory.load(self.code, place, found[0], Value("1", INT64), group)
+            return row, 0
         numbers = [int_literal(self.index(x)) for x in load.index]
         self.vector = vector
         assert None not in numbers, "operands of dot stand in registers"
-        row = tuple(int(n or 0) for n in numbers[:-1])
+        at = tuple(int(n or 0) for n in numbers[:-1])
         moves = vector is not None and vector[0] in names(load.index[-1])
-        return memory.read_row(self.code, place, row), None if moves else numbers[-1]
+        return memory.read_row(self.code, place, at), None if moves else numbers[-1]
 
     def store(self, name: str, index: tuple[Expr, ...], value: Value) -> None:
         place = self.buffers[name]

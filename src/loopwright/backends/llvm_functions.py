@@ -77,11 +77,39 @@ def call(
             return cast(code, wide, last.dtype)
         case "fma":
             return _fma(code, *args)
+        case "min_number" | "max_number":
+            return _extreme_number(code, function, args[0], args[1], features)
         case "pow":
             return power(code, *args)
     if last.dtype.is_complex:
         return _lane_by_lane(code, lambda x: _complex_call(code, function, x), *args)
     return _intrinsic(code, function, *args)
+
+
+def _extreme_number(
+    code: Code, function: str, x: Value, y: Value, features: frozenset[str]
+) -> Value:
+    """The lesser or greater number, -0.0 before +0.0; a NaN loses."""
+    bits = x.lanes * x.dtype.bits
+    whole = bits == 512 or (bits in (128, 256) and "avx512vl" in features)
+    if "avx512dq" not in features or x.dtype.bits < 32 or not whole:
+        return _intrinsic(code, "minimumnum" if function == "min_number" else "maximumnum", x, y)
+    # LLVM knows no single instruction for it; x86 has one, which is asked for bits 2 (the sign is
+    # that of the result) and 0 (the greater).
+    letter = "s" if x.dtype.bits == 32 else "d"
+    name = f"llvm.x86.avx512.mask.range.p{letter}.{bits}"
+    mask = f"i{max(8, x.lanes)}"
+    kinds, values = [x.type, x.type, "i32", x.type, mask], [x.text, y.text, "4", "poison", "-1"]
+    values[2] = "4" if function == "min_number" else "5"
+    if bits == 512:
+        kinds.append("i32")
+        values.append("4")  # rounding, of which there is none, as the processor is set
+    code.declarations[f"declare {x.type} @{name}({', '.join(kinds)})"] = None
+    operands = ", ".join(f"{kind} {text}" for kind, text in zip(kinds, values, strict=True))
+    code.features["+avx512dq"] = None
+    if bits != 512:
+        code.features["+avx512vl"] = None
+    return Value(code.emit(f"call {x.type} @{name}({operands})"), x.dtype, x.lanes)
 
 
 def power(code: Code, x: Value, y: Value) -> Value:

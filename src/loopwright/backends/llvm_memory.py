@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from loopwright.backends.llvm_ops import broadcast
 from loopwright.backends.llvm_text import Code, Value, int_literal, type_name
 from loopwright.ir.dtypes import INT64, DType
 
-__all__ = ["Memory", "Registers", "index_binary", "load", "make_registers", "store"]
+__all__ = ["Memory", "Registers", "index_binary", "load", "make_registers", "moved", "store"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,12 @@ def address(code: Code, memory: Memory, offset: Value, part: int = 0) -> str:
     scalar = type_name(memory.dtype)
     inside = "inbounds " if memory.is_inside else ""
     return code.pure(f"getelementptr {inside}{scalar}, ptr {memory.pointer}, {offset}")
+
+
+def moved(code: Code, memory: Memory, offset: Value) -> Memory:
+    """The buffer seen from one of its places, which may lie outside when nobody reads it."""
+    anywhere = replace(memory, is_inside=False)
+    return replace(anywhere, pointer=address(code, anywhere, offset))
 
 
 def load(code: Code, memory: Memory, offset: Value, stride: Value, lanes: int) -> Value:

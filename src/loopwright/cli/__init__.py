@@ -9,9 +9,10 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 if TYPE_CHECKING:
     from loopwright.diagnostics import LoopwrightError
@@ -46,6 +47,8 @@ class Command(Protocol):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:
+        signal.signal(signal.SIGTERM, _terminate)
     try:
         status = _dispatch(arguments)
         # A closed pipe must be noticed here, not by the interpreter while it shuts down.
@@ -58,6 +61,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return EXIT_BROKEN_PIPE
     return status
+
+
+def _terminate(number: int, frame: object) -> NoReturn:
+    """End as an exception does, so that files half written are taken away."""
+    raise SystemExit(128 + number)
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -54,6 +54,8 @@ FUNCTION_KINDS: dict[str, str] = {
     "floor": "f",
     "ceil": "f",
     "pow": "iufc",
+    "min_number": "f",
+    "max_number": "f",
     "fma": "iufc",
     "dot": "iufc",
 }
@@ -127,8 +129,10 @@ def check_expr(expr: Expr, scope: Scope) -> None:
                 rule = f"{function} takes {FUNCTIONS[function]} arguments, not {len(args)}"
                 raise InvalidExpr(expr, rule)
             _check_operator(expr, function, FUNCTIONS, FUNCTION_KINDS, args)
-            # dot multiplies narrow factors into a wide sum; elsewhere all arguments agree.
-            for other in args[1:2] if function == "dot" else args[1:]:
+            if function == "dot":
+                _check_dot(expr, *args)
+                return
+            for other in args[1:]:
                 _check_equal(expr, args[0], other)
         case _:
             assert_never(expr)
@@ -146,6 +150,16 @@ def _check_operator(
     for operand in operands:
         if operand.dtype.kind not in kinds[name]:
             raise InvalidExpr(expr, f"'{name}' does not take {operand.dtype}")
+
+
+def _check_dot(expr: Expr, x: Expr, y: Expr, total: Expr) -> None:
+    """dot multiplies narrow factors of one width, signed or not, into a wide sum."""
+    if x.dtype.is_integer and y.dtype.is_integer and x.dtype.bits == y.dtype.bits:
+        widths = x.dtype.bits, total.dtype.bits
+        if widths[0] > widths[1]:
+            raise InvalidExpr(expr, f"factors of {widths[0]} bits, a sum of {widths[1]}")
+        return
+    _check_equal(expr, x, y)
 
 
 def _check_equal(expr: Expr, x: Expr, y: Expr) -> None:

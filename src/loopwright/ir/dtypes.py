@@ -78,10 +78,15 @@ INT32 = DTYPES["int32"]
 INT64 = DTYPES["int64"]
 FLOAT32 = DTYPES["float32"]
 FLOAT64 = DTYPES["float64"]
+_OF_NUMPY: dict[np.dtype[np.generic], DType] = {
+    np.dtype(name): dtype for name, dtype in DTYPES.items()
+}
 
 
 def dtype_of(value: object) -> DType:
     """The DType of a NumPy dtype, a NumPy scalar type or a dtype name."""
+    if isinstance(value, np.dtype) and value in _OF_NUMPY:
+        return _OF_NUMPY[value]  # the usual case; the name of a dtype takes NumPy a while
     try:
         dtype = np.dtype(value)  # type: ignore[call-overload]
     except TypeError:

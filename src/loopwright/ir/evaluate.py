@@ -22,7 +22,6 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, Protocol, assert_never
 
 import numpy as np
@@ -31,6 +30,7 @@ from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import INT64, DType, dtype_of
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.memory import Cells, UndefinedRead
+from loopwright.ir.walk import expanded_dot, expanded_extreme
 
 __all__ = [
     "NUMBERS",
@@ -263,23 +263,14 @@ def compile_expr(expr: Expr, rules: Rules = NUMBERS) -> Evaluator:
             conversion, argument = rules.cast(dtype), down(x)
             return lambda frame: conversion(argument(frame))
         case Call(function="dot", args=(x, y, z)):
-            return down(_dot(x, y, z))
+            return down(expanded_dot(x, y, z))
+        case Call(function="min_number" | "max_number" as function, args=(x, y)):
+            return down(expanded_extreme(function, x, y))
         case Call(function=function, args=args):
             call, arguments = rules.call(function), tuple(map(down, args))
             return lambda frame: call(*[argument(frame) for argument in arguments])
         case _:
             assert_never(expr)
-
-
-def _dot(x: Expr, y: Expr, total: Expr) -> Expr:
-    """z + the four products of neighbouring elements, in the type of z; see FUNCTIONS."""
-    assert isinstance(x, Load)
-    assert isinstance(y, Load)
-    for q in range(4):
-        factors = (replace(load, index=(*load.index[:-1], load.index[-1] + q)) for load in (x, y))
-        first, second = (Cast(factor, total.dtype) for factor in factors)
-        total = Binary("add", total, Binary("mul", first, second))
-    return total
 
 
 def _variable(frame: Frame, name: str) -> np.generic:

@@ -67,9 +67,11 @@ FUNCTIONS: dict[str, int] = {
     "real": 1,
     "imag": 1,
     "pow": 2,
+    "min_number": 2,  # as min and max, but of a NaN and a number the number
+    "max_number": 2,
     "fma": 3,  # fma(x, y, z) = x*y + z, rounded once where the machine can
-    # dot(x, y, z) = z + x[0]*y[0] + ... + x[3]*y[3], converted to the type of z first. x and y are
-    # loads; [q] stands for q further along their last subscript.
+    # dot(x, y, z) = z + x[0]*y[0] + ... + x[n-1]*y[n-1], converted to the type of z first, for n =
+    # bits of z / bits of x. x and y are loads; [q] stands for q further along their last subscript.
     "dot": 3,
 }
 

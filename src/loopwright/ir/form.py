@@ -80,14 +80,32 @@ class Form:
     parallel: str  # "none", "i", "j", "batch"
     group: int = 1  # steps of p that one dot instruction takes
     runs: bool = True  # vectors of out along j are runs of unit stride
+    flipped: bool = False  # bytes of left are packed with their sign bit turned, see lower/bias
+    apart: bool = False  # steps of p that COLUMNS takes together lie in different parts of p
+    guarded: bool = False  # minima and maxima are plain where no NaN can come up, see lower/guard
 
-    def packed(self, operand: DType) -> DType:
+    @property
+    def packed_left(self) -> DType:
+        """The type of left in packed panels."""
+        if self.flipped:
+            return DTYPES["uint8" if self.left.kind == "i" else "int8"]
+        return self._packed(self.left)
+
+    @property
+    def packed_right(self) -> DType:
+        """The type of right in packed panels."""
+        return self._packed(self.right)
+
+    def _packed(self, operand: DType) -> DType:
         """The type an operand of the given type has in packed panels.
 
         Conversions happen while packing, where they are paid once: half precision to the
         accumulator's, bytes to 16 bits, which widening multiply-adds take in pairs.
         """
-        if operand == self.accumulator or self.group > 1:
+        if self.group > 1:
+            fits = operand.bits * self.group == self.accumulator.bits
+            return operand if fits else DTYPES["int16"]
+        if operand == self.accumulator:
             return operand
         if self.scaled or not operand.is_integer:
             return self.accumulator

@@ -46,7 +46,7 @@ class LoopCore:
     loops: tuple[str, str, str]  # the loops i, j and p; directly nested, in any order
     forms: tuple[Form, ...]  # one per product of the update; they share the register tile
     blocks: tuple[int, int, int]  # M_c, N_c, K_c at most
-    shares: int = 1  # parts that the blocks of j make at least, where they go to threads
+    shares: int = 1  # turns that blocks of rows or columns are dealt out to, for threads
 
     def __str__(self) -> str:
         return f"the core of {', '.join(self.statements)}"
@@ -63,6 +63,7 @@ class Schedule:
     factors: tuple[tuple[str, int], ...] = ()  # lanes or copies of VECTOR and UNROLL loops, by name
     private: tuple[tuple[str, str], ...] = ()  # (array, loop): local, one copy per iteration of it
     kept: tuple[tuple[str, str], ...] = ()  # (statement, loop): nobody else writes what it touches
+    ahead: tuple[tuple[str, int], ...] = ()  # (loop, iterations) by which it prefetches rows
     loop_cores: tuple[LoopCore, ...] = ()  # contractions in place of loops of the tree
     closure: BlockedClosure | None = None  # the whole program, taken in another way
 

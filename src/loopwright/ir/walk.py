@@ -18,7 +18,16 @@ from loopwright.ir.expr import (
     Var,
 )
 
-__all__ = ["children", "loads", "names", "rewrite", "substitute", "walk"]
+__all__ = [
+    "children",
+    "expanded_dot",
+    "expanded_extreme",
+    "loads",
+    "names",
+    "rewrite",
+    "substitute",
+    "walk",
+]
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -89,3 +98,20 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
         return values.get(node.name, node) if isinstance(node, Var) else node
 
     return rewrite(expr, change)
+
+
+def expanded_dot(x: Expr, y: Expr, total: Expr) -> Expr:
+    """dot(x, y, total) as sums and products of single elements; see FUNCTIONS of expr."""
+    assert isinstance(x, Load)
+    assert isinstance(y, Load)
+    for q in range(total.dtype.bits // x.dtype.bits):
+        factors = (replace(load, index=(*load.index[:-1], load.index[-1] + q)) for load in (x, y))
+        first, second = (Cast(factor, total.dtype) for factor in factors)
+        total = Binary("add", total, Binary("mul", first, second))
+    return total
+
+
+def expanded_extreme(function: str, x: Expr, y: Expr) -> Expr:
+    """min_number(x, y) or max_number(x, y) by min or max, which NaN takes part in."""
+    inner = Select(Binary("ne", y, y), x, Binary(function[:3], x, y))
+    return Select(Binary("ne", x, x), y, inner)

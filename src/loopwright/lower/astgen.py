@@ -29,10 +29,13 @@ from loopwright.lower.buffers import (
     argument_buffers,
     scalar_names,
 )
+from loopwright.lower.carry import carry_in_registers
 from loopwright.lower.chunk import fresh_name
 from loopwright.lower.closure import lower_closure
 from loopwright.lower.core import insert_cores, placeholder
 from loopwright.lower.divisions import decide_divisions
+from loopwright.lower.fetch import fetch_ahead
+from loopwright.lower.fold import fold_triangles
 from loopwright.lower.linear import plus
 from loopwright.lower.partition import partition
 from loopwright.lower.promote import promote_scalars
@@ -96,8 +99,10 @@ def lower_schedule(schedule: Schedule) -> LoopNest:
     whole = decide_divisions(simplify(partition(joined, factors)))
     plain = promote_scalars(simplify(keep_in_registers(whole, reader.kept())))
     unrolled = unroll(vectorize(plain, factors), factors)
-    finished = simplify(align(unrolled, factors, program.arrays))
-    return share_out(insert_cores(finished, cores))
+    aligned = fetch_ahead(align(unrolled, factors, program.arrays), reader.ahead())
+    # Where no loop is written out several times backends carry what there is to carry themselves.
+    finished = simplify(carry_in_registers(aligned) if factors else aligned)
+    return share_out(insert_cores(fold_triangles(finished), cores))
 
 
 def _ast(build: isl.AstBuild, tree: isl.Schedule, *, is_grouped: bool) -> isl.AstNode:
@@ -180,6 +185,11 @@ class _Reader:
     def factors(self) -> dict[str, int]:
         """Lanes and copies by loop variable."""
         named = dict(self.schedule.factors)
+        return {var: named[loop] for loop, var in self.variables.items() if loop in named}
+
+    def ahead(self) -> dict[str, int]:
+        """By how many iterations loops prefetch rows, by loop variable."""
+        named = dict(self.schedule.ahead)
         return {var: named[loop] for loop, var in self.variables.items() if loop in named}
 
     def kept(self) -> list[tuple[str, str]]:

@@ -2,18 +2,20 @@
 
     for jc step nc                            a block of out that stays in L1
       out[jc ...] = initial
-      for p step R                            R streams of right, read side by side
+      for p step R                            R rows of right, read side by side
         for j step lanes
           out[j ...] = out[j ...] plus left[p + r] times right[p + r, j ...]   for r < R
 
-Each element of out sees the steps of p in their order: nothing is reassociated.
+Each element of out sees the steps of p in their order: nothing is reassociated. Where it may be
+(`apart`), p goes through K / R steps and row r lies r * K / R behind it: right is then read as R
+streams that never break off, which caches follow better.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from loopwright.ir.expr import Const, Expr, Load, Var
+from loopwright.ir.expr import Const, Expr, Load, Var, as_expr
 from loopwright.ir.form import Form, Packing
 from loopwright.ir.loops import Alloc, Buffer, LoopNest, Mark, Prefetch, Space, Stmt, Store
 from loopwright.lower.build import CACHE_LINE, lets, loop, seq, vector
@@ -30,7 +32,8 @@ j, jc, p, lane, nb = Var("j"), Var("jc"), Var("p"), Var("lane"), Var("nb")
 
 def lower_columns(form: Form, name: str) -> LoopNest:
     """The LoopNest of a contraction of kind COLUMNS."""
-    whole = Var("K") // form.rows * form.rows
+    part = Var("K") // form.rows
+    whole = part * form.rows
 
     def start(at: Expr, offset: Expr) -> Stmt:
         old = Load("out", (_out_at(form, at, offset),), form.out)
@@ -38,7 +41,9 @@ def lower_columns(form: Form, name: str) -> LoopNest:
 
     block = seq(
         _each_vector(form, 1, start),
-        loop(p, 0, whole, _sweep(form, form.rows), form.rows),
+        loop(p, 0, part, _sweep(form, form.rows, part))
+        if form.apart
+        else loop(p, 0, whole, _sweep(form, form.rows), form.rows),
         loop(p, whole, Var("K"), _sweep(form, 1)),
         _write_back(form),
     )
@@ -56,12 +61,12 @@ def lower_columns(form: Form, name: str) -> LoopNest:
 
 
 def _is_separate(form: Form) -> bool:
-    """Whether sums have memory of their own: out has another type, or is swept for every p.
+    """Whether sums have memory of their own: out has another type, or is swept often.
 
     Scratch memory lies in one large page, so that the sums of a block do not compete with each
     other for places of L1, as the scattered pages of out may.
     """
-    return form.accumulator != form.out or form.rows == 1
+    return form.accumulator != form.out or form.rows == 1 or form.apart
 
 
 def _each_vector(
@@ -128,12 +133,13 @@ def _write_back(form: Form) -> Stmt:
     return _each_vector(form, 1, store)
 
 
-def _sweep(form: Form, count: int) -> Stmt:
-    """Add `count` steps of p to the whole block."""
+def _sweep(form: Form, count: int, distance: Expr | int = 1) -> Stmt:
+    """Add `count` steps of p, `distance` from each other, to the whole block."""
     starts = []
     for r in range(count):
-        starts.append((Var(f"right_row{r}"), Var("right_base") + table("right_p", p + r)))
-        starts.append((Var(f"left_at{r}"), Var("left_base") + table("left_p", p + r)))
+        step = p + r * as_expr(distance)
+        starts.append((Var(f"right_row{r}"), Var("right_base") + table("right_p", step)))
+        starts.append((Var(f"left_at{r}"), Var("left_base") + table("left_p", step)))
     dtype = form.accumulator if form.scaled else form.left
     factors = Buffer("factors", dtype, (Const(form.lanes), Const(1)), Space.REGISTER)
     fill = []

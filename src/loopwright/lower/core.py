@@ -17,7 +17,7 @@ from loopwright.analysis.inner import ELEMENT, Factor, Inner, InnerProduct
 from loopwright.analysis.places import Subscripts
 from loopwright.analysis.site import LOOPS
 from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Const, Expr, Load, Var
+from loopwright.ir.expr import Const, Expr, Load, Select, Var
 from loopwright.ir.form import Feed, Form
 from loopwright.ir.loops import Alloc, Block, Buffer, Copy, LoopNest, Space, Stmt
 from loopwright.ir.schedule import LoopCore
@@ -25,6 +25,7 @@ from loopwright.ir.visit import loads, rebuild, rewrite, substitute
 from loopwright.lower.build import lets, nothing, seq
 from loopwright.lower.chunk import bound_names, fresh_name
 from loopwright.lower.linear import normal
+from loopwright.lower.panels import PITCH
 from loopwright.lower.places import Affine, AffineOperand, Clip, StepClip
 from loopwright.lower.product import block_loops
 from loopwright.lower.rename import names_bound, renamed, renamed_expr
@@ -34,7 +35,7 @@ __all__ = ["insert_cores", "lower_core", "placeholder"]
 _BUNDLES = ("i", "j", "p")
 # Steps of p in a block: a quarter more than planned cost less than another pass over out.
 _STRETCH = 5, 4
-_TURNS = 4  # blocks of columns for each thread, of a result that is no full matrix
+_TURNS = 2  # blocks for each thread at least, where their work grows from one to the next
 
 
 def placeholder(name: str, found: Inner, outer: Sequence[Expr]) -> Stmt:
@@ -95,7 +96,7 @@ def lower_core(
         _product(core, form, place, product)
         for product, form in zip(found.products, core.forms, strict=True)
     ]
-    blocks = _blocks(core, has_clips=bool(found.site.clips))
+    blocks = _blocks(core, found)
     own = {var.name for var, _ in (*sizes, *blocks, *(b for part in parts for b in part.bindings))}
     own = own.union(*(names_bound(part.body) for part in parts))
     names = _free_names(own, set(taken))
@@ -140,17 +141,32 @@ class _Part:
     arrays: Mapping[str, str]  # operand -> the program's array
 
 
-def _blocks(core: LoopCore, *, has_clips: bool) -> list[tuple[Var, Expr]]:
-    """Sizes of the blocks at run time: even shares of the extents, none larger than planned."""
-    # Where blocks have unequal work each thread gets several.
-    shares = core.shares * (_TURNS if has_clips and core.shares > 1 else 1)
+def _blocks(core: LoopCore, found: Inner) -> list[tuple[Var, Expr]]:
+    """Sizes of the blocks at run time: even shares of the extents, none larger than planned.
+
+    Blocks of rows or of columns go to threads. Every thread packs all of right in the first case,
+    and all of left for each of its blocks in the second: the case that packs less is taken. Where
+    right is out itself, rows are read by those above them until these are done: columns it is.
+    """
     rows, columns, steps = _units(core)
     mc, nc, kc = core.blocks
     more, less = _STRETCH
+    M, N, K = Var("M"), Var("N"), Var("K")
+    depth = (Var("kc"), _even(K, kc * more // less, steps))
+    if core.shares == 1:
+        return [(Var("mc"), _even(M, mc, rows)), (Var("nc"), _even(N, nc, columns)), depth]
+    clips = found.site.clips
+    row_parts = core.shares * (_TURNS if any(clip.i for clip in clips) else 1)
+    column_parts = core.shares * (_TURNS if any(clip.j for clip in clips) else 1)
+    is_by_rows = N * (core.shares - 1) <= M * (column_parts - 1)
+    by_columns = Const(core.shares)
+    deal = Var("column_deal")
+    is_whole = deal.equals(1)
     return [
-        (Var("mc"), _even(Var("M"), mc, rows)),
-        (Var("nc"), _even(Var("N"), nc, columns, shares)),
-        (Var("kc"), _even(Var("K"), kc * more // less, steps)),
+        (deal, by_columns if found.is_in_place else Select(is_by_rows, Const(1), by_columns)),
+        (Var("mc"), _even(M, mc, rows, Select(is_whole, Const(row_parts), Const(1)))),
+        (Var("nc"), _even(N, nc, columns, Select(is_whole, Const(1), Const(column_parts)))),
+        depth,
     ]
 
 
@@ -159,11 +175,14 @@ def _units(core: LoopCore) -> tuple[int, int, int]:
     return form.rows, form.columns, form.unroll
 
 
-def _even(total: Expr, block: int, unit: int, shares: int = 1) -> Expr:
-    """`total`, at least 1, in equal parts of at most `block`, rounded up to whole units."""
+def _even(total: Expr, block: int, unit: int, parts: Expr | None = None) -> Expr:
+    """`total`, at least 1, in equal parts of at most `block`, rounded up to whole units.
+
+    Their number is a multiple of `parts` before that.
+    """
     count = (total + (block - 1)) // block
-    if shares > 1:
-        count = (count + (shares - 1)) // shares * shares
+    if parts is not None:
+        count = (count + (parts - 1)) // parts * parts
     part = (total + (count - 1)) // count
     return (part + (unit - 1)) // unit * unit
 
@@ -258,11 +277,11 @@ def _with_panels(core: LoopCore, form: Form, body: Stmt) -> Stmt:
     rows, columns, steps = _units(core)
     more, less = _STRETCH
     mc, nc, kc = core.blocks
-    depth = _rounded(kc * more // less, steps)
+    depth = _rounded(_rounded(kc * more // less, steps), PITCH)
     copies = form.lanes if form.feed is Feed.REPLICATED else 1
     panels = (
-        ("right_packed", form.packed(form.right), _rounded(nc, columns)),
-        ("left_packed", form.packed(form.left), _rounded(mc, rows) * copies),
+        ("right_packed", form.packed_right, _rounded(nc, columns)),
+        ("left_packed", form.packed_left, _rounded(mc, rows) * copies),
     )
     for name, dtype, width in panels:
         buffer = Buffer(name, dtype, (Const(1),), Space.PRIVATE)

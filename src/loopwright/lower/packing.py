@@ -2,41 +2,49 @@
 
 A panel holds `width` neighbours of the tile's loop (i or j) for every step p, p outermost:
 
-    packed[panel, p, t] = operand[tile + t, p]      edges padded with zeros
+    packed[panel, p, t] = operand[tile + t, p]      beyond an edge the last element again
 
 Where a dot instruction takes `group` steps at once, they lie side by side:
 
     packed[panel, p // group, t, p % group]         the last group padded with zeros
 
+What lies beyond an edge is multiplied, but no sum that it enters is ever stored.
+
 Reads follow the operand's runs of unit stride: along the tile's loop they are vector copies, along
-p they are vectors turned round in registers. Where the operand's nearest elements belong to a
-slower loop of a bundle, a walk visits the block in the order of memory instead: the table
-`left_w` or `right_w` lists the indices of every block by rising address.
+p they are vectors turned round in registers; else every element of a step has a stream of its own.
+Where neighbours in memory lie along the tile's loop, all panels are visited for a few steps before
+the next few (`left_v` or `right_v` at a time), so that a line is used while it is near; else a
+panel is filled with all its steps. Where a slower loop of a bundle has the nearest elements, a walk
+visits the block in the order of memory: the table `left_w` or `right_w` lists the indices of every
+block by rising address.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var
+from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.form import Feed, Form, Packing
-from loopwright.ir.loops import Alloc, Buffer, Mark, Space, Stmt, Store
+from loopwright.ir.loops import Alloc, Buffer, Mark, Prefetch, Space, Stmt, Store
 from loopwright.lower.build import lets, loop, seq, unrolled, vector
 from loopwright.lower.combine import cast
+from loopwright.lower.panels import depth, pitch, steps_in_run
 from loopwright.lower.places import TABLES, Layout, Place, bind, table
 
-__all__ = ["depth", "left_panels", "right_panels"]
+__all__ = ["left_panels", "right_panels"]
 
 # Steps a walk along the tile's loop takes together: their lines stay in the nearest cache even
 # when all of them fall into two of its sets.
 WALK_STEPS = 8
+# Steps for which runs along the tile's loop are copied at a visit of a panel: where the panel's
+# runs begin is then looked up seldom, and as many rows are streams that caches follow (N1).
+VISIT_STEPS = 4
+# How far ahead of its use an operand is asked for: products push it out of L2, and packing then
+# waits for a farther cache (measured, N1).
+AHEAD_BYTES = 256
 p, t, lane, copy, turn = (Var(f"pack_{x}") for x in ("p", "t", "lane", "copy", "turn"))
-
-
-def depth(group: int, steps: Expr) -> Expr:
-    """Steps of a packed panel: `steps` rounded up to whole groups."""
-    return steps if group == 1 else (steps + (group - 1)) // group * group
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +63,36 @@ class _Side:
     copies: int  # times each element is stored
     group: int  # steps side by side
     alpha: DType | None  # type of the factor alpha; None when elements are not scaled
+    flipped: bool  # the sign bits of bytes are turned
     layout: Layout
 
-    def element(self, tile: Place, step: Place) -> Expr:
-        """The operand's element at the given distances from its first one, as it is packed."""
-        return self.packed_value(self.layout.base(self.name) + tile + step)
+    @property
+    def visit(self) -> Expr | None:
+        """Steps with which a panel is filled at a visit; None: with all of them."""
+        match self.packing:
+            case Packing.ALONG_TILE:
+                return Const(VISIT_STEPS)
+            case Packing.GATHER | Packing.WALK_P:
+                return self.layout.visit(self.name)
+        return None
 
     def packed_value(self, at: Place) -> Expr:
         """The operand's element at a place, as it is packed."""
         value = self.layout.value(self.name, at, self.dtype)
         if self.alpha is not None:
             value = Binary("mul", Load("alpha", (), self.alpha), cast(value, self.alpha))
-        return cast(value, self.packed_dtype)
+        value = cast(value, self.packed_dtype)
+        if self.flipped:
+            sign = Const(-128 if self.packed_dtype.kind == "i" else 128, self.packed_dtype)
+            value = Binary("xor", value, sign)
+        return value
 
     def place(self, panel: Expr, step: Expr, at: Expr | int) -> Expr:
         """Position of element `at` of a step in the panel that starts at `panel`."""
+        start = panel * pitch(Var("kb"))
         if self.group == 1:
-            return (panel * Var("kb") + step * self.width + at) * self.copies
+            return (start + step * self.width + at) * self.copies
         whole, rest = step // self.group, step % self.group
-        start = panel * depth(self.group, Var("kb"))
         return start + (whole * self.width + at) * self.group + rest
 
     def put(self, at: Expr, value: Expr) -> Stmt:
@@ -100,7 +119,7 @@ def left_panels(form: Form, mark: Mark = Mark.SERIAL, layout: Layout = TABLES) -
     side = _Side(
         "left",
         form.left,
-        form.packed(form.left),
+        form.packed_left,
         form.left_packing,
         "i",
         form.rows,
@@ -110,6 +129,7 @@ def left_panels(form: Form, mark: Mark = Mark.SERIAL, layout: Layout = TABLES) -
         form.lanes if form.feed is Feed.REPLICATED else 1,
         form.group,
         form.accumulator if form.scaled else None,
+        form.flipped,
         layout,
     )
     return _panels(side, mark)
@@ -120,7 +140,7 @@ def right_panels(form: Form, mark: Mark = Mark.SERIAL, layout: Layout = TABLES) 
     side = _Side(
         "right",
         form.right,
-        form.packed(form.right),
+        form.packed_right,
         form.right_packing,
         "j",
         form.columns,
@@ -130,77 +150,103 @@ def right_panels(form: Form, mark: Mark = Mark.SERIAL, layout: Layout = TABLES) 
         1,
         form.group,
         None,
+        False,
         layout,
     )
     return _panels(side, mark)
 
 
 def _panels(side: _Side, mark: Mark) -> Stmt:
-    """All panels of the block; whole ones by runs, the padded last one element by element."""
+    """All panels of the block."""
     panel = Var(f"{side.name}_panel")
-    if side.packing is Packing.ANY:
-        return loop(panel, 0, side.count, _single(side, panel), side.width, mark)
-    if side.packing is Packing.WALK_P:
-        walk = seq(_pad(side, panel), _walk_p(side, panel))
-        return loop(panel, 0, side.count, walk, side.width, mark)
-    if side.packing is Packing.WALK_TILE:
-        whole = side.count // side.width * side.width
-        edge = loop(panel, whole, side.count, _pad(side, panel), side.width, mark)
-        return seq(edge, _walk_tile(side, mark))
     whole = side.count // side.width * side.width
-    edge = seq(_pad(side, panel), _one_by_one(side, panel))
-    last = loop(panel, whole, side.count, edge, side.width, mark)
-    if side.packing in (Packing.ALONG_TILE, Packing.BY_PANEL):
-        return seq(_along_tile(side, panel, whole, mark), last)
-    fill = _along_p(side, panel) if side.packing is Packing.ALONG_P else _gather(side, panel)
-    return seq(loop(panel, 0, whole, fill, side.width, mark), last)
+    match side.packing:
+        case Packing.ALONG_TILE | Packing.BY_PANEL:
+            edge = _streams(side, panel, Const(0), Var("kb"))
+            filled = seq(
+                _visits(side, panel, whole, _runs, mark),
+                loop(panel, whole, side.count, edge, side.width, mark),
+            )
+        case Packing.ALONG_P:
+            filled = loop(panel, 0, side.count, _along_p(side, panel), side.width, mark)
+        case Packing.WALK_TILE:
+            edge = _clear(side, panel, Const(0), Var("kb"), side.count - panel)
+            filled = seq(
+                loop(panel, whole, side.count, edge, side.width, mark), _walk_tile(side, mark)
+            )
+        case _:
+            filled = _visits(side, panel, side.count, _streams, mark)
+    if side.group == 1:
+        return filled
+    # The last group of steps may have less of them.
+    rest = _clear(side, panel, Var("kb"), depth(side.group, Var("kb")), Const(0))
+    return seq(filled, loop(panel, 0, side.count, rest, side.width, mark))
 
 
-def _single(side: _Side, panel: Var, start: Expr | int = 0) -> Stmt:
-    """Element by element from step `start` on, zeros beyond the edges."""
-    inside = (panel + t) < side.count
-    # Beyond an edge the first element stands in for the address: it is always readable.
-    safe = Select(inside, t, Const(0))
-    offset = side.step(p)
-    if side.group > 1:
-        within = p < Var("kb")
-        inside = Binary("and", inside, within)
-        offset = side.step(Select(within, p, Const(0)))
-    step, bindings = bind("step", offset)
-    read = side.element(side.tile(panel, safe), step)
-    value = Select(inside, read, _zero(side.packed_dtype))
-    inner = loop(t, 0, side.width, side.put(side.place(panel, p, t), value))
-    return loop(p, start, depth(side.group, Var("kb")), lets(bindings, inner))
+def _visits(
+    side: _Side,
+    panel: Var,
+    stop: Expr,
+    fill: Callable[[_Side, Var, Expr, Expr], Stmt],
+    mark: Mark,
+) -> Stmt:
+    """Panels up to `stop`, filled with all their steps or with a few at every visit."""
+    if side.visit is None:
+        return loop(panel, 0, stop, fill(side, panel, Const(0), Var("kb")), side.width, mark)
+    first, last = Var("pack_first"), Var("pack_last")
+    panels = loop(panel, 0, stop, fill(side, panel, first, last), side.width, mark)
+    until = [(last, (first + side.visit).min(Var("kb")))]
+    return loop(first, 0, Var("kb"), lets(until, panels), side.visit)
 
 
-def _zero(dtype: DType) -> Const:
-    return Const(False if dtype.kind == "b" else 0, dtype)
-
-
-def _pad(side: _Side, panel: Var) -> Stmt:
-    """Zeros where the panel has no elements: beyond the edge, and in the last group of steps."""
-    steps, zero = depth(side.group, Var("kb")), _zero(side.packed_dtype)
+def _clear(side: _Side, panel: Var, first: Expr, last: Expr, beyond: Expr) -> Stmt:
+    """Zeros from element `beyond` of the panel on, at the steps from `first` to `last`."""
+    zero = Const(False if side.packed_dtype.kind == "b" else 0, side.packed_dtype)
     clear = side.put(side.place(panel, p, t), zero)
-    beyond = (side.count - panel).min(side.width)
-    parts = [loop(p, 0, steps, loop(t, beyond, side.width, clear))]
-    if side.group > 1:
-        parts.append(loop(p, Var("kb"), steps, loop(t, 0, side.width, clear)))
-    return seq(*parts)
+    return loop(p, first, last, loop(t, beyond, side.width, clear))
 
 
-def _walk_p(side: _Side, panel: Var) -> Stmt:
-    """Each element of the tile's loop: all its steps, by rising address."""
-    return _one_by_one(side, panel, table(f"{side.name}_w", Var("pc") + p))
-
-
-def _one_by_one(side: _Side, panel: Var, order: Expr = p) -> Stmt:
-    """Each element of the tile's loop: all its steps, in the given order."""
+def _streams(side: _Side, panel: Var, first: Expr, last: Expr) -> Stmt:
+    """Element by element, each from a stream of its own whose start is kept in a register."""
+    starts, bindings = _starts(side, panel)
     at = Var("pack_at")
-    start, bindings = bind("pack_start", side.tile(panel, t))
-    read = side.element(start, side.step(at))
-    inner = loop(p, 0, Var("kb"), lets([(at, order)], side.put(side.place(panel, at, t), read)))
-    columns = (side.count - panel).min(side.width)
-    return loop(t, 0, columns, lets(bindings, inner))
+    if side.packing is not Packing.WALK_P:
+        return lets(bindings, loop(p, first, last, _step(side, panel, starts, p)))
+    body = lets([(at, table(f"{side.name}_w", Var("pc") + p))], _step(side, panel, starts, at))
+    return lets(bindings, loop(p, first, last, body))
+
+
+def _starts(side: _Side, panel: Var) -> tuple[list[Place], list[tuple[Var, Expr]]]:
+    """Where the elements of a panel lie at step 0, and the bindings that say so."""
+    inside = Var("pack_inside")
+    bindings: list[tuple[Var, Expr]] = [(inside, side.count - panel - 1)]
+    starts = []
+    for k in range(side.width):
+        # Beyond the edge the last element stands in: it is always readable.
+        within = Const(k).min(inside) if k else Const(0)
+        place = side.layout.base(side.name) + side.tile(panel, within)
+        start, bound = bind(f"{side.name}_at{k}", place)
+        starts.append(start)
+        bindings += bound
+    return starts, bindings
+
+
+def _step(side: _Side, panel: Var, starts: list[Place], at: Expr) -> Stmt:
+    """All elements of step `at`."""
+    step, bindings = bind("step", side.step(at))
+    copies = [
+        side.put(side.place(panel, at, k), side.packed_value(start + step))
+        for k, start in enumerate(starts)
+    ]
+    return lets(bindings, seq(*_ahead(side, starts[0] + step), *copies))
+
+
+def _ahead(side: _Side, place: Place) -> list[Stmt]:
+    """Ask for what the operand holds somewhat behind a place, which later panels or steps read."""
+    if side.visit is None and side.packing is not Packing.BY_PANEL:
+        return []
+    later = place.along(AHEAD_BYTES // side.dtype.bytes)
+    return [Prefetch(side.layout.buffer(side.name), later.index)]
 
 
 def _walk_tile(side: _Side, mark: Mark) -> Stmt:
@@ -208,7 +254,7 @@ def _walk_tile(side: _Side, mark: Mark) -> Stmt:
     at, first, panel = Var("pack_at"), Var("pack_first"), Var("pack_panel")
     within = Var("pack_within")
     start, bindings = bind("pack_start", side.layout.at(side.name, side.bundle, side.block + at))
-    read = side.element(start, side.step(p))
+    read = side.packed_value(side.layout.base(side.name) + start + side.step(p))
     last = (first + WALK_STEPS).min(Var("kb"))
     inner = loop(p, first, last, side.put(side.place(panel, p, within), read))
     bound = [
@@ -217,50 +263,50 @@ def _walk_tile(side: _Side, mark: Mark) -> Stmt:
         (within, at - panel),
         *bindings,
     ]
-    body = loop(first, 0, Var("kb"), loop(t, 0, side.count, lets(bound, inner)), WALK_STEPS, mark)
-    if side.group == 1:
-        return body
-    clear = side.put(side.place(Var("pack_panel"), p, t), _zero(side.packed_dtype))
-    rest = loop(p, Var("kb"), depth(side.group, Var("kb")), loop(t, 0, side.width, clear))
-    return seq(loop(Var("pack_panel"), 0, side.count, rest, side.width, mark), body)
+    return loop(first, 0, Var("kb"), loop(t, 0, side.count, lets(bound, inner)), WALK_STEPS, mark)
 
 
-def _along_tile(side: _Side, panel: Var, whole: Expr, mark: Mark) -> Stmt:
-    """Vector copies: each vector of a panel is a run of the operand.
-
-    All panels of one step come before the next step where the reads then follow the operand's rows,
-    which the prefetchers of caches understand (3% of a whole product, measured); where the next
-    step lies nearer than the next panel, all steps of a panel.
-    """
-    found = [bind(f"step{k}", side.step(p + k)) for k in range(side.group)]
-    steps = [step for step, _ in found]
-    parts = [
-        _copy_run(side, panel, first, width, steps)
-        for first, width in _chunks(side.width, side.lanes * side.group)
+def _runs(side: _Side, panel: Var, first: Expr, last: Expr) -> Stmt:
+    """Vector copies: each vector of a whole panel is a run of the operand."""
+    chunks = _chunks(side.width, side.lanes * side.group)
+    base = side.layout.base(side.name)
+    found = [bind(f"{side.name}_at{k}", base + side.tile(panel, k)) for k, _ in chunks]
+    starts = [start for start, _ in found]
+    full = last if side.group == 1 else first + (last - first) // side.group * side.group
+    bound = [bind(f"step{k}", side.step(p + k)) for k in range(side.group)]
+    steps = [step for step, _ in bound]
+    copies = [
+        _copy_run(side, panel, chunk, start, steps)
+        for chunk, start in zip(chunks, starts, strict=True)
     ]
-    bound = _all(found)
-    full = Var("kb") // side.group * side.group
-    if side.packing is Packing.BY_PANEL:
-        column = loop(p, 0, full, lets(bound, seq(*parts)), side.group)
-        copied = loop(panel, 0, whole, column, side.width, mark)
-    else:
-        row = loop(panel, 0, whole, seq(*parts), side.width)
-        copied = loop(p, 0, full, lets(bound, row), side.group, mark)
-    if side.group == 1:
-        return copied
-    return seq(copied, loop(panel, 0, whole, _single(side, panel, full), side.width, mark))
+    copies = _ahead(side, starts[0] + steps[0]) + copies
+    body = loop(p, first, full, lets(_all(bound), seq(*copies)), side.group)
+    if side.group > 1:
+        singles = [
+            start.along(k)
+            for start, (_, width) in zip(starts, chunks, strict=True)
+            for k in range(width)
+        ]
+        body = seq(body, loop(p, full, last, _step(side, panel, singles, p)))
+    return lets(_all(found), body)
 
 
-def _copy_run(side: _Side, panel: Var, first: int, width: int, steps: list[Place]) -> Stmt:
+def _copy_run(
+    side: _Side, panel: Var, chunk: tuple[int, int], start: Place, steps: list[Place]
+) -> Stmt:
     """One run of a panel at one group of steps."""
-    start = side.tile(panel, first)
+    first, width = chunk
     if side.group == 1 and side.copies == 1:
         at = side.place(panel, p, first) + lane
-        value = side.element(start.along(lane), steps[0])
+        value = side.packed_value((start + steps[0]).along(lane))
         return vector(lane, width, Store(side.packed, (at,), value))
     rows = _registers("run", side, width)
     reads = [
-        vector(lane, width, Store("run", (Const(k), lane), side.element(start.along(lane), step)))
+        vector(
+            lane,
+            width,
+            Store("run", (Const(k), lane), side.packed_value((start + step).along(lane))),
+        )
         for k, step in enumerate(steps)
     ]
     writes: list[Stmt]
@@ -278,49 +324,23 @@ def _copy_run(side: _Side, panel: Var, first: int, width: int, steps: list[Place
 
 
 def _along_p(side: _Side, panel: Var) -> Stmt:
-    """Vectors along p, turned round in registers `lanes` steps at a time."""
-    count = side.lanes if side.group == 1 else side.group
-    found = [bind(f"{side.name}_at{k}", side.tile(panel, k)) for k in range(side.width)]
-    starts = [start for start, _ in found]
+    """Vectors along p, turned round in registers; groups of steps stay together."""
+    starts, found = _starts(side, panel)
     step, bindings = bind("step", side.step(p))
-    if side.group > 1:
-        # A group of steps is a run both in the operand and in the panel.
-        parts = [
-            vector(
-                lane,
-                count,
-                Store(
-                    side.packed,
-                    (side.place(panel, p, k) + lane,),
-                    side.element(start.along(lane), step),
-                ),
-            )
-            for k, start in enumerate(starts)
+    parts: list[Stmt] = []
+    done: Expr = Const(0)
+    for count in dict.fromkeys((steps_in_run(side.lanes, side.group), side.group)):
+        if count == 1:
+            break
+        squares = [
+            _square(side, panel, first, starts[first : first + width], step, count)
+            for first, width in _chunks(side.width, count // side.group)
         ]
-    else:
-        parts = [
-            _square(side, panel, first, starts[first : first + width], step)
-            for first, width in _chunks(side.width, side.lanes)
-        ]
-    whole = Var("kb") // count * count
-    runs = loop(p, 0, whole, lets(bindings, seq(*parts)), count)
-    return lets(_all(found), seq(runs, _single(side, panel, whole)))
-
-
-def _gather(side: _Side, panel: Var) -> Stmt:
-    """All elements of a step, each from a stream of its own whose start is kept in a register."""
-    base = side.layout.base(side.name)
-    starts = [bind(f"{side.name}_at{k}", base + side.tile(panel, k)) for k in range(side.width)]
-    step, bindings = bind("step", side.step(p))
-    copies = [
-        side.put(side.place(panel, p, k), side.packed_value(start + step))
-        for k, (start, _) in enumerate(starts)
-    ]
-    whole = Var("kb") // side.group * side.group
-    body = loop(p, 0, whole, lets(bindings, seq(*copies)))
-    if side.group > 1:
-        body = seq(body, _single(side, panel, whole))
-    return lets(_all(starts), body)
+        whole = Var("kb") // count * count
+        parts.append(loop(p, done, whole, lets(bindings, seq(*squares)), count))
+        done = whole
+    rest = loop(p, done, Var("kb"), _step(side, panel, starts, p))
+    return lets(found, seq(*parts, rest))
 
 
 def _all(found: list[tuple[Place, list[tuple[Var, Expr]]]]) -> list[tuple[Var, Expr]]:
@@ -328,14 +348,16 @@ def _all(found: list[tuple[Place, list[tuple[Var, Expr]]]]) -> list[tuple[Var, E
     return [binding for _, bindings in found for binding in bindings]
 
 
-def _square(side: _Side, panel: Var, first: int, starts: list[Place], step: Place) -> Stmt:
-    """`lanes` steps of a few rows: read along p, written along the tile."""
-    block = _registers("square", side, side.lanes)
+def _square(
+    side: _Side, panel: Var, first: int, starts: list[Place], step: Place, count: int
+) -> Stmt:
+    """`count` steps of a few rows: read along p, written along the tile, groups as they are."""
+    block = _registers("square", side, count)
     reads = [
         vector(
             lane,
-            side.lanes,
-            Store("square", (Const(k), lane), side.element(start.along(lane), step)),
+            count,
+            Store("square", (Const(k), lane), side.packed_value((start + step).along(lane))),
         )
         for k, start in enumerate(starts)
     ]
@@ -346,15 +368,21 @@ def _square(side: _Side, panel: Var, first: int, starts: list[Place], step: Plac
                     side.place(panel, p + s, first + k),
                     Load("square", (Const(k), Const(s)), block.dtype),
                 )
-                for s in range(side.lanes)
+                for s in range(count)
                 for k in range(len(starts))
             )
         )
     else:
-        at = side.place(panel, p + turn, first) + lane
-        row = Store(side.packed, (at,), Load("square", (lane, turn), block.dtype))
-        writes = unrolled(turn, side.lanes, vector(lane, len(starts), row))
-    return Alloc(block, (Const(len(starts)), Const(side.lanes)), seq(*reads, writes))
+        here: tuple[Expr, Expr] = (lane, turn)
+        after = p + turn
+        if side.group > 1:
+            here = (lane // side.group, turn * side.group + lane % side.group)
+            after = p + turn * side.group
+        at = side.place(panel, after, first) + lane
+        row = Store(side.packed, (at,), Load("square", here, block.dtype))
+        runs = vector(lane, len(starts) * side.group, row)
+        writes = unrolled(turn, count // side.group, runs)
+    return Alloc(block, (Const(len(starts)), Const(count)), seq(*reads, writes))
 
 
 def _registers(name: str, side: _Side, lanes: int) -> Buffer:

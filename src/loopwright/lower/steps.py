@@ -12,7 +12,7 @@ from loopwright.ir.form import Feed, Form, Packing
 from loopwright.ir.loops import Alloc, Buffer, If, Prefetch, Space, Stmt, Store
 from loopwright.lower.build import CACHE_LINE, loop, seq, unrolled, vector
 from loopwright.lower.combine import combine
-from loopwright.lower.packing import depth
+from loopwright.lower.panels import depth, pitch
 from loopwright.lower.places import Layout, Place
 
 __all__ = ["STEP_BOUNDS", "InPlace", "Panels", "accumulate", "step_bounds"]
@@ -111,9 +111,9 @@ def _steps(
         _left_feed(form, panels, _updates(form, panels, direct, count, clipped=clipped)),
     )
     body = unrolled(step, count, Alloc(right, (Const(form.vectors), Const(width)), one))
-    if form.left_packing is Packing.DIRECT and count > 1:
+    if form.left_packing is Packing.DIRECT and form.feed is Feed.LANE and count > 1:
         body = _left_rows(form, direct, count, body)
-    if form.ahead and count > 1:
+    if form.ahead and (count > 1 or form.group > 1):
         body = seq(*_prefetch(form, panels, count), body)
     return body
 
@@ -138,15 +138,15 @@ def _left_rows(form: Form, direct: InPlace, count: int, body: Stmt) -> Stmt:
 
 def _panel(form: Form, tile: Var, at: Expr, width: int) -> Expr:
     """Where step `at` of the packed panel of `tile` begins, in elements."""
-    return tile * depth(form.group, Var("kb")) + at * (width * form.group)
+    return tile * pitch(Var("kb")) + at * (width * form.group)
 
 
 def _prefetch(form: Form, panels: Panels, count: int) -> list[Stmt]:
     """Ask for the lines that `ahead` steps later will read of the panel that streams from L2."""
     if form.feed is Feed.REPLICATED:
-        name, tile, width, dtype = "right", jr, panels.columns, form.packed(form.right)
+        name, tile, width, dtype = "right", jr, panels.columns, form.packed_right
     else:
-        name, tile, width, dtype = "left", ir, panels.rows, form.packed(form.left)
+        name, tile, width, dtype = "left", ir, panels.rows, form.packed_left
     line = max(1, CACHE_LINE // dtype.bytes)
     first = _panel(form, tile, p + form.ahead, width)
     length = count * width * form.group
@@ -155,7 +155,7 @@ def _prefetch(form: Form, panels: Panels, count: int) -> list[Stmt]:
 
 def _right_type(form: Form) -> DType:
     direct = form.right_packing is Packing.DIRECT
-    return form.right if direct else form.packed(form.right)
+    return form.right if direct else form.packed_right
 
 
 def _right(form: Form, panels: Panels, direct: InPlace) -> Expr:
@@ -174,7 +174,7 @@ def _left_feed(form: Form, panels: Panels, updates: Stmt) -> Stmt:
         return updates
     width = form.lanes * form.group
     count = -(-form.rows // form.lanes)
-    dtype = form.packed(form.left)
+    dtype = form.packed_left
     column = Buffer("left_column", dtype, (Const(width), Const(1)), Space.REGISTER)
     at = _panel(form, ir, p + step, panels.rows)
     # The last vector is shorter where the rows do not fill it: the panel ends there.
@@ -196,10 +196,10 @@ def _left_feed(form: Form, panels: Panels, updates: Stmt) -> Stmt:
 def _left(form: Form, panels: Panels, direct: InPlace, r: int, count: int) -> Expr:
     """Element of left for row r of the tile at this step; the first of its group."""
     if form.left_packing is Packing.DIRECT:
-        if count > 1:
+        if count > 1 and form.feed is Feed.LANE:
             return Load("left_rows", (Const(r), step), form.left)
         return direct.layout.value("left", direct.left[r].along(p).along(step), form.left)
-    dtype = form.packed(form.left)
+    dtype = form.packed_left
     at = _panel(form, ir, p + step, panels.rows) + r * form.group
     match form.feed:
         case Feed.LANE:

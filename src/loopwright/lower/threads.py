@@ -47,6 +47,8 @@ def _regions(parts: tuple[Stmt, ...]) -> list[Stmt]:
     """`parts` with neighbours that hold no parallel loop joined: one region needs one barrier."""
     regions: list[Stmt] = []
     for part in parts:
+        if _is_nothing(part):
+            continue
         if regions and not _has_parallel(part) and not _has_parallel(regions[-1]):
             before = regions.pop()
             body = before.body if isinstance(before, Block) else (before,)
@@ -54,6 +56,10 @@ def _regions(parts: tuple[Stmt, ...]) -> list[Stmt]:
         else:
             regions.append(part)
     return regions
+
+
+def _is_nothing(stmt: Stmt) -> bool:
+    return isinstance(stmt, Block) and all(map(_is_nothing, stmt.body))
 
 
 def _without_last_barrier(stmt: Stmt) -> Stmt:

@@ -9,6 +9,7 @@ from functools import reduce
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.form import Feed, Form, Initial, Packing
 from loopwright.ir.loops import Alloc, Buffer, If, Space, Stmt, Store
+from loopwright.lower.bias import add_bias
 from loopwright.lower.build import lets, loop, seq, unrolled, vector
 from loopwright.lower.combine import cast, start_from, zero
 from loopwright.lower.places import TABLES, Layout, Place, bind
@@ -108,7 +109,8 @@ def _tile(tile: _Tile, panels: Panels, direct: InPlace) -> Stmt:
     strides = (Const(form.columns), Const(form.lanes), Const(1))
     accumulators = Buffer("sums", form.accumulator, strides, Space.REGISTER)
     edge = Buffer("edge", form.accumulator, (Const(form.columns), Const(1)), Space.STACK)
-    body = seq(_initialise(tile), accumulate(form, panels, direct), _write_back(tile))
+    start = seq(_initialise(tile), add_bias(form)) if form.flipped else _initialise(tile)
+    body = seq(start, accumulate(form, panels, direct), _write_back(tile))
     if tile.layout.step_clips:
         first, *_, last = STEP_BOUNDS
         body = lets(step_bounds(tile.layout, _corners(form)[0]), If(first < last, body))

@@ -79,7 +79,7 @@ def described(identity: CpuIdentity, caches: tuple[Cache, ...], cores: int) -> M
 def _is_offered(row: tuple[str, str], features: frozenset[str]) -> bool:
     """True unless the row needs an extension that the nearest machine has and this one lacks."""
     if row == ("dot", "int8"):
-        return bool(features & {"dotprod", "avx512vnni"})
+        return bool(features & {"dotprod", "avx512vnni", "avxvnni"})
     return row[1] != "float16" or "fp16" in features
 
 

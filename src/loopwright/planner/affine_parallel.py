@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from loopwright.analysis.footprint import average_trips
+from loopwright.analysis.footprint import average_trips, references
 from loopwright.analysis.reductions import Reduction, reductions
 from loopwright.analysis.sizes import likely_sizes
 from loopwright.ir.expr import Var
@@ -54,6 +54,8 @@ _BLOCKS = 16  # sums that each thread gathers apart, so that all are done at abo
 _MOST_TILE = 64  # iterations of each loop of a tile
 _UNKNOWN = 1024.0  # iterations of a loop that follows no single iterator
 _LEAST_BLOCK = 64  # iterations that share a sum
+_UNIT = 8  # likewise a multiple of this, so that unrolled loops fit in
+_LINE = 8  # cycles to fetch a line that nobody else needs, from L2 or L3 with others in flight
 
 
 def mark_parallel(draft: Draft, machine: Machine) -> None:
@@ -180,7 +182,7 @@ class _Sharing:
         gathered = [r for r in found if r.is_reorderable and moved.get(r.statement) in r.loops]
         if not gathered or any(self._extent(r, outer) > 1 for r in gathered):
             return False
-        size = self._block(band)
+        size = self._even_block(band)
         sums = [PartialSums(r.statement, moved[r.statement], size) for r in gathered]
         cut = StripMine(band.loop, size)
         if self.draft.reach(*sums, cut) is None:
@@ -236,14 +238,20 @@ class _Sharing:
         return not outer or self._work(band, outer) >= _WORTH * self._barrier()
 
     def _work(self, band: Band, outer: tuple[Band, ...]) -> float:
-        """Instances of statements that one run of a loop executes."""
+        """About how many cycles one run of a loop takes, one for each instance of a statement.
+
+        Accesses that walk from line to line cost more.
+        """
         program = self.draft.schedule.program
         fixed = [moved_by(other, program) for other in outer]
         total = 0.0
         for name in band.statements:
             known = {found.get(name) for found in fixed}
-            inside = (n for x, n in self.trips.get(name, {}).items() if x not in known)
-            total += math.prod(inside)
+            inside = {x: n for x, n in self.trips.get(name, {}).items() if x not in known}
+            instances = math.prod(inside.values())
+            walks = references(program.statement(name))
+            lines = (walk.lines(inside, self.machine.cache(1).line) for walk in walks)
+            total += instances + _LINE * sum(n for n in lines if n >= instances > 1)
         return total
 
     def _barrier(self) -> float:
@@ -253,6 +261,16 @@ class _Sharing:
         """Iterations that share a sum: a power of two, so that smaller blocks fit into it."""
         share = self._count(band) / (_BLOCKS * max(2, self.machine.cores))
         return max(_LEAST_BLOCK, 1 << max(0, math.floor(math.log2(max(1.0, share)))))
+
+    def _even_block(self, band: Band) -> int:
+        """As `_block`, up to twice as much, so that threads get the same, in few blocks."""
+        least, count, threads = self._block(band), self._count(band), max(2, self.machine.cores)
+
+        def most(size: int) -> float:
+            """Iterations of the thread that gets the most."""
+            return size * math.ceil(math.ceil(count / size) / threads)
+
+        return min(range(least, 2 * least, _UNIT), key=lambda size: (most(size), -size))
 
     def _count(self, band: Band) -> float:
         """Iterations of a loop at likely sizes."""

@@ -66,6 +66,9 @@ def make_form(
     parallel: str = "none",
     group: int = 1,
     runs: bool = True,
+    flipped: bool = False,
+    guarded: bool = False,
+    apart: bool = False,
 ) -> Form:
     left, right = algebra.left, algebra.right
     if instance.swapped:
@@ -93,6 +96,9 @@ def make_form(
         parallel,
         group,
         runs,
+        flipped,
+        apart,
+        guarded,
     )
 
 

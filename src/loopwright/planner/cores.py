@@ -29,6 +29,7 @@ from loopwright.ir.visit import rewrite
 from loopwright.planner.core_roles import Roles, roles_of
 from loopwright.planner.core_sizes import core_step, strip_widths
 from loopwright.planner.draft import Draft
+from loopwright.planner.panels import split_panel
 from loopwright.transform.box import SplitBox
 from loopwright.transform.copies import accessors
 from loopwright.transform.expand import Expand
@@ -251,9 +252,15 @@ class _Planner:
                     choices = ways[number] = [way]
         if not found:
             self._back(before)
-        elif level + 1 < len(self.widths):
-            self._strips(nest, order, strip, level + 1, ways)
+        elif level + 1 == len(self.widths) or not self._strips(nest, order, strip, level + 1, ways):
+            self._panel(nest, order, strip, width)
         return found
+
+    def _panel(self, nest: _Loops, order: list[str], strip: str, width: int) -> None:
+        """What is left of strips of the reduction."""
+        if strip == nest.p:
+            split_panel(self.draft, order, width, self.shares)
+            self.reached = self._state()
 
     def _box(
         self, nest: _Loops, order: list[str], strip: tuple[str, int], ways: Sequence[_Way]

@@ -6,6 +6,7 @@
     order      another order for all other loops
     marks      threads, independent iterations, registers
     alignment  vectors that are stored whole
+    fetches    rows far away that are asked for early
 
 Each gets the schedule that those before it have made.
 """
@@ -23,6 +24,7 @@ from loopwright.planner.affine import plan_marks, plan_order
 from loopwright.planner.closures import plan_closures
 from loopwright.planner.cores import plan_cores
 from loopwright.planner.draft import Draft
+from loopwright.planner.fetches import plan_fetches
 from loopwright.planner.stencils import plan_alignment, plan_stencils
 from loopwright.transform.facts import fact, forget
 from loopwright.transform.legal import initial_schedule
@@ -31,7 +33,15 @@ from loopwright.transform.step import Step
 
 __all__ = ["default_plan", "extend_plan"]
 
-_PLANNERS = (plan_closures, plan_stencils, plan_cores, plan_order, plan_marks, plan_alignment)
+_PLANNERS = (
+    plan_closures,
+    plan_stencils,
+    plan_cores,
+    plan_order,
+    plan_marks,
+    plan_alignment,
+    plan_fetches,
+)
 # Elementary isl operations that each planner may take; a million take about half a second.
 _QUOTA = 1_000_000
 _QUOTAS = {plan_cores: 2_000_000, plan_order: 4_000_000, plan_marks: 3_000_000}

@@ -2,9 +2,9 @@
 
 A loop of passes (time) whose rows depend on neighbouring rows only is skewed (`transform/skew`):
 a wave rolls over the rows and takes `block` passes along, so that memory is read once for all of
-them. The block is as large as the rows in use fit into a cache near to the core. Where that is L2,
-waves are a few rows wide: rows side by side share what they load, as long as no prefetching of many
-streams at once is asked for. Where rows are recurrences, passes of one wave overlap.
+them. The block is as large as the rows in use fit into a cache near to the core. Waves are two rows
+wide: rows side by side share what they load. Where rows are recurrences, passes of one wave
+overlap.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _passes(
     width = width if not chains and _shares_rows(schedule, loop) else 1
     block = _near(schedule.program, machine, skew, width)
     if block < _FEW_PASSES:
-        block, width = max(block, _far(schedule.program, machine, skew)), 1
+        block = max(block, _far(schedule.program, machine, skew, width))
     if block < 2:
         return ()
     if parallel or chains:
@@ -100,9 +100,9 @@ def _near(program: Program, machine: Machine, skew: Skew, width: int) -> int:
     return _fitting(program, skew, machine.cache(2).size * 3 // 4, width)
 
 
-def _far(program: Program, machine: Machine, skew: Skew) -> int:
+def _far(program: Program, machine: Machine, skew: Skew, width: int) -> int:
     """Passes whose rows fit into half of the last cache."""
-    return _fitting(program, skew, machine.caches[-1].size // 2, 1)
+    return _fitting(program, skew, machine.caches[-1].size // 2, width)
 
 
 def _fitting(program: Program, skew: Skew, room: int, width: int) -> int:

@@ -19,7 +19,7 @@ from loopwright.planner.instance import Dim, Instance
 
 __all__ = ["plan_columns", "plan_elements", "plan_rows"]
 
-LONG_ROW_BYTES = 8192
+LONG_ROW_BYTES = 2048
 AHEAD_BYTES = 256  # how far ahead of its use a stream is prefetched (measured, N1)
 
 
@@ -36,7 +36,8 @@ def plan_rows(
     in_order = unary or (single and instance.p[0].right == 1)
     right = Packing.DIRECT if in_order else Packing.ANY
     # From memory one stream is read fastest, and short rows are over before a second one pays;
-    # from a cache, two long rows share the vectors of right (measured, N1).
+    # from a cache, two long rows share the vectors of right, and need no hints: each belongs to a
+    # stream of its own (measured, N1).
     short = k * algebra.left.bytes < LONG_ROW_BYTES
     far = _is_far(machine, m * k * algebra.left.bytes)
     rows = 1 if m == 1 or short or unary or far else 2
@@ -53,7 +54,7 @@ def plan_rows(
         (rows, vectors, lanes),
         (left, right),
         unroll=2 if far else 1,
-        ahead=AHEAD_BYTES // algebra.left.bytes,
+        ahead=AHEAD_BYTES // algebra.left.bytes if rows == 1 else 0,
         parallel=parallel,
     )
     steps = [x for x, mode in (("left", left), ("right", right)) if mode is not Packing.DIRECT]
@@ -79,7 +80,9 @@ def plan_columns(
     block = machine.cache(2).size // 2 // algebra.accumulator.bytes
     size = algebra.right.bytes
     in_l1 = n * algebra.accumulator.bytes <= machine.cache(1).size // 2
-    rows = 1 if in_l1 and _is_far(machine, n * k * size) else 2
+    far = _is_far(machine, n * k * size)
+    rows = 1 if in_l1 and far else 2
+    apart = rows == 2 and in_l1 and algebra.reassoc
     if parallel == "j":
         block = min(block, -(-n // used))
     form = make_form(
@@ -88,8 +91,9 @@ def plan_columns(
         Kind.COLUMNS,
         (rows, 8, lanes),
         (Packing.ANY, right),
-        ahead=AHEAD_BYTES // size,
+        ahead=0 if apart else AHEAD_BYTES // size,
         parallel=parallel,
+        apart=apart,
     )
     values = {"nc": even_block(n, block, 8 * lanes), "right_j": 0, "out_j": 0}
     columns = "" if right is Packing.DIRECT else "right out"

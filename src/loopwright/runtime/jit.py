@@ -124,6 +124,21 @@ def _linked(
     return module
 
 
+def _with_host_features(
+    text: str, cpu: str | None, apart: tuple[str, str] | None
+) -> tuple[str, tuple[str, str] | None]:
+    """The same code, whose functions that name extensions have those of the host beside them.
+
+    LLVM takes what a function names in place of what its machine has.
+    """
+    features = "" if cpu else _host_features()
+    if not features:
+        return text, apart
+    begin = '"target-features"="'
+    whole, *parts = (part.replace(begin, f"{begin}{features},") for part in (text, *(apart or ())))
+    return whole, (parts[0], parts[1]) if parts else None
+
+
 def compile_to_object(
     text: str,
     cpu: str | None = None,
@@ -139,6 +154,7 @@ def compile_to_object(
     with _lock:
         _initialise()
         machine = _machine_for(text, cpu)
+        text, apart = _with_host_features(text, cpu, apart)
         return bytes(machine.emit_object(_linked(text, machine, is_plain, apart)))
 
 
@@ -153,6 +169,7 @@ def assembly(
     with _lock:
         _initialise()
         machine = _machine_for(text, cpu)
+        text, apart = _with_host_features(text, cpu, apart)
         return str(machine.emit_assembly(_linked(text, machine, is_plain, apart)))
 
 

@@ -83,8 +83,8 @@ def loops(machine: Machine) -> list[Loop]:
         for operation in ("add", "mul", "min", "max"):
             found.append(_chains(machine, operation, dtype, registers))
             found.append(_chains(machine, operation, dtype, 1))
-        if machine.fused("dot", dtype) is not None and dtype == "int8":
-            found += _dot_loops(machine, registers)
+        if machine.fused("dot", dtype) is not None:
+            found += _dot_loops(machine, dtype, registers)
     return [*found, _vector_walk(), _transfer_loop(), _read_loop(machine)]
 
 
@@ -130,25 +130,39 @@ def _fma_loops(machine: Machine, dtype: str, registers: int) -> list[Loop]:
     ]
 
 
-def _dot_loops(machine: Machine, registers: int) -> list[Loop]:
-    """c_i <- c_i + sums of four products of bytes."""
-    lanes = machine.vector_bytes // 4
-    accumulator, factors = f"<{lanes} x i32>", f"<{4 * lanes} x i8>"
+def _dot_loops(machine: Machine, dtype: str, registers: int) -> list[Loop]:
+    """c_i <- c_i + sums of four products of bytes, or of two of 16-bit integers."""
+    lanes, group = machine.lanes(32), 4 if dtype == "int8" else 2
+    accumulator, factors = f"<{lanes} x i32>", f"<{group * lanes} x {_TYPES[dtype]}>"
     if machine.isa == "aarch64":
-        name = f"llvm.aarch64.neon.sdot.v{lanes}i32.v{4 * lanes}i8"
+        name, addend = f"llvm.aarch64.neon.sdot.v{lanes}i32.v{group * lanes}i8", True
+    elif machine.features & {"avx512vnni", "avxvnni"}:
+        word = "vpdpbusd" if dtype == "int8" else "vpdpwssd"
+        name, addend = f"llvm.x86.avx512.{word}.{machine.vector_bytes * 8}", True
     else:
-        name = f"llvm.x86.avx512.vpdpbusd.{machine.vector_bytes * 8}"
+        word = {4: "sse2.pmadd.wd", 8: "avx2.pmadd.wd", 16: "avx512.pmaddw.d.512"}[lanes]
+        name, addend = f"llvm.x86.{word}", False
+    types = [*([accumulator] if addend else []), factors, factors]
 
-    def by_addend(result: str, x: str, _: str) -> str:
-        operands = f"{accumulator} {x}, {factors} {result}.a, {factors} {result}.b"
-        casts = [f"{result}.{v} = bitcast {accumulator} %{v} to {factors}" for v in "ab"]
-        return "\n  ".join([*casts, f"{result} = call {accumulator} @{name}({operands})"])
+    def by_addend(result: str, x: str, other: str) -> str:
+        # A product that does not take the addend is that of another register, so that it is not
+        # computed once for all.
+        b = "%b" if addend else other
+        casts = [
+            f"{result}.{v} = bitcast {accumulator} {text} to {factors}"
+            for v, text in (("a", "%a"), ("b", b))
+        ]
+        values = [*([x] if addend else []), f"{result}.a", f"{result}.b"]
+        operands = ", ".join(f"{t} {v}" for t, v in zip(types, values, strict=True))
+        if addend:
+            return "\n  ".join([*casts, f"{result} = call {accumulator} @{name}({operands})"])
+        product = f"{result}.p = call {accumulator} @{name}({operands})"
+        return "\n  ".join([*casts, product, f"{result} = add {accumulator} {x}, {result}.p"])
 
-    declaration = f"declare {accumulator} @{name}({accumulator}, {factors}, {factors})"
-    found = [
-        _register_loop("per_cycle", "dot", "int8", accumulator, registers, by_addend),
-        _register_loop("accumulate", "dot", "int8", accumulator, 1, by_addend, links=4),
-    ]
+    declaration = f"declare {accumulator} @{name}({', '.join(types)})"
+    found = [_register_loop("per_cycle", "dot", dtype, accumulator, registers, by_addend)]
+    if addend:
+        found.append(_register_loop("accumulate", "dot", dtype, accumulator, 1, by_addend, links=4))
     return [replace(loop, declarations=(declaration,)) for loop in found]
 
 

@@ -365,6 +365,17 @@ def num_threads() -> int:
     return min(asked if asked is not None else default_threads(), MOST_THREADS)
 
 
+def thread_count(threads: int | None) -> int:
+    """Threads of one call that asks for `threads`; None leaves it to the settings."""
+    if threads is None:
+        return num_threads()
+    if not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
+        raise UsageError(
+            f"threads must be a whole number from 1 to {MOST_THREADS}", found=repr(threads)
+        )
+    return threads
+
+
 def default_threads() -> int:
     """OMP_NUM_THREADS, which users of numerical libraries know, else the cores of this process."""
     omp = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from loopwright.sparse.formats import BUILT_IN, find
     from loopwright.sparse.kernels.add import add
     from loopwright.sparse.kernels.einsum import compile_kernel, einsum
+    from loopwright.sparse.kernels.fused import convert_einsum, explain_fused
     from loopwright.sparse.kernels.products import mttkrp, sddmm, spmm, spmv, ttm
     from loopwright.sparse.recommend import recommend
     from loopwright.sparse.storage import read_tensor, write_tensor
@@ -28,9 +29,11 @@ __all__ = [
     "add",
     "compile_kernel",
     "convert",
+    "convert_einsum",
     "declare",
     "einsum",
     "explain",
+    "explain_fused",
     "find",
     "from_dense",
     "from_scipy",
@@ -54,25 +57,27 @@ _HOMES = {
     "Format": "format",
     "Padding": "format",
     "SparseTensor": "tensor",
-    "add": "kernels",
-    "compile_kernel": "kernels",
+    "add": "kernels.add",
+    "compile_kernel": "kernels.einsum",
     "convert": "convert",
+    "convert_einsum": "kernels.fused",
     "declare": "format",
-    "einsum": "kernels",
+    "einsum": "kernels.einsum",
     "explain": "explain",
+    "explain_fused": "kernels.fused",
     "find": "formats",
     "from_dense": "tensor",
     "from_scipy": "bridge",
     "index": "format",
-    "mttkrp": "kernels",
+    "mttkrp": "kernels.products",
     "read_tensor": "storage",
     "recommend": "recommend",
-    "sddmm": "kernels",
+    "sddmm": "kernels.products",
     "sparse_tensor": "tensor",
-    "spmm": "kernels",
-    "spmv": "kernels",
+    "spmm": "kernels.products",
+    "spmv": "kernels.products",
     "to_scipy": "bridge",
-    "ttm": "kernels",
+    "ttm": "kernels.products",
     "verify": "verify",
     "write_tensor": "storage",
 }

@@ -52,6 +52,8 @@ def load(
     """
     name = os.fspath(path)
     try:
+        with open(name, "rb") as file, zipfile.ZipFile(file):
+            pass  # NumPy would take other files for arrays, or for pickled objects
         with open(name, "rb") as file, np.load(file, allow_pickle=False) as members:
             if _NOTE not in members:
                 return _foreign(name, set(members.files), check)
@@ -64,21 +66,37 @@ def load(
             values = members["values"]
     except FileNotFoundError as error:
         raise UsageError(f"{name}: cannot be read: {error.strerror}") from error
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
         if isinstance(error, UsageError):
             raise
         hint = "write it again with save"
         raise UsageError(f"{name}: not a sound .npz file", str(error), hint) from error
+    if not _is_note(note):
+        hint = "write it again with this version"
+        message = f"{name}: the note in the file is damaged, or of another version"
+        raise UsageError(message, str(note)[:200], hint)
     tensor = _made(name, note, arrays, values, format)
     return tensor.check() if check else tensor
+
+
+def _is_note(note: Any) -> bool:
+    """Whether a text is one that `save` writes, in the types of its parts."""
+    match note:
+        case {
+            "version": version,
+            "format": str(),
+            "descriptor": str(),
+            "shape": list(shape),
+            "symbols": dict(symbols),
+        }:
+            sizes = [*shape, *symbols.values()]
+            return version == _VERSION and all(type(x) is int and abs(x) < 1 << 63 for x in sizes)
+    return False
 
 
 def _made(
     name: str, note: Any, arrays: dict[str, Any], values: Any, format: Format | None
 ) -> SparseTensor:
-    wanted = {"version", "format", "descriptor", "shape", "symbols"}
-    if not isinstance(note, dict) or not wanted <= note.keys() or note["version"] != _VERSION:
-        raise UsageError(f"{name}: the note in the file is of another version", str(note)[:200])
     descriptor = format or find(note["format"], len(note["shape"]))
     if str(descriptor) != note["descriptor"]:
         raise UsageError(

@@ -12,15 +12,28 @@ from numpy.typing import NDArray
 from loopwright.diagnostics import UsageError
 
 from .format import Format
+from .formats import is_built_in
 from .formats.coordinates import names
 from .tensor import SparseTensor, index_dtype, sparse_tensor
 
-__all__ = ["from_scipy", "has_scipy", "is_scipy", "load_scipy", "to_scipy"]
+__all__ = ["as_given", "from_scipy", "has_scipy", "is_scipy", "load_scipy", "to_scipy"]
 
 
 def is_scipy(value: object) -> bool:
     """Whether a value is a sparse array or matrix of scipy; does not import scipy."""
-    return type(value).__module__.split(".")[0] == "scipy" and hasattr(value, "tocoo")
+    homes = (kind.__module__.split(".")[0] for kind in type(value).__mro__)
+    return "scipy" in homes and hasattr(value, "tocoo")
+
+
+def as_given(result: SparseTensor, given: object) -> Any:
+    """The result as scipy has it, where `given` came from scipy and it has the format; else itself.
+
+    An array of scipy gives arrays, a matrix matrices.
+    """
+    if not is_scipy(given) or not has_scipy(result.format, result.shape):
+        return result
+    is_matrix = any(kind.__name__ == "spmatrix" for kind in type(given).__mro__)
+    return to_scipy(result, matrix=is_matrix and result.ndim == 2)
 
 
 def _scipy_sparse() -> ModuleType:
@@ -32,9 +45,11 @@ def _scipy_sparse() -> ModuleType:
     return found
 
 
-def has_scipy(format: Format) -> bool:
-    """Whether scipy has a format of the same name."""
-    return _family(format) in _WRITERS
+def has_scipy(format: Format, shape: tuple[int, ...]) -> bool:
+    """Whether scipy has a format, for tensors of a shape; formats of one's own it never has."""
+    if _family(format) not in _WRITERS or not is_built_in(format):
+        return False
+    return _family(format) != "bcsr" or _is_whole(_block(format), shape)
 
 
 def load_scipy(path: str) -> Any:
@@ -45,9 +60,9 @@ def load_scipy(path: str) -> Any:
 def from_scipy(matrix: Any) -> SparseTensor:
     """The tensor of a sparse array or matrix of scipy, in the format of the same name.
 
-    A csr whose rows are not sorted, or hold a column twice, gives csr_unsorted; other formats are
-    sorted in a copy, and given as coo if they repeat a coordinate. Whatever scipy stores in a way
-    of its own (dia, lil, dok) is copied.
+    A csr whose rows are not sorted, or hold a column twice, gives csr_unsorted; csc and bsr are
+    sorted in a copy, and like lil given as coo if they repeat a coordinate. Whatever scipy stores
+    in a way of its own (dia, lil, dok) is copied.
     """
     if not is_scipy(matrix):
         raise UsageError("expected a sparse array or matrix of scipy", type(matrix).__name__)
@@ -129,12 +144,24 @@ def _from_dia(matrix: Any) -> SparseTensor:
 
 def _from_lil(matrix: Any) -> SparseTensor:
     lengths = np.fromiter(map(len, matrix.rows), np.int64, len(matrix.rows))
+    others = np.fromiter(map(len, matrix.data), np.int64, len(matrix.data))
+    if not np.array_equal(lengths, others):
+        row = int(np.argmax(lengths != others))
+        raise UsageError(
+            f"lil: row {row} has {lengths[row]} columns and {others[row]} values",
+            hint="as many of one as of the other",
+        )
     start = np.concatenate(([0], np.cumsum(lengths)))
-    dtype = index_dtype(max(int(start[-1]), *matrix.shape))
-    columns = np.fromiter((j for row in matrix.rows for j in row), dtype, int(start[-1]))
-    values = np.fromiter((v for row in matrix.data for v in row), matrix.dtype, int(start[-1]))
-    arrays = {"start": start.astype(dtype), "len": lengths.astype(dtype), "lcol": columns}
-    return sparse_tensor("lil", matrix.shape, arrays, values)
+    count = int(start[-1])
+    columns = np.fromiter((j for row in matrix.rows for j in row), np.int64, count)
+    values = np.fromiter((v for row in matrix.data for v in row), matrix.dtype, count)
+    dtype = index_dtype(max(count, *matrix.shape, int(np.abs(columns).max(initial=0))))
+    if not _is_canonical(start, columns):
+        rows = np.repeat(np.arange(len(lengths), dtype=dtype), lengths)
+        arrays = {"row": rows, "col": columns.astype(dtype)}
+        return sparse_tensor("coo", matrix.shape, arrays, values)
+    arrays = {"start": start.astype(dtype), "len": lengths.astype(dtype)}
+    return sparse_tensor("lil", matrix.shape, arrays | {"lcol": columns.astype(dtype)}, values)
 
 
 _READERS: Mapping[str, Callable[[Any], SparseTensor]] = {
@@ -153,7 +180,7 @@ def to_scipy(tensor: SparseTensor, *, matrix: bool = False) -> Any:
     Arrays are shared for coo, csr, csc and bcsr, so writing to one writes to both.
     """
     name = _family(tensor.format)
-    if name not in _WRITERS:
+    if name not in _WRITERS or not is_built_in(tensor.format):
         raise UsageError(
             f"scipy has no format {tensor.format.name}",
             hint=f"convert the tensor to one of {', '.join(_WRITERS)} first",
@@ -163,6 +190,17 @@ def to_scipy(tensor: SparseTensor, *, matrix: bool = False) -> Any:
 
 def _family(format: Format) -> str:
     return format.name.split("(")[0]
+
+
+def _block(format: Format) -> tuple[int, int]:
+    """The sides of the blocks of bcsr(rows,columns)."""
+    rows, columns = map(int, format.name[len("bcsr(") : -1].split(","))
+    return rows, columns
+
+
+def _is_whole(block: tuple[int, int], shape: tuple[int, ...]) -> bool:
+    """Whether blocks divide a shape; those of scipy must."""
+    return shape[0] % block[0] == 0 and shape[1] % block[1] == 0
 
 
 def _to_coo(tensor: SparseTensor, scipy: ModuleType, kind: str) -> Any:
@@ -185,8 +223,8 @@ def _to_compressed(index: str, pointer: str, target: str) -> Callable[..., Any]:
 
 
 def _to_bsr(tensor: SparseTensor, scipy: ModuleType, kind: str) -> Any:
-    rows, columns = map(int, tensor.format.name[len("bcsr(") : -1].split(","))
-    if tensor.shape[0] % rows or tensor.shape[1] % columns:
+    rows, columns = _block(tensor.format)
+    if not _is_whole((rows, columns), tensor.shape):
         spelled = " x ".join(map(str, tensor.shape))
         raise UsageError(
             f"scipy's blocks of {rows} x {columns} cannot reach over the edge of {spelled}",

@@ -20,7 +20,7 @@ from .uf import Atom, Conj, Formula, IntegerSet, Linear, Var, calls
 __all__ = ["check", "check_lengths", "keeps_order", "keeps_promise"]
 
 Ints = NDArray[np.int64]
-_FAR = 1 << 62
+_FAR = 1 << 63
 
 
 def check(tensor: Stored) -> None:
@@ -53,10 +53,10 @@ def check_lengths(tensor: Stored) -> None:
             f"{format.name} holds tensors of {format.rank} dimensions", f"shape {spelled}"
         )
     for dimension, size in enumerate(tensor.shape):
-        if not 0 <= size < 1 << 63:
+        if not 0 <= size < 1 << 62:
             raise UsageError(
                 f"{format.name}: dimension {dimension} of the shape is {size}",
-                hint="sizes lie between 0 and 2^63 - 1",
+                hint="sizes lie between 0 and 2^62 - 1",
             )
     wanted = [index.name for index in format.indices]
     if set(tensor.arrays) != set(wanted):

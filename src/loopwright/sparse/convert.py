@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from loopwright.diagnostics import DtypeError, UsageError
 from loopwright.ir.dtypes import DTYPES, INT32, INT64, DType, dtype_of
-from loopwright.runtime.threads import num_threads
+from loopwright.runtime.threads import thread_count
 
-from .bridge import from_scipy, has_scipy, is_scipy, to_scipy
+from .bridge import as_given, from_scipy, is_scipy
 from .check import check
 from .format import Format
 from .formats import find
-from .inside import ascent, require_inside
+from .inside import Arrangement, arrangement, require_inside
 from .synthesis.run import run
 from .synthesis.synthesize import Conversion, Request, synthesize
+from .synthesis.widths import made_types, narrowed
 from .tensor import SparseTensor, from_dense
 
 __all__ = ["as_tensor", "conversion", "convert", "convert_tensor", "refined"]
@@ -26,10 +28,10 @@ _NARROW = (1 << 31) - 2  # numbers up to here are counted in 32 bits
 # A dimension with so many more coordinates than there are entries is sorted by digits: counters
 # for each coordinate would take longer to clear than the entries to sort.
 _SPARE, _PER_ENTRY = 1 << 20, 8
-# Unsorted entries are dealt out into parts of about this many, which a second cache holds. Few
+# Unsorted entries are dealt out into parts of at least this many, which a second cache holds. Few
 # classes of sizes, so that code is shared.
-_PART = 1 << 12
-_PARTS = (0, 5, 10)  # bits
+_PART = 2500
+_PARTS = (0, 4, 6, 8, 10)  # bits
 
 
 def convert(tensor: Any, to: str | Format, *, threads: int | None = None) -> Any:
@@ -43,9 +45,10 @@ def convert(tensor: Any, to: str | Format, *, threads: int | None = None) -> Any
     found = as_tensor(tensor)
     target = find(to, found.ndim)
     result = convert_tensor(found, target, threads=threads)
-    if is_scipy(tensor) and has_scipy(target):
-        return to_scipy(result, matrix=type(tensor).__name__.endswith("matrix"))
-    return result
+    if result is found:
+        require_inside(found)  # what is faulty is refused, whether or not code runs on it
+        refined(found)
+    return as_given(result, tensor)
 
 
 def as_tensor(tensor: Any) -> SparseTensor:
@@ -54,6 +57,11 @@ def as_tensor(tensor: Any) -> SparseTensor:
         return tensor
     if is_scipy(tensor):
         return from_scipy(tensor)
+    if isinstance(tensor, np.ma.MaskedArray):
+        raise UsageError(
+            "a masked array does not say what its masked elements are",
+            hint="a.filled(0) leaves them out",
+        )
     if isinstance(tensor, np.ndarray):
         return from_dense(tensor)
     raise UsageError(
@@ -69,23 +77,23 @@ def convert_tensor(
     """Convert a SparseTensor to a SparseTensor."""
     if tensor.format == target:
         return tensor
-    require_inside(tensor)
-    found = conversion(refined(tensor), target)
+    names = _listed(tensor)
+    team = thread_count(threads)
+    arranged = arrangement([tensor.arrays[name] for name in names], team) if names else None
+    seen = arranged.largest if arranged is not None else None
+    require_inside(tensor, None if seen is None else dict(zip(names, seen, strict=True)), team)
+    found = conversion(refined(tensor, arranged), target)
     arrays = {name: np.ascontiguousarray(array) for name, array in tensor.arrays.items()}
     values = np.ascontiguousarray(tensor.values)
-    team = num_threads() if threads is None else threads
     made, numbers, symbols = run(found, arrays, values, tensor.symbols, team)
+    made = narrowed(target, made, found.request.made, found.request.counter)
     return SparseTensor(target, tensor.shape, made, symbols, numbers)
 
 
 def conversion(tensor: SparseTensor, target: Format) -> Conversion:
     """The conversion of a tensor like this one: types and sizes decide, not the entries."""
     stored = len(tensor.values)
-    largest = max((stored, *tensor.shape, *(_places(tensor, target),)))
-    counter = INT32 if largest <= _NARROW else INT64
-    made = tuple(
-        (index.name, DTYPES[index.dtype] if index.dtype else counter) for index in target.indices
-    )
+    counter = INT32 if max((stored, *tensor.shape)) <= _NARROW else INT64
     given = tuple(
         (index.name, dtype_of(tensor.arrays[index.name].dtype)) for index in tensor.format.indices
     )
@@ -95,18 +103,13 @@ def conversion(tensor: SparseTensor, target: Format) -> Conversion:
         target,
         _value_type(tensor),
         given,
-        made,
+        made_types(target, tensor.shape, stored, counter),
         counter,
         tuple(max(size - 1, 0).bit_length() for size in tensor.shape),
         tuple(size > limit for size in tensor.shape),
         max((bits for bits in _PARTS if _PART << bits <= stored), default=0),
     )
     return synthesize(request)
-
-
-def _places(tensor: SparseTensor, target: Format) -> int:
-    """Numbers that index arrays of the target may hold beside sizes: places of padded formats."""
-    return 0 if target.padding is None else len(tensor.values) * 2
 
 
 def _value_type(tensor: SparseTensor) -> DType:
@@ -118,24 +121,41 @@ def _value_type(tensor: SparseTensor) -> DType:
         ) from error
 
 
-def refined(tensor: SparseTensor) -> SparseTensor:
-    """A list of coordinates under what its entries turn out to be: sorted, without repetitions."""
-    format = tensor.format
-    if format.is_unique or format.padding is not None:
-        return tensor
-    names = _coordinate_arrays(format)
+def refined(tensor: SparseTensor, arranged: Arrangement | None = None) -> SparseTensor:
+    """A list of coordinates under what its entries turn out to be: sorted, without repetitions.
+
+    `arranged` is what is known of them already.
+    """
+    names = _listed(tensor)
     if not names:
         return tensor
-    descents, repetitions = ascent([tensor.arrays[name] for name in names])
-    if descents:
-        if format.order:
+    if arranged is None:
+        arranged = arrangement([tensor.arrays[name] for name in names])
+    if arranged.descends:
+        if tensor.format.order:
             check(tensor)  # tells where the order that was declared is broken
         return tensor
-    order = find("scoo", format.rank).order
-    sorted_format = replace(format, order=order, is_unique=not repetitions)
-    return replace(tensor, format=sorted_format)
+    return replace(tensor, format=_in_order(tensor.format, not arranged.repeats))
 
 
+@lru_cache(maxsize=64)
+def _in_order(format: Format, is_unique: bool) -> Format:
+    return replace(format, order=find("scoo", format.rank).order, is_unique=is_unique)
+
+
+def _listed(tensor: SparseTensor) -> tuple[str, ...]:
+    """The arrays of coordinates whose order is to be found; none where a format tells it."""
+    format = tensor.format
+    if format.is_unique or format.padding is not None:
+        return ()
+    names = _coordinate_arrays(format)
+    arrays = [tensor.arrays[name] for name in names]
+    shapes = {array.shape for array in arrays}
+    is_list = len(shapes) == 1 and all(a.ndim == 1 and a.dtype.kind in "iu" for a in arrays)
+    return names if is_list else ()
+
+
+@lru_cache(maxsize=64)
 def _coordinate_arrays(format: Format) -> tuple[str, ...]:
     """The arrays of a list of coordinates, by dimension; none for other formats."""
     plain = find("coo", format.rank)

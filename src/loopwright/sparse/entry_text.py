@@ -10,9 +10,23 @@ from numpy.typing import NDArray
 
 from loopwright.diagnostics import UsageError
 
-__all__ = ["check_finite", "entry_lines"]
+from .convert import convert_tensor
+from .formats import find
+from .formats.coordinates import names
+from .tensor import SparseTensor
+
+__all__ = ["check_finite", "entry_lines", "listed"]
 
 _LINES = 1 << 16  # written at a time
+
+
+def listed(tensor: SparseTensor) -> tuple[tuple[NDArray[Any], ...], NDArray[Any]]:
+    """The coordinates and values of a tensor, in the order in which it holds them.
+
+    Places that read as padding are left out, whether or not the map reaches them.
+    """
+    found = convert_tensor(tensor, find("coo", tensor.ndim))
+    return tuple(found.arrays[name] for name in names(tensor.ndim)), found.values
 
 
 def entry_lines(

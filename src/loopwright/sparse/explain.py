@@ -30,6 +30,7 @@ from .synthesis.rename import renamed
 from .synthesis.stages import Stage
 from .synthesis.synthesize import FROM, TO, Conversion, Request, synthesize
 from .synthesis.ways import Way
+from .synthesis.widths import made_types
 from .uf import Relation, compose, inverse
 
 __all__ = ["Explanation", "explain"]
@@ -105,7 +106,9 @@ def _request(source: Format, target: Format) -> Request:
     rank = source.rank
     bits = (min(_BITS, _MOST_BITS // rank),) * rank
     few = (False,) * rank
-    return Request(source, target, FLOAT64, types(source), types(target), INT32, bits, few)
+    shape = tuple(1 << width for width in bits)
+    made = made_types(target, shape, 1 << _BITS, INT32) if target.rank == rank else ()
+    return Request(source, target, FLOAT64, types(source), made, INT32, bits, few)
 
 
 def _composed(source: Format, target: Format) -> Relation:
@@ -135,8 +138,9 @@ def _lines(of: Explanation) -> Iterator[str]:
     yield f"order: {_order(of)}"
     if of.shared:
         yield f"shared with the source: {', '.join(of.shared)}"
-    for stage in of.conversion.stages:
+    for stage, shared in zip(of.conversion.stages, of.conversion.shared, strict=True):
         yield from _stage(stage)
+        yield f"  {shared}"
 
 
 def _indented(text: str) -> Iterator[str]:
@@ -190,6 +194,8 @@ def _stage(stage: Stage) -> Iterator[str]:
     if stage.same is not None:
         pairs = ", ".join(f"{new} is {old}" for new, old in stage.same.arrays)
         yield f"  left out where {stage.same.left} = {stage.same.right}: {pairs}"
+    if stage.when is not None:
+        yield f"  only where {stage.when} >= 0"
     text = compile_computation(stage.computation).inspect("c")
     yield from _indented(text.replace("void kernel(", f"void {stage.computation.name}(", 1))
     for found in stage.learnt:

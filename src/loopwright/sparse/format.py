@@ -161,6 +161,9 @@ def index(
     if dtype not in _WIDTHS:
         hint = f"one of {', '.join(_WIDTHS[1:])}"
         raise UsageError(f"index array {name}: unknown dtype '{dtype}'", hint=hint)
+    if pad is not None and pad < 0 and dtype.startswith("u"):
+        hint = "a signed dtype, or another pad"
+        raise UsageError(f"index array {name}: {dtype} cannot hold the pad {pad}", hint=hint)
     over = parse_set(domain)
     values = parse_set(range)
     if len(values.variables) != 1:
@@ -267,6 +270,14 @@ def _completed(format: Format) -> Format:
                 hint=f"add index('{call.name}', domain, range), or use {', '.join(KNOWN)}",
             )
     settled = {*format.sizes, *(name for name, _ in format.defined)}
+    for key in format.order:
+        strange = {a.name for a in atoms(key) if isinstance(a, Sym)} - settled
+        if strange:
+            raise UsageError(
+                f"format {format.name}: the order names {min(strange)}, no coordinate and no size",
+                found=str(key),
+                hint=f"the coordinates are {', '.join(format.map.outputs)}",
+            )
     counts = sorted(_symbols(format) - settled)
     return dataclasses.replace(format, counts=tuple(counts))
 

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from loopwright.diagnostics import Diagnostic, SourceError, Span, UsageError
 
-from .entry_text import check_finite, entry_lines
+from .entry_text import check_finite, entry_lines, listed
 from .files import BLOCK, Progress, line_blocks, replacing
 from .format import COORDINATES
 from .formats.coordinates import names
 from .number_text import Block, Kind, parse_block
 from .tensor import SparseTensor, index_dtype, sparse_tensor
+
+_EXACT = 1 << 53  # whole numbers up to here are float64 numbers
 
 __all__ = ["read", "write"]
 
@@ -77,16 +79,32 @@ def write(
     name = os.fspath(path)
     if tensor.dtype.kind not in "biuf":
         raise UsageError(f"{name}: .tns files hold real numbers", found=str(tensor.dtype))
-    found = tensor.entries()
-    values = tensor.values[found.places]
-    check_finite(name, found.coordinates, values, finite)
+    coordinates, values = listed(tensor)
+    check_finite(name, coordinates, values, finite)
+    _check_exact(name, coordinates, values)
     with replacing(path) as file:
         for line in (line for text in comments for line in text.splitlines()):
             file.write(f"# {line}\n".encode())
-        for done, lines in entry_lines(found.coordinates, values, base=base):
+        for done, lines in entry_lines(coordinates, values, base=base):
             file.write(lines)
             if progress is not None:
-                progress(done, found.count)
+                progress(done, len(values))
+
+
+def _check_exact(name: str, coordinates: Sequence[NDArray[Any]], values: NDArray[Any]) -> None:
+    """Refuse whole numbers that the reader, which takes values for float64, would round."""
+    if values.dtype.kind not in "iu" or values.dtype.itemsize < 8:
+        return
+    wrong = values > _EXACT
+    if values.dtype.kind == "i":
+        wrong |= values < -_EXACT
+    if wrong.any():
+        n = int(np.argmax(wrong))
+        at = ", ".join(str(column[n]) for column in coordinates)
+        raise UsageError(
+            f"{name}: the value at ({at}) is {values[n]}, which .tns files would round",
+            hint="write it as .npz, or convert the values to float64 first",
+        )
 
 
 def _kinds(name: str, text: bytes, line: int) -> tuple[Kind, ...]:

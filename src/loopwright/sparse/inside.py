@@ -7,41 +7,56 @@ them, before code runs on them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loopwright.diagnostics import UsageError
-from loopwright.ir.dtypes import INT64, DType, dtype_of
+from loopwright.ir.dtypes import BOOL, INT64, DType, dtype_of
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
 from loopwright.ir.program import Role
 
 from .check import check
 from .format import Format, Index
+from .promises import loop_facts
 from .room import reads_inside
 from .rules import rules_hold
 from .spf.compile import CompiledComputation, compile_computation
 from .spf.computation import Computation, DataSpace, Stmt
-from .synthesis.source import loop_facts
 from .tensor import SparseTensor
 from .uf import Call, Linear, atoms, evaluate, symbols
 from .uf import Var as Name
 
-__all__ = ["ascent", "require_inside"]
+__all__ = ["Arrangement", "arrangement", "ascent", "require_inside"]
 
 _COUNT = "N"
+_dtype = lru_cache(maxsize=64)(dtype_of)
+_PROBE = 1 << 12  # entries of a list that tell first whether it can be in order
 
 
-def require_inside(tensor: SparseTensor) -> None:
+@dataclass(frozen=True)
+class Arrangement:
+    """How a list of tuples goes on from one to the next, and what was seen on the way."""
+
+    descends: bool
+    repeats: bool
+    largest: tuple[int, ...] | None = None  # of each array read as unsigned, where all was read
+
+
+def require_inside(
+    tensor: SparseTensor, largest: Mapping[str, int] | None = None, threads: int = 1
+) -> None:
     """Raise UsageError that names the place unless code may be run on a tensor.
 
-    The whole check tells what is wrong; it is asked only when something is.
+    The whole check tells what is wrong; it is asked only when something is. `largest` holds what
+    is known of index arrays already: their largest elements, read as unsigned.
     """
-    is_inside = _is_inside(tensor)
-    kept = rules_hold(tensor) if is_inside else False
+    is_inside = _is_inside(tensor, largest or {}, threads)
+    kept = rules_hold(tensor, threads) if is_inside else False
     is_open = _is_nested(tensor.format) or not reads_inside(tensor.format)
     if kept is False or (kept is None and is_open):
         check(tensor)
@@ -57,31 +72,73 @@ def _is_nested(format: Format) -> bool:
     return any(isinstance(x, Call) for term in (*inner, *places) for x in atoms(term))
 
 
-def _is_inside(tensor: SparseTensor) -> bool:
+def _is_inside(tensor: SparseTensor, largest: Mapping[str, int], threads: int) -> bool:
     format = tensor.format
-    for index in format.indices:
+    wanted = _wanted(format, tuple(sorted(tensor.symbols.items())))
+    for index, (shape, ends) in zip(format.indices, wanted.indices, strict=True):
         array = tensor.arrays[index.name]
-        if array.ndim != index.rank or array.dtype.kind not in "iu":
+        if array.ndim != index.rank or array.dtype.kind not in "iu" or array.shape != shape:
             return False
-        if array.shape != tuple(evaluate(e, tensor.symbols, {}) for e in index.extents):
-            return False
-        if not array.size:
-            continue
-        low, high = limits(array) if index.pad is None else _limits_inside(index, tensor)
-        (name,) = index.range.variables
-        values = {**tensor.symbols, name: 0}
-        for conj in index.range.conjs:
-            for constraint in conj.constraints:
-                factor = constraint.term.coefficient(Name(name))
-                rest = evaluate(constraint.term.without(Name(name)), values, {})
-                if low <= high and factor * (low if factor > 0 else high) + rest < 0:
-                    return False
-        if index.monotone and index.rank == 1 and not _ascends(array, index.is_strict):
+        known = largest.get(index.name)
+        if array.size and not _in_range(index, tensor, ends, known, threads):
             return False
     for rule in format.rules:
         if not rule.variables and not _holds(rule.conclusion[0], tensor):
             return False
-    return len(tensor.values) == evaluate(format.places, tensor.symbols, {})
+    return len(tensor.values) == wanted.places
+
+
+_Ends: TypeAlias = tuple[tuple[int, int], ...]  # (a, b): a*y + b >= 0 for every element y
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What the symbols of a tensor say of its arrays."""
+
+    indices: tuple[tuple[tuple[int, ...], _Ends], ...]  # shape and range
+    places: int
+
+
+@lru_cache(maxsize=256)
+def _wanted(format: Format, symbols: tuple[tuple[str, int], ...]) -> _Wanted:
+    known = dict(symbols)
+    found = []
+    for index in format.indices:
+        (name,) = index.range.variables
+        terms = [c.term for conj in index.range.conjs for c in conj.constraints]
+        rests = [evaluate(term.without(Name(name)), {**known, name: 0}, {}) for term in terms]
+        factors = [term.coefficient(Name(name)) for term in terms]
+        shape = tuple(evaluate(extent, known, {}) for extent in index.extents)
+        found.append((shape, tuple(zip(factors, rests, strict=True))))
+    return _Wanted(tuple(found), evaluate(format.places, known, {}))
+
+
+def _in_range(
+    index: Index, tensor: SparseTensor, ends: _Ends, largest: int | None, threads: int
+) -> bool:
+    """Whether an index array lies in its range, where it has no padding, and ascends as it says."""
+    array = tensor.arrays[index.name]
+    if index.pad is not None:
+        low, high = _limits_inside(index, tensor, threads)
+        if not _fits(ends, low, high):
+            return False
+        return not index.monotone or index.rank > 1 or _ascends(array, index.is_strict, threads)
+    is_pointer = index.rank == 1 and index.monotone.endswith("increasing")
+    if is_pointer:
+        if not _ascends(array, index.is_strict, threads):
+            return False
+        return _fits(ends, int(array[0]), int(array[-1]))
+    if index.monotone and index.rank == 1 and not _ascends(array, index.is_strict, threads):
+        return False
+    # Read as unsigned, what is negative is larger than any index: one comparison tells both ends.
+    high = largest if largest is not None else _largest(array, threads)
+    is_natural = high <= np.iinfo(array.dtype).max
+    return (is_natural and _fits(ends, 0, high)) or _fits(ends, *limits(array, threads))
+
+
+def _fits(ends: _Ends, low: int, high: int) -> bool:
+    """Whether the range of an index array holds all from `low` to `high`."""
+    return low > high or all(a * (low if a > 0 else high) + b >= 0 for a, b in ends)
 
 
 def _holds(conj: Any, tensor: SparseTensor) -> bool:
@@ -92,46 +149,92 @@ def _holds(conj: Any, tensor: SparseTensor) -> bool:
     return True
 
 
-def _ascends(array: NDArray[Any], is_strict: bool) -> bool:
-    descents, repetitions = ascent([array])
-    return descents == 0 and not (is_strict and repetitions)
+def _ascends(array: NDArray[Any], is_strict: bool, threads: int) -> bool:
+    """Whether each element is at least, or more than, the one before."""
+    if len(array) < 2:
+        return True
+    flat = np.ascontiguousarray(array)
+    out = np.zeros(1, np.bool_)
+    code = _ascends_code(_dtype(flat.dtype), is_strict)
+    code.run({"a0": flat, "out": out}, {_COUNT: len(flat)}, threads)
+    return not out[0]
 
 
-def limits(array: NDArray[Any]) -> tuple[int, int]:
+def _largest(array: NDArray[Any], threads: int) -> int:
+    """The largest element of an array that has some, read as unsigned."""
+    flat = _unsigned(np.ascontiguousarray(array).reshape(-1))
+    out = np.zeros(1, flat.dtype)
+    code = _largest_code(_dtype(flat.dtype))
+    code.run({"a": flat, "out": out}, {_COUNT: flat.size}, threads)
+    return int(out[0])
+
+
+def _unsigned(array: NDArray[Any]) -> NDArray[Any]:
+    return array.view(f"u{array.dtype.itemsize}")
+
+
+def limits(array: NDArray[Any], threads: int = 1) -> tuple[int, int]:
     """The least and the largest element of an array that has some, in one read."""
     if not array.flags.c_contiguous:
         return int(array.min()), int(array.max())
     out = np.empty(2, array.dtype)
     flat = array.reshape(-1)
     out[:] = flat[0]
-    _limits_code(dtype_of(array.dtype)).run({"a": flat, "out": out}, {_COUNT: flat.size})
+    code = _limits_code(_dtype(array.dtype))
+    code.run({"a": flat, "out": out}, {_COUNT: flat.size}, threads)
     return int(out[0]), int(out[1])
 
 
-def _limits_inside(index: Index, tensor: SparseTensor) -> tuple[int, int]:
+def _limits_inside(index: Index, tensor: SparseTensor, threads: int) -> tuple[int, int]:
     """The least and the largest element of a padded array in its domain, where it has no padding.
 
     The arrays that bound the domain come before it and have been found to lie in their ranges.
     """
     names = (index.name, *(call.name for conj in index.domain.conjs for call in conj.calls))
     arrays = {name: np.ascontiguousarray(tensor.arrays[name]) for name in dict.fromkeys(names)}
-    dtypes = tuple(dtype_of(array.dtype) for array in arrays.values())
+    dtypes = tuple(_dtype(array.dtype) for array in arrays.values())
     info = np.iinfo(arrays[index.name].dtype)
     out = np.array([info.max, info.min], arrays[index.name].dtype)
     code = _inside_code(tensor.format, index, dtypes)
-    code.run(arrays | {"out": out}, {s: tensor.symbols[s] for s in code.computation.symbols})
+    values = {s: tensor.symbols[s] for s in code.computation.symbols}
+    code.run(arrays | {"out": out}, values, threads)
     return int(out[0]), int(out[1])
 
 
-def ascent(arrays: Sequence[NDArray[Any]]) -> tuple[int, int]:
+def arrangement(arrays: Sequence[NDArray[Any]], threads: int = 1) -> Arrangement:
+    """Whether a list of tuples of natural numbers descends somewhere, and whether it repeats.
+
+    A list in any order shows that in its first entries. One that ascends strictly, which most
+    lists in order do, is read once by code that asks for nothing else.
+    """
+    first = ascent([array[:_PROBE] for array in arrays])
+    if first[0] or len(arrays[0]) <= _PROBE:
+        return Arrangement(first[0] > 0, first[1] > 0)
+    plain = [_unsigned(np.ascontiguousarray(array)) for array in arrays]
+    held = {f"a{k}": array for k, array in enumerate(plain)}
+    tops = {f"top{k}": np.zeros(1, array.dtype) for k, array in enumerate(plain)}
+    out = np.zeros(1, np.bool_)
+    code = _strict_code(tuple(_dtype(array.dtype) for array in plain))
+    code.run(held | tops | {"out": out}, {_COUNT: len(plain[0])}, threads)
+    largest = tuple(
+        max(int(top[0]), int(array[-1])) for top, array in zip(tops.values(), plain, strict=True)
+    )
+    if not out[0]:
+        return Arrangement(False, False, largest)
+    descents, repetitions = ascent(plain, threads)
+    return Arrangement(descents > 0, repetitions > 0, largest)
+
+
+def ascent(arrays: Sequence[NDArray[Any]], threads: int = 1) -> tuple[int, int]:
     """How often a list of tuples descends, and how often it repeats, from one to the next."""
     count = len(arrays[0])
     if count < 2:
         return 0, 0
     plain = [np.ascontiguousarray(array) for array in arrays]
     out = np.zeros(2, np.int64)
-    code = _ascent_code(tuple(dtype_of(array.dtype) for array in plain))
-    code.run({f"a{k}": array for k, array in enumerate(plain)} | {"out": out}, {_COUNT: count})
+    code = _ascent_code(tuple(_dtype(array.dtype) for array in plain))
+    held = {f"a{k}": array for k, array in enumerate(plain)}
+    code.run(held | {"out": out}, {_COUNT: count}, threads)
     return int(out[0]), int(out[1])
 
 
@@ -150,6 +253,55 @@ def _limits_code(dtype: DType) -> CompiledComputation:
         for at, op in enumerate(("min", "max"))
     )
     return compile_computation(Computation("limits", spaces, tuple(statements), (_COUNT,)))
+
+
+@lru_cache(maxsize=32)
+def _largest_code(dtype: DType) -> CompiledComputation:
+    spaces = (
+        DataSpace.of("a", dtype, (_COUNT,), Role.IN),
+        DataSpace.of("out", dtype, (1,), Role.INOUT),
+    )
+    more = Binary("max", Load("out", (Const(0),), dtype), Load("a", (Var("e"),), dtype))
+    stmt = Stmt.of("max", f"{{[e] : 0 <= e < {_COUNT}}}", ("e",), "out(0)", more)
+    return compile_computation(Computation("largest", spaces, (stmt,), (_COUNT,)))
+
+
+@lru_cache(maxsize=64)
+def _ascends_code(dtype: DType, is_strict: bool) -> CompiledComputation:
+    """Whether some a(e) > a(e+1), or a(e) >= a(e+1)."""
+    spaces = (
+        DataSpace.of("a0", dtype, (_COUNT,), Role.IN),
+        DataSpace.of("out", BOOL, (1,), Role.INOUT),
+    )
+    here, there = (Load("a0", (Var("e") + step,), dtype) for step in (0, 1))
+    fails = Binary("ge" if is_strict else "gt", here, there)
+    found = _or(Load("out", (Const(0),), BOOL), fails)
+    stmt = Stmt.of("fails", f"{{[e] : 0 <= e < {_COUNT}-1}}", ("e",), "out(0)", found)
+    return compile_computation(Computation("ascends", spaces, (stmt,), (_COUNT,)))
+
+
+@lru_cache(maxsize=64)
+def _strict_code(dtypes: tuple[DType, ...]) -> CompiledComputation:
+    """Whether some a(e) >= a(e+1), tuples compared in order, and the largest elements but the last.
+
+    One loop, so that memory is read once.
+    """
+    spaces = [DataSpace.of(f"a{k}", dtype, (_COUNT,), Role.IN) for k, dtype in enumerate(dtypes)]
+    spaces += [DataSpace.of(f"top{k}", dtype, (1,), Role.INOUT) for k, dtype in enumerate(dtypes)]
+    spaces.append(DataSpace.of("out", BOOL, (1,), Role.INOUT))
+    domain = f"{{[e] : 0 <= e < {_COUNT}-1}}"
+    statements = []
+    fails: Expr | None = None
+    for k, dtype in reversed([*enumerate(dtypes)]):
+        here, there = (Load(f"a{k}", (Var("e") + step,), dtype) for step in (0, 1))
+        least: Expr = Binary("ge", here, there)
+        fails = least if fails is None else _or(Binary("gt", here, there), _and(least, fails))
+        top = Binary("max", Load(f"top{k}", (Const(0),), dtype), here)
+        statements.append(Stmt.of(f"top{k}", domain, ("e", k), f"top{k}(0)", top))
+    assert fails is not None, "a tuple has entries"
+    found = _or(Load("out", (Const(0),), BOOL), fails)
+    statements.append(Stmt.of("fails", domain, ("e", len(dtypes)), "out(0)", found))
+    return compile_computation(Computation("strict", tuple(spaces), tuple(statements), (_COUNT,)))
 
 
 @lru_cache(maxsize=32)

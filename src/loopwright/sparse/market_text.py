@@ -31,7 +31,7 @@ _VALUE_KINDS = {
     "pattern": (),
 }
 _DTYPES = {"real": "f8", "double": "f8", "integer": "i8", "complex": "c16", "pattern": "f8"}
-_LARGEST = (1 << 63) - 1
+_LARGEST = (1 << 62) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ def _sizes(name: str, banner: tuple[str, str, str], text: str, line: int) -> Hea
         message = f"expected {len(wanted)} sizes: {', '.join(wanted)}"
         raise _fault(name, line, text[:200], message, "each a whole number that is not negative")
     if max(len(w) for w in words) > 19 or max(map(int, words)) > _LARGEST:
-        raise _fault(name, line, text[:200], "a size does not fit 64 bits")
+        raise _fault(name, line, text[:200], "a size does not fit 62 bits")
     rows, columns = int(words[0]), int(words[1])
     if symmetry != "general" and rows != columns:
         raise _fault(name, line, text, f"a {symmetry} matrix must be square", "check the banner")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from loopwright.diagnostics import DtypeError, UsageError
 
-from .entry_text import check_finite, entry_lines
+from .entry_text import check_finite, entry_lines, listed
 from .files import BLOCK, Progress, replacing
 from .market_text import SYMMETRIES, Header, read_header, read_triplets
 from .tensor import SparseTensor, sparse_tensor
@@ -98,9 +98,8 @@ def _places(
     if isinstance(matrix, np.ndarray):
         columns, rows = np.indices(matrix.shape[::-1]).reshape(2, -1)
         return rows, columns, matrix.ravel(order="F")
-    found = matrix.entries()
-    rows, columns = found.coordinates
-    return rows, columns, matrix.values[found.places]
+    (rows, columns), values = listed(matrix)
+    return rows, columns, values
 
 
 def _field(name: str, values: NDArray[Any]) -> str:

@@ -22,7 +22,8 @@ from .uf import Atom, Call, Conj, Constraint, Floor, Linear, Product, Sym, Var, 
 __all__ = ["Surroundings", "points", "values_of"]
 
 Ints = NDArray[np.int64]
-_SAFE = 1 << 62
+_SAFE = 1 << 63  # sums and products whose parts stay below it are exact
+_FAR = 1 << 62  # beyond every bound of a variable
 _MOST_POINTS = 1 << 28
 
 
@@ -99,7 +100,7 @@ def _call(call: Call, name: str, at: list[Ints], around: Surroundings) -> Ints:
                 hint="check the tensor: another index array leads there",
             )
     found = array[tuple(at)]
-    if found.dtype == np.uint64 and (found >= _SAFE).any():
+    if found.dtype == np.uint64 and (found >= _FAR).any():
         raise UsageError(f"an entry of {name} does not fit a signed 64-bit number")
     return np.asarray(found).astype(np.int64)
 
@@ -166,8 +167,8 @@ def _extend(
         )
     for constraint in usable:
         waiting.remove(constraint)
-    low = np.max([_bound(c, name, columns, count, around) for c in lower], axis=0, initial=-_SAFE)
-    high = np.min([_bound(c, name, columns, count, around) for c in upper], axis=0, initial=_SAFE)
+    low = np.max([_bound(c, name, columns, count, around) for c in lower], axis=0, initial=-_FAR)
+    high = np.min([_bound(c, name, columns, count, around) for c in upper], axis=0, initial=_FAR)
     lengths = np.maximum(high - low + 1, 0)
     total = int(lengths.sum())
     if total > _MOST_POINTS:

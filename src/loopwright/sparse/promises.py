@@ -11,6 +11,7 @@ A proof needs it between any two, which follows by induction over the interval:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -19,20 +20,32 @@ from .format import Format, Index
 from .uf import Atom, Constraint, Linear, Sym, Var, fresh, substitute, symbols, variables
 from .uf.facts import Clause, Facts, FunctionFacts, Monotone, Rule, parse_rules
 
-__all__ = ["facts_of"]
+__all__ = ["facts_of", "loop_facts"]
 
 
 @lru_cache(maxsize=256)
 def facts_of(format: Format) -> Facts:
     """Domain, range, growth and inverse of each index array, the rules, and sizes that are >= 0."""
-    sizes = (*format.sizes, *(name for name, _ in format.defined), *format.counts)
-    known = [Constraint.ge(Sym(name)) for name in sizes]
-    known += [Constraint.eq(Sym(name), term) for name, term in format.defined]
+    defined = (Constraint.eq(Sym(name), term) for name, term in format.defined)
     return Facts(
         tuple(map(_function, format.indices)),
         tuple(_pairwise(rule) for promise in format.rules for rule in parse_rules(promise.text)),
-        tuple(known),
+        (*_sizes(format), *defined),
     )
+
+
+def loop_facts(format: Format) -> Facts:
+    """What of that loops over a format need: each index array by itself, and sizes that are >= 0.
+
+    An inverse is left out, for it is no array that a loop could read.
+    """
+    functions = (replace(_function(index), inverse=None) for index in format.indices)
+    return Facts(tuple(functions), (), _sizes(format))
+
+
+def _sizes(format: Format) -> tuple[Constraint, ...]:
+    names = (*format.sizes, *(name for name, _ in format.defined), *format.counts)
+    return tuple(Constraint.ge(Sym(name)) for name in names)
 
 
 def _function(index: Index) -> FunctionFacts:

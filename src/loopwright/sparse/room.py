@@ -15,10 +15,11 @@ from itertools import product
 from loopwright.diagnostics import UsageError
 
 from .format import Format
-from .formats import BUILT_IN, find
+from .formats import is_built_in
 from .known import KNOWN
 from .promises import facts_of
 from .sizes import fixed_symbols
+from .synthesis.definitions import Number, define
 from .synthesis.inverse import Inverse, invert
 from .uf import (
     Call,
@@ -26,14 +27,17 @@ from .uf import (
     Constraint,
     Formula,
     Linear,
+    Product,
     Relation,
     Sym,
     Var,
+    atoms,
     calls,
     fresh,
     holds,
     meet,
     renamed,
+    variables,
 )
 
 __all__ = [
@@ -43,6 +47,7 @@ __all__ = [
     "failing",
     "is_built_in",
     "joint",
+    "overrun",
     "reads_inside",
     "require_room",
     "strays",
@@ -203,13 +208,43 @@ def require_room(format: Format) -> None:
             found=f"in a tensor of {spelled} {found.text}",
             hint="look at the extents of the index arrays and at which coordinate is which",
         )
+    text = overrun(format)
+    if text is not None:
+        raise UsageError(
+            f"{format.name}: an array is too short for its entries",
+            found=f"an entry needs {text}",
+            hint="look at the domains of index arrays, the access, and what counts their places",
+        )
 
 
-def is_built_in(format: Format) -> bool:
-    """Whether a format is one of the table, under any parameters."""
-    family = BUILT_IN.get(format.name.split("(")[0])
-    return (
-        family is not None
-        and format.rank in family.ranks
-        and (find(format.name, format.rank) == format)
-    )
+def overrun(format: Format) -> str | None:
+    """What some entry needs and does not find, by coordinates and numbers alone; None if all do.
+
+    Numbers of entries take every value below their count, so what fails for one of them fails in
+    some tensor. Needs that depend on what stands in index arrays are not looked at.
+    """
+    from .uf.oracle import is_empty  # lazy: loads isl, which built-in formats do without
+
+    found = invert(format)
+    try:
+        counts = {d.rank: d.symbol for d in define(found) if isinstance(d, Number)}
+    except UsageError:
+        return None  # synthesis refuses the format and says why
+    free = {*format.coordinates, *counts}
+    bounds = [Constraint.ge(Linear.of(Var(rank))) for rank in counts]
+    bounds += [Constraint.lt(Linear.of(Var(r)), Linear.of(Sym(s))) for r, s in counts.items()]
+    plain = [c for c in _entry(found) if not [*calls(c.term)] and variables(c.term) <= free]
+    base = Conj.of([*plain, *bounds])
+    inside = Conj.of((Constraint.ge(found.place), Constraint.lt(found.place, format.places)))
+    place = Need(f"the place {found.place} among {format.places} values", (inside,))
+    for need in (*needs_of(found), place):
+        terms = [c.term for conj in need.formula for c in conj.constraints]
+        if any([*calls(term)] for term in terms):
+            continue
+        if any(variables(term) - free for term in terms):
+            continue
+        if any(isinstance(atom, Product) for term in terms for atom in atoms(term)):
+            continue
+        if not all(is_empty(case, facts_of(format)) for case in failing(base, need.formula)):
+            return need.text
+    return None

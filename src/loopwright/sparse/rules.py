@@ -2,35 +2,46 @@
 
 A rule `forall x: premise => conclusion` becomes a loop over the points of its premise that counts
 those where the conclusion fails. `check` says where; this says whether, as fast as code can read.
+
+Many rules speak of neighbours within segments: `p(x) <= k < p(x+1)-1 => f(k) < f(k+1)`. Where the
+segments follow each other without a gap, the pairs (k, k+1) are all but those that lie on both
+sides of a boundary, so that
+
+    |broken within segments| = |broken among all| - |broken across boundaries|
+
+and both are counted by plain loops, one over k and one over x.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from loopwright.diagnostics import UsageError
-from loopwright.ir.dtypes import INT64, DType, dtype_of
+from loopwright.ir.dtypes import INT32, INT64, DType, dtype_of
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load
 from loopwright.ir.program import Role
+from loopwright.ir.walk import substitute
 
 from .check import within_domains
 from .format import Format, Rule
+from .promises import loop_facts
 from .room import is_built_in
-from .spf.bodies import as_condition
+from .spf.bodies import as_condition, as_expr
 from .spf.compile import CompiledComputation, compile_computation
 from .spf.computation import Computation, DataSpace, Stmt
-from .synthesis.source import loop_facts
 from .tensor import SparseTensor
-from .uf import Conj, IntegerSet, Linear, Var, symbols
+from .uf import Call, Conj, Constraint, IntegerSet, Linear, Var, atoms, symbols
 
 __all__ = ["rules_hold"]
 
 _COUNT = "broken"
+_ALL, _ACROSS = 0, 1  # what is counted where
 
 
-def rules_hold(tensor: SparseTensor) -> bool | None:
+def rules_hold(tensor: SparseTensor, threads: int = 1) -> bool | None:
     """Whether all rules hold of a tensor whose index arrays lie in their ranges.
 
     None where code cannot tell: rules of a user's own format may read anywhere, and some functions
@@ -44,12 +55,12 @@ def rules_hold(tensor: SparseTensor) -> bool | None:
         return None
     arrays = {name: np.ascontiguousarray(tensor.arrays[name]) for name in names}
     for code in codes:
-        broken = np.zeros(1, np.int64)
-        needed = {space.name for space in code.computation.spaces}
-        own = {name: array for name, array in arrays.items() if name in needed}
+        spaces = code.computation.by_name
+        broken = np.zeros(2, spaces[_COUNT].dtype.numpy)
+        own = {name: array for name, array in arrays.items() if name in spaces}
         values = {name: tensor.symbols[name] for name in code.computation.symbols}
-        code.run(own | {_COUNT: broken}, values)
-        if broken[0]:
+        code.run(own | {_COUNT: broken}, values, threads)
+        if broken[_ALL] != broken[_ACROSS]:
             return False
     return True
 
@@ -86,22 +97,112 @@ def _counted(format: Format, rule: Rule, widths: dict[str, DType]) -> Computatio
         for index in format.indices
         if index.name in called
     )
-    counter = DataSpace.of(_COUNT, INT64, (1,), Role.INOUT)
+    segments = _segments(format, rule, premise)
+    # As many pairs as an array of pointers of 32 bits tells apart are counted in 32 bits.
+    is_narrow = segments is not None and widths[segments.pointer].bits <= INT32.bits
+    dtype = INT32 if is_narrow else INT64
     try:
         broken = _negated(conclusion, spaces)
     except UsageError:
         return None  # a known function without code for sizes that are not constants
-    # A sum without a branch: most entries break nothing, and what is compared comes in rows.
-    more = Load(_COUNT, (Const(0),), INT64) + Cast(broken, INT64)
-    times = tuple(Linear.of(Var(name)) for name in rule.variables)
-    domain = IntegerSet(rule.variables, (premise,))
-    stmt = Stmt("count", domain, times, _COUNT, (Linear.of(0),), more)
+    statements: tuple[Stmt, ...]
+    if segments is None:
+        statements = (_tally(_ALL, IntegerSet(rule.variables, (premise,)), broken, dtype),)
+    else:
+        statements = _by_segments(segments, broken, spaces, dtype)
     wanted = {s for space in spaces for extent in space.shape for s in symbols(extent)}
-    wanted |= {
-        s for conj in (premise, conclusion) for c in conj.constraints for s in symbols(c.term)
-    }
+    wanted |= {s for stmt in statements for s in stmt.domain.symbols}
+    wanted |= {s for c in conclusion.constraints for s in symbols(c.term)}
+    if segments is not None:
+        wanted |= symbols(segments.total)
     return Computation(
-        "rule", (*spaces, counter), (stmt,), tuple(sorted(wanted)), loop_facts(format)
+        "rule",
+        (*spaces, DataSpace.of(_COUNT, dtype, (2,), Role.INOUT)),
+        statements,
+        tuple(sorted(wanted)),
+        loop_facts(format),
+    )
+
+
+def _tally(at: int, domain: IntegerSet, broken: Expr, dtype: DType) -> Stmt:
+    """Count the points of a domain where something is broken."""
+    # A sum without a branch: most entries break nothing, and what is compared comes in rows.
+    more = Load(_COUNT, (Const(at),), dtype) + Cast(broken, dtype)
+    times = (Linear.of(at), *(Linear.of(Var(name)) for name in domain.variables))
+    return Stmt(f"count{at}", domain, times, _COUNT, (Linear.of(at),), more)
+
+
+@dataclass(frozen=True)
+class _Segments:
+    """The premise 0 <= x < count && pointer(x) <= k < pointer(x+1)-1 of neighbours."""
+
+    x: str
+    k: str
+    pointer: str  # ascends from 0 at 0 to `total` at `count`
+    count: Linear
+    total: Linear
+
+
+def _segments(format: Format, rule: Rule, premise: Conj) -> _Segments | None:
+    """The segments of a rule about neighbours that says nothing of the segment itself."""
+    if len(rule.variables) != 2:
+        return None
+    x, k = (Linear.of(Var(name)) for name in rule.variables)
+    said = {Var(rule.variables[0])} & {
+        atom for c in rule.conclusion[0].constraints for atom in atoms(c.term)
+    }
+    fixed = {c for r in format.rules if not r.variables for c in r.conclusion[0].constraints}
+    for index in format.indices:
+        if index.rank != 1 or not index.monotone.endswith("increasing") or said:
+            continue
+        count = index.extents[0] - 1
+        first, last, here, after = (
+            Linear.of(Call(index.name, (at,))) for at in (Linear.of(0), count, x, x + 1)
+        )
+        assert last.atom is not None
+        totals = [c for c in fixed if c.is_equality and last.atom in set(atoms(c.term))]
+        if Constraint.eq(first, 0) not in fixed or len(totals) != 1:
+            continue
+        factor = totals[0].term.coefficient(last.atom)
+        total = totals[0].term.without(last.atom) * -factor
+        is_told = abs(factor) == 1 and not any(isinstance(a, Call) for a in atoms(total))
+        wanted = Conj.of(
+            [
+                *(Constraint.ge(x), Constraint.lt(x, count)),
+                *(Constraint.ge(k, here), Constraint.lt(k, after - 1)),
+            ]
+        )
+        # What bounds k besides follows: pointers lie between 0 and the total.
+        implied = {Constraint.ge(k), Constraint.lt(k, total)}
+        if is_told and set(premise.constraints) - implied == set(wanted.constraints):
+            return _Segments(*rule.variables, index.name, count, total)
+    return None
+
+
+def _by_segments(
+    segments: _Segments, broken: Expr, spaces: tuple[DataSpace, ...], dtype: DType
+) -> tuple[Stmt, ...]:
+    """Neighbours of all, and those across the boundaries before segments that are not empty."""
+    x, k = (Linear.of(Var(name)) for name in (segments.x, segments.k))
+    total = segments.total
+    pairs = Conj.of([Constraint.ge(k), Constraint.lt(k, total - 1)])
+    inner = Conj.of(
+        [Constraint.ge(x, 1), Constraint.lt(x, segments.count), Constraint.ge(total, 2)]
+    )
+    known = {space.name: space for space in spaces}
+    here, before = (Linear.of(Call(segments.pointer, (at,))) for at in (x, x - 1))
+    # A boundary counts once, where pointers come to it, and only between two entries. The others
+    # are read at the nearest place that exists, which is faster than not to read.
+    is_first = as_condition(Constraint.lt(before, here), known)
+    is_inner = as_condition(Constraint.lt(here, total), known)
+    last: Expr = as_expr(total - 2, known)
+    place = Binary("min", Binary("max", as_expr(here - 1, known), Const(0)), last)
+    across = Binary(
+        "and", substitute(broken, {segments.k: place}), Binary("and", is_first, is_inner)
+    )
+    return (
+        _tally(_ALL, IntegerSet((segments.k,), (pairs,)), broken, dtype),
+        _tally(_ACROSS, IntegerSet((segments.x,), (inner,)), across, dtype),
     )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 from loopwright.diagnostics import UsageError
 
 from . import archive, frostt, matrix_market
+from .convert import as_tensor
 from .files import Progress
 from .tensor import SparseTensor
 
@@ -63,7 +64,7 @@ ENDINGS: Mapping[str, tuple[_Read, _Write, bool]] = MappingProxyType(
 
 def check_ending(path: str | os.PathLike[str]) -> str:
     """The ending of a name that says what is in the file."""
-    name = os.fspath(path)
+    name = os.fsdecode(path)
     for ending in ENDINGS:
         if name.lower().endswith(ending):
             return ending
@@ -77,15 +78,20 @@ def read_tensor(
     path: str | os.PathLike[str], *, finite: bool = True, progress: Progress | None = None
 ) -> SparseTensor:
     """Read a file as its ending says; text files give coordinates, symmetric ones expanded."""
-    return ENDINGS[check_ending(path)][0](path, finite=finite, progress=progress)
+    read = ENDINGS[check_ending(path)][0]
+    return read(os.fsdecode(path), finite=finite, progress=progress)
 
 
 def write_tensor(
     path: str | os.PathLike[str],
-    tensor: SparseTensor,
+    tensor: Any,
     *,
     finite: bool = True,
     progress: Progress | None = None,
 ) -> None:
-    """Write a file as its ending says; only .npz keeps the format, others store coordinates."""
-    ENDINGS[check_ending(path)][1](path, tensor, finite=finite, progress=progress)
+    """Write a file as its ending says; only .npz keeps the format, others store coordinates.
+
+    Takes what `convert` takes; zeros of a dense array are not written.
+    """
+    write = ENDINGS[check_ending(path)][1]
+    write(os.fsdecode(path), as_tensor(tensor), finite=finite, progress=progress)

@@ -8,7 +8,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, SupportsIndex
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +34,22 @@ class SparseTensor:
     arrays: Mapping[str, NDArray[Any]]  # one for each index of the format, by name
     symbols: Mapping[str, int]  # sizes, what follows from them, and counts
     values: NDArray[Any]  # of one dimension
+    __array_ufunc__: ClassVar[None] = None  # NumPy would make an array of one object of a tensor
+
+    def __post_init__(self) -> None:
+        for name in ("arrays", "symbols"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Copies and pickles: the views of the mappings can be neither copied nor pickled.
+        parts = (self.format, self.shape, dict(self.arrays), dict(self.symbols), self.values)
+        return SparseTensor, parts
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        raise UsageError(
+            f"the {self.format.name} tensor is no dense array",
+            hint="to_dense() makes one, loopwright.sparse.einsum multiplies without",
+        )
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -116,15 +132,15 @@ def sparse_tensor(
     *,
     symbols: Mapping[str, int] | None = None,
 ) -> SparseTensor:
-    """Make a tensor of arrays, which are kept without a copy where they are NumPy arrays.
+    """Make a tensor of arrays, kept without a copy if they are NumPy's in the machine's byte order.
 
     Names, types and lengths are checked here; `check` looks at every index. Symbols that do not
     follow from the lengths of the arrays must be given.
     """
     sizes = _sizes(shape)
     descriptor = find(format, len(sizes))
-    kept = {name: np.asarray(array) for name, array in arrays.items()}
-    data = np.asarray(values)
+    kept = {name: _native(array) for name, array in arrays.items()}
+    data = _native(values)
     for index in descriptor.indices:
         if index.name not in kept:
             raise UsageError(
@@ -141,9 +157,15 @@ def sparse_tensor(
         known = solve_symbols(descriptor, sizes, kept, data.size)
     else:
         known = {**fixed_symbols(descriptor, sizes), **{k: int(v) for k, v in symbols.items()}}
-    tensor = SparseTensor(descriptor, sizes, MappingProxyType(kept), MappingProxyType(known), data)
+    tensor = SparseTensor(descriptor, sizes, kept, known, data)
     check_lengths(tensor)
     return tensor
+
+
+def _native(array: ArrayLike) -> NDArray[Any]:
+    """A NumPy array in the byte order of the machine, which is all that compiled code reads."""
+    found = np.asarray(array)
+    return found if found.dtype.isnative else found.astype(found.dtype.newbyteorder("="))
 
 
 def _sizes(shape: Sequence[SupportsIndex]) -> tuple[int, ...]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import ClassVar, assert_never
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
 
 import islpy as isl
 
@@ -16,21 +16,10 @@ from loopwright.ir.islkit import context
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.transform.legal import find_band, open_bands, reordered, require_unmarked
-from loopwright.transform.rebuild import names_of, restricted
+from loopwright.transform.rebuild import parted_nest
 from loopwright.transform.reorder import open_chains
 from loopwright.transform.step import Step, refuse
-from loopwright.transform.tree import (
-    Band,
-    Branch,
-    Leaf,
-    Node,
-    Sequence,
-    bands,
-    fresh_name,
-    map_bands,
-    read_tree,
-    rename_band,
-)
+from loopwright.transform.tree import bands, read_tree
 
 __all__ = ["SplitBox"]
 
@@ -79,17 +68,8 @@ class SplitBox(Step):
         rest = times.everything.subtract(within)
         if within.is_empty() or rest.is_empty():
             refuse(self, "there is no box in the nest" if within.is_empty() else "it is a box")
-        taken = {band.loop for band in bands(root)}
-        names: dict[str, str] = {}
-        for loop in (band.loop for band in bands(nest) if band.loop in self.loops):
-            names[loop] = fresh_name(loop, taken)
-            taken.add(names[loop])
-        box = Branch(within, restricted(nest, names_of(within)))
-        left = Branch(rest, _renamed(restricted(nest, names_of(rest)), names))
-        parts = (left, box) if self.last else (box, left)
-        spread = Sequence(parts)
-        changed = map_bands(root, lambda band: spread if band.loop == nest.loop else band)
-        return reordered(self, schedule, changed)
+        parts = (rest, within) if self.last else (within, rest)
+        return reordered(self, schedule, parted_nest(root, nest, *parts, renamed=1 - self.last))
 
     @classmethod
     def candidates(cls, schedule: Schedule) -> Iterator[SplitBox]:
@@ -144,20 +124,6 @@ def _shadow(points: isl.Set, kept: set[int], first: int) -> isl.Set:
             points = points.project_out(isl.dim_type.set, position, 1)
             points = points.insert_dims(isl.dim_type.set, position, 1)
     return points
-
-
-def _renamed(node: Node, names: Mapping[str, str]) -> Node:
-    """`node` with some of its loops called by other names."""
-    match node:
-        case Leaf():
-            return node
-        case Band(loop=loop):
-            inner = replace(node, child=_renamed(node.child, names))
-            return rename_band(inner, names.get(loop, loop))
-        case Sequence(branches=branches):
-            return Sequence(tuple(replace(b, child=_renamed(b.child, names)) for b in branches))
-        case _:
-            assert_never(node)
 
 
 def _instances(program: Program, names: Iterable[str]) -> isl.UnionSet:

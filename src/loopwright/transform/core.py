@@ -55,7 +55,7 @@ class ContractLoops(Step):
     blocks: tuple[int, ...]  # M_c, N_c, K_c at most
     packing: tuple[str, ...]  # of left and right, for every product of the update
     feed: str  # how an element of left meets a vector of right
-    shares: int  # parts of j for threads; 1: the core is serial
+    shares: int  # parts of i or j for threads, as sizes tell; 1: the core is serial
 
     def __post_init__(self) -> None:
         sizes = (*self.tile, *self.blocks)

@@ -23,6 +23,7 @@ from loopwright.transform.contract import (
 )
 from loopwright.transform.core import ContractLoops
 from loopwright.transform.expand import Expand
+from loopwright.transform.fetch import Fetch
 from loopwright.transform.fuse import Distribute, Fuse
 from loopwright.transform.keep import Keep
 from loopwright.transform.mark import Parallel, Share, Simd, Unroll, Vectorize
@@ -33,6 +34,7 @@ from loopwright.transform.reorder import Interchange
 from loopwright.transform.reschedule import Reschedule
 from loopwright.transform.scalars import Split, Spread
 from loopwright.transform.skew import Skew
+from loopwright.transform.split_at import SplitAt
 from loopwright.transform.step import Step, step_from_json
 from loopwright.transform.tile import StripMine, Tile
 from loopwright.transform.unroll_jam import Jam
@@ -55,6 +57,7 @@ STEPS: tuple[type[Step], ...] = (
     Tile,
     StripMine,
     SplitBox,
+    SplitAt,
     ContractLoops,
     Jam,
     Skew,
@@ -71,6 +74,7 @@ STEPS: tuple[type[Step], ...] = (
     Align,
     Unroll,
     Keep,
+    Fetch,
 )
 _KINDS = {step.kind: step for step in STEPS}
 _VERSION = 1

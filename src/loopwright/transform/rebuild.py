@@ -6,7 +6,7 @@ Trees here are values of transform/tree without a domain; `pairs` are the depend
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -24,6 +24,8 @@ from loopwright.transform.tree import (
     bands,
     followed_name,
     fresh_name,
+    map_bands,
+    rename_band,
     sequence,
 )
 from loopwright.transform.tree import Sequence as InOrder
@@ -38,6 +40,7 @@ __all__ = [
     "joined",
     "names_of",
     "parted",
+    "parted_nest",
     "restricted",
     "scheduled",
     "split_among",
@@ -208,6 +211,40 @@ def _domains(program: Program, names: Collection[str]) -> isl.UnionSet:
             whole = isl.Set.universe(statement.domain.get_space())
             found = found.union(isl.UnionSet.from_set(whole))
     return found
+
+
+def parted_nest(
+    root: Node, nest: Band, first: isl.UnionSet, second: isl.UnionSet, *, renamed: int = 1
+) -> Node:
+    """`root` with a nest run for the instances of `first` and then for those of `second`.
+
+    The loops of one of them, by its number, get new names.
+    """
+    taken = {band.loop for band in bands(root)}
+    new: dict[str, str] = {}
+    for loop in (band.loop for band in bands(nest)):
+        new[loop] = fresh_name(loop, taken)
+        taken.add(new[loop])
+    parts = []
+    for number, instances in enumerate((first, second)):
+        part = restricted(nest, names_of(instances))
+        parts.append(Branch(instances, _renamed(part, new) if number == renamed else part))
+    apart = InOrder(tuple(parts))
+    return map_bands(root, lambda band: apart if band.loop == nest.loop else band)
+
+
+def _renamed(node: Node, names: Mapping[str, str]) -> Node:
+    """`node` with some of its loops called by other names."""
+    match node:
+        case Leaf():
+            return node
+        case Band(loop=loop):
+            inner = replace(node, child=_renamed(node.child, names))
+            return rename_band(inner, names.get(loop, loop))
+        case InOrder(branches=branches):
+            return InOrder(tuple(replace(b, child=_renamed(b.child, names)) for b in branches))
+        case _:
+            assert_never(node)
 
 
 def joined(first: Band, second: Band, body: Node) -> Band:

@@ -10,7 +10,8 @@ from loopwright.sparse.format import declare, index
 from loopwright.sparse.formats import find
 from loopwright.sparse.meaning import surroundings
 from loopwright.sparse.points import points, values_of
-from loopwright.sparse.synthesis.source import loop_facts, stream_of
+from loopwright.sparse.promises import loop_facts
+from loopwright.sparse.synthesis.source import stream_of
 from loopwright.sparse.synthesis.stages import Builder
 from loopwright.sparse.uf import Conj, Constraint, Linear, Sym
 from sparse.synthesis.pairs import FORMATS_2D, FORMATS_3D, scattered

@@ -15,7 +15,7 @@ from .compressed import bcsr, csc, csf, csr, csr_unsorted, dcsr, hicoo, lil
 from .coordinates import alto, coo, mcoo, scoo
 from .padded import dia, ell, sell
 
-__all__ = ["BUILT_IN", "Family", "find"]
+__all__ = ["BUILT_IN", "Family", "find", "is_built_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,28 @@ def find(wanted: str | Format, rank: int = 2) -> Format:
         if wanted.rank != rank:
             _refuse_rank(wanted.name, (wanted.rank,), rank)
         return wanted
+    if not isinstance(wanted, str):
+        raise UsageError(
+            "a format is a name or a Format",
+            found=repr(wanted),
+            hint=f"one of {_examples()}, or declare your own",
+        )
     return _found(wanted, rank)
+
+
+def is_built_in(format: Format) -> bool:
+    """Whether a format is one of the table under its own name, with any parameters."""
+    family = BUILT_IN.get(format.name.split("(")[0])
+    if family is None or format.rank not in family.ranks:
+        return False
+    try:
+        return find(format.name, format.rank) == format
+    except UsageError:
+        return False  # a name with parameters that the family does not have
+
+
+def _examples() -> str:
+    return ", ".join(family.example for family in BUILT_IN.values())
 
 
 @lru_cache(maxsize=256)
@@ -71,7 +92,7 @@ def _found(text: str, rank: int) -> Format:
     if match is None or name not in BUILT_IN:
         raise UsageError(
             f"unknown format '{text}'",
-            hint=f"one of {', '.join(f.example for f in BUILT_IN.values())}, or declare your own",
+            hint=f"one of {_examples()}, or declare your own",
         )
     family = BUILT_IN[name]
     if rank not in family.ranks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from loopwright.diagnostics import UsageError
 from loopwright.sparse.format import COORDINATES, SIZES, Format, Padding, declare, index
 
-from .coordinates import twice
+from .coordinates import require_sides, twice
 
 __all__ = ["bcsr", "csc", "csf", "csr", "csr_unsorted", "dcsr", "hicoo", "lil"]
 
@@ -159,8 +159,7 @@ def csf(rank: int = 3) -> Format:
 
 def bcsr(rows: int = 2, columns: int = 2) -> Format:
     """CSR of dense blocks; the last block row and column may reach over the edge."""
-    if rows < 1 or columns < 1:
-        raise UsageError("bcsr: the sides of a block are 1 or more", f"{rows} x {columns}")
+    require_sides("bcsr: the sides of a block", rows, columns)
     inside = f"ii={rows}*ib+r && jj={columns}*jb+c && 0<=r<{rows} && 0<=c<{columns}"
     return declare(
         f"bcsr({rows},{columns})",
@@ -187,8 +186,10 @@ def bcsr(rows: int = 2, columns: int = 2) -> Format:
 
 def hicoo(rank: int = 3, side: int = 128) -> Format:
     """Blocks of equal sides along Morton's curve, short coordinates within a block."""
-    if side < 1 or side & (side - 1):
-        raise UsageError("hicoo: the side of a block is a power of two", found=str(side))
+    require_sides("hicoo: the sides of a block", side)
+    if side < 2 or side & (side - 1):
+        # Blocks of one entry have no coordinates within them, so that none could be stored.
+        raise UsageError("hicoo: the side of a block is a power of two, from 2 on", str(side))
     dense, sizes, copies = COORDINATES[:rank], SIZES[:rank], twice(rank)
     width = "uint8" if side <= 256 else "uint16" if side <= 1 << 16 else "int32"
     variables = ",".join(("b", "n", *copies))

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from loopwright.diagnostics import UsageError
 from loopwright.sparse.format import COORDINATES, SIZES, Format, declare, index
 
-__all__ = ["alto", "coo", "mcoo", "names", "scoo", "twice"]
+__all__ = ["alto", "coo", "mcoo", "names", "require_sides", "scoo", "twice"]
 
 _NAMES = ("row", "col", "tube")
+_LARGEST_SIDE = (1 << 31) - 1  # places of a block, or of a slice of rows, are counted in 64 bits
 
 
 def names(rank: int) -> tuple[str, ...]:
     """The index arrays of the coordinates of an entry."""
     return tuple(_NAMES[m] if m < len(_NAMES) else f"idx{m}" for m in range(rank))
+
+
+def require_sides(what: str, *sides: object) -> None:
+    """Refuse parameters that are no sides of blocks or slices."""
+    if not all(isinstance(side, int) and 1 <= side <= _LARGEST_SIDE for side in sides):
+        raise UsageError(
+            f"{what} are whole numbers from 1 to {_LARGEST_SIDE}", found=", ".join(map(str, sides))
+        )
 
 
 def twice(rank: int) -> tuple[str, ...]:

@@ -7,6 +7,8 @@ from typing import Literal
 from loopwright.diagnostics import UsageError
 from loopwright.sparse.format import Format, Padding, declare, index
 
+from .coordinates import require_sides
+
 __all__ = ["dia", "ell", "sell"]
 
 
@@ -58,8 +60,7 @@ def sell(height: int = 32, window: int = 128) -> Format:
     Within each window of `window` rows, longer rows come first and equal ones keep their order;
     `perm` says which row stands at a position, `pos` is its inverse.
     """
-    if height < 1 or window < 1:
-        raise UsageError("sell: slice and window have 1 row or more", f"{height}, {window}")
+    require_sides("sell: the rows of a slice and of a window", height, window)
     c, s = height, window
     neighbours = f"0<=x<NR-1 && floor(x/{s})=floor((x+1)/{s})"
     member = f"0<=c<NCH && 0<=r<{c} && {c}*c+r<NR"

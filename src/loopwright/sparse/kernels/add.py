@@ -9,17 +9,17 @@ import numpy as np
 
 from loopwright import semirings
 from loopwright.diagnostics import UsageError
-from loopwright.ir.dtypes import DType, dtype_of
-from loopwright.ir.expr import Load, Var
+from loopwright.ir.dtypes import INT64, DType, dtype_of
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Var
 from loopwright.ir.program import Role
 from loopwright.runtime.arguments import Array
-from loopwright.sparse.bridge import has_scipy, is_scipy, to_scipy
+from loopwright.sparse.bridge import as_given
 from loopwright.sparse.convert import as_tensor, convert_tensor
 from loopwright.sparse.formats import find
 from loopwright.sparse.formats.coordinates import names
-from loopwright.sparse.inside import ascent
 from loopwright.sparse.spf.compile import CompiledComputation, compile_computation
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
+from loopwright.sparse.synthesis.stream import cast
 from loopwright.sparse.tensor import SparseTensor, index_dtype, sparse_tensor
 
 __all__ = ["add"]
@@ -45,62 +45,124 @@ def add(
         )
     dtype = dtype_of(np.result_type(tensors[0].dtype, tensors[1].dtype))
     ring.check_dtype(dtype)
-    joined = _joined(tensors, dtype, threads)
-    summed = _summed(joined, ring, dtype)
+    summed = _merged(tensors, ring, dtype, threads)
     target = tensors[0].format
     _require_entries(summed, target, ring)
     result = convert_tensor(summed, target, threads=threads)
-    if is_scipy(one) and has_scipy(target):
-        return to_scipy(result, matrix=type(one).__name__.endswith("matrix"))
-    return result
+    return as_given(result, one)
 
 
-def _joined(
-    tensors: tuple[SparseTensor, SparseTensor], dtype: DType, threads: int | None
+def _merged(
+    tensors: tuple[SparseTensor, SparseTensor],
+    ring: semirings.Semiring,
+    dtype: DType,
+    threads: int | None,
 ) -> SparseTensor:
-    """The entries of both, sorted by coordinates, those of the first before equal ones."""
-    rank = tensors[0].ndim
-    lists = [convert_tensor(tensor, find("coo", rank), threads=threads) for tensor in tensors]
-    count = sum(len(tensor.values) for tensor in lists)
-    index = index_dtype(max((*tensors[0].shape, count)))
-    arrays = {
-        name: np.concatenate([tensor.arrays[name] for tensor in lists]).astype(index, copy=False)
-        for name in names(rank)
-    }
-    values = np.concatenate([tensor.values.astype(dtype.numpy, copy=False) for tensor in lists])
-    order = np.lexsort(tuple(reversed(list(arrays.values()))))
-    ordered = {name: array[order] for name, array in arrays.items()}
-    return sparse_tensor(find("scoo", rank), tensors[0].shape, ordered, values[order])
+    """The entries of both as a sorted list, those of equal coordinates combined in their order."""
+    shape, rank = tensors[0].shape, tensors[0].ndim
+    lists = [convert_tensor(tensor, find("scoo", rank), threads=threads) for tensor in tensors]
+    counts = [len(tensor.values) for tensor in lists]
+    index = index_dtype(max(*shape, sum(counts)))
+    arrays: dict[str, Array] = {"count": np.zeros(1, np.int64)}
+    for side, tensor in zip("ab", lists, strict=True):
+        for number, name in enumerate(names(rank)):
+            arrays[f"{side}{number}"] = _readable(tensor.arrays[name])
+        arrays[f"{side}_values"] = _readable(tensor.values)
+    made = {f"o{number}": np.empty(sum(counts), index) for number in range(rank)}
+    values = np.empty(sum(counts), dtype.numpy)
+    types = tuple((name, dtype_of(array.dtype)) for name, array in (arrays | made).items())
+    code = _code(ring, dtype, rank, types)
+    code.run(arrays | made | {"values": values}, dict(zip(("NA", "NB"), counts, strict=True)))
+    count = int(arrays["count"][0])
+    kept = {name: made[f"o{number}"][:count] for number, name in enumerate(names(rank))}
+    return sparse_tensor(find("scoo", rank), shape, kept, values[:count])
 
 
-def _summed(joined: SparseTensor, ring: semirings.Semiring, dtype: DType) -> SparseTensor:
-    """A sorted list of coordinates with one entry for each, its values combined in their order."""
-    columns = [joined.arrays[name] for name in names(joined.ndim)]
-    if ascent(columns)[1] == 0:
-        return joined
-    starts = np.ones(len(joined.values), np.bool_)
-    starts[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-    group = np.cumsum(starts, dtype=np.int64) - 1
-    out: Array = np.full(int(group[-1]) + 1, ring.zero(dtype), dtype.numpy)
-    arrays = {"group": group, "value": joined.values, "out": out}
-    _code(ring, dtype)(arrays, {"N": len(group), "M": len(out)})
-    kept = {name: joined.arrays[name][starts] for name in names(joined.ndim)}
-    return sparse_tensor(joined.format, joined.shape, kept, out)
+def _readable(array: Array) -> Array:
+    """The array with an element to read, which the end of a list is taken for."""
+    return np.ascontiguousarray(array) if array.size else np.zeros(1, array.dtype)
 
 
 @lru_cache(maxsize=64)
-def _code(ring: semirings.Semiring, dtype: DType) -> CompiledComputation:
-    """out[group[e]] = out[group[e]] plus value[e] for every e."""
-    spaces = (
-        DataSpace.of("group", dtype_of("int64"), ("N",), Role.IN),
-        DataSpace.of("value", dtype, ("N",), Role.IN),
-        DataSpace.of("out", dtype, ("M",), Role.INOUT),
+def _code(
+    ring: semirings.Semiring, dtype: DType, rank: int, types: tuple[tuple[str, DType], ...]
+) -> CompiledComputation:
+    """Two sorted lists as one: the lesser of their next entries goes to the place of its own.
+
+    for t in range(NA + NB):
+        take = i < NA and (j >= NB or a[i] <= b[j])      whether the next one is of the first list
+        at = at + 1 if it differs from the last one
+        o[at] = it;  values[at] = its value, or values[at] plus its value
+        i = i + take;  j = j + (1 - take)
+    """
+    lengths: dict[str, tuple[str | int, ...]]
+    lengths = {"a": ("NA",), "b": ("NB",), "o": ("NA+NB",), "c": (1,)}
+    spaces = [
+        DataSpace.of(name, of, lengths[name[0]], Role.INOUT if name[0] in "oc" else Role.IN)
+        for name, of in types
+    ]
+    spaces.append(DataSpace.of("values", dtype, ("NA+NB",), Role.INOUT))
+    local = [
+        "i",
+        "j",
+        "take",
+        "new",
+        "at",
+        *(f"{x}{k}" for k in range(rank) for x in ("it", "was")),
+    ]
+    spaces += [DataSpace.of(name, INT64, (), Role.LOCAL) for name in local]
+    known = dict(types)
+
+    def scalar(name: str) -> Expr:
+        return Load(name, (), INT64)
+
+    def entry(side: str, name: str) -> Expr:
+        # Behind the end of a list its last entry is read, and not taken.
+        cursor, count = (scalar("i"), Var("NA")) if side == "a" else (scalar("j"), Var("NB"))
+        return Load(name, ((count - 1).max(0).min(cursor),), known[name])
+
+    def both(x: Expr, y: Expr) -> Expr:
+        return Binary("and", x, y)
+
+    def either(x: Expr, y: Expr) -> Expr:
+        return Binary("or", x, y)
+
+    heads = [(_wide(entry("a", f"a{k}")), _wide(entry("b", f"b{k}"))) for k in range(rank)]
+    no_later: Expr = heads[-1][0] <= heads[-1][1]
+    for one, other in reversed(heads[:-1]):
+        no_later = either(one < other, both(Binary("eq", one, other), no_later))
+    take = both(scalar("i") < Var("NA"), either(scalar("j") >= Var("NB"), no_later))
+    is_first = Binary("ne", scalar("take"), Const(0))
+    differs: Expr = Binary("ne", scalar("it0"), scalar("was0"))
+    for k in range(1, rank):
+        differs = either(differs, Binary("ne", scalar(f"it{k}"), scalar(f"was{k}")))
+    value = Select(
+        is_first, cast(entry("a", "a_values"), dtype), cast(entry("b", "b_values"), dtype)
     )
-    e = Var("e")
-    own = Load("out", (Load("group", (e,), dtype_of("int64")),), dtype)
-    value = ring.plus_expr(dtype, own, Load("value", (e,), dtype))
-    stmt = Stmt.of("sum", "{[e] : 0 <= e < N}", ("e",), "out(group(e))", value)
-    return compile_computation(Computation("add", spaces, (stmt,), ("N", "M")))
+    total = Load("values", (scalar("at"),), dtype)
+    is_new = Binary("ne", scalar("new"), Const(0))
+    steps: list[tuple[str, Expr]] = [("take()", Cast(take, INT64))]
+    steps += [(f"it{k}()", Select(is_first, *heads[k])) for k in range(rank)]
+    steps += [("new()", Cast(differs, INT64)), ("at()", scalar("at") + scalar("new"))]
+    steps += [(f"o{k}(at())", cast(scalar(f"it{k}"), known[f"o{k}"])) for k in range(rank)]
+    steps += [("values(at())", Select(is_new, value, ring.plus_expr(dtype, total, value)))]
+    steps += [(f"was{k}()", scalar(f"it{k}")) for k in range(rank)]
+    steps += [("i()", scalar("i") + scalar("take")), ("j()", scalar("j") + 1 - scalar("take"))]
+    begin = [("i()", 0), ("j()", 0), ("at()", -1), *((f"was{k}()", -1) for k in range(rank))]
+    statements = [
+        Stmt.of(f"begin{n}", "{[]}", (0, n), target, Const(number))
+        for n, (target, number) in enumerate(begin)
+    ]
+    statements += [
+        Stmt.of(f"step{n}", "{[t] : 0 <= t < NA+NB}", (1, "t", n), target, step)
+        for n, (target, step) in enumerate(steps)
+    ]
+    statements.append(Stmt.of("end", "{[]}", (2,), "count(0)", scalar("at") + 1))
+    return compile_computation(Computation("merge", tuple(spaces), tuple(statements), ("NA", "NB")))
+
+
+def _wide(x: Expr) -> Expr:
+    return cast(x, INT64)
 
 
 def _require_entries(summed: SparseTensor, target: Any, ring: semirings.Semiring) -> None:

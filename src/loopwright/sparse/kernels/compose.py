@@ -8,7 +8,7 @@ stored take no part: they stand for the zero of the semiring.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from loopwright.frontends.einsum import Subscripts
 from loopwright.ir.dtypes import INT64, DType
@@ -16,9 +16,10 @@ from loopwright.ir.expr import Binary, Expr
 from loopwright.ir.program import Role
 from loopwright.semirings import Semiring
 from loopwright.sparse.format import COORDINATES, SIZES, Format
+from loopwright.sparse.promises import loop_facts
 from loopwright.sparse.spf.computation import DataSpace
 from loopwright.sparse.synthesis.rename import renamed
-from loopwright.sparse.synthesis.source import loop_facts, stream_of
+from loopwright.sparse.synthesis.source import stream_of
 from loopwright.sparse.synthesis.stages import Builder, element
 from loopwright.sparse.synthesis.stream import Stream, cast
 from loopwright.sparse.synthesis.synthesize import specialised
@@ -65,7 +66,7 @@ class Request:
     dense: tuple[DType, ...]  # types of the others, in their order
     ring: Semiring
     dtype: DType  # of products, sums and the result
-    usual: int = 0  # entries that most rows have, where they are few
+    stretches: tuple[tuple[int, int], ...] = ()  # steps in rows that code is written for
     is_sampled: bool = False  # the result has a place for each entry, not for each coordinate
 
 
@@ -156,7 +157,10 @@ def _facts(format: Format, fixed: dict[Atom, Linear], exact: tuple[str, ...]) ->
         if found is not None and name.removeprefix(SPARSE) in exact:
             size, by = found
             known.append(Constraint.eq(Linear.of(Sym(size)), Linear.of(Sym(name)) * by))
-    return Facts(facts.functions, facts.further, (*facts.known, *known))
+    # A permutation sends the rows of different threads to different places.
+    turned = {index.name for index in format.indices if index.inverse}
+    functions = (replace(f, is_injective=f.name in turned) for f in facts.functions)
+    return Facts(tuple(functions), facts.further, (*facts.known, *known))
 
 
 def rounded_up(term: Linear) -> tuple[str, int] | None:

@@ -17,13 +17,13 @@ from loopwright.sparse.kernels.compose import Request
 from loopwright.sparse.kernels.executor import (
     Executor,
     bits_of,
-    code_of,
     exact_of,
+    fitted,
     fixed_of,
     indices_of,
-    usual_of,
 )
 from loopwright.sparse.kernels.operands import (
+    Home,
     dense_operands,
     home_of,
     homes,
@@ -57,8 +57,7 @@ def einsum(
     Sums are formed in the order of the storage. Index arrays are checked when a tensor is first
     used, and must not be changed afterwards; values may.
     """
-    if len(operands) == 2 and not current().careful:
-        # The quick path: a call laid out like an earlier one with the same sparse operand.
+    if len(operands) == 2:  # the common case, written out: a call is not to cost more than its sums
         sparse, x = operands
         home = homes.get(id(sparse))
         if home is not None and type(x) is ndarray and home.is_of(sparse):
@@ -69,12 +68,10 @@ def einsum(
             except TypeError:  # arguments that the general call refuses
                 found = None
             if found is not None and (not found.is_team or found.threads == _team(threads)):
-                return found((home.tensor or sparse).values, x)
+                return found.run((home.tensor or sparse).values, x)
+    elif (result := _recalled(subscripts, operands, semiring, threads)) is not None:
+        return result
     return multiplied(subscripts, operands, semiring, threads)
-
-
-def _team(threads: int | None) -> int:
-    return num_threads() if threads is None else threads
 
 
 def multiplied(
@@ -88,14 +85,57 @@ def multiplied(
     """The general call: everything is checked; the result of a sampled one are values."""
     if not isinstance(subscripts, str):
         raise UsageError("sparse.einsum takes a string of subscripts", type(subscripts).__name__)
+    if is_sampled:
+        found = _recalled(subscripts, operands, ring, threads, is_sampled)
+        if found is not None:
+            return found
     kernel = compile_kernel(
         subscripts, *operands, semiring=ring, threads=threads, is_sampled=is_sampled
     )
-    result = kernel.run()
-    is_plain = kernel.is_direct and not is_sampled and not current().careful
-    if is_plain and len(operands) == 2:
-        _remember(subscripts, operands, ring, threads, kernel)
-    return result
+    if kernel.is_direct and not current().careful:
+        _remember(subscripts, operands, ring, threads, kernel, is_sampled)
+    return kernel.run()
+
+
+def _recalled(
+    subscripts: str,
+    operands: Sequence[Any],
+    ring: Any,
+    threads: int | None,
+    is_sampled: bool = False,
+) -> Any:
+    """The result of a call laid out like an earlier one with the same sparse operand, or None."""
+    home, sparse, dense, layout = _taken_apart(operands)
+    if home is None or not home.is_of(sparse):
+        return None
+    try:
+        found = home.ready.get((subscripts, ring, threads, is_sampled, layout))
+    except TypeError:  # arguments that the general call refuses
+        return None
+    if found is None or (found.is_team and found.threads != _team(threads)):
+        return None
+    return found.run((home.tensor or sparse).values, *dense)
+
+
+def _taken_apart(operands: Sequence[Any]) -> tuple[Home | None, Any, Sequence[Any], Any]:
+    """What is known of the sparse operand, the operand, the dense ones and how all are laid out."""
+    home, sparse = None, None
+    dense: list[Any] = []
+    layout: list[Any] = []
+    for x in operands:
+        if type(x) is ndarray:
+            dense.append(x)
+            layout.append((x.dtype, x.shape, x.strides, x.flags.aligned))
+        elif home is None:
+            home, sparse = homes.get(id(x)), x
+            layout.append(None)
+        else:
+            return None, None, (), None
+    return home, sparse, dense, tuple(layout)
+
+
+def _team(threads: int | None) -> int:
+    return num_threads() if threads is None else threads
 
 
 def _remember(
@@ -104,15 +144,18 @@ def _remember(
     ring: Any,
     threads: int | None,
     kernel: SparseKernel,
+    is_sampled: bool,
 ) -> None:
     """Keep the executor of a call whose operands are passed as they come."""
-    sparse, x = operands
+    _, sparse, _, layout = _taken_apart(operands)
     home = home_of(sparse)
-    if home is None or type(x) is not ndarray or not kernel.tensor.values.flags.c_contiguous:
+    if home is None or layout is None or not kernel.tensor.values.flags.c_contiguous:
         return
+    key: tuple[Any, ...] = (subscripts, ring, threads, is_sampled, layout)
+    if len(operands) == 2 and operands[0] is sparse and not is_sampled:
+        key = subscripts, ring, threads, *layout[1]
     if len(home.ready) >= _MOST_READY:
         home.ready.clear()
-    key = (subscripts, ring, threads, x.dtype, x.shape, x.strides, x.flags.aligned)
     home.ready[key] = kernel.executor
 
 
@@ -136,11 +179,11 @@ class SparseKernel:
     def run(self) -> Any:
         """The result for the operands it was made from."""
         values = np.ascontiguousarray(self.tensor.values)
-        out = self.executor(values, *self._dense)
+        out = self.executor.run(values, *self._dense)
         if out.dtype != self._result.numpy:
             with np.errstate(all="ignore"):
                 out = out.astype(self._result.numpy)
-        return out if out.shape else out[()]
+        return out
 
     def inspect(self, stage: str = "loops") -> str:
         """The text of a stage: "loops", "c", "llvm" or "asm"."""
@@ -177,11 +220,10 @@ def compile_kernel(
         tuple(dtype_of(x.dtype) for x in dense),
         ring,
         dtype,
-        usual_of(tensor),
-        is_sampled,
+        is_sampled=is_sampled,
     )
-    code = code_of(request)
     shape = (len(tensor.values),) if is_sampled else tuple(extents[c] for c in names.out)
+    code = fitted(request, tensor, shape)
     padding = tensor.format.padding
     fill = (padding.fill if padding else 0) if is_sampled else code.zero
     plain = dict(zip(_letters(names), _letters(_plain(names)), strict=True))
@@ -189,7 +231,7 @@ def compile_kernel(
     executor = Executor(code, tensor, renamed, shape, fill, thread_count(threads))
     arrays = (x for n, x in enumerate(operands) if n != at)
     is_same = all(x is array for x, array in zip(arrays, dense, strict=True))
-    is_direct = dtype is result and bool(shape) and is_same
+    is_direct = dtype is result and is_same
     return SparseKernel(executor, tensor, dense, result, is_direct)
 
 

@@ -1,7 +1,6 @@
 """Kernels bound to a sparse tensor: what a call needs is found once and kept with the tensor.
 
-    Request --plan--> Computation --scan--> LoopNest --> code        once for all tensors alike
-    code + tensor + extents --> Executor                              once for each tensor
+    code + tensor + extents --> Executor
 
 The inspector looks at index arrays when a tensor is first used: that every number lies inside its
 range, and between which rows the diagonals of a matrix need no test. Numbers of index arrays must
@@ -11,19 +10,21 @@ not be changed afterwards; values may.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from loopwright.ir.dtypes import DType, dtype_of
-from loopwright.ir.loops import LoopNest
-from loopwright.kernels import nest_kernel, stage_text, thread_pool
+from loopwright.kernels import thread_pool
 from loopwright.runtime.arguments import Array
-from loopwright.runtime.kernel import Bound, CompiledKernel
+from loopwright.runtime.kernel import Bound
+from loopwright.sparse.check import check
 from loopwright.sparse.format import SIZES, Format
 from loopwright.sparse.inside import require_inside
+from loopwright.sparse.kernels.code import Code, code_of
 from loopwright.sparse.kernels.compose import (
     OUT,
     SPARSE,
@@ -32,61 +33,24 @@ from loopwright.sparse.kernels.compose import (
     extent_name,
     rounded_up,
 )
-from loopwright.sparse.kernels.rows import with_carried_pointers
-from loopwright.sparse.kernels.schedule import HIGH, LOW, Plan, plan
-from loopwright.sparse.spf.computation import computation_text
-from loopwright.sparse.spf.scan import scan
+from loopwright.sparse.kernels.stretches import Edge, cut_name, find_stretches, whole_stretch
 from loopwright.sparse.tensor import SparseTensor
-from loopwright.sparse.uf import Call, Linear, Sym, Var, evaluate
+from loopwright.sparse.uf import Linear, Sym, Var
 
 __all__ = [
-    "Code",
     "Executor",
     "bits_of",
-    "code_of",
     "exact_of",
+    "fitted",
     "fixed_of",
     "indices_of",
-    "usual_of",
 ]
 
 _MOST_FIXED = 16  # the largest count that code is written for
-_MOST_ROWS = 0.75  # of all rows must have a length that code is written for
 _NO_TABLE = np.zeros(0, dtype=np.int64)
 _WORTH_A_TEAM = 1 << 14  # products; below, one thread is done before others have begun
 empty = np.empty
 _safe: weakref.WeakSet[SparseTensor] = weakref.WeakSet()  # tensors whose indices were looked at
-
-
-class Code:
-    """The loops and the machine code of a request."""
-
-    def __init__(self, request: Request) -> None:
-        self.request = request
-        self.plan: Plan = plan(request)
-        self.zero = request.ring.zero(request.dtype)
-        self._key = f"sparse kernel {request.usual} {computation_text(self.plan.computation)}"
-        self._kernel: CompiledKernel | None = None
-
-    @property
-    def kernel(self) -> CompiledKernel:
-        """The loaded code; compiled when it is neither in memory nor on disk."""
-        if self._kernel is None:
-            self._kernel = nest_kernel(self._key, self.nest, f"sparse {self.request.format.name}")
-        return self._kernel
-
-    def nest(self) -> LoopNest:
-        return with_carried_pointers(scan(self.plan.computation), self.request.usual)
-
-    def inspect(self, stage: str) -> str:
-        """The text of a stage: "loops", "c", "llvm" or "asm"."""
-        return stage_text(self.nest(), stage)
-
-
-@lru_cache(maxsize=512)
-def code_of(request: Request) -> Code:
-    """The code of a request; nothing is compiled before it is used."""
-    return Code(request)
 
 
 class Executor:
@@ -95,21 +59,7 @@ class Executor:
     Safe to call from several threads at once.
     """
 
-    __slots__ = (
-        "_bare",
-        "_bound",
-        "_code",
-        "_dense",
-        "_filler",
-        "_identities",
-        "_kept",
-        "_out",
-        "_shape",
-        "_values",
-        "dtype",
-        "is_team",
-        "threads",
-    )
+    __slots__ = ("_code", "dtype", "is_team", "run", "threads")
 
     def __init__(
         self,
@@ -120,64 +70,81 @@ class Executor:
         fill: Any,
         threads: int,
     ) -> None:
-        require_safe(tensor)
         kernel = code.kernel
         request = code.request
         self._code = code
-        self._shape = shape
         self.dtype = request.dtype.numpy
-        self._filler = fill if code.plan.is_filled else None
         values = _scalars(code, tensor, extents, shape)
         others = [extents[c] for c in extents if c not in request.subscripts.operands[request.at]]
         work = len(tensor.values) * int(np.prod(others, dtype=np.int64))
         self.threads = threads
         self.is_team = work >= _WORTH_A_TEAM and kernel.is_parallel
-        self._bound: Bound = kernel.bind(
-            values, _NO_TABLE, threads if self.is_team else 1, thread_pool
-        )
-        self._bare = self._bound.bare()
+        bound = kernel.bind(values, _NO_TABLE, threads if self.is_team else 1, thread_pool)
         arrays = {SPARSE + name: np.ascontiguousarray(a) for name, a in tensor.arrays.items()}
-        self._kept = [arrays.get(name) for name in kernel.buffers]  # None: comes with a call
-        self._identities = [id(array) for array in self._kept]
+        kept = [arrays.get(name) for name in kernel.buffers]  # None: comes with a call
         place = {name: at for at, name in enumerate(kernel.buffers)}
-        self._values, self._out = place[SPARSE + "values"], place[OUT]
         numbers = (n for n in range(len(request.subscripts.operands)) if n != request.at)
-        self._dense = [place[dense_name(n)] for n in numbers]
-
-    def __call__(self, values: Array, *dense: Array) -> Array:
-        """The result for values and dense operands like those it was made for."""
-        if self._filler is None:
-            out = empty(self._shape, self.dtype)
-        elif self._filler == 0:
-            out = np.zeros(self._shape, self.dtype)
-        else:
-            out = np.full(self._shape, self._filler, self.dtype)
-        bare = self._bare
-        if bare is not None:
-            numbers = self._identities.copy()
-            numbers[self._out] = id(out)
-            numbers[self._values] = id(values)
-            for at, place in enumerate(self._dense):
-                numbers[place] = id(dense[at])
-            bare(*numbers)
-            return out
-        arrays: list[Any] = self._kept.copy()
-        arrays[self._out] = out
-        arrays[self._values] = values
-        for at, place in enumerate(self._dense):
-            arrays[place] = dense[at]
-        self._bound(*arrays)
-        return out
+        places = [place[SPARSE + "values"], *(place[dense_name(n)] for n in numbers), place[OUT]]
+        made = partial(_made, shape, self.dtype, fill if code.needs.is_filled else None)
+        # The result for values and dense operands like those it was made for.
+        self.run: Callable[..., Any] = _runner(bound, kept, places, made)
 
     def inspect(self, stage: str) -> str:
         """The text of a stage: "loops", "c", "llvm" or "asm"."""
         return self._code.inspect(stage)
 
 
+def _made(shape: tuple[int, ...], dtype: Any, fill: Any) -> Array:
+    """The memory of a result."""
+    if fill is None:
+        return empty(shape, dtype)
+    return np.zeros(shape, dtype) if fill == 0 else np.full(shape, fill, dtype)
+
+
+def _runner(
+    bound: Bound, kept: list[Any], places: list[int], made: Callable[[], Array]
+) -> Callable[..., Any]:
+    """The call of code on arrays: `kept` has those of the tensor, `places` says where others go."""
+    bare = bound.bare()
+    count = len(kept) - len(places)
+    is_last = places == [*range(count, len(kept))]
+    if bare is None or not is_last:
+
+        def run(*given: Array) -> Any:
+            out = made()
+            arrays = kept.copy()
+            for at, array in zip(places, (*given, out), strict=True):
+                arrays[at] = array
+            bound(*arrays)
+            return out if out.shape else out[()]
+
+        return run
+    # Index arrays come first and the result last: what stays is bound once and for all.
+    call = partial(bare, *map(id, kept[:count]))
+    held = bound, *kept[:count]  # the code knows their addresses only
+
+    def run_bare(values: Array, *dense: Array, held: Any = held) -> Any:
+        out = made()
+        call(id(values), *map(id, dense), id(out))
+        return out if out.shape else out[()]
+
+    def run_one(values: Array, x: Array, held: Any = held) -> Any:
+        out = made()
+        call(id(values), id(x), id(out))
+        return out
+
+    return run_one if len(places) == 3 and made().shape else run_bare
+
+
 def require_safe(tensor: SparseTensor) -> None:
     """Raise UsageError that names the place unless code may run on a tensor; looks once."""
     if tensor not in _safe:
         require_inside(tensor)
+        for index in tensor.format.indices:
+            # Threads share out rows by permutations: no two of them may meet in one.
+            array = tensor.arrays[index.name]
+            if index.inverse and len(np.unique(array)) < array.size:
+                check(tensor)
         _safe.add(tensor)
 
 
@@ -188,21 +155,35 @@ def _scalars(
     found = {SPARSE + name: int(value) for name, value in tensor.symbols.items()}
     found |= dict(zip(SIZES, tensor.shape, strict=False))
     found |= {extent_name(c): extent for c, extent in extents.items()}
-    if code.plan.edges:
-        low, high = 0, shape[0]
-        for edge in code.plan.edges:
-            array = tensor.arrays[edge.array.removeprefix(SPARSE)]
-            if not array.size:
-                continue
-            ends = edge.factor * int(array.min()), edge.factor * int(array.max())
-            rest = evaluate(edge.rest, found, {})
-            if edge.is_low:
-                low = max(low, -rest - min(ends))
-            else:
-                high = min(high, rest + min(ends) + 1)
-        low = min(low, shape[0])
-        found |= {LOW: low, HIGH: max(low, high)}
+    if code.needs.edges:
+        given = _edges(code, tensor)
+        is_cut = bool(code.request.stretches)
+        rows = shape[0]
+        stretches = find_stretches(*given, rows) if is_cut else [whole_stretch(*given, rows)]
+        cuts = [stretches[0].start, *(stretch.stop for stretch in stretches)]
+        found |= {cut_name(number): cut for number, cut in enumerate(cuts)}
     return found
+
+
+def _edges(
+    code: Code, tensor: SparseTensor
+) -> tuple[tuple[Edge, ...], dict[str, Array], dict[str, int]]:
+    """The edges that code asks for, with the arrays and symbols that they speak of."""
+    symbols = {SPARSE + name: int(value) for name, value in tensor.symbols.items()}
+    symbols |= dict(zip(SIZES, tensor.shape, strict=False))
+    return code.needs.edges, {SPARSE + n: a for n, a in tensor.arrays.items()}, symbols
+
+
+def fitted(request: Request, tensor: SparseTensor, shape: tuple[int, ...]) -> Code:
+    """The code of a request for one tensor: written for the stretches of its rows."""
+    require_safe(tensor)
+    code = code_of(request)
+    if not code.needs.edges or not request.fixed:
+        return code
+    stretches = find_stretches(*_edges(code, tensor), shape[0])
+    if len(stretches) == 1 and stretches[0] == whole_stretch(*_edges(code, tensor), shape[0]):
+        return code
+    return code_of(replace(request, stretches=tuple((s.first, s.last) for s in stretches)))
 
 
 # -- what a request says of a tensor -------------------------------------------------------------
@@ -251,37 +232,3 @@ def exact_of(tensor: SparseTensor) -> tuple[str, ...]:
         if rounded is not None and tensor.symbols[rounded[0]] % rounded[1] == 0:
             found.append(name)
     return tuple(found)
-
-
-def usual_of(tensor: SparseTensor) -> int:
-    """How many entries most rows have, where these are few; 0 where lengths differ.
-
-    Stencils give nearly all rows of a matrix one length, and a row without a loop is quicker.
-    """
-    name = _pointer(tensor.format)
-    lengths = np.diff(tensor.arrays[name]) if name else _NO_TABLE
-    if not len(lengths) or lengths.min() < 0:
-        return 0  # nothing is known of indices before they are looked at
-    counts = np.bincount(np.minimum(lengths, _MOST_FIXED + 1), minlength=_MOST_FIXED + 2)
-    usual = int(np.argmax(counts))
-    is_worth = counts[usual] >= _MOST_ROWS * len(lengths)
-    return usual if is_worth and 1 < usual <= _MOST_FIXED else 0
-
-
-@lru_cache(maxsize=256)
-def _pointer(format: Format) -> str:
-    """The array f with f(v) <= k < f(v+1) for the first variable v and another one k."""
-    first = Linear.of(Var(format.variables[0]))
-    starts = {
-        Linear.of(Call(index.name, (first,))): index.name
-        for index in format.indices
-        if index.rank == 1 and "increasing" in index.monotone
-    }
-    for conj in format.map.conjs:
-        for constraint in conj.constraints:
-            for variable in format.variables[1:]:
-                start = -constraint.term.without(Var(variable))
-                is_lower = constraint.term.coefficient(Var(variable)) == 1
-                if is_lower and not constraint.is_equality and start in starts:
-                    return starts[start]
-    return ""

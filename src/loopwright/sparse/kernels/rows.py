@@ -4,15 +4,20 @@
 
 Rows of sparse matrices are short, so what stands around the inner loop counts as much as its body.
 The end of a row is kept as the start of the next one; a loop that starts at such a scalar is left
-alone by the backend (llvm_hints), whose unrolling is made for long loops. Sums keep their order.
+alone by the backend (llvm_hints), whose unrolling is made for long loops. Entries are taken eight
+at a time, and what is left of a row as four, two and one: no loop around the last of them, and few
+branches that a processor has to guess. Sums keep their order.
+
+Numbers that cannot be negative are widened without their sign: neighbours are then loaded in pairs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
-from loopwright.ir.dtypes import INT64
-from loopwright.ir.expr import Binary, Const, Expr, Load, Var
+from loopwright.ir.dtypes import DTYPES, INT64
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
 from loopwright.ir.loops import (
     Alloc,
     Block,
@@ -31,15 +36,15 @@ from loopwright.ir.walk import loads, rewrite, substitute
 from loopwright.lower.chunk import bound_names, fresh_name
 from loopwright.lower.simplify import substitute_statement
 
-__all__ = ["with_carried_pointers"]
+__all__ = ["with_carried_pointers", "without_signs"]
 
 _BLOCK = 64  # rows between two looks at where a row starts; threads share blocks out
+_UNSIGNED = {"int8": "uint8", "int16": "uint16", "int32": "uint32"}
+_AT_ONCE = 8  # entries of a row, a power of two; one chain of sums hides no more
 
 
-def with_carried_pointers(nest: LoopNest, usual: int = 0) -> LoopNest:
+def with_carried_pointers(nest: LoopNest) -> LoopNest:
     """`nest` with outermost loops in which the end of a row is kept as the start of the next one.
-
-    Rows of `usual` entries, if that is not 0, are written out without a loop.
 
     rewrite:  for i in range(a, b): S(i, ptr[i], ptr[i + 1])
               ->  for t in blocks of the range:
@@ -52,7 +57,7 @@ def with_carried_pointers(nest: LoopNest, usual: int = 0) -> LoopNest:
     def visit(stmt: Stmt) -> Stmt:
         match stmt:
             case For():
-                return _visited(stmt, read_only, taken, usual)
+                return _visited(stmt, read_only, taken)
             case Block(body=body):
                 return Block(tuple(map(visit, body)))
             case Alloc(body=inner) | Let(body=inner):
@@ -62,10 +67,10 @@ def with_carried_pointers(nest: LoopNest, usual: int = 0) -> LoopNest:
     return replace(nest, body=visit(nest.body))
 
 
-def _visited(loop: For, read_only: frozenset[str], taken: set[str], usual: int) -> Stmt:
+def _visited(loop: For, read_only: frozenset[str], taken: set[str]) -> Stmt:
     is_plain = loop.step == Const(1) and loop.mark in (Mark.SERIAL, Mark.PARALLEL)
     found = _row(loop, read_only) if is_plain else None
-    return loop if found is None else _carried(loop, *found, taken, usual)
+    return loop if found is None else _carried(loop, *found, taken)
 
 
 def _row(loop: For, read_only: frozenset[str]) -> tuple[Expr, Expr] | None:
@@ -81,13 +86,12 @@ def _row(loop: For, read_only: frozenset[str]) -> tuple[Expr, Expr] | None:
     return None
 
 
-def _carried(loop: For, start: Expr, stop: Expr, taken: set[str], usual: int) -> Stmt:
+def _carried(loop: For, start: Expr, stop: Expr, taken: set[str]) -> Stmt:
     block, at = (fresh_name(wish, taken) for wish in (f"{loop.var}_block", "at"))
     taken |= {block, at}
     here = Load(at, (), INT64)
     body = rebuild(loop.body, expression=lambda e: _replaced(e, start, here))
-    if usual:
-        body = rebuild(body, lambda s: _written_out(s, here, stop, usual))
+    body = rebuild(body, lambda s: _written_out(s, here, stop))
     first = loop.start + Var(block) * _BLOCK
     rows = replace(
         loop,
@@ -103,13 +107,61 @@ def _carried(loop: For, start: Expr, stop: Expr, taken: set[str], usual: int) ->
     return For(block, Const(0), count, whole, Const(1), loop.mark)
 
 
-def _written_out(stmt: Stmt, start: Expr, stop: Expr, usual: int) -> Stmt:
-    """A loop over a row with a version for rows of the usual length."""
-    if not isinstance(stmt, For) or (stmt.start, stmt.stop) != (start, stop):
+def _written_out(stmt: Stmt, start: Load, stop: Expr) -> Stmt:
+    """The loop over the entries of a row, several at a time.
+
+    rewrite:  for k in range(at, b): S(k)
+              ->  for k in range(at, b - 7, 8): S(k); ..; S(k + 7); at = k + 8
+                  if (b - at) % 8 >= 4: S(at); ..; at = at + 4        the rest in halves
+                  if (b - at) % 4 >= 2: ..
+                  if (b - at) % 2 >= 1: S(at)
+
+    Places follow from where the row starts, which is known before its end is.
+    """
+    is_row = isinstance(stmt, For) and (stmt.start, stmt.stop) == (start, stop)
+    if not isinstance(stmt, For) or not is_row or not _is_short(stmt.body):
         return stmt
-    body = substitute_statement(stmt.body, {stmt.var: start + Var(stmt.var)})
-    whole = For(stmt.var, Const(0), Const(usual), body, Const(1), Mark.UNROLL)
-    return If(Binary("eq", stop - start, Const(usual)), whole, stmt)
+    whole = _repeated(stmt, Var(stmt.var), _AT_ONCE, start)
+    parts: list[Stmt] = [
+        replace(stmt, stop=stop - (_AT_ONCE - 1), step=Const(_AT_ONCE), body=whole)
+    ]
+    size = _AT_ONCE
+    while size > 1:
+        left = (stop - start) % size
+        size //= 2
+        parts.append(If(Binary("ge", left, Const(size)), _repeated(stmt, start, size, start)))
+    return Block(tuple(parts))
+
+
+def _is_short(body: Stmt) -> bool:
+    """Whether a body is worth repeating: no loops, no memory of its own."""
+    return not any(isinstance(part, For | Alloc) for part in statements(body))
+
+
+def _repeated(loop: For, first: Expr, count: int, at: Load) -> Stmt:
+    """S(first); ..; S(first + count - 1); at = first + count."""
+    step = f"{loop.var}_step"
+    body = substitute_statement(loop.body, {loop.var: first + Var(step)})
+    copies = For(step, Const(0), Const(count), body, Const(1), Mark.UNROLL)
+    return Block((copies, Store(at.array, (), first + count)))
+
+
+def without_signs(nest: LoopNest, arrays: Collection[str]) -> LoopNest:
+    """`nest` with numbers of these arrays, of which none is negative, widened as such.
+
+    rewrite:  int64(f[x])  ->  int64(uint32(f[x]))
+    """
+
+    def change(expr: Expr) -> Expr:
+        match expr:
+            case Cast(x=Load(array=array, dtype=found), dtype=to) if (
+                array in arrays and to == INT64
+            ):
+                if found.name in _UNSIGNED:
+                    return Cast(Cast(expr.x, DTYPES[_UNSIGNED[found.name]]), INT64)
+        return expr
+
+    return replace(nest, body=rebuild(nest.body, expression=lambda e: rewrite(e, change)))
 
 
 def _replaced(expr: Expr, old: Expr, new: Expr) -> Expr:

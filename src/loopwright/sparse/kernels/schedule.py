@@ -15,10 +15,12 @@ from dataclasses import dataclass, replace
 from loopwright.diagnostics import IllegalStep
 from loopwright.ir.expr import Const, Expr, Load
 from loopwright.ir.expr import Var as ExprVar
+from loopwright.ir.loops import Mark
 from loopwright.ir.program import Role
 from loopwright.ir.walk import names, rewrite
 from loopwright.semirings import Semiring
 from loopwright.sparse.kernels.compose import OUT, Composed, Request, compose
+from loopwright.sparse.kernels.stretches import Edge, cut_name
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
 from loopwright.sparse.spf.reorder import parallelise
 from loopwright.sparse.synthesis.stages import element
@@ -35,25 +37,11 @@ from loopwright.sparse.uf import (
     variables,
 )
 
-__all__ = ["HIGH", "LOW", "Edge", "Plan", "plan"]
+__all__ = ["Plan", "plan"]
 
 _SUM = "sum"
-LOW, HIGH = "LOW", "HIGH"
 _MOST_SUMS = 64
 _ZERO = Linear.of(0)
-
-
-@dataclass(frozen=True)
-class Edge:
-    """A bound that an index array sets to the outermost variable, for the code between the edges.
-
-    is_low: v >= -rest - factor*f,   else: v <= rest + factor*f,   for every value of f
-    """
-
-    is_low: bool
-    array: str
-    factor: int  # 1 or -1
-    rest: Linear
 
 
 @dataclass(frozen=True)
@@ -62,7 +50,7 @@ class Plan:
 
     computation: Computation
     is_filled: bool  # the result must hold zeros before; else every element is stored
-    edges: tuple[Edge, ...]  # give LOW and HIGH, where there are some
+    edges: tuple[Edge, ...]  # give the cuts, where there are some
 
 
 def plan(request: Request) -> Plan:
@@ -77,13 +65,16 @@ def plan(request: Request) -> Plan:
     outer, inside = found
     is_whole = _is_whole(outer, inside, composed)
     edges = _edges(outer, composed.conj) if is_whole else {}
-    groups = _parts(outer, composed.conj, edges) if edges else [composed.conj]
+    asked = writer.summed(outer, inside, composed.conj, 0, is_whole)
+    if not edges:
+        return writer.finish(asked, not is_whole)
+    groups = _parts(outer[0], composed.conj, edges, request.stretches)
     statements = [
         stmt
         for time, conj in enumerate(groups)
         for stmt in writer.summed(outer, inside, conj, time, is_whole)
     ]
-    return writer.finish(statements, not is_whole, tuple(edges.values()))
+    return writer.finish(statements, not is_whole, tuple(edges.values()), asked)
 
 
 class _Writer:
@@ -211,7 +202,26 @@ class _Writer:
 
     # -- the computation -----------------------------------------------------------------------
 
-    def finish(self, statements: list[Stmt], is_filled: bool, edges: tuple[Edge, ...] = ()) -> Plan:
+    def finish(
+        self,
+        statements: list[Stmt],
+        is_filled: bool,
+        edges: tuple[Edge, ...] = (),
+        asked: list[Stmt] | None = None,
+    ) -> Plan:
+        """The plan of statements, their outermost loops shared out to threads where that is legal.
+
+        Statements that do parts of `asked`, each in other rows, may be shared out if those may.
+        """
+        made = self._computation(statements)
+        if all(stmt.loops for stmt in statements):
+            whole = made if asked is None else self._computation(asked)
+            if _may_share(whole):
+                marks = tuple((stmt.name, 1, Mark.PARALLEL) for stmt in statements)
+                made = replace(made, marks=marks)
+        return Plan(made, is_filled, edges)
+
+    def _computation(self, statements: list[Stmt]) -> Computation:
         used = {name for stmt in statements for name in stmt.reads}
         used |= {stmt.target for stmt in statements}
         used |= {c.name for stmt in statements for entry in stmt.index for c in calls(entry)}
@@ -224,16 +234,13 @@ class _Writer:
         wanted |= _values_symbols(statements, self.loops)
         facts = self.builder.facts
         known = tuple(c for c in facts.known if all(s in wanted for s in symbols(c.term)))
-        made = Computation(
+        return Computation(
             "kernel",
             spaces,
             tuple(statements),
             tuple(sorted(wanted)),
             replace(facts, known=known),
         )
-        if all(stmt.loops for stmt in statements):
-            made = _shared_out(made)
-        return Plan(made, is_filled, edges)
 
 
 def _values_symbols(statements: Iterable[Stmt], variables: Iterable[str]) -> set[str]:
@@ -245,8 +252,8 @@ def _values_symbols(statements: Iterable[Stmt], variables: Iterable[str]) -> set
     return found - {*variables}
 
 
-def _shared_out(computation: Computation) -> Computation:
-    """The computation with its outermost loops shared out to threads, where that is legal.
+def _may_share(computation: Computation) -> bool:
+    """Whether outermost loops may be shared out to threads.
 
     Sums belong to an iteration, which clears them before it uses them: the question is asked of a
     computation that has sums for every iteration.
@@ -258,8 +265,8 @@ def _shared_out(computation: Computation) -> Computation:
         for stmt in computation.statements:
             apart = parallelise(apart, stmt.name)
     except IllegalStep:
-        return computation
-    return replace(computation, marks=apart.marks)
+        return False
+    return True
 
 
 def _apart(
@@ -311,16 +318,34 @@ def _edges(outer: tuple[str, ...], conj: Conj) -> dict[Constraint, Edge]:
         is_apart = all(isinstance(a, Sym) for a, _ in others.terms)
         if factor in (1, -1) and is_apart and not any(v in variables(a) for a in atom.args):
             found[constraint] = Edge(side == 1, atom.name, factor, others)
-    return found
+    steps = {atom.args for c in found for atom, _ in c.term.terms if isinstance(atom, Call)}
+    is_one = len(steps) == 1 and all(isinstance(x.atom, Var) for x in next(iter(steps)))
+    return found if is_one and len(next(iter(steps))) == 1 else {}
 
 
-def _parts(outer: tuple[str, ...], conj: Conj, edges: dict[Constraint, Edge]) -> list[Conj]:
-    """The domain before LOW, between LOW and HIGH, and from HIGH on."""
-    v = Linear.of(Var(outer[0]))
-    low, high = Linear.of(Sym(LOW)), Linear.of(Sym(HIGH))
+def _parts(
+    outer: str, conj: Conj, edges: dict[Constraint, Edge], stretches: tuple[tuple[int, int], ...]
+) -> list[Conj]:
+    """The domain before the first stretch, in each of them, and after the last one.
+
+    In a stretch the steps first <= d < last of the index arrays exist for every row and no others
+    do, so that nothing ties rows to index arrays. Without numbers there is one, of all steps.
+    """
+    v = Linear.of(Var(outer))
+    cuts = [Linear.of(Sym(cut_name(number))) for number in range(max(len(stretches), 1) + 1)]
     within = Conj.of(c for c in conj.constraints if c not in edges)
-    return [
-        conj.conjoined([Constraint.lt(v, low)]),
-        within.conjoined([Constraint.ge(v, low), Constraint.lt(v, high)]),
-        conj.conjoined([Constraint.ge(v, high)]),
-    ]
+    parts = [conj.conjoined([Constraint.lt(v, cuts[0])])]
+    for number in range(len(cuts) - 1):
+        rows = [Constraint.ge(v, cuts[number]), Constraint.lt(v, cuts[number + 1])]
+        if stretches:
+            first, last = stretches[number]
+            rows += [Constraint.ge(_step(edges), Linear.of(first))]
+            rows += [Constraint.lt(_step(edges), Linear.of(last))]
+        parts.append(within.conjoined(rows))
+    return [*parts, conj.conjoined([Constraint.ge(v, cuts[-1])])]
+
+
+def _step(edges: dict[Constraint, Edge]) -> Linear:
+    """The variable by which index arrays are read at the edges."""
+    (step,) = {atom.args for c in edges for atom, _ in c.term.terms if isinstance(atom, Call)}.pop()
+    return step

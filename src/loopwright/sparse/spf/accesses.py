@@ -12,7 +12,7 @@ from loopwright.sparse.spf.bodies import Spaces, as_term, element
 from loopwright.sparse.spf.computation import Computation, Stmt
 from loopwright.sparse.uf import Call, Linear, Var, variables
 
-__all__ = ["Access", "accesses", "commuting", "known_after", "shares_loop"]
+__all__ = ["Access", "accesses", "commuting", "known_after", "shares_loop", "update_of"]
 
 # Operators whose updates commute bit by bit; sums and products of floats only where that is said.
 _ALWAYS = frozenset({"min", "max", "and", "or", "xor"})
@@ -96,7 +96,7 @@ def shares_loop(stmt: Stmt, other: Stmt, place: int) -> bool:
 
 def commuting(computation: Computation, one: Stmt, other: Stmt) -> bool:
     """Whether updates of two statements to one space may change places without any effect."""
-    found = [_update(stmt, computation.by_name) for stmt in (one, other)]
+    found = [update_of(stmt, computation.by_name) for stmt in (one, other)]
     if found[0] is None or found[0] != found[1] or one.target != other.target:
         return False
     dtype = computation.space(one.target).dtype
@@ -109,7 +109,7 @@ def _is_modular(dtype: DType) -> bool:
     return dtype.is_exact
 
 
-def _update(stmt: Stmt, spaces: Spaces) -> str | None:
+def update_of(stmt: Stmt, spaces: Spaces) -> str | None:
     """The operator of `x[a] = x[a] op e`, where a, e and a guard do not read the space of x."""
     if stmt.guard is not None and _reads(stmt.guard, stmt.target):
         return None

@@ -13,9 +13,12 @@ from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Role
 from loopwright.kernels import nest_kernel, stage_text, thread_pool
 from loopwright.runtime.arguments import overlap
-from loopwright.runtime.kernel import CompiledKernel
+from loopwright.runtime.kernel import Bound, CompiledKernel
 from loopwright.sparse.spf.computation import Computation, DataSpace, computation_text
 from loopwright.sparse.spf.scan import scan
+from loopwright.sparse.spf.shared_run import cuts, is_worth_sharing, new_rows, shares_of
+from loopwright.sparse.spf.shares import one_by_one, share
+from loopwright.sparse.spf.sharing import Sharing
 from loopwright.sparse.uf import evaluate
 
 __all__ = ["CompiledComputation", "compile_computation"]
@@ -23,6 +26,7 @@ __all__ = ["CompiledComputation", "compile_computation"]
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _NO_TABLE = np.zeros(0, dtype=np.int64)
+_MOST_BOUND = 7  # launches that are kept beside the newest
 
 
 class CompiledComputation:
@@ -33,6 +37,10 @@ class CompiledComputation:
         self._arguments = tuple(s for s in computation.spaces if s.role is not Role.LOCAL)
         self._key = f"computation {computation_text(computation)}"
         self._kernel: CompiledKernel | None = None
+        self._bound: dict[tuple[int, ...], Bound] = {}
+        self._sharing: Sharing | str = ""
+        self._shared: CompiledComputation | None = None
+        self._pieces: tuple[CompiledComputation, ...] | None = None  # with one loop each
 
     def __call__(
         self, arrays: Mapping[str, Array], symbols: Mapping[str, int], threads: int = 1
@@ -47,11 +55,50 @@ class CompiledComputation:
     def run(
         self, arrays: Mapping[str, Array], symbols: Mapping[str, int], threads: int = 1
     ) -> None:
-        """The same without looking at the arrays: for those that were made to fit."""
+        """The same without looking at the arrays: for those that were made to fit.
+
+        Several threads share out the loops that are marked; where none is, the outermost loop is
+        cut into shares, if that is legal and pays.
+        """
+        if threads > 1 and not self.computation.marks and self._in_shares(arrays, symbols, threads):
+            return
         kernel = self.kernel
-        values = {name: int(value) for name, value in symbols.items()}
-        bound = kernel.bind(values, _NO_TABLE, threads, thread_pool)
+        names = self.computation.symbols
+        key = (threads, *(int(symbols[name]) for name in names))
+        bound = self._bound.get(key)
+        if bound is None:
+            values = dict(zip(names, key[1:], strict=True))
+            bound = kernel.bind(values, _NO_TABLE, threads, thread_pool)
+            # Tensors of one size often come again; those of many sizes must not be kept.
+            kept = dict(tuple(self._bound.items())[-_MOST_BOUND:])
+            self._bound = {**kept, key: bound}
         bound(*(arrays[name] for name in kernel.buffers))
+
+    def _in_shares(
+        self, arrays: Mapping[str, Array], symbols: Mapping[str, int], threads: int
+    ) -> bool:
+        """Run in shares; False where the computation is better run as it is."""
+        if not is_worth_sharing(arrays.values()):
+            return False
+        if self._pieces is None:
+            self._pieces = tuple(map(compile_computation, one_by_one(self.computation)))
+            self._sharing = share(self.computation) if len(self._pieces) == 1 else ""
+            if isinstance(self._sharing, Sharing):
+                self._shared = compile_computation(self._sharing.computation)
+        for piece in self._pieces[1:] and self._pieces:
+            used = {space.name for space in piece.computation.spaces}
+            piece.run({n: a for n, a in arrays.items() if n in used}, symbols, threads)
+        sharing = self._sharing
+        if isinstance(sharing, str):
+            return len(self._pieces) > 1
+        count = shares_of(sharing, arrays, symbols, threads)
+        if count < 2:
+            return False
+        values = {**symbols, sharing.shares: count}
+        rows = new_rows(sharing, values) | {sharing.cut: cuts(sharing, arrays, symbols, count)}
+        assert self._shared is not None
+        self._shared.run({**arrays, **rows}, values, threads)
+        return True
 
     @property
     def kernel(self) -> CompiledKernel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.sparse.spf.accesses import accesses, commuting, shares_loop
@@ -38,10 +38,13 @@ def check_order(step: str, was: Computation, now: Computation) -> None:
                     _refuse_unless_empty(step, pair, orders, was.facts, "would be reversed")
 
 
-def check_parallel(step: str, computation: Computation, stmt: Stmt, loop: int) -> None:
+def check_parallel(
+    step: str, computation: Computation, stmt: Stmt, loop: int, free: Collection[str] = ()
+) -> None:
     """Refuse to share out the loop of this number (from 1) if its iterations depend.
 
-    Scalars that every iteration sets before it reads them are one per iteration.
+    Scalars that every iteration sets before it reads them are one per iteration. What is known of
+    the `free` spaces already is not asked again.
     """
     place = stmt.loops[loop - 1]
     inside = [other for other in computation.statements if shares_loop(stmt, other, place)]
@@ -52,7 +55,8 @@ def check_parallel(step: str, computation: Computation, stmt: Stmt, loop: int) -
             x, y = rows[place]
             orders = [(*prefix, Constraint.lt(x, y)), (*prefix, Constraint.gt(x, y))]
             for pair in pairs_of(computation, first, second):
-                if is_private(computation, pair.first.space, place):
+                space = pair.first.space
+                if space in free or is_private(computation, space, place):
                     continue
                 why = "joins two iterations"
                 _refuse_unless_empty(step, pair, orders, computation.facts, why)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from loopwright.ir.dtypes import INT64, DType
 from loopwright.ir.expr import Binary, Const, Expr
+from loopwright.ir.program import Role
 from loopwright.sparse.format import Format
 from loopwright.sparse.spf.computation import Stmt
 from loopwright.sparse.synthesis.changes import Changes
@@ -23,7 +24,10 @@ from loopwright.sparse.synthesis.definitions import (
     Sorted,
 )
 from loopwright.sparse.synthesis.inverse import Inverse, Rank, Stored, read_at
+from loopwright.sparse.synthesis.order import follows
+from loopwright.sparse.synthesis.parts import dealt
 from loopwright.sparse.synthesis.permutation import sort_places
+from loopwright.sparse.synthesis.pointers import store_ends
 from loopwright.sparse.synthesis.repeated import added
 from loopwright.sparse.synthesis.stages import Builder, Learnt, element
 from loopwright.sparse.synthesis.stream import Sizes, Stream, cast, once, over, running_sum
@@ -127,6 +131,8 @@ class _Assembly:
                 self.tables[rank.name] = seen
                 cell = element(seen, stream.term(rank.keys[0]) - found.low + 1)
                 body.append(stream.each("mark", 100 + number, cell, Const(1, builder.index)))
+            if self._ends_tell(rank):
+                continue  # nothing is counted: `_segments` stores where each parent ends
             if parents := parents_of(rank, self.inverse):
                 by = changes.flag(rank.name) if rank.name in changes.flags else None
                 body.append(self._per_parent(rank, parents, by, 200 + number))
@@ -193,11 +199,21 @@ class _Assembly:
             case Lengths() | Held():
                 pass
 
+    def _ends_tell(self, rank: Rank) -> bool:
+        """Whether numbers are positions in a list that ascends by the parent of pointers."""
+        parents = parents_of(rank, self.inverse)
+        is_pointer = rank.bound.length is None and len(parents) == 1
+        return self._is_position(rank) and is_pointer and follows(parents, self.stream.order)
+
     def _segments(self, name: str, rank: Rank) -> None:
         if not parents_of(rank, self.inverse):
             return  # stored where the keys of the parent change
         builder = self.builder
         last = self.format.index(name).extents[0] - 1
+        if self._ends_tell(rank):
+            (parent,) = parents_of(rank, self.inverse)
+            store_ends(self.stream, parent, self._array(name, 0), last, builder)
+            return
         cursors = ""
         if self.ways[rank.name] is Way.CURSOR:
             cursors = builder.array("cursors", builder.spaces[name].dtype, (last,))
@@ -227,7 +243,7 @@ class _Assembly:
             name = self._array(stored.element.name)
             value = cast(builder.number(x + found.low), builder.spaces[name].dtype)
             stmt = Stmt("key", over("x", found.count), (x,), name, (here,), value, is_seen)
-            builder.stage("keys", [stmt])
+            builder.stage("keys", [stmt], apart=[name])  # keys that were seen differ in number
 
     def _stored(self, rank: Rank) -> list[Stored]:
         return [s for s in self.inverse.stored if rank.name in read_at(s.element)]
@@ -247,6 +263,10 @@ class _Assembly:
 
     def fill(self) -> Assembled:
         """The last pass over the entries: their numbers, what index arrays hold, their values."""
+        is_by_table = all(way is Way.TABLE for way in self.ways.values())
+        if is_by_table and not self.stream.order:
+            # Places are met at random: parts of them, one after the other, stay in a cache.
+            self.stream = dealt(self.stream, self.builder, self.sizes)
         builder, stream = self.builder, self.stream
         changes = self._changes()
         body: list[Stmt] = [*changes.statements]
@@ -258,9 +278,21 @@ class _Assembly:
         place = substitute(stream.term(self.inverse.place), numbers)
         values = self._store_values(place, body)
         if len(body) > len(changes.statements):
-            builder.stage("fill", body)
+            builder.stage("fill", body, apart=self._apart(body))
         names = {i.name: i.name for i in self.format.indices} | arrays
         return Assembled(names, values, tuple(self.ways.items()))
+
+    def _apart(self, body: list[Stmt]) -> set[str]:
+        """Arrays in which iterations do not meet: tuples have elements of their own.
+
+        Different entries have different tuples, except where coordinates are repeated; parts of
+        entries that were dealt out have no coordinates in common.
+        """
+        is_dealt = self.stream.domain.variables == ("b", "e")
+        has_entry = any(rank.is_entry for rank in self.inverse.ranks)
+        has_tuple = self.stream.is_unique or has_entry or is_dealt
+        targets = {s.target for s in body if self.builder.spaces[s.target].role is not Role.LOCAL}
+        return targets - {*self.cursors.values()} if has_tuple and self.builder.is_sound else set()
 
     def _numbered(self, rank: Rank, changes: Changes, body: list[Stmt], at: int) -> Linear:
         """The number of a rank for the entry at hand."""

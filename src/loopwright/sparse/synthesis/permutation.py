@@ -48,7 +48,7 @@ def sort_places(
         Stmt("forth", domain, (e, Linear.of(0)), forth, (e,), number),
         Stmt("back", domain, (e, Linear.of(1)), back, (origin,), position),
     ]
-    builder.stage("permutation", body)
+    builder.stage("permutation", body, apart=[back])  # no place stands twice among the sorted
 
 
 def _pass(bucket: Linear, found: Span, origin: Linear, count: Linear, builder: Builder) -> Linear:

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from loopwright.ir.dtypes import BOOL, DType
 from loopwright.ir.expr import Binary, Const, Expr
+from loopwright.sparse.spf.computation import Stmt
 from loopwright.sparse.synthesis.changes import Changes
 from loopwright.sparse.synthesis.sorting import listed
 from loopwright.sparse.synthesis.stages import Builder, Learnt, Same, element
-from loopwright.sparse.synthesis.stream import Stream, once, over
-from loopwright.sparse.uf import Atom, Call, Linear, Sym, Var, calls, substitute, variables
+from loopwright.sparse.synthesis.stream import Stream, cast, once, over
+from loopwright.sparse.uf import (
+    Atom,
+    Call,
+    Conj,
+    Constraint,
+    IntegerSet,
+    Linear,
+    Sym,
+    Var,
+    calls,
+    substitute,
+    variables,
+)
 
 __all__ = ["added", "united"]
 
@@ -26,16 +39,9 @@ def united(stream: Stream, builder: Builder) -> Stream:
     """
     stream = listed(stream, builder)
     assert stream.count is not None
-    e, zero = Linear.of(Var("e")), Linear.of(0)
+    e = Linear.of(Var("e"))
     told = _told_by(stream)
-    changes = Changes([("entry", tuple(told))], stream, builder)
-    number = builder.array("different", builder.index, (Linear.of(1),), fill=0)
-    cell = element(number, zero)
-    count = stream.each("count", 90, cell, builder.load(cell) + changes.flag("entry"))
-    total = Linear.of(Sym(f"E{len(builder.stages)}"))
-    learnt = [Learnt(str(total), number, (zero,))]
-    builder.stage("repeated", [*changes.statements, count], learnt)
-
+    total = _count_different(stream, told, builder)
     shape = (total,)
     made = {term: builder.array("once", _dtype(term, builder), shape) for term in told}
     values = builder.array("sums", builder.spaces[stream.values].dtype, shape)
@@ -45,6 +51,27 @@ def united(stream: Stream, builder: Builder) -> Stream:
     }
     where = {c: substitute(term, later) for c, term in stream.coordinates.items()}
     return Stream(over("e", total), where, values, e, None, stream.order, True, total)
+
+
+def _count_different(stream: Stream, told: list[Linear], builder: Builder) -> Linear:
+    """The symbol of how many entries differ from the one before: all but those that repeat it."""
+    assert stream.count is not None
+    e, zero, index = Linear.of(Var("e")), Linear.of(0), builder.index
+    back: dict[Atom, Linear] = {Var("e"): e - 1}
+    equal: Expr | None = None
+    for term in told:
+        here, before = builder.load(term), builder.load(substitute(term, back))
+        one = Binary("eq", here, before)
+        equal = one if equal is None else Binary("and", equal, one)
+    assert equal is not None, "an entry has coordinates"
+    again = builder.array("again", index, (Linear.of(1),), fill=0)
+    more = builder.load(element(again, zero)) + cast(equal, index)
+    later = Conj.of([Constraint.ge(e, 1), Constraint.lt(e, stream.count)])
+    count = Stmt("count", IntegerSet(("e",), (later,)), (e,), again, (zero,), more)
+    number = len(builder.stages)
+    builder.stage("repeated", [count], [Learnt(f"R{number}", again, (zero,))])
+    builder.define(f"E{number}", stream.count - Linear.of(Sym(f"R{number}")))
+    return Linear.of(Sym(f"E{number}"))
 
 
 def _told_by(stream: Stream) -> list[Linear]:
@@ -93,4 +120,6 @@ def _unite(
             assert isinstance(term.atom, Call)
             arrays.append((name, term.atom.name))
         same = Same(total, stream.count, tuple(arrays))
-    builder.stage("unite", body, same=same)
+    # Groups of equal coordinates have elements of their own.
+    groups = [term.atom.name for term in made if isinstance(term.atom, Call)]
+    builder.stage("unite", body, same=same, apart=[*made.values(), values], together=groups)

@@ -5,38 +5,20 @@ from __future__ import annotations
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Const
-from loopwright.sparse.format import Format, Index
+from loopwright.sparse.format import Format
 from loopwright.sparse.synthesis.stages import Builder, element
 from loopwright.sparse.synthesis.stream import Stream, over
 from loopwright.sparse.uf import (
     Atom,
-    Constraint,
     IntegerSet,
     Linear,
     Relation,
-    Sym,
     Var,
     substitute,
     variables,
 )
-from loopwright.sparse.uf.facts import Facts, FunctionFacts, Monotone
 
-__all__ = ["loop_facts", "stream_of"]
-
-
-def loop_facts(format: Format) -> Facts:
-    """What the index arrays of a format promise, as far as loops over it need to know."""
-    functions = tuple(map(_function, format.indices))
-    symbols = (*format.sizes, *format.counts, *(name for name, _ in format.defined))
-    return Facts(functions, (), tuple(Constraint.ge(Linear.of(Sym(s))) for s in symbols))
-
-
-def _function(index: Index) -> FunctionFacts:
-    growth: tuple[Monotone, ...] = ()
-    if index.monotone:
-        last = index.rank - 1
-        growth = (Monotone(last, "increasing" in index.monotone, index.is_strict),)
-    return FunctionFacts(index.name, index.rank, 1, index.domain, index.range, growth)
+__all__ = ["stream_of"]
 
 
 def stream_of(format: Format, values: str, dtype: DType, builder: Builder) -> Stream:

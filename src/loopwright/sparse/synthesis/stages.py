@@ -61,6 +61,11 @@ class Stage:
     fresh: tuple[Fresh, ...]
     learnt: tuple[Learnt, ...]
     same: Same | None = None
+    # Arrays of which different iterations of the outermost loop touch different elements.
+    apart: frozenset[str] = frozenset()
+    together: tuple[str, ...] = ()  # except iterations that agree in the elements of these
+    inner: frozenset[str] = frozenset()  # what an iteration puts into these, no other reads
+    when: Linear | None = None  # its code runs where this is not negative
 
     @cached_property
     def code(self) -> tuple[CompiledComputation, Canonical]:
@@ -76,6 +81,8 @@ class Stage:
         if self.same is not None:
             pairs = ", ".join(f"{new} is {old}" for new, old in self.same.arrays)
             lines.append(f"unless {self.same.left} = {self.same.right}, where {pairs}:")
+        if self.when is not None:
+            lines.append(f"only where {self.when} >= 0:")
         lines.append(str(self.computation))
         for found in self.learnt:
             place = ", ".join(map(str, found.index))
@@ -94,6 +101,7 @@ class Builder:
     stages: list[Stage] = field(default_factory=list)
     waiting: dict[str, int | None] = field(default_factory=dict)  # fills of arrays to be made
     defined: list[tuple[str, Linear]] = field(default_factory=list)  # before the next stage
+    is_sound: bool = False  # tuples of the target are known to have elements of their own
 
     def define(self, symbol: str, term: Linear) -> None:
         """Give a symbol the value of a term of symbols, before the next stage."""
@@ -148,8 +156,21 @@ class Builder:
         statements: Iterable[Stmt],
         learnt: Iterable[Learnt] = (),
         same: Same | None = None,
+        apart: Iterable[str] = (),
+        when: Linear | None = None,
+        together: Iterable[str] = (),
+        inner: Iterable[str] = (),
+        makes: Iterable[str] = (),
     ) -> None:
-        """Add a stage of statements; what it reads and writes is found from them."""
+        """Add a stage of statements; what it reads and writes is found from them.
+
+        `apart` names arrays of which different iterations of the outermost loop are known to touch
+        different elements, where that does not follow from the subscripts; iterations that follow
+        each other and agree in the elements of the arrays `together` may touch the same ones. What
+        is in the arrays `inner` serves one iteration. Of stages that do the same in different ways
+        `when` tells which one runs: where its term is not negative. Arrays that several of them
+        fill are among what a stage before `makes`.
+        """
         body = tuple(statements)
         written = {stmt.target for stmt in body}
         used = written | {name for stmt in body for name in stmt.reads}
@@ -159,7 +180,8 @@ class Builder:
             if space.name in used:
                 role = Role.INOUT if space.name in written else Role.IN
                 spaces.append(space if space.role is Role.LOCAL else replace(space, role=role))
-        made = [space for space in spaces if space.name in self.waiting]
+        others = [self.spaces[name] for name in makes]
+        made = [space for space in (*spaces, *others) if space.name in self.waiting]
         fresh = tuple(Fresh(space, self.waiting.pop(space.name)) for space in made)
         wanted = {s for stmt in body for s in _symbols(stmt)}
         wanted |= {s for space in spaces for extent in space.shape for s in symbols(extent)}
@@ -167,7 +189,9 @@ class Builder:
         computation = Computation(
             f"{name}_{number}", tuple(spaces), body, tuple(sorted(wanted)), self.facts
         )
-        stage = Stage(computation, tuple(self.defined), fresh, tuple(learnt), same)
+        defined = tuple(self.defined)
+        claims = frozenset(apart), tuple(together), frozenset(inner)
+        stage = Stage(computation, defined, fresh, tuple(learnt), same, *claims, when)
         self.stages.append(stage)
         self.defined = []
 

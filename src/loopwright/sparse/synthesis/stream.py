@@ -22,7 +22,7 @@ from loopwright.sparse.uf import (
     substitute,
 )
 
-__all__ = ["Sizes", "Stream", "cast", "once", "over", "running_sum"]
+__all__ = ["Sizes", "Stream", "cast", "once", "over", "running", "running_sum"]
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,18 @@ def running_sum(
     builder: Builder, array: str, count: Linear, *learnt: Learnt, copy: str = ""
 ) -> None:
     """array[x+1] += array[x] for 0 <= x < count; `copy` gets what array[x] has become."""
+    running(builder, "add", array, count, *learnt, copy=copy)
+
+
+def running(
+    builder: Builder, op: str, array: str, count: Linear, *learnt: Learnt, copy: str = ""
+) -> None:
+    """array[x+1] = array[x+1] op array[x]; see `running_sum`."""
     x, domain = Linear.of(Var("x")), over("x", count)
     here, there = element(array, x), element(array, x + 1)
-    value = builder.load(there) + builder.load(here)
-    body = [Stmt("sum", domain, (x, Linear.of(1)), array, (x + 1,), value)]
+    name = "sum" if op == "add" else op
+    value = Binary(op, builder.load(there), builder.load(here))
+    body = [Stmt(name, domain, (x, Linear.of(1)), array, (x + 1,), value)]
     if copy:
         body.append(Stmt("copy", domain, (x, Linear.of(0)), copy, (x,), builder.load(here)))
-    builder.stage("sum", body, learnt)
+    builder.stage(name, body, learnt)

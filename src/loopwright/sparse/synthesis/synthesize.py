@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DType
 from loopwright.sparse.format import COORDINATES, SIZES, Format, Rule
-from loopwright.sparse.room import require_room
+from loopwright.sparse.promises import loop_facts
+from loopwright.sparse.room import is_built_in, require_room
 from loopwright.sparse.synthesis.assembly import assemble
 from loopwright.sparse.synthesis.definitions import Definition, define
 from loopwright.sparse.synthesis.inverse import Inverse, invert
+from loopwright.sparse.synthesis.parallel import InShares, in_shares
 from loopwright.sparse.synthesis.ranges import Span
 from loopwright.sparse.synthesis.rename import renamed
-from loopwright.sparse.synthesis.source import loop_facts, stream_of
+from loopwright.sparse.synthesis.source import stream_of
 from loopwright.sparse.synthesis.stages import Builder, Stage
 from loopwright.sparse.synthesis.stream import Sizes
 from loopwright.sparse.synthesis.ways import Way
@@ -59,6 +61,21 @@ class Conversion:
     arrays: Mapping[str, str]  # index array of the target -> array of the stages
     values: str
 
+    @cached_property
+    def shared(self) -> tuple[InShares, ...]:
+        """The stages for several threads."""
+        return in_shares(self.stages, (*self.arrays.values(), self.values))
+
+    @cached_property
+    def temporary(self) -> frozenset[str]:
+        """Arrays made on the way that are no result, whatever stages are left out."""
+        results = {*self.arrays.values(), self.values}
+        for stage in reversed(self.stages):
+            others = stage.same.arrays if stage.same is not None else ()
+            results |= {old for new, old in others if new in results}
+        made = {fresh.space.name for stage in self.stages for fresh in stage.fresh}
+        return frozenset(made - results)
+
 
 @lru_cache(maxsize=256)
 def synthesize(request: Request) -> Conversion:
@@ -80,7 +97,9 @@ def synthesize(request: Request) -> Conversion:
         define(invert(request.target))  # refuses in the words of the descriptor
         raise
     facts = loop_facts(source)
-    builder = Builder(request.counter, facts, request.parts)
+    # Descriptors of the table have been verified, those of users may be wrong.
+    is_sound = is_built_in(request.target)
+    builder = Builder(request.counter, facts, request.parts, is_sound=is_sound)
     for symbol, term in source.defined:
         builder.define(symbol, term)
     types = {FROM + name: dtype for name, dtype in request.indices}

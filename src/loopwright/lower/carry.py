@@ -1,0 +1,206 @@
+"""Carry what one iteration of a loop stores and the next one loads in a register.
+
+    for j: p[i, j] = c / (a * p[i, j - 1] + b)
+->  t = p[i, start - 1]
+    for j: t = c / (a * t + b); p[i, j] = t
+
+The way through memory takes as long as two or three operations, and every recurrence would wait for
+it again and again. Backends see this themselves only where one row of an array is in sight: of
+copies of an outer loop they cannot tell that rows are apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from loopwright.ir.expr import Binary, Expr, Load, Select, Var
+from loopwright.ir.loops import (
+    Alloc,
+    Block,
+    Buffer,
+    For,
+    If,
+    Let,
+    LoopNest,
+    Mark,
+    Prefetch,
+    Space,
+    Stmt,
+    Store,
+)
+from loopwright.ir.visit import expressions, loads, names, rebuild, rewrite, statements
+from loopwright.ir.walk import children, substitute
+from loopwright.lower.chunk import bound_names, fresh_name
+from loopwright.lower.linear import linear
+
+__all__ = ["carry_in_registers"]
+
+_MOST = 16  # elements that one loop carries; more are spilled, which is no gain
+
+
+def carry_in_registers(nest: LoopNest) -> LoopNest:
+    """`nest` with registers for what serial loops of plain stores carry to their next iteration."""
+    taken = bound_names(nest)
+
+    def visit(stmt: Stmt) -> Stmt:
+        if not isinstance(stmt, For) or stmt.mark is not Mark.SERIAL:
+            return stmt
+        found = _carried(stmt)
+        return _with_registers(stmt, found, taken) if found else stmt
+
+    return replace(nest, body=rebuild(nest.body, visit))
+
+
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """An element that a store writes and the next iteration loads."""
+
+    element: Load  # as the iteration that loads it calls it
+    writer: int  # which store of the body writes it
+    is_read_late: bool  # also loaded after that store, which writes the next one
+
+
+def _carried(loop: For) -> list[_Carried]:
+    """The elements that a loop may carry; none where the body is not stores in a row."""
+    row = list(statements(loop.body))
+    if not all(isinstance(stmt, Store | Let | Block | Prefetch) for stmt in row):
+        return []
+    stores = [stmt for stmt in row if isinstance(stmt, Store)]
+    written = {store.buffer for store in stores if store.index}
+    bound = {stmt.name for stmt in row if isinstance(stmt, Let)}
+    found = []
+    for element, last_read in _certain_loads(row).items():
+        if element.array in written and _is_affine(element, bound):
+            writer = _writer(loop, stores, element, bound)
+            if writer is not None:
+                found.append(_Carried(element, writer, last_read > writer))
+    return found[:_MOST]
+
+
+def _certain_loads(row: Sequence[Stmt]) -> dict[Load, int]:
+    """What every iteration loads, each with the number of the last store before or at its load."""
+    found: dict[Load, int] = {}
+    number = 0
+    certain: set[Load] = set()
+    for stmt in row:
+        for value in expressions(stmt):
+            found.update(dict.fromkeys(loads(value), number))
+            certain.update(_unconditional(value))
+        number += isinstance(stmt, Store)
+    return {load: at for load, at in found.items() if load in certain}
+
+
+def _unconditional(expr: Expr) -> Iterator[Load]:
+    """The loads of an expression that happen whatever its conditions say."""
+    if isinstance(expr, Load):
+        yield expr
+    match expr:
+        case Select(cond=cond):
+            inner: tuple[Expr, ...] = (cond,)
+        case Binary(op="and" | "or", x=x):
+            inner = (x,)
+        case _:
+            inner = children(expr)
+    for child in inner:
+        yield from _unconditional(child)
+
+
+def _is_affine(place: Load | Store, bound: Collection[str]) -> bool:
+    """Whether subscripts are the same expressions of the loops around in every iteration."""
+    return not any(loads(index) or names(index) & set(bound) for index in place.index)
+
+
+def _writer(
+    loop: For, stores: Sequence[Store], element: Load, bound: Collection[str]
+) -> int | None:
+    """The store whose value an element has when the next iteration loads it; None if unknown.
+
+    It is the last one of an iteration that writes there. All others of its array must be apart from
+    the element: those behind it, and those of the iteration that loads.
+    """
+    before = {loop.var: Var(loop.var) - loop.step}
+    found = None
+    for number, store in enumerate(stores):
+        if store.buffer != element.array:
+            continue
+        if not _is_affine(store, bound) or len(store.index) != len(element.index):
+            return None
+        gaps = _gaps([substitute(index, before) for index in store.index], element.index)
+        if gaps == [0] * len(element.index) and store.value.dtype == element.dtype:
+            found = number
+        elif not any(gaps):
+            found = None if found is None else -1
+        # In the iteration that loads, nobody may have written the element.
+        if not any(_gaps(store.index, element.index)):
+            return None
+    return None if found == -1 else found
+
+
+def _gaps(here: Sequence[Expr], there: Sequence[Expr]) -> list[int | None]:
+    """By how much each subscript differs; None where that is no constant."""
+    differences = [linear(x) - linear(y) for x, y in zip(here, there, strict=True)]
+    return [None if gap.terms else gap.constant for gap in differences]
+
+
+def _with_registers(loop: For, found: Sequence[_Carried], taken: set[str]) -> Stmt:
+    """The loop with a register for each element, loaded before the first iteration.
+
+    Where an element is loaded again after the next one was written, that waits in a register of its
+    own until the iteration ends.
+    """
+    held: dict[Load, str] = {}
+    targets: dict[int, str] = {}
+    buffers: list[Buffer] = []
+    ends: list[Stmt] = []
+
+    def fresh(element: Load) -> str:
+        name = fresh_name(f"{element.array}_c", taken)
+        taken.add(name)
+        buffers.append(Buffer(name, element.dtype, (), Space.STACK, writable=True))
+        return name
+
+    for writer in dict.fromkeys(carried.writer for carried in found):
+        own = [carried for carried in found if carried.writer == writer]
+        names_of = [fresh(carried.element) for carried in own]
+        held.update(zip((carried.element for carried in own), names_of, strict=True))
+        targets[writer] = names_of[0]
+        if len(own) > 1 or own[0].is_read_late:
+            targets[writer] = fresh(own[0].element)
+            waiting = Load(targets[writer], (), own[0].element.dtype)
+            ends += (Store(name, (), waiting) for name in names_of)
+    inside = replace(loop, body=Block((_replaced(loop.body, held, targets), *ends)))
+    first = {loop.var: loop.start}
+    starts = [
+        Store(name, (), replace(x, index=tuple(substitute(i, first) for i in x.index)))
+        for x, name in held.items()
+    ]
+    # Nothing may be touched for a loop that makes no iteration.
+    whole: Stmt = Block((*starts, inside))
+    for buffer in reversed(buffers):
+        whole = Alloc(buffer, (), whole)
+    return If(loop.start < loop.stop, whole)
+
+
+def _replaced(body: Stmt, held: dict[Load, str], targets: dict[int, str]) -> Stmt:
+    """`body` with registers for the elements of `held`; stores fill those of `targets` as well."""
+
+    def change(expr: Expr) -> Expr:
+        if isinstance(expr, Load) and expr in held:
+            return Load(held[expr], (), expr.dtype)
+        return expr
+
+    number = -1
+
+    def visit(stmt: Stmt) -> Stmt:
+        nonlocal number
+        if not isinstance(stmt, Store):
+            return stmt
+        number += 1
+        if number not in targets:
+            return stmt
+        name = targets[number]
+        kept = Store(name, (), stmt.value, stmt.statement)
+        return Block((kept, replace(stmt, value=Load(name, (), stmt.value.dtype))))
+
+    return rebuild(body, visit, lambda value: rewrite(value, change))

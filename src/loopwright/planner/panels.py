@@ -1,0 +1,65 @@
+"""The panels of factorisations for threads: rows below the diagonal block, columns beside it.
+
+What cores leave of a strip of the reduction is a narrow panel. Only its diagonal block must run in
+order: every row below needs that block and itself, and so does every column beside it.
+
+    for k in strip: for i: for j          the panel
+    ->  for k in strip: for i in strip: for j in strip
+        parallel for j beyond the strip, in strips of its own: for k in strip: for i in strip
+        parallel for i beyond the strip: for k in strip: for j in strip
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopwright.planner.draft import Draft
+from loopwright.transform.mark import Parallel, Share
+from loopwright.transform.reorder import Interchange
+from loopwright.transform.split_at import SplitAt
+from loopwright.transform.tile import StripMine
+from loopwright.transform.tree import Band, bands, read_tree
+
+__all__ = ["split_panel"]
+
+_STRIP = 16  # columns that stay together, as many as two lines hold
+_PARTS = 2  # that each thread gets of them
+_LONG_STRIP = 256  # columns that stay together on one thread: a strip of rows fits into L1
+
+
+def split_panel(draft: Draft, order: Sequence[str], width: int, shares: int) -> None:
+    """Part the far ends of the loops `order`, a strip of the first one, from the panel.
+
+    The strip has `width` iterations; `shares` says how many threads there are. Nothing changes
+    where that is not legal.
+    """
+    around = [b.loop for b in bands(read_tree(draft.schedule.tree)) if order[0] in _inside(b)]
+    for loop in order[1:]:
+        before = draft.schedule, list(draft.steps)
+        known = set(_names(draft))
+        if not around or not draft.take(SplitAt(order[0], loop, around[-1], width)):
+            continue
+        far = [name for name in _names(draft) if name not in known]
+        if not _arrange(draft, far, far[order.index(loop)], shares):
+            draft.schedule, draft.steps = before
+
+
+def _arrange(draft: Draft, far: Sequence[str], own: str, shares: int) -> bool:
+    """Bring the loop that was parted, or strips of it, around the others."""
+    if own != far[-1]:
+        others = (name for name in far if name != own)
+        return draft.take(Interchange((own, *others)), *([Parallel(own)] if shares > 1 else []))
+    known = set(_names(draft))
+    if not draft.take(StripMine(own, _STRIP if shares > 1 else _LONG_STRIP)):
+        return False
+    (strips,) = (name for name in _names(draft) if name not in known)
+    dealt = [Share(strips, _PARTS * shares)] if shares > 1 else []
+    return draft.take(Interchange((strips, *far)), *dealt)
+
+
+def _inside(band: Band) -> set[str]:
+    return {inner.loop for inner in bands(band.child)}
+
+
+def _names(draft: Draft) -> list[str]:
+    return [band.loop for band in bands(read_tree(draft.schedule.tree))]

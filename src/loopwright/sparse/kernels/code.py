@@ -1,0 +1,108 @@
+"""The code of a request: found in memory or on disk, else planned, scanned and compiled.
+
+    Request --plan--> Computation --scan--> LoopNest --> code
+
+What a call must know beside the code is kept with it, so that a request of an earlier process needs
+no plan: proving that rows may be shared out to threads takes longer than all else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from loopwright.kernels import nest_kernel, recall, remember, stage_text
+from loopwright.sparse.format import Format
+from loopwright.sparse.kernels.compose import SPARSE, Request
+from loopwright.sparse.kernels.stretches import Edge
+from loopwright.sparse.uf import Constraint, Linear, Var, parse_linear
+
+if TYPE_CHECKING:
+    from loopwright.ir.loops import LoopNest
+    from loopwright.runtime.kernel import CompiledKernel
+    from loopwright.sparse.kernels.schedule import Plan
+
+__all__ = ["Code", "code_of"]
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What must be seen to before code runs."""
+
+    is_filled: bool  # the result must hold zeros before
+    edges: tuple[Edge, ...]  # give the cuts between stretches of rows
+
+    def to_json(self) -> dict[str, Any]:
+        edges = [[e.is_low, e.array, e.factor, str(e.rest)] for e in self.edges]
+        return {"is_filled": self.is_filled, "edges": edges}
+
+    @staticmethod
+    def of_json(facts: dict[str, Any]) -> Needs:
+        edges = (Edge(low, name, by, parse_linear(r, ())) for low, name, by, r in facts["edges"])
+        return Needs(facts["is_filled"], tuple(edges))
+
+
+class Code:
+    """The loops and the machine code of a request."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.zero = request.ring.zero(request.dtype)
+        self._key = f"sparse kernel {request!r}"
+
+    @cached_property
+    def plan(self) -> Plan:
+        from loopwright.sparse.kernels.schedule import plan  # lazy: for new kernels only
+
+        return plan(self.request)
+
+    @cached_property
+    def needs(self) -> Needs:
+        """What the code needs; from disk where an earlier process found it out."""
+        key = f"needs of {self._key}"
+        known = recall(key)
+        if known is not None:
+            return Needs.of_json(known)
+        needs = Needs(self.plan.is_filled, self.plan.edges)
+        remember(key, needs.to_json())
+        return needs
+
+    @cached_property
+    def kernel(self) -> CompiledKernel:
+        """The loaded code; compiled when it is neither in memory nor on disk."""
+        return nest_kernel(self._key, self.nest, f"sparse {self.request.format.name}")
+
+    def nest(self) -> LoopNest:
+        """The loops."""
+        from loopwright.sparse.kernels.rows import (  # lazy: for new kernels only
+            with_carried_pointers,
+            without_signs,
+        )
+        from loopwright.sparse.spf.scan import scan  # lazy: likewise
+
+        nest = with_carried_pointers(scan(self.plan.computation))
+        return without_signs(nest, _counted_from_0(self.request.format))
+
+    def inspect(self, stage: str) -> str:
+        """The text of a stage: "loops", "c", "llvm" or "asm"."""
+        return stage_text(self.nest(), stage)
+
+
+@lru_cache(maxsize=512)
+def code_of(request: Request) -> Code:
+    """The code of a request; nothing is compiled before it is used."""
+    return Code(request)
+
+
+@lru_cache(maxsize=256)
+def _counted_from_0(format: Format) -> frozenset[str]:
+    """Index arrays whose numbers are never negative, which is looked at before code runs."""
+    found = []
+    for index in format.indices:
+        (name,) = index.range.variables
+        at_least = Constraint.ge(Linear.of(Var(name)))
+        is_bounded = all(at_least in conj.constraints for conj in index.range.conjs)
+        if is_bounded and index.pad is None:
+            found.append(SPARSE + index.name)
+    return frozenset(found)

@@ -1,0 +1,132 @@
+"""Values carried from one iteration to the next: where they are, where memory must be asked."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loopwright.ir.check import check_nest
+from loopwright.ir.loops import LoopNest
+from loopwright.ir.program import Program
+from loopwright.ir.text import stmt_text
+from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.carry import carry_in_registers
+from loopwright.lower.simplify import simplify
+from loopwright.transform.plan import apply_plan
+from loopwright.transform.step import Step
+from loopwright.transform.unroll_jam import Jam
+from oracle import assert_same
+from programs import Do, For, program
+
+ROW = "inout float64 [n + 4]"
+GRID = "inout float64 [n + 4, n + 4]"
+
+
+def row(*body: tuple[str, str], first: int = 2, arrays: str = "ab") -> Program:
+    loop = For("j", first, "n", *(Do(target, value) for target, value in body))
+    return program("row", dict.fromkeys(arrays, ROW), loop)
+
+
+def carried(source: Program, *steps: Step) -> LoopNest:
+    """The loops of a schedule, values carried also where no loop is written out several times."""
+    return simplify(carry_in_registers(lower_schedule(apply_plan(source, steps))))
+
+
+def text(source: Program, *steps: Step) -> str:
+    nest = carried(source, *steps)
+    check_nest(nest)
+    return stmt_text(nest.body)
+
+
+def test_golden() -> None:
+    assert (
+        text(row(("a[j]", "0.5 * a[j - 1] + b[j]")))
+        == dedent("""
+        if 2 < n:
+            alloc stack a_c: float64[] strides []
+            a_c[] = a[1]
+            for j in range(2, n):
+                a_c[] = 0.5 * a_c[] + b[j]
+                a[j] = a_c[]
+        """).strip()
+    )
+
+
+def test_an_element_is_loaded_after_the_next_was_stored() -> None:
+    """The next one waits until the iteration is over."""
+    found = text(row(("a[j]", "0.5 * a[j - 1]"), ("b[j]", "b[j - 1] + a[j - 1]")))
+    assert "a[j - 1]" not in found.split("for j", 1)[1]
+    assert found.count("alloc") == 3
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        (("a[j]", "a[j - 2]"),),  # two iterations apart
+        (("a[j]", "a[j + 1]"),),  # nobody has stored it
+        (("a[j]", "b[j - 1]"),),
+        (("a[j]", "a[j - 1] + a[2]"), ("a[2]", "b[j]")),  # a[j] may be a[2]
+        (("a[j]", "b[j]"), ("a[2 * j - 3]", "a[j - 1]")),
+        (("a[j]", "1.0"), ("a[n - j]", "a[j - 1]")),
+    ],
+    ids=["two apart", "ahead", "another array", "a fixed element", "another stride", "mirrored"],
+)
+def test_left_in_memory(body: tuple[tuple[str, str], ...]) -> None:
+    assert "alloc" not in text(row(*body))
+
+
+def test_the_last_store_counts() -> None:
+    source = row(("a[j]", "b[j]"), ("a[j]", "a[j - 1] + b[j - 1]"))
+    assert "alloc" in text(source)
+    assert_same(source, carried(source), {"n": 7})
+
+
+def test_a_condition_decides_what_is_loaded() -> None:
+    """What only some iterations load may lie outside the array for the first."""
+    source = row(("a[j]", "a[j - 1] if b[j] > 0 else b[j]"), first=0)
+    assert "alloc" not in text(source)
+
+
+def test_copies_of_an_outer_loop() -> None:
+    """Rows of copies are apart, which backends cannot know."""
+    source = program(
+        "rows",
+        {"p": GRID, "q": GRID},
+        For(
+            "i",
+            1,
+            "n",
+            For(
+                "j",
+                1,
+                "n",
+                Do("p[i, j]", "1.0 - 0.5 * p[i, j - 1]"),
+                Do("q[i, j]", "p[i, j - 1] + 0.25 * q[i, j - 1]"),
+            ),
+        ),
+    )
+    found = text(source, Jam("i", 2))
+    whole = found.split("else", 1)[0]
+    assert whole.count("alloc") == 6  # of each row p twice and q
+    for n in (0, 1, 2, 3, 6, 7):
+        assert_same(source, carried(source, Jam("i", 2)), {"n": n})
+
+
+PLACES = ("a[j]", "a[j - 1]", "a[j + 1]", "a[j - 2]", "a[2]", "b[j]", "b[j - 1]", "a[n - j]")
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(PLACES), st.lists(st.sampled_from(PLACES), min_size=1)),
+        min_size=1,
+        max_size=4,
+    ),
+    st.sampled_from((2, 3, 4, 9)),
+)
+def test_meaning(body: list[tuple[str, list[str]]], n: int) -> None:
+    source = row(*((target, " + ".join(f"0.5 * {x}" for x in values)) for target, values in body))
+    assert_same(source, carried(source), {"n": n})

@@ -1,0 +1,85 @@
+"""Parallel loops of unequal iterations: taken from both ends, right, and even."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from textwrap import dedent
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loopwright.ir.interpret import evaluate
+from loopwright.ir.loops import Let, LoopNest
+from loopwright.ir.program import Program
+from loopwright.ir.text import stmt_text
+from loopwright.ir.visit import statements
+from loopwright.lower.astgen import lower_schedule
+from loopwright.transform.mark import Parallel
+from loopwright.transform.plan import apply_plan
+from loopwright.transform.step import Step
+from loopwright.transform.tile import StripMine
+from oracle import assert_same
+from programs import Do, For, program
+
+
+def rows(start: str, stop: str) -> Program:
+    """Rows of a matrix, each from one column to another."""
+    columns = For("j", start, stop, Do("A[i, j]", "2 * A[i, j]"))
+    return program("rows", {"A": "inout int64 [n, n]"}, For("i", 0, "n", columns))
+
+
+def lowered(source: Program, *steps: Step) -> LoopNest:
+    nest = lower_schedule(apply_plan(source, steps))
+    for n, threads in ((0, 2), (1, 2), (6, 1), (7, 2), (9, 3)):
+        assert_same(source, nest, {"n": n}, threads)
+    return nest
+
+
+def test_golden() -> None:
+    nest = lowered(rows("i", "n"), Parallel("i"))
+    assert (
+        stmt_text(nest.body) + "\n"
+        == dedent("""
+        let i_count: int64 = n
+        parallel for i_fold in range(i_count):
+            let i: int64 = i_fold // 2 if i_fold % 2 == 0 else i_count - 1 - i_fold // 2
+            for j in range(i, n):
+                A[i, j] = 2 * A[i, j]
+        """).lstrip()
+    )
+
+
+SHAPES = {
+    "columns from the row on": (rows("i", "n"), (Parallel("i"),), True),
+    "columns up to the row": (rows("0", "i + 1"), (Parallel("i"),), True),
+    "strips of a triangle": (rows("i", "n"), (StripMine("i", 2), Parallel("i_t")), True),
+    "whole rows": (rows("0", "n"), (Parallel("i"),), False),
+    "strips of whole rows": (rows("0", "n"), (StripMine("i", 2), Parallel("i_t")), False),
+    "a band": (rows("max(0, i - 2)", "min(n, i + 3)"), (Parallel("i"),), False),
+    "one thread": (rows("i", "n"), (), False),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_only_unequal_iterations_are_folded(shape: str) -> None:
+    source, steps, is_folded = SHAPES[shape]
+    assert ("_fold" in stmt_text(lowered(source, *steps).body)) == is_folded
+
+
+PLACE = next(
+    stmt.value
+    for stmt in statements(lower_schedule(apply_plan(rows("i", "n"), [Parallel("i")])).body)
+    if isinstance(stmt, Let) and stmt.name == "i"
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(n=st.integers(1, 200), threads=st.integers(1, 8))
+def test_equal_runs_have_equal_work(n: int, threads: int) -> None:
+    """Rows 1 to n long, shared out as backends do: no thread has much more than the mean."""
+    ends = [-(-n * t // threads) for t in range(threads + 1)]
+    order = [int(evaluate(PLACE, {"i_fold": t, "i_count": n})) for t in range(n)]
+    assert sorted(order) == list(range(n))
+    work = [sum(order[k] + 1 for k in range(*run)) for run in pairwise(ends)]
+    assert max(work) <= sum(work) / threads + 2 * n
