@@ -75,6 +75,19 @@ def test_constants_stay_plain_on_their_way_through_memory() -> None:
     assert through == names_of(Store("x", (Const(0),), Const(6.0, FLOAT64)), np.zeros(1))
 
 
+def test_constants_that_round_have_slacks_and_stay_constants() -> None:
+    """Machines may fuse what is left of them with data: 1/3 is not the same for all of them."""
+    third = Binary("div", Const(1.0, FLOAT64), Const(3.0, FLOAT64))
+    scratch = Buffer("t", FLOAT64, (), Space.STACK, writable=True)
+    used = Binary("mul", Load("t", (), FLOAT64), Const(5.0, FLOAT64))
+    body = Alloc(scratch, (), Block((Store("t", (), third), Store("x", (Const(0),), used))))
+    nest = LoopNest("nest", (Buffer("x", FLOAT64, (Const(1),), writable=True),), (), body)
+    rules = ShadowRules(TERMS, {"x": (1,)})
+    interpret_nest(nest, {"x": Memory.of(np.zeros(1))}, {}, rules=rules)
+    assert rules.contents("x") == {0: TERMS.constant(np.float64(1 / 3 * 5))}
+    assert rules.slack("x")[0] > 0
+
+
 def test_data_decide_a_choice_but_its_name_tells_both() -> None:
     choice = Select(Binary("lt", x(Const(0)), x(Const(1))), x(Const(2)), x(Const(3)))
     body = Store("x", (Const(0),), choice)

@@ -50,6 +50,12 @@ class Shadow:
         return int(self.number)
 
 
+class _Rounded(Shadow):
+    """A number made of constants alone, and rounded on the way: it has the name of a constant."""
+
+    __slots__ = ()
+
+
 class ShadowRules(Rules):
     """Rules for shadows; memory made by them keeps names beside numbers.
 
@@ -75,6 +81,8 @@ class ShadowRules(Rules):
                 return plain(x)
             number = plain(x.number)
             slack = slack_of_unary(op, number, x.slack)
+            if isinstance(x, _Rounded):
+                return self.of_constants(number, slack)
             return Shadow(number, terms.unary(op, _dtype(x), x.name), slack)
 
         return apply
@@ -84,14 +92,17 @@ class ShadowRules(Rules):
 
         def apply(x: Any, y: Any) -> Any:
             if not isinstance(x, Shadow) and not isinstance(y, Shadow):
-                return plain(x, y)
+                number = plain(x, y)
+                if not isinstance(number, np.inexact):
+                    return number
+                return self.of_constants(number, slack_of_binary(op, x, y, number, 0.0, 0.0))
             left, right = self.lift(x), self.lift(y)
             number = plain(left.number, right.number)
-            name = terms.binary(op, _dtype(left), left.name, right.name)
             slacks = left.slack, right.slack
-            return Shadow(
-                number, name, slack_of_binary(op, left.number, right.number, number, *slacks)
-            )
+            slack = slack_of_binary(op, left.number, right.number, number, *slacks)
+            if not _is_of_data(x) and not _is_of_data(y):
+                return self.of_constants(number, slack)
+            return Shadow(number, terms.binary(op, _dtype(left), left.name, right.name), slack)
 
         return apply
 
@@ -103,6 +114,8 @@ class ShadowRules(Rules):
                 return plain(x)
             number = plain(x.number)
             slack = slack_of_cast(x.number, number, dtype, x.slack)
+            if isinstance(x, _Rounded):
+                return self.of_constants(number, slack)
             return Shadow(number, terms.cast(_dtype(x), dtype, x.name), slack)
 
         return apply
@@ -111,13 +124,16 @@ class ShadowRules(Rules):
         plain, terms = super().call(function), self.terms
 
         def apply(*args: Any) -> Any:
-            if not any(isinstance(x, Shadow) for x in args):
-                return plain(*args)
+            numbers = tuple(x.number if isinstance(x, Shadow) else x for x in args)
+            result = plain(*numbers)
+            slacks = [x.slack if isinstance(x, Shadow) else 0.0 for x in args]
+            if not isinstance(result, np.inexact) and not any(isinstance(x, Shadow) for x in args):
+                return result
+            slack = slack_of_call(function, numbers, result, slacks)
+            if not any(map(_is_of_data, args)):
+                return self.of_constants(result, slack)
             lifted = [self.lift(x) for x in args]
             name = terms.call(function, _dtype(lifted[-1]), *(x.name for x in lifted))
-            numbers = tuple(x.number for x in lifted)
-            result = plain(*numbers)
-            slack = slack_of_call(function, numbers, result, [x.slack for x in lifted])
             return Shadow(result, name, slack)
 
         return apply
@@ -136,6 +152,10 @@ class ShadowRules(Rules):
         if name in self.strides and name not in self.arguments:
             self.arguments[name] = made
         return made
+
+    def of_constants(self, number: Any, slack: float) -> Any:
+        """A number made of constants alone."""
+        return _Rounded(number, self.terms.constant(number), slack) if slack else number
 
     def lift(self, value: Any) -> Shadow:
         """A value with its name; a plain number is a constant."""
@@ -176,14 +196,14 @@ class _NamedCells(Cells):
         number = super().read(index)
         place = self.place(index)
         if self.names[place] == _PLAIN:
-            return number
+            return self.rules.of_constants(number, float(self.slacks[place]))
         return Shadow(number, self._name(place), float(self.slacks[place]))
 
     def write(self, index: tuple[int, ...], value: Any) -> None:
         shadow = self.rules.lift(value)
         super().write(index, shadow.number)
         place = self.place(index)
-        self.names[place] = shadow.name if value is shadow else _PLAIN
+        self.names[place] = shadow.name if _is_of_data(value) else _PLAIN
         self.slacks[place] = shadow.slack
         if self.rules.now is not None:
             self.writers[self._distance(place)] = self.rules.now
@@ -222,3 +242,8 @@ class _NamedCells(Cells):
 
 def _dtype(x: Shadow) -> DType:
     return dtype_of(x.dtype)
+
+
+def _is_of_data(value: Any) -> bool:
+    """Whether a value depends on what arrays held before."""
+    return isinstance(value, Shadow) and not isinstance(value, _Rounded)
