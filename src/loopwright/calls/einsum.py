@@ -15,7 +15,7 @@ from loopwright.frontends.einsum import Subscripts, parse_subscripts, sublist_su
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
 from loopwright.ir.form import Initial
 from loopwright.runtime.arguments import Array, as_operand, check_out
-from loopwright.runtime.threads import MOST_THREADS, num_threads
+from loopwright.runtime.threads import num_threads, thread_count
 
 __all__ = ["einsum"]
 
@@ -105,7 +105,7 @@ def _einsum(
     if not arrays:
         raise UsageError("einsum needs at least one operand")
     names = parse_subscripts(subscripts, tuple(a.ndim for a in arrays))
-    count = _thread_count(threads)
+    count = thread_count(threads)
     extents = extents_of(names, arrays)
     shape = tuple(extents[c] for c in names.out)
     result, accumulator = _types(chosen, arrays, accum_dtype, out)
@@ -238,16 +238,6 @@ def _check_scaling(
                 found=repr(number),
                 hint="an accum_dtype that holds it",
             )
-
-
-def _thread_count(threads: int | None) -> int:
-    if threads is None:
-        return num_threads()
-    if not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
-        raise UsageError(
-            f"threads must be a whole number from 1 to {MOST_THREADS}", found=repr(threads)
-        )
-    return threads
 
 
 def _is_view(names: Subscripts, scaling: Scaling, accum_dtype: Any) -> bool:

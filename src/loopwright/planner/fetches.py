@@ -8,9 +8,12 @@ columns (Neoverse N1).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from loopwright.analysis.footprint import average_trips, references
 from loopwright.analysis.sizes import bytes_of, likely_sizes, row_bytes
 from loopwright.ir.machine import Machine
+from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.planner.draft import Draft
 from loopwright.transform.fetch import Fetch
@@ -28,17 +31,22 @@ _PAGE = 4096  # bytes; nearer rows are foreseen
 def plan_fetches(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple[Step, ...]:
     """A step for every serial innermost loop down the columns of an array beyond L2."""
     draft = Draft(schedule)
+    sizes = likely_sizes(schedule.program)
+    trips = average_trips(schedule.program, sizes)
     for band in open_bands(schedule):
-        if _walks_far(schedule, machine, band):
+        if _walks_far(schedule.program, machine, band, sizes, trips):
             draft.take(Fetch(band.loop, _AHEAD))  # refused unless serial and innermost
     return tuple(draft.steps)
 
 
-def _walks_far(schedule: Schedule, machine: Machine, band: Band) -> bool:
+def _walks_far(
+    program: Program,
+    machine: Machine,
+    band: Band,
+    sizes: dict[str, int],
+    trips: Mapping[str, Mapping[str, float]],
+) -> bool:
     """Whether the loop touches a new row, pages away, in every iteration."""
-    program = schedule.program
-    sizes = likely_sizes(program)
-    trips = average_trips(program, sizes)
     for name, iterator in moved_by(band, program).items():
         if trips[name].get(iterator, 0.0) < _LEAST:
             continue

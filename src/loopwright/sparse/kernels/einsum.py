@@ -12,7 +12,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum import Subscripts, parse_subscripts
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
 from loopwright.runtime.arguments import Array
-from loopwright.runtime.threads import num_threads
+from loopwright.runtime.threads import num_threads, thread_count
 from loopwright.sparse.kernels.compose import Request
 from loopwright.sparse.kernels.executor import (
     Executor,
@@ -29,7 +29,6 @@ from loopwright.sparse.kernels.operands import (
     homes,
     tensor_of,
     the_sparse_one,
-    thread_count,
 )
 from loopwright.sparse.tensor import SparseTensor
 

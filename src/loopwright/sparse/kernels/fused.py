@@ -25,6 +25,7 @@ from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.frontends.einsum import Subscripts, parse_subscripts
 from loopwright.ir.dtypes import DType, dtype_of
 from loopwright.ir.program import Role
+from loopwright.runtime.threads import thread_count
 from loopwright.sparse.bridge import as_given
 from loopwright.sparse.convert import conversion, convert_tensor, refined
 from loopwright.sparse.format import COORDINATES, SIZES, Format
@@ -35,7 +36,6 @@ from loopwright.sparse.kernels.operands import (
     dense_operands,
     tensor_of,
     the_sparse_one,
-    thread_count,
 )
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
 from loopwright.sparse.spf.inline import inline

@@ -12,7 +12,6 @@ import numpy as np
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum import Subscripts
 from loopwright.runtime.arguments import Array, as_operand
-from loopwright.runtime.threads import MOST_THREADS, num_threads
 from loopwright.sparse.bridge import from_scipy, is_scipy
 from loopwright.sparse.tensor import SparseTensor
 
@@ -23,7 +22,6 @@ __all__ = [
     "is_sparse",
     "tensor_of",
     "the_sparse_one",
-    "thread_count",
 ]
 
 
@@ -141,14 +139,3 @@ def _disagreement(names: Subscripts, letter: str, one: int, other: int) -> Usage
         found=f"{one} and {other}",
         hint="operands that agree; only dense ones broadcast, from a size of 1",
     )
-
-
-def thread_count(threads: int | None) -> int:
-    """How many threads a call may use."""
-    if threads is None:
-        return num_threads()
-    if not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
-        raise UsageError(
-            f"threads must be a whole number from 1 to {MOST_THREADS}", found=repr(threads)
-        )
-    return threads
