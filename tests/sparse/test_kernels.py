@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -430,3 +431,16 @@ def test_indices_that_leave_their_range_are_refused() -> None:
     tensor = sparse_tensor("csr", (2, 3), arrays, np.ones(2))
     with pytest.raises(UsageError, match="rowptr"):
         spmv(tensor, np.ones(3))
+
+
+def test_code_is_named_by_what_operators_compute() -> None:
+    """Not by where a process happens to keep them: names last on disk."""
+    tensor = lw.sparse.from_dense(np.eye(3))
+
+    def key(times: Callable[[Any, Any], Any]) -> str:
+        ring = lw.semirings.make_semiring("mine", "add", times, zero=0, one=1, check=False)
+        return compile_kernel("ij,j->i", tensor, np.ones(3), semiring=ring).executor._code.key
+
+    assert key(lambda x, y: x * y * 2) == key(lambda x, y: x * y * 2)
+    assert key(lambda x, y: x * y * 2) != key(lambda x, y: x * y * 3)
+    assert "0x" not in key(lambda x, y: x * y * 2)

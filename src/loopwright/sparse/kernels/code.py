@@ -8,10 +8,11 @@ no plan: proving that rows may be shared out to threads takes longer than all el
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from loopwright.ir.expr import Var as ScalarVar
 from loopwright.kernels import nest_kernel, recall, remember, stage_text
 from loopwright.sparse.format import Format
 from loopwright.sparse.kernels.compose import SPARSE, Request
@@ -49,7 +50,7 @@ class Code:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.zero = request.ring.zero(request.dtype)
-        self._key = f"sparse kernel {request!r}"
+        self.key = _key(request)
 
     @cached_property
     def plan(self) -> Plan:
@@ -60,7 +61,7 @@ class Code:
     @cached_property
     def needs(self) -> Needs:
         """What the code needs; from disk where an earlier process found it out."""
-        key = f"needs of {self._key}"
+        key = f"needs of {self.key}"
         known = recall(key)
         if known is not None:
             return Needs.of_json(known)
@@ -71,7 +72,7 @@ class Code:
     @cached_property
     def kernel(self) -> CompiledKernel:
         """The loaded code; compiled when it is neither in memory nor on disk."""
-        return nest_kernel(self._key, self.nest, f"sparse {self.request.format.name}")
+        return nest_kernel(self.key, self.nest, f"sparse {self.request.format.name}")
 
     def nest(self) -> LoopNest:
         """The loops."""
@@ -87,6 +88,15 @@ class Code:
     def inspect(self, stage: str) -> str:
         """The text of a stage: "loops", "c", "llvm" or "asm"."""
         return stage_text(self.nest(), stage)
+
+
+def _key(request: Request) -> str:
+    """The name of the code, the same in every process: functions are told by what they compute."""
+    ring, dtype = request.ring, request.dtype
+    x, y = ScalarVar("x", dtype), ScalarVar("y", dtype)
+    operators = ring.plus_expr(dtype, x, y), ring.times_expr(dtype, x, y)
+    told = replace(request, ring=replace(ring, plus="", times=""))
+    return f"sparse kernel {told!r} of {operators!r}"
 
 
 @lru_cache(maxsize=512)
