@@ -12,11 +12,12 @@ from loopwright.diagnostics import DtypeError, UsageError
 from loopwright.ir.dtypes import DTYPES, INT32, INT64, DType, dtype_of
 from loopwright.runtime.threads import thread_count
 
+from .arrangement import Arrangement, arrangement
 from .bridge import as_given, from_scipy, is_scipy
 from .check import check
 from .format import Format
 from .formats import find
-from .inside import Arrangement, arrangement, require_inside
+from .inside import require_inside
 from .synthesis.run import run
 from .synthesis.synthesize import Conversion, Request, synthesize
 from .synthesis.widths import made_types, narrowed
