@@ -256,15 +256,15 @@ TEXTS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "no threads": (
         lambda: lw.einsum("ij->", A, threads=0),
-        "threads must be a whole number from 1 to 256\nnote: found 0",
+        "threads must be a whole number\nnote: found 0\ntry: 1 to 256",
     ),
     "too many threads": (
         lambda: lw.einsum("ij,jk->ik", A, B, threads=257),
-        "threads must be a whole number from 1 to 256\nnote: found 257",
+        "threads must be a whole number\nnote: found 257\ntry: 1 to 256",
     ),
     "half a thread": (
         lambda: lw.einsum("ij,jk->ik", A, B, threads=1.5),
-        "threads must be a whole number from 1 to 256\nnote: found 1.5",
+        "threads must be a whole number\nnote: found 1.5\ntry: 1 to 256",
     ),
 }
 

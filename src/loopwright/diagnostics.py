@@ -19,6 +19,7 @@ __all__ = [
     "IllegalStep",
     "InternalError",
     "LoopwrightError",
+    "RoomError",
     "SourceError",
     "Span",
     "ToolchainError",
@@ -198,6 +199,10 @@ class UsageError(LoopwrightError, ValueError):
 
 class DtypeError(UsageError, TypeError):
     """An array has an element type the call cannot take."""
+
+
+class RoomError(UsageError, MemoryError):
+    """What was asked for does not fit into memory."""
 
 
 class ToolchainError(LoopwrightError, RuntimeError):

@@ -27,7 +27,8 @@ from loopwright.machines.host import host
 from loopwright.runtime import jit
 from loopwright.runtime.cache import Entry, disk_cache
 from loopwright.runtime.kernel import CompiledKernel
-from loopwright.runtime.threads import SYMBOLS, Pool, pool_source
+from loopwright.runtime.threads import Pool
+from loopwright.runtime.workers import SYMBOLS, pool_source
 
 if TYPE_CHECKING:
     from loopwright.ir.contraction import LoopRange
@@ -211,6 +212,7 @@ def _compiled(nest: LoopNest, is_form: bool, checked: bool) -> Entry:
         "buffers": list(module.buffers),
         "scalars": list(module.scalars),
         "is_parallel": _is_parallel(nest),
+        "needs_memory": _needs_memory(nest),
     }
     if checked:
         header |= _checks(nest, is_form)
@@ -257,6 +259,16 @@ def _is_parallel(nest: LoopNest) -> bool:
     from loopwright.ir.visit import statements  # lazy: likewise
 
     return any(isinstance(s, For) and s.mark is Mark.PARALLEL for s in statements(nest.body))
+
+
+def _needs_memory(nest: LoopNest) -> bool:
+    """Whether a call must bring more than arrays and scalars."""
+    from loopwright.ir.loops import Alloc, Space  # lazy: for new kernels only
+    from loopwright.ir.visit import statements  # lazy: likewise
+
+    spaces = {s.buffer.space for s in statements(nest.body) if isinstance(s, Alloc)}
+    spaces |= {buffer.space for buffer in nest.buffers}
+    return bool(spaces & {Space.SCRATCH, Space.PRIVATE, Space.TABLE})
 
 
 def recall(content: str) -> Any | None:

@@ -229,7 +229,10 @@ class Nests:
         if mark in (Mark.VECTOR, Mark.UNROLL) and isinstance(start, Const):
             inner = replace(inner, fixed=scope.fixed | {name})
         inner = replace(inner, is_vector=scope.is_vector or mark is Mark.VECTOR)
-        return For(name, start, start + trips * step, self.body(inner), Const(step), mark)
+        is_ended = mark is Mark.SERIAL and self.number(0, 3) == 0
+        until = self.condition(inner) if is_ended else None
+        stop = start + trips * step
+        return For(name, start, stop, self.body(inner), Const(step), mark, until)
 
     def alloc(self, scope: Scope) -> Stmt:
         """Memory of this iteration, filled with something first."""

@@ -189,6 +189,7 @@ VALID = [
     loop("i", 0, n, loop("j", i * 4, 4 * i + 4, Block(()), Mark.VECTOR)),
     loop("i", 0, n, loop("j", i - 1, i + 3, Block(()), Mark.UNROLL)),
     For("i", Const(0), n, Block(()), n),
+    For("i", Const(0), n, Block(()), ONE, until=Binary("lt", load("x", i), one)),
     alloc(Space.REGISTER, loop("j", 0, 4, store("t", Var("j"), one), Mark.UNROLL)),
     alloc(Space.SCRATCH, Block((Barrier(), Prefetch("t", (n,)))), shape=n),
     alloc(Space.STACK, Copy("t", (ONE,), "x", (n,), (n,))),
@@ -239,6 +240,20 @@ def test_expressions_of_nests(value: Expr, told: str) -> None:
         (
             For("i", Const(0), n, Block(()), Const(0)),
             "the step is not positive\nat for i in range(0, n, 0):\n    pass",
+        ),
+        (
+            For("i", Const(0), n, Block(()), ONE, until=i),
+            "what ends a loop is a condition, and the loop is serial"
+            "\nat for i in range(n) until i:\n    pass",
+        ),
+        (
+            For("i", Const(0), n, Block(()), ONE, Mark.PARALLEL, n < 3),
+            "what ends a loop is a condition, and the loop is serial"
+            "\nat parallel for i in range(n) until n < 3:\n    pass",
+        ),
+        (
+            For("i", Const(0), n, Block(()), ONE, until=Var("j") < 3),
+            "variable j is not in scope, in j\nat for i in range(n) until j < 3:\n    pass",
         ),
         (
             loop("i", 0, n, Block(()), Mark.VECTOR),

@@ -196,6 +196,7 @@ def test_nest() -> None:
             Barrier(),
             Copy("y", (Const(0),), "y", (n,), (n,)),
             loop("k", 2, n, Block(()), Mark.UNROLL),
+            For("k", Const(0), n, Block(()), ONE, until=n < Var("k")),
         )
     )
     x_, y_ = Buffer("x", FLOAT64, (Var("s"), ONE)), Buffer("y", FLOAT64, (ONE,), writable=True)
@@ -217,6 +218,8 @@ nest f(n, s):
     barrier
     copy [n] to y[0] from y[n]
     unroll for k in range(2, n):
+        pass
+    for k in range(n) until n < k:
         pass"""
     )
     assert stmt_text(Barrier()) == "barrier"

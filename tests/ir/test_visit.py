@@ -9,6 +9,7 @@ from loopwright.ir.loops import (
     Block,
     Buffer,
     Copy,
+    For,
     If,
     Let,
     Prefetch,
@@ -102,6 +103,13 @@ def test_expressions_of_each_statement() -> None:
         (zero, i, four),
         (i + 8,),
     ]
+
+
+def test_what_ends_a_loop_is_an_expression_of_it() -> None:
+    ended = For("i", Const(0), n, Block(()), ONE, until=i < n)
+    assert expressions(ended) == (Const(0), n, ONE, i < n)
+    changed = rebuild(ended, expression=lambda e: substitute(e, {"n": j}))
+    assert changed == For("i", Const(0), j, Block(()), ONE, until=i < j)
 
 
 def test_rebuilding_reaches_statements_and_expressions() -> None:

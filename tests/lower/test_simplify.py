@@ -127,3 +127,11 @@ def test_everything_may_go() -> None:
             if i < 0:
                 a[i] = 1.0
         """)
+
+
+def test_a_loop_that_may_end_before_its_first_iteration_stays() -> None:
+    once = For("j", index("5"), index("6"), store("j"), Const(1), until=index("n < j"))
+    assert simplified(once) == lines("""
+        for j in range(5, 6) until n < j:
+            a[j] = 1.0
+    """)

@@ -16,7 +16,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import FLOAT64
 from loopwright.ir.expr import Const, Load, Var
 from loopwright.ir.loops import Alloc, Barrier, Block, Buffer, For, LoopNest, Mark, Space, Store
-from loopwright.runtime import threads
+from loopwright.runtime import threads, workers
 from loopwright.runtime.jit import compile_to_object, load_object
 from loopwright.runtime.kernel import Bound, CompiledKernel
 from loopwright.runtime.threads import Pool, num_threads, set_num_threads
@@ -40,7 +40,7 @@ def kernel() -> CompiledKernel:
 
 @pytest.fixture
 def pool() -> Pool:
-    return Pool(load_object(compile_to_object(threads.pool_source()), threads.SYMBOLS))
+    return Pool(load_object(compile_to_object(workers.pool_source()), workers.SYMBOLS))
 
 
 def bound(kernel: CompiledKernel, pool: Pool, count: int) -> Bound:
@@ -55,9 +55,9 @@ def is_right(run: Callable[..., None], seed: int) -> bool:
 
 
 def test_the_pool_grows_as_asked(kernel: CompiledKernel, pool: Pool) -> None:
-    for count, workers in ((1, 0), (3, 2), (2, 2), (5, 4), (4, 4)):
+    for count, grown in ((1, 0), (3, 2), (2, 2), (5, 4), (4, 4)):
         assert is_right(bound(kernel, pool, count), count)
-        assert len(pool._workers) == workers
+        assert len(pool._workers) == grown
 
 
 def test_more_threads_than_iterations(kernel: CompiledKernel, pool: Pool) -> None:
@@ -66,7 +66,7 @@ def test_more_threads_than_iterations(kernel: CompiledKernel, pool: Pool) -> Non
 
 def test_more_threads_than_any_pool_has(kernel: CompiledKernel, pool: Pool) -> None:
     """The slots of the pool end somewhere; beyond them a call runs alone."""
-    assert is_right(bound(kernel, pool, threads.MOST_THREADS + 1), 0)
+    assert is_right(bound(kernel, pool, workers.MOST_THREADS + 1), 0)
     assert pool._workers == []
 
 
@@ -81,6 +81,30 @@ def test_workers_wake_up(kernel: CompiledKernel, pool: Pool) -> None:
     for seed in range(5):
         assert is_right(run, seed)
         time.sleep(0.005)
+
+
+def test_roused_workers_are_awake_for_a_while(kernel: CompiledKernel, pool: Pool) -> None:
+    """Those that are meant stop sleeping without a job, and sleep again when none comes."""
+    pool.rouse(3)  # nobody is there yet
+    run = bound(kernel, pool, 4)
+    assert is_right(run, 0)
+    sleepers = pool._words[workers._SLEEPERS :][:1]
+    for seed in range(3):
+        assert until(lambda: sleepers[0] == 3)
+        pool.rouse(3)
+        assert until(lambda: sleepers[0] < 3)
+        assert until(lambda: sleepers[0] == 3)
+        pool.rouse(4)
+        assert is_right(run, seed)
+
+
+def until(holds: Callable[[], bool]) -> bool:
+    """Whether something comes to hold within some seconds."""
+    end = time.monotonic() + 30
+    while not holds():
+        if time.monotonic() > end:
+            return False
+    return True
 
 
 def test_teams_of_changing_size(kernel: CompiledKernel, pool: Pool) -> None:
@@ -179,7 +203,7 @@ def test_who_decides(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_never_more_than_the_pool_holds() -> None:
     with options.override(num_threads=4096):
-        assert num_threads() == threads.MOST_THREADS
+        assert num_threads() == workers.MOST_THREADS
 
 
 @pytest.mark.parametrize(

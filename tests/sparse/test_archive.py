@@ -1,7 +1,10 @@
 """Tensors in .npz files, and files chosen by their endings."""
 
 import json
+import os
+import stat
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,8 +39,12 @@ def test_a_format_of_ones_own_must_be_passed(tmp_path: Path) -> None:
     tensor = of_dense("csr", ARRAY)
     own = replace(tensor, format=replace(tensor.format, name="mine"))
     save(path, own)
-    with pytest.raises(UsageError, match="unknown format 'mine'"):
+    with pytest.raises(
+        UsageError, match=r"a.npz: unknown format 'mine' in .*\n.*format="
+    ) as caught:
         load(path)
+    assert "read_tensor" in caught.value.hint
+    assert same(read_tensor(path, format=own.format), own)
     assert same(load(path, own.format), own)
     with pytest.raises(UsageError, match="the format mine has changed since the file was written"):
         load(path, tensor.format)
@@ -146,6 +153,43 @@ def test_endings(tmp_path: Path, ending: str) -> None:
     found = read_tensor(path, progress=lambda *done: told.append(done))
     assert found.to_dense().tolist() == ARRAY.tolist()
     assert (found.format.name == "csr") == ENDINGS[ending][2]
+
+
+def test_options_of_other_files_are_refused(tmp_path: Path) -> None:
+    for name, option in (("a.mtx", {"base": 0}), ("a.npz", {"shape": (3,)})):
+        write_tensor(tmp_path / name, ARRAY)
+        with pytest.raises(UsageError, match=r"says nothing about .*\n.*it is for \*\.tns"):
+            read_tensor(tmp_path / name, **option)
+    with pytest.raises(UsageError, match=r"'format' says nothing about \.mtx files"):
+        read_tensor(tmp_path / "a.mtx", format="csr")
+
+
+@pytest.mark.parametrize("ending", ["mtx", "mtx.gz", "tns", "tns.gz", "npz"])
+def test_pipes_are_read_and_written(tmp_path: Path, ending: str) -> None:
+    plain, pipe, copy = (tmp_path / f"{name}.{ending}" for name in ("plain", "pipe", "copy"))
+    write_tensor(plain, ARRAY)
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        told: list[int] = []
+        done = pool.submit(pipe.write_bytes, plain.read_bytes())
+        found = read_tensor(pipe, progress=lambda done, total: told.append(done))
+        done.result()
+        assert found.to_dense().tolist() == ARRAY.tolist()
+        assert told == []
+        later = pool.submit(pipe.read_bytes)
+        write_tensor(pipe, found)
+        copy.write_bytes(later.result())
+    assert read_tensor(copy).to_dense().tolist() == ARRAY.tolist()
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_scipy_file_from_a_pipe(tmp_path: Path) -> None:
+    scipy.sparse.save_npz(tmp_path / "a.npz", scipy.sparse.csr_array(ARRAY))
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit((tmp_path / "pipe").write_bytes, (tmp_path / "a.npz").read_bytes())
+        found = read_tensor(tmp_path / "pipe", kind="npz")
+    assert found.to_dense().tolist() == ARRAY.tolist()
 
 
 def test_unknown_ending() -> None:

@@ -28,7 +28,7 @@ def test_ascent(points: list[tuple[int, int]], dtype: str) -> None:
 @pytest.mark.parametrize("is_sorted", [False, True])
 def test_arrangement(is_sorted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists that are longer than what is looked at first, and shorter ones."""
-    monkeypatch.setattr(module, "_PROBE", 4)
+    monkeypatch.setattr(module, "_SHORT", 4)
     rng = np.random.default_rng(1)
     for count in (0, 1, 3, 5, 12, 40):
         for side in (2, 100):
@@ -45,7 +45,67 @@ def test_arrangement(is_sorted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
                 assert found.largest == tuple(int(column.max()) for column in columns)
 
 
+@given(
+    st.lists(st.tuples(*[st.integers(0, 255)] * 3), min_size=2, max_size=12),
+    st.integers(1, 3),
+    st.sampled_from((("uint8", "int8", "uint8"), ("uint16", "uint8", "int64"))),
+    st.integers(2, 14),
+    st.integers(1, 3),
+)
+def test_numbers_of_all_sizes(
+    points: list[tuple[int, ...]], rank: int, dtypes: tuple[str, ...], short: int, side: int
+) -> None:
+    """Any numbers of a type, read as unsigned, in lists in order and in others that nearly are."""
+    columns = [np.array([p[m] for p in points], np.uint8) for m in range(rank)]
+    columns = [column // side if m else column for m, column in enumerate(columns)]
+    columns = [
+        c.view(d) if d == "int8" else c.astype(d) for c, d in zip(columns, dtypes, strict=False)
+    ]
+    for order in (slice(None), np.lexsort([module.unsigned(c) for c in reversed(columns)])):
+        arrays = [column[order] for column in columns]
+        tuples = list(zip(*(module.unsigned(a).tolist() for a in arrays), strict=True))
+        pairs = list(itertools.pairwise(tuples))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "_SHORT", short)
+            found = arrangement(arrays)
+        if found.largest is None:
+            continue
+        assert found.largest == tuple(max(column) for column in zip(*tuples, strict=True))
+        assert found.descends == any(a > b for a, b in pairs)
+        assert found.repeats == any(a == b for a, b in pairs)
+        assert found.skips or all(a[0] <= b[0] <= a[0] + 1 for a, b in pairs)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_one_pair_out_of_place(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever a long list descends or repeats, whatever share of it finds that."""
+    monkeypatch.setattr(module, "LEAST_LIGHT", 16)
+    monkeypatch.setattr(module, "_SHORT", 8)
+    row, col = (part.astype(np.int32).reshape(-1) for part in np.indices((20, 5)))
+    assert arrangement([row, col], threads) == Arrangement(False, False, (19, 4), False)
+    assert arrangement([2 * row, col], threads) == Arrangement(False, False, (38, 4), True)
+    for e in range(8, len(row)):
+        other = col.copy()
+        other[e] = other[e - 1]
+        found = arrangement([row, other], threads)
+        # A row that begins with the column in which the one before has ended descends at once.
+        assert (found.descends, found.repeats) == (e % 5 == 0, e % 5 > 0)
+        other = row.copy()
+        other[e] -= 2
+        assert arrangement([other, col], threads).descends
+
+
+def test_steps_that_go_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Differences alone would take a list for one that ascends, which returns to small numbers."""
+    monkeypatch.setattr(module, "_SHORT", 2)
+    row = np.array([0, 1, 101, 201, 40, 41], np.uint8)
+    col = np.arange(6, dtype=np.int32)
+    assert arrangement([row, col]) == Arrangement(True, False, (201, 5))
+    high = np.array([0, 100, 200, 201], np.uint8)  # in order, though in the upper half
+    assert arrangement([high, col[:4]]) == Arrangement(False, False, (201, 3))
+
+
 def test_negative_indices_are_larger_than_any(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PROBE", 2)
+    monkeypatch.setattr(module, "_SHORT", 2)
     columns = [np.array([0, 1, 2, 3], np.int32), np.array([5, 6, 7, -1], np.int32)]
-    assert arrangement(columns) == Arrangement(False, False, (3, (1 << 32) - 1))
+    assert arrangement(columns) == Arrangement(False, False, (3, (1 << 32) - 1), False)

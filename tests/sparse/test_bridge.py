@@ -13,6 +13,7 @@ from loopwright.sparse.bridge import from_scipy, is_scipy, to_scipy
 from loopwright.sparse.convert import convert
 from loopwright.sparse.format import declare, index
 from loopwright.sparse.formats import find
+from loopwright.sparse.kernels.products import spmv
 from loopwright.sparse.tensor import SparseTensor
 from sparse_builders import of_dense
 
@@ -181,3 +182,33 @@ def test_classes_made_from_those_of_scipy() -> None:
 
     assert is_scipy(Own(np.eye(2)))
     assert isinstance(convert(Own(np.eye(2)), "csc"), scipy.sparse.csc_matrix)
+
+
+@pytest.mark.parametrize("kind", ["csc_array", "csr_array", "bsr_array"])
+@pytest.mark.parametrize(("at", "value"), [(1, 10**8), (2, 1), (1, -1), (0, 1), (-1, 1)])
+def test_pointers_that_go_astray(kind: str, at: int, value: int) -> None:
+    """Code of scipy would follow them beyond the arrays."""
+    given = getattr(scipy.sparse, kind)(
+        np.array([[1.0, 2.0, 0.0], [0.0, 3.0, 0.0], [4.0, 0.0, 5.0]])
+    )
+    given.indices[:2] = given.indices[1::-1]  # so that somebody might want to sort them
+    given.indptr[at] = value
+    for run in (lambda: convert(given, "dcsr"), lambda: spmv(given, np.ones(3))):
+        with pytest.raises(UsageError, match="ptr"):
+            run()
+
+
+def test_an_index_out_of_range_is_named_at_its_place() -> None:
+    given = scipy.sparse.csc_array(np.array([[1.0, 2.0, 0.0], [0.0, 3.0, 0.0], [4.0, 0.0, 5.0]]))
+    given.indices[0] = 7
+    with pytest.raises(UsageError, match=r"row\[0\]"):
+        convert(given, "csr")
+
+
+@pytest.mark.parametrize("kind", ["csr_array", "coo_array", "dok_array"])
+def test_vectors_are_coordinates(kind: str) -> None:
+    given = getattr(scipy.sparse, kind)(np.array([1.0, 0.0, 2.0]))
+    assert from_scipy(given).format.name == "coo"
+    assert convert(given, "coo").toarray().tolist() == [1.0, 0.0, 2.0]
+    with pytest.raises(UsageError, match="csr holds tensors of 2 dimensions, not 1"):
+        convert(given, "csr")

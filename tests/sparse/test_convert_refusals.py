@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from loopwright import options
-from loopwright.diagnostics import DtypeError, UsageError
+from loopwright.diagnostics import DtypeError, RoomError, UsageError
 from loopwright.sparse.convert import convert
 from loopwright.sparse.tensor import sparse_tensor
 from sparse.synthesis.pairs import FORMATS_2D
@@ -176,7 +176,25 @@ def test_what_is_no_format_thread_or_tensor() -> None:
         with pytest.raises(UsageError, match="a format is a name or a Format"):
             convert(np.eye(2), wrong)  # type: ignore[arg-type]
     for threads in (0, -1, 2.5, "2"):
-        with pytest.raises(UsageError, match="threads must be a whole number from 1"):
+        with pytest.raises(UsageError, match="threads must be a whole number"):
             convert(np.eye(2), "csr", threads=threads)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="a masked array does not say"):
         convert(np.ma.masked_array(np.eye(2), np.eye(2)), "csr")
+
+
+@pytest.mark.parametrize(
+    ("format", "told"),
+    [
+        ("dia", f"745058.1 GiB for {10**14} x float64 of 'values'"),
+        ("csr", f"745058.1 GiB for {10**14 + 1} x int64 of 'rowptr'"),
+        ("bcsr(10000000,10000000)", f"745058.1 GiB for {10**14} x float64 of 'values'"),
+    ],
+)
+def test_what_does_not_fit_into_memory(format: str, told: str) -> None:
+    wide = given("coo", {"row": [0], "col": [0]}, [1.0], (10**14, 10**14))
+    with pytest.raises(RoomError) as caught:
+        convert(wide, format)
+    assert caught.value.message == f"the tensor does not fit into memory as {format}"
+    assert caught.value.found == told
+    assert "recommend" in caught.value.hint
+    assert isinstance(caught.value, UsageError)

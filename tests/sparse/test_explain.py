@@ -94,6 +94,7 @@ def test_a_failed_synthesis_names_the_array_and_what_is_said_of_it() -> None:
     assert found.conversion is None
     assert found.failure is not None
     text = str(found)
+    assert repr(found) == text
     assert "no conversion was found:" in text
     assert "salt' does not follow from the entries" in text
     assert "salt(n)+row(n)<=salt(n+1)+row(n+1)" in text

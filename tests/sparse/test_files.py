@@ -1,6 +1,9 @@
 """Blocks of lines from plain and packed files; files that appear whole or not at all."""
 
+import errno
 import gzip
+import os
+import stat
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -78,6 +81,51 @@ def test_file_appears_whole(tmp_path: Path, name: str) -> None:
     with replacing(path) as file:
         file.write(b"first\n")
     assert path.read_bytes() == before
+
+
+def test_permissions_are_those_of_the_file_before(tmp_path: Path) -> None:
+    path = tmp_path / "a.mtx"
+    path.touch(0o600)
+    path.chmod(0o640)
+    with replacing(path) as file:
+        file.write(b"new\n")
+        (waiting,) = set(tmp_path.iterdir()) - {path}
+        assert stat.S_IMODE(waiting.stat().st_mode) == 0o640
+    assert (stat.S_IMODE(path.stat().st_mode), path.read_bytes()) == (0o640, b"new\n")
+    before = os.umask(0o027)
+    try:
+        with replacing(tmp_path / "b.mtx"):
+            pass
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "b.mtx").stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["file", "no file yet"])
+def test_links_stay(tmp_path: Path, is_there: bool) -> None:
+    target = tmp_path / "there" / "data"
+    target.parent.mkdir()
+    if is_there:
+        target.write_bytes(b"old")
+    link = tmp_path / "a.mtx.gz"
+    link.symlink_to(Path("there") / "data")
+    with replacing(link) as file:
+        file.write(b"new\n")
+        assert sorted(tmp_path.iterdir()) == [link, target.parent]
+    assert link.is_symlink()
+    assert gzip.decompress(target.read_bytes()) == b"new\n"
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_what_cannot_be_replaced(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be written: Is a directory"), replacing(tmp_path):
+        pass
+    with (
+        pytest.raises(UsageError, match=r"a.mtx: cannot be written: No space left"),
+        replacing(tmp_path / "a.mtx"),
+    ):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_target_that_cannot_be_written(tmp_path: Path) -> None:

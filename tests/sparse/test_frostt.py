@@ -76,6 +76,52 @@ def test_refusals(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == "1 1 1\n"
 
 
+def test_the_shape_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "a.tns"
+    for shape in ((5, 7), (0, 3), (4, 1 << 40, 2)):
+        empty = build("coo", shape, [])
+        frostt.write(path, empty)
+        assert path.read_text(encoding="utf-8") == f"# shape {' '.join(map(str, shape))}\n"
+        assert same(frostt.read(path), empty)
+    tensor = build("coo", (5, 7), [((1, 2), 3.0)])
+    frostt.write(path, tensor, base=0, comments=("shape 1 1",))
+    assert same(frostt.read(path, base=0, block=8), tensor)
+    assert frostt.read(path, base=0, shape=(2, 3)).shape == (2, 3)
+    path.write_text("# a shape\n2 2 1\n# shape 9 9\n", encoding="utf-8")
+    assert frostt.read(path).shape == (2, 2)
+    path.write_text("# nothing\n", encoding="utf-8")
+    assert frostt.read(path, shape=(3, 3)).shape == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("# c\n# shape 2 2\n3 1 1\n", ":3:1: error: index 3 of dimension 0 is outside 1 to 2"),
+        (
+            "# shape 2 2\n1 1 1 1\n",
+            ":1:1: error: this shape has 2 sizes, but the file has 3 indices",
+        ),
+        ("# shape 2 2\n0 1 1\n", ":2:1: error: index 0 of dimension 0"),
+    ],
+    ids=["outside", "dimensions", "base"],
+)
+def test_a_shape_that_does_not_hold(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "a.tns"
+    path.write_text(text, encoding="utf-8")
+    hint = {"outside": "line 2", "this shape": "remove the line", "index 0": "base=0"}
+    with pytest.raises(SourceError) as caught:
+        frostt.read(path)
+    assert told in str(caught.value)
+    assert next(hint[word] for word in reversed(hint) if word in told) in str(caught.value)
+
+
+def test_a_shape_of_too_many_sizes(tmp_path: Path) -> None:
+    path = tmp_path / "a.tns"
+    path.write_text("# shape" + " 2" * 9, encoding="utf-8")
+    with pytest.raises(UsageError, match="9"):
+        frostt.read(path)
+
+
 def test_real_files(matrices: Path) -> None:
     found = frostt.read(matrices / "splatt_med.tns.gz")
     assert (found.shape, len(found.values)) == ((2425, 10816, 29567), 100_000)

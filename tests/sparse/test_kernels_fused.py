@@ -9,6 +9,7 @@ import loopwright as lw
 from loopwright.diagnostics import UsageError
 from loopwright.sparse.kernels.einsum import einsum
 from loopwright.sparse.kernels.fused import convert_einsum, explain_fused
+from loopwright.sparse.tensor import sparse_tensor
 from sparse_builders import of_dense
 
 SOURCES = ("csr", "csc", "dia", "bcsr(2,3)", "ell(row)", "coo", "sell(2,4)")
@@ -53,6 +54,7 @@ def test_semirings_leave_padding_out() -> None:
 
 def test_the_loops_are_one() -> None:
     text = explain_fused("ij,j->i", of_dense("csr", matrix()), np.ones(9), to="csc")
+    assert repr(text).splitlines() == text.splitlines()
     assert text.count("for ") == 2, text
     assert "stage 3 of 3" in text
 
@@ -105,3 +107,15 @@ def test_faulty_calls_are_refused() -> None:
         convert_einsum("ij,j->i", tensor, np.ones(8), to="csc")
     with pytest.raises(UsageError, match="exactly one sparse operand"):
         convert_einsum("ij,j->i", matrix(), np.ones(9), to="csc")
+
+
+@pytest.mark.parametrize("source", ["coo", "scoo"])
+@pytest.mark.parametrize("target", ["csr", "csc", "dia"])
+def test_repeated_entries_are_combined_by_the_semiring(source: str, target: str) -> None:
+    """The conversion adds 3 and 4 up; the product takes the lesser of 3 + 10 and 4 + 10."""
+    places = {"row": np.array([0, 0]), "col": np.array([0, 0])}
+    tensor = sparse_tensor(source, (1, 1), places, np.array([3.0, 4.0]))
+    x = np.array([10.0])
+    made, y = convert_einsum("ij,j->i", tensor, x, to=target, semiring="min_plus")
+    assert made.to_dense().tolist() == [[7.0]]
+    assert y.tolist() == einsum("ij,j->i", tensor, x, semiring="min_plus").tolist() == [13.0]

@@ -96,8 +96,21 @@ def test_whole_message() -> None:
         "a.mtx:2:3: error: the value is not finite [LW161]\n"
         "    3 nan\n"
         "      ^^^\n"
-        "try: pass finite=False to accept such values"
+        "try: pass finite=False (--not-finite on the command line) to accept such values"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("1 2\n1\n", "a line that is too short"),
+        ("1 2\n1 2 3\n", "see whether a line end is missing"),
+    ],
+    ids=["short", "long"],
+)
+def test_hints_for_lines_of_another_length(text: str, hint: str) -> None:
+    with pytest.raises(SourceError, match=rf"each needs 2 .*\n.*\n.*\ntry: {hint}"):
+        parsed(text, INTEGER, REAL)
 
 
 def test_block_points_at_a_number() -> None:

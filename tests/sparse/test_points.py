@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopwright.diagnostics import UsageError
-from loopwright.sparse.points import Surroundings, points, values_of
+from loopwright.sparse.points import Surroundings, points, solvable_order, values_of
 from loopwright.sparse.uf import Conj, evaluate, holds, parse_linear, parse_set
 
 SIZE = 5  # of every variable in the enumeration: the sets below stay within
@@ -88,3 +88,12 @@ def test_refusals(text: str, told: str) -> None:
     with pytest.raises(UsageError) as caught:
         points(found.conjs[0], found.variables, around)
     assert told in str(caught.value)
+
+
+def test_an_order_that_can_be_found() -> None:
+    """The order wanted where that will do; else what is given comes before what it gives."""
+    (conj,) = parse_set("{[i,j,d] : 0<=i<3 && 0<=d<2 && j=i+off(d)}").conjs
+    assert solvable_order(conj, ("i", "d", "j")) == ("i", "d", "j")
+    assert solvable_order(conj, ("i", "j", "d")) == ("i", "d", "j")
+    around = Surroundings({}, {"off": np.array([0, 5])})
+    assert points(conj, ("i", "d", "j"), around)["j"].tolist() == [0, 5, 1, 6, 2, 7]

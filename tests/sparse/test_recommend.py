@@ -182,6 +182,7 @@ def test_a_plot_has_a_line_for_each_format() -> None:
     axes = report.plot(Axes())
     drawn = {choice.format for choice in report.choices[:8]}
     assert axes.lines.keys() == drawn | {report.source}
+    assert repr(report) == str(report)
     assert axes.marks == [40]
     uses, seconds = axes.lines["dia"]
     choice = report.choice("dia")

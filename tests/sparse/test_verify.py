@@ -51,7 +51,7 @@ WRONG = (
         "domain one too short",
         csr_like(rowptr=SHORT, rules=("rowptr(0) = 0", SORTED)),
         "calls",
-        "index arrays are read in their domains: not here",
+        "rowptr(ii+1) reads rowptr at 1, outside its 1 places",
     ),
     (
         "access not injective",
@@ -94,8 +94,10 @@ def test_wrong_descriptors_fail_with_an_example(format: Format, claim: str, text
     assert text in str(failed.example)
     assert "WRONG" in str(report)
     assert failed.hint in str(report)
-    with pytest.raises(UsageError, match="the descriptor of like_csr is wrong"):
+    assert repr(report) == str(report)
+    with pytest.raises(UsageError, match="the descriptor of like_csr is wrong") as caught:
         report.require()
+    assert "\ufffd" not in str(caught.value)
 
 
 def test_an_example_names_arrays_and_the_tuples_that_clash() -> None:

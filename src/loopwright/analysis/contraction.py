@@ -34,6 +34,7 @@ from loopwright.ir.islkit import affine_map
 from loopwright.ir.program import Access, Program, Role, Statement
 from loopwright.ir.text import access_text, expr_text
 from loopwright.ir.visit import loads, rewrite, substitute
+from loopwright.remembered import remembered
 
 __all__ = ["explain", "find_contractions"]
 
@@ -87,13 +88,10 @@ class _Facts:
         self.program = found.program
         self.absorbed = found.absorbed
         self.flows = _Flows(found.program)
-        self._edges: frozenset[tuple[str, str]] | None = None
 
-    @property
+    @remembered
     def edges(self) -> frozenset[tuple[str, str]]:
-        if self._edges is None:  # cached_property of Python 3.11 locks, and a fork copies the lock
-            self._edges = dependences(self.program).edges()
-        return self._edges
+        return dependences(self.program).edges()
 
 
 class _Flows(dict[str, isl.UnionMap]):

@@ -34,7 +34,8 @@ def gathered(loop: For) -> list[Gathered] | None:
 
     Each gathers into an element of its own, which no other one reads.
     """
-    stores = stores_of(loop.body) if loop.mark is Mark.SERIAL else None
+    is_plain = loop.mark is Mark.SERIAL and loop.until is None
+    stores = stores_of(loop.body) if is_plain else None
     found = [_update(store, loop.var) for store in stores or ()]
     updates = [update for update in found if update is not None]
     if not updates or len(updates) < len(found):

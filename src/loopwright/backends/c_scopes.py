@@ -119,7 +119,10 @@ class Scopes(VectorExpressions):
             self.spelling[stmt.var] = Code(name, ATOM, Width.LONG)
             by = f"{name}++" if step.text == "1" else f"{name} += {step}"
             bound = stop.within(ATOM) if " ? " in stop.text else stop.text
-            with self.braces(f"for ({INDEX} {name} = {start}; {name} < {bound}; {by})"):
+            goes_on = f"{name} < {bound}"
+            if stmt.until is not None:
+                goes_on += f" && !({self.condition(stmt.until, is_guard=True)})"
+            with self.braces(f"for ({INDEX} {name} = {start}; {goes_on}; {by})"):
                 yield
 
     @contextmanager

@@ -18,13 +18,14 @@ from loopwright.backends import llvm_check as check
 from loopwright.backends import llvm_memory as memory
 from loopwright.backends.llvm_entry import emit_entries
 from loopwright.backends.llvm_hints import Metadata, freedom, is_independent
+from loopwright.backends.llvm_loops import copy_loops, has_lanes
 from loopwright.backends.llvm_outline import Procedure, outline
 from loopwright.backends.llvm_procedures import Invocations, joined, kernel_attributes
 from loopwright.backends.llvm_team import BARRIER
 from loopwright.backends.llvm_text import Value, int_literal, plain_name
 from loopwright.diagnostics import InternalError
-from loopwright.ir.dtypes import INT64, DType
-from loopwright.ir.expr import Const, Load, Var
+from loopwright.ir.dtypes import INT64
+from loopwright.ir.expr import Const, Var
 from loopwright.ir.extent import constant_trips
 from loopwright.ir.loops import (
     Alloc,
@@ -43,7 +44,7 @@ from loopwright.ir.loops import (
     Store,
 )
 from loopwright.ir.module import Module
-from loopwright.ir.visit import expressions, loads, names, rebuild, statements, substitute
+from loopwright.ir.visit import loads, names, rebuild, statements, substitute
 
 __all__ = ["emit_module"]
 
@@ -205,7 +206,7 @@ class _Emitter(Invocations):
             case Alloc():
                 self._alloc(stmt)
             case Copy():
-                self.statement(_copy_loops(stmt, self.buffers[stmt.source].dtype))
+                self.statement(copy_loops(stmt, self.buffers[stmt.source].dtype))
             case Barrier():
                 self.code.effect("call void @lw_barrier(ptr %team)")
             case Prefetch(buffer=name, index=index, write=write, level=level):
@@ -242,6 +243,10 @@ class _Emitter(Invocations):
         group = self.metadata.group() if self.nest.is_plain and is_independent(loop) else None
         tags, code.tags = code.tags, code.tags if group is None else f", !llvm.access.group {group}"
         with self.bound(loop.var, Value(var, INT64)):
+            if loop.until is not None:
+                inner = code.label(f"{loop.var}.inner.")
+                code.effect(f"br {self.flag(loop.until)}, label %{done}, label %{inner}")
+                code.start(inner)
             self.statement(loop.body)
         code.tags = tags
         code.lines.append(f"  {following} = add nsw i64 {var}, {step.text}")
@@ -296,7 +301,7 @@ class _Emitter(Invocations):
         lanes = self._trips(loop)
         if lanes == 0:
             return
-        if lanes == 1 or self.vector is not None or not _has_lanes(loop):
+        if lanes == 1 or self.vector is not None or not has_lanes(loop):
             self._unrolled_loop(loop)
             return
         if loop.start != Const(0) or loop.step != Const(1):
@@ -371,30 +376,3 @@ class _Emitter(Invocations):
                 size = max(reach * buffer.dtype.bytes, 1)
                 return memory.Memory(self.code.alloca("i8", size), buffer.dtype)
         raise InternalError(f"no {buffer.space.value} memory on a processor: '{buffer.name}'")
-
-
-def _has_lanes(loop: For) -> bool:
-    """Whether the body can run in lanes: no memory of their own, no control that lanes decide."""
-    varying = {loop.var}
-    for stmt in statements(loop.body):
-        match stmt:
-            case Alloc() | Copy() | Barrier() | For(mark=Mark.VECTOR | Mark.PARALLEL):
-                return False
-            case Let(name=name, value=value):
-                if names(value) & varying:
-                    varying.add(name)
-            case For() | If():
-                if any(names(x) & varying for x in expressions(stmt)):
-                    return False
-    return True
-
-
-def _copy_loops(copy: Copy, dtype: DType) -> Stmt:
-    """A strided copy as loops over its shape."""
-    here = [Var(f"{copy.target}.copy{k}") for k in range(len(copy.shape))]
-    source = tuple(s + x for s, x in zip(copy.source_start, here, strict=True))
-    target = tuple(t + x for t, x in zip(copy.target_start, here, strict=True))
-    body: Stmt = Store(copy.target, target, Load(copy.source, source, dtype))
-    for var, extent in zip(reversed(here), reversed(copy.shape), strict=True):
-        body = For(var.name, Const(0), extent, body, Const(1))
-    return body

@@ -16,7 +16,7 @@ from loopwright.frontends.c import CFile, CRegion, read_c
 from loopwright.frontends.program import program_of
 from loopwright.frontends.tree import SourceTree
 from loopwright.ir.program import Program
-from loopwright.runtime.threads import MOST_THREADS, num_threads
+from loopwright.runtime.threads import checked_threads, num_threads
 from loopwright.transform.plan import Plan
 
 __all__ = ["CompiledFile", "compile", "parse_c"]
@@ -202,9 +202,8 @@ def _check(target: str, plan: str | Plan, threads: int | None) -> None:
         raise UsageError("unknown target", found=repr(target), hint=", ".join(TARGETS))
     if not isinstance(plan, Plan) and plan not in ("model", "source"):
         raise UsageError("unknown plan", found=repr(plan), hint="'model', 'source', or a Plan")
-    if threads is not None and (type(threads) is not int or not 1 <= threads <= MOST_THREADS):
-        hint = f"1 to {MOST_THREADS}"
-        raise UsageError("threads must be a whole number", found=repr(threads), hint=hint)
+    if threads is not None:
+        checked_threads(threads)
 
 
 class _TreeDefinition:

@@ -12,7 +12,7 @@ from loopwright.calls.specialisation import Specialisation
 from loopwright.diagnostics import SourceError, UsageError
 from loopwright.frontends.python import ArgType, argument_types, is_unchanged
 from loopwright.log import log
-from loopwright.runtime.threads import MOST_THREADS, num_threads
+from loopwright.runtime.threads import checked_threads, num_threads
 
 __all__ = ["JitFunction", "jit"]
 
@@ -176,10 +176,8 @@ def jit(
     threads. What cannot be compiled or run safely raises an error that says why; with
     `on_unsupported="python"` Python runs it instead.
     """
-    if threads is not None and (type(threads) is not int or not 1 <= threads <= MOST_THREADS):
-        raise UsageError(
-            "threads must be a whole number", found=repr(threads), hint=f"1 to {MOST_THREADS}"
-        )
+    if threads is not None:
+        checked_threads(threads)
     if on_unsupported not in ("raise", "python"):
         raise UsageError(
             "on_unsupported has two values", found=repr(on_unsupported), hint="'raise' or 'python'"

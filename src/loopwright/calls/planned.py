@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,6 +33,7 @@ from loopwright.kernels import nest_kernel, stage_text, thread_pool
 from loopwright.lower.astgen import lower_schedule
 from loopwright.lower.origins import origins
 from loopwright.lower.specialise import specialise
+from loopwright.remembered import remembered
 from loopwright.runtime.arguments import element_strides
 from loopwright.runtime.toolchain import build_library, find_compiler, load_library, tuning_flags
 from loopwright.transform.plan import Plan, initial_schedule
@@ -108,7 +108,7 @@ class PlannedCode:
         bound = kernel.bind(params | stride_values(strides), _NO_TABLE, threads, thread_pool)
         bound(*(arrays[name] for name in kernel.buffers))
 
-    @cached_property
+    @remembered
     def _library(self) -> _Library:
         return _Library(self._module, self._nest, openmp=self._target == "openmp")
 

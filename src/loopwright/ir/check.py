@@ -162,8 +162,9 @@ class _Around:
 def _check_stmt(stmt: Stmt, around: _Around) -> None:
     """Check one statement, then those below it; the fault is reported with the innermost one."""
     with _at(partial(stmt_text, stmt)):
+        own = around.bind(stmt.var, INT64) if isinstance(stmt, For) and stmt.until else around
         for expr in expressions(stmt):
-            check_expr(expr, around.scope)
+            check_expr(expr, own.scope)
             _check_registers(loads(expr), around)
         inner = _check_node(stmt, around)
     match stmt:
@@ -220,6 +221,8 @@ def _check_loop(stmt: For, around: _Around) -> _Around:
     match stmt.step:
         case Const(value=int(value)) if value <= 0:
             raise _Invalid("the step is not positive")
+    if stmt.until is not None and (stmt.until.dtype != BOOL or stmt.mark is not Mark.SERIAL):
+        raise _Invalid("what ends a loop is a condition, and the loop is serial")
     if stmt.mark is Mark.PARALLEL and Mark.PARALLEL in around.marks:
         raise _Invalid("a parallel loop stands inside another")
     inner = replace(around.bind(stmt.var, INT64), marks=around.marks | {stmt.mark})

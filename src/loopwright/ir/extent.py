@@ -12,6 +12,8 @@ __all__ = ["constant_trips"]
 
 def constant_trips(loop: For) -> int | None:
     """How often the body runs when stop - start and the step are constants; None otherwise."""
+    if loop.until is not None:
+        return None
     terms = _terms(loop.stop, 1)
     terms.subtract(_terms(loop.start, 1))
     if not isinstance(loop.step, Const) or any(terms[x] for x in terms if x is not None):

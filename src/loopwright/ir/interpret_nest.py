@@ -222,6 +222,8 @@ class _Machine:
     def iterate(self, stmt: For, numbers: range | list[int], frame: _Frame) -> Flow:
         for number in numbers:
             frame.variables[stmt.var] = np.int64(number)
+            if stmt.until is not None and self.value(stmt.until, frame):
+                break
             yield from self.run(stmt.body, frame)
         frame.variables.pop(stmt.var, None)
 

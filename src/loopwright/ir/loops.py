@@ -76,7 +76,10 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """`for var in range(start, stop, step): body`; step is a positive expression."""
+    """`for var in range(start, stop, step): body`; step is a positive expression.
+
+    Where `until` is given, a serial loop ends before the first iteration of which it is true.
+    """
 
     var: str
     start: Expr
@@ -84,6 +87,7 @@ class For:
     body: Stmt
     step: Expr
     mark: Mark = Mark.SERIAL
+    until: Expr | None = None  # over `var` too
 
 
 @dataclass(frozen=True, slots=True)

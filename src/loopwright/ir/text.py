@@ -277,7 +277,8 @@ def _stmt_lines(stmt: Stmt) -> Iterator[str]:
                 yield from _stmt_lines(child)
         case For(var=var, body=inner, mark=mark):
             word = "" if mark is Mark.SERIAL else f"{mark.value} "
-            yield f"{word}for {var} in {_bounds(stmt.start, stmt.stop, stmt.step)}:"
+            ends = "" if stmt.until is None else f" until {expr_text(stmt.until)}"
+            yield f"{word}for {var} in {_bounds(stmt.start, stmt.stop, stmt.step)}{ends}:"
             yield from _body(inner)
         case If(cond=cond, body=inner, orelse=orelse):
             yield f"if {expr_text(cond)}:"

@@ -76,8 +76,8 @@ def loop_depth(stmt: Stmt) -> int:
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:
     """The expressions that stand directly in `stmt`, not in statements below it."""
     match stmt:
-        case For(start=start, stop=stop, step=step):
-            return (start, stop, step)
+        case For(start=start, stop=stop, step=step, until=until):
+            return (start, stop, step) if until is None else (start, stop, step, until)
         case If(cond=cond):
             return (cond,)
         case Let(value=value):
@@ -115,9 +115,10 @@ def rebuild(
     match stmt:
         case Block(body=body):
             return statement(Block(tuple(map(down, body))))
-        case For(start=start, stop=stop, step=step, body=inner):
+        case For(start=start, stop=stop, step=step, until=until, body=inner):
             bounds = expression(start), expression(stop), expression(step)
-            changed = replace(stmt, start=bounds[0], stop=bounds[1], step=bounds[2])
+            ends = None if until is None else expression(until)
+            changed = replace(stmt, start=bounds[0], stop=bounds[1], step=bounds[2], until=ends)
             return statement(replace(changed, body=down(inner)))
         case If(cond=cond, body=inner, orelse=orelse):
             other = None if orelse is None else down(orelse)

@@ -43,7 +43,9 @@ def _fold(stmt: Stmt) -> Stmt:
     def visit(node: Stmt) -> Stmt:
         match node:
             case For(start=start, stop=stop, step=step):
-                return replace(node, start=normal(start), stop=normal(stop), step=normal(step))
+                bounds = replace(node, start=normal(start), stop=normal(stop), step=normal(step))
+                ends = node.until and rewrite(node.until, _fold_subscripts)
+                return replace(bounds, until=ends)
             case If(cond=cond):
                 return replace(node, cond=normal(cond))
             case Let(value=value) if not any(isinstance(x, Load) for x in walk(value)):
@@ -95,7 +97,7 @@ def _plain_for(loop: For) -> Stmt:
     if not extent.terms and extent.constant <= 0:
         return _EMPTY
     # A parallel loop of one iteration says that one thread only does the work.
-    is_once = not extent.terms and loop.mark is not Mark.PARALLEL
+    is_once = not extent.terms and loop.mark is not Mark.PARALLEL and loop.until is None
     if is_once and isinstance(loop.step, Const) and extent.constant <= _int(loop.step):
         inner = substitute_statement(loop.body, {loop.var: loop.start})
         return rebuild(_fold(inner), _plain)

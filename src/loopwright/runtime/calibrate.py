@@ -20,7 +20,8 @@ from loopwright.ir.machine import Machine
 from loopwright.machines.calibration import Calibration
 from loopwright.runtime.jit import LoadedObject, compile_to_object, load_object
 from loopwright.runtime.microbenchmarks import Loop, clock_loop, loops, module
-from loopwright.runtime.threads import SYMBOLS, Pool, pool_source
+from loopwright.runtime.threads import Pool
+from loopwright.runtime.workers import SYMBOLS, pool_source
 
 __all__ = ["calibrate"]
 

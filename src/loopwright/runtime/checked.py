@@ -33,10 +33,14 @@ class CheckedKernel(CompiledKernel):
         is_parallel: bool,
         names: Sequence[str],
         ranks: Sequence[int],
+        needs_memory: bool = True,
     ) -> None:
-        super().__init__(code, entry, buffers, scalars, is_parallel)
+        super().__init__(code, entry, buffers, scalars, is_parallel, needs_memory)
         self._names = tuple(names)  # buffers by their number in a violation, which starts at 1
         self._ranks = tuple(ranks)  # subscripts of each argument; -1: places in its memory
+
+    def alone(self, names: Sequence[str]) -> None:
+        """None: limits are taken from the arrays of each call."""
 
     def bind(
         self,

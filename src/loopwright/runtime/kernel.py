@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import partial
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ class CompiledKernel:
         "_scratch",
         "buffers",
         "is_parallel",
+        "needs_memory",
         "scalars",
     )
 
@@ -39,17 +41,36 @@ class CompiledKernel:
         buffers: Sequence[str],
         scalars: Sequence[str],
         is_parallel: bool = True,
+        needs_memory: bool = True,
     ) -> None:
         self._code = code
         self.buffers = tuple(buffers)
         self.scalars = tuple(scalars)
         self.is_parallel = is_parallel  # False: each thread of a team would do all the work
+        self.needs_memory = needs_memory  # True: perhaps, the launch values tell how much
         arguments = [_pointer] * (2 + len(self.buffers))
         self._call = ctypes.CFUNCTYPE(None, *arguments)(code.address(f"{entry}_call"))
         self._run = code.address(f"{entry}_run")
         size = ctypes.CFUNCTYPE(ctypes.c_int64, _pointer)
         self._scratch = size(code.address(f"{entry}_scratch"))
         self._private = size(code.address(f"{entry}_private"))
+
+    def alone(self, names: Sequence[str]) -> Callable[..., None] | None:
+        """The code on the caller's thread, called with the arrays and launch values of `names`.
+
+        Nothing is kept of a call, so that one whose values are new costs no more than others. None
+        where the code needs memory or a table besides.
+        """
+        if self.needs_memory:
+            return None
+        given = {name: f"x{k}" for k, name in enumerate(names)}
+        values = ", ".join(given[name] for name in self.scalars)
+        objects = "".join(f", id({given[name]})" for name in self.buffers)
+        # Written out: to pass arguments on through tuples takes as long as the call itself.
+        text = f"lambda {', '.join(given.values())}: call(pack({values}), None{objects})"
+        pack = Struct(f"{len(self.scalars)}q").pack
+        run: Callable[..., None] = eval(text, {"call": self._call, "pack": pack, "kernel": self})
+        return run
 
     def bind(
         self,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import zipfile
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from loopwright.diagnostics import UsageError
 from .bridge import from_scipy, load_scipy
 from .files import replacing
 from .format import Format
-from .formats import find
+from .formats import BUILT_IN, find
 from .tensor import SparseTensor, sparse_tensor
 
 __all__ = ["load", "save"]
@@ -22,6 +23,7 @@ __all__ = ["load", "save"]
 _NOTE = "loopwright"  # the member that holds the text
 _PREFIX = "index."
 _VERSION = 1
+_OWN = "in Python, read_tensor(path, format=...) takes the Format that it was written with"
 
 
 def save(path: str | os.PathLike[str], tensor: SparseTensor) -> None:
@@ -43,7 +45,7 @@ def save(path: str | os.PathLike[str], tensor: SparseTensor) -> None:
 
 
 def load(
-    path: str | os.PathLike[str], format: Format | None = None, *, check: bool = True
+    path: str | os.PathLike[str], format: str | Format | None = None, *, check: bool = True
 ) -> SparseTensor:
     """Read a tensor that `save` or scipy's save_npz wrote; `check` looks at every index.
 
@@ -52,27 +54,30 @@ def load(
     """
     name = os.fspath(path)
     try:
-        with open(name, "rb") as file, zipfile.ZipFile(file):
-            pass  # NumPy would take other files for arrays, or for pickled objects
-        with open(name, "rb") as file, np.load(file, allow_pickle=False) as members:
-            if _NOTE not in members:
-                return _foreign(name, set(members.files), check)
-            note = json.loads(bytes(members[_NOTE]))
-            arrays = {
-                key.removeprefix(_PREFIX): members[key]
-                for key in members.files
-                if key.startswith(_PREFIX)
-            }
-            values = members["values"]
+        with open(name, "rb") as raw:
+            file = raw if raw.seekable() else io.BytesIO(raw.read())
+            with zipfile.ZipFile(file):
+                pass  # NumPy would take other files for arrays, or for pickled objects
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as members:
+                if _NOTE not in members:
+                    return _foreign(name, file, set(members.files), check)
+                note = json.loads(bytes(members[_NOTE]))
+                arrays = {
+                    key.removeprefix(_PREFIX): members[key]
+                    for key in members.files
+                    if key.startswith(_PREFIX)
+                }
+                values = members["values"]
     except FileNotFoundError as error:
         raise UsageError(f"{name}: cannot be read: {error.strerror}") from error
     except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
         if isinstance(error, UsageError):
             raise
-        hint = "write it again with save"
+        hint = "fetch or write it again"
         raise UsageError(f"{name}: not a sound .npz file", str(error), hint) from error
     if not _is_note(note):
-        hint = "write it again with this version"
+        hint = "write it again with this version of loopwright"
         message = f"{name}: the note in the file is damaged, or of another version"
         raise UsageError(message, str(note)[:200], hint)
     tensor = _made(name, note, arrays, values, format)
@@ -95,20 +100,24 @@ def _is_note(note: Any) -> bool:
 
 
 def _made(
-    name: str, note: Any, arrays: dict[str, Any], values: Any, format: Format | None
+    name: str, note: Any, arrays: dict[str, Any], values: Any, format: str | Format | None
 ) -> SparseTensor:
-    descriptor = format or find(note["format"], len(note["shape"]))
+    written = note["format"]
+    if format is None and written.split("(")[0] not in BUILT_IN:
+        raise UsageError(f"{name}: unknown format '{written}' in the file", hint=_OWN)
+    descriptor = find(written if format is None else format, len(note["shape"]))
     if str(descriptor) != note["descriptor"]:
         raise UsageError(
-            f"{name}: the format {note['format']} has changed since the file was written",
-            hint="pass the format that it was written with",
+            f"{name}: the format {written} has changed since the file was written",
+            hint=_OWN,
         )
     return sparse_tensor(descriptor, note["shape"], arrays, values, symbols=note["symbols"])
 
 
-def _foreign(name: str, members: set[str], check: bool) -> SparseTensor:
+def _foreign(name: str, file: BinaryIO, members: set[str], check: bool) -> SparseTensor:
     if not {"format", "shape", "data"} <= members:
         hint = "it was written neither by loopwright nor by scipy"
         raise UsageError(f"{name}: no sparse tensor is in the file", ", ".join(members), hint)
-    tensor = from_scipy(load_scipy(name))
+    file.seek(0)
+    tensor = from_scipy(load_scipy(file))
     return tensor.check() if check else tensor

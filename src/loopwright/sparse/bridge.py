@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,9 +52,9 @@ def has_scipy(format: Format, shape: tuple[int, ...]) -> bool:
     return _family(format) != "bcsr" or _is_whole(_block(format), shape)
 
 
-def load_scipy(path: str) -> Any:
+def load_scipy(file: BinaryIO) -> Any:
     """The sparse array in a file of scipy's save_npz."""
-    return _scipy_sparse().load_npz(path)
+    return _scipy_sparse().load_npz(file)
 
 
 def from_scipy(matrix: Any) -> SparseTensor:
@@ -62,11 +62,11 @@ def from_scipy(matrix: Any) -> SparseTensor:
 
     A csr whose rows are not sorted, or hold a column twice, gives csr_unsorted; csc and bsr are
     sorted in a copy, and like lil given as coo if they repeat a coordinate. Whatever scipy stores
-    in a way of its own (dia, lil, dok) is copied.
+    in a way of its own (dia, lil, dok) is copied. A vector is coo, whatever scipy calls it.
     """
     if not is_scipy(matrix):
         raise UsageError("expected a sparse array or matrix of scipy", type(matrix).__name__)
-    reader = _READERS.get(matrix.format)
+    reader = _READERS.get(matrix.format) if len(matrix.shape) == 2 else None
     return (reader or _from_coo)(matrix if reader else matrix.tocoo())
 
 
@@ -98,9 +98,22 @@ def _from_csr(matrix: Any) -> SparseTensor:
     return sparse_tensor(format, matrix.shape, {"rowptr": matrix.indptr, "col": indices}, values)
 
 
+def _is_inside(matrix: Any) -> bool:
+    """Whether pointers ascend from 0 within the indices, and indices lie in their range."""
+    pointers, (indices, _) = matrix.indptr, _used(matrix)
+    if not len(pointers) or pointers[0] != 0 or (pointers[1:] < pointers[:-1]).any():
+        return False
+    end = matrix.shape[0] if matrix.format == "csc" else matrix.shape[1] // matrix.blocksize[1]
+    return len(indices) == pointers[-1] and not ((indices < 0) | (indices >= end)).any()
+
+
 def _sorted(matrix: Any) -> Any:
-    """The matrix with ascending indices, itself if it has them; None if some are repeated."""
-    if _is_canonical(matrix.indptr, _used(matrix)[0]):
+    """The matrix with ascending indices, itself if it has them; None if some are repeated.
+
+    One with faulty arrays is returned as it is, for the check of its format to name the place:
+    scipy's code would leave them.
+    """
+    if _is_canonical(matrix.indptr, _used(matrix)[0]) or not _is_inside(matrix):
         return matrix
     ordered = matrix.copy()
     ordered.has_sorted_indices = False

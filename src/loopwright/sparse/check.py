@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from loopwright.diagnostics import DtypeError, UsageError
 
 from .format import Format, Index, Rule
-from .meaning import Entries, Stored, entries, surroundings
+from .meaning import Entries, Stored, entries, require_within, surroundings
 from .points import Surroundings, points, values_of
-from .sizes import fixed_symbols, value_of
-from .uf import Atom, Conj, Formula, IntegerSet, Linear, Var, calls
+from .sizes import check_sizes, fixed_symbols, value_of
+from .uf import Atom, Call, Conj, Formula, IntegerSet, Linear, Var, calls
 
-__all__ = ["check", "check_lengths", "keeps_order", "keeps_promise"]
+__all__ = ["check", "check_lengths", "check_order", "keeps_order", "keeps_promise"]
 
 Ints = NDArray[np.int64]
 _FAR = 1 << 63
@@ -40,6 +40,7 @@ def check(tensor: Stored) -> None:
     for rule in tensor.format.rules:
         _check_rule(tensor.format, rule, around)
     found = entries(tensor)
+    require_within(tensor, found)
     _check_places(tensor, found)
     _check_order(tensor, found, around)
 
@@ -52,12 +53,7 @@ def check_lengths(tensor: Stored) -> None:
         raise UsageError(
             f"{format.name} holds tensors of {format.rank} dimensions", f"shape {spelled}"
         )
-    for dimension, size in enumerate(tensor.shape):
-        if not 0 <= size < 1 << 62:
-            raise UsageError(
-                f"{format.name}: dimension {dimension} of the shape is {size}",
-                hint="sizes lie between 0 and 2^62 - 1",
-            )
+    check_sizes(format, tensor.shape)
     wanted = [index.name for index in format.indices]
     if set(tensor.arrays) != set(wanted):
         raise UsageError(
@@ -87,6 +83,14 @@ def keeps_order(tensor: Stored) -> bool:
     """Whether the entries stand in the order of the format; nothing else is looked at."""
     found = entries(tensor)
     return found.count < 2 or not _descent(tensor.format, found, surroundings(tensor)).any()
+
+
+def check_order(tensor: Stored, found: Entries) -> None:
+    """Check that entries stand in the order of their format, and no coordinate twice if it says so.
+
+    `found` are the entries of the tensor.
+    """
+    _check_order(tensor, found, surroundings(tensor))
 
 
 def _check_symbols(format: Format, shape: tuple[int, ...], symbols: Mapping[str, int]) -> None:
@@ -253,7 +257,7 @@ _REMEDY = "sort the entries, or name a format that does not promise an order, su
 
 def _check_rule(format: Format, rule: Rule, around: Surroundings) -> None:
     for premise in rule.premise:
-        columns = points(within_domains(format, rule, premise), rule.variables, around)
+        columns = points(_speaking(format, rule, premise), rule.variables, around)
         if premise.is_false or (columns and not len(next(iter(columns.values())))):
             continue
         wrong = ~_is_true(rule.conclusion, columns, around)
@@ -262,21 +266,38 @@ def _check_rule(format: Format, rule: Rule, around: Surroundings) -> None:
 
 
 @lru_cache(maxsize=1024)
+def _speaking(format: Format, rule: Rule, premise: Conj) -> Conj:
+    """The premise where all of it has a meaning: it does not hold where f(x+1) has none."""
+    stepped = [
+        call
+        for call in premise.calls
+        if all(isinstance((a - a.constant).atom, Var) for a in call.args)
+    ]
+    return _bounded(format, within_domains(format, rule, premise), stepped)
+
+
+@lru_cache(maxsize=1024)
 def within_domains(format: Format, rule: Rule, premise: Conj) -> Conj:
     """The premise, bounded by the domains of functions that are called on a bare variable."""
+    bare = [
+        call
+        for conj in (premise, *rule.conclusion)
+        for call in conj.calls
+        if all(isinstance(a.atom, Var) for a in call.args)
+    ]
+    return _bounded(format, premise, bare)
+
+
+def _bounded(format: Format, joined: Conj, over: Iterable[Call]) -> Conj:
+    """A conjunction where calls of index arrays lie in their domains."""
     known = {index.name: index for index in format.indices}
-    joined = premise
-    for conj in (premise, *rule.conclusion):
-        for call in conj.calls:
-            names = [argument.atom for argument in call.args]
-            if call.name not in known or not all(isinstance(name, Var) for name in names):
-                continue
-            domain = known[call.name].domain
+    for call in over:
+        domain = known[call.name].domain if call.name in known else None
+        if domain is not None and len(domain.conjs) == 1:
             spelled: dict[Atom, Linear] = dict(
                 zip(map(Var, domain.variables), call.args, strict=True)
             )
-            if len(domain.conjs) == 1:
-                joined = joined.conjoined(domain.conjs[0].substitute(spelled).constraints)
+            joined = joined.conjoined(domain.conjs[0].substitute(spelled).constraints)
     return joined
 
 
@@ -299,10 +320,6 @@ def _tell_rule(
 def _check_places(tensor: Stored, found: Entries) -> None:
     """Every tuple has a place of its own; places without one hold what padding they must."""
     format, count = tensor.format, len(tensor.values)
-    outside = (found.places < 0) | (found.places >= count)
-    if outside.any():
-        place = found.places[int(np.argmax(outside))]
-        raise UsageError(f"{format.name}: an entry lies at {place}, there are {count} places")
     uses = np.bincount(found.places, minlength=count)
     if (uses > 1).any():
         raise UsageError(f"{format.name}: two entries share the place {int(np.argmax(uses > 1))}")

@@ -2,37 +2,53 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from loopwright.diagnostics import DtypeError, UsageError
-from loopwright.ir.dtypes import DTYPES, INT32, INT64, DType, dtype_of
+from loopwright.diagnostics import DtypeError, RoomError, UsageError
+from loopwright.ir.dtypes import DTYPES, DType, dtype_of
+from loopwright.kernels import thread_pool
 from loopwright.runtime.threads import thread_count
 
 from .arrangement import Arrangement, arrangement
 from .bridge import as_given, from_scipy, is_scipy
 from .check import check
-from .format import Format
+from .ends import by_ends
+from .format import SIZES, Format
 from .formats import find
-from .inside import require_inside
+from .inside import index_names, require_inside
+from .spf.shared_run import is_worth_sharing
 from .synthesis.run import run
 from .synthesis.synthesize import Conversion, Request, synthesize
-from .synthesis.widths import made_types, narrowed
+from .synthesis.widths import counter_type, made_types, narrowed
 from .tensor import SparseTensor, from_dense
+from .transposition import transposed
+from .trust import require_kept, require_promised, require_stored
 
-__all__ = ["as_tensor", "conversion", "convert", "convert_tensor", "refined"]
+__all__ = ["as_tensor", "conversion", "convert", "convert_tensor", "converted", "refined"]
 
-_NARROW = (1 << 31) - 2  # numbers up to here are counted in 32 bits
 # A dimension with so many more coordinates than there are entries is sorted by digits: counters
 # for each coordinate would take longer to clear than the entries to sort.
 _SPARE, _PER_ENTRY = 1 << 20, 8
-# Unsorted entries are dealt out into parts of at least this many, which a second cache holds. Few
-# classes of sizes, so that code is shared.
-_PART = 2500
-_PARTS = (0, 4, 6, 8, 10)  # bits
+_LONG = 1 << 14  # entries of a list from which on it pays to ask how its pointers are made best
+# Unsorted entries are dealt out into parts, which a second cache holds: the bits of their number,
+# by entries. Fewer parts take longer to sort, more of them longer to deal out; both are measured.
+# Few classes of sizes, so that code is shared.
+_PARTS = (
+    (0, 0),
+    (5_000, 3),
+    (40_000, 5),
+    (150_000, 7),
+    (600_000, 8),
+    (2_500_000, 9),
+    (6_000_000, 10),
+)
+_PART_STARTS = [entries for entries, _ in _PARTS]
+_NONE = (False,) * len(SIZES)
 
 
 def convert(tensor: Any, to: str | Format, *, threads: int | None = None) -> Any:
@@ -40,14 +56,15 @@ def convert(tensor: Any, to: str | Format, *, threads: int | None = None) -> Any
 
     Takes a SparseTensor, a sparse array or matrix of scipy, or a dense array. What came from scipy
     goes back to scipy where scipy has the format, everything else is a SparseTensor. `to` is a
-    name such as "csr" or "bcsr(3,3)", or a Format of your own. Where entries keep their places,
-    arrays of the source are shared, not copied.
+    name such as "csr" or "bcsr(3,3)", or a Format of your own. Arrays that the target would hold
+    just as the source does are shared, not copied.
     """
     found = as_tensor(tensor)
     target = find(to, found.ndim)
     result = convert_tensor(found, target, threads=threads)
     if result is found:
         require_inside(found)  # what is faulty is refused, whether or not code runs on it
+        require_promised(found)
         refined(found)
     return as_given(result, tensor)
 
@@ -76,49 +93,100 @@ def convert_tensor(
     tensor: SparseTensor, target: Format, *, threads: int | None = None
 ) -> SparseTensor:
     """Convert a SparseTensor to a SparseTensor."""
-    if tensor.format == target:
+    if tensor.format.name == target.name and tensor.format == target:
         return tensor
+    require_promised(tensor)
+    require_stored(tensor, target)
+    try:
+        result = converted(tensor, target, thread_count(threads))
+    except MemoryError as error:
+        raise RoomError(
+            f"the tensor does not fit into memory as {target.name}",
+            found=str(error),
+            hint="recommend(tensor), or loopwright convert --recommend, tells the size in others",
+        ) from error
+    require_kept(tensor, result)
+    return result
+
+
+def converted(tensor: SparseTensor, target: Format, team: int) -> SparseTensor:
+    """The same by a team of threads; that formats are not built in and may be wrong is ignored."""
     names = _listed(tensor)
-    team = thread_count(threads)
+    if team > 1 and is_worth_sharing([tensor.values]):
+        thread_pool().rouse(team)
+    exchanged = transposed(tensor, target, team)
+    if exchanged is not None:
+        return exchanged
     arranged = arrangement([tensor.arrays[name] for name in names], team) if names else None
     seen = arranged.largest if arranged is not None else None
     require_inside(tensor, None if seen is None else dict(zip(names, seen, strict=True)), team)
-    found = conversion(refined(tensor, arranged), target)
+    found = conversion(tensor, target, _format_of(tensor, arranged))
     arrays = {name: np.ascontiguousarray(array) for name, array in tensor.arrays.items()}
     values = np.ascontiguousarray(tensor.values)
-    made, numbers, symbols = run(found, arrays, values, tensor.symbols, team)
-    made = narrowed(target, made, found.request.made, found.request.counter)
+    given = arrays, values, tensor.symbols
+    ready = None
+    if arranged is not None and len(values) >= _LONG:
+        ready = by_ends(found, *given, arranged, team)
+    made, numbers, symbols = ready or run(found, *given, team)
+    if found.is_wide:
+        made = narrowed(target, made, found.request.made, found.request.counter)
     return SparseTensor(target, tensor.shape, made, symbols, numbers)
 
 
-def conversion(tensor: SparseTensor, target: Format) -> Conversion:
-    """The conversion of a tensor like this one: types and sizes decide, not the entries."""
-    stored = len(tensor.values)
-    counter = INT32 if max((stored, *tensor.shape)) <= _NARROW else INT64
-    given = tuple(
-        (index.name, dtype_of(tensor.arrays[index.name].dtype)) for index in tensor.format.indices
-    )
+def conversion(tensor: SparseTensor, target: Format, source: Format | None = None) -> Conversion:
+    """The conversion of a tensor like this one: types and sizes decide, not the entries.
+
+    `source` is what its entries turn out to be stored in, if that is known.
+    """
+    stored, shape, arrays = len(tensor.values), tensor.shape, tensor.arrays
     limit = _PER_ENTRY * stored + _SPARE
-    request = Request(
-        tensor.format,
+    return _conversion(
+        source or tensor.format,
         target,
-        _value_type(tensor),
-        given,
-        made_types(target, tensor.shape, stored, counter),
-        counter,
-        tuple(max(size - 1, 0).bit_length() for size in tensor.shape),
-        tuple(size > limit for size in tensor.shape),
-        max((bits for bits in _PARTS if _PART << bits <= stored), default=0),
+        tensor.values.dtype,
+        tuple([arrays[name].dtype for name in index_names(tensor.format)]),
+        counter_type(shape, stored).name,
+        tuple([max(size - 1, 0).bit_length() for size in shape]),
+        stored.bit_length(),
+        tuple([size > limit for size in shape]) if max(shape) > limit else _NONE[: len(shape)],
+        _PARTS[bisect(_PART_STARTS, stored) - 1][1],
+    )
+
+
+@lru_cache(maxsize=256)
+def _conversion(
+    source: Format,
+    target: Format,
+    value: np.dtype[Any],
+    types: tuple[np.dtype[Any], ...],
+    counter: str,
+    bits: tuple[int, ...],
+    stored: int,
+    wide: tuple[bool, ...],
+    parts: int,
+) -> Conversion:
+    """The same of what decides: sizes and the number of entries count by their bits alone."""
+    largest = tuple(1 << width for width in bits)
+    request = Request(
+        source,
+        target,
+        _value_type(value),
+        tuple(zip(index_names(source), map(dtype_of, types), strict=True)),
+        made_types(target, largest, (1 << stored) - 1, DTYPES[counter]),
+        DTYPES[counter],
+        bits,
+        wide,
+        parts,
     )
     return synthesize(request)
 
 
-def _value_type(tensor: SparseTensor) -> DType:
+def _value_type(dtype: np.dtype[Any]) -> DType:
     try:
-        return dtype_of(tensor.values.dtype)
+        return dtype_of(dtype)
     except (KeyError, UsageError) as error:
         raise DtypeError(
-            "values of this type cannot be converted", str(tensor.values.dtype), ", ".join(DTYPES)
+            "values of this type cannot be converted", str(dtype), ", ".join(DTYPES)
         ) from error
 
 
@@ -132,11 +200,18 @@ def refined(tensor: SparseTensor, arranged: Arrangement | None = None) -> Sparse
         return tensor
     if arranged is None:
         arranged = arrangement([tensor.arrays[name] for name in names])
+    return replace(tensor, format=_format_of(tensor, arranged))
+
+
+def _format_of(tensor: SparseTensor, arranged: Arrangement | None) -> Format:
+    """The format that tells of a list of coordinates how it is arranged."""
+    if arranged is None:
+        return tensor.format
     if arranged.descends:
         if tensor.format.order:
             check(tensor)  # tells where the order that was declared is broken
-        return tensor
-    return replace(tensor, format=_in_order(tensor.format, not arranged.repeats))
+        return tensor.format
+    return _in_order(tensor.format, not arranged.repeats)
 
 
 @lru_cache(maxsize=64)
@@ -150,10 +225,12 @@ def _listed(tensor: SparseTensor) -> tuple[str, ...]:
     if format.is_unique or format.padding is not None:
         return ()
     names = _coordinate_arrays(format)
-    arrays = [tensor.arrays[name] for name in names]
-    shapes = {array.shape for array in arrays}
-    is_list = len(shapes) == 1 and all(a.ndim == 1 and a.dtype.kind in "iu" for a in arrays)
-    return names if is_list else ()
+    shape = (len(tensor.values),)
+    for name in names:
+        array = tensor.arrays[name]
+        if array.shape != shape or array.dtype.kind not in "iu":
+            return ()
+    return names
 
 
 @lru_cache(maxsize=64)

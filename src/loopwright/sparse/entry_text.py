@@ -13,6 +13,7 @@ from loopwright.diagnostics import UsageError
 from .convert import convert_tensor
 from .formats import find
 from .formats.coordinates import names
+from .number_lines import lines_of
 from .tensor import SparseTensor
 
 __all__ = ["check_finite", "entry_lines", "listed"]
@@ -40,24 +41,17 @@ def entry_lines(
     count = len(coordinates[0]) if coordinates else len(values if values is not None else ())
     for first in range(0, count, _LINES):
         part = slice(first, min(first + _LINES, count))
-        columns = [[str(x + base) for x in column[part].tolist()] for column in coordinates]
+        columns = [column[part].astype(np.int64) + base for column in coordinates]
         columns += _value_columns(values[part]) if values is not None else []
-        lines = "\n".join(map(" ".join, zip(*columns, strict=True)))
-        yield part.stop, (lines + "\n").encode("ascii")
+        yield part.stop, lines_of(columns)
 
 
-def _value_columns(values: NDArray[Any]) -> list[list[str]]:
+def _value_columns(values: NDArray[Any]) -> list[NDArray[Any]]:
     if values.dtype.kind == "c":
-        return [_texts(values.real), _texts(values.imag)]
-    return [_texts(values)]
-
-
-def _texts(values: NDArray[Any]) -> list[str]:
+        return [values.real.astype(np.float64), values.imag.astype(np.float64)]
     if values.dtype.kind == "b":
-        return list(map(str, values.astype(np.int64).tolist()))
-    if values.dtype.kind == "f" and values.dtype.itemsize > 8:
-        values = values.astype(np.float64)
-    return list(map(repr, values.tolist()))
+        return [values.astype(np.int64)]
+    return [values.astype(np.float64) if values.dtype.kind == "f" else values]
 
 
 def check_finite(
@@ -72,5 +66,5 @@ def check_finite(
         at = ", ".join(str(column[n]) for column in coordinates)
         raise UsageError(
             f"{where}: the value at ({at}) is {values[n]}",
-            hint="pass finite=False to write it, and to read it again",
+            hint="pass finite=False (--not-finite on the command line) to write and to read it",
         )

@@ -11,7 +11,7 @@ from loopwright.ir.dtypes import DTYPES, FLOAT64, INT32
 
 from .convert import as_tensor, conversion, refined
 from .format import COORDINATES, SIZES, Format
-from .formats import BUILT_IN, find
+from .formats import find
 from .spf.compile import compile_computation
 from .synthesis.definitions import (
     Definition,
@@ -31,6 +31,7 @@ from .synthesis.stages import Stage
 from .synthesis.synthesize import FROM, TO, Conversion, Request, synthesize
 from .synthesis.ways import Way
 from .synthesis.widths import made_types
+from .transposition import partners
 from .uf import Relation, compose, inverse
 
 __all__ = ["Explanation", "explain"]
@@ -58,6 +59,9 @@ class Explanation:
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
+    def __repr__(self) -> str:
+        return str(self)  # who asks at a prompt wants the text, not its parts
+
     @property
     def shared(self) -> tuple[str, ...]:
         """The arrays of the target that are those of the source, not copies."""
@@ -73,13 +77,10 @@ def explain(source: Any, target: str | Format, *, rank: int = 2) -> Explanation:
     `source` is a tensor as `convert` takes them, or a format by name or as a Format. What cannot be
     converted is explained as far as it goes; `failure` says what is missing.
     """
-    if isinstance(source, Format) or (isinstance(source, str) and _is_name(source)):
+    if isinstance(source, Format | str):
         given = find(source, source.rank if isinstance(source, Format) else rank)
         wanted = find(target, given.rank)
         request = _request(given, wanted)
-    elif isinstance(source, str):
-        find(source, rank)  # refuses the name and tells which there are
-        raise AssertionError(f"{source} is no format")
     else:
         tensor = refined(as_tensor(source))
         given, wanted = tensor.format, find(target, tensor.ndim)
@@ -91,10 +92,6 @@ def explain(source: Any, target: str | Format, *, rank: int = 2) -> Explanation:
     except UsageError as error:
         failure = error
     return Explanation(given, wanted, _composed(given, wanted), found, failure)
-
-
-def _is_name(text: str) -> bool:
-    return text.split("(")[0].strip().lower() in BUILT_IN
 
 
 def _request(source: Format, target: Format) -> Request:
@@ -138,9 +135,23 @@ def _lines(of: Explanation) -> Iterator[str]:
     yield f"order: {_order(of)}"
     if of.shared:
         yield f"shared with the source: {', '.join(of.shared)}"
+    yield _assumed(of.conversion.request)
+    both = partners(of.source, of.target)
+    if both is not None:
+        yield from (str(both), "all others:")
+    if of.conversion.ends is not None:
+        yield f"{of.conversion.ends}, which gives what these stages say:"
     for stage, shared in zip(of.conversion.stages, of.conversion.shared, strict=True):
         yield from _stage(stage)
         yield f"  {shared}"
+
+
+def _assumed(request: Request) -> str:
+    """What of a tensor the code was made for; a tensor given to `explain` has its own."""
+    bits = ", ".join(map(str, request.bits))
+    return (
+        f"code for {request.value} values, {request.counter} counters, coordinates of {bits} bits"
+    )
 
 
 def _indented(text: str) -> Iterator[str]:
@@ -180,7 +191,10 @@ def _order(of: Explanation) -> str:
         return f"{spelled} is that of the source, nothing is sorted"
     count = left_to_sort(wanted, given)
     keys = ", ".join(map(str, wanted[:count]))
-    return f"{spelled} from {have}: by {keys}, in counting passes or by cursors"
+    assert of.conversion is not None
+    is_cursor = any(way is Way.CURSOR for _, way in of.conversion.ways) and bool(given)
+    how = "by cursors as entries are met" if is_cursor else "in counting passes"
+    return f"{spelled} from {have}: by {keys}, {how}"
 
 
 def _stage(stage: Stage) -> Iterator[str]:
@@ -193,10 +207,11 @@ def _stage(stage: Stage) -> Iterator[str]:
         yield f"  make {made.space.name}[{shape}] of {made.space.dtype}{fill}"
     if stage.same is not None:
         pairs = ", ".join(f"{new} is {old}" for new, old in stage.same.arrays)
-        yield f"  left out where {stage.same.left} = {stage.same.right}: {pairs}"
-    if stage.when is not None:
-        yield f"  only where {stage.when} >= 0"
-    text = compile_computation(stage.computation).inspect("c")
+        so = f": {pairs}" if pairs else ""
+        yield f"  left out where {stage.same.left} = {stage.same.right}{so}"
+    if stage.when:
+        yield f"  only where {stage.condition}"
+    text = compile_computation(stage.alone or stage.computation).inspect("c")
     yield from _indented(text.replace("void kernel(", f"void {stage.computation.name}(", 1))
     for found in stage.learnt:
         yield f"  learn {found.symbol} = {found.array}[{', '.join(map(str, found.index))}]"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import stat
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO, Protocol, TypeAlias
 
 from loopwright.diagnostics import UsageError
 
@@ -25,20 +26,24 @@ _GZIP = b"\x1f\x8b"
 def line_blocks(
     path: str | os.PathLike[str], *, block: int = BLOCK, progress: Progress | None = None
 ) -> Iterator[bytes]:
-    """Yield the bytes of a plain or gzip file in blocks that end with a line; memory is bounded."""
+    """Yield the bytes of a plain or gzip file in blocks that end with a line; memory is bounded.
+
+    The file may be a pipe, which does not know its size: `progress` is told nothing then.
+    """
     name = os.fspath(path)
     try:
         with open(name, "rb") as raw:
             size = os.fstat(raw.fileno()).st_size
-            is_packed = raw.read(2) == _GZIP
-            raw.seek(0)
-            text: BinaryIO = gzip.GzipFile(fileobj=raw) if is_packed else raw  # type: ignore[assignment]
-            for found in _blocks(text, name, block):
-                if progress is not None:
-                    progress(min(raw.tell(), size), size)
+            tell = progress if raw.seekable() else None
+            head = raw.read(len(_GZIP))
+            text = _Unread(head, raw)
+            packed = gzip.GzipFile(fileobj=text) if head == _GZIP else None  # type: ignore[call-overload]
+            for found in _blocks(packed or text, name, block):
+                if tell is not None:
+                    tell(min(raw.tell(), size), size)
                 yield found
-            if progress is not None:
-                progress(size, size)
+            if tell is not None:
+                tell(size, size)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UsageError(
             f"{name}: the packed file is damaged or was cut off",
@@ -49,7 +54,24 @@ def line_blocks(
         raise UsageError(f"{name}: cannot be read: {error.strerror or error}") from error
 
 
-def _blocks(text: BinaryIO, name: str, block: int) -> Iterator[bytes]:
+class _Readable(Protocol):
+    def read(self, count: int, /) -> bytes: ...
+
+
+class _Unread:
+    """A file with the bytes that were read of it put back; seeking would do, but not in a pipe."""
+
+    def __init__(self, first: bytes, rest: BinaryIO) -> None:
+        self._first = first
+        self._rest = rest
+
+    def read(self, count: int, /) -> bytes:
+        """Return the next `count` bytes, fewer at the end."""
+        taken, self._first = self._first[:count], self._first[count:]
+        return taken + self._rest.read(count - len(taken))
+
+
+def _blocks(text: _Readable, name: str, block: int) -> Iterator[bytes]:
     rest = b""
     while found := text.read(block):
         end = found.rfind(b"\n") + 1
@@ -72,28 +94,59 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file to write that takes the place of `path` when the block ends without an error.
 
     What is written stands in a temporary file beside the target until then, so that no reader and
-    no interrupted run ever meets half a file. A name that ends with .gz is packed.
+    no interrupted run ever meets half a file. The new file has the permissions of the one that it
+    replaces; a link stays, and what it points at is replaced; a pipe or a device is written to as
+    it is. A name that ends with .gz is packed.
     """
-    target = Path(path)
-    waiting = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(6).hex()}")
+    name = os.fspath(path)
+    is_packed = name.endswith(".gz")
     try:
-        # The mode asks for what the user's umask allows; tempfile would keep the file private.
-        handle = os.open(waiting, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        before = _status(name)
+        if before is not None and not stat.S_ISREG(before.st_mode):
+            with open(name, "wb") as whole, _packing(whole, is_packed) as file:
+                yield file
+            return
+        with _beside(Path(os.path.realpath(name)), before) as raw, _packing(raw, is_packed) as file:
+            yield file
     except OSError as error:
-        raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from error
+        raise UsageError(f"{name}: cannot be written: {error.strerror or error}") from error
+
+
+def _status(name: str) -> os.stat_result | None:
+    """What is known of a file, or of what a link leads to; None where there is none."""
+    try:
+        return os.stat(name)
+    except FileNotFoundError:
+        return None
+
+
+@contextmanager
+def _beside(target: Path, before: os.stat_result | None) -> Iterator[BinaryIO]:
+    waiting = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(6).hex()}")
+    # A new file asks for what the user's umask allows. One that takes the place of another is
+    # private until it has the permissions of that one: nobody else may look in meanwhile.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    handle = os.open(waiting, flags, 0o666 if before is None else 0o600)
     try:
         with os.fdopen(handle, "wb") as raw:
-            if target.suffix == ".gz":
-                # Without a name and a time in it, equal contents give equal bytes.
-                with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
-                    buffer = io.BufferedWriter(packed)
-                    yield buffer
-                    buffer.flush()
-            else:
-                yield raw
+            if before is not None:
+                os.fchmod(handle, before.st_mode & 0o777)
+            yield raw
             raw.flush()
-            os.fsync(raw.fileno())
+            os.fsync(handle)
         os.replace(waiting, target)
     except BaseException:
         waiting.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def _packing(raw: BinaryIO, is_packed: bool) -> Iterator[BinaryIO]:
+    if not is_packed:
+        yield raw
+        return
+    # Without a name and a time in it, equal contents give equal bytes.
+    with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
+        buffer = io.BufferedWriter(packed)
+        yield buffer
+        buffer.flush()

@@ -92,7 +92,16 @@ class Padding:
     """How places of the values that hold no entry are filled."""
 
     fill: int = 0
-    is_mapped: bool = False  # whether the map reaches such places, so that they read as entries
+    is_mapped: bool = False  # whether the map reaches such places: what equals `fill` is absent
+
+    def __post_init__(self) -> None:
+        if self.is_mapped and self.fill != 0:
+            raise UsageError(
+                f"padding that the map reaches must be 0, not {self.fill}: "
+                f"an entry of value {self.fill} would vanish",
+                found=f"Padding(fill={self.fill}, is_mapped=True)",
+                hint="fill=0, or a map that does not reach places without an entry",
+            )
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +20,21 @@ from .formats.coordinates import names
 from .number_text import Block, Kind, parse_block
 from .tensor import SparseTensor, index_dtype, sparse_tensor
 
-_EXACT = 1 << 53  # whole numbers up to here are float64 numbers
-
 __all__ = ["read", "write"]
+
+_EXACT = 1 << 53  # whole numbers up to here are float64 numbers
+# The line that `write` puts first, a comment to other readers: such files have none for a shape.
+_SHAPE = re.compile(rb"#\s*shape((?:\s+\d{1,18})+)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """What stands before the first entry, and what that entry has."""
+
+    kinds: tuple[Kind, ...] = ()  # of the columns; none before an entry was seen
+    sizes: tuple[int, ...] | None = None  # of the shape, if the file tells it
+    line: int = 0  # where it does
+    text: str = ""  # that line
 
 
 def read(
@@ -35,34 +49,38 @@ def read(
 ) -> SparseTensor:
     """Read a tensor as coordinates (coo) in the order of the file.
 
-    The number of dimensions is that of the first entry; such files do not tell their shape, so
-    without `shape` each size is the largest index seen. Indices count from `base`.
+    The number of dimensions is that of the first entry. Indices count from `base`. The sizes are
+    those of `shape`, or of a comment `# shape 3 4 5` before the first entry as `write` makes it;
+    other files do not tell them, and each size is the largest index seen.
     """
     name = os.fspath(path)
     line = 1
-    kinds: tuple[Kind, ...] = ()
+    opening = _Opening(sizes=None if shape is None else tuple(map(int, shape)))
     indices: list[list[NDArray[Any]]] = []
     values: list[NDArray[Any]] = []
     for text in line_blocks(path, block=block, progress=progress):
-        kinds = kinds or _kinds(name, text, line)
+        if not opening.kinds:
+            opening = _opened(opening, name, text, line)
+        kinds = opening.kinds
         if not kinds:
             line += text.count(b"\n")
             continue
         found = parse_block(text, kinds, file=name, first_line=line, comment=b"#", finite=finite)
         line += found.lines
-        sizes = _limits(shape, len(kinds) - 1)
-        indices.append([_coordinate(found, mode, size, base) for mode, size in enumerate(sizes)])
+        indices.append([_coordinate(found, mode, opening, base) for mode in range(len(kinds) - 1)])
         values.append(found.columns[-1])
-    if not kinds:
-        span = Span(name, line, 1, line, 1)
-        hint = "each line has the indices and the value of an entry"
-        raise SourceError(Diagnostic(span, "the file has no entries", "LW162", hint=hint))
     columns = [np.concatenate(column) for column in zip(*indices, strict=True)]
-    sizes_found = [int(column.max(initial=-1)) + 1 for column in columns]
-    whole = tuple(sizes_found) if shape is None else tuple(map(int, shape))
+    whole = opening.sizes
+    if whole is None:
+        whole = tuple(int(column.max(initial=-1)) + 1 for column in columns)
+    if not whole:
+        span = Span(name, line, 1, line, 1)
+        hint = "each line has the indices and the value of an entry; tell the shape if it has none"
+        raise SourceError(Diagnostic(span, "the file has no entries", "LW162", hint=hint))
     width = index_dtype(max(whole))
-    data = np.concatenate(values)
-    arrays = dict(zip(names(len(whole)), (c.astype(width) for c in columns), strict=True))
+    columns = [c.astype(width) for c in columns] or [np.zeros(0, width) for _ in whole]
+    data = np.concatenate([np.zeros(0), *values])
+    arrays = dict(zip(names(len(whole)), columns, strict=True))
     return sparse_tensor("coo", whole, arrays, data if dtype is None else data.astype(dtype))
 
 
@@ -75,7 +93,7 @@ def write(
     finite: bool = True,
     progress: Progress | None = None,
 ) -> None:
-    """Write the entries of a tensor; the file appears when it is complete."""
+    """Write the shape as a comment, then the entries; the file appears when it is complete."""
     name = os.fspath(path)
     if tensor.dtype.kind not in "biuf":
         raise UsageError(f"{name}: .tns files hold real numbers", found=str(tensor.dtype))
@@ -83,6 +101,7 @@ def write(
     check_finite(name, coordinates, values, finite)
     _check_exact(name, coordinates, values)
     with replacing(path) as file:
+        file.write(f"# shape {' '.join(map(str, tensor.shape))}\n".encode())
         for line in (line for text in comments for line in text.splitlines()):
             file.write(f"# {line}\n".encode())
         for done, lines in entry_lines(coordinates, values, base=base):
@@ -107,39 +126,49 @@ def _check_exact(name: str, coordinates: Sequence[NDArray[Any]], values: NDArray
         )
 
 
-def _kinds(name: str, text: bytes, line: int) -> tuple[Kind, ...]:
-    """The columns of the first entry of a block; none if the block has no entry."""
+def _opened(so_far: _Opening, name: str, text: bytes, line: int) -> _Opening:
+    """The opening with what a block adds to it, up to its first entry."""
     for number, raw in enumerate(text.split(b"\n"), line):
         words = raw.split(b"#")[0].split()
-        if not words:
-            continue
-        rank = len(words) - 1
-        if not 1 <= rank <= len(COORDINATES):
-            shown = raw.decode("utf-8", "replace").rstrip()
-            span = Span(name, number, 1, number, len(shown) + 1, shown)
-            message = f"an entry has 1 to {len(COORDINATES)} indices and a value"
-            hint = "a file with a line of sizes is not of this format; remove the line"
-            raise SourceError(Diagnostic(span, message, "LW162", hint=hint))
-        return (*(Kind.INTEGER,) * rank, Kind.REAL)
-    return ()
+        if words:
+            return _of_entry(so_far, name, number, raw, len(words) - 1)
+        told = _SHAPE.fullmatch(raw.strip())
+        if told is not None and so_far.sizes is None:
+            sizes = tuple(map(int, told[1].split()))
+            so_far = _Opening((), sizes, number, raw.decode("ascii").strip())
+    return so_far
 
 
-def _limits(shape: Sequence[int] | None, rank: int) -> tuple[int | None, ...]:
-    if shape is None:
-        return (None,) * rank
-    if len(shape) != rank:
-        raise UsageError(f"the file has {rank} indices an entry", f"a shape of {len(shape)} sizes")
-    return tuple(map(int, shape))
+def _of_entry(so_far: _Opening, name: str, number: int, raw: bytes, rank: int) -> _Opening:
+    """The opening with the columns of the first entry, which must agree with the shape."""
+    if not 1 <= rank <= len(COORDINATES):
+        shown = raw.decode("utf-8", "replace").rstrip()
+        span = Span(name, number, 1, number, len(shown) + 1, shown)
+        message = f"an entry has 1 to {len(COORDINATES)} indices and a value"
+        hint = "a file with a line of sizes is not of this format; remove the line"
+        raise SourceError(Diagnostic(span, message, "LW162", hint=hint))
+    sizes = so_far.sizes
+    if sizes is not None and len(sizes) != rank:
+        message = f"the file has {rank} ind{'ices' if rank > 1 else 'ex'} an entry"
+        if not so_far.line:
+            raise UsageError(f"{name}: {message}", f"a shape of {len(sizes)} sizes")
+        span = Span(name, so_far.line, 1, so_far.line, len(so_far.text) + 1, so_far.text)
+        message = f"this shape has {len(sizes)} sizes, but {message}"
+        raise SourceError(Diagnostic(span, message, "LW162", hint="correct or remove the line"))
+    return replace(so_far, kinds=(*(Kind.INTEGER,) * rank, Kind.REAL))
 
 
-def _coordinate(found: Block, mode: int, size: int | None, base: int) -> NDArray[Any]:
+def _coordinate(found: Block, mode: int, opening: _Opening, base: int) -> NDArray[Any]:
     numbers: NDArray[Any] = found.columns[mode]
+    size = None if opening.sizes is None else opening.sizes[mode]
     wrong = numbers < base
     if size is not None:
         wrong |= numbers >= size + base
     if wrong.any():
         row = int(np.argmax(wrong))
         limit = f"{base} to {size + base - 1}" if size is not None else f"{base} upwards"
-        hint = "pass base=0 if the file counts from 0" if numbers[row] == 0 else "check the shape"
+        hint = f"the shape stands on line {opening.line}" if opening.line else "check the shape"
+        if numbers[row] == 0:
+            hint = "if the file counts from 0, pass base=0 (--base 0 on the command line)"
         found.fault(row, mode, f"index {numbers[row]} of dimension {mode} is outside {limit}", hint)
     return numbers - base

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,18 +24,20 @@ from loopwright.ir.program import Role
 from .arrangement import unsigned
 from .check import check
 from .format import Format, Index
+from .look import look_at
 from .promises import loop_facts
 from .room import reads_inside
-from .rules import rules_hold
+from .rules import count_nothing, rules_hold
 from .spf.compile import CompiledComputation, compile_computation
 from .spf.computation import Computation, DataSpace, Stmt
 from .tensor import SparseTensor
 from .uf import Call, Linear, atoms, evaluate, symbols
 from .uf import Var as Name
 
-__all__ = ["limits", "require_inside"]
+__all__ = ["index_names", "limits", "require_inside"]
 
 _COUNT = "N"
+_NOTHING: Mapping[str, int] = MappingProxyType({})
 _dtype = lru_cache(maxsize=64)(dtype_of)
 
 
@@ -46,6 +49,17 @@ def require_inside(
     The whole check tells what is wrong; it is asked only when something is. `largest` holds what
     is known of index arrays already: their largest elements, read as unsigned.
     """
+    names, arrays = index_names(tensor.format), tensor.arrays
+    dtypes = tuple([arrays[name].dtype for name in names])
+    is_known = largest is not None and len(largest) == len(names)
+    look = look_at(tensor.format, dtypes, is_known)
+    given = arrays, tensor.symbols, tensor.values, largest or _NOTHING, threads
+    if (
+        look is not None
+        and look.is_fine(*given)
+        and (not look.rest or count_nothing(look.rest, tensor, threads))
+    ):
+        return
     is_inside = _is_inside(tensor, largest or {}, threads)
     kept = rules_hold(tensor, threads) if is_inside else False
     is_open = _is_nested(tensor.format) or not reads_inside(tensor.format)
@@ -53,6 +67,12 @@ def require_inside(
         check(tensor)
     if not is_inside:
         raise UsageError(f"the index arrays of this {tensor.format.name} leave their ranges")
+
+
+@lru_cache(maxsize=256)
+def index_names(format: Format) -> tuple[str, ...]:
+    """The names of the index arrays of a format."""
+    return tuple(index.name for index in format.indices)
 
 
 @lru_cache(maxsize=256)

@@ -67,7 +67,7 @@ def write(
     if matrix.ndim != 2:
         raise UsageError(
             f"{name}: MatrixMarket holds matrices, not {matrix.ndim} dimensions",
-            hint="write other tensors as .tns with frostt.write",
+            hint="give the file a name that ends with .tns",
         )
     if is_dense and pattern:
         raise UsageError(f"{name}: an array has values, it cannot be a pattern")

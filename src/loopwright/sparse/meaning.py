@@ -16,10 +16,18 @@ from numpy.typing import NDArray
 from loopwright.diagnostics import UsageError
 
 from .format import Format
-from .points import Surroundings, points
+from .points import Surroundings, points, solvable_order
 from .uf import Conj, Relation
 
-__all__ = ["Entries", "Stored", "dense", "entries", "surroundings"]
+__all__ = [
+    "Entries",
+    "Stored",
+    "dense",
+    "entries",
+    "require_within",
+    "surroundings",
+    "without_padding",
+]
 
 Ints = NDArray[np.int64]
 _PLACE = "place"
@@ -76,17 +84,30 @@ def _inverse(format: str, name: str, array: NDArray[Any]) -> Ints:
 
 
 def entries(tensor: Stored) -> Entries:
-    """All entries of a tensor, in the lexicographic order of its format's tuples."""
+    """All tuples of a tensor in their lexicographic order, those that read as padding included."""
     format = tensor.format
     around = surroundings(tensor)
     order = (*format.map.variables, _PLACE)
-    found = [points(conj, order, around) for conj in _joint(format.map, format.access)]
+    found = [_points(conj, order, around) for conj in _joint(format.map, format.access)]
     names = (*format.coordinates, _PLACE)
     if len(found) == 1:
         columns = [found[0][name] for name in names]
     else:
         columns = _united(found, order, names)
     return Entries(tuple(columns[:-1]), columns[-1])
+
+
+def _points(conj: Conj, order: tuple[str, ...], around: Surroundings) -> dict[str, Ints]:
+    """The points in an order of the variables, whichever of them give the others."""
+    solvable = _solvable_order(conj, order)
+    found = points(conj, solvable, around)
+    if solvable == order:
+        return found
+    sorted_ = np.lexsort([found[name] for name in reversed(order)])
+    return {name: found[name][sorted_] for name in order}
+
+
+_solvable_order = lru_cache(maxsize=256)(solvable_order)
 
 
 @lru_cache(maxsize=256)
@@ -99,6 +120,40 @@ def _joint(map: Relation, access: Relation) -> tuple[Conj, ...]:
         for right in named
         if not (conj := left.conjoined(right.constraints, right.exists)).is_false
     )
+
+
+def without_padding(found: Entries, values: NDArray[Any], *formats: Format) -> Entries:
+    """The entries, of all tuples: those whose values no format with mapped padding takes for it."""
+    kept = np.ones(found.count, np.bool_)
+    for format in formats:
+        if format.padding is not None and format.padding.is_mapped:
+            kept &= values[found.places] != format.padding.fill
+    if kept.all():
+        return found
+    return Entries(tuple(at[kept] for at in found.coordinates), found.places[kept])
+
+
+def require_within(tensor: Stored, found: Entries) -> None:
+    """Refuse tuples with places outside the values, and entries outside the shape."""
+    format = tensor.format
+    places, count = found.places, len(tensor.values)
+    outside = (places < 0) | (places >= count)
+    if outside.any():
+        n = int(np.argmax(outside))
+        raise UsageError(
+            f"{format.name}: an entry lies at {places[n]}, there are {count} places",
+            hint="look at the access and at `places`",
+        )
+    found = without_padding(found, tensor.values, format)
+    for dimension, (at, size) in enumerate(zip(found.coordinates, tensor.shape, strict=True)):
+        outside = (at < 0) | (at >= size)
+        if outside.any():
+            n = int(np.argmax(outside))
+            raise UsageError(
+                f"{format.name}: an entry lies outside the shape",
+                found=f"{format.coordinates[dimension]} = {at[n]}, with a size of {size}",
+                hint="bound the coordinates in the map, or the range of the index array",
+            )
 
 
 def _united(
@@ -115,9 +170,10 @@ def _united(
 def dense(tensor: Stored) -> NDArray[Any]:
     """The tensor as an array; repeated coordinates are summed, what is not stored is 0."""
     found = entries(tensor)
-    fill = tensor.format.padding.fill if tensor.format.padding else 0
+    require_within(tensor, found)
+    found = without_padding(found, tensor.values, tensor.format)
     try:
-        result = np.full(tensor.shape, fill, tensor.values.dtype)
+        result = np.zeros(tensor.shape, tensor.values.dtype)
     except (MemoryError, ValueError) as error:
         spelled = " x ".join(map(str, tensor.shape))
         raise UsageError(f"a dense array of {spelled} does not fit into memory") from error

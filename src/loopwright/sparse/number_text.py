@@ -12,18 +12,19 @@ from numpy.typing import NDArray
 
 from loopwright.diagnostics import Diagnostic, SourceError, Span
 
+from .digits import MARGIN, real_numbers, whole_numbers, words_of
+
 __all__ = ["Block", "Kind", "parse_block"]
 
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
 _MOST_DIGITS = 18  # any number of 18 digits fits 64 bits
-_WIDEST = 40  # bytes of a number that are parsed by column; longer ones one by one
+_WIDEST = 40  # bytes of a number that NumPy parses as a string; longer ones one by one
 _BLANK = np.zeros(256, np.bool_)
 _BLANK[list(b" \t\r\n\v\f")] = True
 _REAL = np.zeros(256, np.bool_)
 _REAL[list(b"0123456789+-.eEdD\0")] = True
-_USUAL = b"0123456789+-.eEdD \t\r\n"  # a block of nothing else needs fewer tests
 _NOT_FINITE = frozenset((b"nan", b"inf", b"infinity"))
 
 
@@ -66,12 +67,7 @@ def parse_block(
     """Parse a block of whole lines, each blank, a comment, or one number for each of `kinds`."""
     text = _without_comments(text, comment)
     raw = np.frombuffer(text, np.uint8)
-    is_usual = not text.translate(None, _USUAL)
-    inside = np.zeros(len(raw) + 2, np.bool_)
-    inside[1:-1] = raw > ord(" ") if is_usual else ~_BLANK[raw]
-    edges = np.flatnonzero(inside[1:] != inside[:-1])
-    starts, ends = edges[0::2], edges[1::2]
-    newlines = np.flatnonzero(raw == ord("\n"))
+    starts, ends, newlines = _numbers(raw)
     width = len(kinds)
     if not _is_regular(starts, newlines, width):
         line_of = np.searchsorted(newlines, starts)
@@ -79,14 +75,34 @@ def parse_block(
             _refuse_ragged(file, first_line, text, starts, line_of, width)
     table = starts.reshape(-1, width)
     stops = ends.reshape(-1, width)
-    place = _Place(file, first_line, text, is_usual, finite)
-    # Room on both sides, so that a window around any number lies within.
-    room = np.zeros(_WIDEST, np.uint8)
+    room = np.zeros(MARGIN, np.uint8)
     roomy = np.concatenate((room, raw, room))
+    place = _Place(file, first_line, text, finite, roomy, words_of(roomy))
     columns = tuple(
-        _column(roomy, table[:, c], stops[:, c], kind, place) for c, kind in enumerate(kinds)
+        _column(np.ascontiguousarray(table[:, c]), np.ascontiguousarray(stops[:, c]), kind, place)
+        for c, kind in enumerate(kinds)
     )
     return Block(file, first_line, len(newlines), columns, text, table)
+
+
+def _numbers(raw: Bytes) -> tuple[Ints, Ints, Ints]:
+    """Where the words of a text begin and end, and where its lines end."""
+    blanks = np.flatnonzero(raw <= ord(" "))
+    characters = raw[blanks]
+    is_blank = characters - np.uint8(ord("\t")) <= ord("\r") - ord("\t")
+    is_blank |= characters == ord(" ")
+    if not is_blank.all():
+        blanks = np.flatnonzero(_BLANK[raw])  # other control characters belong to words
+        characters = raw[blanks]
+    ends = blanks
+    if len(raw) and not _BLANK[raw[-1]]:
+        ends = np.append(blanks, len(raw))
+    starts = np.zeros_like(ends)
+    starts[1:] = ends[:-1] + 1
+    is_word = starts < ends
+    if not is_word.all():
+        starts, ends = starts[is_word], ends[is_word]
+    return starts, ends, blanks[characters == ord("\n")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +112,9 @@ class _Place:
     file: str
     first_line: int
     text: bytes
-    is_usual: bool  # whether it has only characters of decimal numbers
     finite: bool  # whether infinities are refused
+    roomy: Bytes  # the text with a margin on both sides
+    words: NDArray[np.uint64]  # its bytes by eights
 
     def fault(self, offset: int, message: str, hint: str = "") -> NoReturn:
         _fault(self.file, self.first_line, self.text, int(offset), message, hint)
@@ -137,13 +154,16 @@ def _refuse_ragged(
     wrong = int(np.flatnonzero(counts != width)[0])
     at = int(starts[np.searchsorted(line_of, lines[wrong])])
     found = int(counts[wrong])
+    hint = "a line that is too short often means a file that was cut off"
+    if found > width:
+        hint = "see whether a line end is missing, or the file says what its lines hold"
     _fault(
         file,
         first_line,
         text,
         at,
         f"the line has {found} number{'s' if found > 1 else ''}, each needs {width}",
-        "a line that is too short often means a file that was cut off",
+        hint,
     )
 
 
@@ -161,35 +181,27 @@ def _fault(
     raise SourceError(Diagnostic(span, message, "LW161", hint=hint))
 
 
-def _column(roomy: Bytes, starts: Ints, ends: Ints, kind: Kind, place: _Place) -> NDArray[Any]:
+def _column(starts: Ints, ends: Ints, kind: Kind, place: _Place) -> NDArray[Any]:
     if not len(starts):
         return np.zeros(0, np.int64 if kind is Kind.INTEGER else np.float64)
-    return (_integers if kind is Kind.INTEGER else _reals)(roomy, starts, ends, place)
+    return (_integers if kind is Kind.INTEGER else _reals)(starts, ends, place)
 
 
-def _windows(roomy: Bytes, starts: Ints, width: int) -> Bytes:
-    """The `width` bytes from each start on, which is an offset into the text; one row each."""
-    every = np.lib.stride_tricks.sliding_window_view(roomy, width)
-    return every[starts + _WIDEST]
-
-
-def _integers(roomy: Bytes, starts: Ints, ends: Ints, place: _Place) -> Ints:
-    """Whole numbers in decimal, exactly; Horner's rule over all numbers of the column at once."""
-    first = roomy[starts + _WIDEST]
-    is_negative = first == ord("-")
-    lengths = ends - starts - (is_negative | (first == ord("+")))
-    width = int(max(1, min(lengths.max(), _MOST_DIGITS)))
-    # Numbers are aligned at their ends: what stands before one counts as digits 0.
-    digits = _windows(roomy, ends - width, width) - np.uint8(ord("0"))
-    digits *= np.arange(width, 0, -1) <= lengths[:, None]
-    values = np.zeros(len(starts), np.int64)
-    for k in range(width):
-        values = values * 10 + digits[:, k]
-    np.negative(values, out=values, where=is_negative)
-    is_plain = (lengths > 0) & (lengths <= _MOST_DIGITS)
-    if digits.max(initial=0) > 9:
-        is_plain &= (digits <= 9).all(axis=1)
-    for n in np.flatnonzero(~is_plain):
+def _integers(starts: Ints, ends: Ints, place: _Place) -> Ints:
+    """Whole numbers in decimal, exactly."""
+    lengths = ends - starts
+    found, wrong = whole_numbers(place.words, ends + MARGIN, lengths)
+    is_negative = None
+    if wrong.any():
+        first = place.roomy[starts + MARGIN]
+        is_negative = first == ord("-")
+        lengths -= is_negative | (first == ord("+"))
+        found, wrong = whole_numbers(place.words, ends + MARGIN, lengths)
+    values = found.view(np.int64)
+    if is_negative is not None:
+        values *= 1 - 2 * is_negative
+    is_odd = (wrong != 0) | (lengths <= 0) | (lengths > _MOST_DIGITS)
+    for n in np.flatnonzero(is_odd):
         values[n] = _integer(place, int(starts[n]), int(ends[n]))
     return values
 
@@ -205,17 +217,26 @@ def _integer(place: _Place, start: int, end: int) -> int:
     return value
 
 
-def _reals(roomy: Bytes, starts: Ints, ends: Ints, place: _Place) -> NDArray[np.float64]:
+def _reals(starts: Ints, ends: Ints, place: _Place) -> NDArray[np.float64]:
     """Decimal numbers rounded to the nearest float64; exponents may be written with d."""
+    has_letters = bool(place.roomy.max() > ord("9"))
+    places = starts + MARGIN, ends + MARGIN
+    values, is_open = real_numbers(place.roomy, place.words, *places, has_letters)
+    left = np.flatnonzero(is_open)
+    if len(left):
+        values[left] = _strings(starts[left], ends[left], place)
+    return values
+
+
+def _strings(starts: Ints, ends: Ints, place: _Place) -> NDArray[np.float64]:
+    """The same for numbers of any length and form, one string each."""
     lengths = ends - starts
     width = int(min(lengths.max(), _WIDEST))
-    words = _windows(roomy, starts, width)
+    roomy = np.concatenate((place.roomy, np.zeros(_WIDEST, np.uint8)))
+    words = np.lib.stride_tricks.sliding_window_view(roomy, width)[starts + MARGIN]
     words *= np.arange(width) < lengths[:, None]
-    is_plain = lengths <= width
-    if not place.is_usual:
-        is_plain &= _REAL[words].all(axis=1)
-    if b"d" in place.text or b"D" in place.text:
-        words[(words | 0x20) == ord("d")] = ord("e")
+    is_plain = (lengths <= width) & _REAL[words].all(axis=1)
+    words[(words | 0x20) == ord("d")] = ord("e")
     words[~is_plain] = 0
     words[~is_plain, 0] = ord("0")
     try:
@@ -234,7 +255,8 @@ def _real(place: _Place, start: int, end: int) -> float:
     word = place.text[start:end].lower()
     if (word[1:] if word[:1] in (b"+", b"-") else word) in _NOT_FINITE:
         if place.finite:
-            place.fault(start, "the value is not finite", "pass finite=False to accept such values")
+            hint = "pass finite=False (--not-finite on the command line) to accept such values"
+            place.fault(start, "the value is not finite", hint)
         return float(word)
     try:
         if not set(word) <= set(b"0123456789+-.ed"):

@@ -19,7 +19,7 @@ from loopwright.diagnostics import UsageError
 from .known import KNOWN
 from .uf import Atom, Call, Conj, Constraint, Floor, Linear, Product, Sym, Var, calls, variables
 
-__all__ = ["Surroundings", "points", "values_of"]
+__all__ = ["Surroundings", "points", "solvable_order", "values_of"]
 
 Ints = NDArray[np.int64]
 _SAFE = 1 << 63  # sums and products whose parts stay below it are exact
@@ -131,6 +131,26 @@ def points(conj: Conj, order: Sequence[str], around: Surroundings) -> dict[str, 
             count = _keep(constraint, columns, count, around)
     assert not waiting, f"variables without an order: {waiting}"
     return columns
+
+
+def solvable_order(conj: Conj, order: Sequence[str]) -> tuple[str, ...]:
+    """The variables in an order in which `points` finds them: the one given, if that will do.
+
+    The first variable that those before it determine comes next.
+    """
+    left = list(order)
+    known: list[str] = []
+    while left:
+        name = next((n for n in left if _is_determined(conj, n, known)), left[0])
+        left.remove(name)
+        known.append(name)
+    return tuple(known)
+
+
+def _is_determined(conj: Conj, name: str, known: Sequence[str]) -> bool:
+    usable = [c for c in conj.constraints if _is_solvable(c.term, name, known)]
+    signs = {c.term.coefficient(Var(name)) > 0 for c in usable}
+    return len(signs) == 2 or any(c.is_equality for c in usable)
 
 
 def _calls(constraint: Constraint) -> int:

@@ -94,6 +94,9 @@ class Recommendation:
         ]
         return "\n".join([*self._notes(), *lines])
 
+    def __repr__(self) -> str:
+        return str(self)  # who asks at a prompt wants the table, not its parts
+
     def _notes(self) -> list[str]:
         return [
             *str(self.statistics).splitlines(),

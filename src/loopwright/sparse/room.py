@@ -44,6 +44,7 @@ __all__ = [
     "Cramped",
     "cramped",
     "cramped_cases",
+    "entry_facts",
     "failing",
     "is_built_in",
     "joint",
@@ -123,7 +124,7 @@ def needs_of(found: Inverse) -> Iterator[Need]:
 
 def cramped_cases(found: Inverse) -> Iterator[Conj]:
     """Conjunctions of which none has a solution exactly if every entry finds what it needs."""
-    base = Conj.of(_entry(found))
+    base = Conj.of(entry_facts(found))
     for need in needs_of(found):
         yield from failing(base, need.formula)
 
@@ -137,7 +138,7 @@ def failing(conj: Conj, wanted: Formula) -> Iterator[Conj]:
             yield case
 
 
-def _entry(found: Inverse) -> Iterator[Constraint]:
+def entry_facts(found: Inverse) -> Iterator[Constraint]:
     """What is known of an entry to be stored: its coordinate, and its numbers in their bounds."""
     format = found.format
     for coordinate, size in zip(format.coordinates, format.sizes, strict=True):
@@ -233,7 +234,7 @@ def overrun(format: Format) -> str | None:
     free = {*format.coordinates, *counts}
     bounds = [Constraint.ge(Linear.of(Var(rank))) for rank in counts]
     bounds += [Constraint.lt(Linear.of(Var(r)), Linear.of(Sym(s))) for r, s in counts.items()]
-    plain = [c for c in _entry(found) if not [*calls(c.term)] and variables(c.term) <= free]
+    plain = [c for c in entry_facts(found) if not [*calls(c.term)] and variables(c.term) <= free]
     base = Conj.of([*plain, *bounds])
     inside = Conj.of((Constraint.ge(found.place), Constraint.lt(found.place, format.places)))
     place = Need(f"the place {found.place} among {format.places} values", (inside,))

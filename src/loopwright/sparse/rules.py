@@ -14,6 +14,7 @@ and both are counted by plain loops, one over k and one over x.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -35,7 +36,7 @@ from .spf.computation import Computation, DataSpace, Stmt
 from .tensor import SparseTensor
 from .uf import Call, Conj, Constraint, IntegerSet, Linear, Var, atoms, symbols
 
-__all__ = ["rules_hold"]
+__all__ = ["Neighbours", "Segments", "count_nothing", "counters", "neighbours", "rules_hold"]
 
 _COUNT = "broken"
 _ALL, _ACROSS = 0, 1  # what is counted where
@@ -51,13 +52,18 @@ def rules_hold(tensor: SparseTensor, threads: int = 1) -> bool | None:
     names = tuple(index.name for index in format.indices)
     dtypes = tuple(dtype_of(tensor.arrays[name].dtype) for name in names)
     codes = _codes(format, dtypes)
-    if codes is None:
-        return None
-    arrays = {name: np.ascontiguousarray(tensor.arrays[name]) for name in names}
+    return None if codes is None else count_nothing(codes, tensor, threads)
+
+
+def count_nothing(
+    codes: tuple[CompiledComputation, ...], tensor: SparseTensor, threads: int
+) -> bool:
+    """Whether the counters of some rules, in their order, find nothing broken."""
     for code in codes:
         spaces = code.computation.by_name
         broken = np.zeros(2, spaces[_COUNT].dtype.numpy)
-        own = {name: array for name, array in arrays.items() if name in spaces}
+        arrays = tensor.arrays
+        own = {name: np.ascontiguousarray(arrays[name]) for name in spaces if name != _COUNT}
         values = {name: tensor.symbols[name] for name in code.computation.symbols}
         code.run(own | {_COUNT: broken}, values, threads)
         if broken[_ALL] != broken[_ACROSS]:
@@ -71,18 +77,33 @@ def _codes(format: Format, dtypes: tuple[DType, ...]) -> tuple[CompiledComputati
     if not is_built_in(format):
         return None
     widths = {index.name: dtype for index, dtype in zip(format.indices, dtypes, strict=True)}
+    return counters(format, tuple(rule for rule in format.rules if rule.variables), widths)
+
+
+def counters(
+    format: Format, rules: tuple[Rule, ...], widths: Mapping[str, DType]
+) -> tuple[CompiledComputation, ...] | None:
+    """A counter for each of some rules; None where one of them cannot be counted."""
     found = []
-    for rule in format.rules:
-        computation = _counted(format, rule, widths) if rule.variables else None
-        if computation is not None:
-            found.append(compile_computation(computation))
-        elif rule.variables:
+    for rule in rules:
+        computation = _counted(format, rule, widths)
+        if computation is None:
             return None
+        found.append(compile_computation(computation))
     return tuple(found)
 
 
-def _counted(format: Format, rule: Rule, widths: dict[str, DType]) -> Computation | None:
-    """The computation that counts where a rule is broken."""
+@dataclass(frozen=True)
+class _Read:
+    """A rule that code can look at: where, and what is broken there."""
+
+    premise: Conj
+    spaces: tuple[DataSpace, ...]
+    broken: Expr
+    symbols: frozenset[str]  # of the arrays and of the conclusion
+
+
+def _read(format: Format, rule: Rule, widths: Mapping[str, DType]) -> _Read | None:
     if len(rule.premise) != 1 or len(rule.conclusion) != 1:
         return None
     premise, conclusion = within_domains(format, rule, rule.premise[0]), rule.conclusion[0]
@@ -97,24 +118,31 @@ def _counted(format: Format, rule: Rule, widths: dict[str, DType]) -> Computatio
         for index in format.indices
         if index.name in called
     )
-    segments = _segments(format, rule, premise)
-    # As many pairs as an array of pointers of 32 bits tells apart are counted in 32 bits.
-    is_narrow = segments is not None and widths[segments.pointer].bits <= INT32.bits
-    dtype = INT32 if is_narrow else INT64
     try:
         broken = _negated(conclusion, spaces)
     except UsageError:
         return None  # a known function without code for sizes that are not constants
-    statements: tuple[Stmt, ...]
-    if segments is None:
-        statements = (_tally(_ALL, IntegerSet(rule.variables, (premise,)), broken, dtype),)
-    else:
-        statements = _by_segments(segments, broken, spaces, dtype)
     wanted = {s for space in spaces for extent in space.shape for s in symbols(extent)}
-    wanted |= {s for stmt in statements for s in stmt.domain.symbols}
     wanted |= {s for c in conclusion.constraints for s in symbols(c.term)}
-    if segments is not None:
-        wanted |= symbols(segments.total)
+    return _Read(premise, spaces, broken, frozenset(wanted))
+
+
+def _counted(format: Format, rule: Rule, widths: Mapping[str, DType]) -> Computation | None:
+    """The computation that counts where a rule is broken."""
+    read = _read(format, rule, widths)
+    if read is None:
+        return None
+    found = neighbours(format, rule, widths)
+    dtype, spaces, wanted = INT64, read.spaces, set(read.symbols)
+    statements: tuple[Stmt, ...]
+    if found is None:
+        statements = (
+            _tally(_ALL, IntegerSet(rule.variables, (read.premise,)), read.broken, dtype),
+        )
+    else:
+        dtype, wanted = found.dtype, {*found.symbols}
+        statements = _by_segments(found)
+    wanted |= {s for stmt in statements for s in stmt.domain.symbols}
     return Computation(
         "rule",
         (*spaces, DataSpace.of(_COUNT, dtype, (2,), Role.INOUT)),
@@ -133,7 +161,7 @@ def _tally(at: int, domain: IntegerSet, broken: Expr, dtype: DType) -> Stmt:
 
 
 @dataclass(frozen=True)
-class _Segments:
+class Segments:
     """The premise 0 <= x < count && pointer(x) <= k < pointer(x+1)-1 of neighbours."""
 
     x: str
@@ -143,7 +171,7 @@ class _Segments:
     total: Linear
 
 
-def _segments(format: Format, rule: Rule, premise: Conj) -> _Segments | None:
+def _segments(format: Format, rule: Rule, premise: Conj) -> Segments | None:
     """The segments of a rule about neighbours that says nothing of the segment itself."""
     if len(rule.variables) != 2:
         return None
@@ -175,34 +203,65 @@ def _segments(format: Format, rule: Rule, premise: Conj) -> _Segments | None:
         # What bounds k besides follows: pointers lie between 0 and the total.
         implied = {Constraint.ge(k), Constraint.lt(k, total)}
         if is_told and set(premise.constraints) - implied == set(wanted.constraints):
-            return _Segments(*rule.variables, index.name, count, total)
+            return Segments(*rule.variables, index.name, count, total)
     return None
 
 
-def _by_segments(
-    segments: _Segments, broken: Expr, spaces: tuple[DataSpace, ...], dtype: DType
-) -> tuple[Stmt, ...]:
+@dataclass(frozen=True)
+class Neighbours:
+    """A rule about neighbours in segments."""
+
+    segments: Segments
+    spaces: tuple[DataSpace, ...]
+    broken: Expr  # whether it is, at k
+    dtype: DType  # in which pairs are counted
+    symbols: frozenset[str]
+
+    def broken_at(self, place: Expr) -> Expr:
+        return substitute(self.broken, {self.segments.k: place})
+
+    @property
+    def broken_before(self) -> Expr:
+        """Whether it is, across the boundary before the segment x; False where there is none.
+
+        A boundary counts once, where pointers come to it, and only between two entries. The others
+        are read at the nearest place that exists, which is faster than not to read. There must be
+        two places; nothing else is relied upon.
+        """
+        segments = self.segments
+        known = {space.name: space for space in self.spaces}
+        x, total = Linear.of(Var(segments.x)), segments.total
+        here, before = (Linear.of(Call(segments.pointer, (at,))) for at in (x, x - 1))
+        is_first = as_condition(Constraint.lt(before, here), known)
+        is_inner = as_condition(Constraint.lt(here, total), known)
+        last: Expr = as_expr(total - 2, known)
+        place = Binary("min", Binary("max", as_expr(here - 1, known), Const(0)), last)
+        return Binary("and", self.broken_at(place), Binary("and", is_first, is_inner))
+
+
+def neighbours(format: Format, rule: Rule, widths: Mapping[str, DType]) -> Neighbours | None:
+    """A rule as one about neighbours in segments, if it is one."""
+    read = _read(format, rule, widths)
+    segments = None if read is None else _segments(format, rule, read.premise)
+    if read is None or segments is None:
+        return None
+    # As many pairs as an array of pointers of 32 bits tells apart are counted in 32 bits.
+    dtype = INT32 if widths[segments.pointer].bits <= INT32.bits else INT64
+    wanted = read.symbols | symbols(segments.total)
+    return Neighbours(segments, read.spaces, read.broken, dtype, wanted)
+
+
+def _by_segments(found: Neighbours) -> tuple[Stmt, ...]:
     """Neighbours of all, and those across the boundaries before segments that are not empty."""
+    segments, total = found.segments, found.segments.total
     x, k = (Linear.of(Var(name)) for name in (segments.x, segments.k))
-    total = segments.total
     pairs = Conj.of([Constraint.ge(k), Constraint.lt(k, total - 1)])
     inner = Conj.of(
         [Constraint.ge(x, 1), Constraint.lt(x, segments.count), Constraint.ge(total, 2)]
     )
-    known = {space.name: space for space in spaces}
-    here, before = (Linear.of(Call(segments.pointer, (at,))) for at in (x, x - 1))
-    # A boundary counts once, where pointers come to it, and only between two entries. The others
-    # are read at the nearest place that exists, which is faster than not to read.
-    is_first = as_condition(Constraint.lt(before, here), known)
-    is_inner = as_condition(Constraint.lt(here, total), known)
-    last: Expr = as_expr(total - 2, known)
-    place = Binary("min", Binary("max", as_expr(here - 1, known), Const(0)), last)
-    across = Binary(
-        "and", substitute(broken, {segments.k: place}), Binary("and", is_first, is_inner)
-    )
     return (
-        _tally(_ALL, IntegerSet((segments.k,), (pairs,)), broken, dtype),
-        _tally(_ACROSS, IntegerSet((segments.x,), (inner,)), across, dtype),
+        _tally(_ALL, IntegerSet((segments.k,), (pairs,)), found.broken, found.dtype),
+        _tally(_ACROSS, IntegerSet((segments.x,), (inner,)), found.broken_before, found.dtype),
     )
 
 

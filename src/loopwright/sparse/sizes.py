@@ -13,7 +13,17 @@ from .format import Format
 from .points import Surroundings, values_of
 from .uf import Linear, Sym, symbols
 
-__all__ = ["fixed_symbols", "solve_symbols", "value_of"]
+__all__ = ["check_sizes", "fixed_symbols", "solve_symbols", "value_of"]
+
+
+def check_sizes(format: Format, shape: Sequence[int]) -> None:
+    """Check that sizes are numbers with which 64 bits can count."""
+    for dimension, size in enumerate(shape):
+        if not 0 <= size < 1 << 62:
+            raise UsageError(
+                f"{format.name}: dimension {dimension} of the shape is {size}",
+                hint="sizes lie between 0 and 2^62 - 1",
+            )
 
 
 def value_of(term: Linear, known: Mapping[str, int]) -> int:

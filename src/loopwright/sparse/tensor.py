@@ -17,15 +17,16 @@ from loopwright.diagnostics import UsageError
 
 from .check import check, check_lengths
 from .format import Format
-from .formats import find
-from .meaning import Entries, dense, entries
-from .sizes import fixed_symbols, solve_symbols
+from .formats import find, is_built_in
+from .layout import settled_by
+from .meaning import Entries, dense, entries, without_padding
+from .sizes import check_sizes, fixed_symbols, solve_symbols
 from .spy import spy_svg
 
 __all__ = ["SparseTensor", "from_dense", "index_dtype", "same", "sparse_tensor"]
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False, repr=False, init=False)
 class SparseTensor:
     """Views of arrays that a format gives a meaning; made by `sparse_tensor`."""
 
@@ -36,9 +37,20 @@ class SparseTensor:
     values: NDArray[Any]  # of one dimension
     __array_ufunc__: ClassVar[None] = None  # NumPy would make an array of one object of a tensor
 
-    def __post_init__(self) -> None:
-        for name in ("arrays", "symbols"):
-            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+    def __init__(
+        self,
+        format: Format,
+        shape: tuple[int, ...],
+        arrays: Mapping[str, NDArray[Any]],
+        symbols: Mapping[str, int],
+        values: NDArray[Any],
+    ) -> None:
+        keep = object.__setattr__
+        keep(self, "format", format)
+        keep(self, "shape", shape)
+        keep(self, "arrays", MappingProxyType(dict(arrays)))
+        keep(self, "symbols", MappingProxyType(dict(symbols)))
+        keep(self, "values", values)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Copies and pickles: the views of the mappings can be neither copied nor pickled.
@@ -66,14 +78,20 @@ class SparseTensor:
 
     @property
     def nnz(self) -> int:
-        """How many entries are stored, explicit zeros included, padding outside the map not."""
-        if self.format.padding is None:
+        """How many entries are stored, explicit zeros included, padding not.
+
+        Where the map reaches padding (dia, bcsr), zeros are padding.
+        """
+        padding = self.format.padding
+        if padding is None:
             return len(self.values)
+        if padding.is_mapped and is_built_in(self.format):
+            return int(np.count_nonzero(self.values))
         return self.entries().count
 
     def entries(self) -> Entries:
         """The coordinates of the entries and their places, found from the descriptor; slow."""
-        return entries(self)
+        return without_padding(entries(self), self.values, self.format)
 
     def to_dense(self) -> NDArray[Any]:
         """The tensor as a NumPy array, found from the descriptor; slow."""
@@ -141,6 +159,11 @@ def sparse_tensor(
     descriptor = find(format, len(sizes))
     kept = {name: _native(array) for name, array in arrays.items()}
     data = _native(values)
+    if symbols is None:
+        settled = settled_by(descriptor)(sizes, kept, data)
+        if settled is not None:
+            return SparseTensor(descriptor, sizes, kept, settled, data)
+    check_sizes(descriptor, sizes)
     for index in descriptor.indices:
         if index.name not in kept:
             raise UsageError(
@@ -170,14 +193,15 @@ def _native(array: ArrayLike) -> NDArray[Any]:
 
 def _sizes(shape: Sequence[SupportsIndex]) -> tuple[int, ...]:
     try:
-        sizes = tuple(operator.index(size) for size in shape)
+        sizes = tuple(map(operator.index, shape))
     except TypeError as error:
         raise UsageError("a shape is a tuple of whole numbers", found=repr(shape)) from error
-    for dimension, size in enumerate(sizes):
-        if size < 0:
-            raise UsageError(
-                f"dimension {dimension} of the shape is {size}", hint="sizes are not negative"
-            )
+    if min(sizes, default=0) < 0:
+        dimension = next(d for d, size in enumerate(sizes) if size < 0)
+        raise UsageError(
+            f"dimension {dimension} of the shape is {sizes[dimension]}",
+            hint="sizes are not negative",
+        )
     return sizes
 
 

@@ -86,9 +86,10 @@ class Verification:
     def require(self) -> Verification:
         """Return the report, or raise a UsageError with the first failure and its example."""
         for failed in self.failures:
+            shown = failed.how if failed.example is None else str(failed.example)
             raise UsageError(
                 f"the descriptor of {self.format.name} is wrong: {failed.sentence} does not hold",
-                found=str(failed.example) if failed.example is not None else failed.how,
+                found="; ".join(shown.splitlines()),
                 hint=failed.hint,
             )
         return self
@@ -96,6 +97,9 @@ class Verification:
     def __str__(self) -> str:
         verdict = "sound" if self.is_sound else "WRONG"
         return "\n".join([f"{self.format.name}: {verdict}", *map(str, self.obligations)])
+
+    def __repr__(self) -> str:
+        return str(self)  # who asks at a prompt wants the report, not its parts
 
 
 def verify(format: str | Format, *, rank: int | None = None, side: int = 3) -> Verification:

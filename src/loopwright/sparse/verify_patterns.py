@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from loopwright.diagnostics import UsageError
 
 from .check import keeps_order
-from .convert import convert_tensor
+from .convert import converted
 from .format import Format
 from .formats import find
 from .tensor import SparseTensor, from_dense, same
@@ -46,7 +46,7 @@ def round_trips(format: Format, side: int) -> Trips:
     for whole in _patterns(format.rank, side):
         source = replace(from_dense(whole), format=_plain(format.rank))
         try:
-            there = convert_tensor(source, format, threads=1)
+            there = converted(source, format, 1)
         except UsageError as error:
             return Trips(count, side, obstacle=str(error).splitlines()[0])
         fault = _fault(whole, source, there)
@@ -84,7 +84,7 @@ def _fault(whole: NDArray[Any], source: SparseTensor, there: SparseTensor) -> Co
         return _example(_broken(there), there, f"{whole.tolist()}: {str(error).splitlines()[0]}")
     if not np.array_equal(read, whole):
         return _example("stored", there, f"{whole.tolist()} reads as {read.tolist()}")
-    if not same(convert_tensor(there, source.format, threads=1), source):
+    if not same(converted(there, source.format, 1), source):
         return _example("stored", there, f"{whole.tolist()} does not come back")
     return None
 

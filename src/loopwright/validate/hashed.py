@@ -32,7 +32,7 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
 )
-from loopwright.ir.visit import walk
+from loopwright.ir.visit import expressions, walk
 
 __all__ = ["NAME", "NotHashable", "hashed"]
 
@@ -75,8 +75,8 @@ class _Maker:
         match stmt:
             case Block(body=body):
                 return Block(tuple(map(down, body)))
-            case For(start=start, stop=stop, step=step, body=body):
-                self._require_integers(data, start, stop, step)
+            case For(body=body):
+                self._require_integers(data, *expressions(stmt))
                 return replace(stmt, body=down(body))
             case If(cond=cond, body=body, orelse=orelse):
                 self._require_integers(data, cond)

@@ -1,5 +1,7 @@
 """The loop scanner: readable nests, the hazards of index arrays as parameters, refusals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, reject, settings
@@ -11,9 +13,10 @@ from loopwright.ir.check import check_nest
 from loopwright.ir.dtypes import INT32
 from loopwright.ir.program import Role
 from loopwright.ir.text import nest_text
-from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
+from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt, computation_text
 from loopwright.sparse.spf.scan import scan
 from loopwright.sparse.uf import Facts, FunctionFacts, Monotone, parse_set
+from loopwright.sparse.uf.facts import parse_rules
 from spf_instances import assert_traces_equal, interpreted, traced
 
 SPACES = (
@@ -91,6 +94,18 @@ def test_rows() -> None:
     )
 
 
+def test_lines_ahead_of_stores_are_asked_for() -> None:
+    """A hint has no meaning, but code for it is other code."""
+    plain = Stmt.of("put", "{[i] : 0 <= i < N}", ("i",), "y(f(i))", ir.Const(1, INT32))
+    spaces = (*SPACES, DataSpace.of("y", INT32, ["M"], Role.INOUT))
+    hinted, bare = (
+        Computation("kernel", spaces, (replace(plain, ahead=n),), SYMBOLS) for n in (16, 0)
+    )
+    assert "prefetch L1 write y[int64(f[i]) + 16]" in nest_text(scan(hinted))
+    assert "prefetch" not in nest_text(scan(bare))
+    assert computation_text(hinted) != computation_text(bare)
+
+
 def test_without_facts_nothing_is_dropped() -> None:
     found = check(
         ["{[i,k,j] : ROWS && 0 <= k < K && j = col(k) && 0 <= j < M}"],
@@ -99,6 +114,37 @@ def test_without_facts_nothing_is_dropped() -> None:
     )
     assert "range(max(0, int64(ptr[i])), min(K, int64(ptr[i + 1])))" in found
     assert "if j < M" in found
+
+
+ASCENT = "forall x,k: 0<=x<N && ptr(x)<=k<ptr(x+1)-1 => col(k)<col(k+1)"
+UP_TO = "{[i,k] : ROWS && 0 <= k < K && col(k) < i}"
+
+
+@pytest.mark.parametrize("rule", ["", ASCENT, ASCENT.replace("col(k)<", "col(k)>")])
+def test_a_loop_ends_where_no_later_iteration_passes_its_test(rule: str) -> None:
+    facts = Facts(FACTS.functions, parse_rules(rule) if rule else ())
+    computation = traced([spelled(UP_TO)], [(0, "i", 0, "k", 0)], SPACES, SYMBOLS, facts)
+    nest = scan(computation)
+    check_nest(nest)
+    head = "    for k in range(int64(ptr[i]), int64(ptr[i + 1]))"
+    found = body(nest_text(nest))
+    if rule == ASCENT:
+        assert f"{head} until i <= int64(col[k]):\n        trace[]" in found
+    else:
+        assert f"{head}:\n        if int64(col[k]) < i:\n" in found
+    arrays, symbols = example([2, 0, 1, 3, 4])
+    col = arrays["col"]
+    for first, end in zip(arrays["ptr"], arrays["ptr"][1:], strict=False):
+        col[first:end] = np.arange(end - first)[:: -1 if ">" in rule else 1]
+    assert_traces_equal(computation, arrays, symbols)
+
+
+def test_tests_of_some_statements_end_no_loop() -> None:
+    facts = Facts(FACTS.functions, parse_rules(ASCENT))
+    both = [spelled(UP_TO), spelled("{[i,k] : ROWS && 0 <= k < K}")]
+    times = [(0, "i", 0, "k", 0), (0, "i", 0, "k", 1)]
+    computation = traced(both, times, SPACES, SYMBOLS, facts)
+    assert "until" not in nest_text(scan(computation))
 
 
 # -- the four hazards of taking calls for parameters --------------------------------------------

@@ -63,7 +63,7 @@ class Bench:
         held["from_values"] = np.asarray(self.values, np.float64)
         known = {"N": len(self.values)}
         for stage in self.builder.stages:
-            run_stage(stage, held, known, 1)
+            run_stage(stage, held, known)
         return held, known
 
     def entries(self, stream: Stream) -> tuple[list[tuple[int, ...]], list[float]]:

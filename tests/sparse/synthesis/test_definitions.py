@@ -96,6 +96,30 @@ def test_what_is_said_of_it_is_told() -> None:
     assert rule in str(told.value)
 
 
+@pytest.mark.parametrize(
+    ("entries", "name", "said"),
+    [
+        ("0<=n<NNZ && ii=row(n) && jj=2*f(n)", "f", r"jj = 2\*f\(n\)"),
+        ("0<=ii<NR && f(ii)<=n<g(ii) && 0<=n<NNZ && jj=row(n)", "f", r"n >= f\(ii\)"),
+    ],
+    ids=["twice", "begin"],
+)
+def test_what_a_map_says_of_it_is_told(entries: str, name: str, said: str) -> None:
+    arrays = [index(a, "{[x] : 0<=x<NNZ}", "{[y] : 0<=y<NR}") for a in ("row", "f", "g")]
+    used = [array for array in arrays if f"{array.name}(" in entries]
+    format = declare(
+        "mine",
+        f"{{[ii,n,jj] -> [i,j] : i=ii && j=jj && {entries}}}",
+        "{[ii,n,jj] -> [n]}",
+        *used,
+        places="NNZ",
+        is_unique=False,
+    )
+    told = rf"mine: '{name}' does not follow from the entries.*\nnote: found .*{said}"
+    with pytest.raises(UsageError, match=told):
+        define(invert(format))
+
+
 def test_rules_that_wait_for_each_other_are_refused() -> None:
     """a is a running sum of b and b one of a: neither can come first."""
     csr = find("csr")

@@ -14,7 +14,7 @@ from loopwright.sparse.format import Format, Padding, declare, index
 from loopwright.sparse.formats import find
 from loopwright.sparse.spf import shared_run
 from loopwright.sparse.spf.sharing import Sharing
-from loopwright.sparse.synthesis import parallel, parts
+from loopwright.sparse.synthesis import deal, parallel
 from loopwright.sparse.tensor import SparseTensor, same, sparse_tensor
 from sparse.synthesis.pairs import FORMATS_2D, FORMATS_3D, STRIDE, patterns, scattered, told
 from sparse_builders import build, of_dense
@@ -98,12 +98,27 @@ def _large(count: int, rows: int, columns: int) -> SparseTensor:
 @pytest.mark.parametrize("target", ["csr", "dia"])
 def test_parts_are_shared_out(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many entries are dealt out into parts first, which threads share."""
-    monkeypatch.setattr(parts, "_WORTH_DEALING", 1)
+    monkeypatch.setattr(deal, "_WORTH_DEALING", 1)
     tensor = _large(45_000, 300, 290)
     found = conversion(refined(tensor), find(target))
     cut = [x.sharing.split.pointers for x in found.shared if isinstance(x.sharing, Sharing)]
     assert ("starts",) in cut
     _assert_same(tensor, target)
+
+
+@pytest.mark.parametrize("target", ["csr", "mcoo2"])
+def test_runs_are_shared_out(target: str) -> None:
+    """Parts with short runs: counted, made longest and placed by several threads."""
+    tensor = _large(45_000, 20_000, 2900)
+    found = conversion(refined(tensor), find(target))
+    shared = {
+        stage.computation.name.split("_")[0]: x.sharing
+        for stage, x in zip(found.stages, found.shared, strict=True)
+    }
+    for name in ("runs", "longest", "neighbours"):
+        sharing = shared[name]
+        assert isinstance(sharing, Sharing), f"{name} by one thread: {sharing}"
+    _assert_same(tensor, target, (2, 3))
 
 
 def test_several_threads_are_used(monkeypatch: pytest.MonkeyPatch) -> None:

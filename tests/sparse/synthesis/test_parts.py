@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from loopwright.sparse.synthesis.parts import dealt
+from loopwright.sparse.synthesis.deal import dealt
 from loopwright.sparse.synthesis.sorting import sort
 from loopwright.sparse.synthesis.stages import Stage
 from loopwright.sparse.uf import evaluate
@@ -27,40 +29,71 @@ def scattered(seed: int) -> list[np.ndarray]:
 
 
 def runs(stage: Stage, known: dict[str, int]) -> bool:
-    return stage.when is None or evaluate(stage.when, known, {}) >= 0
+    return all(evaluate(term, known, {}) >= 0 for term in stage.when)
 
 
 WIDE = (1 << 14, 1 << 14)
+WIDER = (1 << 14, 1 << 20)
+RUNS = ["runs", "sum", "longest"]
 ROW = [np.full(50, 7, np.int32), np.arange(50, 0, -1, np.int32)]
 
+WAYS = {
+    "rows": (band(1), WIDE, 3, [*RUNS, "neighbours"]),
+    "few rows": (band(1), SHAPE, 3, [*RUNS, "neighbours"]),
+    "one digit": (band(1), SHAPE, 5, ["spans", "parts"]),
+    "nothing": ([column[:0] for column in band(1)], WIDE, 3, [*RUNS, "neighbours"]),
+    "many rows": (scattered(2), WIDE, 0, [*RUNS, "neighbours"]),
+    "long row": (ROW, WIDE, 3, [*RUNS, "spans", "ranges"]),
+    "long and as many digits": (ROW, SHAPE, 3, [*RUNS, "spans", "ranges"]),
+    "long and wide": ([ROW[0], ROW[1] * 300], WIDER, 3, [*RUNS, "spans", "digits"]),
+    "runs of several rows": (band(1), WIDE, 0, [*RUNS, "spans", "ranges"]),
+}
 
-@pytest.mark.parametrize(
-    ("columns", "shape", "parts", "way"),
-    [
-        (band(1), WIDE, 0, "ranges"),
-        (band(1), WIDE, 3, "ranges"),
-        (band(1), SHAPE, 3, "ranges"),  # as many passes either way
-        (band(1), SHAPE, 5, "parts"),  # one digit is enough
-        ([column[:0] for column in band(1)], WIDE, 3, "ranges"),
-        (scattered(2), WIDE, 0, "digits"),
-        (ROW, WIDE, 0, "ranges"),
-        ([column << 5 for column in band(1)], WIDE, 0, "digits"),
-    ],
-    ids=["band", "parts", "small", "digit", "none", "scattered", "row", "sparse"],
-)
-def test_near_coordinates_are_counted_and_others_sorted_by_digits(
-    columns: list[np.ndarray], shape: tuple[int, int], parts: int, way: str
+
+@pytest.mark.parametrize(("columns", "shape", "parts", "way"), WAYS.values(), ids=WAYS.keys())
+def test_ways_to_sort_parts(
+    columns: list[np.ndarray], shape: tuple[int, int], parts: int, way: list[str]
 ) -> None:
     """Values number the entries, so that equal keys show whether the sort is stable."""
     bench = Bench(columns, np.arange(len(columns[0])), parts=parts)
     found = sort(bench.stream, terms("i", "j"), bench.builder, sizes_of(shape))
     _, known = bench.run()
     names = [s.computation.name.split("_")[0] for s in bench.builder.stages if runs(s, known)]
-    assert names == ["digits", "sum", "deal", "spans", way]
+    assert names == ["digits", "sum", "deal", *way]
     order = np.lexsort(columns[::-1])
     points, values = bench.entries(found)
     assert values == order.tolist()
     assert points == [tuple(int(c[n]) for c in columns) for n in order]
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [((1 << 12, 1 << 17), "int32"), ((1 << 12, 1 << 22), "uint32"), ((1 << 12, 1 << 24), "int64")],
+    ids=["int32", "uint32", "int64"],
+)
+@given(points=st.lists(st.tuples(st.integers(0, 15), st.integers(0, 7)), max_size=60))
+@settings(max_examples=12)
+def test_neighbours_find_their_places(
+    shape: tuple[int, int], dtype: str, points: list[tuple[int, int]]
+) -> None:
+    """Keys of all types up to their largest; entries that are repeated; what the sort tells."""
+    rows, columns = shape
+    listed = [((i * 273) % rows, (columns - 1 - j * 5) % columns) for i, j in points]
+    given_ = [np.array([p[m] for p in listed], np.int32) for m in (0, 1)]
+    bench = Bench(given_, np.arange(len(listed)), parts=2)
+    found = sort(bench.stream, terms("i", "j"), bench.builder, sizes_of(shape))
+    assert bench.builder.spaces["keys"].dtype.name == dtype
+    order = sorted(range(len(listed)), key=lambda n: listed[n])
+    held, known = bench.run()
+    assert held[found.values].tolist() == order
+    for m, column in enumerate(("sorted_i", "sorted_j")):
+        assert held[column].tolist() == [listed[n][m] for n in order]
+    told = found.told
+    assert told is not None
+    if runs(next(s for s in bench.builder.stages if "neighbours" in s.computation.name), known):
+        assert known[told.repeats] == len(listed) - len(set(listed))
+    starts = np.searchsorted(sorted(i for i, _ in listed), np.arange(rows + 1))
+    assert held[told.pointers].tolist() == starts.tolist()
 
 
 @pytest.mark.parametrize("parts", [0, 8])

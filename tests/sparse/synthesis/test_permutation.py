@@ -30,7 +30,7 @@ def permuted(made: Sorted, lengths: list[int]) -> tuple[list[int], list[int]]:
     held = {"rlen": np.array(lengths, np.int32)}
     known = {"NR": len(lengths), "NC": max(lengths, default=0)}
     for stage in builder.stages:
-        run_stage(stage, held, known, 1)
+        run_stage(stage, held, known)
     return held["perm"].tolist(), held["pos"].tolist()
 
 

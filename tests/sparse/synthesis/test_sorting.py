@@ -6,10 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopwright.diagnostics import UsageError
+from loopwright.sparse.convert import convert
+from loopwright.sparse.formats import find
 from loopwright.sparse.known import KNOWN
 from loopwright.sparse.synthesis.order import Order
 from loopwright.sparse.synthesis.repeated import united
 from loopwright.sparse.synthesis.sorting import listed, sort
+from loopwright.sparse.tensor import sparse_tensor
 from loopwright.sparse.uf import evaluate
 from sparse.synthesis.streams import Bench, sizes_of, terms
 
@@ -143,3 +146,32 @@ def test_sums_of_packed_numbers() -> None:
     ordered = sort(bench.stream, terms("i", "j"), bench.builder, sizes_of((4, 3)))
     found = bench.entries(united(ordered, bench.builder))
     assert found == ([(0, 0), (1, 1), (3, 2)], [8.0, 18.0, 5.0])
+
+
+@pytest.mark.parametrize("target", ["scoo", "csf"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_coordinates_of_more_bits_than_a_number_has(target: str, threads: int) -> None:
+    """Sizes of a tensor of tags: 20, 25, 22 and 11 bits, far more coordinates than entries."""
+    shape, count = (532_924, 17_262_471, 2_480_308, 1_443), 3_000
+    rng = np.random.default_rng(7)
+    columns = [
+        np.where(rng.random(count) < 0.5, rng.integers(0, size, count), size - 1).astype(np.int32)
+        for size in shape
+    ]
+    values = rng.random(count)
+    names = [index.name for index in find("coo", 4).indices]
+    tensor = sparse_tensor("coo", shape, dict(zip(names, columns, strict=True)), values)
+    made = convert(convert(tensor, target, threads=threads), "scoo", threads=threads)
+    right: dict[tuple[int, ...], float] = {}
+    for *place, value in zip(*columns, values, strict=True):
+        key = tuple(int(coordinate) for coordinate in place)
+        right[key] = right.get(key, 0.0) + value
+    if target == "scoo":  # which keeps what is repeated
+        order = np.lexsort(columns[::-1])
+        for name, column in zip(names, columns, strict=True):
+            assert np.array_equal(made.arrays[name], column[order])
+        assert np.array_equal(made.values, values[order])
+    else:
+        found = [tuple(map(int, p)) for p in zip(*(made.arrays[n] for n in names), strict=True)]
+        assert found == sorted(right)
+        assert made.values.tolist() == [right[key] for key in found]

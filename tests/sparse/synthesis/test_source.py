@@ -6,13 +6,15 @@ import pytest
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import BOOL, FLOAT64, INT32
 from loopwright.ir.expr import Binary, Const, Load
+from loopwright.sparse.convert import convert
 from loopwright.sparse.format import declare, index
 from loopwright.sparse.formats import find
-from loopwright.sparse.meaning import surroundings
+from loopwright.sparse.meaning import entries, surroundings
 from loopwright.sparse.points import points, values_of
 from loopwright.sparse.promises import loop_facts
 from loopwright.sparse.synthesis.source import stream_of
 from loopwright.sparse.synthesis.stages import Builder
+from loopwright.sparse.tensor import sparse_tensor
 from loopwright.sparse.uf import Conj, Constraint, Linear, Sym
 from sparse.synthesis.pairs import FORMATS_2D, FORMATS_3D, scattered
 from sparse_builders import of_dense
@@ -35,7 +37,7 @@ def test_streams_are_what_descriptors_mean(name: str, rank: int) -> None:
     stream = stream_of(tensor.format, "values", FLOAT64, builder_of(name, rank))
     around = surroundings(tensor)
     columns = points(stream.domain.conjs[0], stream.domain.variables, around)
-    expected = tensor.entries()
+    expected = entries(tensor)
     for coordinate, right in zip(tensor.format.coordinates, expected.coordinates, strict=True):
         found = values_of(stream.coordinates[coordinate], columns, around)
         assert np.array_equal(found, right), coordinate
@@ -76,8 +78,26 @@ def test_a_coordinate_that_does_not_follow_is_refused() -> None:
         index("f", "{[x] : 0<=x<NNZ}", "{[y] : 0<=y<NR}"),
         places="NNZ",
     )
-    with pytest.raises(UsageError, match="'j' does not follow from the storage"):
+    with pytest.raises(UsageError, match="'j' does not follow from the storage") as told:
         stream_of(format, "values", FLOAT64, Builder(INT32))
+    assert "found j < NC && j >= 0" in str(told.value)
+    assert "an equality that gives 'j' by n, ii" in str(told.value)
+
+
+def test_a_coordinate_may_follow_from_another() -> None:
+    """Row by row in one number: the column is what the row leaves of it."""
+    format = declare(
+        "numbered",
+        "{[n] -> [j,i] : j=at(n)-NC*i && i=floor(at(n)/NC) && 0<=n<NNZ}",
+        "{[n] -> [n]}",
+        index("at", "{[x] : 0<=x<NNZ}", "{[y] : 0<=y<NR*NC}", monotone="strictly increasing"),
+        places="NNZ",
+        order=("i", "j"),
+        sizes=("NC", "NR"),
+    )
+    tensor = sparse_tensor(format, (3, 2), {"at": [0, 2, 4]}, [1.0, 2.0, 3.0])
+    assert convert(tensor, "csr").to_dense().tolist() == [[1, 0], [0, 3], [2, 0]]
+    assert convert(tensor.to_dense(), format).arrays["at"].tolist() == [0, 2, 4]
 
 
 def test_facts_are_those_of_the_arrays() -> None:

@@ -15,11 +15,15 @@ from loopwright.ir.program import Role
 from loopwright.runtime.arguments import Array
 from loopwright.sparse.bridge import as_given
 from loopwright.sparse.convert import as_tensor, convert_tensor
+from loopwright.sparse.format import Format
 from loopwright.sparse.formats import find
 from loopwright.sparse.formats.coordinates import names
+from loopwright.sparse.kernels.executor import require_safe
+from loopwright.sparse.kernels.merge import merge_rows
 from loopwright.sparse.spf.compile import CompiledComputation, compile_computation
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
 from loopwright.sparse.synthesis.stream import cast
+from loopwright.sparse.synthesis.widths import counter_type, made_types
 from loopwright.sparse.tensor import SparseTensor, index_dtype, sparse_tensor
 
 __all__ = ["add"]
@@ -34,7 +38,8 @@ def add(
 ) -> Any:
     """The entries of two tensors in the format of the first; common ones are combined by plus.
 
-    Sums that happen to be zero stay entries, but in formats whose padding is mapped.
+    Sums that happen to be zero stay entries, but in formats whose padding is mapped. Index arrays
+    are checked when a tensor is first used, and must not be changed afterwards; values may.
     """
     ring = semirings.semiring(semiring)
     tensors = as_tensor(one), as_tensor(other)
@@ -45,11 +50,45 @@ def add(
         )
     dtype = dtype_of(np.result_type(tensors[0].dtype, tensors[1].dtype))
     ring.check_dtype(dtype)
-    summed = _merged(tensors, ring, dtype, threads)
     target = tensors[0].format
+    if target in _compressed() and tensors[1].format.is_unique:
+        return as_given(_merged_rows(*tensors, ring, dtype, threads), one)
+    summed = _merged(tensors, ring, dtype, threads)
     _require_entries(summed, target, ring)
     result = convert_tensor(summed, target, threads=threads)
     return as_given(result, one)
+
+
+@lru_cache(maxsize=1)
+def _compressed() -> dict[Format, tuple[str, str]]:
+    """Formats whose rows, or columns, are merged as they are: their pointers and indices."""
+    return {find("csr"): ("rowptr", "col"), find("csc"): ("colptr", "row")}
+
+
+def _merged_rows(
+    one: SparseTensor,
+    other: SparseTensor,
+    ring: semirings.Semiring,
+    dtype: DType,
+    threads: int | None,
+) -> SparseTensor:
+    """The entries of both in the format of the first, which is compressed."""
+    format, shape = one.format, one.shape
+    alike = one, convert_tensor(other, format, threads=threads)
+    for tensor in alike:
+        require_safe(tensor)
+    pointer, index = _compressed()[format]
+    rows = [(t.arrays[pointer], t.arrays[index], t.values) for t in alike]
+    room = len(one.values) + len(alike[1].values)
+    types = dict(made_types(format, shape, room, counter_type(shape, room)))
+    out = (
+        np.empty(len(one.arrays[pointer]), types[pointer].numpy),
+        np.empty(room, types[index].numpy),
+        np.empty(room, dtype.numpy),
+    )
+    count = merge_rows(rows[0], rows[1], out, ring)
+    arrays = {pointer: out[0], index: out[1][:count]}
+    return sparse_tensor(format, shape, arrays, out[2][:count])
 
 
 def _merged(

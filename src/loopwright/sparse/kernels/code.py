@@ -9,11 +9,13 @@ no plan: proving that rows may be shared out to threads takes longer than all el
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from loopwright.ir.expr import Var as ScalarVar
 from loopwright.kernels import nest_kernel, recall, remember, stage_text
+from loopwright.machines.host import host
+from loopwright.remembered import remembered
 from loopwright.sparse.format import Format
 from loopwright.sparse.kernels.compose import SPARSE, Request
 from loopwright.sparse.kernels.stretches import Edge
@@ -33,15 +35,17 @@ class Needs:
 
     is_filled: bool  # the result must hold zeros before
     edges: tuple[Edge, ...]  # give the cuts between stretches of rows
+    relies_on_rules: bool  # the rules of the format must have been checked
 
     def to_json(self) -> dict[str, Any]:
         edges = [[e.is_low, e.array, e.factor, str(e.rest)] for e in self.edges]
-        return {"is_filled": self.is_filled, "edges": edges}
+        flags = {"is_filled": self.is_filled, "relies_on_rules": self.relies_on_rules}
+        return {**flags, "edges": edges}
 
     @staticmethod
     def of_json(facts: dict[str, Any]) -> Needs:
         edges = (Edge(low, name, by, parse_linear(r, ())) for low, name, by, r in facts["edges"])
-        return Needs(facts["is_filled"], tuple(edges))
+        return Needs(facts["is_filled"], tuple(edges), facts["relies_on_rules"])
 
 
 class Code:
@@ -52,37 +56,40 @@ class Code:
         self.zero = request.ring.zero(request.dtype)
         self.key = _key(request)
 
-    @cached_property
+    @remembered
     def plan(self) -> Plan:
         from loopwright.sparse.kernels.schedule import plan  # lazy: for new kernels only
 
         return plan(self.request)
 
-    @cached_property
+    @remembered
     def needs(self) -> Needs:
         """What the code needs; from disk where an earlier process found it out."""
         key = f"needs of {self.key}"
         known = recall(key)
         if known is not None:
             return Needs.of_json(known)
-        needs = Needs(self.plan.is_filled, self.plan.edges)
+        needs = Needs(self.plan.is_filled, self.plan.edges, self.plan.relies_on_rules)
         remember(key, needs.to_json())
         return needs
 
-    @cached_property
+    @remembered
     def kernel(self) -> CompiledKernel:
         """The loaded code; compiled when it is neither in memory nor on disk."""
         return nest_kernel(self.key, self.nest, f"sparse {self.request.format.name}")
 
     def nest(self) -> LoopNest:
         """The loops."""
-        from loopwright.sparse.kernels.rows import (  # lazy: for new kernels only
+        from loopwright.sparse.kernels.jam import with_rows_jammed  # lazy: for new kernels only
+        from loopwright.sparse.kernels.rows import (  # lazy: likewise
             with_carried_pointers,
             without_signs,
         )
+        from loopwright.sparse.kernels.together import with_rows_together  # lazy: likewise
         from loopwright.sparse.spf.scan import scan  # lazy: likewise
 
-        nest = with_carried_pointers(scan(self.plan.computation))
+        nest = with_carried_pointers(with_rows_jammed(scan(self.plan.computation)))
+        nest = with_rows_together(nest, host().vector_bytes)
         return without_signs(nest, _counted_from_0(self.request.format))
 
     def inspect(self, stage: str) -> str:

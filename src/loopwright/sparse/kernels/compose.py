@@ -8,6 +8,7 @@ stored take no part: they stand for the zero of the semiring.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from loopwright.frontends.einsum import Subscripts
@@ -25,6 +26,7 @@ from loopwright.sparse.synthesis.stream import Stream, cast
 from loopwright.sparse.synthesis.synthesize import specialised
 from loopwright.sparse.uf import (
     Atom,
+    Call,
     Conj,
     Constraint,
     Facts,
@@ -32,6 +34,7 @@ from loopwright.sparse.uf import (
     Linear,
     Sym,
     Var,
+    calls,
     substitute,
     variables,
 )
@@ -85,6 +88,7 @@ class Composed:
     factors: tuple[Expr, ...]  # all operands in their order, in the type of the result
     guard: Expr | None
     extents: tuple[tuple[str, int], ...]  # variable of `steps` -> how many values it has
+    relies_on_rules: bool  # of the format: numbers that they bound are used without a test
 
 
 def dense_name(number: int) -> str:
@@ -111,7 +115,8 @@ def compose(request: Request) -> Composed:
     for array in format.indices:
         builder.given(array.name, types[array.name], array.extents)
     stream = stream_of(format, SPARSE + "values", request.value, builder)
-    conj, put = _settled(stream, fixed)
+    conj, put = _settled(stream.domain.variables, stream.domain.conjs[0], fixed)
+    conj, relies_on_rules = _tested(format, conj, fixed)
     letters, more = _letters(request, stream, put, sizes)
     conj = conj.conjoined(more)
     spelled = {v for v in stream.domain.variables if Var(v) not in put}
@@ -146,6 +151,7 @@ def compose(request: Request) -> Composed:
         factors,
         guard,
         tuple(extents.items()),
+        relies_on_rules,
     )
 
 
@@ -173,13 +179,14 @@ def rounded_up(term: Linear) -> tuple[str, int] | None:
     return (size.name, by) if isinstance(size, Sym) else None
 
 
-def _settled(stream: Stream, fixed: dict[Atom, Linear]) -> tuple[Conj, dict[Atom, Linear]]:
+def _settled(
+    names: tuple[str, ...], conj: Conj, fixed: dict[Atom, Linear]
+) -> tuple[Conj, dict[Atom, Linear]]:
     """The domain over variables that no equality gives, and the terms of the others.
 
     Of the variables in an equality the last one is a function of those before it: jj = col(k).
     """
-    names = stream.domain.variables
-    conj = stream.domain.conjs[0].substitute(fixed)
+    conj = conj.substitute(fixed)
     put: dict[Atom, Linear] = dict(fixed)
     for position in reversed(range(len(names))):
         name = names[position]
@@ -192,6 +199,72 @@ def _settled(stream: Stream, fixed: dict[Atom, Linear]) -> tuple[Conj, dict[Atom
                 put = {atom: substitute(term, value) for atom, term in put.items()} | value
                 break
     return conj, put
+
+
+def _tested(format: Format, conj: Conj, fixed: dict[Atom, Linear]) -> tuple[Conj, bool]:
+    """The domain without what is true of every number that is read, as index arrays promise it.
+
+    Ranges are checked before code runs, and that loops read inside domains. The second part of the
+    result says whether the rules of the format, too, must have been: where they alone say why a
+    number of the map needs no test.
+    """
+    whole, _ = _settled(format.variables, _map_domain(format), fixed)
+    ranges = _ranges(format, conj) | _ranges(format, whole)
+    rules: set[Constraint] = set()
+    for rule in format.rules:
+        if {c for premise in rule.premise for c in premise.constraints} <= {*conj.constraints}:
+            rules |= {c for end in rule.conclusion for c in end.constraints}
+    # A number in other constraints is bounded there: its own bounds may be what those follow from.
+    used = {call for c in conj.constraints if not _is_bound(c) for call in calls(c.term)}
+    bounds = {c for c in conj.constraints if _is_bound(c) and not used & {*calls(c.term)}}
+    left = Conj.of(c for c in conj.constraints if c not in bounds & (ranges | rules))
+    untested = {c for c in whole.constraints if any(True for _ in calls(c.term))}
+    return left, bool(untested - ranges - {*left.constraints})
+
+
+def _map_domain(format: Format) -> Conj:
+    """The constraints of the map of a format over the variables of the storage alone."""
+    outputs: dict[Atom, Linear] = {}
+    conj = format.map.conjs[0]
+    for name in format.map.outputs:
+        for constraint in conj.equalities:
+            factor, rest = (
+                constraint.term.coefficient(Var(name)),
+                constraint.term.without(Var(name)),
+            )
+            if abs(factor) == 1 and not variables(rest) & {*format.map.outputs}:
+                outputs[Var(name)] = rest * -factor
+                break
+    return conj.substitute(outputs)
+
+
+def _ranges(format: Format, conj: Conj) -> set[Constraint]:
+    """What the ranges of index arrays say of the numbers that constraints speak of.
+
+    A domain that depends on other index arrays must be among the constraints.
+    """
+    found: set[Constraint] = set()
+    for call in {call for c in conj.constraints for call in calls(c.term)}:
+        index = next((index for index in format.indices if index.name == call.name), None)
+        if index is None or len(index.range.conjs) != 1 or len(index.domain.conjs) != 1:
+            continue
+        (name,), inside = index.range.variables, dict(_arguments(index.domain.variables, call))
+        domain = index.domain.conjs[0]
+        is_box = not any(True for c in domain.constraints for _ in calls(c.term))
+        if is_box or {*domain.substitute(inside).constraints} <= {*conj.constraints}:
+            value: dict[Atom, Linear] = {Var(name): Linear.of(call)}
+            found |= {*index.range.conjs[0].substitute(value).constraints}
+    return found
+
+
+def _arguments(names: Sequence[str], call: Call) -> Iterator[tuple[Atom, Linear]]:
+    return ((Var(name), term) for name, term in zip(names, call.args, strict=True))
+
+
+def _is_bound(constraint: Constraint) -> bool:
+    """Whether a constraint bounds one number that is read, and nothing else."""
+    read = [atom for atom, _ in constraint.term.terms if not isinstance(atom, Sym)]
+    return not constraint.is_equality and len(read) == 1 and isinstance(read[0], Call)
 
 
 def _letters(

@@ -23,6 +23,7 @@ from loopwright.runtime.arguments import Array
 from loopwright.runtime.kernel import Bound
 from loopwright.sparse.check import check
 from loopwright.sparse.format import SIZES, Format
+from loopwright.sparse.formats import is_built_in
 from loopwright.sparse.inside import require_inside
 from loopwright.sparse.kernels.code import Code, code_of
 from loopwright.sparse.kernels.compose import (
@@ -35,6 +36,7 @@ from loopwright.sparse.kernels.compose import (
 )
 from loopwright.sparse.kernels.stretches import Edge, cut_name, find_stretches, whole_stretch
 from loopwright.sparse.tensor import SparseTensor
+from loopwright.sparse.trust import require_promised
 from loopwright.sparse.uf import Linear, Sym, Var
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "fitted",
     "fixed_of",
     "indices_of",
+    "require_safe",
 ]
 
 _MOST_FIXED = 16  # the largest count that code is written for
@@ -51,6 +54,7 @@ _NO_TABLE = np.zeros(0, dtype=np.int64)
 _WORTH_A_TEAM = 1 << 14  # products; below, one thread is done before others have begun
 empty = np.empty
 _safe: weakref.WeakSet[SparseTensor] = weakref.WeakSet()  # tensors whose indices were looked at
+_ruled: weakref.WeakSet[SparseTensor] = weakref.WeakSet()  # tensors of which all rules hold
 
 
 class Executor:
@@ -140,12 +144,24 @@ def require_safe(tensor: SparseTensor) -> None:
     """Raise UsageError that names the place unless code may run on a tensor; looks once."""
     if tensor not in _safe:
         require_inside(tensor)
+        require_promised(tensor)
         for index in tensor.format.indices:
             # Threads share out rows by permutations: no two of them may meet in one.
             array = tensor.arrays[index.name]
             if index.inverse and len(np.unique(array)) < array.size:
                 check(tensor)
         _safe.add(tensor)
+
+
+def _require_rules(tensor: SparseTensor) -> None:
+    """Raise UsageError that names the place unless the rules of the format hold; looks once.
+
+    Of built-in formats they were looked at before; of others they are where loops would leave
+    arrays without them, which is another question.
+    """
+    if tensor not in _ruled and not is_built_in(tensor.format):
+        check(tensor)
+        _ruled.add(tensor)
 
 
 def _scalars(
@@ -178,6 +194,8 @@ def fitted(request: Request, tensor: SparseTensor, shape: tuple[int, ...]) -> Co
     """The code of a request for one tensor: written for the stretches of its rows."""
     require_safe(tensor)
     code = code_of(request)
+    if code.needs.relies_on_rules:
+        _require_rules(tensor)
     if not code.needs.edges or not request.fixed:
         return code
     stretches = find_stretches(*_edges(code, tensor), shape[0])

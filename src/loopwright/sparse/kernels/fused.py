@@ -54,6 +54,7 @@ from loopwright.sparse.synthesis.synthesize import (
 )
 from loopwright.sparse.synthesis.widths import narrowed
 from loopwright.sparse.tensor import SparseTensor
+from loopwright.sparse.trust import require_kept, require_promised, require_stored
 from loopwright.sparse.uf import Conj, Constraint, IntegerSet, Linear, Sym, Var
 
 __all__ = ["convert_einsum", "explain_fused"]
@@ -99,8 +100,9 @@ def convert_einsum(
     product, tensor = call.product, call.tensor
     if fused is None or fused.reason:
         made = convert_tensor(tensor, call.target, threads=threads)
-        # Entries in no order wait for memory: those of the target are quicker to multiply.
-        best = tensor if tensor.format.order else made
+        # Entries in no order wait for memory: those of the target are quicker to multiply. It has
+        # repeated ones added up, so that only sums of products may be taken from it.
+        best = made if _is_sum_of_products(product) and not tensor.format.order else tensor
         others = [best if n == product.at else x for n, x in enumerate(operands)]
         result = einsum(subscripts, *others, semiring=semiring, threads=threads)
         return as_given(made, operands[product.at]), result
@@ -115,6 +117,7 @@ def convert_einsum(
     indices, kept, counts = run(found, arrays | {"out": out}, values, symbols)
     indices = narrowed(call.target, indices, found.request.made, found.request.counter)
     made = SparseTensor(call.target, tensor.shape, indices, counts, kept)
+    require_kept(tensor, made)
     return as_given(made, operands[product.at]), out if out.shape else out[()]
 
 
@@ -125,7 +128,19 @@ def explain_fused(
     semiring: str | semirings.Semiring = "plus_times",
 ) -> str:
     """What `convert_einsum` makes of a call: the loops of both, or why they stay apart."""
-    fused = _call(subscripts, operands, to, semiring).fused
+    return _Report(_told(_call(subscripts, operands, to, semiring).fused))
+
+
+class _Report(str):
+    """Text that shows its lines where it is asked for at a prompt."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _told(fused: Fused | None) -> str:
     if fused is None:
         return "not fused: the tensor has this format"
     if fused.reason:
@@ -169,6 +184,8 @@ def _call(
     fused = None
     if tensor.format != target:
         require_inside(tensor)
+        require_promised(tensor)
+        require_stored(tensor, target)
         fused = _fused(conversion(refined(tensor), target).request, product)
     return _Call(product, tensor, target, dense, extents, fused)
 
@@ -230,7 +247,7 @@ def _stream(found: Conversion) -> Stream:
 
 def _carrier(stage: Stage, stream: Stream) -> Stmt | None:
     """The statement of a stage that reads the value of every entry, in the loops of the source."""
-    if stage.same is not None or stage.when is not None:
+    if stage.same is not None or stage.when:
         return None
     for stmt in stage.computation.statements:
         is_whole = stmt.domain == stream.domain and stmt.guard == stream.guard
@@ -286,11 +303,16 @@ def _with_product(stage: Stage, carrier: Stmt, stream: Stream, product: Product)
     moved = (*carrier.schedule[:-1], carrier.schedule[-1] + 1)
     steps = [Linear.of(Var(v)) for v in behind.statement(name).variables[len(carrier.variables) :]]
     found = reschedule(behind, {name: (*moved, *steps)}, f"fuse({carrier.name}, {name})")
-    is_sum_of_products = (product.ring.plus, product.ring.times) == ("add", "mul")
-    if carrier.guard is None or is_sum_of_products:  # zeros are multiplied as by any kernel
+    if carrier.guard is None or _is_sum_of_products(
+        product
+    ):  # zeros are multiplied as by any kernel
         return found
     guarded = (replace(s, guard=carrier.guard) if s.name == name else s for s in found.statements)
     return replace(found, statements=tuple(guarded))
+
+
+def _is_sum_of_products(product: Product) -> bool:
+    return (product.ring.plus, product.ring.times) == ("add", "mul")
 
 
 def _value_type(computation: Computation, stream: Stream) -> DType:

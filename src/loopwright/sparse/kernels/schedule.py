@@ -51,6 +51,7 @@ class Plan:
     computation: Computation
     is_filled: bool  # the result must hold zeros before; else every element is stored
     edges: tuple[Edge, ...]  # give the cuts, where there are some
+    relies_on_rules: bool  # the rules of the format must have been checked
 
 
 def plan(request: Request) -> Plan:
@@ -219,7 +220,7 @@ class _Writer:
             if _may_share(whole):
                 marks = tuple((stmt.name, 1, Mark.PARALLEL) for stmt in statements)
                 made = replace(made, marks=marks)
-        return Plan(made, is_filled, edges)
+        return Plan(made, is_filled, edges, self.composed.relies_on_rules)
 
     def _computation(self, statements: list[Stmt]) -> Computation:
         used = {name for stmt in statements for name in stmt.reads}

@@ -1,6 +1,7 @@
 """SPF-IR: computations whose domains, schedules and subscripts may call index arrays.
 
 computation    the nouns: DataSpace, Stmt, Computation           bodies     terms as expressions
+written        a Computation from texts
 scan           Computation -> LoopNest (pieces, ranges, bounds, implied, memory)
 compile        Computation -> callable, by LLVM
 dependences    which instances touch one element (accesses)      legality   what may be reordered

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -36,6 +36,8 @@ class CompiledComputation:
         self.computation = computation
         self._arguments = tuple(s for s in computation.spaces if s.role is not Role.LOCAL)
         self._key = f"computation {computation_text(computation)}"
+        # Run by one thread: arrays in the order of the spaces, then the values of symbols.
+        self.alone: Callable[..., None] = self._first_alone
         self._kernel: CompiledKernel | None = None
         self._bound: dict[tuple[int, ...], Bound] = {}
         self._sharing: Sharing | str = ""
@@ -62,6 +64,27 @@ class CompiledComputation:
         """
         if threads > 1 and not self.computation.marks and self._in_shares(arrays, symbols, threads):
             return
+        if threads == 1 or not self.kernel.is_parallel:
+            given = [arrays[space.name] for space in self._arguments]
+            self.alone(*given, *(symbols[name] for name in self.computation.symbols))
+        else:
+            self._launch(arrays, symbols, threads)
+
+    def _first_alone(self, *given: Any) -> None:
+        """Replace itself by the code, which the first call compiles."""
+        names = [*(space.name for space in self._arguments), *self.computation.symbols]
+        self.alone = self.kernel.alone(names) or self._alone_launch
+        self.alone(*given)
+
+    def _alone_launch(self, *given: Any) -> None:
+        count = len(self._arguments)
+        arrays = {space.name: a for space, a in zip(self._arguments, given[:count], strict=True)}
+        symbols = dict(zip(self.computation.symbols, given[count:], strict=True))
+        self._launch(arrays, symbols, 1)
+
+    def _launch(
+        self, arrays: Mapping[str, Array], symbols: Mapping[str, int], threads: int
+    ) -> None:
         kernel = self.kernel
         names = self.computation.symbols
         key = (threads, *(int(symbols[name]) for name in names))

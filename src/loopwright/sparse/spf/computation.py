@@ -13,7 +13,7 @@ share with them the loops over the arguments only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -23,6 +23,7 @@ from loopwright.ir.expr import Expr, Load
 from loopwright.ir.expr import Var as ExprVar
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Role
+from loopwright.ir.text import expr_text
 from loopwright.ir.walk import walk
 from loopwright.sparse.spf.curves import CURVES
 from loopwright.sparse.uf import (
@@ -73,7 +74,9 @@ class Stmt:
 
     In `value` the variables of the domain and the symbolic constants are int64 variables; index
     arrays are loaded as data spaces. An update such as += loads its own target in `value`. Where
-    `guard` is given, an instance stores only if it is true of the data at that time.
+    `guard` is given, an instance stores only if it is true of the data at that time. `ahead` has no
+    meaning: stores that go on from place to place, at many places by turns, wait less for memory
+    when the line so many elements on is asked for in time.
     """
 
     name: str
@@ -83,6 +86,7 @@ class Stmt:
     index: tuple[Linear, ...]
     value: Expr
     guard: Expr | None = None
+    ahead: int = 0  # elements along the last subscript; 0 asks for nothing
 
     @classmethod
     def of(
@@ -147,10 +151,15 @@ class Stmt:
         return frozenset((*called, *(load.array for load in self.loads)))
 
     def __str__(self) -> str:
+        return self.told(expr_text)
+
+    def told(self, written: Callable[[Expr], str]) -> str:
+        """The statement as text, its expressions as `written` writes them."""
         times = ", ".join(map(str, self.schedule))
         place = ", ".join(map(str, self.index))
-        guard = "" if self.guard is None else f" if {self.guard!r}"
-        text = f"{self.target}[{place}] = {self.value!r}{guard}"
+        guard = "" if self.guard is None else f" if {written(self.guard)}"
+        ahead = f" ahead {self.ahead}" if self.ahead else ""
+        text = f"{self.target}[{place}] = {written(self.value)}{guard}{ahead}"
         return f"{self.name}: {self.domain} at ({times}): {text}"
 
 
@@ -208,9 +217,13 @@ class Computation:
         return frozenset(s.name for s in self.spaces if s.role in (Role.OUT, Role.INOUT))
 
     def __str__(self) -> str:
+        return self.told(expr_text)
+
+    def told(self, written: Callable[[Expr], str]) -> str:
+        """The computation as text, expressions as `written` writes them."""
         lines = [f"computation {self.name}({', '.join(self.symbols)})"]
         lines += [f"  {space}" for space in self.spaces]
-        lines += [f"  {stmt}" for stmt in self.statements]
+        lines += [f"  {stmt.told(written)}" for stmt in self.statements]
         return "\n".join(lines)
 
 
@@ -219,7 +232,7 @@ def computation_text(computation: Computation) -> str:
     facts = computation.facts
     known = [*map(str, facts.rules)]
     marks = [f"{name} {level} {mark.value}" for name, level, mark in computation.marks]
-    return "\n".join([str(computation), *known, *marks, f"reassoc {computation.reassoc}"])
+    return "\n".join([computation.told(repr), *known, *marks, f"reassoc {computation.reassoc}"])
 
 
 def _term(entry: Entry, names: Iterable[str]) -> Linear:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import zip_longest
 
+from loopwright.remembered import remembered
 from loopwright.sparse.spf.accesses import Access, accesses
 from loopwright.sparse.spf.computation import Computation, Stmt
 from loopwright.sparse.uf import (
@@ -57,7 +57,7 @@ class Pair:
     first: Access
     second: Access
 
-    @cached_property
+    @remembered
     def cases(self) -> tuple[Conj, ...]:
         """When they meet in one element, over the variables of both, the second's primed."""
         return tuple(_meetings(self.computation, self.first, self.second))

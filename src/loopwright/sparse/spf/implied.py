@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
+from loopwright.remembered import remembered
 from loopwright.sparse.uf import (
     NO_FACTS,
     Atom,
@@ -59,7 +59,7 @@ class Known:
             terms.append(-constraint.term)
         return all(_follows(term, base) for term in terms)
 
-    @cached_property
+    @remembered
     def _base(self) -> tuple[Linear, ...]:
         """Terms that are not negative."""
         present = tuple(dict.fromkeys(a for c in self.constraints for a in atoms(c.term)))

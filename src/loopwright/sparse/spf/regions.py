@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load
 from loopwright.ir.program import Role
 from loopwright.ir.walk import loads
+from loopwright.remembered import remembered
 from loopwright.sparse.spf.accesses import update_of
 from loopwright.sparse.spf.bodies import element
 from loopwright.sparse.spf.computation import Computation, Stmt
@@ -58,7 +58,7 @@ class Region:
         """Statements that load from a space, in values, guards, subscripts or domains."""
         return [s for s, names in zip(self.statements, self._reads, strict=True) if name in names]
 
-    @cached_property
+    @remembered
     def _reads(self) -> tuple[set[str], ...]:
         return tuple(map(reads_of, self.statements))
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from loopwright.diagnostics import UsageError
 from loopwright.ir.expr import Const
-from loopwright.ir.loops import Block, For, If, Let, LoopNest, Mark, Stmt, Store
+from loopwright.ir.loops import Block, For, If, Let, LoopNest, Mark, Prefetch, Stmt, Store
 from loopwright.ir.walk import substitute as substitute_expr
 from loopwright.lower.chunk import fresh_name
 from loopwright.lower.simplify import simplify
@@ -219,7 +219,35 @@ class _Scanner:
         start, stop = whole.start(self.spaces), whole.stop(self.spaces)
         rest = [piece.without(whole.established) for piece in inside]
         mark = self._mark(inside)
-        return For(name, start, stop, self.visit(rest, inner), Const(1), mark)
+        last = self._last_test(rest, name, whole, inner) if mark is Mark.SERIAL else None
+        if last is None:
+            return For(name, start, stop, self.visit(rest, inner), Const(1), mark)
+        rest = [piece.without([last]) for piece in rest]
+        body = self.visit(rest, replace(inner, known=inner.known.also(last)))
+        (ends,) = last.negated()
+        return For(name, start, stop, body, Const(1), mark, as_condition(ends, self.spaces))
+
+    def _last_test(
+        self, pieces: Sequence[Piece], name: str, whole: Range, inner: _Place
+    ) -> Constraint | None:
+        """A test of all pieces that no iteration passes after one that has not: it ends the loop.
+
+        for k in ptr(i) .. ptr(i+1): if col(k) < i: S(k)  =>  the same until col(k) >= i, where a
+        rule says that col ascends between the pointers. Only rules tell such things.
+        """
+        if not self.computation.facts.further:
+            return None
+        after: dict[Atom, Linear] = {Var(name): Linear.of(Var(name)) + 1}
+        for test in pieces[0].ready(inner.names):
+            is_shared = all(test in piece.waiting for piece in pieces)
+            if test.is_equality or not is_shared or not self._is_safe(test.term, pieces, inner):
+                continue
+            (fails,) = test.negated()
+            # If the next one is there and passes although this one fails, it fails.
+            passes = [c.substitute(after) for c in (*whole.established, test)]
+            if inner.known.also(fails, *passes).implies(fails.substitute(after)):
+                return test
+        return None
 
     def _solved(self, piece: Piece, name: str, place: _Place) -> Piece:
         """The piece with sums of a loop variable put for what they define: jj = ii + off(d).
@@ -298,7 +326,10 @@ class _Scanner:
         put: dict[Atom, Linear] = {Var(name): value for name, value in piece.values}
         values = {name: as_expr(value, self.spaces) for name, value in piece.values}
         index = tuple(as_expr(substitute(entry, put), self.spaces) for entry in stmt.index)
-        store = Store(stmt.target, index, substitute_expr(stmt.value, values), stmt.name)
+        store: Stmt = Store(stmt.target, index, substitute_expr(stmt.value, values), stmt.name)
+        if stmt.ahead:
+            further = (*index[:-1], index[-1] + stmt.ahead)
+            store = Block((store, Prefetch(stmt.target, further, write=True)))
         return store if stmt.guard is None else If(substitute_expr(stmt.guard, values), store)
 
 

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from loopwright.sparse.spf.sharing import Sharing, Split
 from loopwright.sparse.uf import evaluate
 
-__all__ = ["cuts", "is_worth_sharing", "new_rows", "shares_of", "work_in"]
+__all__ = [
+    "cuts",
+    "is_long_enough",
+    "is_worth_sharing",
+    "new_rows",
+    "shares_of",
+    "work_in",
+]
 
 Array = NDArray[Any]
 
@@ -37,6 +44,11 @@ def shares_of(
 def is_worth_sharing(arrays: Iterable[Array]) -> bool:
     """Whether some array is long enough for two shares of a loop over it."""
     return max((array.size for array in arrays), default=0) >= 2 * LEAST_LIGHT
+
+
+def is_long_enough(count: int) -> bool:
+    """Whether a loop of so many iterations may be cut into two shares at all."""
+    return count >= 2 * min(LEAST, LEAST_LIGHT)
 
 
 def work_in(split: Split, arrays: Mapping[str, Array], known: Mapping[str, int]) -> int:
@@ -75,7 +87,8 @@ def _reached(split: Split, arrays: Mapping[str, Array], within: range, work: int
         return work
     if len(split.pointers) == 1:
         pointer = arrays[split.pointers[0]][within.start : within.stop]
-        return within.start + int(pointer.searchsorted(work))
+        # For a number of another type the whole pointer would be converted.
+        return within.start + int(pointer.searchsorted(pointer.dtype.type(work)))
     return within.start + bisect_left(within, work, key=lambda v: _before(split, arrays, v))
 
 

@@ -195,8 +195,8 @@ class _Sharer:
             is_own = is_own or self.carried.take(name)
         elif self._is_inner(name):
             is_own = self._own_row(space)
-        elif space.rank != 1:
-            return False
+        elif space.rank != 1 or (name in self.around.apart and not self.around.together):
+            return False  # needs no row, or cannot have one
         elif op := update_kind(region, old, name):
             is_own = self._update(space, op)
         elif is_marked(region, name):

@@ -11,6 +11,7 @@ from loopwright.ir.program import Role
 from loopwright.sparse.format import Format
 from loopwright.sparse.spf.computation import Stmt
 from loopwright.sparse.synthesis.changes import Changes
+from loopwright.sparse.synthesis.deal import dealt
 from loopwright.sparse.synthesis.definitions import (
     Definition,
     End,
@@ -25,7 +26,6 @@ from loopwright.sparse.synthesis.definitions import (
 )
 from loopwright.sparse.synthesis.inverse import Inverse, Rank, Stored, read_at
 from loopwright.sparse.synthesis.order import follows
-from loopwright.sparse.synthesis.parts import dealt
 from loopwright.sparse.synthesis.permutation import sort_places
 from loopwright.sparse.synthesis.pointers import store_ends
 from loopwright.sparse.synthesis.repeated import added
@@ -90,14 +90,15 @@ class _Assembly:
         return [r for r in ranks if self.ways[r.name] is Way.RUNNING and not self._is_position(r)]
 
     def _is_position(self, rank: Rank) -> bool:
-        """Whether the number of an entry is its position in a list."""
-        is_list = self.stream.count is not None and self.stream.guard is None
-        return rank.is_entry and self.ways[rank.name] is Way.RUNNING and is_list
+        """Whether the number of an entry is its position in the stream."""
+        is_running = rank.is_entry and self.ways[rank.name] is Way.RUNNING
+        return is_running and self.stream.position is not None
 
     def _array(self, name: str, fill: int | None = None) -> str:
         """Make the array of an index of the format."""
         index = self.format.index(name)
-        pad = fill if index.pad is None else index.pad
+        spare = None if self.builder.is_sound else 0  # an array may be longer than entries need
+        pad = next((x for x in (index.pad, fill, spare) if x is not None), None)
         return self.builder.array(name, self.dtypes[name], index.extents, pad)
 
     def _changes(self) -> Changes:
@@ -115,8 +116,8 @@ class _Assembly:
         learnt: list[Learnt] = []
         for number, rank in enumerate(self.inverse.ranks):
             if self._is_position(rank):
-                assert stream.count is not None
-                self.totals[rank.name] = stream.count
+                assert stream.position is not None
+                self.totals[rank.name] = stream.position.total
             elif self.ways[rank.name] is Way.RUNNING:
                 tally = builder.array("tally", builder.index, (Linear.of(1),), 0)
                 cell = element(tally, _ZERO)
@@ -203,7 +204,8 @@ class _Assembly:
         """Whether numbers are positions in a list that ascends by the parent of pointers."""
         parents = parents_of(rank, self.inverse)
         is_pointer = rank.bound.length is None and len(parents) == 1
-        return self._is_position(rank) and is_pointer and follows(parents, self.stream.order)
+        is_list = self._is_position(rank) and self.stream.count is not None
+        return is_list and is_pointer and follows(parents, self.stream.order)
 
     def _segments(self, name: str, rank: Rank) -> None:
         if not parents_of(rank, self.inverse):
@@ -298,7 +300,8 @@ class _Assembly:
         """The number of a rank for the entry at hand."""
         builder, stream = self.builder, self.stream
         if self._is_position(rank):
-            return Linear.of(Var(stream.domain.variables[0]))
+            assert stream.position is not None
+            return stream.position.number
         if self.ways[rank.name] is Way.TABLE:
             found = self.sizes.key(rank.keys[0])
             assert found is not None
@@ -349,14 +352,13 @@ class _Assembly:
 
     def _is_shared(self, args: tuple[Linear, ...], value: Linear, dtype: DType) -> str:
         """The array that holds just this already: value = array(e) where args are (e)."""
-        found = value.atom
-        is_list = self.stream.count is not None and self.stream.guard is None
-        if not is_list or not isinstance(found, Call) or found.args != args:
+        position, found = self.stream.position, self.stream.looked_up(value).atom
+        if position is None or not isinstance(found, Call) or found.args != args:
             return ""
-        if args != (Linear.of(Var(self.stream.domain.variables[0])),):
+        if args != (position.number,):
             return ""
         space = self.builder.spaces[found.name]
-        return found.name if space.dtype == dtype and space.shape == (self.stream.count,) else ""
+        return found.name if space.dtype == dtype and space.shape == (position.total,) else ""
 
     def _store_pointers(
         self, numbers: Mapping[Atom, Linear], changes: Changes, body: list[Stmt]

@@ -52,6 +52,7 @@ def _statement(stmt: Stmt, name: str, plain: Renaming) -> Stmt:
         tuple(map(to.term, stmt.index)),
         _expr(stmt.value, to),
         None if stmt.guard is None else _expr(stmt.guard, to),
+        stmt.ahead,
     )
 
 

@@ -23,14 +23,44 @@ class Code:
     curve: int = 0  # bits of each coordinate, where the number is one along Morton's curve
     layout: tuple[Linear, ...] = ()  # sizes, where it is ALTO's
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether coordinates stand side by side in the number."""
+        return not self.curve and not self.layout
+
     def coordinate(self, name: str, at: int, number: Linear) -> Linear:
         """A coordinate, the `at`-th of all, from the number."""
-        if self.curve or self.layout:
+        if not self.is_plain:
             sizes = self.layout or (Linear.of(1 << self.curve),) * len(self.parts)
             return Linear.of(Call(f"ALTO_{at}", (number, *sizes)))
         low, bits = next((low, bits) for part, low, bits in self.parts if part == name)
         above = number.floor(1 << low)
         return above if low + bits == self.bits else above % (1 << bits)
+
+    def above(self, shift: int) -> Linear:
+        """The bits of the number from `shift` on, over the coordinates that have some of them."""
+        if not self.is_plain:
+            return self.key.floor(1 << shift) if shift else self.key
+        found = Linear.of(0)
+        for name, low, bits in self.parts:
+            if low + bits > shift:
+                term = Linear.of(Var(name))
+                held = term.floor(1 << shift - low) if low < shift else term
+                found += held * (1 << max(low - shift, 0))
+        return found
+
+    def below(self, width: int) -> Linear:
+        """The lowest bits of the number, over the coordinates that have some of them."""
+        if not self.is_plain:
+            # A number has nothing above its last bit, which may reach over the width of a key.
+            return self.key if width >= MOST_BITS else self.key % (1 << width)
+        found = Linear.of(0)
+        for name, low, bits in self.parts:
+            if low < width:
+                term = Linear.of(Var(name))
+                held = term % (1 << width - low) if low + bits > width else term
+                found += held * (1 << low)
+        return found
 
 
 def packed(wanted: Order, coordinates: tuple[str, ...], sizes: Sizes) -> Code | None:

@@ -357,11 +357,17 @@ class _Definer:
     def _refuse(self, waiting: list[str]) -> None:
         name = waiting[0]
         said = [str(s) for s in self.inverse.stored if s.element.name == name]
-        said += [rule.text for rule in self.format.rules if name in rule.text]
+        said += [
+            str(c)
+            for conj in (*self.format.map.conjs, *self.format.access.conjs)
+            for c in conj.constraints
+            if name in {call.name for call in calls(c.term)} | symbols(c.term)
+        ]
+        said += [rule.text for rule in self.format.rules if name in _named(rule)]
         others = f" (nor do {', '.join(waiting[1:])})" if waiting[1:] else ""
         raise UsageError(
             f"{self.format.name}: '{name}' does not follow from the entries{others}",
-            found=" and ".join(said) or "nothing is said of it",
+            found=" and ".join(dict.fromkeys(said)) or "nothing is said of it",
             hint=f"a rule that gives '{name}', such as f(x+1) = f(x) + g(x)",
         )
 
@@ -377,3 +383,9 @@ def _single(rule: Rule) -> tuple[str, bool, Linear] | None:
     if len(constraints) != 1:
         return None
     return rule.variables[0], constraints[0].is_equality, constraints[0].term
+
+
+def _named(rule: Rule) -> set[str]:
+    """The functions and symbols that a rule speaks of."""
+    terms = [c.term for conj in (*rule.premise, *rule.conclusion) for c in conj.constraints]
+    return {name for t in terms for name in {call.name for call in calls(t)} | symbols(t)}

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from numpy.typing import NDArray
 
 from loopwright.ir.expr import Cast
+from loopwright.remembered import remembered
 from loopwright.sparse.spf.bodies import element
 from loopwright.sparse.spf.compile import CompiledComputation, compile_computation
 from loopwright.sparse.spf.regions import Cursor, Region, cursor_of, regions_of, scan_of
@@ -36,7 +36,7 @@ class InShares:
 
     sharing: Sharing | str
 
-    @cached_property
+    @remembered
     def code(self) -> tuple[CompiledComputation, Canonical]:
         """The callable, under plain names."""
         assert isinstance(self.sharing, Sharing)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from loopwright.ir.dtypes import BOOL, DType
 from loopwright.ir.expr import Binary, Const, Expr
 from loopwright.sparse.spf.computation import Stmt
@@ -9,6 +11,7 @@ from loopwright.sparse.synthesis.changes import Changes
 from loopwright.sparse.synthesis.sorting import listed
 from loopwright.sparse.synthesis.stages import Builder, Learnt, Same, element
 from loopwright.sparse.synthesis.stream import Stream, cast, once, over
+from loopwright.sparse.synthesis.told import Told
 from loopwright.sparse.uf import (
     Atom,
     Call,
@@ -50,7 +53,11 @@ def united(stream: Stream, builder: Builder) -> Stream:
         term.atom: element(name, e) for term, name in made.items() if term.atom is not None
     }
     where = {c: substitute(term, later) for c, term in stream.coordinates.items()}
-    return Stream(over("e", total), where, values, e, None, stream.order, True, total)
+    once_each = Stream(over("e", total), where, values, e, None, stream.order, True, total)
+    if stream.told is None:
+        return once_each
+    # Pointers count repeated entries too.
+    return replace(once_each, told=replace(stream.told, left=total, right=stream.count))
 
 
 def _count_different(stream: Stream, told: list[Linear], builder: Builder) -> Linear:
@@ -69,8 +76,9 @@ def _count_different(stream: Stream, told: list[Linear], builder: Builder) -> Li
     later = Conj.of([Constraint.ge(e, 1), Constraint.lt(e, stream.count)])
     count = Stmt("count", IntegerSet(("e",), (later,)), (e,), again, (zero,), more)
     number = len(builder.stages)
-    builder.stage("repeated", [count], [Learnt(f"R{number}", again, (zero,))])
-    builder.define(f"E{number}", stream.count - Linear.of(Sym(f"R{number}")))
+    known = stream.told or Told(f"R{number}")
+    builder.stage("repeated", [count], [Learnt(known.repeats, again, (zero,))], when=known.untold)
+    builder.define(f"E{number}", stream.count - Linear.of(Sym(known.repeats)))
     return Linear.of(Sym(f"E{number}"))
 
 

@@ -15,7 +15,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.expr import Const
 from loopwright.sparse.synthesis.codes import MOST_BITS, packed
 from loopwright.sparse.synthesis.order import Order, left_to_sort
-from loopwright.sparse.synthesis.parts import sort_in_parts
+from loopwright.sparse.synthesis.parts import DIGIT, sort_in_parts
 from loopwright.sparse.synthesis.ranges import Span
 from loopwright.sparse.synthesis.stages import Builder, Learnt, element
 from loopwright.sparse.synthesis.stream import Sizes, Stream, cast, over, running_sum
@@ -43,16 +43,30 @@ def sort(stream: Stream, wanted: Order, builder: Builder, sizes: Sizes) -> Strea
     if not stream.order or any(sizes.key(key) is None for key in keys):
         code = packed(wanted, tuple(stream.coordinates), sizes)
         if code is not None:
-            return sort_in_parts(stream, code, wanted, builder)
+            return sort_in_parts(stream, code, wanted, builder, sizes)
     for key in reversed(keys):
         found = sizes.key(key)
-        if found is None:
+        if found is not None:
+            stream = _counted(stream, key, found, builder)
+        elif isinstance(key.atom, Var):
+            stream = _by_digits(stream, key, sizes.bits[key.atom.name], builder)
+        else:
             raise UsageError(
                 f"the order by {key} takes more than {MOST_BITS} bits",
-                hint="smaller sizes, or another format",
+                hint="smaller sizes, or a format in the order of coordinates, such as csf",
             )
-        stream = _counted(stream, key, found, builder)
     return stream
+
+
+def _by_digits(stream: Stream, key: Linear, bits: int, builder: Builder) -> Stream:
+    """Stable passes by a coordinate with too many values to count each: its lowest digit first."""
+    order = stream.order
+    for low in range(0, bits, DIGIT):
+        above = key.floor(1 << low) if low else key
+        digit = above % (1 << min(DIGIT, bits - low))
+        span = Span(Linear.of(0), Linear.of((1 << min(DIGIT, bits - low)) - 1))
+        stream = _counted(stream, digit, span, builder)
+    return replace(stream, order=(key, *order))
 
 
 def _counted(stream: Stream, key: Linear, found: Span, builder: Builder) -> Stream:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Const
 from loopwright.sparse.format import Format
+from loopwright.sparse.synthesis.numbering import numbered
 from loopwright.sparse.synthesis.stages import Builder, element
 from loopwright.sparse.synthesis.stream import Stream, over
 from loopwright.sparse.uf import (
@@ -30,9 +33,10 @@ def stream_of(format: Format, values: str, dtype: DType, builder: Builder) -> St
     coordinates: dict[Atom, Linear] = {Var(name): term for name, term in solved.items()}
     conj = format.map.conjs[0].substitute(coordinates)
     domain = IntegerSet(format.variables, (conj,))
-    count = _count(domain)
-    if count is not None:
-        known = _defined(domain)
+    numbering = numbered(format, domain)
+    count = None
+    if numbering is not None and numbering.number == Linear.of(Var(domain.variables[0])):
+        known, count = _defined(domain), numbering.total
         solved = {name: substitute(term, known) for name, term in solved.items()}
         place, domain = substitute(place, known), over(domain.variables[0], count)
     builder.given(values, dtype, (format.places,))
@@ -40,23 +44,43 @@ def stream_of(format: Format, values: str, dtype: DType, builder: Builder) -> St
     if format.padding is not None and format.padding.is_mapped:
         zero = bool(format.padding.fill) if dtype.kind == "b" else format.padding.fill
         guard = Binary("ne", builder.load(element(values, place)), Const(zero, dtype))
-    return Stream(domain, solved, values, place, guard, format.order, format.is_unique, count)
+    return Stream(
+        domain, solved, values, place, guard, format.order, format.is_unique, count, numbering
+    )
 
 
 def _outputs(relation: Relation) -> dict[str, Linear]:
-    """Each output as a term over the inputs."""
-    found: dict[str, Linear] = {}
-    for name in relation.outputs:
-        for constraint in relation.conjs[0].equalities:
-            factor = constraint.term.coefficient(Var(name))
-            rest = constraint.term.without(Var(name))
-            if abs(factor) == 1 and variables(rest) <= set(relation.inputs):
-                # Of several equal terms the plainest: a variable rather than a load.
-                term = rest * -factor
-                if name not in found or len(str(term)) < len(str(found[name])):
-                    found[name] = term
-        if name not in found:
-            raise UsageError(f"'{name}' does not follow from the storage", found=str(relation))
+    """Each output as a term over the inputs, by equalities in any order."""
+    solved: dict[Atom, Linear] = {}
+    left = list(relation.outputs)
+    while left:
+        # What inputs alone give is taken first: it is plainer than what other outputs give.
+        ready = {name: term for name in left if (term := _output(relation, name, {})) is not None}
+        if not ready:
+            ready = {n: term for n in left if (term := _output(relation, n, solved)) is not None}
+        if not ready:
+            about = [str(c) for c in relation.conjs[0].constraints if left[0] in variables(c.term)]
+            raise UsageError(
+                f"'{left[0]}' does not follow from the storage",
+                found=f"{' && '.join(about) or 'no constraint'}, of {relation}",
+                hint=f"an equality that gives '{left[0]}' by {', '.join(relation.inputs)}",
+            )
+        solved |= {Var(name): term for name, term in ready.items()}
+        left = [name for name in left if name not in ready]
+    return {name: solved[Var(name)] for name in relation.outputs}
+
+
+def _output(relation: Relation, name: str, solved: Mapping[Atom, Linear]) -> Linear | None:
+    """An output as a term over the inputs, by one equality and what is solved already."""
+    found: Linear | None = None
+    for constraint in relation.conjs[0].equalities:
+        factor = constraint.term.coefficient(Var(name))
+        rest = substitute(constraint.term.without(Var(name)), solved)
+        if abs(factor) == 1 and variables(rest) <= set(relation.inputs):
+            # Of several equal terms the plainest: a variable rather than a load.
+            term = rest * -factor
+            if found is None or len(str(term)) < len(str(found)):
+                found = term
     return found
 
 
@@ -71,20 +95,3 @@ def _defined(domain: IntegerSet) -> dict[Atom, Linear]:
             if abs(factor) == 1 and variables(rest) <= {first}:
                 found.setdefault(Var(name), rest * -factor)
     return found
-
-
-def _count(domain: IntegerSet) -> Linear | None:
-    """n where the tuples are one for each of 0 .. n-1."""
-    first, *others = domain.variables
-    x = Linear.of(Var(first))
-    upper = None
-    defined = set()
-    for constraint in domain.conjs[0].constraints:
-        names = variables(constraint.term)
-        if constraint.is_equality:
-            own = [n for n in others if abs(constraint.term.coefficient(Var(n))) == 1]
-            defined |= set(own[:1])
-        elif names == {first} and constraint.term.coefficient(Var(first)) == -1:
-            upper = constraint.term + x + 1
-    is_bounded = upper is not None and not variables(upper)
-    return upper if is_bounded and defined == set(others) else None

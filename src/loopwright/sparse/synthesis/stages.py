@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Expr
 from loopwright.ir.expr import Var as ExprVar
 from loopwright.ir.program import Role
 from loopwright.ir.walk import walk
+from loopwright.remembered import remembered
 from loopwright.sparse.spf.bodies import as_expr
 from loopwright.sparse.spf.bodies import element as loaded
 from loopwright.sparse.spf.compile import CompiledComputation, compile_computation
@@ -65,13 +65,19 @@ class Stage:
     apart: frozenset[str] = frozenset()
     together: tuple[str, ...] = ()  # except iterations that agree in the elements of these
     inner: frozenset[str] = frozenset()  # what an iteration puts into these, no other reads
-    when: Linear | None = None  # its code runs where this is not negative
+    when: tuple[Linear, ...] = ()  # runs where none of these, asked in order, is negative
+    alone: Computation | None = None  # for one thread, over the same spaces and symbols
 
-    @cached_property
+    @remembered
     def code(self) -> tuple[CompiledComputation, Canonical]:
-        """The callable of the stage, under plain names."""
-        found = canonical(self.computation)
+        """The callable of the stage for one thread, under plain names."""
+        found = canonical(self.alone or self.computation)
         return compile_computation(found.computation), found
+
+    @property
+    def condition(self) -> str:
+        """When its code runs, in words; nothing where it always does."""
+        return " and ".join(f"{term} >= 0" for term in self.when)
 
     def __str__(self) -> str:
         lines = [f"let {name} = {term}" for name, term in self.defined]
@@ -81,8 +87,8 @@ class Stage:
         if self.same is not None:
             pairs = ", ".join(f"{new} is {old}" for new, old in self.same.arrays)
             lines.append(f"unless {self.same.left} = {self.same.right}, where {pairs}:")
-        if self.when is not None:
-            lines.append(f"only where {self.when} >= 0:")
+        if self.when:
+            lines.append(f"only where {self.condition}:")
         lines.append(str(self.computation))
         for found in self.learnt:
             place = ", ".join(map(str, found.index))
@@ -157,7 +163,7 @@ class Builder:
         learnt: Iterable[Learnt] = (),
         same: Same | None = None,
         apart: Iterable[str] = (),
-        when: Linear | None = None,
+        when: Iterable[Linear] = (),
         together: Iterable[str] = (),
         inner: Iterable[str] = (),
         makes: Iterable[str] = (),
@@ -168,7 +174,8 @@ class Builder:
         different elements, where that does not follow from the subscripts; iterations that follow
         each other and agree in the elements of the arrays `together` may touch the same ones. What
         is in the arrays `inner` serves one iteration. Of stages that do the same in different ways
-        `when` tells which one runs: where its term is not negative. Arrays that several of them
+        `when` tells which one runs: where none of its terms is negative. They are asked in order: a
+        term may use what is learnt only where those before it hold. Arrays that several of them
         fill are among what a stage before `makes`.
         """
         body = tuple(statements)
@@ -191,7 +198,7 @@ class Builder:
         )
         defined = tuple(self.defined)
         claims = frozenset(apart), tuple(together), frozenset(inner)
-        stage = Stage(computation, defined, fresh, tuple(learnt), same, *claims, when)
+        stage = Stage(computation, defined, fresh, tuple(learnt), same, *claims, tuple(when))
         self.stages.append(stage)
         self.defined = []
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Cast, Expr
 from loopwright.sparse.spf.computation import Stmt
+from loopwright.sparse.synthesis.numbering import Numbering
 from loopwright.sparse.synthesis.order import Order
 from loopwright.sparse.synthesis.ranges import Span, span
-from loopwright.sparse.synthesis.stages import Builder, Learnt, element
+from loopwright.sparse.synthesis.stages import Builder, Learnt, Same, element
+from loopwright.sparse.synthesis.told import Told
 from loopwright.sparse.uf import (
     Atom,
     Call,
@@ -51,6 +53,29 @@ class Stream:
     order: Order  # over the dense coordinates
     is_unique: bool
     count: Linear | None = None  # of entries, where the domain is 0 <= e < count and nothing else
+    numbering: Numbering | None = None  # of the tuples, where a variable tells it
+    told: Told | None = None  # by the sort
+
+    @property
+    def position(self) -> Numbering | None:
+        """The number of an entry among all, where each tuple has one and some variable counts."""
+        if self.guard is not None:
+            return None
+        if self.count is not None:
+            return Numbering(Linear.of(Var(self.domain.variables[0])), self.count)
+        return self.numbering
+
+    def looked_up(self, term: Linear) -> Linear:
+        """A variable of the tuples as the element that it is; another term as it is."""
+        name = term.atom
+        if not isinstance(name, Var):
+            return term
+        for constraint in self.domain.conjs[0].equalities:
+            factor = constraint.term.coefficient(name)
+            rest = constraint.term.without(name) * -factor
+            if abs(factor) == 1 and isinstance(rest.atom, Call):
+                return rest
+        return term
 
     def term(self, of: Linear) -> Linear:
         """A term over dense coordinates as one over the variables of the domain."""
@@ -96,7 +121,13 @@ def running_sum(
 
 
 def running(
-    builder: Builder, op: str, array: str, count: Linear, *learnt: Learnt, copy: str = ""
+    builder: Builder,
+    op: str,
+    array: str,
+    count: Linear,
+    *learnt: Learnt,
+    copy: str = "",
+    same: Same | None = None,
 ) -> None:
     """array[x+1] = array[x+1] op array[x]; see `running_sum`."""
     x, domain = Linear.of(Var("x")), over("x", count)
@@ -106,4 +137,4 @@ def running(
     body = [Stmt(name, domain, (x, Linear.of(1)), array, (x + 1,), value)]
     if copy:
         body.append(Stmt("copy", domain, (x, Linear.of(0)), copy, (x,), builder.load(here)))
-    builder.stage(name, body, learnt)
+    builder.stage(name, body, learnt, same)

@@ -7,25 +7,39 @@ count, make arrays and fill them (`assembly`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DType
+from loopwright.remembered import remembered
 from loopwright.sparse.format import COORDINATES, SIZES, Format, Rule
 from loopwright.sparse.promises import loop_facts
 from loopwright.sparse.room import is_built_in, require_room
 from loopwright.sparse.synthesis.assembly import assemble
 from loopwright.sparse.synthesis.definitions import Definition, define
+from loopwright.sparse.synthesis.flat import flattened
 from loopwright.sparse.synthesis.inverse import Inverse, invert
 from loopwright.sparse.synthesis.parallel import InShares, in_shares
+from loopwright.sparse.synthesis.pointers import RunEnds, only_ends
 from loopwright.sparse.synthesis.ranges import Span
+from loopwright.sparse.synthesis.recipe import (
+    Ends,
+    First,
+    Found,
+    Last,
+    Turn,
+    ends_of,
+    turns_of,
+    whole,
+)
 from loopwright.sparse.synthesis.rename import renamed
 from loopwright.sparse.synthesis.source import stream_of
 from loopwright.sparse.synthesis.stages import Builder, Stage
 from loopwright.sparse.synthesis.stream import Sizes
 from loopwright.sparse.synthesis.ways import Way
+from loopwright.sparse.synthesis.widths import index_type
 from loopwright.sparse.uf import Atom, Call, Conj, Linear, Sym, replace_atoms
 
 __all__ = ["Conversion", "Request", "specialised", "synthesize"]
@@ -61,12 +75,12 @@ class Conversion:
     arrays: Mapping[str, str]  # index array of the target -> array of the stages
     values: str
 
-    @cached_property
+    @remembered
     def shared(self) -> tuple[InShares, ...]:
         """The stages for several threads."""
         return in_shares(self.stages, (*self.arrays.values(), self.values))
 
-    @cached_property
+    @remembered
     def temporary(self) -> frozenset[str]:
         """Arrays made on the way that are no result, whatever stages are left out."""
         results = {*self.arrays.values(), self.values}
@@ -75,6 +89,62 @@ class Conversion:
             results |= {old for new, old in others if new in results}
         made = {fresh.space.name for stage in self.stages for fresh in stage.fresh}
         return frozenset(made - results)
+
+    @remembered
+    def ends(self) -> RunEnds | None:
+        """The pointer that is all that the stages make, where it tells runs of a source's array."""
+        found = only_ends(self.stages)
+        return found if found is not None and found.parents.startswith(FROM) else None
+
+    @remembered
+    def is_wide(self) -> bool:
+        """Whether some index array is computed in another type than the one it should have."""
+        request = self.request
+        return any(
+            dtype != index_type(request.target.index(name), request.counter)
+            for name, dtype in request.made
+        )
+
+    @remembered
+    def alone(self) -> Callable[..., Found]:
+        """All stages by one thread, as a function of arrays, values, symbols and lent memory."""
+        return whole(self.stages, self._ends, self.temporary)
+
+    @remembered
+    def turns(self) -> tuple[Turn, ...]:
+        """The stages one by one, for several threads."""
+        return turns_of(self.stages, self.temporary)
+
+    @remembered
+    def frame(self) -> tuple[First, Last]:
+        """What comes before the turns and after them."""
+        return ends_of(self._ends)
+
+    @remembered
+    def _ends(self) -> Ends:
+        source, target, format = self.request.source, self.request.target, self.inverse.format
+        spaces = {s.name for stage in self.stages for s in stage.computation.spaces}
+        spaces |= {self.values, *self.arrays.values()}
+        given = sorted(name.removeprefix(FROM) for name in spaces if name.startswith(FROM))
+        used = {name for stage in self.stages for name in stage.computation.symbols}
+        own = {*source.counts, *(name for name, _ in source.defined)}
+        own |= {name.removeprefix(FROM) for name in used if name.startswith(FROM)}
+        sizes = zip(format.sizes, source.sizes, strict=True)
+        return Ends(
+            {FROM + n: "values" if n == "values" else f"arrays[{n!r}]" for n in given},
+            {
+                name: f"symbols[{n!r}]"
+                for name, n in (*sizes, *((FROM + n, n) for n in sorted(own)))
+            },
+            self.defined,
+            self.arrays,
+            self.values,
+            {
+                **{name.removeprefix(TO): name for name in format.counts},
+                **{name.removeprefix(TO): name for name, _ in format.defined},
+                **dict(zip(target.sizes, format.sizes, strict=True)),
+            },
+        )
 
 
 @lru_cache(maxsize=256)
@@ -117,7 +187,7 @@ def synthesize(request: Request) -> Conversion:
         inverse,
         definitions,
         found.ways,
-        tuple(builder.stages),
+        tuple(flattened(stage, stream) for stage in builder.stages),
         tuple(builder.defined),
         {name.removeprefix(TO): array for name, array in found.arrays.items()},
         found.values,

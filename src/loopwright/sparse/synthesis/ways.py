@@ -52,9 +52,9 @@ def choose_ways(
     if not follows(format.order, stream.order, parents):
         rest = tuple(term for term in format.order if not _is_fixed(term, parents))
         return ways, sort(stream, rest, builder, sizes)
-    is_list = stream.count is not None and stream.guard is None
-    if is_list and not entry.bound.is_local and follows(format.order, stream.order):
-        ways[entry.name] = Way.RUNNING  # the position in the list is the number
+    is_numbered = stream.position is not None and not entry.bound.is_local
+    if is_numbered and follows(format.order, stream.order):
+        ways[entry.name] = Way.RUNNING  # the position in the stream is the number
     return ways, stream
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopwright.diagnostics import UsageError
-from loopwright.ir.dtypes import DTYPES, INT64, DType
+from loopwright.ir.dtypes import DTYPES, INT32, INT64, DType
 from loopwright.sparse.format import Format, Index
 from loopwright.sparse.sizes import fixed_symbols
 from loopwright.sparse.synthesis.definitions import (
@@ -32,10 +32,16 @@ from loopwright.sparse.synthesis.inverse import invert
 from loopwright.sparse.synthesis.ranges import Span, span
 from loopwright.sparse.uf import Call, Linear, Sym, Var, evaluate, symbols
 
-__all__ = ["Types", "made_types", "narrowed"]
+__all__ = ["Types", "counter_type", "index_type", "made_types", "narrowed"]
 
 Types: TypeAlias = tuple[tuple[str, DType], ...]  # index array -> its type
 _Array: TypeAlias = Held | Segments | Lengths | Sorted | Running | Largest
+_NARROW = (1 << 31) - 2  # numbers up to here are counted in 32 bits
+
+
+def counter_type(shape: tuple[int, ...], stored: int) -> DType:
+    """The type for sizes and numbers of entries of a tensor."""
+    return INT32 if max((stored, *shape)) <= _NARROW else INT64
 
 
 def made_types(target: Format, shape: tuple[int, ...], stored: int, counter: DType) -> Types:
@@ -66,7 +72,7 @@ def narrowed(
     found = dict(arrays)
     for name, dtype in made:
         index = target.index(name)
-        wanted = _wanted(index, counter)
+        wanted = index_type(index, counter)
         if dtype != wanted:
             found[name] = _stored(target, index, arrays[name], wanted)
     return found
@@ -139,12 +145,13 @@ def _definitions(target: Format) -> Mapping[str, _Array]:
     return {d.array: d for d in found if isinstance(d, _Array)}
 
 
-def _wanted(index: Index, counter: DType) -> DType:
+def index_type(index: Index, counter: DType) -> DType:
+    """The type in which an index array is stored, unless its numbers need a wider one."""
     return DTYPES[index.dtype] if index.dtype else counter
 
 
 def _computed(index: Index, known: _Known, counter: DType) -> DType:
-    wanted = _wanted(index, counter)
+    wanted = index_type(index, counter)
     low, high = _holds(wanted)
     limits = known.limits(index.name)
     if wanted.bits == 64 or (limits is not None and low <= limits[0] <= limits[1] <= high):

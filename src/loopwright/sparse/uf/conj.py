@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
+from loopwright.remembered import remembered
 from loopwright.sparse.uf.constraint import FALSE, Constraint
 from loopwright.sparse.uf.terms import Atom, Call, Linear, Sym, Var
 from loopwright.sparse.uf.visit import atoms
@@ -44,7 +44,7 @@ class Conj:
     def equalities(self) -> tuple[Constraint, ...]:
         return tuple(c for c in self.constraints if c.is_equality)
 
-    @cached_property
+    @remembered
     def atoms(self) -> tuple[Atom, ...]:
         """Every atom inside, once each, outer ones before inner ones."""
         return tuple(dict.fromkeys(a for c in self.constraints for a in atoms(c.term)))

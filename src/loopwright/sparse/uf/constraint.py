@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
+from loopwright.remembered import remembered
 from loopwright.sparse.uf.terms import Atom, Linear
 from loopwright.sparse.uf.visit import substitute
 
@@ -85,7 +85,7 @@ class Constraint:
     def __str__(self) -> str:
         return self._text
 
-    @cached_property
+    @remembered
     def _text(self) -> str:
         if not self.term.terms:
             return "true" if self.term.constant >= 0 else "false"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 
 from loopwright.diagnostics import UsageError
+from loopwright.remembered import remembered
 from loopwright.sparse.uf.conj import Conj
 from loopwright.sparse.uf.constraint import Constraint
 from loopwright.sparse.uf.parse import Formula, parse_implication
@@ -114,7 +114,7 @@ class FunctionFacts:
         """When values lie in the range."""
         return _membership(self.range, values)
 
-    @cached_property
+    @remembered
     def rules(self) -> tuple[Rule, ...]:
         """The declared properties as rules."""
         found = [*self._range_rules()]
@@ -213,14 +213,14 @@ class Facts(Noun):
     def __hash__(self) -> int:
         return self._hash
 
-    @cached_property
+    @remembered
     def rules(self) -> tuple[Rule, ...]:
         """Every rule, those of the functions first."""
         known = (Rule((), Clause((), ((constraint,),))) for constraint in self.known)
         made = (rule for function in self.functions for rule in function.rules)
         return tuple(dict.fromkeys((*known, *made, *self.further)))
 
-    @cached_property
+    @remembered
     def _by_name(self) -> dict[str, FunctionFacts]:
         return {function.name: function for function in self.functions}
 

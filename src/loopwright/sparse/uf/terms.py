@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
 from loopwright.diagnostics import UsageError
+from loopwright.remembered import remembered
 
 __all__ = [
     "Atom",
@@ -37,7 +37,7 @@ class Noun:
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
-    @cached_property
+    @remembered
     def _hash(self) -> int:
         return hash(tuple(getattr(self, field.name) for field in fields(self)))
 
@@ -54,7 +54,7 @@ class Var(Noun):
     def __str__(self) -> str:
         return self.name
 
-    @cached_property
+    @remembered
     def order(self) -> tuple[int, str]:
         return 0, self.name
 
@@ -71,7 +71,7 @@ class Sym(Noun):
     def __str__(self) -> str:
         return self.name
 
-    @cached_property
+    @remembered
     def order(self) -> tuple[int, str]:
         return 4, self.name
 
@@ -91,7 +91,7 @@ class Call(Noun):
         chosen = f"[{self.result}]" if self.result else ""
         return f"{self.name}({','.join(map(str, self.args))}){chosen}"
 
-    @cached_property
+    @remembered
     def order(self) -> tuple[int, str]:
         return 1, str(self)
 
@@ -109,7 +109,7 @@ class Floor(Noun):
     def __str__(self) -> str:
         return f"floor({_factor(self.x)}/{_factor(self.by)})"
 
-    @cached_property
+    @remembered
     def order(self) -> tuple[int, str]:
         return 2, str(self)
 
@@ -126,7 +126,7 @@ class Product(Noun):
     def __str__(self) -> str:
         return "*".join(map(str, self.factors))
 
-    @cached_property
+    @remembered
     def order(self) -> tuple[int, str]:
         return 3, str(self)
 
@@ -158,7 +158,7 @@ class Linear(Noun):
         kept = [(atom, factor) for atom, factor in found.items() if factor]
         return cls(tuple(sorted(kept, key=lambda term: term[0].order)), constant)
 
-    @cached_property
+    @remembered
     def _hash(self) -> int:
         return hash((self.terms, self.constant))
 
@@ -241,7 +241,7 @@ class Linear(Noun):
     def __str__(self) -> str:
         return self._text
 
-    @cached_property
+    @remembered
     def _text(self) -> str:
         text = ""
         for atom, factor in self.terms:

@@ -1,0 +1,64 @@
+"""Properties that are kept: computed once, one object for all, no lock that threads could cross."""
+
+import threading
+
+from loopwright.remembered import remembered
+from loopwright.sparse.uf import Call, Linear
+
+
+class Counted:
+    def __init__(self) -> None:
+        self.calls = 0
+
+    @remembered
+    def value(self) -> list[int]:
+        """A fresh list."""
+        self.calls += 1
+        return [self.calls]
+
+
+def test_computed_once() -> None:
+    one, other = Counted(), Counted()
+    assert one.value is one.value
+    assert one.calls == 1
+    assert other.calls == 0
+    assert Counted.value.__doc__ == "A fresh list."
+
+
+def test_two_threads_get_one_object() -> None:
+    meet = threading.Barrier(2)
+
+    class Slow:
+        @remembered
+        def value(self) -> object:
+            meet.wait(30)  # neither has stored its own yet
+            return object()
+
+    shared, found = Slow(), []
+    workers = [threading.Thread(target=lambda: found.append(shared.value)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(30)
+    assert len(found) == 2
+    assert found[0] is found[1]
+
+
+def test_threads_that_hash_terms_within_calls_do_not_wait_for_each_other() -> None:
+    def nested(depth: int, name: str) -> Linear:
+        term = Linear.of(0)
+        for _ in range(depth):
+            term = Linear.of(Call(name, (term,)))
+        return term
+
+    def work(at: int) -> None:
+        for n in range(300):
+            term = nested(30, f"f{at}_{n}")
+            hash(term if at % 2 else Call("g", (term,)))
+
+    workers = [threading.Thread(target=work, args=(at,), daemon=True) for at in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert not any(worker.is_alive() for worker in workers)
