@@ -33,7 +33,7 @@ def test_store_ends(
     lengths = [max(length, 1) for length in lengths] if is_full else lengths
     parents = np.repeat(np.arange(len(lengths)), lengths).astype(index)
     count = len(lengths) + after
-    pointer = np.zeros(count + 1, dtype)
+    pointer = np.full(count + 1, 77, dtype)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ends, "LEAST_LIGHT", 4)
         store_ends(parents, pointer, not is_full, threads)

@@ -11,7 +11,7 @@ import sys
 __all__ = ["MOST_THREADS", "POOL_WORDS", "SYMBOLS", "pool_source"]
 
 MOST_THREADS = 256
-SPINS = 100_000  # reads of the job number before a worker goes to sleep, some 100 us
+SPINS = 400_000  # reads of the job number before a worker goes to sleep, some 200 us
 
 # The pool is a block of int64 words: 0 workers done; 8 stop flag; 16 the work: function, launch,
 # team, objects, the caller's processor; 24 sleepers, threads roused; 32 mutex; 48 condition (each

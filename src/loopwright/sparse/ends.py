@@ -53,7 +53,7 @@ def by_ends(
         return None
     first, last = conversion.frame
     held, known = first(arrays, values, symbols)
-    for turn in conversion.turns:
+    for turn in conversion.bare_turns:
         turn.prepare(held, known, np.empty)
     parents = unsigned(arrays[ends.parents.removeprefix(FROM)])
     store_ends(parents, held[ends.pointer], arranged.skips, threads)
@@ -61,11 +61,13 @@ def by_ends(
 
 
 def store_ends(parents: Array, pointer: Array, skips: bool, threads: int = 1) -> None:
-    """pointer[x] = how many of `parents` lie below x, where all of `pointer` is 0 before.
+    """pointer[x] = how many of `parents` lie below x.
 
-    Parents are unsigned and ascend; without `skips` none is left out between two of them.
+    Parents are unsigned and ascend; without `skips` none is left out between two of them, so that
+    only pointers up to the first are to be cleared: what another core has cleared has to travel.
     """
     count = len(parents)
+    pointer[: None if skips or not count else parents.item(0) + 1] = 0
     if not count:
         return
     shares = max(1, min(threads, count // LEAST_LIGHT))

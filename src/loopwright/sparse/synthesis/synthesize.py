@@ -116,6 +116,15 @@ class Conversion:
         return turns_of(self.stages, self.temporary)
 
     @remembered
+    def bare_turns(self) -> tuple[Turn, ...]:
+        """The same for who fills every array: their elements are undefined before."""
+        bare = (
+            replace(stage, fresh=tuple(replace(fresh, fill=None) for fresh in stage.fresh))
+            for stage in self.stages
+        )
+        return turns_of(tuple(bare), self.temporary)
+
+    @remembered
     def frame(self) -> tuple[First, Last]:
         """What comes before the turns and after them."""
         return ends_of(self._ends)
