@@ -330,3 +330,15 @@ def test_results_stay_when_memory_is_used_again() -> None:
     for found, arrays, values in made:
         assert all(np.array_equal(found.arrays[name], arrays[name]) for name in arrays)
         assert np.array_equal(found.values, values)
+
+
+@pytest.mark.parametrize("target", ["csr", "coo", "scoo", "csc", "dcsr"])
+def test_a_copy_shares_nothing(target: str) -> None:
+    dense = np.eye(4) + np.eye(4, k=1) + np.eye(4, k=-1)
+    given = convert(dense, "csr")
+    made = convert(given, target, copy=True)
+    assert made.format.name == target
+    assert np.array_equal(made.to_dense(), dense)
+    theirs = (*given.arrays.values(), given.values)
+    for array in (*made.arrays.values(), made.values):
+        assert not any(np.may_share_memory(array, other) for other in theirs)

@@ -155,4 +155,4 @@ def freedom(nest: LoopNest) -> str:
     """
     if not nest.is_plain:
         return ""
-    return "reassoc nsz contract " if nest.reassoc else "contract "
+    return ("reassoc nsz " if nest.reassoc else "") + ("contract " if nest.fuses else "")

@@ -174,6 +174,7 @@ class LoopNest:
     body: Stmt
     is_plain: bool = False
     reassoc: bool = False  # updates `x = x + e` of floats may happen in another order
+    fuses: bool = True  # a product and a sum that uses it had better be rounded once, if plain
 
     def buffer(self, name: str) -> Buffer:
         return next(b for b in self.buffers if b.name == name)

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loopwright.diagnostics import DtypeError, RoomError, UsageError
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
@@ -51,13 +52,15 @@ _PART_STARTS = [entries for entries, _ in _PARTS]
 _NONE = (False,) * len(SIZES)
 
 
-def convert(tensor: Any, to: str | Format, *, threads: int | None = None) -> Any:
+def convert(
+    tensor: Any, to: str | Format, *, threads: int | None = None, copy: bool = False
+) -> Any:
     """The same entries in another format.
 
     Takes a SparseTensor, a sparse array or matrix of scipy, or a dense array. What came from scipy
     goes back to scipy where scipy has the format, everything else is a SparseTensor. `to` is a
     name such as "csr" or "bcsr(3,3)", or a Format of your own. Arrays that the target would hold
-    just as the source does are shared, not copied.
+    just as the source does are shared, not copied, unless `copy` asks for arrays of its own.
     """
     found = as_tensor(tensor)
     target = find(to, found.ndim)
@@ -66,7 +69,18 @@ def convert(tensor: Any, to: str | Format, *, threads: int | None = None) -> Any
         require_inside(found)  # what is faulty is refused, whether or not code runs on it
         require_promised(found)
         refined(found)
-    return as_given(result, tensor)
+    return as_given(_apart(result, found) if copy else result, tensor)
+
+
+def _apart(result: SparseTensor, source: SparseTensor) -> SparseTensor:
+    """The tensor with copies of the arrays that it shares with another."""
+    theirs = (*source.arrays.values(), source.values)
+
+    def own(array: NDArray[Any]) -> NDArray[Any]:
+        return array.copy() if any(np.may_share_memory(array, other) for other in theirs) else array
+
+    arrays = {name: own(array) for name, array in result.arrays.items()}
+    return replace(result, arrays=arrays, values=own(result.values))
 
 
 def as_tensor(tensor: Any) -> SparseTensor:

@@ -80,7 +80,8 @@ class Code:
 
     def nest(self) -> LoopNest:
         """The loops."""
-        from loopwright.sparse.kernels.jam import with_rows_jammed  # lazy: for new kernels only
+        from loopwright.sparse.kernels.chains import with_short_chains  # lazy: for new kernels only
+        from loopwright.sparse.kernels.jam import with_rows_jammed  # lazy: likewise
         from loopwright.sparse.kernels.rows import (  # lazy: likewise
             with_carried_pointers,
             without_signs,
@@ -89,7 +90,7 @@ class Code:
         from loopwright.sparse.spf.scan import scan  # lazy: likewise
 
         nest = with_carried_pointers(with_rows_jammed(scan(self.plan.computation)))
-        nest = with_rows_together(nest, host().vector_bytes)
+        nest = with_short_chains(with_rows_together(nest, host().vector_bytes), host())
         return without_signs(nest, _counted_from_0(self.request.format))
 
     def inspect(self, stage: str) -> str:
