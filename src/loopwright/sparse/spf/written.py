@@ -21,6 +21,7 @@ from typing import NoReturn, TypeAlias
 import numpy as np
 
 from loopwright.diagnostics import UsageError
+from loopwright.frontends.python.words import BINARY, COMPARE
 from loopwright.ir import expr as ir
 from loopwright.ir.dtypes import BOOL, DTYPES, INT64, DType, dtype_of
 from loopwright.ir.program import Role
@@ -35,23 +36,7 @@ _SPACE = re.compile(r"\s*(?:(in|out|inout|local)\s+)?(\w+)\s*(?:\[(.*?)\])?\s*:\
 _LINE = re.compile(r"\s*(\w+)\s*:\s*(\{.*\})\s*at\s*\((.*?)\)\s*:\s*(.*?)\s*$")
 _ASSIGNMENT = re.compile(r"(.*?[)\w])\s*(\+|\*|min|max)?=(?!=)\s*(.*)$")
 _UPDATES = {"+": "add", "*": "mul", "min": "min", "max": "max"}
-_OPERATORS: dict[type[ast.AST], str] = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.Div: "div",
-    ast.FloorDiv: "floordiv",
-    ast.Mod: "mod",
-    ast.Pow: "pow",
-    ast.Lt: "lt",
-    ast.LtE: "le",
-    ast.Gt: "gt",
-    ast.GtE: "ge",
-    ast.Eq: "eq",
-    ast.NotEq: "ne",
-    ast.And: "and",
-    ast.Or: "or",
-}
+_JOINED: dict[type[ast.boolop], str] = {ast.And: "and", ast.Or: "or"}
 
 Operand: TypeAlias = ir.Expr | int | float | complex | bool  # a number has no type yet
 
@@ -139,14 +124,14 @@ class _Reader:
                 return ir.Var(name) if scalar is None else ir.Load(name, (), scalar.dtype)
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
                 return self.call(name, [self.node(arg) for arg in args], ast.unparse(node))
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-                return self.binary(_OPERATORS[type(op)], self.node(left), self.node(right))
-            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _OPERATORS:
-                return self.binary(_OPERATORS[type(op)], self.node(left), self.node(right))
-            case ast.BoolOp(op=op, values=[first, *others]):
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in BINARY:
+                return self.binary(BINARY[type(op)], self.node(left), self.node(right))
+            case ast.Compare(left=left, ops=[test], comparators=[right]) if type(test) in COMPARE:
+                return self.binary(COMPARE[type(test)], self.node(left), self.node(right))
+            case ast.BoolOp(op=joint, values=[first, *others]):
                 joined = self.node(first)
                 for other in others:
-                    joined = self.binary(_OPERATORS[type(op)], joined, self.node(other))
+                    joined = self.binary(_JOINED[type(joint)], joined, self.node(other))
                 return joined
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 x = self.node(operand)
