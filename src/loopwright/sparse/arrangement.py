@@ -23,7 +23,6 @@ from .spf.shared_run import LEAST_LIGHT
 __all__ = ["Arrangement", "arrangement", "ascent", "unsigned"]
 
 _COUNT, _SHARES = "N", "SHARES"
-_dtype = lru_cache(maxsize=64)(dtype_of)
 _UINT64 = DTYPES["uint64"]
 # Lists up to here are short. Of a longer one a quarter of this shows whether it can be in order.
 _SHORT = 1 << 12
@@ -137,7 +136,7 @@ def _strict_code(
     read once. Each of the shares, pairs from cut(t) to before cut(t+1), has results of its own.
     The types of what is found come along, and the halves of the types of the arrays.
     """
-    dtypes = [_dtype(of) for of in types]
+    dtypes = [dtype_of(of) for of in types]
     halves = tuple(1 << (dtype.bits - 1) for dtype in dtypes)
     arrays = [DataSpace.of(f"a{k}", dtype, (_COUNT,), Role.IN) for k, dtype in enumerate(dtypes)]
     tops: list[tuple[str, str, Expr]] = []

@@ -38,7 +38,6 @@ __all__ = ["index_names", "limits", "require_inside"]
 
 _COUNT = "N"
 _NOTHING: Mapping[str, int] = MappingProxyType({})
-_dtype = lru_cache(maxsize=64)(dtype_of)
 
 
 def require_inside(
@@ -166,7 +165,7 @@ def _ascends(array: NDArray[Any], is_strict: bool, threads: int) -> bool:
         return True
     flat = np.ascontiguousarray(array)
     out = np.zeros(1, np.bool_)
-    code = _ascends_code(_dtype(flat.dtype), is_strict)
+    code = _ascends_code(dtype_of(flat.dtype), is_strict)
     code.run({"a0": flat, "out": out}, {_COUNT: len(flat)}, threads)
     return not out[0]
 
@@ -175,7 +174,7 @@ def _largest(array: NDArray[Any], threads: int) -> int:
     """The largest element of an array that has some, read as unsigned."""
     flat = unsigned(np.ascontiguousarray(array).reshape(-1))
     out = np.zeros(1, flat.dtype)
-    code = _largest_code(_dtype(flat.dtype))
+    code = _largest_code(dtype_of(flat.dtype))
     code.run({"a": flat, "out": out}, {_COUNT: flat.size}, threads)
     return int(out[0])
 
@@ -187,7 +186,7 @@ def limits(array: NDArray[Any], threads: int = 1) -> tuple[int, int]:
     out = np.empty(2, array.dtype)
     flat = array.reshape(-1)
     out[:] = flat[0]
-    code = _limits_code(_dtype(array.dtype))
+    code = _limits_code(dtype_of(array.dtype))
     code.run({"a": flat, "out": out}, {_COUNT: flat.size}, threads)
     return int(out[0]), int(out[1])
 
@@ -199,7 +198,7 @@ def _limits_inside(index: Index, tensor: SparseTensor, threads: int) -> tuple[in
     """
     names = (index.name, *(call.name for conj in index.domain.conjs for call in conj.calls))
     arrays = {name: np.ascontiguousarray(tensor.arrays[name]) for name in dict.fromkeys(names)}
-    dtypes = tuple(_dtype(array.dtype) for array in arrays.values())
+    dtypes = tuple(dtype_of(array.dtype) for array in arrays.values())
     info = np.iinfo(arrays[index.name].dtype)
     out = np.array([info.max, info.min], arrays[index.name].dtype)
     code = _inside_code(tensor.format, index, dtypes)

@@ -18,17 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopwright.diagnostics import UsageError
-from loopwright.ir.dtypes import FLOAT64, INT64, DType, dtype_of
+from loopwright.ir.dtypes import DType, dtype_of
 from loopwright.runtime.scratch import borrow, give_back
 
 from .format import Format, Index
 from .format import index as declare_index
 from .pairs import pairing, shared_pairing
-from .promises import loop_facts
 from .spf.shared_run import LEAST
-from .synthesis.flat import told_by
-from .synthesis.source import stream_of
-from .synthesis.stages import Builder
+from .synthesis.numbering import told_by
+from .synthesis.source import plain_stream
 from .synthesis.widths import counter_type, index_type
 from .tensor import SparseTensor
 from .uf import (
@@ -51,7 +49,6 @@ LEAST_ENTRIES = 1 << 14  # fewer are converted in no time, without more code to 
 _PROBE = 1 << 10  # entries of the first rows, in which most other patterns show themselves
 _TURN = 1 << 19  # entries after which it is time to ask whether the pattern is one
 _WORDS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
-_dtype = lru_cache(maxsize=64)(dtype_of)
 
 
 @dataclass(frozen=True)
@@ -97,13 +94,9 @@ def _compressed(format: Format) -> _Compressed | None:
     is_plain = format.is_unique and format.padding is None and not format.defined
     if not is_plain or (format.rank, len(format.indices), len(format.counts)) != (2, 2, 1):
         return None
-    builder = Builder(INT64, loop_facts(format))
-    for index in format.indices:
-        builder.given(index.name, INT64, index.extents)
-    try:
-        stream = stream_of(format, "values", FLOAT64, builder)
-    except UsageError:
-        return None  # refused where it is read
+    stream = plain_stream(format)
+    if stream is None:
+        return None
     number, count = stream.numbering, Linear.of(Sym(format.counts[0]))
     if number is None or stream.place != number.number or number.total != count:
         return None
@@ -289,7 +282,7 @@ def _run(given: _Given, out: Array, block: Array, threads: int) -> bool:
 
 
 def _types(arrays: dict[str, Array]) -> tuple[DType, ...]:
-    return tuple(_dtype(arrays[name].dtype) for name in ("ptr", "col", "values"))
+    return tuple(dtype_of(arrays[name].dtype) for name in ("ptr", "col", "values"))
 
 
 def _reached(pointer: Array, entries: int) -> int:

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopwright.diagnostics import DtypeError, UsageError
-from loopwright.ir.dtypes import FLOAT64, INT64
 
 from .check import check, check_lengths, check_order, keeps_promise
 from .format import Format
@@ -31,12 +30,11 @@ from .inside import require_inside
 from .known import KNOWN
 from .meaning import Entries, entries, require_within, surroundings, without_padding
 from .points import Surroundings, values_of
-from .promises import facts_of, loop_facts
+from .promises import facts_of
 from .room import entry_facts, require_room
 from .sizes import fixed_symbols
 from .synthesis.inverse import invert
-from .synthesis.source import stream_of
-from .synthesis.stages import Builder
+from .synthesis.source import plain_stream
 from .tensor import SparseTensor
 from .uf import Atom, Conj, Constraint, Linear, Var, calls, symbols, variables
 
@@ -321,12 +319,8 @@ def _is_faithful(format: Format) -> bool:
 
 def _is_numbered(format: Format) -> bool:
     """Whether the place of a tuple is its number, so that every place has a tuple."""
-    builder = Builder(INT64, loop_facts(format))
-    for index in format.indices:
-        builder.given(index.name, INT64, index.extents)
-    try:
-        stream = stream_of(format, "values", FLOAT64, builder)
-    except UsageError:
+    stream = plain_stream(format)
+    found = None if stream is None else stream.numbering
+    if stream is None or found is None:
         return False
-    found = stream.numbering
-    return found is not None and (found.number, found.total) == (stream.place, format.places)
+    return (found.number, found.total) == (stream.place, format.places)

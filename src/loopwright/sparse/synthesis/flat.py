@@ -17,11 +17,12 @@ from loopwright.ir.walk import substitute as substitute_expr
 from loopwright.ir.walk import walk
 from loopwright.sparse.spf.bodies import as_expr
 from loopwright.sparse.spf.computation import Computation, Stmt
+from loopwright.sparse.synthesis.numbering import told_by
 from loopwright.sparse.synthesis.stages import Stage
 from loopwright.sparse.synthesis.stream import Stream, over
 from loopwright.sparse.uf import Atom, IntegerSet, Linear, Var, substitute, variables
 
-__all__ = ["flattened", "told_by"]
+__all__ = ["flattened"]
 
 
 def flattened(stage: Stage, stream: Stream) -> Stage:
@@ -48,18 +49,6 @@ def flattened(stage: Stage, stream: Stream) -> Stage:
     if made == [*computation.statements]:
         return stage
     return replace(stage, alone=computation.with_statements(made))
-
-
-def told_by(number: str, domain: IntegerSet) -> dict[Atom, Linear]:
-    """Variables of a domain as terms of one of them."""
-    found: dict[Atom, Linear] = {}
-    for name in domain.variables:
-        for constraint in domain.conjs[0].equalities:
-            factor = constraint.term.coefficient(Var(name))
-            rest = substitute(constraint.term.without(Var(name)), found)
-            if name != number and abs(factor) == 1 and variables(rest) <= {number}:
-                found.setdefault(Var(name), rest * -factor)
-    return found
 
 
 def _flat(

@@ -24,10 +24,11 @@ from loopwright.sparse.uf import (
     Linear,
     Var,
     calls,
+    substitute,
     variables,
 )
 
-__all__ = ["Numbering", "numbered"]
+__all__ = ["Numbering", "numbered", "told_by"]
 
 _ZERO = Linear.of(0)
 _CURVES = ("MORTON", "ALTO")
@@ -67,6 +68,18 @@ def numbered(format: Format, domain: IntegerSet) -> Numbering | None:
     if last is None or not _are_implied(set(conj.constraints) - known, known, defined, format):
         return None
     return Numbering(last, total)
+
+
+def told_by(number: str, domain: IntegerSet) -> dict[Atom, Linear]:
+    """Variables of a domain as terms of one of them."""
+    found: dict[Atom, Linear] = {}
+    for name in domain.variables:
+        for constraint in domain.conjs[0].equalities:
+            factor = constraint.term.coefficient(Var(name))
+            rest = substitute(constraint.term.without(Var(name)), found)
+            if name != number and abs(factor) == 1 and variables(rest) <= {number}:
+                found.setdefault(Var(name), rest * -factor)
+    return found
 
 
 def _definition(

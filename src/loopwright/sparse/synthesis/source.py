@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from loopwright.diagnostics import UsageError
-from loopwright.ir.dtypes import DType
+from loopwright.ir.dtypes import FLOAT64, INT64, DType
 from loopwright.ir.expr import Binary, Const
 from loopwright.sparse.format import Format
-from loopwright.sparse.synthesis.numbering import numbered
+from loopwright.sparse.promises import loop_facts
+from loopwright.sparse.synthesis.numbering import numbered, told_by
 from loopwright.sparse.synthesis.stages import Builder, element
 from loopwright.sparse.synthesis.stream import Stream, over
 from loopwright.sparse.uf import (
@@ -21,7 +22,7 @@ from loopwright.sparse.uf import (
     variables,
 )
 
-__all__ = ["stream_of"]
+__all__ = ["plain_stream", "stream_of"]
 
 
 def stream_of(format: Format, values: str, dtype: DType, builder: Builder) -> Stream:
@@ -36,9 +37,10 @@ def stream_of(format: Format, values: str, dtype: DType, builder: Builder) -> St
     numbering = numbered(format, domain)
     count = None
     if numbering is not None and numbering.number == Linear.of(Var(domain.variables[0])):
-        known, count = _defined(domain), numbering.total
+        first, count = domain.variables[0], numbering.total
+        known = told_by(first, domain)
         solved = {name: substitute(term, known) for name, term in solved.items()}
-        place, domain = substitute(place, known), over(domain.variables[0], count)
+        place, domain = substitute(place, known), over(first, count)
     builder.given(values, dtype, (format.places,))
     guard = None
     if format.padding is not None and format.padding.is_mapped:
@@ -47,6 +49,20 @@ def stream_of(format: Format, values: str, dtype: DType, builder: Builder) -> St
     return Stream(
         domain, solved, values, place, guard, format.order, format.is_unique, count, numbering
     )
+
+
+def plain_stream(format: Format) -> Stream | None:
+    """The entries of a tensor whatever its types, for questions about a format.
+
+    None where the format is refused by who reads it.
+    """
+    builder = Builder(INT64, loop_facts(format))
+    for index in format.indices:
+        builder.given(index.name, INT64, index.extents)
+    try:
+        return stream_of(format, "values", FLOAT64, builder)
+    except UsageError:
+        return None
 
 
 def _outputs(relation: Relation) -> dict[str, Linear]:
@@ -81,17 +97,4 @@ def _output(relation: Relation, name: str, solved: Mapping[Atom, Linear]) -> Lin
             term = rest * -factor
             if found is None or len(str(term)) < len(str(found)):
                 found = term
-    return found
-
-
-def _defined(domain: IntegerSet) -> dict[Atom, Linear]:
-    """The variables after the first, as terms of it."""
-    first, *others = domain.variables
-    found: dict[Atom, Linear] = {}
-    for name in others:
-        for constraint in domain.conjs[0].equalities:
-            factor = constraint.term.coefficient(Var(name))
-            rest = substitute(constraint.term.without(Var(name)), found)
-            if abs(factor) == 1 and variables(rest) <= {first}:
-                found.setdefault(Var(name), rest * -factor)
     return found
