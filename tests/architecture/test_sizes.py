@@ -8,7 +8,7 @@ import pytest
 import loopwright
 
 SOURCE = Path(loopwright.__file__).parent
-MOST_LINES = 400
+MOST_LINES = 600
 
 # Names that say nothing about the idea in the file, and names that say "instead of the old one".
 EMPTY_NAMES = {"common", "helper", "helpers", "misc", "util", "utils"}
@@ -42,7 +42,7 @@ def test_every_file_is_named_for_its_idea() -> None:
     assert name_breaches(SOURCE) == []
 
 
-@pytest.mark.parametrize(("lines", "told"), [(400, []), (401, ["tile.py: 401 lines, at most 400"])])
+@pytest.mark.parametrize(("lines", "told"), [(600, []), (601, ["tile.py: 601 lines, at most 600"])])
 def test_long_file_is_seen(tmp_path: Path, lines: int, told: list[str]) -> None:
     (tmp_path / "tile.py").write_text("x\n" * lines, encoding="utf-8")
     assert size_breaches(tmp_path) == told
