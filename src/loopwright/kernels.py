@@ -24,6 +24,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.form import Form
 from loopwright.log import log
 from loopwright.machines.host import host
+from loopwright.recent import Recent
 from loopwright.runtime import jit
 from loopwright.runtime.cache import Entry, disk_cache
 from loopwright.runtime.kernel import CompiledKernel
@@ -50,7 +51,8 @@ __all__ = [
 ]
 
 ENTRY = "kernel"
-_kernels: dict[tuple[Form | str, bool], CompiledKernel] = {}  # with and without bounds checks
+# With and without bounds checks. What is forgotten here lives on in the launches that use it.
+_kernels: Recent[tuple[Form | str, bool], CompiledKernel] = Recent(1024)
 _lock = threading.RLock()
 _pool: Pool | None = None
 

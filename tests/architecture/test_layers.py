@@ -32,7 +32,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("ir",),
     ("log",),
     ("options",),
-    ("diagnostics", "remembered"),
+    ("diagnostics", "remembered", "recent"),
 )
 LEVEL = {part: depth for depth, parts in enumerate(LEVELS) for part in parts}
 

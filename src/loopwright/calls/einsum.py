@@ -14,6 +14,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum import Subscripts, parse_subscripts, sublist_subscripts
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
 from loopwright.ir.form import Initial
+from loopwright.recent import Recent
 from loopwright.runtime.arguments import Array, as_operand, check_out
 from loopwright.runtime.threads import num_threads, thread_count
 
@@ -21,8 +22,7 @@ __all__ = ["einsum"]
 
 Ready: TypeAlias = tuple[Callable[..., None], tuple[int, ...], np.dtype[Any]]
 
-_MOST_READY = 4096  # calls remembered with their launch; when full, all are forgotten
-_ready: dict[tuple[Any, ...], Ready] = {}
+_ready: Recent[tuple[Any, ...], Ready] = Recent(4096)  # calls remembered with their launch
 _ndarray = np.ndarray
 _empty = np.empty
 current = options.current
@@ -178,8 +178,6 @@ def _remember(
     if not whole or not is_one(scaling.alpha) or scaling.initial is Initial.SCALED:
         return
     choice, bound = plan_contraction(names, arrays, out, ring, accumulator, scaling, start[2])
-    if len(_ready) >= _MOST_READY:
-        _ready.clear()
     key = _layout((*start, scaling.initial is Initial.OUT), arrays, None if fresh else out)
     _ready[key] = (bound.quick(choice.instance.swapped), out.shape, out.dtype)
 

@@ -12,6 +12,7 @@ from loopwright.calls.specialisation import Specialisation
 from loopwright.diagnostics import SourceError, UsageError
 from loopwright.frontends.python import ArgType, argument_types, is_unchanged
 from loopwright.log import log
+from loopwright.recent import Recent
 from loopwright.runtime.threads import checked_threads, num_threads
 
 __all__ = ["JitFunction", "jit"]
@@ -19,6 +20,7 @@ __all__ = ["JitFunction", "jit"]
 OnUnsupported: TypeAlias = Literal["raise", "python"]
 Types: TypeAlias = tuple[ArgType, ...]
 
+_MOST_SIGNATURES = 256  # of one function
 _STARS = 0x04 | 0x08  # inspect.CO_VARARGS and CO_VARKEYWORDS, without loading inspect
 
 
@@ -38,8 +40,8 @@ class JitFunction:
         self.reassoc = reassoc
         self.threads = threads
         self.on_unsupported = on_unsupported
-        self._found: dict[Types, Specialisation] = {}
-        self._refused: set[Types] = set()  # left to Python
+        self._found: Recent[Types, Specialisation] = Recent(_MOST_SIGNATURES)
+        self._refused: Recent[Types, None] = Recent(_MOST_SIGNATURES)  # left to Python
         code = function.__code__
         self._count = code.co_argcount + code.co_kwonlyargcount
         self._has_stars = bool(code.co_flags & _STARS)
@@ -124,7 +126,7 @@ class JitFunction:
         try:
             return self._specialise(types)
         except (SourceError, UsageError):
-            self._refused.add(types)
+            self._refused[types] = None
             raise
 
     def _in_order(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:

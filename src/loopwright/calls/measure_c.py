@@ -15,6 +15,7 @@ from loopwright.diagnostics import ToolchainError, UsageError
 from loopwright.frontends.c import CFile, CVariable, Kind, Origin
 from loopwright.ir.expr import Expr, Var
 from loopwright.planner.numbers import value_of
+from loopwright.runtime.address import data_address
 from loopwright.runtime.toolchain import build_library, find_compiler, load_library, tuning_flags
 
 __all__ = ["measure_function"]
@@ -141,6 +142,6 @@ def _original(
     ]
 
     def call(values: list[Any]) -> None:
-        function(*(x.ctypes.data if isinstance(x, np.ndarray) else x for x in values))
+        function(*(data_address(x) if isinstance(x, np.ndarray) else x for x in values))
 
     return call

@@ -34,6 +34,7 @@ from loopwright.lower.astgen import lower_schedule
 from loopwright.lower.origins import origins
 from loopwright.lower.specialise import specialise
 from loopwright.remembered import remembered
+from loopwright.runtime.address import data_address
 from loopwright.runtime.arguments import element_strides
 from loopwright.runtime.toolchain import build_library, find_compiler, load_library, tuning_flags
 from loopwright.transform.plan import Plan, initial_schedule
@@ -146,5 +147,5 @@ class _Library:
     def run(self, params: Values, arrays: Arrays, threads: int) -> None:
         if self._set_threads is not None:
             self._set_threads(threads)
-        places = (arrays[name].ctypes.data for name in self._buffers)
+        places = (data_address(arrays[name]) for name in self._buffers)
         self._function(*(params[name] for name in self._scalars), *places)

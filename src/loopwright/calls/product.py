@@ -18,14 +18,14 @@ from loopwright.kernels import contraction_kernel, thread_pool
 from loopwright.machines.host import host
 from loopwright.planner.analytical import Algebra, Choice, choose
 from loopwright.planner.instance import Dim, Instance
+from loopwright.recent import Recent
 from loopwright.runtime.arguments import Array, element_strides
 from loopwright.runtime.kernel import Bound
 
 __all__ = ["Scaling", "contract", "extents_of", "is_one", "plan_contraction", "planned"]
 
 
-_MOST_LAUNCHES = 1024  # when full, all are forgotten
-_launches: dict[tuple[Any, ...], tuple[Choice, Bound]] = {}
+_launches: Recent[tuple[Any, ...], tuple[Choice, Bound]] = Recent(1024)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +106,6 @@ def plan_contraction(
     # Without loops there is no order to prove.
     kernel = contraction_kernel(choice.form, prove if any(names.operands) else None)
     bound = kernel.bind(choice.values, choice.table, choice.threads, thread_pool)
-    if len(_launches) >= _MOST_LAUNCHES:
-        _launches.clear()
     _launches[key] = choice, bound
     return choice, bound
 

@@ -23,6 +23,7 @@ from loopwright.ir.serial import Malformed
 from loopwright.kernels import nest_kernel, recall, remember, stage_text, thread_pool
 from loopwright.log import log
 from loopwright.machines.host import host
+from loopwright.recent import Recent
 from loopwright.runtime.arguments import element_strides
 from loopwright.runtime.kernel import CompiledKernel
 
@@ -35,7 +36,7 @@ __all__ = ["Specialisation"]
 
 Run: TypeAlias = Callable[[Arrays], None]
 
-_MOST_READY = 1024  # calls remembered with their launch; when full, all are forgotten
+_MOST_READY = 1024  # calls remembered with their launch
 _NO_TABLE = np.zeros(0, dtype=np.int64)
 
 
@@ -81,7 +82,7 @@ class Specialisation:
             self._key, self.recipe = known
         self._is_unsafe = compile_test(self.recipe.unsafe, self.recipe.params)
         self._signature = Signature(self.recipe)
-        self._ready: dict[tuple[Any, ...], _Ready] = {}
+        self._ready: Recent[tuple[Any, ...], _Ready] = Recent(_MOST_READY)
 
     @property
     def captured(self) -> tuple[tuple[str, object], ...]:
@@ -100,8 +101,6 @@ class Specialisation:
         ready = self._ready.get(key)
         if ready is None:
             ready = self._prepare(args, arrays, threads)
-            if len(self._ready) >= _MOST_READY:
-                self._ready.clear()
             self._ready[key] = ready
         for name, shape, dtype in ready.fresh:
             arrays[name] = np.empty(shape, dtype)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from loopwright.ir.machine import Machine
 from loopwright.machines.calibration import Calibration
+from loopwright.runtime.address import Address, data_address, function_at
 from loopwright.runtime.jit import LoadedObject, compile_to_object, load_object
 from loopwright.runtime.microbenchmarks import Loop, clock_loop, loops, module
 from loopwright.runtime.threads import Pool
@@ -29,7 +30,7 @@ _RUN_SECONDS = 0.0005  # of one run: long against the call, short against a time
 _REPEATS = 31
 _MOST_MEMORY = 1 << 28  # bytes read for the memory bandwidth
 _ALIGNMENT = 128  # bytes; no vector register is wider
-_SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+_ARGUMENTS = ctypes.c_int64, ctypes.c_void_p  # number of turns, data
 
 _EMPTY = "define void @empty(ptr %launch, ptr %team, i64 %thread, ptr %objects) {\n  ret void\n}"
 _REGIONS = 400  # parallel regions opened in a row
@@ -47,17 +48,19 @@ class _Bench:
     buffer: npt.NDArray[np.uint8]
     clocks: list[float] = field(default_factory=list)  # seconds of a cycle, as measured
 
-    def seconds_per_turn(self, name: str, data: int, turns: int) -> float:
-        function = _SIGNATURE(self.code.address(name))
+    def seconds_per_turn(self, name: str, data: Address, turns: int) -> float:
+        function = function_at(self.code.address(name), *_ARGUMENTS, result=ctypes.c_int64)
         start = time.perf_counter()
         function(turns, data)
         return (time.perf_counter() - start) / turns
 
-    def cycles_per_turn(self, name: str, data: int | None = None, least_turns: int = 1) -> float:
+    def cycles_per_turn(
+        self, name: str, data: Address | None = None, least_turns: int = 1
+    ) -> float:
         """The fastest turn of a loop, in cycles of a clock measured between the runs."""
-        place = self.buffer.ctypes.data if data is None else data
+        place = data_address(self.buffer) if data is None else data
         turns = max(least_turns, self._turns(name, place))
-        clock_data = self.buffer.ctypes.data + self.buffer.nbytes - 64
+        clock_data = data_address(self.buffer) + (self.buffer.nbytes - 64)
         clock_turns = self._turns("clock", clock_data)
         fastest = cycle = float("inf")
         for _ in range(_REPEATS):
@@ -66,7 +69,7 @@ class _Bench:
         self.clocks.append(cycle)
         return fastest / cycle
 
-    def _turns(self, name: str, data: int) -> int:
+    def _turns(self, name: str, data: Address) -> int:
         """How many turns make a run of the right length."""
         turns = 256
         while turns < 1 << 30:
@@ -110,7 +113,7 @@ def calibrate(machine: Machine, report: Report = lambda line: None) -> Calibrati
 def _vectors(size: int) -> npt.NDArray[np.uint8]:
     """Zeroed bytes that start where the widest vector may: measured loops use whole registers."""
     raw = np.zeros(size + _ALIGNMENT, np.uint8)
-    first = -raw.ctypes.data % _ALIGNMENT
+    first = -data_address(raw) % _ALIGNMENT
     return raw[first : first + size]
 
 
@@ -155,7 +158,7 @@ def _load_latency(bench: _Bench, float_addition: float) -> float:
     bench.buffer[:] = 0
     bench.buffer.view(np.float64)[1] = 1.0
     both_ways = bench.cycles_per_turn("transfer") - float_addition - 1
-    bench.buffer.view(np.int64)[:2] = bench.buffer.ctypes.data
+    bench.buffer.view(np.int64)[:2] = data_address(bench.buffer)
     walk = bench.cycles_per_turn("walk")
     return round(max(1.0, walk - max(1, round(both_ways) // 2)), 2)
 
@@ -170,10 +173,10 @@ def _bandwidths(bench: _Bench, machine: Machine, loop: Loop) -> tuple[tuple[floa
 def _read_rate(bench: _Bench, loop: Loop, size: int) -> float:
     block = np.ones(size // 8 + 16, np.int64)
     # On a line of its own, so that no vector straddles two.
-    start = -block.ctypes.data % 128 // 8
+    start = -data_address(block) % 128 // 8
     block[start] = size - 1
     # A whole pass at least: the part a shorter run reads again and again would stay in a cache.
-    place = int(block[start:].ctypes.data)
+    place = data_address(block[start:])
     return round(loop.amount / bench.cycles_per_turn(loop.name, place, size // loop.amount), 2)
 
 
@@ -202,14 +205,15 @@ def _parallel(bench: _Bench, cores: int) -> tuple[tuple[int, float], ...]:
         pool.close()
 
 
-def _region_seconds(pool: Pool, function: int, threads: int) -> float:
+def _region_seconds(pool: Pool, function: Address, threads: int) -> float:
     """The time of an empty region when its threads are awake and undisturbed: a low quantile."""
+    nothing = Address(0, None)
     fastest = float("inf")
     for _ in range(_ROUNDS):
         samples = []
         for _ in range(_REGIONS):
             start = time.perf_counter()
-            pool.run(function, 0, (0, 0, 0), 0, threads)
+            pool.run(function, nothing, (nothing, nothing, 0), nothing, threads)
             samples.append(time.perf_counter() - start)
         fastest = min(fastest, sorted(samples)[_REGIONS // 20])
         time.sleep(0.01)  # another process may leave its processor meanwhile

@@ -10,6 +10,7 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from loopwright.diagnostics import InternalError
+from loopwright.runtime.address import Address
 
 __all__ = [
     "LoadedObject",
@@ -22,8 +23,12 @@ __all__ = [
 ]
 
 _lock = threading.RLock()
+# LLVM keeps some 10 KiB of every object that was ever linked until its engine goes. An engine
+# therefore links so many and is followed by another; it goes with the last of its objects.
+_MOST_LINKED = 64
 _lljit: llvm.orcjit.LLJIT | None = None
-_libraries = 0
+_linked_now = 0
+_is_initialised = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +38,8 @@ class LoadedObject:
     tracker: object  # keeps the code alive
     addresses: dict[str, int]
 
-    def address(self, symbol: str) -> int:
-        return self.addresses[symbol]
+    def address(self, symbol: str) -> Address:
+        return Address(self.addresses[symbol], self)
 
 
 def host_cpu_name() -> str:
@@ -175,17 +180,16 @@ def assembly(
 
 def load_object(code: bytes, symbols: tuple[str, ...]) -> LoadedObject:
     """Link an object into the process; libc and libm are found in the process itself."""
-    global _libraries
     with _lock:
-        jit = _initialise()
-        _libraries += 1
+        engine = _engine()
         builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
         for symbol in symbols:
             builder = builder.export_symbol(symbol)
         try:
-            tracker = builder.link(jit, f"loopwright{_libraries}")
+            tracker = builder.link(engine, f"loopwright{_linked_now}")
         except RuntimeError as error:
             raise InternalError(f"compiled code cannot be linked: {error}") from error
+        tracker.engine = engine  # which must not go before its objects
         return LoadedObject(tracker, {symbol: int(tracker[symbol]) for symbol in symbols})
 
 
@@ -207,17 +211,27 @@ def _after_fork() -> None:
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
-def _initialise() -> llvm.orcjit.LLJIT:
-    global _lljit
-    if _lljit is None:
+def _initialise() -> None:
+    global _is_initialised
+    if not _is_initialised:
         # Values carried from one iteration to the next become shuffles in vector loops, which cost
         # more than loading them again; where it pays we keep elements ourselves (transform/keep).
         llvm.set_option("loopwright", "-enable-load-pre=false")
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
+        _is_initialised = True
+
+
+def _engine() -> llvm.orcjit.LLJIT:
+    """The engine that links the next object."""
+    global _lljit, _linked_now
+    _initialise()
+    if _lljit is None or _linked_now >= _MOST_LINKED:
         # JITLink keeps the sections of an object together. The older linker places each where
         # there is room, and ends the process when two lie too far apart for the small code model.
         _lljit = llvm.create_lljit_compiler(
             _target_machine(None), use_jit_link=True, suppress_errors=True
         )
+        _linked_now = 0
+    _linked_now += 1
     return _lljit

@@ -10,6 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from loopwright.runtime.address import (
+    Address,
+    data_address,
+    function_at,
+    objects_address,
+)
 from loopwright.runtime.jit import LoadedObject
 from loopwright.runtime.scratch import local_scratch
 from loopwright.runtime.threads import Pool
@@ -24,7 +30,6 @@ class CompiledKernel:
 
     __slots__ = (
         "_call",
-        "_code",
         "_private",
         "_run",
         "_scratch",
@@ -43,17 +48,16 @@ class CompiledKernel:
         is_parallel: bool = True,
         needs_memory: bool = True,
     ) -> None:
-        self._code = code
         self.buffers = tuple(buffers)
         self.scalars = tuple(scalars)
         self.is_parallel = is_parallel  # False: each thread of a team would do all the work
         self.needs_memory = needs_memory  # True: perhaps, the launch values tell how much
         arguments = [_pointer] * (2 + len(self.buffers))
-        self._call = ctypes.CFUNCTYPE(None, *arguments)(code.address(f"{entry}_call"))
+        self._call = function_at(code.address(f"{entry}_call"), *arguments)
         self._run = code.address(f"{entry}_run")
-        size = ctypes.CFUNCTYPE(ctypes.c_int64, _pointer)
-        self._scratch = size(code.address(f"{entry}_scratch"))
-        self._private = size(code.address(f"{entry}_private"))
+        scratch, private = (code.address(f"{entry}_{part}") for part in ("scratch", "private"))
+        self._scratch = function_at(scratch, _pointer, result=ctypes.c_int64)
+        self._private = function_at(private, _pointer, result=ctypes.c_int64)
 
     def alone(self, names: Sequence[str]) -> Callable[..., None] | None:
         """The code on the caller's thread, called with the arrays and launch values of `names`.
@@ -69,7 +73,7 @@ class CompiledKernel:
         # Written out: to pass arguments on through tuples takes as long as the call itself.
         text = f"lambda {', '.join(given.values())}: call(pack({values}), None{objects})"
         pack = Struct(f"{len(self.scalars)}q").pack
-        run: Callable[..., None] = eval(text, {"call": self._call, "pack": pack, "kernel": self})
+        run: Callable[..., None] = eval(text, {"call": self._call, "pack": pack})
         return run
 
     def bind(
@@ -84,13 +88,11 @@ class CompiledKernel:
         A kernel without parallel loops runs on the caller's thread, whatever `threads` says.
         """
         head = np.array([values[name] for name in self.scalars], dtype=np.int64)
-        launch = np.concatenate([head, table])
-        address = launch.ctypes.data
+        launch = data_address(np.concatenate([head, table]))
         return Bound(
-            self,
             launch,
-            (self._call, address, self._run),
-            (int(self._scratch(address)), int(self._private(address))),
+            (self._call, self._run),
+            (int(self._scratch(launch)), int(self._private(launch))),
             threads if self.is_parallel else 1,
             pool,
         )
@@ -99,19 +101,18 @@ class CompiledKernel:
 class Bound:
     """A kernel with its launch values. Safe to call from several threads at once."""
 
-    __slots__ = ("_address", "_call", "_keep", "_need", "_pool", "_run", "_sizes", "threads")
+    __slots__ = ("_call", "_launch", "_need", "_pool", "_run", "_sizes", "threads")
 
     def __init__(
         self,
-        kernel: CompiledKernel,
-        launch: np.ndarray[Any, np.dtype[np.int64]],
-        entries: tuple[Callable[..., None], int, int],
+        launch: Address,
+        entries: tuple[Callable[..., None], Address],
         sizes: tuple[int, int],
         threads: int,
         pool: Callable[[], Pool] | None,
     ) -> None:
-        self._keep = (kernel, launch)  # the addresses below point into these
-        self._call, self._address, self._run = entries
+        self._launch = launch  # of an array of int64, its owner
+        self._call, self._run = entries  # for one thread, for a team
         self._sizes = sizes
         self._need = sizes[0] + sizes[1]
         self._pool = pool
@@ -121,38 +122,39 @@ class Bound:
         """Run on array objects, which must be what the launch was made for."""
         if self.threads > 1 and self._run_team(arrays):
             return
-        scratch = local_scratch()
-        if scratch.size < self._need:
-            scratch.reserve(self._need)
-        self._call(self._address, scratch.address, *map(id, arrays))
+        block = local_scratch().block
+        if block.size < self._need:
+            block = local_scratch().reserve(self._need)
+        self._call(self._launch, block, *map(id, arrays))
 
     def again(self) -> tuple[Bound, np.ndarray[Any, np.dtype[np.int64]]]:
         """The same with a copy of the launch values, which the caller may change."""
-        kernel, launch = self._keep
+        launch = self._launch.owner
+        assert isinstance(launch, np.ndarray)
         fresh = launch.copy()
-        entries = self._call, fresh.ctypes.data, self._run
-        return Bound(kernel, fresh, entries, self._sizes, self.threads, self._pool), fresh
+        entries = self._call, self._run
+        return Bound(data_address(fresh), entries, self._sizes, self.threads, self._pool), fresh
 
     def quick(self, exchange: bool = False) -> Callable[[object, object, object], None]:
         """This call for out, left and right (or right and left), with the least detours.
 
         Small kernels take as long as a few attribute look-ups: these are done once, here.
         """
-        call, address, need = self._call, self._address, self._need
+        call, launch, need = self._call, self._launch, self._need
         if self.threads > 1:
             return (lambda out, x, y: self(out, y, x)) if exchange else self
 
         def run(out: object, x: object, y: object) -> None:
-            scratch = local_scratch()
-            if scratch.size < need:
-                scratch.reserve(need)
-            call(address, scratch.address, id(out), id(x), id(y))
+            block = local_scratch().block
+            if block.size < need:
+                block = local_scratch().reserve(need)
+            call(launch, block, id(out), id(x), id(y))
 
         def run_exchanged(out: object, x: object, y: object) -> None:
             run(out, y, x)
 
         def run_bare(out: object, x: object, y: object) -> None:
-            call(address, None, id(out), id(x), id(y))
+            call(launch, None, id(out), id(x), id(y))
 
         if exchange:
             return run_exchanged
@@ -162,17 +164,16 @@ class Bound:
         """This call on the identities of array objects; None where it needs threads or memory."""
         if self.threads > 1 or self._need:
             return None
-        return partial(self._call, self._address, None)
+        return partial(self._call, self._launch, None)
 
     def _run_team(self, arrays: tuple[object, ...]) -> bool:
         assert self._pool is not None
         shared, private = self._sizes
         base = local_scratch().reserve(shared + self.threads * private)
-        objects = (_pointer * len(arrays))(*map(id, arrays))
         return self._pool().run(
             self._run,
-            self._address,
+            self._launch,
             (base, base + shared, private),
-            ctypes.addressof(objects),
+            objects_address(arrays),
             self.threads,
         )

@@ -1,7 +1,13 @@
 """Memory that is kept for the next call: scratch of kernels, and blocks that callers borrow.
 
 Scratch memory of kernels is one growing block per calling thread. Whoever needs arrays between
-kernels borrows blocks and gives them back.
+kernels takes them from a Loan and gives it back, also when a call raises:
+
+    memory = Loan()
+    try:
+        array = memory.lend(shape, dtype)
+    finally:
+        memory.give_back()
 
 Fresh pages cost more than packing into them, so memory is kept until `release_scratch()`. Blocks
 ask for huge pages where the system offers them: packed panels then need few address translations.
@@ -9,6 +15,7 @@ ask for huge pages where the system offers them: packed panels then need few add
 
 from __future__ import annotations
 
+import math
 import mmap
 import threading
 import weakref
@@ -17,7 +24,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Scratch", "borrow", "give_back", "local_scratch", "release_scratch"]
+from loopwright.runtime.address import Address, data_address
+
+__all__ = ["Loan", "Scratch", "local_scratch", "release_scratch"]
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -29,28 +38,42 @@ _free: list[Bytes] = []
 _lock = threading.Lock()
 
 
-class Scratch:
-    """One thread's block. `address` is aligned to a huge page and valid until the next reserve."""
+class Block(Address):
+    """Memory aligned to a huge page; it stays as long as the block is referenced."""
 
-    __slots__ = ("__weakref__", "_memory", "address", "size")
+    size = 0  # in bytes
+
+    @classmethod
+    def of(cls, size: int) -> Block:
+        """A fresh block; contents are undefined."""
+        memory = _fresh(size, _PAGE)
+        start = data_address(memory)
+        block = cls(start + -start % _PAGE, memory)
+        block.size = size
+        return block
+
+
+_NO_BLOCK = Block(0, None)
+
+
+class Scratch:
+    """One thread's block, the same until a larger one is asked for."""
+
+    __slots__ = ("__weakref__", "block")
 
     def __init__(self) -> None:
-        self.address = 0
-        self.size = 0
-        self._memory: Bytes | None = None
+        self.block = _NO_BLOCK
 
-    def reserve(self, size: int) -> int:
-        """The address of at least `size` bytes; contents are undefined."""
-        if size > self.size:
-            rounded = -(-size // _PAGE) * _PAGE
-            self._memory = _fresh(rounded, _PAGE)
-            start = self._memory.ctypes.data
-            self.address = -(-start // _PAGE) * _PAGE
-            self.size = rounded
-        return self.address
+    def reserve(self, size: int) -> Block:
+        """A block of at least `size` bytes; contents are undefined."""
+        block = self.block
+        if size > block.size:
+            block = self.block = Block.of(-(-size // _PAGE) * _PAGE)
+        return block
 
     def release(self) -> None:
-        self.address, self.size, self._memory = 0, 0, None
+        """Keep no block; a call that runs has a reference to the one it uses."""
+        self.block = _NO_BLOCK
 
 
 def _fresh(size: int, spare: int = 0) -> Bytes:
@@ -66,7 +89,29 @@ def _fresh(size: int, spare: int = 0) -> Bytes:
     return np.frombuffer(block, dtype=np.uint8)
 
 
-def borrow(size: int) -> Bytes:
+class Loan:
+    """Arrays of one call that nobody sees after it: they lie in memory that is kept for others."""
+
+    __slots__ = ("_lent",)
+
+    def __init__(self) -> None:
+        self._lent: list[Bytes] = []
+
+    def lend(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, np.dtype[Any]]:
+        """An array of undefined elements."""
+        size = math.prod(shape) * dtype.itemsize
+        block = _borrowed(size)
+        self._lent.append(block)
+        return block[:size].view(dtype).reshape(shape)
+
+    def give_back(self) -> None:
+        """Keep the memory for the next call: nobody may use these arrays any more."""
+        if self._lent:
+            _keep(self._lent)
+            self._lent = []
+
+
+def _borrowed(size: int) -> Bytes:
     """At least `size` bytes, aligned to a page; contents are undefined."""
     with _lock:
         fitting = [at for at, block in enumerate(_free) if len(block) >= size]
@@ -75,8 +120,7 @@ def borrow(size: int) -> Bytes:
     return _fresh(max(-(-size // _PAGE), 1) * _PAGE)
 
 
-def give_back(blocks: Iterable[Bytes]) -> None:
-    """Keep borrowed blocks for the next borrower: nobody may use them any more."""
+def _keep(blocks: Iterable[Bytes]) -> None:
     with _lock:
         _free.extend(blocks)
         while sum(map(len, _free)) > _MOST_KEPT:
@@ -95,11 +139,12 @@ def local_scratch() -> Scratch:
 def release_scratch() -> int:
     """Give all scratch memory back to the system and return its bytes.
 
-    Call it when no kernel runs: a block in use by another thread would be pulled from under it.
+    What a call in another thread uses goes back when that call ends.
     """
-    freed = sum(block.size for block in _blocks)
-    for block in list(_blocks):
-        block.release()
+    kept = list(_blocks)
+    freed = sum(scratch.block.size for scratch in kept)
+    for scratch in kept:
+        scratch.release()
     with _lock:
         freed += sum(map(len, _free))
         _free.clear()

@@ -18,6 +18,7 @@ import numpy as np
 
 from loopwright import options
 from loopwright.diagnostics import UsageError
+from loopwright.runtime.address import Address, data_address, function_at
 from loopwright.runtime.jit import LoadedObject
 from loopwright.runtime.workers import MOST_THREADS, POOL_WORDS
 
@@ -32,9 +33,9 @@ class Pool:
     def __init__(self, code: LoadedObject) -> None:
         self._code = code
         self._words = _aligned(POOL_WORDS)
-        self._address = self._words.ctypes.data
+        self._address = data_address(self._words)
         self._team = _aligned(TEAM_WORDS)
-        self._team_address = self._team.ctypes.data
+        self._team_address = data_address(self._team)
         self._busy = threading.Lock()
         self._workers: list[threading.Thread] = []
         pointer = ctypes.c_void_p
@@ -48,10 +49,15 @@ class Pool:
         atexit.register(self.close)
 
     def _function(self, symbol: str, *types: type) -> Callable[..., None]:
-        return ctypes.CFUNCTYPE(None, *types)(self._code.address(symbol))
+        return function_at(self._code.address(symbol), *types)
 
     def run(
-        self, function: int, launch: int, scratch: tuple[int, int, int], objects: int, threads: int
+        self,
+        function: Address,
+        launch: Address,
+        scratch: tuple[Address, Address, int],
+        objects: Address,
+        threads: int,
     ) -> bool:
         """Run threads 0 .. threads-1 of a kernel; False when the pool cannot serve now.
 
@@ -102,7 +108,7 @@ class Pool:
 def _aligned(words: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Zeroed int64 words that start on a pair of cache lines."""
     raw = np.zeros(words + 16, dtype=np.int64)
-    first = -raw.ctypes.data // 8 % 16
+    first = -data_address(raw) // 8 % 16
     return raw[first : first + words]
 
 

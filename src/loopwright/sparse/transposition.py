@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DType, dtype_of
-from loopwright.runtime.scratch import borrow, give_back
+from loopwright.runtime.scratch import Loan
 
 from .format import Format, Index
 from .format import index as declare_index
@@ -171,9 +171,12 @@ def exchanged(
     if given is None or not _may_be_symmetric(given):
         return None
     out = np.empty(len(given.values), given.words.dtype)
-    block = borrow(tensor.shape[0] * given.pointer.itemsize)
-    is_symmetric = _run(given, out, block, threads)
-    give_back([block])
+    memory = Loan()
+    try:
+        block = memory.lend((tensor.shape[0] * given.pointer.itemsize,), np.dtype(np.uint8))
+        is_symmetric = _run(given, out, block, threads)
+    finally:
+        memory.give_back()
     if not is_symmetric:
         return None
     size, count = tensor.shape[0], len(out)

@@ -17,6 +17,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.loops import LoopNest, Space
 from loopwright.kernels import thread_pool
 from loopwright.machines.host import host
+from loopwright.runtime.address import data_address
 from loopwright.runtime.jit import compile_to_object, load_object
 from loopwright.runtime.kernel import CompiledKernel
 from loopwright.runtime.toolchain import build_library, load_library
@@ -71,7 +72,7 @@ def _c_runner(library: ctypes.CDLL, nest: LoopNest) -> Runner:
     def run(arrays: Arrays, params: Mapping[str, int]) -> None:
         launch = launch_of(nest, arrays, params)
         values = [launch[name] for name in nest.scalars]
-        function(*values, *(arrays[buffer.name].ctypes.data for buffer in nest.buffers))
+        function(*values, *(data_address(arrays[buffer.name]) for buffer in nest.buffers))
 
     return run
 

@@ -34,7 +34,6 @@ from loopwright.sparse.tensor import SparseTensor
 
 __all__ = ["SparseKernel", "compile_kernel", "einsum", "multiplied"]
 
-_MOST_READY = 64  # layouts of calls remembered with a tensor; when full, all are forgotten
 ndarray = np.ndarray
 current = options.current
 
@@ -153,8 +152,6 @@ def _remember(
     key: tuple[Any, ...] = (subscripts, ring, threads, is_sampled, layout)
     if len(operands) == 2 and operands[0] is sparse and not is_sampled:
         key = subscripts, ring, threads, *layout[1]
-    if len(home.ready) >= _MOST_READY:
-        home.ready.clear()
     home.ready[key] = kernel.executor
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from loopwright.ir.dtypes import DType, dtype_of
 from loopwright.kernels import thread_pool
+from loopwright.runtime.address import object_address
 from loopwright.runtime.arguments import Array
 from loopwright.runtime.kernel import Bound
 from loopwright.sparse.check import check
@@ -124,15 +125,14 @@ def _runner(
 
         return run
     # Index arrays come first and the result last: what stays is bound once and for all.
-    call = partial(bare, *map(id, kept[:count]))
-    held = bound, *kept[:count]  # the code knows their addresses only
+    call = partial(bare, *map(object_address, kept[:count]))
 
-    def run_bare(values: Array, *dense: Array, held: Any = held) -> Any:
+    def run_bare(values: Array, *dense: Array) -> Any:
         out = made()
         call(id(values), *map(id, dense), id(out))
         return out if out.shape else out[()]
 
-    def run_one(values: Array, x: Array, held: Any = held) -> Any:
+    def run_one(values: Array, x: Array) -> Any:
         out = made()
         call(id(values), id(x), id(out))
         return out

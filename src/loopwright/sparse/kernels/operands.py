@@ -11,6 +11,7 @@ import numpy as np
 
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum import Subscripts
+from loopwright.recent import Recent
 from loopwright.runtime.arguments import Array, as_operand
 from loopwright.sparse.bridge import from_scipy, is_scipy
 from loopwright.sparse.tensor import SparseTensor
@@ -24,6 +25,8 @@ __all__ = [
     "the_sparse_one",
 ]
 
+_MOST_READY = 64  # layouts of calls remembered with a tensor
+
 
 class Home:
     """What is known of a sparse operand, as long as it lives."""
@@ -36,7 +39,7 @@ class Home:
         # The tensor itself is not kept alive by what is known of it.
         self.tensor: SparseTensor | None = None if operand is tensor else tensor
         self._parts = parts
-        self.ready: dict[tuple[Any, ...], Any] = {}  # by layout of the call
+        self.ready: Recent[tuple[Any, ...], Any] = Recent(_MOST_READY)  # by layout of the call
 
     def is_of(self, operand: Any) -> bool:
         """Whether this is still true of an operand: one of scipy may have got other arrays."""

@@ -12,6 +12,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Role
 from loopwright.kernels import nest_kernel, stage_text, thread_pool
+from loopwright.recent import Recent
 from loopwright.runtime.arguments import overlap
 from loopwright.runtime.kernel import Bound, CompiledKernel
 from loopwright.sparse.spf.computation import Computation, DataSpace, computation_text
@@ -26,7 +27,7 @@ __all__ = ["CompiledComputation", "compile_computation"]
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _NO_TABLE = np.zeros(0, dtype=np.int64)
-_MOST_BOUND = 7  # launches that are kept beside the newest
+_MOST_BOUND = 8  # launches kept: tensors of one size often come again
 
 
 class CompiledComputation:
@@ -39,7 +40,7 @@ class CompiledComputation:
         # Run by one thread: arrays in the order of the spaces, then the values of symbols.
         self.alone: Callable[..., None] = self._first_alone
         self._kernel: CompiledKernel | None = None
-        self._bound: dict[tuple[int, ...], Bound] = {}
+        self._bound: Recent[tuple[int, ...], Bound] = Recent(_MOST_BOUND)
         self._sharing: Sharing | str = ""
         self._shared: CompiledComputation | None = None
         self._pieces: tuple[CompiledComputation, ...] | None = None  # with one loop each
@@ -92,9 +93,7 @@ class CompiledComputation:
         if bound is None:
             values = dict(zip(names, key[1:], strict=True))
             bound = kernel.bind(values, _NO_TABLE, threads, thread_pool)
-            # Tensors of one size often come again; those of many sizes must not be kept.
-            kept = dict(tuple(self._bound.items())[-_MOST_BOUND:])
-            self._bound = {**kept, key: bound}
+            self._bound[key] = bound
         bound(*(arrays[name] for name in kernel.buffers))
 
     def _in_shares(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from loopwright.runtime.scratch import borrow, give_back
+from loopwright.runtime.scratch import Loan
 from loopwright.sparse.spf.shared_run import is_long_enough
 from loopwright.sparse.synthesis.parallel import run_in_shares
 from loopwright.sparse.synthesis.recipe import turns_of
@@ -29,15 +28,14 @@ def run(
     threads: int = 1,
 ) -> tuple[dict[str, Array], Array, dict[str, int]]:
     """Index arrays, values and symbols of the target; arrays of the source may be among them."""
-    memory = _Memory()
-    # Few entries in few rows and columns are converted before a team has begun.
-    if threads == 1 or not is_long_enough(max(len(values), *symbols.values())):
-        found = conversion.alone(arrays, values, symbols, memory.lend)
-    else:
-        found = _by_team(conversion, arrays, values, symbols, threads, memory)
-    if memory.lent:
-        give_back(memory.lent)
-    return found
+    memory = Loan()
+    try:
+        # Few entries in few rows and columns are converted before a team has begun.
+        if threads == 1 or not is_long_enough(max(len(values), *symbols.values())):
+            return conversion.alone(arrays, values, symbols, memory.lend)
+        return _by_team(conversion, arrays, values, symbols, threads, memory)
+    finally:
+        memory.give_back()
 
 
 def _by_team(
@@ -46,7 +44,7 @@ def _by_team(
     values: Array,
     symbols: Mapping[str, int],
     threads: int,
-    memory: _Memory,
+    memory: Loan,
 ) -> tuple[dict[str, Array], Array, dict[str, int]]:
     first, last = conversion.frame
     held, known = first(arrays, values, symbols)
@@ -61,21 +59,7 @@ def _by_team(
 def run_stage(stage: Stage, held: dict[str, Array], known: dict[str, int]) -> None:
     """Run one stage by itself on arrays and symbols by name; both are added to."""
     (turn,) = turns_of([stage])
-    if turn.prepare(held, known, _Memory().lend):
+    # Who asks for one stage sees all its arrays, so none of them is taken back.
+    if turn.prepare(held, known, np.empty):
         turn.call(held, known)
         turn.learn(held, known)
-
-
-class _Memory:
-    """Lends arrays that nobody sees after a conversion: they lie in memory that is kept."""
-
-    __slots__ = ("lent",)
-
-    def __init__(self) -> None:
-        self.lent: list[NDArray[np.uint8]] = []
-
-    def lend(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        """An array of undefined elements."""
-        size = math.prod(shape) * dtype.itemsize
-        self.lent.append(borrow(size))
-        return self.lent[-1][:size].view(dtype).reshape(shape)

@@ -1,0 +1,61 @@
+"""Addresses: numbers that say where something lies, each with the owner of what lies there.
+
+Machine code takes numbers, and a number keeps nothing alive: memory whose owner is forgotten is
+given to others while a closure still calls code on it. Whoever holds an address therefore holds its
+owner (ADR 24). No other module takes addresses out of arrays or makes functions of them, which
+tests/architecture checks.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+__all__ = ["Address", "data_address", "function_at", "object_address", "objects_address"]
+
+
+class Address(int):
+    """A place in memory. What lies there stays as long as the address is referenced.
+
+    It is an int so that ctypes takes it as it is: a call with one costs what a call with a plain
+    number does.
+    """
+
+    owner: object  # keeps the memory
+
+    def __new__(cls, place: int, owner: object) -> Self:
+        address = super().__new__(cls, place)
+        address.owner = owner
+        return address
+
+    def __add__(self, offset: int) -> Address:
+        """A place further on in the same memory."""
+        return Address(int.__add__(self, offset), self.owner)
+
+
+def data_address(array: np.ndarray[Any, np.dtype[Any]]) -> Address:
+    """Where the first element of an array lies."""
+    return Address(array.ctypes.data, array)
+
+
+def object_address(thing: object) -> Address:
+    """Where an object of Python lies: what entry points of kernels take for an array."""
+    return Address(id(thing), thing)
+
+
+def objects_address(things: Sequence[object]) -> Address:
+    """Where the addresses of objects lie, one after the other."""
+    places = (ctypes.c_void_p * len(things))(*map(id, things))
+    return Address(ctypes.addressof(places), (places, things))
+
+
+def function_at(
+    address: Address, *arguments: type, result: type | None = None
+) -> Callable[..., Any]:
+    """The machine code at an address as a function of Python; it releases the GIL."""
+    function = ctypes.CFUNCTYPE(result, *arguments)(address)
+    function.owner = address  # type: ignore[attr-defined]  # ctypes keeps the number only
+    return function
