@@ -239,6 +239,33 @@ def environment_breaches(root: Path) -> list[str]:
     return breaches
 
 
+# What takes addresses out of their owners, or makes functions of numbers: see runtime/address.
+ADDRESSES = frozenset({
+    "CFUNCTYPE", "PYFUNCTYPE", "addressof", "from_address", "byref", "pointer",
+})  # fmt: skip
+
+
+def address_breaches(root: Path) -> list[str]:
+    """Return each place that could keep an address without its owner."""
+    return [
+        f"{module.path}:{node.lineno}: {node.attr} is for runtime/address.py"
+        for module in modules(root).values()
+        if module.path != "runtime/address.py"
+        for node, _ in nodes(module.tree)
+        if isinstance(node, ast.Attribute)
+        and (is_data_address(node) or (node.attr in ADDRESSES and is_ctypes(node)))
+    ]
+
+
+def is_data_address(node: ast.Attribute) -> bool:
+    """Say whether this tells where an array lies."""
+    return node.attr in ("ctypes", "__array_interface__", "__array_struct__")
+
+
+def is_ctypes(node: ast.Attribute) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id == "ctypes"
+
+
 Check = Callable[[Path], list[str]]
 CHECKS: tuple[Check, ...] = (
     layer_breaches,
@@ -246,6 +273,7 @@ CHECKS: tuple[Check, ...] = (
     outside_breaches,
     cycles,
     environment_breaches,
+    address_breaches,
 )
 
 
@@ -321,6 +349,16 @@ FAULTY = (
         {"ir/__init__.py": "from .a import x", "ir/a.py": "from loopwright.ir import y"},
         cycles,
         ["loopwright.ir <-> loopwright.ir.a"],
+    ),
+    (
+        {"calls/a.py": "place = array.ctypes.data", "runtime/address.py": "x = a.ctypes.data"},
+        address_breaches,
+        ["calls/a.py:1: ctypes is for runtime/address.py"],
+    ),
+    (
+        {"runtime/a.py": "import ctypes\nf = ctypes.CFUNCTYPE(None)(7)"},
+        address_breaches,
+        ["runtime/a.py:2: CFUNCTYPE is for runtime/address.py"],
     ),
     (
         {"runtime/cache.py": "import os\nname = 'LOOPWRIGHT_CACHE'\nos.environ.get(name)"},

@@ -36,7 +36,13 @@ from loopwright.lower.specialise import specialise
 from loopwright.remembered import remembered
 from loopwright.runtime.address import data_address
 from loopwright.runtime.arguments import element_strides
-from loopwright.runtime.toolchain import build_library, find_compiler, load_library, tuning_flags
+from loopwright.runtime.toolchain import (
+    build_library,
+    find_compiler,
+    find_function,
+    load_library,
+    tuning_flags,
+)
 from loopwright.transform.plan import Plan, initial_schedule
 
 __all__ = ["PlannedCode"]
@@ -142,7 +148,7 @@ class _Library:
         kinds: list[Any] = [ctypes.c_int64] * len(module.scalars)
         self._function.argtypes = kinds + [ctypes.c_void_p] * len(module.buffers)
         # The OpenMP runtime comes with the library, if there is one.
-        self._set_threads = getattr(library, "omp_set_num_threads", None) if openmp else None
+        self._set_threads = find_function(library, "omp_set_num_threads") if openmp else None
 
     def run(self, params: Values, arrays: Arrays, threads: int) -> None:
         if self._set_threads is not None:

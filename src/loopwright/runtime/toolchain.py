@@ -14,10 +14,12 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from loopwright.diagnostics import ToolchainError, UsageError
 from loopwright.runtime.cache import Entry, disk_cache
@@ -27,6 +29,7 @@ __all__ = [
     "build_library",
     "complaint",
     "find_compiler",
+    "find_function",
     "load_library",
     "tuning_flags",
 ]
@@ -70,7 +73,7 @@ def _words(text: str) -> list[str]:
         raise UsageError(f"CC is no command: {error}", found=repr(text)) from None
 
 
-@cache
+@lru_cache(maxsize=64)
 def _compiler(command: tuple[str, ...]) -> Compiler:
     path = shutil.which(command[0])
     if path is None:
@@ -81,7 +84,7 @@ def _compiler(command: tuple[str, ...]) -> Compiler:
     return Compiler(full, line[0] if line else "unknown version")
 
 
-@cache
+@lru_cache(maxsize=64)
 def _accepts(command: tuple[str, ...], flags: tuple[str, ...]) -> bool:
     with tempfile.TemporaryDirectory(prefix="loopwright-") as folder:
         source = Path(folder) / "probe.c"
@@ -91,7 +94,7 @@ def _accepts(command: tuple[str, ...], flags: tuple[str, ...]) -> bool:
         return _run(words).returncode == 0
 
 
-@cache
+@lru_cache(maxsize=64)
 def tuning_flags(compiler: Compiler, *, openmp: bool) -> tuple[str, ...]:
     """Flags for fast code on this machine, those that the compiler knows."""
     flags = ["-O3", "-fno-math-errno", "-fno-trapping-math"]
@@ -121,7 +124,42 @@ def build_library(text: str, flags: Sequence[str], compiler: Compiler | None = N
 
 
 def load_library(code: bytes) -> ctypes.CDLL:
-    """A shared library, loaded into the process; its functions release the GIL."""
+    """A shared library, loaded into the process; its functions release the GIL.
+
+    It is unloaded when neither it nor one of its functions (`library[name]`) is referenced.
+    """
+    library = _opened(code)
+    runtime = _openmp_runtime(library)
+    if runtime is None or _runtimes.setdefault(runtime, library) is not library:
+        _unload_at_end(library)
+    return library
+
+
+# One library for each OpenMP runtime, by where that lies: threads of the runtime wait in its code
+# between calls, so it must not be unloaded with the last library that brought it.
+_runtimes: dict[int, ctypes.CDLL] = {}
+
+
+def _openmp_runtime(library: ctypes.CDLL) -> int | None:
+    function = find_function(library, "omp_set_num_threads")
+    return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
+
+
+def find_function(library: ctypes.CDLL, name: str) -> Any:
+    """A function of a library or of those it brings; it keeps the library. None: there is none."""
+    try:
+        return library[name]
+    except AttributeError:
+        return None
+
+
+def _unload_at_end(library: ctypes.CDLL) -> None:
+    close = ctypes.CDLL(None)["dlclose"]
+    close.argtypes = [ctypes.c_void_p]
+    weakref.finalize(library, close, library._handle).atexit = False
+
+
+def _opened(code: bytes) -> ctypes.CDLL:
     with tempfile.TemporaryDirectory(prefix="loopwright-") as folder:
         path = Path(folder) / "kernel.so"
         path.write_bytes(code)

@@ -28,15 +28,16 @@ class Maker:
     fill: int | None  # what the elements are; None leaves them undefined
 
 
-# By identity, as in `calls`.
-_MAKERS: dict[int, Maker] = {
-    id(np.empty): Maker(False, None),
-    id(np.zeros): Maker(False, 0),
-    id(np.ones): Maker(False, 1),
-    id(np.empty_like): Maker(True, None),
-    id(np.zeros_like): Maker(True, 0),
-    id(np.ones_like): Maker(True, 1),
+_ROWS: dict[object, Maker] = {
+    np.empty: Maker(False, None),
+    np.zeros: Maker(False, 0),
+    np.ones: Maker(False, 1),
+    np.empty_like: Maker(True, None),
+    np.zeros_like: Maker(True, 0),
+    np.ones_like: Maker(True, 1),
 }
+# By identity, as in `calls`; the rows keep the functions.
+_MAKERS: dict[int, Maker] = {id(function): maker for function, maker in _ROWS.items()}
 
 
 def find_maker(read: ExpressionReader, node: ast.expr) -> Maker | None:
