@@ -13,6 +13,7 @@ from loopwright.transform.contract import (
     Pack,
     ParallelBundle,
     PrefetchAhead,
+    Reassociate,
     RegisterTile,
 )
 from loopwright.transform.mark import Parallel
@@ -106,6 +107,18 @@ REFUSED: tuple[tuple[Program, tuple[Step, ...], str], ...] = (
         "parallel_bundle(statement='S0', bundle='batch'): the contraction S0 has no loops batch",
     ),
     (
+        trace(),
+        (Contract("S0"), ParallelBundle("S0", "elements")),
+        "parallel_bundle(statement='S0', bundle='elements'): "
+        "the contraction S0 has no loops elements",
+    ),
+    (
+        matmul(),
+        (Contract("S0"), Reassociate("S0", 2)),
+        "reassociate(statement='S0', streams=2): "
+        "the reduction 'add' of S0 into C keeps its order without reassoc",
+    ),
+    (
         gemv(),
         (Contract("S0"), RegisterTile("S0", 4, 8, 1)),
         "register_tile(statement='S0', mr=4, nr=8, unroll=1): the contraction S0 has no loops j",
@@ -138,8 +151,12 @@ def test_refusal(source: Program, steps: tuple[Step, ...], told: str) -> None:
         (lambda: Block("S0", -1, 0, 0), "block takes sizes of at least 0"),
         (lambda: Pack("S0", "middle"), "pack takes the operand left or right"),
         (lambda: RegisterTile("S0", 0, 1, 1), "register_tile takes sizes of at least 1"),
-        (lambda: ParallelBundle("S0", "q"), "parallel_bundle takes the bundle batch, i or j"),
+        (
+            lambda: ParallelBundle("S0", "q"),
+            "parallel_bundle takes the bundle batch, i, j or elements",
+        ),
         (lambda: PrefetchAhead("S0", -1), "prefetch_ahead takes a distance of at least 0"),
+        (lambda: Reassociate("S0", 1), "reassociate takes two or more streams"),
     ],
 )
 def test_senseless_arguments(make: object, told: str) -> None:

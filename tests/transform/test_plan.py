@@ -18,6 +18,7 @@ from loopwright.transform.contract import (
     Pack,
     ParallelBundle,
     PrefetchAhead,
+    Reassociate,
     RegisterTile,
 )
 from loopwright.transform.core import ContractLoops
@@ -48,6 +49,7 @@ ONE_OF_EACH = Plan(
         Block("S1", 96, 1024, 256),
         Pack("S1", "left"),
         ParallelBundle("S1", "i"),
+        Reassociate("S1", 8),
         PrefetchAhead("S1", 4),
         Fuse("i", "j"),
         Distribute("i"),

@@ -99,12 +99,12 @@ class Meaning:
 
         return generic_nest(self.program, unit, parallel=parallel)
 
-    def prove(self, statement: str, choice: Choice) -> Schedule:
+    def prove(self, contraction: Contraction, choice: Choice) -> Schedule:
         """The legal schedule that the plan of a contraction stands for.
 
         Raises Unproven when isl gives up, and InternalError when the plan is not legal.
         """
-        plan = contraction_plan(statement, choice)
+        plan = contraction_plan(contraction, choice)
         try:
             with attempt(ISL_QUOTA):
                 schedule = apply_plan(self.program, plan)

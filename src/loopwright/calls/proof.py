@@ -44,6 +44,8 @@ def prove_einsum(names: Subscripts, algebra: Algebra, choice: Choice) -> Schedul
         if len(found) != 1 or len(found[0].covers) != len(program.statements):
             reasons = "; ".join(explain(program))
             raise InternalError(f"einsum '{names.text}' was not proven a contraction", reasons)
-        schedule = apply_plan(program, contraction_plan(found[0].statement, choice))
+        # The analysis takes the operand that has loops for left, whichever comes first.
+        turned = found[0].left.access.array != tree.params[0].name
+        schedule = apply_plan(program, contraction_plan(found[0], choice, turned=turned))
     dump("schedule", lambda: schedule_text(schedule))
     return schedule

@@ -148,10 +148,9 @@ class Specialisation:
             return None
         from loopwright.calls.contraction import Unproven  # lazy: see _unit
 
-        statement = found.statement
         try:
             return self._unit(found).prepare(
-                params, strides, threads, lambda choice: self._meaning().prove(statement, choice)
+                params, strides, threads, lambda choice: self._meaning().prove(found, choice)
             )
         except Unproven:
             return None

@@ -29,9 +29,10 @@ class Core:
     register_tile: tuple[int, int] = (1, 1)  # M_r, N_r
     blocks: tuple[int, int, int] = (0, 0, 0)  # M_c, N_c, K_c
     packed: frozenset[str] = frozenset()  # among "left", "right"
-    parallel: str | None = None  # bundle whose blocks are shared out to threads: "batch", "i", "j"
+    parallel: str | None = None  # what threads share out: "batch", "i", "j", or all: "elements"
     prefetch: int = 0  # distance in iterations of the innermost block loop
     unroll: int = 1  # steps of the reduction per iteration of the innermost loop
+    streams: int = 1  # in which the reduction is taken side by side; more than 1: reassociated
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,6 +216,8 @@ def _core_text(core: Core) -> str:
         words.append(f"prefetch {core.prefetch}")
     if core.unroll != 1:
         words.append(f"unroll {core.unroll}")
+    if core.streams != 1:
+        words.append(f"reduced in {core.streams} streams")
     return "\n".join([f"core: {', '.join(words)}", *_indented(contraction_text(core.contraction))])
 
 

@@ -19,14 +19,25 @@ from loopwright.transform.legal import initial_schedule, require_unmarked
 from loopwright.transform.step import Step, refuse
 from loopwright.transform.tree import Band, bands, read_tree
 
-__all__ = ["Block", "Contract", "Pack", "ParallelBundle", "PrefetchAhead", "RegisterTile"]
+__all__ = [
+    "ELEMENTS",
+    "Block",
+    "Contract",
+    "Pack",
+    "ParallelBundle",
+    "PrefetchAhead",
+    "Reassociate",
+    "RegisterTile",
+]
 
 OPERANDS = ("left", "right")
-BUNDLES = ("batch", "i", "j")
+ELEMENTS = "elements"  # the loops batch, i and j together: one iteration per element of out
+BUNDLES = ("batch", "i", "j", ELEMENTS)
 # What `candidates` offers; `apply` takes any size.
 BLOCKS = ((64, 256, 256), (128, 1024, 256))
 REGISTER_TILES = ((4, 8, 1), (8, 8, 4), (6, 16, 4))
 DISTANCES = (1, 4)
+STREAMS = (2, 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,18 +187,21 @@ class ParallelBundle(Step):
 
     rewrite:  for i step M_c: block(i)
               ->  parallel for i step M_c: block(i)
-    needs:    a core that has loops of the bundle
+              for the bundle "elements", the loops batch, i and j as one:
+              parallel for e: out[e] = the whole reduction of one element
+    needs:    a core that has loops of the bundle; each element of out has its own reduction, so
+              that threads write different ones
     refuses:  IllegalStep; for the bundle p it names the reduction
     """
 
     kind: ClassVar[str] = "parallel_bundle"
 
     statement: str
-    bundle: str  # "batch", "i" or "j"
+    bundle: str  # "batch", "i", "j" or "elements"
 
     def __post_init__(self) -> None:
         if self.bundle not in (*BUNDLES, "p"):
-            raise UsageError("parallel_bundle takes the bundle batch, i or j", str(self))
+            raise UsageError("parallel_bundle takes the bundle batch, i, j or elements", str(self))
 
     def apply(self, schedule: Schedule) -> Schedule:
         contraction = _core(self, schedule, self.statement).contraction
@@ -205,6 +219,42 @@ class ParallelBundle(Step):
             for bundle in BUNDLES:
                 if _bundle(core.contraction, bundle) and core.parallel != bundle:
                     yield cls(core.contraction.statement, bundle)
+
+
+@dataclass(frozen=True, slots=True)
+class Reassociate(Step):
+    """Take the steps of a core's reduction in several streams side by side.
+
+    rewrite:  for p in [0, K): C = C plus f(p)
+              ->  for q in [0, K / R): C = C plus f(q) plus f(q + K / R) plus ...
+              or: for p in [0, K) step R: sums[r] = sums[r] plus f(p + r); C = C plus all sums
+    needs:    a core whose reduction may be taken in any order
+    refuses:  IllegalStep with the reduction that must keep its order
+    """
+
+    kind: ClassVar[str] = "reassociate"
+
+    statement: str
+    streams: int  # of steps of the reduction
+
+    def __post_init__(self) -> None:
+        if self.streams < 2:
+            raise UsageError("reassociate takes two or more streams", str(self))
+
+    def apply(self, schedule: Schedule) -> Schedule:
+        contraction = _core(self, schedule, self.statement).contraction
+        if not contraction.p:
+            refuse(self, f"the contraction {self.statement} has no loops p")
+        if not contraction.reassoc:
+            reduction = f"'{contraction.plus}' of {self.statement} into {contraction.out.array}"
+            refuse(self, f"the reduction {reduction} keeps its order without reassoc")
+        return _with_core(self, schedule, self.statement, streams=self.streams)
+
+    @classmethod
+    def candidates(cls, schedule: Schedule) -> Iterator[Reassociate]:
+        for core in schedule.cores:
+            if core.contraction.p and core.contraction.reassoc:
+                yield from (cls(core.contraction.statement, streams) for streams in STREAMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +305,7 @@ def _bundle(contraction: Contraction, name: str) -> tuple[LoopRange, ...]:
         "i": contraction.i,
         "j": contraction.j,
         "p": contraction.p,
+        ELEMENTS: (*contraction.batch, *contraction.i, *contraction.j),
     }
     return bundles[name]
 

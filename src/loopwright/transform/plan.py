@@ -19,6 +19,7 @@ from loopwright.transform.contract import (
     Pack,
     ParallelBundle,
     PrefetchAhead,
+    Reassociate,
     RegisterTile,
 )
 from loopwright.transform.core import ContractLoops
@@ -49,6 +50,7 @@ STEPS: tuple[type[Step], ...] = (
     Block,
     Pack,
     ParallelBundle,
+    Reassociate,
     PrefetchAhead,
     Fuse,
     Distribute,
