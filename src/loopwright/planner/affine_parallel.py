@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from loopwright.analysis.footprint import average_trips, references
 from loopwright.analysis.reductions import Reduction, reductions
@@ -121,7 +122,7 @@ class _Sharing:
 
     def _outside(self, band: Band) -> bool:
         """A loop further inside, moved around the others, in strips if it is an innermost one."""
-        run = [inner for inner in chain(band) if not self._is_unrolled(inner)]
+        run = self._nested(band)
         for at, inner in enumerate(run[1:], 1):
             around = tuple(other.loop for other in run[:at])
             if not self._is_innermost(inner):
@@ -145,8 +146,8 @@ class _Sharing:
         """
         if self.strips is None or not isinstance(node, Band):
             return False
-        run = [inner for inner in chain(node) if not self._is_unrolled(inner)]
-        if not self._is_open(node) or len(run) < 2 or not self._is_innermost(run[-1]):
+        run = self._nested(node)
+        if len(run) < 2 or not self._is_innermost(run[-1]):
             return False
         loop, steps = self._strips(run[-1], tuple(other.loop for other in run[:-1]))
         together = (*steps, Fuse(self.strips.loop, loop))
@@ -216,7 +217,7 @@ class _Sharing:
         With T and U the loops over tiles, instances depend on no larger T and no larger U, so that
         tiles of equal T + U are independent.
         """
-        run = [inner for inner in chain(band) if not self._is_unrolled(inner)]
+        run = self._nested(band)
         if outer or len(run) < 2 or min(map(self._count, run[:2])) < 4 * _STRIP:
             return False
         loops = (run[0].loop, run[1].loop)
@@ -291,6 +292,15 @@ class _Sharing:
         before = {band.loop for band in bands(read_tree(last.tree))}
         (loop,) = {band.loop for band in bands(read_tree(after.tree))} - before
         return loop
+
+    def _nested(self, band: Band) -> list[Band]:
+        """`band` and the loops directly inside each other below it that steps may move.
+
+        Loops of contractions and copies of unrolled ones belong to what was planned before.
+        """
+        opened = {other.loop for other in open_bands(self.draft.schedule)}
+        run = takewhile(lambda inner: inner.loop in opened, chain(band))
+        return [inner for inner in run if not self._is_unrolled(inner)]
 
     def _is_open(self, band: Band) -> bool:
         return any(other.loop == band.loop for other in open_bands(self.draft.schedule))

@@ -16,14 +16,16 @@ Every step is tried and kept only when it is legal. What is left is planned as a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from loopwright.analysis.footprint import average_trips
 from loopwright.analysis.inner import inner_contraction
+from loopwright.analysis.sizes import likely_sizes
 from loopwright.ir.expr import Expr, Load
 from loopwright.ir.islkit import GaveUp, attempt
 from loopwright.ir.machine import Machine
-from loopwright.ir.program import Role, Statement
+from loopwright.ir.program import Program, Role, Statement
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.visit import rewrite
 from loopwright.planner.core_roles import Roles, roles_of
@@ -33,6 +35,7 @@ from loopwright.planner.panels import split_panel
 from loopwright.transform.box import SplitBox
 from loopwright.transform.copies import accessors
 from loopwright.transform.expand import Expand
+from loopwright.transform.mark import Parallel
 from loopwright.transform.permute import permutable_nest
 from loopwright.transform.regroup import isolate
 from loopwright.transform.reorder import Interchange
@@ -44,6 +47,7 @@ from loopwright.transform.tree import Band, Leaf, bands, chain, directions, read
 __all__ = ["plan_cores"]
 
 _QUOTA = 2_000_000  # isl operations for the cores of one statement
+_BATCHES = 2  # products of a loop around a core that each thread must get
 
 
 def plan_cores(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple[Step, ...]:
@@ -229,10 +233,37 @@ class _Planner:
         if isinstance(found, str):
             return False
         step = core_step(found, nest.names, self.machine, most, self.shares)
-        if step is None or not self.draft.take(step):
+        if step is None:
+            return False
+        if self.shares > 1 and self._has_batches(nest, replace(step, shares=1)):
+            step = replace(step, shares=1)
+        if not self.draft.take(step):
             return False
         self.reached = self._state()
         return True
+
+    def _has_batches(self, nest: _Loops, serial: Step) -> bool:
+        """Whether threads get whole products: those of a long free loop around the core.
+
+        They then meet once, not for every product. Strips of the core's own loops do not count:
+        what is done in them grows from one to the next.
+        """
+        trips = average_trips(self._program(), likely_sizes(self._program()))
+        own = {iterator for iterator, loop in self._loops().items() if loop in nest.names}
+        batches = {
+            loop: trips.get(self.statement, {}).get(iterator, 0.0)
+            for iterator, loop in self._loops().items()
+            if iterator not in own
+        }
+        # The planner of threads looks for a parallel loop no further in than this.
+        for band in self._path()[:2]:
+            is_long = batches.get(band.loop, 0.0) >= _BATCHES * self.shares
+            if is_long and self.draft.reach(serial, Parallel(band.loop)) is not None:
+                return True
+        return False
+
+    def _program(self) -> Program:
+        return self.draft.schedule.program
 
     def _strips(
         self, nest: _Loops, order: list[str], strip: str, level: int, ways: list[list[_Way]]
