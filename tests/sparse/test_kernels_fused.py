@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import loopwright as lw
 from loopwright.diagnostics import UsageError
+from loopwright.sparse import declare, index
 from loopwright.sparse.kernels.einsum import einsum
 from loopwright.sparse.kernels.fused import convert_einsum, explain_fused
 from loopwright.sparse.tensor import sparse_tensor
@@ -119,3 +120,33 @@ def test_repeated_entries_are_combined_by_the_semiring(source: str, target: str)
     made, y = convert_einsum("ij,j->i", tensor, x, to=target, semiring="min_plus")
     assert made.to_dense().tolist() == [[7.0]]
     assert y.tolist() == einsum("ij,j->i", tensor, x, semiring="min_plus").tolist() == [13.0]
+
+
+def test_a_conversion_with_code_of_its_own_for_one_thread_is_fused() -> None:
+    """Rows that are stored too: the entries are gone through by their numbers alone."""
+    both = declare(
+        "rows_twice",
+        "{[ii,k] -> [i,j] : i=row(k) && j=col(k) && 0<=ii<NR && rowptr(ii)<=k<rowptr(ii+1)}",
+        "{[ii,k] -> [k]}",
+        index("rowptr", "{[x] : 0<=x<=NR}", "{[y] : 0<=y<=NNZ}", monotone="increasing"),
+        index("col", "{[x] : 0<=x<NNZ}", "{[y] : 0<=y<NC}"),
+        index("row", "{[x] : 0<=x<NNZ}", "{[y] : 0<=y<NR}"),
+        places="NNZ",
+        order=("i", "j"),
+        rules=(
+            "rowptr(0) = 0",
+            "rowptr(NR) = NNZ",
+            "forall x,k: 0<=x<NR && rowptr(x)<=k<rowptr(x+1)-1 => col(k)<col(k+1)",
+            "forall x,k: 0<=x<NR && rowptr(x)<=k<rowptr(x+1) => row(k)=x",
+        ),
+    )
+    csr = of_dense("csr", matrix())
+    row = np.repeat(np.arange(7, dtype=np.int32), np.diff(csr.arrays["rowptr"]))
+    tensor = sparse_tensor(both, (7, 9), {**csr.arrays, "row": row}, csr.values)
+    x, right = np.arange(1.0, 10), np.random.default_rng(2).integers(1, 9, (9, 3)) * 1.0
+    for target in (*TARGETS, "csr_unsorted", "lil"):
+        made, y = convert_einsum("ij,j->i", tensor, x, to=target, threads=1)
+        np.testing.assert_array_equal(made.to_dense(), matrix())
+        np.testing.assert_array_equal(y, matrix() @ x)
+        _, y = convert_einsum("ij,jk->ik", tensor, right, to=target, threads=1)
+        np.testing.assert_array_equal(y, matrix() @ right)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
 from loopwright.ir.loops import For, Mark
 from loopwright.ir.program import Role
 from loopwright.ir.visit import statements
+from loopwright.sparse.spf import compile as compile_module
 from loopwright.sparse.spf import shared_run
 from loopwright.sparse.spf.compile import compile_computation
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
@@ -316,3 +320,34 @@ def test_what_belongs_together_is_not_cut() -> None:
         300,
         300,
     ]
+
+
+def test_threads_that_come_first_at_once_all_run_in_shares(monkeypatch: Any) -> None:
+    """What the first call finds for several threads is published when all of it is there."""
+    count, callers = 1 << 14, 4
+    for name in ("LEAST", "LEAST_LIGHT"):
+        monkeypatch.setattr(shared_run, name, 1 << 8)
+    key = np.random.default_rng(0).integers(0, 50, count).astype(np.int32)
+    expected = np.bincount(key, minlength=50)
+    is_slow = threading.Event()
+
+    def slow_share(computation: Computation) -> Any:
+        is_slow.set()
+        time.sleep(0.05)  # others come while it is looked for
+        return share(computation)
+
+    monkeypatch.setattr(compile_module, "share", slow_share)
+    code = compile_module.CompiledComputation(HISTOGRAM)
+
+    def counted(_: int) -> Any:
+        out = np.zeros(50, np.int32)
+        is_shared = code._in_shares({"key": key, "count": out}, {"N": count, "M": 50}, 2)
+        return is_shared, out
+
+    with ThreadPoolExecutor(callers) as pool:
+        first = pool.submit(counted, 0)
+        is_slow.wait()
+        found = [first.result, *(pool.submit(counted, n).result for n in range(1, callers))]
+        for is_shared, out in (result() for result in found):
+            assert is_shared
+            np.testing.assert_array_equal(out, expected)

@@ -1,5 +1,7 @@
 """Statements dropped, temporaries made scalars, computations inlined: the meaning stays."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from loopwright.ir.dtypes import FLOAT64
 from loopwright.ir.loops import Alloc, Space
 from loopwright.ir.program import Role
 from loopwright.ir.visit import statements
+from loopwright.sparse import computations as spf
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
 from loopwright.sparse.spf.eliminate import drop_dead, drop_redundant
 from loopwright.sparse.spf.inline import inline
@@ -115,6 +118,49 @@ def test_repeated_statement_goes() -> None:
 )
 def test_what_is_needed_stays(made: Computation) -> None:
     assert drop_redundant(made) == made
+
+
+def test_the_last_of_colliding_stores_decides() -> None:
+    """The second statement ends with y(0) = x(0), the first with y(0) = x(N-1)."""
+    made = spf.computation(
+        "last",
+        "in x[N]: float64, out y[1]: float64",
+        """
+        a: {[i] : 0<=i<N} at (0, i): y(0) = x(i)
+        b: {[i] : 0<=i<N} at (1, -i): y(0) = x(i)
+        """,
+    )
+    assert drop_redundant(made) == made
+
+
+SCHEDULES = ("i, j", "-i, j", "i, -j", "j, i", "-j, i", "i+j, i", "j, -i", "0, 0")
+PLACES = ("i", "i+j", "0", "3*i+j", "col(i)")
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("value", ["x(i)", "x(i+j)", "4"])
+def test_a_repeated_store_goes_only_where_results_stay(place: str, value: str) -> None:
+    """Against the interpreter, for every pair of orders of the two statements."""
+    given = {"col": np.array([1, 0, 1]), "x": np.arange(2.0, 14.0), "y": np.zeros(12)}
+    dropped = 0
+    for one, other in itertools.product(SCHEDULES, repeat=2):
+        made = spf.computation(
+            "pair",
+            "in x[12]: float64, in col[N]: int64, out y[12]: float64",
+            f"""
+            a: {{[i,j] : 0<=i<N && 0<=j<N}} at (0, {one}): y({place}) = {value}
+            b: {{[i,j] : 0<=i<N && 0<=j<N}} at (1, {other}): y({place}) = {value}
+            """,
+        )
+        after = drop_redundant(made)
+        if after == made:
+            continue
+        dropped += 1
+        if "0, 0" not in (one, other):  # the order of what runs at one time is nobody's
+            before = run(made, given, {"N": 3}, range(-1, 6))
+            np.testing.assert_array_equal(interpreted(after, given, {"N": 3})["y"], before["y"])
+    least = {"4": len(SCHEDULES) ** 2}.get(value, 7)
+    assert dropped >= least, (place, value)
 
 
 def test_temporary_within_an_iteration_becomes_a_scalar() -> None:

@@ -40,6 +40,7 @@ from loopwright.sparse.kernels.operands import (
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
 from loopwright.sparse.spf.inline import inline
 from loopwright.sparse.spf.reorder import reschedule
+from loopwright.sparse.synthesis.flat import flattened
 from loopwright.sparse.synthesis.rename import renamed
 from loopwright.sparse.synthesis.run import run
 from loopwright.sparse.synthesis.source import stream_of
@@ -209,9 +210,11 @@ def _fused(request: Request, product: Product) -> Fused:
         if carrier is None:
             continue
         try:
-            made = replace(stage, computation=_with_product(stage, carrier, stream, product))
+            both = _with_product(stage, carrier, stream, product)
         except IllegalStep as error:
             return Fused(found, number, str(error))
+        # Code for one thread was written for the entries alone.
+        made = flattened(replace(stage, computation=both, alone=None), stream)
         stages = (*found.stages[:number], made, *found.stages[number + 1 :])
         return Fused(replace(found, stages=stages), number, "")
     return Fused(found, 0, "no stage takes every entry of the source to its place")

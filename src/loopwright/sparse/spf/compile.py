@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -41,9 +42,7 @@ class CompiledComputation:
         self.alone: Callable[..., None] = self._first_alone
         self._kernel: CompiledKernel | None = None
         self._bound: Recent[tuple[int, ...], Bound] = Recent(_MOST_BOUND)
-        self._sharing: Sharing | str = ""
-        self._shared: CompiledComputation | None = None
-        self._pieces: tuple[CompiledComputation, ...] | None = None  # with one loop each
+        self._shares: _Shares | None = None  # made by the first call of several threads
 
     def __call__(
         self, arrays: Mapping[str, Array], symbols: Mapping[str, int], threads: int = 1
@@ -102,24 +101,21 @@ class CompiledComputation:
         """Run in shares; False where the computation is better run as it is."""
         if not is_worth_sharing(arrays.values()):
             return False
-        if self._pieces is None:
-            self._pieces = tuple(map(compile_computation, one_by_one(self.computation)))
-            self._sharing = share(self.computation) if len(self._pieces) == 1 else ""
-            if isinstance(self._sharing, Sharing):
-                self._shared = compile_computation(self._sharing.computation)
-        for piece in self._pieces[1:] and self._pieces:
+        if self._shares is None:
+            self._shares = _shares_for(self.computation)  # published whole: other threads read it
+        found = self._shares
+        for piece in found.pieces:
             used = {space.name for space in piece.computation.spaces}
             piece.run({n: a for n, a in arrays.items() if n in used}, symbols, threads)
-        sharing = self._sharing
-        if isinstance(sharing, str):
-            return len(self._pieces) > 1
+        sharing, shared = found.sharing, found.shared
+        if sharing is None or shared is None:
+            return bool(found.pieces)
         count = shares_of(sharing, arrays, symbols, threads)
         if count < 2:
             return False
         values = {**symbols, sharing.shares: count}
         rows = new_rows(sharing, values) | {sharing.cut: cuts(sharing, arrays, symbols, count)}
-        assert self._shared is not None
-        self._shared.run({**arrays, **rows}, values, threads)
+        shared.run({**arrays, **rows}, values, threads)
         return True
 
     @property
@@ -166,6 +162,25 @@ class CompiledComputation:
                         f"'{space.name}' shares memory with '{other.name}'",
                         hint=f"pass a fresh array as '{space.name}'",
                     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    """How several threads run a computation: its pieces one by one, or its outermost loop cut."""
+
+    pieces: tuple[CompiledComputation, ...]  # with one loop each; none where it has one loop itself
+    sharing: Sharing | None = None
+    shared: CompiledComputation | None = None  # the code of `sharing`
+
+
+def _shares_for(computation: Computation) -> _Shares:
+    pieces = one_by_one(computation)
+    if len(pieces) > 1:
+        return _Shares(tuple(map(compile_computation, pieces)))
+    sharing = share(computation)
+    if isinstance(sharing, str):
+        return _Shares(())
+    return _Shares((), sharing, compile_computation(sharing.computation))
 
 
 @lru_cache(maxsize=512)

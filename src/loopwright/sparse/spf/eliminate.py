@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from loopwright.ir.expr import Var as ExprVar
 from loopwright.ir.program import Role
+from loopwright.ir.walk import walk
 from loopwright.sparse.spf.computation import Computation, Stmt
-from loopwright.sparse.spf.dependences import prove_empty, times
-from loopwright.sparse.uf import Conj, Constraint, Linear, Var
+from loopwright.sparse.spf.dependences import before, prove_empty, times
+from loopwright.sparse.uf import Atom, Conj, Constraint, Linear, Var, substitute
 
 __all__ = ["drop_dead", "drop_redundant"]
 
@@ -37,6 +39,8 @@ def drop_redundant(computation: Computation) -> Computation:
 
     Both have the same domain, place and value, and the value does not read the place's space. No
     other statement that touches it, or writes what the value or the domain reads, may run between.
+    Where instances store different values to one place, the last store decides, so both statements
+    must run such instances in one order.
     """
     found = computation
     for stmt in computation.statements:
@@ -63,6 +67,8 @@ def _repeats(computation: Computation, first: Stmt, second: Stmt) -> bool:
         return False
     if not _is_before(computation, first, second):
         return False
+    if not _stores_end_alike(computation, first, second):
+        return False
     for other in computation.statements:
         if other.name in (first.name, second.name):
             continue
@@ -80,6 +86,35 @@ def _is_before(computation: Computation, first: Stmt, second: Stmt) -> bool:
         Constraint.eq(Linear.of(Var(name)), Linear.of(Var(f"{name}'"))) for name in first.variables
     ]
     return _never(computation, first, second, same, _not_before(computation, first, second))
+
+
+def _stores_end_alike(computation: Computation, first: Stmt, second: Stmt) -> bool:
+    """Whether each place holds the same after the first alone as after both.
+
+    The last store to a place is one of the second, for each instance of it runs after the same one
+    of the first. The first ends with the same instance if it runs those that store to one place in
+    the order of the second: no i, i' with
+
+        index(i) = index(i'),  i before i' in the second,  i not before i' in the first
+
+    which holds where no two store to one place. Of a value that is one for all instances any store
+    may be the last.
+    """
+    if not _varies(second):
+        return True
+    orders = [
+        (*later, *sooner)
+        for later in before(computation, second, second)
+        for sooner in _not_before(computation, first, first)
+    ]
+    primes: dict[Atom, Linear] = {Var(name): Linear.of(Var(f"{name}'")) for name in first.variables}
+    meet = [Constraint.eq(entry, substitute(entry, primes)) for entry in first.index]
+    return _never(computation, first, second, meet, orders)
+
+
+def _varies(stmt: Stmt) -> bool:
+    """Whether the value of a statement may differ between its instances."""
+    return any(isinstance(x, ExprVar) and x.name in stmt.variables for x in walk(stmt.value))
 
 
 def _runs_before(computation: Computation, first: Stmt, second: Stmt) -> bool:
