@@ -20,6 +20,7 @@ from loopwright.runtime import threads, workers
 from loopwright.runtime.jit import compile_to_object, load_object
 from loopwright.runtime.kernel import Bound, CompiledKernel
 from loopwright.runtime.threads import Pool, num_threads, set_num_threads
+from loopwright.runtime.waiting import PLACE_WORDS
 
 SIZE = 37
 ONE, i, n = Const(1), Var("i"), Var("n")
@@ -88,16 +89,20 @@ def test_roused_workers_are_awake_for_a_while(kernel: CompiledKernel, pool: Pool
     pool.rouse(3)  # nobody is there yet
     run = bound(kernel, pool, 4)
     assert is_right(run, 0)
-    sleepers = pool._words[workers._SLEEPERS :][:1]
+    slots = pool._words[workers._SLOTS :].reshape(-1, PLACE_WORDS)
+
+    def are_asleep() -> bool:
+        return slots[1:4, 1].tolist() == [1, 1, 1]
 
     def is_one_awake() -> bool:
         pool.rouse(3)  # they sleep again before a busy system lets us look
-        return bool(sleepers[0] < 3)
+        assert slots[3, 1] == 1  # not meant
+        return not are_asleep()
 
     for seed in range(3):
-        assert until(lambda: sleepers[0] == 3)
+        assert until(are_asleep)
         assert until(is_one_awake)
-        assert until(lambda: sleepers[0] == 3)
+        assert until(are_asleep)
         pool.rouse(4)
         assert is_right(run, seed)
 

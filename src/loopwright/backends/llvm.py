@@ -21,7 +21,7 @@ from loopwright.backends.llvm_hints import Metadata, freedom, is_independent
 from loopwright.backends.llvm_loops import copy_loops, has_lanes
 from loopwright.backends.llvm_outline import Procedure, outline
 from loopwright.backends.llvm_procedures import Invocations, joined, kernel_attributes
-from loopwright.backends.llvm_team import BARRIER
+from loopwright.backends.llvm_team import TEAM_FUNCTIONS
 from loopwright.backends.llvm_text import Value, int_literal, plain_name
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import INT64
@@ -70,7 +70,7 @@ def emit_module(
     ]
     arrays = tuple(b.name for b in nest.buffers if b.space is Space.GLOBAL)
     entries = emit_entries(nest.name, len(arrays))
-    tools = (BARRIER, check.INSIDE) if checked else (BARRIER,)
+    tools = (TEAM_FUNCTIONS, check.INSIDE) if checked else (TEAM_FUNCTIONS,)
     parts = [*tools, body, *sizes, entries, *kernel.metadata.lines]
     text, apart = joined(kernel, parts, lambda own: _Emitter(own, features))
     return Module("llvm", text, nest.name, arrays, nest.scalars, nest.is_plain, apart)
@@ -208,7 +208,7 @@ class _Emitter(Invocations):
             case Copy():
                 self.statement(copy_loops(stmt, self.buffers[stmt.source].dtype))
             case Barrier():
-                self.code.effect("call void @lw_barrier(ptr %team)")
+                self.code.effect("call void @lw_barrier(ptr %team, i64 %thread)")
             case Prefetch(buffer=name, index=index, write=write, level=level):
                 place = self.buffers[name]
                 assert isinstance(place, memory.Memory)

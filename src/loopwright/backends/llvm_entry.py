@@ -11,7 +11,7 @@ same way). Reading it in native code is what keeps a repeated call under a few m
 
 from __future__ import annotations
 
-from loopwright.backends.llvm_team import TEAM_WORDS
+from loopwright.ir.team import ALONE_WORDS
 
 __all__ = ["emit_entries", "entry_symbols"]
 
@@ -28,7 +28,7 @@ def emit_entries(entry: str, count: int) -> str:
     objects = "".join(f", ptr %o{k}" for k in range(count))
     call = [
         f"define void @{entry}_call(ptr %launch, ptr %scratch{objects}) nounwind {{",
-        f"  %team = alloca i64, i64 {TEAM_WORDS}, align 128",
+        f"  %team = alloca i64, i64 {ALONE_WORDS}, align 128",
         "  store i64 1, ptr %team, align 8",
         "  %team1 = getelementptr i64, ptr %team, i64 1",
         "  store ptr %scratch, ptr %team1, align 8",

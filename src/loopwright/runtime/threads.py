@@ -1,8 +1,8 @@
 """Threads: workers that wait in native code, and the call that runs a kernel on a team of them.
 
 Each worker is a Python thread that entered `lw_worker` once and stays there without the GIL. It
-spins for a short while after a job and sleeps on a condition variable when none comes, so a
-region opens within microseconds in a busy program and costs nothing in an idle one.
+spins for a short while after a job and sleeps when none comes, so a region opens within
+microseconds in a busy program and costs nothing in an idle one.
 """
 
 from __future__ import annotations
@@ -20,11 +20,9 @@ from loopwright import options
 from loopwright.diagnostics import UsageError
 from loopwright.runtime.address import Address, data_address, function_at
 from loopwright.runtime.jit import LoadedObject
-from loopwright.runtime.workers import MOST_THREADS, POOL_WORDS
+from loopwright.runtime.workers import MOST_THREADS, POOL_WORDS, TEAM
 
 __all__ = ["Pool", "checked_threads", "num_threads", "set_num_threads", "thread_count"]
-
-TEAM_WORDS = 24  # the layout is that of backends/llvm_team, which emits the readers
 
 
 class Pool:
@@ -34,8 +32,7 @@ class Pool:
         self._code = code
         self._words = _aligned(POOL_WORDS)
         self._address = data_address(self._words)
-        self._team = _aligned(TEAM_WORDS)
-        self._team_address = data_address(self._team)
+        self._team = self._words[TEAM : TEAM + 4]
         self._busy = threading.Lock()
         self._workers: list[threading.Thread] = []
         pointer = ctypes.c_void_p
@@ -43,7 +40,7 @@ class Pool:
         self._stop = self._function("lw_pool_stop", pointer, ctypes.c_int64)
         self._rouse = self._function("lw_pool_rouse", pointer, ctypes.c_int64)
         self._enter = self._function("lw_worker", pointer, ctypes.c_int64)
-        self._fork = self._function("lw_fork", *([pointer] * 5), ctypes.c_int64)
+        self._fork = self._function("lw_fork", *([pointer] * 4), ctypes.c_int64)
         self._owner = os.getpid()
         self._is_open = True
         atexit.register(self.close)
@@ -70,8 +67,8 @@ class Pool:
         try:
             if not self._is_open or not self._grow(threads - 1):
                 return False
-            self._team[:4] = (threads, *scratch)
-            self._fork(self._address, function, launch, self._team_address, objects, threads)
+            self._team[:] = (threads, *scratch)
+            self._fork(self._address, function, launch, objects, threads)
         finally:
             self._busy.release()
         return True
