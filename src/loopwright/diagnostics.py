@@ -265,6 +265,10 @@ class Collector:
     def __len__(self) -> int:
         return len(self._found)
 
+    def first(self) -> Diagnostic:
+        """The fault that was found first; there must be one."""
+        return next(iter(self._found))
+
     def raise_if_any(self) -> None:
         """Raise one SourceError with everything found, in the order of the source."""
         if self._found:

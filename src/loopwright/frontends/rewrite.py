@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -14,11 +14,12 @@ from loopwright.frontends.tree import (
     SourceTree,
     why_no_affine_condition,
 )
-from loopwright.ir.expr import Expr, Select
+from loopwright.ir.expr import Expr, Load, Select
 from loopwright.ir.visit import loads, rewrite, walk
 
-__all__ = ["assignments", "drop_unused", "split_selects"]
+__all__ = ["assignments", "drop_unused", "forward_small_values", "split_selects"]
 
+_MOST_COPIES = 128  # nodes of all copies of a value that is written out where it is used
 _MOST_SPLITS = 6  # affine conditions of one statement; each doubles its copies
 
 
@@ -69,6 +70,27 @@ def _is_guard(expr: Expr, given: Container[str]) -> bool:
 def _put(expr: Expr, old: Expr, new: Expr) -> Expr:
     """`expr` with `new` for every `old`."""
     return rewrite(expr, lambda node: new if node == old else node)
+
+
+def forward_small_values(chain: Sequence[Assign]) -> tuple[Assign, ...]:
+    """Put values of scalars back where they are used, if that makes the text hardly longer.
+
+    rewrite:  t = a[i] + b[i]; u = t * c[i]; x[i] = u - u*u
+              ->  x[i] = (a[i] + b[i]) * c[i] - ((a[i] + b[i]) * c[i]) * ((a[i] + b[i]) * c[i])
+
+    All but the last assignment set scalars, each once, that only later ones of the chain read.
+    Fewer statements leave planners more freedom; backends find common parts again.
+    """
+    *scalars, last = chain
+    kept: list[Assign] = [last]
+    for assign in reversed(scalars):
+        used = Load(assign.target.array, (), assign.target.dtype)
+        uses = sum(x == used for later in kept for x in walk(later.value))
+        if uses > 1 and uses * len(list(walk(assign.value))) > _MOST_COPIES:
+            kept.append(assign)
+        elif uses:
+            kept = [replace(x, value=_put(x.value, used, assign.value)) for x in kept]
+    return tuple(reversed(kept))
 
 
 def drop_unused(tree: SourceTree) -> SourceTree:

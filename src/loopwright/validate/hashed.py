@@ -37,6 +37,7 @@ from loopwright.ir.visit import expressions, walk
 __all__ = ["NAME", "NotHashable", "hashed"]
 
 NAME = DTYPES["uint64"]  # the dtype of names
+_MOST_DEPTH = 280  # statements inside one another; backends recurse over them
 _UPPER_HALF = Const(1 << 32, NAME)
 _LEAST, _MOST = Const(0, NAME), Const((1 << 64) - 1, NAME)
 _SYMMETRIC = frozenset({"add", "mul", "eq", "ne"})
@@ -57,7 +58,27 @@ def hashed(nest: LoopNest, *, reassociate: bool) -> LoopNest:
     tables = {b.name for b in nest.buffers if b.space is Space.TABLE}
     maker = _Maker(tables, reassociate, count())
     buffers = tuple(b if b.name in tables else replace(b, dtype=NAME) for b in nest.buffers)
-    return replace(nest, buffers=buffers, body=maker.statement(nest.body, frozenset()))
+    body = maker.statement(nest.body, frozenset())
+    if _depth(body) > _MOST_DEPTH:
+        raise NotHashable("its statements compute too much at once")
+    return replace(nest, buffers=buffers, body=body)
+
+
+def _depth(stmt: Stmt) -> int:
+    """The greatest number of statements inside one another."""
+    deepest, waiting = 0, [(stmt, 1)]
+    while waiting:
+        node, depth = waiting.pop()
+        deepest = max(deepest, depth)
+        match node:
+            case Block(body=body):
+                waiting += ((child, depth + 1) for child in body)
+            case For(body=inner) | Let(body=inner) | Alloc(body=inner):
+                waiting.append((inner, depth + 1))
+            case If(body=inner, orelse=orelse):
+                waiting.append((inner, depth + 1))
+                waiting += () if orelse is None else ((orelse, depth + 1),)
+    return deepest
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +149,7 @@ class _Chain:
         self.maker = maker
         self.data = data
         self.bindings: list[tuple[str, Expr]] = []
+        self._bound: dict[Expr, Expr] = {}  # what is bound already, by its value
 
     def around(self, body: Stmt) -> Stmt:
         for name, value in reversed(self.bindings):
@@ -172,9 +194,11 @@ class _Chain:
                 assert_never(expr)
 
     def bind(self, value: Expr) -> Expr:
-        name = f"name_{next(self.maker.numbers)}"
-        self.bindings.append((name, value))
-        return Var(name, NAME)
+        if value not in self._bound:
+            name = f"name_{next(self.maker.numbers)}"
+            self.bindings.append((name, value))
+            self._bound[value] = Var(name, NAME)
+        return self._bound[value]
 
     def mix(self, what: str, *parts: Expr) -> Expr:
         """A hash of an operator and its operands."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from loopwright.diagnostics import Collector, Diagnostic
 from loopwright.frontends.c.expressions import ExpressionReader
 from loopwright.frontends.c.function import ParsedRegion
+from loopwright.frontends.c.functions import Functions
 from loopwright.frontends.c.places import Places
 from loopwright.frontends.c.refusal import Refusal, Reported
 from loopwright.frontends.c.region import CRegion, CVariable, Kind, Origin
@@ -30,7 +31,7 @@ def assemble(
     places: Places,
     model: Model,
     faults: Collector,
-    is_defined_here: Callable[[str], bool],
+    functions: Functions,
 ) -> CRegion | None:
     """Read a region; None when something was refused (and reported)."""
     before = len(faults)
@@ -38,13 +39,14 @@ def assemble(
     assigned, counters = assigned_in(region.body) | set(lasting), counters_in(region.body)
     used = used_in(region.body)
     scope = Scope(
-        Naming(region.identifiers),
+        Naming(functions.identifiers(region.identifiers)),
         assigned,
         counters,
         region.changing,
         untouched={d for d in counters if d.where != "region"},
+        hidden=region.declared | {d.name for d in used if d.where != "global"},
     )
-    read = ExpressionReader(text, places, scope, model, faults, is_defined_here)
+    read = ExpressionReader(text, places, scope, model, faults, functions)
     order = {d: at for at, d in enumerate(region.head.parameters)}
     for declaration in sorted(used, key=lambda d: order.get(d, len(order))):
         _place(read, declaration)
@@ -67,6 +69,7 @@ def assemble(
     span = source.span(region.first.line)
     name = Naming(()).fresh(region.head.name)
     params, sizes, local = facts.params(), tuple(scope.sizes), facts.locals()
+    local = (*local, *scope.temporaries)
     tree = drop_unused(SourceTree(name, params, sizes, local, body, None, (), span))
     line = source.lines[region.first.line - 1]
     return CRegion(
@@ -163,7 +166,7 @@ class _Facts:
 
     def variables(self, names: Iterable[str]) -> tuple[CVariable, ...]:
         by_name = {v.name: v for v in self._variables}
-        return tuple(self._described(by_name[name]) for name in names)
+        return tuple(self._described(by_name[name]) for name in names if name in by_name)
 
     def _param(self, v: Variable) -> Param:
         span = self._places.span(v.declaration.at)

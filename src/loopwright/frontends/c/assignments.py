@@ -24,7 +24,7 @@ from loopwright.frontends.c.types import INT
 from loopwright.frontends.c.values import Value, constant, convert, data, zero
 from loopwright.frontends.c.variables import element_of
 from loopwright.frontends.c.words import POINTERS, why
-from loopwright.frontends.rewrite import assignments, split_selects
+from loopwright.frontends.rewrite import assignments, forward_small_values, split_selects
 from loopwright.frontends.tree import (
     Assign,
     Loop,
@@ -91,7 +91,7 @@ class AssignmentReader:
                 access, variable = self._read.access(target)
                 _check_writable(variable.declaration)
                 new = convert(value, variable.ctype, self._scope.prove)
-                return [self._node(access, data(new), span)]
+                return self._nodes(access, data(new), span)
             case UnaryExpr(op="*"):
                 raise Refusal("LW135", "a pointer is followed", hint=POINTERS)
             case Name() | RefusedExpr():
@@ -126,15 +126,23 @@ class AssignmentReader:
                 raise Refusal("LW106", message, found=why(new.expr), hint="use another variable")
             return []
         variable = self._read.variable(declaration)
-        return [self._node(Access(variable.name, (), element.dtype), data(new), span)]
+        return self._nodes(Access(variable.name, (), element.dtype), data(new), span)
 
-    def _node(self, target: Access, value: Expr, span: Span) -> Node:
+    def _nodes(self, target: Access, value: Expr, span: Span) -> Sequence[Node]:
+        """An assignment, after those of the values that it shares."""
+        shared = tuple(self._read.pending)
+        self._read.pending.clear()
+        chain = forward_small_values((*shared, Assign(target, value, span)))
+        return [self._node(assign) for assign in chain]
+
+    def _node(self, assign: Assign) -> Node:
         given = [
             v.name
             for v in self._scope.variables.values()
             if not v.shape and v.declaration not in self._scope.assigned
         ]
-        node = split_selects(Assign(target, value, span), given)
+        given += [local.name for local in self._scope.temporaries]
+        node = split_selects(assign, given)
         if any(_is_guarded(x) for one in assignments((node,)) for x in walk(one.value)):
             message = "too many conditions on loop variables in one statement"
             raise Refusal("LW133", message, hint="use if statements")

@@ -31,7 +31,7 @@ _CONSTANTS = {
 _BUILTIN = "__builtin_"
 ACCEPTED = (
     "sqrt exp exp2 log log2 log10 sin cos tan tanh pow fma fabs fmin fmax floor ceil trunc, each"
-    " also with f at the end, abs and labs; write out or macro-expand the others"
+    " also with f at the end, abs and labs; define others in this file or a header"
 )
 
 

@@ -51,6 +51,10 @@ class Environment:
                 return block[name]
         return self._outer(name)
 
+    def own(self) -> frozenset[str]:
+        """The names that the open blocks declare."""
+        return frozenset(name for block in self._blocks for name in block)
+
     def declare(self, meaning: Meaning) -> None:
         self._blocks[-1][meaning.name] = meaning
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from loopwright.frontends.c.cursor import Environment, Meaning
+from loopwright.frontends.c.cursor import Environment, Meaning, SyntaxFault
 from loopwright.frontends.c.expression_parser import ExpressionParser
 from loopwright.frontends.c.syntax import (
     Declaration,
@@ -71,6 +71,7 @@ class FunctionHead:
 
     name: str
     parameters: tuple[Declaration, ...]
+    result: TypeName | None = None  # what it returns; None when that is not understood
 
 
 class _Declarator(NamedTuple):
@@ -268,9 +269,9 @@ class DeclarationParser(ExpressionParser):
     def function_head(self) -> FunctionHead:
         """The head of a function definition; its parameters are declared in the open block.
 
-        What the function returns is no concern of ours: the head is the last `name(...)` before
-        the body.
+        The head is the last `name(...)` before the body, whatever stands before it.
         """
+        result = self._result()
         name: Token | None = None
         parentheses = start = self.place
         while self.token.kind != "end" and self.token.text != "{":
@@ -298,7 +299,18 @@ class DeclarationParser(ExpressionParser):
             if not self.accept(","):
                 break
         self.expect(")", "after the parameters")
-        return FunctionHead(name.text, tuple(parameters))
+        return FunctionHead(name.text, tuple(parameters), result)
+
+    def _result(self) -> TypeName | None:
+        """The type before the name of a function; the place stays where it is."""
+        before = self.place
+        try:
+            base = self._specifiers()
+            return replace(base, derivations=("*",)) if self.token.text == "*" else base
+        except SyntaxFault:
+            return None
+        finally:
+            self.place = before
 
     def _parameter(self) -> Declaration:
         if self.is_type():

@@ -6,15 +6,18 @@ Every refusal is reported where it stands and reading goes on, so one run finds 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from loopwright.diagnostics import Collector, Diagnostic
 from loopwright.frontends.c import calls
+from loopwright.frontends.c.functions import Functions
+from loopwright.frontends.c.inline import Inliner
 from loopwright.frontends.c.literals import LONG_DOUBLE, character, number
 from loopwright.frontends.c.operators import binary, choose, logical, unary
 from loopwright.frontends.c.places import Places
 from loopwright.frontends.c.refusal import Refusal, Reported
-from loopwright.frontends.c.scope import Scope, Variable
+from loopwright.frontends.c.scope import Alias, Scope, Variable
 from loopwright.frontends.c.sizes import Sizes
 from loopwright.frontends.c.syntax import (
     AssignExpr,
@@ -36,16 +39,25 @@ from loopwright.frontends.c.syntax import (
     UnaryExpr,
 )
 from loopwright.frontends.c.types import INT, Model
-from loopwright.frontends.c.values import Value, constant, convert, index, truth
+from loopwright.frontends.c.values import Value, constant, convert, data, index, truth
 from loopwright.frontends.c.variables import place
 from loopwright.frontends.c.words import AFFINE, POINTERS, ROWS, why
-from loopwright.frontends.tree import PRODUCT, why_not_affine
-from loopwright.ir.expr import Binary, Const, Expr, Load, Var
+from loopwright.frontends.tree import (
+    PRODUCT,
+    Assign,
+    Local,
+    why_no_affine_condition,
+    why_not_affine,
+)
+from loopwright.ir.dtypes import BOOL
+from loopwright.ir.expr import COMPARISONS, Binary, Const, Expr, Load, Var
 from loopwright.ir.program import Access
+from loopwright.ir.visit import walk
 
 __all__ = ["ExpressionReader"]
 
 _MOST_MESSAGE = 200
+_MOST_COPIED = 6  # nodes of a value that is written out wherever it is used
 _MOST_NODES = 10_000  # of one value; rounding towards zero and fmin name their operands again
 _MOST_DEPTH = 150  # operators above one another; later stages recurse over the same depth
 
@@ -60,14 +72,18 @@ class ExpressionReader:
         scope: Scope,
         model: Model,
         faults: Collector,
-        is_defined_here: Callable[[str], bool],
+        functions: Functions,
     ) -> None:
         self._text = text
         self._places = places
         self._faults = faults
         self._depth = 0
         self._size = Sizes()
-        self._is_defined_here = is_defined_here
+        self._functions = functions
+        self._guards = 0  # conditions on loop variables around the expression being read
+        # Values that the expressions of the statement being read share, computed before it.
+        self.pending: list[Assign] = []
+        self._inline = Inliner(self, functions)
         self.scope = scope
         self.model = model
 
@@ -80,6 +96,37 @@ class ExpressionReader:
         if len(message) > _MOST_MESSAGE:  # a name of the source may have any length
             message = message[: _MOST_MESSAGE - 3] + "..."
         self._faults.add(Diagnostic(span, message, refusal.code, refusal.found, refusal.hint))
+
+    @contextmanager
+    def apart(self) -> Iterator[Collector]:
+        """Gather what is reported meanwhile by itself."""
+        before, self._faults = self._faults, Collector()
+        try:
+            yield self._faults
+        finally:
+            self._faults = before
+
+    @contextmanager
+    def guarded(self, cond: Expr) -> Iterator[None]:
+        """Read what a condition on loop variables may guard: nothing is computed before it."""
+        is_guard = any(_is_affine_comparison(part) for part in walk(cond))
+        self._guards += is_guard
+        try:
+            yield
+        finally:
+            self._guards -= is_guard
+
+    def shared(self, name: str, value: Value, at: Range) -> Value:
+        """The value, computed by a statement of its own where it is large and nothing guards it."""
+        is_small = self._size.of(value.expr) <= _MOST_COPIED
+        if is_small or self._guards or value.is_index or value.is_truth:
+            return value
+        unique = self.scope.naming.fresh(name)
+        span = self._places.span(at)
+        expr = data(value)
+        self.scope.temporaries.append(Local(unique, expr.dtype, (), span))
+        self.pending.append(Assign(Access(unique, (), expr.dtype), expr, span))
+        return Value(Load(unique, (), expr.dtype), value.ctype)
 
     def try_value(self, node: SyntaxExpr) -> Value | None:
         """The value of `node`; None when it was refused (and reported)."""
@@ -138,7 +185,9 @@ class ExpressionReader:
         """The truth of `node`."""
         match node:
             case BinaryExpr(op="&&" | "||" as op, x=x, y=y):
-                left, right = self._try_condition(x), self._try_condition(y)
+                left = self._try_condition(x)
+                with self.guarded(Const(True, BOOL) if left is None else left):
+                    right = self._try_condition(y)
                 if left is None or right is None:
                     raise Reported
                 return logical(op, left, right)
@@ -161,12 +210,13 @@ class ExpressionReader:
         while isinstance(base, IndexExpr):
             entries.insert(0, base.index)
             base = base.base
-        variable = self._array(base)
+        part = self._array(base)
+        variable = part.variable
         if not variable.shape:
             message = f"'{variable.declaration.name}' is no array"
             raise Refusal("LW115", message, hint="only arrays have subscripts")
-        if len(entries) != len(variable.shape):
-            rank = len(variable.shape)
+        if len(entries) + len(part.prefix) != len(variable.shape):
+            rank = len(variable.shape) - len(part.prefix)
             for entry in entries:
                 self.try_value(entry)
             raise Refusal(
@@ -183,12 +233,39 @@ class ExpressionReader:
                 continue
         if len(found) < len(entries):
             raise Reported
-        return Access(variable.name, tuple(found), variable.ctype.dtype), variable
+        index = (*part.prefix, part.offset + found[0], *found[1:])
+        return Access(variable.name, index, variable.ctype.dtype), variable
 
-    def _array(self, base: SyntaxExpr) -> Variable:
+    def array_part(self, node: SyntaxExpr) -> Alias:
+        """The array or row of one that is passed to a function: A, A[i], &A[i][j], A + i."""
+        match node:
+            case Name():
+                return self._array(node)
+            case UnaryExpr(op="&", x=IndexExpr(base=base, index=entry)):
+                return self._moved(self.array_part(base), entry)
+            case IndexExpr(base=base, index=entry):
+                part = self._moved(self.array_part(base), entry)
+                if len(part.prefix) + 1 >= len(part.variable.shape):
+                    raise Refusal("LW137", "a number is passed for an array", self.written(node))
+                return Alias(part.variable, (*part.prefix, part.offset), Const(0))
+            case BinaryExpr(op="+", x=base, y=entry):
+                return self._moved(self.array_part(base), entry)
+            case CastExpr(type=kind, x=base) if kind.element is not None and kind.derivations:
+                part = self.array_part(base)
+                if kind.element == part.variable.ctype and kind.derivations == ("*",):
+                    return part
+        raise Refusal("LW137", "this is no array or row of one", self.written(node), POINTERS)
+
+    def _moved(self, part: Alias, entry: SyntaxExpr) -> Alias:
+        moved = part.offset + self.affine(entry, "LW110", "the subscript")
+        return Alias(part.variable, part.prefix, moved)
+
+    def _array(self, base: SyntaxExpr) -> Alias:
         match base:
             case Name(meaning=Declaration() as declaration):
-                return self.variable(declaration)
+                if declaration in self.scope.aliases:
+                    return self.scope.aliases[declaration]
+                return Alias(self.variable(declaration), (), Const(0))
             case Name(name=name):
                 raise self._unknown(name)
             case RefusedExpr() | UnaryExpr() | CallExpr() | CastExpr():
@@ -201,12 +278,25 @@ class ExpressionReader:
         if declaration in scope.refused:
             raise Reported
         if declaration not in scope.variables:
+            self._check_visible(declaration)
             scope.refused.add(declaration)
-            scope.variables[declaration] = place(scope, declaration, self._extent)
+            scope.variables[declaration] = place(scope, declaration, self.extent)
             scope.refused.remove(declaration)
         return scope.variables[declaration]
 
-    def _extent(self, node: SyntaxExpr, what: str) -> Expr:
+    def _check_visible(self, declaration: Declaration) -> None:
+        """Refuse what an inlined function names and the text of the region cannot name."""
+        if not self._inline.active:
+            return
+        name = declaration.name
+        if declaration.where in ("inlined", "parameter"):
+            raise Refusal("LW137", f"'{name}' is used before it has a value")
+        if name in self.scope.hidden:
+            message = f"the function uses '{name}' of the file, and the caller another '{name}'"
+            raise Refusal("LW137", message, hint="rename one of them")
+
+    def extent(self, node: SyntaxExpr, what: str) -> Expr:
+        """An extent as an affine expression; `what` names it."""
         return self.affine(node, "LW118", what)
 
     # -- expressions ------------------------------------------------------------------------
@@ -224,6 +314,9 @@ class ExpressionReader:
                 hint = "split it into several statements"
                 raise Refusal("LW132", "this is nested too deeply", hint=hint)
             value = self._read(node)
+            if self._size.depth_of(value.expr) > _MOST_DEPTH:
+                hint = "put parts of it into variables first"
+                raise Refusal("LW132", "this expression becomes nested too deeply", hint=hint)
             if self._size.of(value.expr) > _MOST_NODES:
                 hint = "put parts of it into variables first"
                 raise Refusal("LW132", "this expression becomes too large", hint=hint)
@@ -275,7 +368,8 @@ class ExpressionReader:
 
     def _choose(self, test: SyntaxExpr, x: SyntaxExpr, y: SyntaxExpr) -> Value:
         cond = self._try_condition(test)
-        left, right = self.try_value(x), self.try_value(y)
+        with self.guarded(Const(True, BOOL) if cond is None else cond):
+            left, right = self.try_value(x), self.try_value(y)
         if cond is None or left is None or right is None:
             raise Reported
         return choose(cond, left, right, self.scope.prove)
@@ -295,11 +389,13 @@ class ExpressionReader:
 
     def _call(self, node: CallExpr) -> Value:
         name = node.function.name if isinstance(node.function, Name) else "this"
-        if not calls.is_known(name) or self._is_defined_here(name):
+        if self._functions.defines(name):
+            return self._inline.value(node, name)
+        if not calls.is_known(name):
             for arg in node.args:
                 if not isinstance(arg, Name | RefusedExpr | UnaryExpr):
                     self.try_value(arg)  # names may be arrays, no fault of their own
-            message = f"the function '{name}' is not known to be pure"
+            message = f"the function '{name}' is not known to be pure, and has no body here"
             raise Refusal("LW137", message, hint=f"accepted are {calls.ACCEPTED}")
         args = (
             () if name.startswith("__builtin_") and not calls.takes_arguments(name) else node.args
@@ -372,3 +468,8 @@ class ExpressionReader:
         near = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean '{near[0]}'?" if near else "declare it before the region"
         return Refusal("LW102", f"the name '{name}' is not declared", hint=hint)
+
+
+def _is_affine_comparison(part: Expr) -> bool:
+    is_comparison = isinstance(part, Binary) and part.op in COMPARISONS
+    return is_comparison and why_no_affine_condition(part) is None

@@ -35,6 +35,7 @@ class ParsedRegion:
     around: Surroundings
     identifiers: frozenset[str]  # all names in the function
     changing: frozenset[str]  # those that some statement of it may change
+    declared: frozenset[str]  # names of its own that are visible where the region begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +179,7 @@ class _Body:
         """The region whose first pragma is the next token."""
         parser, start = self._parser, self._parser.place
         opening = parser.advance()
+        declared = parser.names.own()
         behind = self._behind(parser.place)
         body = parser.region(lambda name: is_mentioned(behind, name))
         stop = parser.place
@@ -200,7 +202,7 @@ class _Body:
             return None
         around = Surroundings(self._tokens[self._begin : start], self._tokens[stop + 1 :])
         return ParsedRegion(
-            self._head, body, first, last, around, self._identifiers, self._changing
+            self._head, body, first, last, around, self._identifiers, self._changing, declared
         )
 
     def _behind(self, place: int) -> list[Token]:

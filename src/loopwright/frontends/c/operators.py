@@ -25,7 +25,7 @@ from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Binary, Const, Expr, Select, Unary
 from loopwright.ir.visit import loads
 
-__all__ = ["binary", "choose", "logical", "unary"]
+__all__ = ["binary", "choose", "logical", "select", "unary"]
 
 _COMPARE = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 _HOLDS: dict[str, Callable[[int, int], bool]] = {
@@ -233,25 +233,26 @@ def choose(cond: Expr, x: Value, y: Value, prove: Prove) -> Value:
     if not (x.is_truth and y.is_truth):
         ctype = common_type(x.ctype, y.ctype)
         x, y = convert(x, ctype, prove), convert(y, ctype, prove)
-    return _chosen(cond, x, y, prove)
+    return select(cond, x, y, prove)
 
 
-def _chosen(cond: Expr, x: Value, y: Value, prove: Prove) -> Value:
+def select(cond: Expr, x: Value, y: Value, prove: Prove) -> Value:
+    """The same for two values of one type, which is the result's; nothing is promoted."""
     match cond:
         case Const(value=known):
             return x if known else y
         case Unary(op="not", x=inner):
-            return _chosen(inner, y, x, prove)
+            return select(inner, y, x, prove)
         case Select(cond=first, x=second, y=Const(value=False)):
-            return _chosen(first, _chosen(second, x, y, prove), y, prove)
+            return select(first, select(second, x, y, prove), y, prove)
         case Select(cond=first, x=Const(value=True), y=second):
-            return _chosen(first, x, _chosen(second, x, y, prove), prove)
+            return select(first, x, select(second, x, y, prove), prove)
         case Binary(op="and" | "or" as op, x=first, y=second):
             if _is_affine(first) != _is_affine(second):
                 outer, inner = (first, second) if _is_affine(first) else (second, first)
-                rest = _chosen(inner, x, y, prove)
+                rest = select(inner, x, y, prove)
                 parts = (rest, y) if op == "and" else (x, rest)
-                return _chosen(outer, *parts, prove)
+                return select(outer, *parts, prove)
     if x.is_truth:
         return Value(Select(cond, x.expr, y.expr), INT)
     if x.is_index and y.is_index and _is_affine(cond):

@@ -108,11 +108,6 @@ class Globals:
         self._found[name] = best
         return best
 
-    def defines(self, name: str) -> bool:
-        """Whether the file has a function of its own of that name."""
-        head = re.compile(rf"\b{re.escape(name)}\s*\(")
-        return any(i.is_function and head.search(self._text, i.start, i.body) for i in self._items)
-
     def _declared(self, at: int) -> list[Meaning]:
         """The names that an item declares; none when it cannot be read."""
         if at not in self._read:

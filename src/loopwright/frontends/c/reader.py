@@ -8,6 +8,7 @@ from os import PathLike
 from loopwright.diagnostics import Collector, Diagnostic, SourceError
 from loopwright.frontends.c.assemble import assemble
 from loopwright.frontends.c.function import parse_regions
+from loopwright.frontends.c.functions import Functions
 from loopwright.frontends.c.lines import split_lines
 from loopwright.frontends.c.outline import Globals, outline
 from loopwright.frontends.c.places import Places
@@ -46,6 +47,7 @@ def read_c(
     places = Places(text, lines)
     items, stray = outline(lines.text)
     names = Globals(lines.text, items, model)
+    functions = Functions(lines.text, items, names, model)
     for at in (*stray, *(at for item in items if not item.is_function for at in item.pragmas)):
         hint = "a region is part of the body of one function"
         span = places.span((at, at + 1))
@@ -57,7 +59,7 @@ def read_c(
         try:
             for parsed in parse_regions(text, lines.text, item, places, names, model, faults):
                 found = assemble(
-                    parsed, len(regions), text, lines.text, places, model, faults, names.defines
+                    parsed, len(regions), text, lines.text, places, model, faults, functions
                 )
                 regions += () if found is None else (found,)
         except RecursionError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -10,9 +10,10 @@ from loopwright.frontends.c.syntax import Declaration
 from loopwright.frontends.c.types import CType
 from loopwright.frontends.c.values import Value
 from loopwright.frontends.names import Names
+from loopwright.frontends.tree import Local
 from loopwright.ir.expr import Binary, Const, Expr
 
-__all__ = ["Naming", "Scope", "Variable"]
+__all__ = ["Alias", "Naming", "Scope", "Variable"]
 
 
 class Naming:
@@ -40,6 +41,17 @@ class Variable:
     is_integer: bool  # an integer that the region only reads: a parameter of the program
 
 
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """What a pointer parameter of an inlined function stands for: p[k][...] is an element of the
+    variable at (*prefix, offset + k, ...).
+    """
+
+    variable: Variable
+    prefix: tuple[Expr, ...]
+    offset: Expr
+
+
 @dataclass(slots=True)
 class Scope:
     """The variables of one region while it is read from top to bottom.
@@ -61,6 +73,9 @@ class Scope:
     always: list[Expr] = field(default_factory=list)  # conditions that hold in the whole region
     facts: list[Expr] = field(default_factory=list)  # conditions that hold at this place
     depth: int = 0  # loops and branches around this place
+    aliases: dict[Declaration, Alias] = field(default_factory=dict)
+    temporaries: list[Local] = field(default_factory=list)  # of inlined functions
+    hidden: frozenset[str] = frozenset()  # names that here are not those of the file
 
     def prove(self, wanted: Expr) -> bool:
         """Whether an affine condition holds wherever this place is reached."""
@@ -93,6 +108,16 @@ class Scope:
             self.depth -= 1
             del self.facts[count:]
             self.known, self.untouched = known, untouched
+
+    @contextmanager
+    def aliased(self, aliases: Mapping[Declaration, Alias]) -> Iterator[None]:
+        """Read the body of a function whose array parameters stand for others."""
+        before = self.aliases
+        self.aliases = {**before, **aliases}
+        try:
+            yield
+        finally:
+            self.aliases = before
 
     @contextmanager
     def loop(

@@ -14,6 +14,7 @@ from loopwright.frontends.c.syntax import (
     ForStmt,
     IfStmt,
     RefusedStmt,
+    ReturnStmt,
     SyntaxExpr,
     SyntaxStmt,
 )
@@ -22,7 +23,7 @@ from loopwright.frontends.c.types import Model
 
 __all__ = ["StatementParser", "pragma_word"]
 
-_JUMPS = ("goto", "break", "continue", "return")
+_JUMPS = ("goto", "break", "continue")
 _ASSEMBLY = ("asm", "__asm__", "__asm")
 
 
@@ -49,6 +50,15 @@ class StatementParser(DeclarationParser):
         self._report = report
         self._is_lasting: Callable[[str], bool] = lambda name: False
         self._outermost = 0
+        self._is_inlined = False
+
+    def function_body(self) -> BlockStmt:
+        """The block of a function whose calls are replaced by its value."""
+        self._is_inlined = True
+        self.check_character()
+        if self.token.text != "{":
+            raise self.fault("the body of the function is not understood")
+        return self._block()
 
     def region(self, is_lasting: Callable[[str], bool]) -> tuple[SyntaxStmt, ...]:
         """Statements up to `#pragma endscop`, the end of the block or the end of the text.
@@ -116,6 +126,8 @@ class StatementParser(DeclarationParser):
                 return self._for()
             if token.text == "if":
                 return self._if()
+            if token.text == "return":
+                return self._return()
             if token.text in ("while", "do", "switch", *_JUMPS, *_ASSEMBLY, "case", "default"):
                 return self._refused(token.text)
             if self.peek(1).text == ":" and self.peek(2).text != ":":
@@ -147,6 +159,8 @@ class StatementParser(DeclarationParser):
         return DeclarationStmt(objects, (start, self.peek(-1).end))
 
     def _where(self, name: str) -> str:
+        if self._is_inlined:
+            return "inlined"
         is_outermost = self.names.depth == self._outermost
         return "lasting" if is_outermost and self._is_lasting(name) else "region"
 
@@ -181,6 +195,12 @@ class StatementParser(DeclarationParser):
         orelse = self._body("else") if self.accept("else") else None
         end = body.at[1] if orelse is None else orelse.at[1]
         return IfStmt(cond, body, orelse, (start, end))
+
+    def _return(self) -> ReturnStmt:
+        word = self.advance()
+        value = None if self.token.text == ";" else self.expression()
+        self.expect(";", "after 'return'")
+        return ReturnStmt(value, (word.start, word.end))
 
     def _refused(self, word: str) -> RefusedStmt:
         """A statement without meaning here; its parts are read for faults of their own."""

@@ -23,6 +23,7 @@ from loopwright.frontends.c.syntax import (
     IfStmt,
     NumberLiteral,
     RefusedStmt,
+    ReturnStmt,
     StepExpr,
     SyntaxExpr,
     SyntaxStmt,
@@ -53,6 +54,7 @@ class StatementReader:
         return tuple(node for statement in body for node in self._statement(statement))
 
     def _statement(self, node: SyntaxStmt) -> tuple[Node, ...]:
+        self._read.pending.clear()  # of a statement that was refused
         try:
             return tuple(self._accept(node))
         except Refusal as refusal:
@@ -75,6 +77,8 @@ class StatementReader:
                 return self._if(node)
             case RefusedStmt():
                 return self._refuse(node)
+            case ReturnStmt():
+                return self._refuse(RefusedStmt("return", (), node.at))
 
     def _counted(self) -> None:
         self._count += 1

@@ -7,6 +7,7 @@ was read from.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -34,6 +35,7 @@ __all__ = [
     "Range",
     "RefusedExpr",
     "RefusedStmt",
+    "ReturnStmt",
     "StepExpr",
     "SyntaxExpr",
     "SyntaxStmt",
@@ -41,6 +43,9 @@ __all__ = [
     "TypeName",
     "Typedef",
     "UnaryExpr",
+    "declarations_in",
+    "expressions_in",
+    "statements_in",
 ]
 
 Range: TypeAlias = tuple[int, int]
@@ -76,7 +81,8 @@ class Declaration:
     type: TypeName
     init: SyntaxExpr | InitList | None
     at: Range
-    where: str  # "parameter", "global", "local", "lasting" (in a region, used after it), "region"
+    # "parameter", "global", "local", "lasting" (in a region, used after it), "region", "inlined"
+    where: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -264,6 +270,14 @@ class IfStmt:
 
 
 @dataclass(frozen=True, slots=True)
+class ReturnStmt:
+    """`return expr;`; None without a value. It has a meaning in functions that are inlined."""
+
+    expr: SyntaxExpr | None
+    at: Range  # of the keyword
+
+
+@dataclass(frozen=True, slots=True)
 class RefusedStmt:
     """A statement of C that has no meaning here: its keyword, and statements inside it."""
 
@@ -273,4 +287,86 @@ class RefusedStmt:
     conditions: tuple[SyntaxExpr, ...] = field(default=())
 
 
-SyntaxStmt: TypeAlias = ExprStmt | DeclarationStmt | BlockStmt | ForStmt | IfStmt | RefusedStmt
+SyntaxStmt: TypeAlias = (
+    ExprStmt | DeclarationStmt | BlockStmt | ForStmt | IfStmt | ReturnStmt | RefusedStmt
+)
+
+
+def statements_in(body: Iterable[SyntaxStmt]) -> Iterator[SyntaxStmt]:
+    """Every statement, those inside others included."""
+    for statement in body:
+        yield statement
+        match statement:
+            case BlockStmt(body=inner) | RefusedStmt(body=inner):
+                yield from statements_in(inner)
+            case ForStmt(body=one):
+                yield from statements_in((one,))
+            case IfStmt(body=one, orelse=orelse):
+                yield from statements_in((one,) if orelse is None else (one, orelse))
+            case ExprStmt() | DeclarationStmt() | ReturnStmt():
+                pass
+
+
+def expressions_in(body: Iterable[SyntaxStmt], deep: bool = True) -> Iterator[SyntaxExpr]:
+    """Every expression in statements, parts included; `deep`: also of statements inside them."""
+    for statement in statements_in(body) if deep else body:
+        for expr in _direct(statement):
+            yield from _walk(expr)
+
+
+def _direct(statement: SyntaxStmt) -> Iterator[SyntaxExpr]:
+    match statement:
+        case ExprStmt(expr=expr) | ReturnStmt(expr=expr) if expr is not None:
+            yield expr
+        case DeclarationStmt(declarations=declarations):
+            for declaration in declarations:
+                if declaration.init is not None and not isinstance(declaration.init, InitList):
+                    yield declaration.init
+        case ForStmt(init=init, cond=cond, step=step):
+            if isinstance(init, DeclarationStmt):
+                yield from _direct(init)
+            elif init is not None:
+                yield init
+            yield from (part for part in (cond, step) if part is not None)
+        case IfStmt(cond=cond):
+            yield cond
+        case RefusedStmt(conditions=conditions):
+            yield from conditions
+        case _:
+            return
+
+
+def _walk(expr: SyntaxExpr) -> Iterator[SyntaxExpr]:
+    """An expression and its parts; with a stack of its own, so any depth will do."""
+    waiting = [expr]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += reversed(_parts(node))
+
+
+def _parts(expr: SyntaxExpr) -> tuple[SyntaxExpr, ...]:
+    match expr:
+        case IndexExpr(base=base, index=index):
+            return base, index
+        case CallExpr(function=function, args=args):
+            return (function, *args)
+        case UnaryExpr(x=x) | StepExpr(x=x) | CastExpr(x=x):
+            return (x,)
+        case BinaryExpr(x=x, y=y):
+            return x, y
+        case AssignExpr(target=target, value=value):
+            return target, value
+        case TernaryExpr(cond=cond, x=x, y=y):
+            return cond, x, y
+        case Comma(parts=parts):
+            return parts
+        case _:
+            return ()
+
+
+def declarations_in(body: Iterable[SyntaxStmt]) -> Iterator[Declaration]:
+    """The variable of every mention of one in statements."""
+    for expr in expressions_in(body):
+        if isinstance(expr, Name) and isinstance(expr.meaning, Declaration):
+            yield expr.meaning
