@@ -74,15 +74,17 @@ def test_an_address_keeps_objects() -> None:
 def test_a_function_keeps_its_code() -> None:
     text = "define i64 @f(i64 %x) {\n  %y = add i64 %x, 5\n  ret i64 %y\n}"
     loaded = jit.load_object(jit.compile_to_object(text), ("f",))
-    tracker = weakref.ref(loaded.tracker)
+    code, known = weakref.ref(loaded.code), len(jit._trackers)
     function = function_at(loaded.address("f"), ctypes.c_int64, result=ctypes.c_int64)
     del loaded
     gc.collect()
     assert function(2) == 7
-    assert tracker() is not None
+    assert code() is not None
     del function
     gc.collect()
-    assert tracker() is None
+    assert code() is None
+    jit._unload()
+    assert len(jit._trackers) < known
 
 
 def test_engines_go_with_their_objects(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,13 +93,17 @@ def test_engines_go_with_their_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jit, "_MOST_LINKED", 3)
     code = jit.compile_to_object("define i64 @f() {\n  ret i64 5\n}")
     loaded = [jit.load_object(code, ("f",)) for _ in range(7)]
-    engines = [weakref.ref(one.tracker.engine) for one in loaded]  # type: ignore[attr-defined]
+    trackers = list(jit._trackers.values())[-7:]
+    engines = [weakref.ref(tracker.engine) for tracker in trackers]
+    del trackers
     assert [engines[0]() is engine() for engine in engines] == [True] * 3 + [False] * 4
     del loaded[:2], loaded[1:]
+    jit._unload()
     gc.collect()
     assert [engine() is not None for engine in engines] == [True] * 3 + [False] * 3 + [True]
     assert function_at(loaded[0].address("f"), result=ctypes.c_int64)() == 5
     loaded.clear()
+    jit._unload()
     assert engines[0]() is None
 
 

@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import fields
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from loopwright.diagnostics import UsageError
@@ -37,7 +37,7 @@ def machine_names() -> tuple[str, ...]:
     return tuple(sorted(f[:-5] for f in os.listdir(_DATA) if f.endswith(".json")))
 
 
-@cache
+@lru_cache(maxsize=64)
 def load_machine(name: str) -> Machine:
     """The machine of that name, or of a JSON file of one's own when `name` ends in .json."""
     if name.endswith(".json"):

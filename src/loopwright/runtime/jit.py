@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from dataclasses import dataclass
 from functools import cache
 
@@ -11,6 +12,7 @@ import llvmlite.binding as llvm
 
 from loopwright.diagnostics import InternalError
 from loopwright.runtime.address import Address
+from loopwright.runtime.undisturbed import undisturbed
 
 __all__ = [
     "LoadedObject",
@@ -35,15 +37,16 @@ _is_initialised = False
 class LoadedObject:
     """Machine code in this process; the code stays as long as this object is referenced."""
 
-    tracker: object  # keeps the code alive
+    code: object  # keeps the code alive
     addresses: dict[str, int]
 
     def address(self, symbol: str) -> Address:
         return Address(self.addresses[symbol], self)
 
 
+@cache
 def host_cpu_name() -> str:
-    return str(llvm.get_host_cpu_name())
+    return undisturbed(lambda: str(llvm.get_host_cpu_name()))
 
 
 def host_target() -> str:
@@ -58,9 +61,13 @@ def _host_features() -> str:
     A virtual machine may hide extensions that the model of its processor has, and code that uses
     them is illegal there: on x86 LLVM asks the processor about each. On aarch64 it under-reports.
     """
-    if not llvm.get_default_triple().startswith("x86_64"):
-        return ""
-    return str(llvm.get_host_cpu_features().flatten())
+
+    def asked() -> str:
+        if not llvm.get_default_triple().startswith("x86_64"):
+            return ""
+        return str(llvm.get_host_cpu_features().flatten())
+
+    return undisturbed(asked)
 
 
 def llvm_version() -> str:
@@ -118,7 +125,7 @@ def _optimised(text: str, machine: llvm.TargetMachine, *, is_plain: bool) -> llv
 
 
 def _linked(
-    text: str, machine: llvm.TargetMachine, is_plain: bool, apart: tuple[str, str] | None
+    machine: llvm.TargetMachine, is_plain: bool, text: str, apart: tuple[str, str] | None
 ) -> llvm.ModuleRef:
     """The optimised module of `text`, or of its two parts: plain loops, explicit procedures."""
     if apart is None or not is_plain:
@@ -156,11 +163,15 @@ def compile_to_object(
     `is_plain` code is loops that LLVM is to optimise with all it has; see ir/loops. `apart` is the
     same code with what is to be taken as it stands in a module of its own; see ir/module.
     """
-    with _lock:
-        _initialise()
-        machine = _machine_for(text, cpu)
-        text, apart = _with_host_features(text, cpu, apart)
-        return bytes(machine.emit_object(_linked(text, machine, is_plain, apart)))
+
+    def work() -> bytes:
+        with _lock:
+            _initialise()
+            machine = _machine_for(text, cpu)
+            given = _with_host_features(text, cpu, apart)
+            return bytes(machine.emit_object(_linked(machine, is_plain, *given)))
+
+    return undisturbed(work)
 
 
 def assembly(
@@ -171,16 +182,25 @@ def assembly(
     apart: tuple[str, str] | None = None,
 ) -> str:
     """The assembly LLVM selects for `text`."""
-    with _lock:
-        _initialise()
-        machine = _machine_for(text, cpu)
-        text, apart = _with_host_features(text, cpu, apart)
-        return str(machine.emit_assembly(_linked(text, machine, is_plain, apart)))
+
+    def work() -> str:
+        with _lock:
+            _initialise()
+            machine = _machine_for(text, cpu)
+            given = _with_host_features(text, cpu, apart)
+            return str(machine.emit_assembly(_linked(machine, is_plain, *given)))
+
+    return undisturbed(work)
 
 
 def load_object(code: bytes, symbols: tuple[str, ...]) -> LoadedObject:
     """Link an object into the process; libc and libm are found in the process itself."""
+    return undisturbed(lambda: _loaded(code, symbols))
+
+
+def _loaded(code: bytes, symbols: tuple[str, ...]) -> LoadedObject:
     with _lock:
+        _unload()
         engine = _engine()
         builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
         for symbol in symbols:
@@ -190,7 +210,29 @@ def load_object(code: bytes, symbols: tuple[str, ...]) -> LoadedObject:
         except RuntimeError as error:
             raise InternalError(f"compiled code cannot be linked: {error}") from error
         tracker.engine = engine  # which must not go before its objects
-        return LoadedObject(tracker, {symbol: int(tracker[symbol]) for symbol in symbols})
+        code_of = _Code()
+        _trackers[_Unused(code_of, _unused.append)] = tracker
+        return LoadedObject(code_of, {symbol: int(tracker[symbol]) for symbol in symbols})
+
+
+class _Code:
+    """Stands for code that is in use."""
+
+    __slots__ = ("__weakref__",)
+
+
+# What LLVM linked is unloaded by whoever links next: the last reference to code may go anywhere,
+# also where a handler of a signal raises. The callback of these references is a function of C,
+# which nothing breaks off.
+_Unused = weakref.ref[_Code]
+_trackers: dict[weakref.ref[_Code], llvm.orcjit.ResourceTracker] = {}
+_unused: list[weakref.ref[_Code]] = []
+
+
+def _unload() -> None:
+    """Unload the code that nobody uses any more."""
+    while _unused:
+        del _trackers[_unused.pop()]
 
 
 def _before_fork() -> None:

@@ -20,6 +20,7 @@ from loopwright import options
 from loopwright.diagnostics import UsageError
 from loopwright.runtime.address import Address, data_address, function_at
 from loopwright.runtime.jit import LoadedObject
+from loopwright.runtime.undisturbed import undisturbed
 from loopwright.runtime.workers import MOST_THREADS, POOL_WORDS, TEAM
 
 __all__ = ["Pool", "checked_threads", "num_threads", "set_num_threads", "thread_count"]
@@ -34,6 +35,7 @@ class Pool:
         self._address = data_address(self._words)
         self._team = self._words[TEAM : TEAM + 4]
         self._busy = threading.Lock()
+        self._growing = threading.Lock()
         self._workers: list[threading.Thread] = []
         pointer = ctypes.c_void_p
         self._function("lw_pool_init", pointer)(self._address)
@@ -62,15 +64,15 @@ class Pool:
         `scratch` gives the addresses of the shared memory and of the first thread's private
         memory, and the bytes from one thread's to the next.
         """
-        if threads > MOST_THREADS or not self._busy.acquire(blocking=False):
+        if threads > MOST_THREADS or self._busy.locked():
             return False
-        try:
+        # To take a lock if it is free and then to look whether it was would lose it for ever when
+        # a handler of a signal raises in between. Who comes a moment too late waits for one call.
+        with self._busy:
             if not self._is_open or not self._grow(threads - 1):
                 return False
             self._team[:] = (threads, *scratch)
             self._fork(self._address, function, launch, objects, threads)
-        finally:
-            self._busy.release()
         return True
 
     def rouse(self, threads: int) -> None:
@@ -80,17 +82,24 @@ class Pool:
 
     def _grow(self, workers: int) -> bool:
         """Have that many workers; False when the system gives no more threads."""
-        while len(self._workers) < workers:
-            number = len(self._workers) + 1
-            worker = threading.Thread(
-                target=self._enter, args=(self._address, number), daemon=True, name="loopwright"
-            )
-            try:
-                worker.start()
-            except RuntimeError:
-                return False
-            self._workers.append(worker)
-        return True
+        if len(self._workers) >= workers:
+            return True
+        # A worker that runs and is not counted, or the reverse, would be the end of every team.
+        return undisturbed(lambda: self._start(workers))
+
+    def _start(self, workers: int) -> bool:
+        with self._growing:
+            while len(self._workers) < workers:
+                number = len(self._workers) + 1
+                worker = threading.Thread(
+                    target=self._enter, args=(self._address, number), daemon=True, name="loopwright"
+                )
+                try:
+                    worker.start()
+                except RuntimeError:
+                    return False
+                self._workers.append(worker)
+            return True
 
     def close(self) -> None:
         """Stop the workers. A child process has inherited none and only forgets them."""

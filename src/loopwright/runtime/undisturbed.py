@@ -1,0 +1,56 @@
+"""Work that no handler of a signal breaks off."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+__all__ = ["undisturbed"]
+
+T = TypeVar("T")
+
+
+class _Outcome(Generic[T]):
+    """What became of work: its result, or what it raised. Around the work it catches the latter."""
+
+    result: T
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+        self.ended = threading.Lock()
+        self.ended.acquire()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        self.error = error
+        self.ended.release()
+        return True  # it is raised where the result is waited for
+
+
+def undisturbed(work: Callable[[], T]) -> T:
+    """`work()` on a thread of its own, where the caller's is the one that handles signals.
+
+    Python runs handlers on the main thread, after any instruction, and Ctrl-C raises from there.
+    What is done by then and what is not nobody can tell: llvmlite frees an object twice when it is
+    broken off just after it freed it. The caller may be broken off while it waits; the work is not.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    outcome: _Outcome[T] = _Outcome()
+
+    def run() -> None:
+        with outcome:
+            outcome.result = work()
+
+    try:
+        threading.Thread(target=run, daemon=True, name="loopwright compiler").start()
+    except RuntimeError:  # no more threads: the interpreter is about to end, or the system is full
+        return work()
+    with outcome.ended:
+        error, outcome.error = outcome.error, None
+        if error is not None:
+            raise error
+        return outcome.result
