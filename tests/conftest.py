@@ -18,7 +18,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 @pytest.fixture(autouse=True, scope="session")
 def _own_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Start from no options but two: a temporary cache, and checks after every stage.
+    """Start from no options but three: a cache of its own, checks after every stage, strictness.
 
     The variables themselves are set, so that child processes started by a test obey too.
     """
@@ -28,6 +28,7 @@ def _own_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
                 patch.delenv(name)
         patch.setenv(options.variable("cache_dir"), str(tmp_path_factory.mktemp("cache")))
         patch.setenv(options.variable("check"), "1")
+        patch.setenv(options.variable("strict"), "1")
         options.reload()
         yield
     options.reload()

@@ -32,6 +32,7 @@ def test_every_variable() -> None:
         COLOR="Never",
         CHECK="on",
         FULL_TRACEBACKS="true",
+        STRICT="1",
     )
     assert read == Options(
         cache_dir="/var/cache/lw",
@@ -45,6 +46,7 @@ def test_every_variable() -> None:
         color="never",
         check=True,
         full_tracebacks=True,
+        strict=True,
     )
 
 
@@ -88,7 +90,7 @@ def test_unknown_variable_is_told() -> None:
         "LOOPWRIGHT_THREADS is not a Loopwright option and has no effect; the options are "
         "LOOPWRIGHT_CACHE_DIR, LOOPWRIGHT_CACHE, LOOPWRIGHT_NUM_THREADS, LOOPWRIGHT_INTERPRET, "
         "LOOPWRIGHT_BOUNDSCHECK, LOOPWRIGHT_DUMP, LOOPWRIGHT_CPU, LOOPWRIGHT_LOG, "
-        "LOOPWRIGHT_COLOR, LOOPWRIGHT_CHECK, LOOPWRIGHT_FULL_TRACEBACKS"
+        "LOOPWRIGHT_COLOR, LOOPWRIGHT_CHECK, LOOPWRIGHT_FULL_TRACEBACKS, LOOPWRIGHT_STRICT"
     )
 
 
@@ -131,7 +133,7 @@ def test_override_refuses_unknown_fields() -> None:
         "override() takes the fields of Options\n"
         "note: found threads\n"
         "try: one of cache_dir, cache, "
-        "num_threads, interpret, boundscheck, dump, cpu, log, color, check, full_tracebacks"
+        "num_threads, interpret, boundscheck, dump, cpu, log, color, check, full_tracebacks, strict"
     )
 
 

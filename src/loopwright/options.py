@@ -41,6 +41,7 @@ class Options:
     color: str = "auto"  # one of COLORS
     check: bool = False  # check every noun after every stage
     full_tracebacks: bool = False  # show the whole traceback of our own errors
+    strict: bool = False  # a fault of our own planning is an error, no reason for a simpler plan
 
     @property
     def careful(self) -> bool:
@@ -186,5 +187,6 @@ _READERS: dict[str, Callable[[str, str], object]] = {
     "color": _choice,
     "check": _flag,
     "full_tracebacks": _flag,
+    "strict": _flag,
 }
 assert tuple(_READERS) == tuple(field.name for field in fields(Options))

@@ -3,16 +3,20 @@
     SourceTree --frontends--> Program --planner--> Plan --transform--> Schedule --lower--> LoopNest
 
 from a Program on; `frontends/program` is the first, `kernels` goes on. isl's quota bounds effort.
+
+Where an arrow fails by a fault of ours (`faults`), the next simpler plan is taken: the model's
+without the planner that failed, then marks on the loops of the source, then source order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from loopwright.diagnostics import UsageError
+from loopwright.faults import FAULTS, survive
 from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
-from loopwright.ir.loops import LoopNest
+from loopwright.ir.loops import LoopNest, Mark
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import schedule_text
@@ -21,37 +25,62 @@ from loopwright.log import log
 from loopwright.lower.astgen import lower_schedule
 from loopwright.lower.specialise import specialise
 from loopwright.machines.host import host
-from loopwright.planner.generic import default_plan
+from loopwright.planner.generic import default_plan, extend_plan
 from loopwright.transform.facts import forget
 from loopwright.transform.plan import Plan, apply_plan, initial_schedule
+from loopwright.transform.step import Step
 
-__all__ = ["generic_nest", "generic_schedule"]
+__all__ = ["Lowered", "TooHard", "generic_nest", "generic_schedule", "lowered", "marks_or_none"]
 
 _SOURCE_QUOTA = 20_000_000  # for writing down the loops of the source, the last resort
 
 
+class TooHard(UsageError):  # noqa: N818, names what happened
+    """The loops of a program cannot be written down with bounded effort."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """The loops of a program, and the plan that led to them."""
+
+    plan: Plan
+    schedule: Schedule
+    nest: LoopNest
+
+
 def generic_nest(program: Program, unit: Mapping[str, int], *, parallel: bool) -> LoopNest:
     """The nest of any affine program; `unit` names the strides that are 1 in the call's arrays."""
-    plan, schedule = generic_schedule(program, parallel=parallel)
-    steps = "; ".join(map(str, plan)) or "loops in source order"
+    found = lowered(program, *generic_schedule(program, parallel=parallel))
+    steps = "; ".join(map(str, found.plan)) or "loops in source order"
     log("plan", lambda: f"loops of '{program.name}': {steps}")
-    dump("schedule", lambda: schedule_text(schedule))
-    return replace(specialise(_lowered(program, schedule), unit), name=ENTRY)
+    dump("schedule", lambda: schedule_text(found.schedule))
+    return replace(specialise(found.nest, unit), name=ENTRY)
 
 
-def _lowered(program: Program, schedule: Schedule) -> LoopNest:
-    """The loops of a schedule; where they are too hard to write down, those of the source."""
+def lowered(program: Program, plan: Plan, schedule: Schedule) -> Lowered:
+    """The loops of a schedule of `program`.
+
+    Those of a simpler one where a pass of the lowering is at fault, and those of the source where
+    they are too hard to write down. Raises TooHard where these are as well.
+    """
     try:
         with attempt(ISL_QUOTA):
-            return lower_schedule(schedule)
+            return Lowered(plan, schedule, lower_schedule(schedule))
     except GaveUp as error:
         _tell_gave_up(program, error)
+    except FAULTS as error:
+        survive(error, f"the loops of '{program.name}'")
+        forget()
+        simpler = _marked_source(program, parallel=_is_parallel(schedule))
+        if len(plan) and len(simpler[0]) and simpler[0] != plan:
+            return lowered(program, *simpler)
     try:
         with attempt(_SOURCE_QUOTA):
-            return lower_schedule(initial_schedule(program))
+            source = initial_schedule(program)
+            return Lowered(Plan(()), source, lower_schedule(source))
     except GaveUp as error:
         message = f"the loops of '{program.name}' are too hard to write down"
-        raise UsageError(message, str(error), "simpler conditions, or several functions") from None
+        raise TooHard(message, str(error), "simpler conditions, or several functions") from None
 
 
 def _tell_gave_up(program: Program, error: GaveUp) -> None:
@@ -64,7 +93,7 @@ def generic_schedule(program: Program, *, parallel: bool) -> tuple[Plan, Schedul
     Planners keep to quotas of their own. When isl gives up on what they have found together, the
     plan is empty: the program runs in the order it was written.
     """
-    plan = default_plan(program, host(), parallel=parallel)
+    plan = default_plan(program, host(), parallel=parallel, on_fault=survive)
     try:
         with attempt(ISL_QUOTA):
             return plan, apply_plan(program, plan)
@@ -72,3 +101,42 @@ def generic_schedule(program: Program, *, parallel: bool) -> tuple[Plan, Schedul
         _tell_gave_up(program, error)
         forget()
         return Plan(()), apply_plan(program, Plan(()))
+    except FAULTS as error:
+        survive(error, f"the plan of '{program.name}'")
+        forget()
+        return _marked_source(program, parallel=parallel)
+
+
+def _marked_source(program: Program, *, parallel: bool) -> tuple[Plan, Schedule]:
+    """The loops of the source with threads and vectors, as far as these can be planned."""
+    steps = marks_or_none(initial_schedule(program), parallel=parallel)
+    try:
+        with attempt(ISL_QUOTA):
+            return Plan(steps), apply_plan(program, steps)
+    except GaveUp as error:
+        _tell_gave_up(program, error)
+    except FAULTS as error:
+        survive(error, f"the marks of '{program.name}'")
+    forget()
+    return Plan(()), initial_schedule(program)
+
+
+def marks_or_none(schedule: Schedule, *, parallel: bool) -> tuple[Step, ...]:
+    """Threads and vectors for the loops of `schedule`; no steps where their planner is at fault."""
+    name = schedule.program.name
+    try:
+        with attempt(ISL_QUOTA):
+            return extend_plan(schedule, host(), parallel=parallel)
+    except GaveUp as error:
+        reason = f"the loops of '{name}' get no marks: isl gave up, {error}"
+        log("plan", lambda: reason)
+    except FAULTS as error:
+        survive(error, f"the marks of '{name}'")
+    forget()
+    return ()
+
+
+def _is_parallel(schedule: Schedule) -> bool:
+    """Whether threads share out some loop."""
+    marks = {mark for _, mark in schedule.marks}
+    return Mark.PARALLEL in marks or any(core.shares > 1 for core in schedule.loop_cores)

@@ -30,6 +30,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("frontends", "analysis", "backends", "runtime"),
     ("machines", "semirings"),
     ("ir",),
+    ("faults",),
     ("log",),
     ("options",),
     ("diagnostics", "remembered", "recent"),

@@ -12,8 +12,8 @@ from calls.comparison import assert_as_python, whole
 from frontends.kernels import define
 from loopwright import kernels, options
 from loopwright.calls import meaning
-from loopwright.calls.contraction import Unproven
 from loopwright.calls.meaning import Meaning
+from loopwright.calls.unproven import Unproven
 from loopwright.diagnostics import UsageError
 from loopwright.ir.contraction import Contraction
 from loopwright.ir.islkit import attempt

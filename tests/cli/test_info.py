@@ -23,7 +23,12 @@ def test_json_holds_everything(capsys: pytest.CaptureFixture[str]) -> None:
     assert [cache["level"] for cache in report["machine"]["caches"]][:1] == [1]
     assert report["threads"] >= 1
     assert report["cache"]["state"] in ("ready", "not there yet")
-    assert report["options"].keys() == {"LOOPWRIGHT_CACHE_DIR", "LOOPWRIGHT_CHECK"}
+    assert report["options"].keys() == {
+        "LOOPWRIGHT_CACHE_DIR",
+        "LOOPWRIGHT_CHECK",
+        "LOOPWRIGHT_STRICT",
+    }
+    assert report["faults"] == {"count": 0, "last": ""}
 
 
 def test_text(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,6 +45,7 @@ def test_text(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         "machine": {"name": "neoverse-n1", "description": "Arm server core", "caches": caches},
         "threads": 2,
         "cache": {"directory": "~/.cache/loopwright", "state": "ready", "entries": 3, "bytes": 9},
+        "faults": {"count": 2, "last": "plan_marks of 'f': AssertionError"},
         "options": {},
     }
     monkeypatch.setattr(info, "collect", lambda: report)
@@ -56,6 +62,7 @@ def test_text(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         "  L2 cache      1024 KiB, 8 ways, lines of 64 bytes, shared by 2\n"
         "threads         2\n"
         "kernel cache    ~/.cache/loopwright (ready, 3 entries, 9 bytes)\n"
+        "faults of ours  2 passed over, the last: plan_marks of 'f': AssertionError\n"
         "options         all as by default\n"
     )
 

@@ -34,16 +34,12 @@ from loopwright.semirings.identities import identity
 if TYPE_CHECKING:
     from loopwright.ir.loops import LoopNest
 
-__all__ = ["ContractionUnit", "Unproven"]
+__all__ = ["ContractionUnit"]
 
 Run = Callable[[Arrays], None]
 Prove = Callable[[Choice], object]  # raises Unproven where it cannot
 
 _NO_TABLE = np.zeros(0, dtype=np.int64)
-
-
-class Unproven(Exception):  # noqa: N818, a verdict and no error
-    """Raised when the proof of a plan would take too long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from loopwright import options, semirings
-from loopwright.calls.product import Scaling, contract, extents_of, is_one, plan_contraction
+from loopwright.calls.einsum_kernel import contract_or_loop
+from loopwright.calls.product import Scaling, extents_of, is_one, plan_contraction
 from loopwright.calls.scaling import is_value, plain_number
+from loopwright.calls.unproven import Unproven
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum import Subscripts, parse_subscripts, sublist_subscripts
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
@@ -155,7 +157,7 @@ def _compute(
 
         contract_several(names, arrays, out, ring, accumulator, scaling, threads)
     else:
-        contract(names, arrays, out, ring, accumulator, scaling, threads)
+        contract_or_loop(names, arrays, out, ring, accumulator, scaling, threads)
 
 
 def _is_free(out: Array, operands: tuple[Array, ...]) -> bool:
@@ -177,7 +179,10 @@ def _remember(
     whole = out.size and all(a.size for a in arrays)
     if not whole or not is_one(scaling.alpha) or scaling.initial is Initial.SCALED:
         return
-    choice, bound = plan_contraction(names, arrays, out, ring, accumulator, scaling, start[2])
+    try:
+        choice, bound = plan_contraction(names, arrays, out, ring, accumulator, scaling, start[2])
+    except Unproven:
+        return
     key = _layout((*start, scaling.initial is Initial.OUT), arrays, None if fresh else out)
     _ready[key] = (bound.quick(choice.instance.swapped), out.shape, out.dtype)
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from loopwright.calls.einsum_kernel import contract_or_loop
 from loopwright.calls.einsum_order import Order, elements, order_of
-from loopwright.calls.product import Scaling, contract, extents_of
+from loopwright.calls.product import Scaling, extents_of
 from loopwright.frontends.einsum import Subscripts
 from loopwright.ir.dtypes import DType
 from loopwright.ir.form import Initial
@@ -102,7 +103,7 @@ class _Call:
     def _contract(
         self, names: Subscripts, pair: tuple[Array, Array], out: Array, scaling: Scaling
     ) -> None:
-        contract(names, pair, out, self._ring, self._accumulator, scaling, self._threads)
+        contract_or_loop(names, pair, out, self._ring, self._accumulator, scaling, self._threads)
 
 
 def block_of(order: Order, extents: dict[str, int], out: str) -> tuple[str, int] | None:

@@ -10,9 +10,10 @@ from typing import assert_never
 
 from loopwright.analysis.bounds import bounds_violation, find_violation, predicate_text
 from loopwright.analysis.contraction import explain, find_contractions
-from loopwright.calls.contraction import Unproven
 from loopwright.calls.recipe import Argument, Recipe, Result
+from loopwright.calls.unproven import Unproven
 from loopwright.diagnostics import Diagnostic, IllegalStep, InternalError, UsageError
+from loopwright.faults import FAULTS, survive
 from loopwright.frontends.program import program_of
 from loopwright.frontends.tree import ArrayParam, IntParam, Param, ScalarParam, SourceTree
 from loopwright.ir.contraction import Contraction
@@ -81,6 +82,9 @@ class Meaning:
                 found = find_contractions(self.program)
         except GaveUp:
             return None
+        except FAULTS as error:
+            survive(error, f"the contractions of '{self.program.name}'")
+            return None
         names = {statement.name for statement in self.program.statements}
         if len(found) != 1 or set(found[0].covers) != names or found[0].times not in _TIMES:
             return None
@@ -102,7 +106,7 @@ class Meaning:
     def prove(self, contraction: Contraction, choice: Choice) -> Schedule:
         """The legal schedule that the plan of a contraction stands for.
 
-        Raises Unproven when isl gives up, and InternalError when the plan is not legal.
+        Raises Unproven when isl gives up, and when a plan that is not legal is survived.
         """
         plan = contraction_plan(contraction, choice)
         try:
@@ -111,9 +115,10 @@ class Meaning:
         except GaveUp as error:
             raise Unproven(str(error)) from error
         except IllegalStep as error:
-            raise InternalError(
-                f"a plan is not legal: {error}", "\n".join([*map(str, plan), self.text()])
-            ) from error
+            text = "\n".join([*map(str, plan), self.text()])
+            fault = InternalError(f"a plan is not legal: {error}", text)
+            survive(fault, f"the proof of '{self.program.name}'")
+            raise Unproven(str(error)) from error
         dump("schedule", lambda: schedule_text(schedule))
         return schedule
 

@@ -24,15 +24,14 @@ from loopwright.calls.plans import Planner
 from loopwright.calls.recipe import Recipe, compile_test
 from loopwright.diagnostics import Diagnostic, SourceError
 from loopwright.frontends.tree import SourceTree
-from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.module import Module
 from loopwright.ir.program import Program, Role
 from loopwright.ir.text import program_text, schedule_text
 from loopwright.kernels import nest_kernel, stage_text, thread_pool
-from loopwright.lower.astgen import lower_schedule
 from loopwright.lower.origins import origins
 from loopwright.lower.specialise import specialise
+from loopwright.pipeline import lowered
 from loopwright.remembered import remembered
 from loopwright.runtime.address import data_address
 from loopwright.runtime.arguments import element_strides
@@ -43,7 +42,6 @@ from loopwright.runtime.toolchain import (
     load_library,
     tuning_flags,
 )
-from loopwright.transform.plan import Plan, initial_schedule
 
 __all__ = ["PlannedCode"]
 
@@ -63,17 +61,11 @@ class PlannedCode:
         self._signature = Signature(recipe)
         self._is_unsafe = compile_test(recipe.unsafe, recipe.params)
         self._violation = violation
-        plan, schedule = planner(program)
-        try:
-            with attempt(ISL_QUOTA):
-                self._nest = lower_schedule(schedule)
-        except GaveUp:
-            plan, schedule = Plan(()), initial_schedule(program)
-            self._nest = lower_schedule(schedule)
+        found = lowered(program, *planner(program))
         # isl objects belong to this thread: what reports need is made now.
-        self.plan = plan
+        self.plan, self._nest = found.plan, found.nest
         self._text = program_text(program)
-        self._schedule = schedule_text(schedule)
+        self._schedule = schedule_text(found.schedule)
         self._taken_for = explain(program)
         shapes = {a.name: a.shape for a in program.arrays if a.role is not Role.LOCAL}
         plain = replace(self._nest, name=as_identifier(program.name), scalars=program.params)

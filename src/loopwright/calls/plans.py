@@ -11,9 +11,8 @@ from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
-from loopwright.machines.host import host
-from loopwright.pipeline import generic_schedule
-from loopwright.planner.affine import plan_marks
+from loopwright.pipeline import generic_schedule, marks_or_none
+from loopwright.transform.contract import Contract
 from loopwright.transform.plan import Plan, apply_plan, initial_schedule
 from loopwright.transform.reorder import open_chains
 from loopwright.transform.reschedule import Reschedule
@@ -31,8 +30,24 @@ def model_planner(*, parallel: bool) -> Planner:
 
 
 def given_planner(plan: Plan) -> Planner:
-    """The steps of a plan, each of which must be legal."""
-    return lambda program: (plan, apply_plan(program, plan))
+    """The steps of a plan, each of which must be legal.
+
+    Contractions have no loops in a nest: `contract` is for those that run as kernels of their own.
+    """
+
+    def planned(program: Program) -> tuple[Plan, Schedule]:
+        schedule = apply_plan(program, plan)
+        if schedule.cores:
+            name = schedule.cores[0].contraction.statement
+            raise UsageError(
+                f"a plan for the loops of '{program.name}' cannot take out a contraction",
+                found=str(Contract(name)),
+                hint="contract_loops for three loops around it, or the plan 'model', by which a "
+                "function of C that is one contraction runs as its kernel",
+            )
+        return plan, schedule
+
+    return planned
 
 
 def tile_planner(sizes: Sequence[int], *, parallel: bool) -> Planner:
@@ -83,7 +98,7 @@ def _marked(
     try:
         with attempt(ISL_QUOTA):
             steps = first(program)
-            marks = plan_marks(apply_plan(program, steps), host(), parallel=parallel)
+            marks = marks_or_none(apply_plan(program, steps), parallel=parallel)
             whole = Plan((*steps, *marks))
             return whole, apply_plan(program, whole)
     except GaveUp as error:

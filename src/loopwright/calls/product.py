@@ -9,7 +9,9 @@ import numpy as np
 
 from loopwright import options, semirings
 from loopwright.calls.plan_log import log_plan
+from loopwright.calls.unproven import Unproven
 from loopwright.diagnostics import UsageError
+from loopwright.faults import FAULTS, survive
 from loopwright.frontends.einsum import Subscripts
 from loopwright.ir.dtypes import DType, dtype_of
 from loopwright.ir.expr import Var
@@ -25,7 +27,9 @@ from loopwright.runtime.kernel import Bound
 __all__ = ["Scaling", "contract", "extents_of", "is_one", "plan_contraction", "planned"]
 
 
-_launches: Recent[tuple[Any, ...], tuple[Choice, Bound]] = Recent(1024)
+_MOST_LAUNCHES = 1024
+_launches: Recent[tuple[Any, ...], tuple[Choice, Bound]] = Recent(_MOST_LAUNCHES)
+_unproven: Recent[tuple[Any, ...], None] = Recent(_MOST_LAUNCHES)  # calls that run as plain loops
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,10 @@ def contract(
     scaling: Scaling,
     threads: int,
 ) -> None:
-    """One kernel call: one or two operands into `out`, which has the result's dtype."""
+    """One kernel call: one or two operands into `out`, which has the result's dtype.
+
+    Raises Unproven before anything is written: see plan_contraction.
+    """
     if out.size == 0:
         return
     if any(a.size == 0 for a in arrays):
@@ -80,7 +87,8 @@ def plan_contraction(
 ) -> tuple[Choice, Bound]:
     """Choose a form for one or two operands, fetch its kernel and bind the launch.
 
-    Launches are remembered: a call with the layout of an earlier one needs no planning.
+    Launches are remembered: a call with the layout of an earlier one needs no planning. Raises
+    Unproven where the plan of the model is not proven, or a fault of ours is survived.
     """
     key = (
         names,
@@ -95,6 +103,29 @@ def plan_contraction(
     found = _launches.get(key)
     if found is not None:
         return found
+    if key in _unproven:
+        raise Unproven(names.text)
+    try:
+        found = _launch(names, arrays, out, ring, accumulator, scaling, threads)
+    except (Unproven, *FAULTS) as error:
+        if not isinstance(error, Unproven):
+            survive(error, f"the kernel of einsum '{names.text}'")
+        _unproven[key] = None
+        raise Unproven(names.text) from error
+    _launches[key] = found
+    return found
+
+
+def _launch(
+    names: Subscripts,
+    arrays: tuple[Array, ...],
+    out: Array,
+    ring: semirings.Semiring,
+    accumulator: DType,
+    scaling: Scaling,
+    threads: int,
+) -> tuple[Choice, Bound]:
+    """A new launch: its plan, the proof of it, its kernel."""
     choice = planned(names, arrays, out, ring, accumulator, scaling, threads)
     log_plan(f"einsum '{names.text}'", choice)
 
@@ -105,9 +136,7 @@ def plan_contraction(
 
     # Without loops there is no order to prove.
     kernel = contraction_kernel(choice.form, prove if any(names.operands) else None)
-    bound = kernel.bind(choice.values, choice.table, choice.threads, thread_pool)
-    _launches[key] = choice, bound
-    return choice, bound
+    return choice, kernel.bind(choice.values, choice.table, choice.threads, thread_pool)
 
 
 def planned(

@@ -9,13 +9,16 @@ from __future__ import annotations
 from functools import partial
 
 from loopwright.analysis.contraction import explain, find_contractions
+from loopwright.calls.unproven import Unproven
 from loopwright.diagnostics import InternalError
+from loopwright.faults import FAULTS, survive
 from loopwright.frontends.einsum import Subscripts
-from loopwright.frontends.einsum_tree import einsum_tree
+from loopwright.frontends.einsum_tree import FIRST_OPERAND, einsum_tree
 from loopwright.frontends.program import program_of
 from loopwright.ir.expr import Binary
 from loopwright.ir.form import Initial
-from loopwright.ir.islkit import ISL_QUOTA, quota
+from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
+from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import schedule_text
 from loopwright.kernels import dump
@@ -27,7 +30,9 @@ __all__ = ["prove_einsum"]
 
 
 def prove_einsum(names: Subscripts, algebra: Algebra, choice: Choice) -> Schedule:
-    """The legal schedule that `choice` stands for; InternalError when there is none.
+    """The legal schedule that `choice` stands for.
+
+    Raises Unproven when isl gives up, and when a plan that is not legal is survived.
 
     Operators of users are opaque to the proof: what counts is that plus is associative and
     commutative, which was tried when their semiring was made. Known names stand in for them.
@@ -38,14 +43,23 @@ def prove_einsum(names: Subscripts, algebra: Algebra, choice: Choice) -> Schedul
     zero = algebra.zero if algebra.initial is Initial.ZERO else None
     operators = partial(Binary, plus), partial(Binary, times)
     tree = einsum_tree(names, operands, algebra.accumulator, *operators, zero)
-    with quota(ISL_QUOTA):
-        program = program_of(tree, reassoc=algebra.reassoc)
-        found = find_contractions(program)
-        if len(found) != 1 or len(found[0].covers) != len(program.statements):
-            reasons = "; ".join(explain(program))
-            raise InternalError(f"einsum '{names.text}' was not proven a contraction", reasons)
-        # The analysis takes the operand that has loops for left, whichever comes first.
-        turned = found[0].left.access.array != tree.params[0].name
-        schedule = apply_plan(program, contraction_plan(found[0], choice, turned=turned))
+    try:
+        with attempt(ISL_QUOTA):
+            schedule = _schedule(names, program_of(tree, reassoc=algebra.reassoc), choice)
+    except GaveUp as error:
+        raise Unproven(str(error)) from error
+    except FAULTS as error:
+        survive(error, f"the proof of einsum '{names.text}'")
+        raise Unproven(str(error)) from error
     dump("schedule", lambda: schedule_text(schedule))
     return schedule
+
+
+def _schedule(names: Subscripts, program: Program, choice: Choice) -> Schedule:
+    found = find_contractions(program)
+    if len(found) != 1 or len(found[0].covers) != len(program.statements):
+        reasons = "; ".join(explain(program))
+        raise InternalError(f"einsum '{names.text}' was not proven a contraction", reasons)
+    # The analysis takes the operand that has loops for left, whichever comes first.
+    turned = found[0].left.access.array != FIRST_OPERAND
+    return apply_plan(program, contraction_plan(found[0], choice, turned=turned))

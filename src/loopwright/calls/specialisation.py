@@ -17,7 +17,9 @@ from loopwright import options
 from loopwright.calls.arguments import Arrays, Fresh, Signature, Values
 from loopwright.calls.layout import Strides, row_major, stride_values, unit_strides
 from loopwright.calls.recipe import Recipe, compile_test
+from loopwright.calls.unproven import Unproven
 from loopwright.diagnostics import SourceError
+from loopwright.faults import FAULTS, survive
 from loopwright.ir.contraction import Contraction
 from loopwright.ir.serial import Malformed
 from loopwright.kernels import nest_kernel, recall, remember, stage_text, thread_pool
@@ -146,13 +148,14 @@ class Specialisation:
         found = self.contraction
         if found is None:
             return None
-        from loopwright.calls.contraction import Unproven  # lazy: see _unit
-
         try:
             return self._unit(found).prepare(
                 params, strides, threads, lambda choice: self._meaning().prove(found, choice)
             )
         except Unproven:
+            return None
+        except FAULTS as error:
+            survive(error, f"the kernel of '{self.recipe.name}'")
             return None
 
     def _unit(self, found: Contraction) -> ContractionUnit:

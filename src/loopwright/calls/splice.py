@@ -22,8 +22,8 @@ from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
-from loopwright.lower.astgen import lower_schedule
 from loopwright.lower.origins import origins
+from loopwright.pipeline import TooHard, lowered
 from loopwright.transform.plan import Plan, initial_schedule
 from loopwright.transform.yaml import schedule_yaml
 
@@ -54,19 +54,18 @@ def optimise_region(
 ) -> Optimised:
     """Plan and print one region; with `always` also where the plan changes nothing."""
     program = _program(region, reassoc=reassoc)
-    plan, schedule = planner(program)
     try:
-        with attempt(ISL_QUOTA):
-            nest = lower_schedule(schedule)
-    except GaveUp as error:
-        plan, schedule = Plan(()), initial_schedule(program)
-        reason = f"its loops are too hard to write down ({error})"
-        return Optimised(region, program, plan, schedule, None, None, reason)
-    if not always and not len(plan):
+        found = lowered(program, *planner(program))
+    except TooHard as error:
+        source = Plan(()), initial_schedule(program)
+        reason = f"its loops are too hard to write down ({error.found})"
+        return Optimised(region, program, *source, None, None, reason)
+    made = (program, found.plan, found.schedule, found.nest)
+    if not always and not len(found.plan):
         reason = "no step that pays was proven legal"
-        return Optimised(region, program, plan, schedule, nest, None, reason)
-    text = _text(file, region, schedule.program, nest, DIALECTS[target])
-    return Optimised(region, program, plan, schedule, nest, text)
+        return Optimised(region, *made, None, reason)
+    text = _text(file, region, found.schedule.program, found.nest, DIALECTS[target])
+    return Optimised(region, *made, text)
 
 
 def _program(region: CRegion, *, reassoc: bool) -> Program:

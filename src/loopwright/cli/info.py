@@ -13,6 +13,7 @@ from typing import Any
 
 from loopwright import options
 from loopwright.diagnostics import LoopwrightError
+from loopwright.faults import recorded_faults
 from loopwright.machines.host import available_cores, host
 from loopwright.runtime.cache import DiskCache
 
@@ -45,6 +46,7 @@ def collect() -> dict[str, Any]:
         "machine": _machine(),
         "threads": settings.num_threads or available_cores(),
         "cache": _cache(settings),
+        "faults": asdict(recorded_faults()),
         "options": {
             options.variable(field.name): getattr(settings, field.name)
             for field in fields(settings)
@@ -109,10 +111,15 @@ def _text(report: dict[str, Any]) -> str:
         *((f"  L{c['level']} cache", _cache_text(c)) for c in machine["caches"]),
         ("threads", report["threads"]),
         ("kernel cache", "{directory} ({state}, {entries} entries, {bytes} bytes)".format(**cache)),
+        ("faults of ours", _faults_text(**report["faults"])),
         ("options", "as follows" if report["options"] else "all as by default"),
     ]
     settings = (f"  {name}={_value_text(value)}" for name, value in report["options"].items())
     return "\n".join([*(f"{name:<15} {value}" for name, value in rows), *settings])
+
+
+def _faults_text(count: int, last: str) -> str:
+    return f"{count} passed over, the last: {last}" if count else "none met"
 
 
 def _value_text(value: object) -> str:

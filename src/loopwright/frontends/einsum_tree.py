@@ -17,7 +17,9 @@ from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Cast, Const, Expr, Var
 from loopwright.ir.program import Access
 
-__all__ = ["einsum_tree"]
+__all__ = ["FIRST_OPERAND", "einsum_tree"]
+
+FIRST_OPERAND = "left"  # the array of the first of one or two operands
 
 Combine: TypeAlias = Callable[[Expr, Expr], Expr]
 
@@ -59,7 +61,9 @@ def einsum_tree(
 
 def _argument_names(names: Subscripts) -> tuple[str, ...]:
     count = len(names.operands)
-    operands = ("left", "right") if count <= 2 else tuple(f"operand{k}" for k in range(count))
+    operands = (
+        (FIRST_OPERAND, "right") if count <= 2 else tuple(f"operand{k}" for k in range(count))
+    )
     return (*operands[:count], "out")
 
 

@@ -13,8 +13,11 @@ Each gets the schedule that those before it have made.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import TypeAlias
 
+from loopwright.faults import FAULTS
 from loopwright.ir.islkit import GaveUp, attempt
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
@@ -33,6 +36,9 @@ from loopwright.transform.step import Step
 
 __all__ = ["default_plan", "extend_plan"]
 
+# Told the fault of a planner and where it came up: returns if the plan is to go on without it.
+OnFault: TypeAlias = Callable[[Exception, str], None]
+
 _PLANNERS = (
     plan_closures,
     plan_stencils,
@@ -47,10 +53,17 @@ _QUOTA = 1_000_000
 _QUOTAS = {plan_cores: 2_000_000, plan_order: 4_000_000, plan_marks: 3_000_000}
 
 
-def default_plan(program: Program, machine: Machine, *, parallel: bool = False) -> Plan:
+def _raise(error: Exception, where: str) -> None:
+    raise error
+
+
+def default_plan(
+    program: Program, machine: Machine, *, parallel: bool = False, on_fault: OnFault = _raise
+) -> Plan:
     """A legal plan for `program`; `parallel` says whether it will run on several threads.
 
-    What is too hard for a planner is left to those after it.
+    What is too hard for a planner is left to those after it. So is what it fails on, if `on_fault`
+    returns.
     """
     draft = Draft(fact(initial_schedule, program))
     for planner in _PLANNERS:
@@ -61,6 +74,10 @@ def default_plan(program: Program, machine: Machine, *, parallel: bool = False) 
                 draft.take(*planner(draft.schedule, machine, parallel=parallel))
         except GaveUp as error:
             log("plan", partial(_refusal, planner.__name__, program.name, error))
+            forget()
+            draft = _retraced(program, tuple(draft.steps))
+        except FAULTS as error:
+            on_fault(error, f"{planner.__name__} of '{program.name}'")
             forget()
             draft = _retraced(program, tuple(draft.steps))
     return Plan(tuple(draft.steps))

@@ -1,0 +1,316 @@
+"""Faults put into our own planning: errors in strict mode, else right results by a simpler plan."""
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import faults, kernels, options, pipeline
+from loopwright.calls import einsum as einsum_calls
+from loopwright.calls import meaning, product, proof
+from loopwright.cli import info, main
+from loopwright.diagnostics import IllegalStep, InternalError, UsageError
+from loopwright.faults import Faults, recorded_faults, survive
+from loopwright.planner import generic
+from loopwright.transform.contract import Block, Contract, ParallelBundle
+from loopwright.transform.mark import Parallel
+from loopwright.transform.plan import Plan
+from programs import matmul, matmul_in_nest
+
+ERRORS = [
+    AssertionError("a loop keeps its order"),
+    InternalError("no such loop"),
+    IllegalStep(Parallel("i"), "there is no loop 'i'"),
+    KeyError("i"),
+    ValueError("not enough values to unpack"),
+]
+SOURCE = b"""
+void f(int n, double C[n][n], double A[n][n], double B[n][n]) {
+#pragma scop
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++)
+      C[i][j] = A[j][i] + B[i][j];
+  for (int i = 1; i < n; i++)
+    for (int j = 0; j < n; j++)
+      C[i][j] += C[i - 1][j];
+#pragma endscop
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """No kernel is known, on disk or in memory, and faults are survived."""
+    for owner, name in ((kernels, "_kernels"), (product, "_launches"), (einsum_calls, "_ready")):
+        monkeypatch.setattr(owner, name, {})
+    monkeypatch.setattr(product, "_unproven", set())
+    with options.override(strict=False, cache_dir=str(tmp_path / "cache"), log=("plan",)):
+        yield
+
+
+def failing(error: Exception) -> Callable[..., Any]:
+    def fail(*given: object, **named: object) -> Any:
+        raise error
+
+    return fail
+
+
+def numbers(*shape: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return np.random.default_rng(len(shape)).integers(-3, 4, shape).astype(np.float64)
+
+
+# -- the policy ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_fault_is_told_and_counted(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="loopwright"):
+        survive(error, "plan_marks of 'f'")
+        survive(error, "plan_marks of 'g'")
+    assert recorded_faults().count == 2
+    assert recorded_faults().last.startswith(f"plan_marks of 'g': {type(error).__name__}: ")
+    told = "plan: a fault of ours was passed over, plan_marks of 'f'"
+    assert caplog.records[0].getMessage().startswith(told)
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_strict_mode_raises(error: Exception) -> None:
+    with options.override(strict=True), pytest.raises(type(error)) as caught:
+        survive(error, "plan_marks of 'f'")
+    assert caught.value is error
+    assert recorded_faults().count == 0
+
+
+def test_errors_of_users_are_raised() -> None:
+    with pytest.raises(UsageError, match="this is no plan"):
+        survive(UsageError("this is no plan"), "plan_marks of 'f'")
+    assert recorded_faults().count == 0
+
+
+def test_a_disk_that_takes_nothing_costs_no_call(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with options.override(cache_dir=str(tmp_path / "file" / "cache")):
+        survive(AssertionError(), "plan_marks of 'f'")
+        assert recorded_faults().count == 0
+    with options.override(cache=False):
+        survive(AssertionError(), "plan_marks of 'f'")
+    assert recorded_faults().count == 0
+
+
+def test_the_record_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faults, "_MOST_BYTES", 1000)
+    for _ in range(50):
+        survive(AssertionError("x" * 1000), "plan_marks of 'f'")
+    assert recorded_faults().count == 5
+    assert len(recorded_faults().last) == 200
+
+
+def test_info_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert info.collect()["faults"] == {"count": 0, "last": ""}
+    assert main(["info"]) == 0
+    assert "faults of ours  none met\n" in capsys.readouterr().out
+    survive(AssertionError(), "plan_marks of 'f'")
+    assert main(["info", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["faults"] == {"count": 1, "last": "plan_marks of 'f': AssertionError"}
+
+
+# -- einsum ----------------------------------------------------------------------------------------
+
+BROKEN = [(proof, "contraction_plan"), (proof, "find_contractions"), (product, "choose")]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize(("owner", "name"), BROKEN, ids=lambda x: getattr(x, "__name__", x))
+def test_einsum(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, error: Exception, threads: int
+) -> None:
+    monkeypatch.setattr(owner, name, failing(error))
+    a, b = numbers(6, 7), numbers(7, 5)
+    for _ in range(2):
+        np.testing.assert_array_equal(lw.einsum("ij,jk->ki", a, b, threads=threads), (a @ b).T)
+    # A call of a known layout is not planned again.
+    assert recorded_faults().count == 1
+    with options.override(strict=True), pytest.raises(type(error)):
+        lw.einsum("ij,kj->ik", a, numbers(5, 7), threads=threads)
+
+
+def test_lowering_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "contraction_nest", failing(AssertionError("panels")))
+    a = numbers(6, 7)
+    np.testing.assert_array_equal(lw.einsum("ij,ij->i", a, a), (a * a).sum(1))
+    assert recorded_faults().count == 1
+
+
+@pytest.mark.parametrize(
+    ("subscripts", "dtypes", "options_"),
+    [
+        ("ij,jk->ik", ("float16", "float16"), {}),
+        ("ij,jk->ik", ("int8", "float32"), {"alpha": 2, "beta": 3}),
+        ("ij,jk->ik", ("float64", "float64"), {"accumulate": True}),
+        ("ij,jk->ik", ("float32", "float32"), {"semiring": "min_plus"}),
+        ("ij->j", ("complex128",), {}),
+        ("ii,i->i", ("int64", "int64"), {}),
+        ("ij,jk,kl->il", ("float64",) * 3, {}),
+        ("i,->i", ("float64", "float64"), {}),
+    ],
+)
+def test_every_kind_of_call_without_kernels(
+    monkeypatch: pytest.MonkeyPatch,
+    subscripts: str,
+    dtypes: tuple[str, ...],
+    options_: dict[str, Any],
+) -> None:
+    """What plain loops compute is what kernels compute."""
+    terms, out = subscripts.split("->")
+    arrays = [
+        numbers(*(5 for _ in term)).astype(dtype)
+        for term, dtype in zip(terms.split(","), dtypes, strict=True)
+    ]
+    results = [np.ones([5] * len(out), np.result_type(*dtypes)) for _ in range(2)]
+    lw.einsum(subscripts, *arrays, out=results[0], **options_)
+    monkeypatch.setattr(product, "choose", failing(AssertionError()))
+    monkeypatch.setattr(product, "_launches", {})
+    monkeypatch.setattr(einsum_calls, "_ready", {})
+    lw.einsum(subscripts, *arrays, out=results[1], **options_)
+    assert recorded_faults().count > 0
+    np.testing.assert_array_equal(*results)
+
+
+# -- programs --------------------------------------------------------------------------------------
+
+
+def wanted(a: Any, b: Any) -> Any:
+    return np.cumsum(a.T + b, axis=0)
+
+
+def called(threads: int, **named: Any) -> None:
+    """Compile and run the C above."""
+    c, a, b = numbers(20, 20), numbers(20, 20), numbers(20, 20) + 1
+    lw.compile(SOURCE, threads=threads, **named)(20, c, a, b)
+    np.testing.assert_array_equal(c, wanted(a, b))
+
+
+PLANNERS = [planner.__name__ for planner in generic._PLANNERS]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", PLANNERS)
+def test_compile_without_a_planner(
+    monkeypatch: pytest.MonkeyPatch, name: str, threads: int
+) -> None:
+    broken = failing(ERRORS[0])
+    broken.__name__ = name
+    planners = [broken if p.__name__ == name else p for p in generic._PLANNERS]
+    monkeypatch.setattr(generic, "_PLANNERS", tuple(planners))
+    called(threads)
+    called(threads, target="c")
+    assert recorded_faults().last == f"{name} of 'f': AssertionError: a loop keeps its order"
+    with options.override(strict=True), pytest.raises(AssertionError):
+        called(threads, target="c")
+
+
+def test_a_plan_that_is_not_legal(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = pipeline.apply_plan, []
+
+    def refused_once(program: Any, plan: Any) -> Any:
+        calls.append(plan)
+        if len(calls) == 1:
+            raise ERRORS[2]
+        return real(program, plan)
+
+    monkeypatch.setattr(pipeline, "apply_plan", refused_once)
+    called(2)
+    assert recorded_faults().last.startswith("the plan of 'f': IllegalStep: ")
+
+
+@pytest.mark.parametrize("target", ["host", "openmp", "c"])
+@pytest.mark.parametrize("failures", [1, 2])
+def test_lowering(monkeypatch: pytest.MonkeyPatch, failures: int, target: str) -> None:
+    """After a plan that cannot be lowered come marks on the source's loops, then source order."""
+    real, tried = pipeline.lower_schedule, []
+
+    def lower(schedule: Any) -> Any:
+        tried.append(schedule)
+        if len(tried) <= failures:
+            raise AssertionError("lanes")
+        return real(schedule)
+
+    monkeypatch.setattr(pipeline, "lower_schedule", lower)
+    kernel = lw.compile(matmul(), target, threads=2)
+    kinds = {step.kind for step in kernel.plan}
+    assert "contract_loops" not in kinds
+    assert bool(kinds) == (failures == 1)
+    assert ("parallel" in kinds) == (failures == 1 and target != "c")
+    c, a, b = np.zeros((30, 30)), numbers(30, 30), numbers(30, 30) + 1
+    kernel(A=a, B=b, C=c)
+    np.testing.assert_array_equal(c, a @ b)
+    assert recorded_faults() == Faults(failures, "the loops of 'matmul': AssertionError: lanes")
+
+
+def test_jit(monkeypatch: pytest.MonkeyPatch) -> None:
+    @lw.jit(threads=2)
+    def product_of(c, a, b):  # type: ignore[no-untyped-def]
+        for i in range(c.shape[0]):
+            for j in range(c.shape[1]):
+                c[i, j] = 0.0
+                for k in range(a.shape[1]):
+                    c[i, j] += a[i, k] * b[k, j]
+
+    broken = failing(ERRORS[0])
+    monkeypatch.setattr(meaning, "contraction_plan", broken)
+    monkeypatch.setattr(generic, "_PLANNERS", (broken, *generic._PLANNERS))
+    broken.__name__ = "plan_nothing"
+    c, a, b = np.empty((6, 8)), numbers(6, 7), numbers(7, 8)
+    product_of(c, a, b)
+    np.testing.assert_array_equal(c, a @ b)
+    assert recorded_faults().count == 2
+
+
+def test_cc(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, made = tmp_path / "f.c", tmp_path / "out.c"
+    file.write_bytes(SOURCE)
+    broken = failing(ERRORS[0])
+    broken.__name__ = "plan_order"
+    monkeypatch.setattr(generic, "_PLANNERS", (broken, *generic._PLANNERS))
+    assert main(["cc", str(file), "-o", str(made), "--check"]) == 0
+    assert b"omp parallel" in made.read_bytes()
+    assert recorded_faults().count == 1
+    with options.override(strict=True), pytest.raises(AssertionError):
+        main(["cc", str(file), "-o", str(made)])
+
+
+# -- plans of users --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["host", "openmp", "c"])
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (Contract("S0"),),
+        (Contract("S0"), Block("S0", 8, 8, 8), ParallelBundle("S0", "i")),
+    ],
+)
+def test_contract_in_a_plan_is_refused(steps: tuple[Any, ...], target: str) -> None:
+    with pytest.raises(UsageError) as error:
+        lw.compile(matmul(), target, Plan(steps))
+    assert str(error.value) == (
+        "a plan for the loops of 'matmul' cannot take out a contraction\n"
+        "note: found contract(statement='S0')\n"
+        "try: contract_loops for three loops around it, or the plan 'model', by which a function "
+        "of C that is one contraction runs as its kernel"
+    )
+
+
+def test_an_illegal_plan_is_told() -> None:
+    with pytest.raises(IllegalStep, match="loop 'k' carries"):
+        lw.compile(matmul_in_nest(), plan=Plan((Parallel("k"),)))
+    assert recorded_faults().count == 0
