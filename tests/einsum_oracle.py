@@ -2,8 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
+
+def saturated_sum(x: Any, y: Any, infinite: int, dtype: Any = None) -> np.ndarray:
+    """The sum of integers, at most and at least the ends of their type; `infinite` absorbs."""
+    x, y = (np.asarray(value, dtype) for value in (x, y))
+    limits, total = np.iinfo(x.dtype), x + y
+    if limits.min == 0:
+        total = np.where(total < x, limits.max, total)
+    else:
+        total = np.where((y > 0) & (total < x), limits.max, total)
+        total = np.where((y < 0) & (total > x), limits.min, total)
+    return np.where((x == infinite) | (y == infinite), infinite, total).astype(x.dtype)
+
+
+def add_top(x: Any, y: Any, dtype: Any = None) -> np.ndarray:
+    return saturated_sum(x, y, np.iinfo(dtype or np.asarray(x).dtype).max, dtype)
+
+
+def add_bottom(x: Any, y: Any, dtype: Any = None) -> np.ndarray:
+    return saturated_sum(x, y, np.iinfo(dtype or np.asarray(x).dtype).min, dtype)
+
+
+def mul_sat(x: Any, y: Any, dtype: Any = None) -> np.ndarray:
+    x, y = (np.asarray(value, dtype) for value in (x, y))
+    limits = np.iinfo(x.dtype)
+    exact = x.astype(object) * y.astype(object)
+    clamped = np.minimum(np.maximum(exact, int(limits.min)), int(limits.max))
+    return np.asarray(clamped, object).astype(x.dtype)
+
+
+SATURATING = {
+    "min_plus": add_top,
+    "max_plus": add_bottom,
+    "max_times": mul_sat,
+    "min_times": mul_sat,
+}
 UFUNCS = {
     "add": np.add,
     "mul": np.multiply,
@@ -24,6 +62,12 @@ OPERATORS = {
     "or_and": ("or", "and"),
     "xor_and": ("xor", "and"),
 }
+
+
+def operators_of(semiring: str, dtype: np.dtype) -> tuple[np.ufunc, Callable[..., Any]]:
+    """plus and times on elements of a type."""
+    plus, times = (UFUNCS[name] for name in OPERATORS[semiring])
+    return plus, SATURATING.get(semiring, times) if dtype.kind in "iu" else times
 
 
 def zero_of(semiring: str, dtype: np.dtype) -> object:
@@ -47,12 +91,12 @@ def accumulator_of(dtype: np.dtype) -> np.dtype:
 def oracle(
     text: str, *arrays: np.ndarray, semiring: str = "plus_times", dtype: object = None
 ) -> np.ndarray:
-    """The einsum of a text without ellipsis; sums wrap around in the accumulator's type."""
+    """The einsum of a text without ellipsis; sums of products wrap around."""
     left, out = text.split("->")
     terms = left.split(",")
     result = np.result_type(*arrays) if dtype is None else np.dtype(dtype)
     wide = accumulator_of(result) if dtype is None else result
-    plus, times = (UFUNCS[name] for name in OPERATORS[semiring])
+    plus, times = operators_of(semiring, wide)
     letters = [*out, *sorted(set(left) - set(out) - {","})]
     with np.errstate(all="ignore"):
         factors = [spread(t, a, letters) for t, a in zip(terms, arrays, strict=True)]

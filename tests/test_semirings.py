@@ -125,9 +125,10 @@ def test_identities(name: str, dtype: str, zero: object, one: object, absent: ob
 def test_where_zero_annihilates() -> None:
     ring = semiring("min_plus")
     assert ring.annihilates(FLOAT64)
-    assert not ring.annihilates(DTYPES["int32"])
+    assert ring.annihilates(DTYPES["int32"])
     _, times = calls(ring, DTYPES["int32"])
-    assert times(np.int32(ring.zero(DTYPES["int32"])), np.int32(1)) == -(2**31)
+    for x in (1, -1, -(2**31)):
+        assert times(np.int32(ring.zero(DTYPES["int32"])), np.int32(x)) == 2**31 - 1
     assert not semiring("max_times").annihilates(FLOAT64)
     assert semiring("max_times").annihilates(DTYPES["uint8"])
 
@@ -166,6 +167,25 @@ def test_foreign_dtypes(method: str) -> None:
         "semiring 'xor_and' does not take float32\n"
         "try: accepted: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64"
     )
+
+
+def test_unsigned_max_plus_is_refused_with_its_reason() -> None:
+    with pytest.raises(DtypeError) as caught:
+        semiring("max_plus").check_dtype(DTYPES["uint16"])
+    assert message(caught) == (
+        "semiring 'max_plus' does not take uint16: 0 is the identity of max and of +, so nothing "
+        "means 'no connection'\n"
+        "try: accepted: int8, int16, int32, int64, float16, float32, float64"
+    )
+
+
+def test_own_semiring_of_integers() -> None:
+    """A sum that wraps has no element that absorbs; operators that saturate are there by name."""
+    most = 2**63 - 1
+    with pytest.raises(UsageError, match="zero does not annihilate"):
+        make_semiring("paths", minimum, lambda x, y: x + y, most, 0, samples=(0, 1, 3))
+    ring = make_semiring("paths", minimum, "add_top", most, 0, samples=(0, 1, 3))
+    assert (ring.times, ring.kinds, ring.commutative) == ("add_top", "i", True)
 
 
 def test_own_semiring_of_single_operators_is_like_a_builtin_one() -> None:
@@ -316,7 +336,7 @@ def test_counter_example_in_full() -> None:
             "plus",
             "mul",
             "no operator is named 'plus'\ntry: accepted: add, sub, mul, div, floordiv, mod, min, "
-            "max, and, or, xor, pow",
+            "max, and, or, xor, pow, add_top, add_bottom, mul_sat",
         ),
         (
             lambda x, y: x & y,

@@ -46,10 +46,16 @@ def test_numbers_decide() -> None:
     assert found.reason == (
         "times of semiring 'max_times' does not distribute over plus for these numbers of float64"
     )
-    wrapping = [np.full((2, 2), 100, "int8")] * 3
-    assert order("ij,jk,kl->il", *wrapping, ring="min_plus").reason
-    assert not order("ij,jk,kl->il", *(a // 3 for a in wrapping), ring="min_plus").reason
-    assert not order("ij,jk,kl->il", *wrapping, ring="plus_times").reason
+    large = [np.full((2, 2), 100, "int8") for _ in range(3)]
+    assert not order("ij,jk,kl->il", *large, ring="min_plus").reason
+    large[1][0, 0] = -1
+    found = order("ij,jk,kl->il", *large, ring="min_plus")
+    assert found.reason == (
+        "times of semiring 'min_plus' is not associative for these numbers of int8"
+    )
+    assert steps(found) == ["ij,jk->ijk", "ijk,kl->il"]
+    assert not order("ij,jk,kl->il", *(a // 3 for a in large), ring="min_plus").reason
+    assert not order("ij,jk,kl->il", *large, ring="plus_times").reason
 
 
 def test_negative_zeros_and_infinities_decide() -> None:

@@ -133,6 +133,48 @@ def _power(dtype: DType) -> _Lines:
     return lines, f"lw_b < 0 && lw_a != 1 && lw_a != -1 ? 0 : {whole}"
 
 
+def _absorbing_sum(dtype: DType, end: int) -> _Lines:
+    """A sum that stops at the ends of the type; one of them absorbs."""
+    low, high = (constant(limit, dtype) for limit in limits(dtype))
+    total = f"({c_type(dtype)})(lw_a + lw_b)"
+    if dtype.kind == "u":
+        return (), f"lw_a > {high} - lw_b ? {high} : {total}"
+    absorbs = constant(end, dtype)
+    above, below = f"lw_b > 0 && lw_a > {high} - lw_b", f"lw_b < 0 && lw_a < {low} - lw_b"
+    finite = f"{above} ? {high} : {below} ? {low} : {total}"
+    return (), f"lw_a == {absorbs} || lw_b == {absorbs} ? {absorbs} : {finite}"
+
+
+def _add_top(dtype: DType) -> _Lines:
+    return _absorbing_sum(dtype, limits(dtype)[1])
+
+
+def _add_bottom(dtype: DType) -> _Lines:
+    return _absorbing_sum(dtype, limits(dtype)[0])
+
+
+def _saturating_product(dtype: DType) -> _Lines:
+    """The product of the magnitudes, which fits where it is not beyond the end it runs to."""
+    low, high = limits(dtype)
+    wide = wrap_type(dtype)
+    top = constant(high, dtype)
+    if dtype.kind == "u":
+        product = f"({c_type(dtype)})(({wide})lw_a * lw_b)"
+        return (), f"lw_b != 0 && lw_a > {top} / lw_b ? {top} : {product}"
+    sizes = ", ".join(
+        f"lw_{n} = lw_{side} < 0 ? 0 - ({wide})lw_{side} : ({wide})lw_{side}"
+        for n, side in zip("xy", "ab", strict=True)
+    )
+    lines = (
+        "const int lw_minus = (lw_a < 0) != (lw_b < 0);",
+        f"const {wide} {sizes};",
+        f"const {wide} lw_most = ({wide}){top} + lw_minus;",
+    )
+    end = f"lw_minus ? {constant(low, dtype)} : {top}"
+    product = f"({c_type(dtype)})(lw_minus ? 0 - lw_x * lw_y : lw_x * lw_y)"
+    return lines, f"lw_y != 0 && lw_x > lw_most / lw_y ? ({end}) : {product}"
+
+
 def _extreme(dtype: DType, sign: str, if_zero: str) -> _Lines:
     order = f"lw_b {sign} lw_a || lw_b != lw_b ? lw_b : lw_a"
     return (), f"lw_a == lw_b ? (__builtin_signbit(lw_a) ? {if_zero}) : ({order})"
@@ -240,6 +282,9 @@ _MAKERS: dict[tuple[str, str], tuple[int, Callable[[DType], _Lines]]] = {
     ("most", "i"): (2, _int_max),
     ("abs", "i"): (1, _absolute),
     ("pow", "i"): (2, _power),
+    ("add_top", "i"): (2, _add_top),
+    ("add_bottom", "i"): (2, _add_bottom),
+    ("mul_sat", "i"): (2, _saturating_product),
     ("least", "f"): (2, _float_min),
     ("most", "f"): (2, _float_max),
     ("floordiv", "f"): (2, _float_floordiv),

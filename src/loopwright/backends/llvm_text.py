@@ -174,6 +174,13 @@ class Code:
         self.declarations[f"declare {result} @{function}({types})"] = None
         return self.emit(f"call {result} @{function}({', '.join(map(str, operands))})")
 
+    def intrinsic(self, type_: str, function: str, *operands: str) -> str:
+        """Call a pure intrinsic whose result and operands have one type, which no dtype has."""
+        types = ", ".join([type_] * len(operands))
+        self.declarations[f"declare {type_} @{function}({types})"] = None
+        given = ", ".join(f"{type_} {operand}" for operand in operands)
+        return self.emit(f"call {type_} @{function}({given})")
+
     def alloca(self, type_: str, count: int = 1, align: int = 64) -> str:
         name = self.name("slot")
         size = "" if count == 1 else f", i64 {count}"

@@ -26,6 +26,7 @@ from loopwright.semirings import Semiring
 from loopwright.semirings.distributive import (
     Law,
     Range,
+    absorbing,
     holds_within,
     law_of,
     times_in_any_order,
@@ -71,7 +72,7 @@ def order_of(
     if not reason:
         pairs = _greedy(names, arrays) if ring.commutative else _in_a_row(len(arrays))
         return Order(_steps(names, pairs, ring.commutative, early=True), "")
-    if not times_in_any_order(ring):
+    if not times_in_any_order(ring, accumulator, _ranges(arrays, ring, accumulator)):
         pairs = _in_a_row(len(arrays))
         return Order(_steps(names, pairs, False, early=False), reason)
     pairs = _parted(names.operands, tuple(extents_of(names, arrays).items()))
@@ -89,19 +90,27 @@ def _why_late(arrays: tuple[Array, ...], ring: Semiring, accumulator: DType) -> 
         case Law.UNKNOWN:
             return f"times of semiring '{ring.name}' is not known to distribute over plus"
         case Law.RANGE:
-            if holds_within(ring, accumulator, (_range(a, accumulator) for a in arrays)):
+            if holds_within(ring, accumulator, _ranges(arrays, ring, accumulator)):
                 return ""
-            return (
-                f"times of semiring '{ring.name}' does not distribute over plus for these "
-                f"numbers of {accumulator}"
-            )
+            sums = absorbing(ring, accumulator) is not None
+            law = "is not associative" if sums else "does not distribute over plus"
+            return f"times of semiring '{ring.name}' {law} for these numbers of {accumulator}"
 
 
-def _range(array: Array, accumulator: DType) -> Range:
-    """The range of an operand's elements, in the type in which they are multiplied."""
+def _ranges(arrays: tuple[Array, ...], ring: Semiring, accumulator: DType) -> Iterator[Range]:
+    infinite = absorbing(ring, accumulator)
+    return (_range(array, accumulator, infinite) for array in arrays)
+
+
+def _range(array: Array, accumulator: DType, infinite: int | None) -> Range:
+    """The range of an operand's finite elements, in the type in which they are multiplied."""
     if not np.can_cast(array.dtype, accumulator.numpy, "safe"):
         with np.errstate(all="ignore"):
             array = array.astype(accumulator.numpy)
+    if infinite is not None and (is_infinite := array == infinite).any():
+        array = array[~is_infinite]
+        if not array.size:
+            return Range(0, 0)
     if array.dtype.kind != "f":
         return Range(int(array.min()), int(array.max()))
     low, high = (float(x.reduce(array, axis=None)) for x in (np.fmin, np.fmax))

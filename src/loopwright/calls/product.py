@@ -160,9 +160,10 @@ def _algebra(
     accumulator: DType,
     scaling: Scaling,
 ) -> Algebra:
+    times = ring.times_on(accumulator)
     return Algebra(
         _operator(ring.plus, ring, accumulator, plus=True),
-        "first" if len(arrays) == 1 else _operator(ring.times, ring, accumulator, plus=False),
+        "first" if len(arrays) == 1 else _operator(times, ring, accumulator, plus=False),
         ring.zero(accumulator),
         dtype_of(arrays[0].dtype),
         dtype_of(arrays[-1].dtype),

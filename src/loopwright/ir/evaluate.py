@@ -5,6 +5,8 @@ Nothing here warns or raises on account of values; every operator is total.
 - Integers wrap modulo 2^bits, in `abs`, negation and powers too. `x // 0` and `x % 0` are 0. The
   least integer divided by -1 is itself, with remainder 0. An integer to a negative power is
   1/x^n rounded towards zero, and 0 for x = 0. There are no shifts.
+- `add_top`, `add_bottom` and `mul_sat` do not wrap: beyond the type they give its nearest end.
+  `add_top(x, y)` is the greatest value where x or y is, `add_bottom` the least where either is.
 - Floating types round every operation in their own type, float16 included. `fma(x, y, z)` rounds
   twice here; a machine may round once, so backends differ from this file by that rounding.
 - `min` and `max` give a NaN when either operand is one (which NaN is open), and take -0.0 to be
@@ -144,6 +146,26 @@ def _greatest(x: Any, y: Any) -> Any:
     return y if y > x or y != y else x
 
 
+def _clamped(number: int, dtype: DType) -> np.generic:
+    """The value of an integer type that lies nearest to a number."""
+    limits = np.iinfo(dtype.name)
+    return literal(min(max(number, int(limits.min)), int(limits.max)), dtype)
+
+
+def _add_top(x: Any, y: Any) -> Any:
+    top = np.iinfo(x.dtype).max
+    return max(x, y) if top in (x, y) else _clamped(int(x) + int(y), dtype_of(x.dtype))
+
+
+def _add_bottom(x: Any, y: Any) -> Any:
+    bottom = np.iinfo(x.dtype).min
+    return min(x, y) if bottom in (x, y) else _clamped(int(x) + int(y), dtype_of(x.dtype))
+
+
+def _mul_sat(x: Any, y: Any) -> Any:
+    return _clamped(int(x) * int(y), dtype_of(x.dtype))
+
+
 def _floating_only(rule: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Min and max of exact types need no care for signed zeros and NaN."""
     exact = min if rule is _least else max
@@ -163,6 +185,9 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "or": operator.or_,
     "xor": operator.xor,
     "pow": _power,
+    "add_top": _add_top,
+    "add_bottom": _add_bottom,
+    "mul_sat": _mul_sat,
     "lt": operator.lt,
     "le": operator.le,
     "gt": operator.gt,

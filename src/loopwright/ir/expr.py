@@ -18,6 +18,7 @@ __all__ = [
     "BINARY_OPS",
     "COMPARISONS",
     "FUNCTIONS",
+    "SATURATING",
     "UNARY_OPS",
     "Binary",
     "Call",
@@ -46,8 +47,13 @@ BINARY_OPS: dict[str, str] = {
     "or": "|",
     "xor": "^",
     "pow": "**",
+    # Saturating arithmetic on integers, of semirings only: languages that users write in wrap.
+    "add_top": "add_top",  # the greatest value of the type absorbs, as +infinity does
+    "add_bottom": "add_bottom",  # the least value of the type absorbs, as -infinity does
+    "mul_sat": "mul_sat",
     **COMPARISONS,
 }
+SATURATING = frozenset({"add_top", "add_bottom", "mul_sat"})
 UNARY_OPS: dict[str, str] = {"neg": "-", "not": "~", "abs": "abs"}
 # Pure functions of floating arguments: name -> number of arguments.
 FUNCTIONS: dict[str, int] = {

@@ -27,6 +27,14 @@ _SIMILAR: dict[str, tuple[str, ...]] = {
     "or": ("and", "xor", "add"),
     "xor": ("or", "and", "add"),
 }
+# Operations that take several instructions, as so many of one that has a row: a saturating sum, the
+# extreme of both operands, its comparison with the end that absorbs, a select; a wide product in
+# two halves, each of them narrowed.
+_COMPOSED: dict[str, tuple[str, int]] = {
+    "add_top": ("add", 4),
+    "add_bottom": ("add", 4),
+    "mul_sat": ("mul", 4),
+}
 _DTYPE = re.compile(r"(float|int|uint|complex)(8|16|32|64|128)")
 _WIDTHS = {"float": (16, 32, 64), "int": (8, 16, 32, 64)}
 # Element types whose multiply-add takes a lane of a register as a factor (Arm's by-element forms).
@@ -194,6 +202,11 @@ class Machine:
         then as add), then at other widths of the same kind, nearest first, then as an integer for
         floats and the reverse.
         """
+        if operation in _COMPOSED:
+            single, count = _COMPOSED[operation]
+            # Unsigned sums have no negative term: saturating is all they need.
+            is_plain = single == "add" and dtype_name.startswith("uint")
+            return self.cost(single, dtype_name).scaled(1 if is_plain else count)
         kind, bits = _kind_and_bits(dtype_name)
         if kind == "complex":
             return self._complex_cost(operation, f"float{bits // 2}")

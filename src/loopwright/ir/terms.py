@@ -28,6 +28,7 @@ from typing import TypeAlias
 import numpy as np
 
 from loopwright.ir.dtypes import DType, dtype_of
+from loopwright.ir.expr import SATURATING
 
 __all__ = ["Name", "Terms"]
 
@@ -41,7 +42,7 @@ _BITWISE = {"and": operator.and_, "or": operator.or_, "xor": operator.xor}
 # What the operators of numbers are on booleans.
 _ON_BOOLEANS = {"add": "or", "max": "or", "mul": "and", "min": "and"}
 _MIRRORED = {"gt": "lt", "ge": "le"}
-_SYMMETRIC = frozenset({"eq", "ne"})
+_SYMMETRIC = frozenset({"eq", "ne"}) | SATURATING
 
 
 class Terms:

@@ -4,11 +4,12 @@ A product takes `plus` over `times`: out = x1 times y1  plus  x2 times y2  plus 
 starts at `zero`, the identity of `plus` over the whole element type, which is also the value of an
 empty one: inf for min, -inf for max, the greatest or least number of an integer type.
 
-Integers wrap. The zero of min_plus over int32 is 2147483647, and adding 1 to it gives the least
-integer: an integer "infinity" that takes part in a sum is a number like any other. Results are
-bit-equal to `ir/interpret` all the same, under every schedule; `annihilates` says where zero may
-stand for "no connection", `absent` which value does, and `distributive` where a factor may be
-drawn out of a reduction.
+Sums of products of integers wrap (plus_times is a ring). Where plus is min or max, times saturates:
+the zero of min_plus over int32 is 2147483647, it stands for infinity and absorbs whatever is added
+to it, and sums that reach it are infinite. Operands are converted first: the zero is that of the
+type in which products are formed. `annihilates` says where zero may stand for "no connection",
+`absent` which value does, and `distributive` where a factor may be drawn out of a reduction.
+Results are bit-equal to `ir/interpret`, under every schedule.
 """
 
 from __future__ import annotations

@@ -2,11 +2,16 @@
 
     x times (y plus z) = (x times y) plus (x times z)        and the same from the right
 
-Contracting three and more operands pair by pair rests on this law. Whether it holds is a matter of
-the operators, of the element type and, for min and max over sums and products, of the elements:
-an order must not be turned round by a negative factor, broken by an integer that wraps, or
-undefined because infinities met. Elements are known by their range; NaN stays NaN on either side
-of the law and is left out of it. Floating results differ by rounding (plus_times) or not at all.
+Contracting three and more operands pair by pair rests on this law, and on times being associative.
+Whether both hold is a matter of the operators, of the element type and, for min and max over sums
+and products, of the elements: an order must not be turned round by a negative factor, or undefined
+because infinities met. Elements are known by their range; NaN stays NaN on either side of the law
+and is left out of it. Floating results differ by rounding (plus_times) or not at all.
+
+Sums and products of integers saturate here (`Semiring.times_on`), which keeps every order: sums
+distribute for all elements, products for those >= 0. What saturation costs is associativity, for
+terms of both signs: (MAX - 1) + 1 is MAX, which absorbs, so adding -1 gives MAX and not MAX - 1.
+It holds for unsigned types, where all elements have one sign, and where no sum leaves the type.
 """
 
 from __future__ import annotations
@@ -19,14 +24,15 @@ from typing import NamedTuple
 import numpy as np
 
 from loopwright.ir.dtypes import DType
+from loopwright.ir.expr import SATURATING
 from loopwright.semirings.identities import identity
 from loopwright.semirings.named import Semiring
 
-__all__ = ["Law", "Range", "holds_within", "law_of", "times_in_any_order"]
+__all__ = ["Law", "Range", "absorbing", "holds_within", "law_of", "times_in_any_order"]
 
 
 class Law(Enum):
-    """For which elements times distributes over plus."""
+    """For which elements times distributes over plus, and is associative."""
 
     ALL = "all"  # of the type
     RANGE = "range"  # those for which `holds_within` says so
@@ -48,8 +54,8 @@ _BOOLEAN = {"add": "or", "max": "or", "mul": "and", "min": "and"}
 
 
 def law_of(ring: Semiring, dtype: DType) -> Law:
-    """For which elements of `dtype` times distributes over plus."""
-    plus, times = ring.plus, ring.times
+    """For which elements of `dtype` times distributes over plus, and is associative."""
+    plus, times = ring.plus, ring.times_on(dtype)
     if ring.vouched:
         return Law.ALL
     if not isinstance(plus, str) or not isinstance(times, str) or plus not in _COMMUTING:
@@ -63,29 +69,63 @@ def law_of(ring: Semiring, dtype: DType) -> Law:
         return Law.ALL
     if {plus, times} <= _LATTICE or {plus, times} <= _BITS:
         return Law.ALL
+    if plus in _LATTICE and times in SATURATING:
+        return Law.ALL if dtype.kind == "u" else Law.RANGE
     if plus in _LATTICE and times in ("add", "mul") and dtype.kind in "iuf":
         return Law.RANGE
     return Law.UNKNOWN
 
 
-def times_in_any_order(ring: Semiring) -> bool:
-    """Whether times is known to be associative and commutative, for floats up to rounding."""
-    return ring.times in _COMMUTING
+def times_in_any_order(ring: Semiring, dtype: DType, ranges: Iterable[Range]) -> bool:
+    """Whether times is known to be associative and commutative, for floats up to rounding.
+
+    The ranges of the operands are asked for only where saturation makes them decide.
+    """
+    times = ring.times_on(dtype)
+    if times not in SATURATING or dtype.kind == "u":
+        return times in _COMMUTING or times in SATURATING
+    if times == "mul_sat":
+        return math.prod(max(abs(r.low), abs(r.high), 1) for r in ranges) <= _limits(dtype)[1]
+    return _terms_regroup(str(times), dtype, tuple(ranges))
+
+
+def absorbing(ring: Semiring, dtype: DType) -> int | None:
+    """The element that every product with it is, in any order; None where there is none.
+
+    It may be left out of the ranges that `holds_within` is asked about.
+    """
+    ends = {"add_top": "min", "add_bottom": "max"}
+    operator = ends.get(str(ring.times_on(dtype)))
+    return None if operator is None else int(identity(operator, dtype).real)
 
 
 def holds_within(ring: Semiring, dtype: DType, ranges: Iterable[Range]) -> bool:
     """Whether the law, one of Law.RANGE, holds for operands whose elements lie in these ranges.
 
-    Monotony is what counts: x times y grows with y. For integers that means that no product of any
-    of the operands wraps, and that no factor is negative. Rounding keeps monotony, so floats need
+    Monotony is what counts: x times y grows with y. For integers that wrap this means that no
+    product of any of the operands wraps, and that no factor is negative. Those that saturate need
+    factors that are not negative, or terms that regroup. Rounding keeps monotony, so floats need
     only that no infinity of one sign meets one of the other, or a zero.
     """
-    found = tuple(ranges)
-    if ring.times == "add":
+    found, times = tuple(ranges), ring.times_on(dtype)
+    if times in ("add_top", "add_bottom"):
+        return _terms_regroup(str(times), dtype, found)
+    if times == "add":
         return _sums_hold(dtype, found)
     if any(math.copysign(1.0, r.low) < 0 for r in found):
         return False
-    return _products_hold(dtype, found)
+    return times == "mul_sat" or _products_hold(dtype, found)
+
+
+def _terms_regroup(times: str, dtype: DType, ranges: tuple[Range, ...]) -> bool:
+    """Whether saturating sums of terms, none of them absorbing, are the same in any order."""
+    low = sum(min(r.low, 0) for r in ranges)
+    high = sum(max(r.high, 0) for r in ranges)
+    if low >= 0 or high <= 0:
+        return True  # all of one sign: an end that is reached is not left again
+    # A finite sum must not become the element that absorbs, either.
+    least, greatest = _limits(dtype)
+    return least + (times == "add_bottom") <= low and high <= greatest - (times == "add_top")
 
 
 def _sums_hold(dtype: DType, ranges: tuple[Range, ...]) -> bool:

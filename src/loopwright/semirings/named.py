@@ -34,6 +34,8 @@ class Semiring:
     commutative: bool = True  # x times y is y times x
     identities: tuple[Number, Number] | None = None  # zero and one; None: those of the operators
     nothing: Number | None = None  # `absent`, where it is not zero
+    saturating: str = ""  # what `times` is on integers, where it is not to wrap
+    refused: tuple[str, str] | None = None  # kinds that could be meant, and why they are not taken
     vouched: bool = False  # its maker vouches that times distributes over plus
 
     def plus_expr(self, dtype: DType, x: Expr, y: Expr) -> Expr:
@@ -42,7 +44,11 @@ class Semiring:
 
     def times_expr(self, dtype: DType, x: Expr, y: Expr) -> Expr:
         """`x times y` as an expression of `dtype`."""
-        return combine(self.times, dtype, x, y)
+        return combine(self.times_on(dtype), dtype, x, y)
+
+    def times_on(self, dtype: DType) -> Operator:
+        """The operator that times is on elements of `dtype`."""
+        return self.saturating if self.saturating and dtype.is_integer else self.times
 
     def zero(self, dtype: DType) -> Number:
         """The identity of plus: where reductions start, and the value of an empty one."""
@@ -70,8 +76,11 @@ class Semiring:
         """Raise DtypeError when the semiring is not made for `dtype`."""
         if dtype.kind not in self.kinds:
             accepted = ", ".join(d.name for d in DTYPES.values() if d.kind in self.kinds)
+            kinds, reason = self.refused or ("", "")
+            because = f": {reason}" if dtype.kind in kinds else ""
             raise DtypeError(
-                f"semiring '{self.name}' does not take {dtype}", hint=f"accepted: {accepted}"
+                f"semiring '{self.name}' does not take {dtype}{because}",
+                hint=f"accepted: {accepted}",
             )
 
     def _identity(self, side: int, operator: Operator, dtype: DType) -> Number:
@@ -102,12 +111,30 @@ SEMIRINGS: dict[str, Semiring] = {
     row.name: row
     for row in (
         Semiring("plus_times", "add", "mul", "biufc", "biufc", idempotent=False),
-        Semiring("min_plus", "min", "add", "iuf", "f", idempotent=True),
-        Semiring("max_plus", "max", "add", "iuf", "f", idempotent=True),
+        Semiring("min_plus", "min", "add", "iuf", "iuf", idempotent=True, saturating="add_top"),
+        Semiring(
+            "max_plus",
+            "max",
+            "add",
+            "if",
+            "if",
+            idempotent=True,
+            saturating="add_bottom",
+            refused=("u", "0 is the identity of max and of +, so nothing means 'no connection'"),
+        ),
         # Multiplying by a negative number turns an order round: meant for elements >= 0 (max) and
         # > 0 (min). Reductions still give the plain maximum or minimum for all others.
-        Semiring("max_times", "max", "mul", "iuf", "u", idempotent=True, nothing=0),
-        Semiring("min_times", "min", "mul", "iuf", "", idempotent=True),
+        Semiring(
+            "max_times",
+            "max",
+            "mul",
+            "iuf",
+            "u",
+            idempotent=True,
+            nothing=0,
+            saturating="mul_sat",
+        ),
+        Semiring("min_times", "min", "mul", "iuf", "", idempotent=True, saturating="mul_sat"),
         Semiring("min_max", "min", "max", "biuf", "biuf", idempotent=True),
         Semiring("max_min", "max", "min", "biuf", "biuf", idempotent=True),
         Semiring("or_and", "or", "and", "biu", "biu", idempotent=True),

@@ -16,7 +16,18 @@ from itertools import count
 from typing import assert_never
 
 from loopwright.ir.dtypes import BOOL, DTYPES, DType
-from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
+from loopwright.ir.expr import (
+    SATURATING,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Unary,
+    Var,
+)
 from loopwright.ir.loops import (
     Alloc,
     Barrier,
@@ -40,7 +51,7 @@ NAME = DTYPES["uint64"]  # the dtype of names
 _MOST_DEPTH = 280  # statements inside one another; backends recurse over them
 _UPPER_HALF = Const(1 << 32, NAME)
 _LEAST, _MOST = Const(0, NAME), Const((1 << 64) - 1, NAME)
-_SYMMETRIC = frozenset({"add", "mul", "eq", "ne"})
+_SYMMETRIC = frozenset({"add", "mul", "eq", "ne"}) | SATURATING
 # Associative, commutative and idempotent for every type, as they are on names.
 _KEPT = frozenset({"min", "max", "and", "or", "xor"})
 _ON_BOOLEANS = {"add": "or", "max": "or", "mul": "and", "min": "and"}

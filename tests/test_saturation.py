@@ -1,0 +1,175 @@
+"""Integers of semirings saturate: sums and products, their laws, and what kernels make of them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from einsum_oracle import SATURATING, oracle
+from loopwright import sparse
+from loopwright.diagnostics import DtypeError
+from loopwright.ir.dtypes import DTYPES
+from loopwright.ir.expr import Var
+from loopwright.ir.interpret import evaluate
+from loopwright.semirings import SEMIRINGS
+
+INTEGERS = [d for d in DTYPES if DTYPES[d].is_integer]
+PAIRS = [
+    (name, dtype)
+    for name in SATURATING
+    for dtype in INTEGERS
+    if DTYPES[dtype].kind in SEMIRINGS[name].kinds
+]
+BYTES = [pair for pair in PAIRS if pair[1] in ("int8", "uint8")]
+
+
+def every(dtype: str) -> np.ndarray:
+    """All numbers of a type of one byte, in order."""
+    return np.sort(np.arange(256).astype(np.uint8).view(dtype))
+
+
+def test_an_absent_edge_stays_absent() -> None:
+    most = np.iinfo(np.int32).max
+    a = np.array([[0, most], [1, 0]], np.int32)
+    np.testing.assert_array_equal(lw.einsum("ik,kj->ij", a, a, semiring="min_plus"), a)
+    least = np.iinfo(np.int32).min
+    b = np.array([[0, least], [-1, 0]], np.int32)
+    np.testing.assert_array_equal(lw.einsum("ik,kj->ij", b, b, semiring="max_plus"), b)
+
+
+@pytest.mark.parametrize(("name", "dtype"), BYTES)
+def test_the_meaning_of_times_for_all_pairs(name: str, dtype: str) -> None:
+    """Against a definition in plain integers."""
+    of = DTYPES[dtype]
+    limits, ring = np.iinfo(dtype), SEMIRINGS[name]
+    low, high = int(limits.min), int(limits.max)
+    times = ring.times_expr(of, Var("x", of), Var("y", of))
+    absorbs = {"min_plus": high, "max_plus": low}.get(name)
+    numbers = every(dtype)
+    expected = np.empty((256, 256), dtype)
+    for (i, x), (j, y) in itertools.product(enumerate(numbers), repeat=2):
+        exact = int(x) * int(y) if "times" in name else int(x) + int(y)
+        value = min(max(exact, low), high)
+        expected[i, j] = value if absorbs is None or absorbs not in (x, y) else absorbs
+    np.testing.assert_array_equal(SATURATING[name](numbers[:, None], numbers), expected)
+    for x, y in itertools.product(range(0, 256, 5), range(256)):
+        given = {"x": numbers[x], "y": numbers[y]}
+        assert evaluate(times, given) == expected[x, y]
+    found = lw.einsum("i,j->ij", numbers, numbers, semiring=name, threads=1)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("name", "dtype"), BYTES)
+def test_laws_for_all_triples(name: str, dtype: str) -> None:
+    """The laws that semirings/distributive states, for every x, y and z they are stated for."""
+    numbers = every(dtype)
+    if "times" in name and dtype == "int8":
+        numbers = numbers[numbers >= 0]
+    times, plus = SATURATING[name], np.minimum if name.startswith("min") else np.maximum
+    table = times(numbers[:, None], numbers)
+    place = {int(x): at for at, x in enumerate(numbers)}
+    # Products of elements are elements: the table serves all products of three.
+    at = np.array([place[int(x)] for x in table.ravel()]).reshape(table.shape)
+    y, z = numbers[:, None], numbers[None, :]
+    best = np.searchsorted(numbers, plus(y, z))
+    zero = numbers.dtype.type(SEMIRINGS[name].zero(DTYPES[dtype]))
+    for here, x in enumerate(numbers):
+        # x times (y plus z), and (x times y) plus (x times z)
+        np.testing.assert_array_equal(table[here][best], plus(*np.ix_(table[here], table[here])))
+        left, right = table[at[here]], table[here][at]  # (x times y) times z, x times (y times z)
+        stated = regroups(x, y, z, zero) if name.endswith("plus") and dtype == "int8" else True
+        assert np.all((left == right) | ~np.asarray(stated))
+    if SEMIRINGS[name].annihilates(DTYPES[dtype]):
+        assert (times(numbers, zero) == zero).all()
+    np.testing.assert_array_equal(table, table.T)
+
+
+def regroups(x: Any, y: np.ndarray, z: np.ndarray, infinite: Any) -> np.ndarray:
+    """Whether an end absorbs, all terms have one sign, or no sum of them leaves the type."""
+    terms = [np.asarray(term, np.int64) for term in (x, y, z)]
+    low = sum(np.minimum(term, 0) for term in terms)
+    high = sum(np.maximum(term, 0) for term in terms)
+    is_inside = (low >= -128 + (infinite < 0)) & (high <= 127 - (infinite > 0))
+    one_sign = (low == 0) | (high == 0)
+    absorbs = (terms[0] == infinite) | (terms[1] == infinite) | (terms[2] == infinite)
+    return np.asarray(is_inside | one_sign | absorbs)
+
+
+def wild(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
+    """Numbers of the whole type, small ones, and many ends."""
+    limits, random = np.iinfo(dtype), np.random.default_rng(seed)
+    a = random.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
+    a = np.where(random.random(shape) < 0.5, a // np.asarray(1 << (limits.bits // 2), dtype), a)
+    ends = np.array([limits.min, limits.max, limits.max - 1, limits.min + 1, 0, 1], dtype)
+    return np.where(random.random(shape) < 0.4, random.choice(ends, shape), a).astype(dtype)
+
+
+@pytest.mark.parametrize(("name", "dtype"), PAIRS)
+def test_products_of_matrices(name: str, dtype: str) -> None:
+    for m, n, k in ((1, 3, 2), (37, 41, 29), (1, 70, 33), (70, 1, 33)):
+        a, b = wild((m, k), dtype, m), wild((k, n), dtype, n + 1)
+        found = lw.einsum("ik,kj->ij", a, b, semiring=name)
+        np.testing.assert_array_equal(found, oracle("ik,kj->ij", a, b, semiring=name))
+
+
+@pytest.mark.parametrize(("name", "dtype"), PAIRS)
+def test_several_operands(name: str, dtype: str) -> None:
+    """Whatever regroups or does not: products from left to right."""
+    arrays = [wild((4, 4), dtype, seed) for seed in range(4)]
+    small = [np.where(a == SEMIRINGS[name].zero(DTYPES[dtype]), a, a % 5) for a in arrays]
+    for group in (arrays, small, [a - 2 for a in small] if "u" not in dtype else small):
+        expected = oracle("ij,jk,kl,lm->im", *group, semiring=name)
+        found = lw.einsum("ij,jk,kl,lm->im", *group, semiring=name)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_infinite_elements_do_not_forbid_the_quick_order() -> None:
+    a = np.array([[3, np.iinfo(np.int32).max], [-2, 5]], np.int32)
+    _, text = lw.einsum_path("ij,jk,kl->il", a, a, a, semiring="min_plus")
+    assert "note" not in text
+    a[1, 1] = 2**30
+    _, text = lw.einsum_path("ij,jk,kl->il", a, a, a, semiring="min_plus")
+    assert text.splitlines()[-1] == (
+        "note: only the last step reduces: times of semiring 'min_plus' is not associative for "
+        "these numbers of int32"
+    )
+
+
+@pytest.mark.parametrize("dtype", ["int16", "uint8"])
+def test_sparse_products(dtype: str) -> None:
+    most = np.iinfo(dtype).max
+    dense, x = wild((9, 7), dtype, 3), wild((7, 5), dtype, 4)
+    dense[dense == 0] = 1
+    absent = np.random.default_rng(0).random(dense.shape) < 0.4
+    matrix = sparse.convert(sparse.from_dense(np.where(absent, 0, dense).astype(dtype)), "csr")
+    found = sparse.einsum("ij,jk->ik", matrix, x, semiring="min_plus")
+    whole = np.where(absent, most, dense).astype(dtype)
+    np.testing.assert_array_equal(found, oracle("ij,jk->ik", whole, x, semiring="min_plus"))
+
+
+@lw.jit
+def relax(c: Any, a: Any, b: Any) -> None:
+    for i in range(c.shape[0]):
+        for j in range(c.shape[1]):
+            for k in range(a.shape[1]):
+                c[i, j] = min(c[i, j], a[i, k] + b[k, j])
+
+
+def test_what_users_write_wraps() -> None:
+    """The loops of a user are arithmetic of their own, and no semiring of ours."""
+    a, b = wild((6, 5), "int32", 1), wild((5, 7), "int32", 2)
+    with np.errstate(all="ignore"):
+        expected = (a[:, :, None] + b[None]).min(axis=1)
+    found = np.full((6, 7), np.iinfo(np.int32).max, np.int32)
+    relax(found, a, b)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_unsigned_max_plus_is_refused() -> None:
+    a = np.ones((2, 2), np.uint8)
+    with pytest.raises(DtypeError, match="0 is the identity of max and of \\+, so nothing means"):
+        lw.einsum("ik,kj->ij", a, a, semiring="max_plus")
