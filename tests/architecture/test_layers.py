@@ -41,6 +41,7 @@ LEVEL = {part: depth for depth, parts in enumerate(LEVELS) for part in parts}
 OUTSIDE: dict[str, tuple[str, ...]] = {
     "islpy": (
         "ir/islkit.py",
+        "frontends/cases.py",
         "frontends/extract.py",
         "analysis/*",
         "transform/*",

@@ -1,6 +1,6 @@
 """SourceTree to Program: loops become sets, their order becomes a schedule tree.
 
-The only file of the front ends that makes isl objects.
+Only this file and `cases` of the front ends make isl objects.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import assert_never
 
 import islpy as isl
 
+from loopwright.frontends.cases import split_cases
 from loopwright.frontends.names import Names
 from loopwright.frontends.rewrite import assignments
 from loopwright.frontends.tree import (
@@ -22,8 +23,8 @@ from loopwright.frontends.tree import (
     ScalarParam,
     SourceTree,
 )
-from loopwright.ir.expr import Binary, Const, Expr, Unary, Var
-from loopwright.ir.islkit import GaveUp, NotAffine, affine, attempt, context
+from loopwright.ir.expr import Expr, Var
+from loopwright.ir.islkit import GaveUp, NotAffine, affine, attempt, condition, context
 from loopwright.ir.program import Array, Program, Role, Statement
 from loopwright.ir.visit import names as names_in
 
@@ -55,9 +56,9 @@ def implies(given: Sequence[Expr], wanted: Expr) -> bool:
     try:
         with attempt(_PROOF_QUOTA):
             point = _point(_known(variables, ()))
-            where = _condition(wanted, point).complement()
+            where = condition(wanted, point).complement()
             for cond in given:
-                where = where.intersect(_condition(cond, point))
+                where = where.intersect(condition(cond, point))
             return where.is_empty()
     except (GaveUp, NotAffine):
         return False
@@ -124,7 +125,7 @@ class _Builder:
             case Loop():
                 return self._loop(node, domain, iterators)
             case Branch(cond=cond, body=body, orelse=orelse):
-                where = _condition(cond, domain.get_space())
+                where = condition(cond, domain.get_space())
                 then = self.block(body, domain.intersect(where).coalesce(), iterators)
                 other = self.block(orelse, domain.subtract(where).coalesce(), iterators)
                 return _in_sequence([part for part in (then, other) if part is not None])
@@ -136,11 +137,14 @@ class _Builder:
     ) -> isl.Schedule | None:
         if domain.intersect_params(self._known).is_empty():
             return None
-        name = self._names.fresh(f"S{len(self.statements)}")
-        named = domain.set_tuple_name(name)
-        statement = Statement(name, iterators, named, node.target, node.value, node.span)
-        self.statements.append(statement)
-        return isl.Schedule.from_domain(isl.UnionSet.from_set(named))
+        parts: list[isl.Schedule] = []
+        for piece, where in split_cases(node, domain, self._known):
+            name = self._names.fresh(f"S{len(self.statements)}")
+            named = where.set_tuple_name(name)
+            statement = Statement(name, iterators, named, piece.target, piece.value, node.span)
+            self.statements.append(statement)
+            parts.append(isl.Schedule.from_domain(isl.UnionSet.from_set(named)))
+        return _in_sequence(parts)
 
     def _loop(self, node: Loop, domain: isl.Set, iterators: tuple[str, ...]) -> isl.Schedule | None:
         depth, first = len(iterators), len(self.statements)
@@ -189,32 +193,3 @@ def _band(loop: Loop, depth: int, statements: Sequence[Statement]) -> isl.MultiU
         total = total.union_add(isl.UnionPwAff.from_aff(value))
     band = isl.MultiUnionPwAff.from_union_pw_aff(total)
     return band.set_tuple_name(isl.dim_type.set, loop.var)
-
-
-def _condition(cond: Expr, space: isl.Space) -> isl.Set:
-    """The points of `space` where a boolean combination of affine comparisons holds."""
-    match cond:
-        case Const(value=value):
-            return isl.Set.universe(space) if value else isl.Set.empty(space)
-        case Unary(op="not", x=x):
-            return _condition(x, space).complement()
-        # Joined at once: the pieces of many conditions would multiply.
-        case Binary(op="and", x=x, y=y):
-            return _condition(x, space).intersect(_condition(y, space)).coalesce()
-        case Binary(op="or", x=x, y=y):
-            return _condition(x, space).union(_condition(y, space)).coalesce()
-        case Binary(op=op, x=x, y=y):
-            left, right = affine(x, space), affine(y, space)
-            return _COMPARE[op](left, right)
-        case _:
-            raise AssertionError(f"not a condition: {cond}")
-
-
-_COMPARE = {
-    "lt": isl.PwAff.lt_set,
-    "le": isl.PwAff.le_set,
-    "gt": isl.PwAff.gt_set,
-    "ge": isl.PwAff.ge_set,
-    "eq": isl.PwAff.eq_set,
-    "ne": isl.PwAff.ne_set,
-}

@@ -15,7 +15,7 @@ from loopwright.frontends.tree import (
     why_no_affine_condition,
 )
 from loopwright.ir.expr import Expr, Load, Select
-from loopwright.ir.visit import loads, rewrite, walk
+from loopwright.ir.visit import children, loads, rewrite, walk
 
 __all__ = ["assignments", "drop_unused", "forward_small_values", "split_selects"]
 
@@ -86,11 +86,16 @@ def forward_small_values(chain: Sequence[Assign]) -> tuple[Assign, ...]:
     for assign in reversed(scalars):
         used = Load(assign.target.array, (), assign.target.dtype)
         uses = sum(x == used for later in kept for x in walk(later.value))
-        if uses > 1 and uses * len(list(walk(assign.value))) > _MOST_COPIES:
+        if uses > 1 and uses * _operators(assign.value) > _MOST_COPIES:
             kept.append(assign)
         elif uses:
             kept = [replace(x, value=_put(x.value, used, assign.value)) for x in kept]
     return tuple(reversed(kept))
+
+
+def _operators(expr: Expr) -> int:
+    """The number of nodes of a value, those of subscripts aside."""
+    return 1 if isinstance(expr, Load) else 1 + sum(map(_operators, children(expr)))
 
 
 def drop_unused(tree: SourceTree) -> SourceTree:

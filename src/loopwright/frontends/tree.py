@@ -44,6 +44,7 @@ __all__ = [
     "SourceTree",
     "why_no_affine_condition",
     "why_not_affine",
+    "why_not_piecewise",
 ]
 
 PRODUCT = "a product of two variables"  # the reason that front ends can give good advice for
@@ -148,22 +149,37 @@ class SourceTree:
 def why_not_affine(expr: Expr) -> str | None:
     """Why `expr` is not an affine function of variables, in words; None when it is one.
 
+    Minima and maxima count as affine, other functions of several cases do not.
+    """
+    return _why(expr, cases=False)
+
+
+def why_not_piecewise(expr: Expr) -> str | None:
+    """The same, with cases: `i - 1 if i > 0 else n - 1` is one affine function or another.
+
     Accepts what `islkit.affine` accepts, but for conversions that may lose bits.
     """
+    return _why(expr, cases=True)
+
+
+def _why(expr: Expr, *, cases: bool) -> str | None:
+    def why_not(part: Expr) -> str | None:
+        return _why(part, cases=cases)
+
     match expr:
         case Const(dtype=dtype) | Var(dtype=dtype) if dtype == INT64:
             return None
         case Unary(op="neg", x=x):
-            return why_not_affine(x)
+            return why_not(x)
         case Binary(op="add" | "sub" | "min" | "max", x=x, y=y):
-            return why_not_affine(x) or why_not_affine(y)
+            return why_not(x) or why_not(y)
         case Binary(op="mul", x=x, y=y):
             if isinstance(x, Const) or isinstance(y, Const):
-                return why_not_affine(x) or why_not_affine(y)
+                return why_not(x) or why_not(y)
             return PRODUCT
         case Binary(op="floordiv" | "mod", x=x, y=y):
             if isinstance(y, Const) and isinstance(y.value, int) and y.value > 0:
-                return why_not_affine(x)
+                return why_not(x)
             return "a division by something other than a positive constant"
         case Binary(op="div"):
             return "a true division; // divides integers"
@@ -175,6 +191,8 @@ def why_not_affine(expr: Expr) -> str | None:
             return "a scalar that is known only at run time"
         case Load():
             return "an array element"
+        case Select(cond=cond, x=x, y=y) if cases:
+            return why_no_affine_condition(cond) or why_not(x) or why_not(y)
         case Select():
             return "a conditional expression"
         case Call(function=function):
@@ -195,6 +213,6 @@ def why_no_affine_condition(expr: Expr) -> str | None:
         case Binary(op="and" | "or", x=x, y=y) if x.dtype == BOOL:
             return why_no_affine_condition(x) or why_no_affine_condition(y)
         case Binary(op=op, x=x, y=y) if op in COMPARISONS:
-            return why_not_affine(x) or why_not_affine(y)
+            return why_not_piecewise(x) or why_not_piecewise(y)
         case _:
-            return why_not_affine(expr)
+            return why_not_piecewise(expr)

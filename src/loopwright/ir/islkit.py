@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import islpy as isl
 
-from loopwright.ir.expr import Binary, Cast, Const, Expr, Unary, Var
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Select, Unary, Var
 
 __all__ = [
     "ISL_QUOTA",
@@ -151,9 +151,43 @@ def affine(expr: Expr, space: isl.Space) -> isl.PwAff:
                 return build(x).scale_down_val(isl.Val.int_from_si(context(), int(value))).floor()  # type: ignore[arg-type]
             case Binary(op="mod", x=x, y=Const(value=value)) if _positive(value):
                 return build(x).mod_val(isl.Val.int_from_si(context(), int(value)))  # type: ignore[arg-type]
+            case Select(cond=cond, x=x, y=y):
+                where = condition(cond, space)
+                other = build(y).intersect_domain(where.complement())
+                return build(x).intersect_domain(where).union_add(other)
         raise NotAffine(node)
 
     return build(expr)
+
+
+def condition(cond: Expr, space: isl.Space) -> isl.Set:
+    """The points of `space` where a boolean combination of affine comparisons holds.
+
+    Raises NotAffine with the sub-expression at fault.
+    """
+    match cond:
+        case Const(value=value):
+            return isl.Set.universe(space) if value else isl.Set.empty(space)
+        case Unary(op="not", x=x):
+            return condition(x, space).complement()
+        # Joined at once: the pieces of many conditions would multiply.
+        case Binary(op="and", x=x, y=y):
+            return condition(x, space).intersect(condition(y, space)).coalesce()
+        case Binary(op="or", x=x, y=y):
+            return condition(x, space).union(condition(y, space)).coalesce()
+        case Binary(op=op, x=x, y=y) if op in _COMPARE:
+            return _COMPARE[op](affine(x, space), affine(y, space))
+    raise NotAffine(cond)
+
+
+_COMPARE = {
+    "lt": isl.PwAff.lt_set,
+    "le": isl.PwAff.le_set,
+    "gt": isl.PwAff.gt_set,
+    "ge": isl.PwAff.ge_set,
+    "eq": isl.PwAff.eq_set,
+    "ne": isl.PwAff.ne_set,
+}
 
 
 def affine_map(domain: isl.Set, array: str, index: Sequence[Expr]) -> isl.Map:

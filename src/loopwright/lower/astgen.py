@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import islpy as isl
 
@@ -48,6 +49,7 @@ from loopwright.lower.vectorize import vectorize
 
 __all__ = ["lower_schedule"]
 
+_MOST_EXCLUSIVE = 8  # statements of one loop that are compared with each other
 # isl tells divisions apart by what it knows of the operands; all of ours round down.
 _BINARY = {
     "add": "add",
@@ -124,8 +126,9 @@ def _with_marks(schedule: Schedule, tree: isl.Schedule) -> isl.Schedule:
 
     Outer loops stay one loop each, with guards inside: that keeps the text small and parallel
     loops whole. Innermost loops are isl's choice, but for vector loops: lanes cannot part company,
-    so their guards are traded for loops of their own. A loop with private arrays stays one: its
-    body is where they are allocated.
+    so their guards are traded for loops of their own. So are those of statements that exclude one
+    another, as the common case of a subscript and its borders do (`frontends/cases`). A loop
+    with private arrays stays one: its body is where they are allocated.
     """
     types = isl.ast_loop_type
     owners = {loop for _, loop in schedule.private}
@@ -140,12 +143,22 @@ def _with_marks(schedule: Schedule, tree: isl.Schedule) -> isl.Schedule:
         kind = types.default if is_split else types.atomic
         if name in owners:
             kind = types.atomic
-        elif schedule.mark(name) is Mark.VECTOR:
+        elif schedule.mark(name) is Mark.VECTOR or (is_split and _has_exclusive(node)):
             kind = types.separate
         node = node.band_member_set_ast_loop_type(0, kind)
         return node.insert_mark(isl.Id(name, context=context()))
 
     return tree.map_schedule_node_bottom_up(visit)
+
+
+def _has_exclusive(band: isl.ScheduleNode) -> bool:
+    """Whether no iteration of an innermost loop runs both of some two statements inside it."""
+    iterations: list[isl.Set] = []
+    times = band.child(0).get_prefix_schedule_relation().intersect_domain(band.get_domain())
+    times.foreach_map(lambda one: iterations.append(one.range().reset_tuple_id()))
+    if not 1 < len(iterations) <= _MOST_EXCLUSIVE:
+        return False
+    return any(x.is_disjoint(y) for x, y in combinations(iterations, 2))
 
 
 def _is_band(node: isl.ScheduleNode) -> bool:

@@ -30,7 +30,7 @@ from loopwright.frontends.tree import (
     Loop,
     Node,
     why_no_affine_condition,
-    why_not_affine,
+    why_not_piecewise,
 )
 from loopwright.ir.expr import Const, Expr, Select, Var
 from loopwright.ir.program import Access
@@ -117,7 +117,7 @@ class AssignmentReader:
             raise Refusal("LW135", message, hint="assign its elements in a loop")
         new = convert(value, element, scope.prove)
         scope.forget([declaration])
-        is_known = new.is_index and element.rank >= INT.rank and why_not_affine(new.expr) is None
+        is_known = new.is_index and element.rank >= INT.rank and why_not_piecewise(new.expr) is None
         if is_known:
             scope.known[declaration] = new
         if declaration in scope.counters:

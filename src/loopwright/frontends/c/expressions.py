@@ -48,6 +48,7 @@ from loopwright.frontends.tree import (
     Local,
     why_no_affine_condition,
     why_not_affine,
+    why_not_piecewise,
 )
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import COMPARISONS, Binary, Const, Expr, Load, Var
@@ -170,7 +171,8 @@ class ExpressionReader:
             raise Refusal("LW114", f"{what} is not an integer", found=found)
         if value.is_truth and isinstance(value.expr, Const):
             value = convert(value, INT, self.scope.prove)
-        if value.is_index and why_not_affine(value.expr) is None:
+        why_not = why_not_piecewise if code == "LW110" else why_not_affine
+        if value.is_index and why_not(value.expr) is None:
             return value.expr
         message = f"{what} is not affine in the loop variables and sizes"
         reason = why(value.expr)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from loopwright.frontends.c.linear import extreme
+from loopwright.frontends.c.linear import as_terms, extreme, summed
 from loopwright.frontends.c.refusal import Refusal
 from loopwright.frontends.c.types import INT, CType, common_type
 from loopwright.frontends.c.values import (
@@ -20,7 +20,7 @@ from loopwright.frontends.c.values import (
     truth,
     zero,
 )
-from loopwright.frontends.tree import why_no_affine_condition, why_not_affine
+from loopwright.frontends.tree import why_no_affine_condition, why_not_piecewise
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Binary, Const, Expr, Select, Unary
 from loopwright.ir.visit import loads
@@ -41,6 +41,7 @@ _LINEAR: dict[str, tuple[str, Callable[[Expr, Expr], Expr]]] = {
     "-": ("sub", lambda x, y: x - y),
     "*": ("mul", lambda x, y: x * y),
 }
+_MOST_PERIODS = 3  # multiples of a divisor that a dividend may lie above
 _BITS = {"&": "and", "|": "or", "^": "xor"}
 
 
@@ -86,6 +87,12 @@ def _is_exact(value: Value, prove: Prove) -> bool:
     return not value.ctype.is_unsigned or prove(value.expr >= 0)
 
 
+def _is_exact_place(value: Value, prove: Prove) -> bool:
+    """Whether a value is a place that C and we compute alike."""
+    is_place = value.is_index and why_not_piecewise(value.expr) is None
+    return is_place and _is_exact(value, prove)
+
+
 # -- division: C rounds towards zero, our // towards minus infinity -------------------------
 
 
@@ -93,12 +100,38 @@ def _divide(op: str, x: Value, y: Value, ctype: CType, prove: Prove) -> Value:
     match y.expr:
         case Const(value=0):
             raise Refusal("LW104", "an integer is divided by the constant zero")
-    match y.expr:
-        case Const(value=int() as divisor) if x.is_index and y.is_index:
-            is_exact = _is_exact(x, prove) and _is_exact(y, prove)
-            if is_exact and why_not_affine(x.expr) is None:
+    if all(_is_exact_place(value, prove) for value in (x, y)):
+        found = _near_division(op, x.expr, y.expr, prove)
+        if found is not None:
+            return index(found, ctype)
+        match y.expr:
+            case Const(value=int() as divisor):
                 return index(_affine_division(op, x.expr, divisor, prove), ctype)
     return Value(_data_division(op, data(x), data(y)), ctype)
+
+
+def _near_division(op: str, x: Expr, y: Expr, prove: Prove) -> Expr | None:
+    """`x / y` or `x % y` where x is known to lie within two neighbouring multiples of y.
+
+    Periodic borders are written so: (i + 1) % n and (i - 1 + n) % n of 0 <= i < n.
+    """
+    if isinstance(x, Const) or not prove(y >= 1):
+        return None
+    for count in range(_MOST_PERIODS):
+        if not prove(x >= y * count):
+            return None
+        after = y * (count + 1)
+        if prove(x < after):
+            return Const(count) if op == "/" else _sum(x - y * count)
+        if prove(x < y * (count + 2)):
+            if op == "/":
+                return Select(x < after, Const(count), Const(count + 1))
+            return Select(x < after, _sum(x - y * count), _sum(x - after))
+    return None
+
+
+def _sum(x: Expr) -> Expr:
+    return summed(as_terms(x))
 
 
 def _affine_division(op: str, x: Expr, divisor: int, prove: Prove) -> Expr:
@@ -256,7 +289,7 @@ def select(cond: Expr, x: Value, y: Value, prove: Prove) -> Value:
     if x.is_truth:
         return Value(Select(cond, x.expr, y.expr), INT)
     if x.is_index and y.is_index and _is_affine(cond):
-        is_sum = why_not_affine(x.expr) is None and why_not_affine(y.expr) is None
+        is_sum = why_not_piecewise(x.expr) is None and why_not_piecewise(y.expr) is None
         found = _extreme(cond, x.expr, y.expr, prove) if is_sum else None
         return index(found or Select(cond, x.expr, y.expr), x.ctype)
     return Value(Select(cond, data(x), data(y)), x.ctype)

@@ -11,7 +11,7 @@ __all__ = ["AFFINE", "POINTERS", "ROWS", "STATEMENTS", "why"]
 
 AFFINE = (
     "sums of loop variables, integer parameters and constants, times constants; also / and % by"
-    " constants, and a < b ? a : b"
+    " constants, and cond ? a : b"
 )
 ROWS = "a subscript for each dimension: A[i][j] of an array A[m][n] instead of A[i*n + j]"
 POINTERS = "name the array and write its subscripts: A[i][j]"
