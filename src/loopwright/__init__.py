@@ -72,6 +72,9 @@ _HOMES = {
     "semirings": "semirings:",
     "set_num_threads": "runtime.threads",
     "sparse": "sparse:",
+    # Not in __all__: there for opt_einsum, which takes `backend="loopwright"` if it finds them.
+    "tensordot": "calls.tensordot",
+    "transpose": "calls.tensordot",
 }
 
 

@@ -1,0 +1,83 @@
+"""opt_einsum's own tests with `backend="loopwright"`, and random equations of its own making.
+
+The usual run takes three of its thirteen ways to find a path; OUTSIDE=all takes all of them.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import opt_einsum
+import pytest
+from opt_einsum.testing import rand_equation
+
+import loopwright as lw
+from outside.suites import RUNS_ALL, disagreements, installed_tests, run_suite
+
+FILES = (
+    "test_backends.py", "test_blas.py", "test_contract.py", "test_edge_cases.py", "test_input.py",
+    "test_sharing.py",
+)  # fmt: skip
+LISTED = {
+    "test_auto_backend_custom_array_no_tensordot": "asks which backend is taken for other arrays: "
+    "the plugin answers loopwright where opt_einsum would answer numpy",
+    "test_contract_expression_checks": "wants its own words in our error, by a change of its args",
+    "test_type_errors": "an out that is no array is a UsageError, a ValueError and no TypeError",
+    # Until einsums that write each element once run on several threads:
+    "test_co*ab,cd,ef->abcdef]": "IllegalStep on two threads",
+    "test_drop_in_replacement[ab,cd,ef->abcdef]": "IllegalStep on two threads",
+    "test_sharing_value[numpy-abc,def->fedcba]": "IllegalStep on two threads",
+}
+USUAL = "not (branch or random or eager or opportunistic or dynamic or dp or hq or None)"
+LEAST_CALLS = {"einsum": 2000, "tensordot": 500, "transpose": 100}
+
+
+def test_opt_einsum(tmp_path: Path) -> None:
+    chosen = () if RUNS_ALL else ("-k", USUAL)
+    files = installed_tests("opt_einsum.tests", *FILES)
+    outcome = run_suite(files, "outside_opt_einsum", tmp_path, *chosen)
+    assert disagreements(outcome, LISTED) == []
+    assert {n: c for n, c in LEAST_CALLS.items() if outcome.calls.get(n, 0) < c} == {}
+
+
+@pytest.mark.parametrize("seed", range(40 if RUNS_ALL else 6))
+def test_random_equations(seed: int) -> None:
+    """Networks of tensors as opt_einsum draws them: equal bit by bit, their numbers are whole."""
+    operands, degree = 2 + seed % 5, 2 + seed % 2
+    equation, shapes = rand_equation(
+        operands, degree, n_out=seed % 3, d_min=1, d_max=4, seed=seed, global_dim=seed % 4 == 3
+    )
+    random = np.random.default_rng(seed)
+    arrays = [random.integers(-1, 2, shape).astype(np.float64) for shape in shapes]
+    found = opt_einsum.contract(equation, *arrays, backend="loopwright")
+    np.testing.assert_array_equal(found, np.einsum(equation, *arrays))
+
+
+@pytest.mark.parametrize(
+    ("shapes", "axes"),
+    [
+        (((2, 3, 4), (4, 3, 5)), ([1, 2], [1, 0])),
+        (((2, 3, 4), (3, 4, 5)), 2),
+        (((2, 3), (4,)), 0),
+        (((2, 3), (5, 3)), (-1, -1)),
+    ],
+)
+def test_tensordot_is_that_of_numpy(shapes: tuple[tuple[int, ...], ...], axes: object) -> None:
+    a, b = (np.arange(np.prod(shape), dtype=float).reshape(shape) for shape in shapes)
+    np.testing.assert_array_equal(lw.tensordot(a, b, axes), np.tensordot(a, b, axes))
+
+
+@pytest.mark.parametrize(
+    ("axes", "told"),
+    [
+        (([0, 1], [0]), "tensordot pairs as many axes of a as of b\nnote: found 2 and 1"),
+        (([0], [2]), "b has 2 axes\nnote: found axis 2 in axes of tensordot"),
+        (
+            ([0, 0], [0, 1]),
+            "tensordot pairs an axis of a twice\nnote: found axes = ([0, 0], [0, 1])",
+        ),
+    ],
+)
+def test_wrong_axes_are_refused(axes: object, told: str) -> None:
+    with pytest.raises(lw.UsageError) as caught:
+        lw.tensordot(np.ones((2, 2)), np.ones((2, 2)), axes)
+    assert str(caught.value) == told

@@ -1,0 +1,47 @@
+"""scipy.sparse's own tests, with its conversions and products replaced by ours.
+
+`plugins/outside_scipy.py` says what is replaced and what scipy still answers itself. The usual run
+takes the tests of conversions and arithmetic of the five formats; OUTSIDE=all takes every test of
+scipy.sparse that builds a matrix, also of `lil` and `dok`, of matrices beside arrays, of storage
+that is not canonical, and with 64-bit indices.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from outside.suites import RUNS_ALL, disagreements, installed_tests, run_suite
+
+METHODS = ("tocsr", "tocsc", "tocoo", "todia", "tobsr", "@")
+FLAG = "has_canonical_format of scipy's coo is a note, not looked for; ours leaves it unset"
+LISTED = {"TestDIA*::test_tocoo_gh10050": FLAG}
+
+USUAL = (
+    "(conversion or tocs or tocoo or todia or matmul or matvec or rmatvec or constructor or dup"
+    " or unsorted or add or sub or mult or mu or sum or dot or radd or zeros or empty)"
+    " and not (Matrix or NonCanonical or add_sub or test_mu or setdiag or test_sum)"
+)
+# Children: the classes each runs, the calls that every method must have had at the least.
+GROUPS = {"compressed": "TestCSR or TestCSC", "others": "TestCOO or TestDIA or TestBSR"}
+LEAST_CALLS = {"tocsr": 200, "tocsc": 40, "tocoo": 150, "todia": 30, "tobsr": 30, "@": 30}
+MORE = (
+    "test_coo.py", "test_csr.py", "test_csc.py", "test_dok.py", "test_construct.py",
+    "test_extract.py", "test_spfuncs.py", "test_matrix_io.py",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_scipy_conversions_and_products(group: str, tmp_path: Path) -> None:
+    files = installed_tests("scipy.sparse.tests", "test_base.py")
+    chosen = f"({GROUPS[group]}) and {USUAL}"
+    outcome = run_suite(files, "outside_scipy", tmp_path, "-k", chosen)
+    assert disagreements(outcome, LISTED if group == "others" else {}) == []
+    few = {name: outcome.calls.get(name, 0) for name in METHODS}
+    assert {name: n for name, n in few.items() if n < LEAST_CALLS[name]} == {}
+
+
+@pytest.mark.skipif(not RUNS_ALL, reason="takes many minutes: OUTSIDE=all")
+@pytest.mark.parametrize("file", ["test_base.py", "test_64bit.py", *MORE])
+def test_all_of_scipy_sparse(file: str, tmp_path: Path) -> None:
+    outcome = run_suite(installed_tests("scipy.sparse.tests", file), "outside_scipy", tmp_path)
+    assert disagreements(outcome, LISTED if file == "test_base.py" else {}) == []
