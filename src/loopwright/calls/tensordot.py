@@ -47,7 +47,7 @@ def transpose(array: Any, axes: Sequence[int] | None = None) -> Any:
 
 def _pairs(axes: Any, left: int, right: int) -> list[tuple[int, int]]:
     """The axes to sum over, counted from 0, as pairs of one of `a` and one of `b`."""
-    if np.ndim(axes) == 0 and not isinstance(axes, Sequence):
+    if isinstance(axes, int | np.integer):
         count = int(axes)
         chosen: tuple[list[int], list[int]] = list(range(left - count, left)), list(range(count))
     else:
