@@ -21,7 +21,7 @@ from loopwright.backends.llvm_hints import Metadata, freedom, is_independent
 from loopwright.backends.llvm_loops import copy_loops, has_lanes
 from loopwright.backends.llvm_outline import Procedure, outline
 from loopwright.backends.llvm_procedures import Invocations, joined, kernel_attributes
-from loopwright.backends.llvm_team import TEAM_FUNCTIONS
+from loopwright.backends.llvm_team import TEAM_FUNCTIONS, can_claim, is_for_teams
 from loopwright.backends.llvm_text import Value, int_literal, plain_name
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import INT64
@@ -69,9 +69,10 @@ def emit_module(
         for space, suffix in ((Space.SCRATCH, "scratch"), (Space.PRIVATE, "private"))
     ]
     arrays = tuple(b.name for b in nest.buffers if b.space is Space.GLOBAL)
-    entries = emit_entries(nest.name, len(arrays))
-    tools = (TEAM_FUNCTIONS, check.INSIDE) if checked else (TEAM_FUNCTIONS,)
-    parts = [*tools, body, *sizes, entries, *kernel.metadata.lines]
+    entries = emit_entries(nest.name, len(arrays), claims=kernel.claims)
+    team = [TEAM_FUNCTIONS] if is_for_teams(nest) else []
+    tools = [check.INSIDE] if checked else []
+    parts = [*team, *tools, body, *sizes, entries, *kernel.metadata.lines]
     text, apart = joined(kernel, parts, lambda own: _Emitter(own, features))
     return Module("llvm", text, nest.name, arrays, nest.scalars, nest.is_plain, apart)
 
@@ -86,6 +87,7 @@ class _Emitter(Invocations):
         self.nest = nest
         self.checked = checked  # buffers whose accesses are checked, in the order of their numbers
         self.arena: dict[int, memory.Memory] = {}  # by identity of the allocation
+        self.claims = is_for_teams(nest) and can_claim(nest)  # else threads have fixed shares
         self.metadata = Metadata()
         self.code.flags = freedom(nest)
 
@@ -208,7 +210,8 @@ class _Emitter(Invocations):
             case Copy():
                 self.statement(copy_loops(stmt, self.buffers[stmt.source].dtype))
             case Barrier():
-                self.code.effect("call void @lw_barrier(ptr %team, i64 %thread)")
+                function = "lw_meet" if self.claims else "lw_barrier"
+                self.code.effect(f"call void @{function}(ptr %team, i64 %thread)")
             case Prefetch(buffer=name, index=index, write=write, level=level):
                 place = self.buffers[name]
                 assert isinstance(place, memory.Memory)
@@ -226,10 +229,17 @@ class _Emitter(Invocations):
                 assert_never(stmt)
 
     def _loop(self, loop: For) -> None:
-        code = self.code
         start, stop, step = (self.index(x) for x in (loop.start, loop.stop, loop.step))
-        if loop.mark is Mark.PARALLEL:
-            start, stop = self._share(start, stop, step)
+        if loop.mark is not Mark.PARALLEL:
+            self._iterate(loop, start, stop, step)
+        elif self.claims:
+            self._claimed(loop, start, stop, step)
+        else:
+            self._iterate(loop, *self._share(start, stop, step), step)
+
+    def _iterate(self, loop: For, start: Value, stop: Value, step: Value) -> None:
+        """The iterations of a loop from `start` to `stop`."""
+        code = self.code
         body, done = code.label(f"{loop.var}."), code.label("done.")
         entered = code.block
         code.effect(
@@ -260,24 +270,61 @@ class _Emitter(Invocations):
         code.effect(f"br i1 {more}, label %{body}, label %{done}{facts}")
         code.start(done)
 
-    def _share(self, start: Value, stop: Value, step: Value) -> tuple[Value, Value]:
-        """This thread's part of the iterations, the first has the most: from ceil(trips*t/T) on."""
+    def _claimed(self, loop: For, start: Value, stop: Value, step: Value) -> None:
+        """The pieces of a parallel loop that this thread gets, one after the other."""
         code = self.code
-        threads = code.emit("load i64, ptr %team, align 8")
+        trips = self._trip_count(start, stop, step)
+        count = code.emit(f"call i64 @lw_pieces(ptr %team, i64 {trips})")
+        pieces = code.emit(f"mul nsw i64 {count}, {code.emit('load i64, ptr %team, align 8')}")
+        head, body, done = (code.label(x) for x in ("claim.", "piece.", "claimed."))
+        entered = code.block
+        code.branch(head)
+        code.start(head)
+        last, piece = code.name("last."), code.name("piece.")
+        phi_line = len(code.lines)
+        code.lines.append("")
+        code.effect(
+            f"{piece} = call i64 @lw_claim(ptr %team, i64 %thread, i64 {count}, i64 {last})"
+        )
+        more = code.emit(f"icmp slt i64 {piece}, {pieces}")
+        code.effect(f"br i1 {more}, label %{body}, label %{done}")
+        code.start(body)
+        with code.scope():
+            self._iterate(loop, *self._part((start, stop, step), trips, piece, pieces), step)
+        code.lines[phi_line] = f"  {last} = phi i64 [ -1, %{entered} ], [ {piece}, %{code.block} ]"
+        code.branch(head)
+        code.start(done)
+
+    def _share(self, start: Value, stop: Value, step: Value) -> tuple[Value, Value]:
+        """This thread's part of the iterations."""
+        threads = self.code.emit("load i64, ptr %team, align 8")
+        trips = self._trip_count(start, stop, step)
+        return self._part((start, stop, step), trips, "%thread", threads)
+
+    def _trip_count(self, start: Value, stop: Value, step: Value) -> str:
+        """How many iterations a loop has; not above zero where it has none."""
+        code = self.code
         span = code.emit(f"sub nsw i64 {stop.text}, {start.text}")
         rounded = code.emit(f"add nsw i64 {span}, {step.text}")
         less = code.emit(f"sub nsw i64 {rounded}, 1")
-        trips = code.emit(f"sdiv i64 {less}, {step.text}")
+        return code.emit(f"sdiv i64 {less}, {step.text}")
 
-        def edge(thread: str, spare: str) -> str:
-            scaled = code.emit(f"mul nsw i64 {trips}, {thread}")
+    def _part(
+        self, loop: tuple[Value, Value, Value], trips: str, number: str, parts: str
+    ) -> tuple[Value, Value]:
+        """Part `number` of the iterations, the first has the most: from ceil(trips*t/T) on."""
+        code = self.code
+        start, stop, step = loop
+
+        def edge(part: str, spare: str) -> str:
+            scaled = code.emit(f"mul nsw i64 {trips}, {part}")
             above = code.emit(f"add nsw i64 {scaled}, {spare}")
-            first = code.emit(f"sdiv i64 {above}, {threads}")
+            first = code.emit(f"sdiv i64 {above}, {parts}")
             distance = code.emit(f"mul nsw i64 {first}, {step.text}")
             return code.emit(f"add nsw i64 {start.text}, {distance}")
 
-        spare = code.emit(f"sub nsw i64 {threads}, 1")
-        low, high = edge("%thread", spare), edge(code.emit("add nsw i64 %thread, 1"), spare)
+        spare = code.emit(f"sub nsw i64 {parts}, 1")
+        low, high = edge(number, spare), edge(code.emit(f"add nsw i64 {number}, 1"), spare)
         nearer = code.call("i64", "llvm.smin.i64", Value(high, INT64), stop)
         return Value(low, INT64), Value(nearer, INT64)
 

@@ -11,7 +11,7 @@ same way). Reading it in native code is what keeps a repeated call under a few m
 
 from __future__ import annotations
 
-from loopwright.ir.team import ALONE_WORDS
+from loopwright.ir.team import ALONE_WORDS, IS_OPEN
 
 __all__ = ["emit_entries", "entry_symbols"]
 
@@ -23,8 +23,11 @@ def entry_symbols(entry: str) -> tuple[str, ...]:
     return tuple(f"{entry}{suffix}" for suffix in ("_call", "_run", "_scratch", "_private"))
 
 
-def emit_entries(entry: str, count: int) -> str:
-    """LLVM text of the two entry points of a kernel with `count` array arguments."""
+def emit_entries(entry: str, count: int, *, claims: bool = False) -> str:
+    """LLVM text of the two entry points of a kernel with `count` array arguments.
+
+    `claims`: its threads claim pieces of the work, so that the team need not be complete.
+    """
     objects = "".join(f", ptr %o{k}" for k in range(count))
     call = [
         f"define void @{entry}_call(ptr %launch, ptr %scratch{objects}) nounwind {{",
@@ -40,6 +43,11 @@ def emit_entries(entry: str, count: int) -> str:
     run = [
         f"define void @{entry}_run(ptr %launch, ptr %team, i64 %thread, ptr %objects) nounwind {{"
     ]
+    if claims:
+        run += [
+            f"  %open = getelementptr i64, ptr %team, i64 {IS_OPEN}",
+            "  store atomic i64 1, ptr %open monotonic, align 8",
+        ]
     for k in range(count):
         run += [
             f"  %s{k} = getelementptr ptr, ptr %objects, i64 {k}",

@@ -42,6 +42,10 @@ WALK_STEPS = 8
 # operand are then read one after the other; four cost 2% of a product whose rows lie a page apart,
 # and gained nothing elsewhere (measured, N1).
 VISIT_STEPS = 1
+# Threads that pack a block together get groups of neighbouring panels: about so many groups, and
+# as many panels in each at least as fill a pair of cache lines.
+GROUPS = 32
+FEWEST_PANELS = 2
 # How far ahead of its use an operand is asked for: products push it out of L2, and packing then
 # waits for a farther cache (measured, N1).
 AHEAD_BYTES = 256
@@ -195,9 +199,17 @@ def _visits(
     if side.visit is None:
         return loop(panel, 0, stop, fill(side, panel, Const(0), Var("kb")), side.width, mark)
     first, last = Var("pack_first"), Var("pack_last")
-    panels = loop(panel, 0, stop, fill(side, panel, first, last), side.width, mark)
     until = [(last, (first + side.visit).min(Var("kb")))]
-    return loop(first, 0, Var("kb"), lets(until, panels), side.visit)
+    fill_some = fill(side, panel, first, last)
+    if mark is not Mark.PARALLEL:
+        panels = loop(panel, 0, stop, fill_some, side.width, mark)
+        return loop(first, 0, Var("kb"), lets(until, panels), side.visit)
+    # Threads share panels out once, not at every visit.
+    start, width = Var("pack_group"), Var("pack_width")
+    panels = loop(panel, start, (start + width).min(stop), fill_some, side.width)
+    visits = loop(first, 0, Var("kb"), lets(until, panels), side.visit)
+    group = (stop // (side.width * GROUPS)).max(Const(FEWEST_PANELS)) * side.width
+    return lets([(width, group)], loop(start, 0, stop, visits, width, mark))
 
 
 def _clear(side: _Side, panel: Var, first: Expr, last: Expr, beyond: Expr) -> Stmt:

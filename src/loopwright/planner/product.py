@@ -29,6 +29,10 @@ __all__ = ["CoreSizes", "plan_core", "plan_product"]
 # Steps with which a panel is filled at a visit where lines hold elements of several panels: all
 # panels find those lines in L1 (measured, N1).
 _VISIT_STEPS = 16
+# Blocks that each thread gets of the loop that is shared out, where they stay large enough: others
+# take those of a thread that is late.
+_MOST_PIECES = 4
+_LEAST_ROWS = 64  # of a block of i: a panel of right that comes from L3 is used that often
 # Columns of a packed block of a core: more cost memory and gain less than one part in a hundred.
 _MOST_COLUMNS = 1024
 
@@ -257,9 +261,18 @@ def _block_sizes(
         # Left is one block, so that short blocks of right cost next to nothing: what was packed is
         # read again while it is near.
         nc = min(nc, l2 // (kc * size))
-    over_i, over_j = (shares if parallel == bundle else 1 for bundle in "ij")
+    over_i = shares * _pieces(m // shares, _LEAST_ROWS) if parallel == "i" else 1
+    over_j = shares if parallel == "j" else 1
+    if parallel == "j" and tile.left is Packing.DIRECT:
+        # Where left is packed, every block of columns packs it once more.
+        over_j *= _pieces(n // shares, 2 * tile.columns)
     mc = even_block(m, mc, tile.rows, shares=over_i)
     return mc, even_block(n, nc, tile.columns, shares=over_j), kc
+
+
+def _pieces(share: int, least: int) -> int:
+    """Blocks that the share of one thread is cut into, none of them below `least`."""
+    return max(1, min(_MOST_PIECES, share // least))
 
 
 def _is_guarded(algebra: Algebra, machine: Machine, tile: _Tile) -> bool:
@@ -367,12 +380,18 @@ def _parallel(
     work = g * m * n * k / rate
     best, found = work, ("none", 1)
     start = machine.parallel_cost.cycles(threads)
-    loops = (("batch", g, 1), ("i", m // tile.rows, 2), ("j", n // tile.columns, 1))
-    for name, units, regions in loops:
+    # Threads that share the blocks of i meet at two barriers for each packed block of right; those
+    # that share the blocks of j pack the whole of left each, an element per cycle.
+    again = 0 if tile.left is Packing.DIRECT else g * m * k * (threads - 1) / threads
+    loops = (
+        ("batch", g, start),
+        ("i", m // tile.rows, 2 * start),
+        ("j", n // tile.columns, start + again),
+    )
+    for name, units, extra in loops:
         if units < threads:
             continue
-        # Threads that share the blocks of i meet at two barriers for each packed block of right.
-        cycles = start * regions + work * -(-units // threads) / units
+        cycles = extra + work * -(-units // threads) / units
         if cycles < best:
             best, found = cycles, (name, threads)
     return found
