@@ -60,6 +60,7 @@ def test_every_claim_is_in_the_page() -> None:
     ("name", "said"),
     [
         ("own_format", ("rows: sound", "rows: WRONG", "two tuples share a place")),
+        ("game_of_life", ("as NumPy has it:", "..........#.")),
         ("choose_format", ("now csr: dia", "now csr: csr", "diagonals: 5, filled to")),
     ],
 )

@@ -7,6 +7,7 @@ import threading
 import weakref
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 
 import llvmlite.binding as llvm
 
@@ -29,7 +30,8 @@ _lock = threading.RLock()
 # therefore links so many and is followed by another; it goes with the last of its objects.
 _MOST_LINKED = 64
 _lljit: llvm.orcjit.LLJIT | None = None
-_linked_now = 0
+_linked_now = 0  # objects that this engine has linked
+_names = count()  # libraries of one engine must have different names
 _is_initialised = False
 
 
@@ -206,7 +208,7 @@ def _loaded(code: bytes, symbols: tuple[str, ...]) -> LoadedObject:
         for symbol in symbols:
             builder = builder.export_symbol(symbol)
         try:
-            tracker = builder.link(engine, f"loopwright{_linked_now}")
+            tracker = builder.link(engine, f"loopwright{next(_names)}")
         except RuntimeError as error:
             raise InternalError(f"compiled code cannot be linked: {error}") from error
         tracker.engine = engine  # which must not go before its objects
