@@ -25,20 +25,20 @@ import signal
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-INTERRUPT_SECONDS = 0.011
+INTERRUPT_SECONDS = 0.003
 RAISING = 7  # one handler in so many raises
-MOST_BROKEN = 3  # times that one call is broken off: some take longer than the timer
 MOST_SECONDS = 120  # of one call; then all threads are told, and the process ends
 FORK_EVERY = 250
 RETURNED_EVERY = 5  # one call in so many is an earlier one
+MOST_EARLIER = 40  # calls that may come again
+TEAMS = ("ab,bc->ac", "ab,cb->ac", "ab,b->a")  # which two threads share
 
 
 def shrink_caches(most: int) -> None:
@@ -66,7 +66,7 @@ class Interrupted(BaseException):
 class Calls:
     """Draws calls. Each is a function without arguments that raises AssertionError when wrong."""
 
-    def __init__(self, seed: int, folder: Path) -> None:
+    def __init__(self, seed: int, folder: Path, done: Counter[str]) -> None:
         import loopwright as lw
         from loopwright import sparse
 
@@ -77,13 +77,24 @@ class Calls:
         self.patterns: list[str] = []
         self.jitted: list[Callable[..., Any]] = []
         self.files: list[tuple[int, Any]] = []
-        self.done: Counter[str] = Counter()
-        self.number = 0
+        self.done = done
+        self.earlier: list[Callable[[], None]] = []
 
     def draw(self) -> Callable[[], None]:
-        self.number += 1
+        """A new call, or now and then an earlier one."""
+        if self.earlier and self.random.random() < 1 / RETURNED_EVERY:
+            self.done["again"] += 1
+            return self.random.choice(self.earlier)
+        call = self.fresh()
+        if len(self.earlier) < MOST_EARLIER:
+            self.earlier.append(call)
+        elif self.random.random() < 0.02:
+            self.earlier[self.random.randrange(MOST_EARLIER)] = call
+        return call
+
+    def fresh(self) -> Callable[[], None]:
         kinds = (self.einsum, self.jit, self.compile, self.sparse_call)
-        (kind,) = self.random.choices(kinds, weights=(80, 8, 4, 8))
+        (kind,) = self.random.choices(kinds, weights=(84, 9, 4, 3))
         self.done[kind.__name__] += 1
         return kind()
 
@@ -94,9 +105,11 @@ class Calls:
     def size(self) -> int:
         return self.random.randint(1, 40) if self.random.random() < 0.97 else 150
 
-    def values(self, *shape: int) -> Any:
+    def dtype(self) -> Any:
+        return self.random.choice((np.float64, np.float32, np.int64, np.int32))
+
+    def values(self, dtype: Any, *shape: int) -> Any:
         """Small whole numbers: sums of products are exact in every order."""
-        dtype = self.random.choice((np.float64, np.float32, np.int64, np.int32))
         return self.data.integers(-3, 4, shape).astype(dtype)
 
     # -- dense ------------------------------------------------------------------------------------
@@ -114,12 +127,16 @@ class Calls:
     def einsum(self) -> Callable[[], None]:
         if self.is_new(self.patterns, 2):
             self.patterns.append(self.pattern())
-        text = self.random.choice(self.patterns)
+        threads = 2 if self.random.random() < 0.1 else 1
+        text = self.random.choice(self.patterns if threads == 1 else TEAMS)
         terms = text.split("->")[0].split(",")
-        most = 40 if len(set("".join(terms))) < 4 else 9
-        extents = {c: min(self.size(), most) for c in sorted(set("".join(terms)))}
-        arrays = [self.laid_out(self.values(*(extents[c] for c in term))) for term in terms]
-        threads = self.random.choice((1, 1, 2))
+        letters = sorted(set("".join(terms)))
+        most = 40 if len(letters) < 4 else 9
+        extents = {c: min(self.size(), most) for c in letters}
+        if threads == 2:
+            extents = {c: self.random.randint(100, 160) for c in letters}
+        dtype = self.dtype()
+        arrays = [self.laid_out(self.values(dtype, *(extents[c] for c in t))) for t in terms]
         wanted = np.einsum(text, *arrays)
 
         def call() -> None:
@@ -217,7 +234,7 @@ class Calls:
 
     def sparse_call(self) -> Callable[[], None]:
         n, m = self.size(), self.size()
-        dense = self.values(n, m) * (self.data.random((n, m)) < 0.2)
+        dense = self.values(self.dtype(), n, m) * (self.data.random((n, m)) < 0.2)
         matrix = scipy.sparse.coo_array(dense) if self.random.random() < 0.5 else dense
         first, second = self.format(), self.format()
         x = self.data.integers(-3, 4, m).astype(dense.dtype)
@@ -239,43 +256,49 @@ def same(found: Any, wanted: Any) -> None:
     assert np.array_equal(found, wanted), f"found {found!r}\nwanted {wanted!r}"
 
 
-@contextmanager
-def interruptions(lw: Any, done: Counter[str]) -> Iterator[None]:
-    """A timer whose handler makes a call of its own, or raises a few times."""
-    last = done["interrupted"] + MOST_BROKEN
-    a = np.arange(12.0).reshape(3, 4)
-    wanted = a @ a.T
+class Interruptions:
+    """A timer whose handler makes a call of its own, or raises: once in every call at most."""
 
-    def handle(*_: Any) -> None:
-        done["signals"] += 1
-        if done["signals"] % RAISING == 0 and done["interrupted"] < last:
-            done["interrupted"] += 1
-            raise Interrupted
-        same(lw.einsum("ij,kj->ik", a, a), wanted)
+    def __init__(self, lw: Any, done: Counter[str]) -> None:
+        self.lw, self.done = lw, done
+        self.may_raise = False
+        self.a = np.arange(12.0).reshape(3, 4)
+        self.wanted = self.a @ self.a.T
 
-    same(lw.einsum("ij,kj->ik", a, a), wanted)
-    signal.signal(signal.SIGALRM, handle)
-    signal.setitimer(signal.ITIMER_REAL, INTERRUPT_SECONDS, INTERRUPT_SECONDS)
-    try:
-        yield
-    finally:
+    def __enter__(self) -> Interruptions:
+        self.handle()
+        signal.signal(signal.SIGALRM, self.handle)
+        signal.setitimer(signal.ITIMER_REAL, INTERRUPT_SECONDS, INTERRUPT_SECONDS)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
+    def handle(self, *_: Any) -> None:
+        self.done["signals"] += 1
+        if self.may_raise and self.done["signals"] % RAISING == 0:
+            self.may_raise = False
+            self.done["interrupted"] += 1
+            raise Interrupted
+        same(self.lw.einsum("ij,kj->ik", self.a, self.a), self.wanted)
 
-def uninterrupted(call: Callable[[], None]) -> None:
-    """Make a call until it is not broken off; its result must be right then."""
-    while True:
+    def call(self, call: Callable[[], None]) -> None:
+        """Make a call, again where it was broken off: its result must be right then."""
         try:
-            return call()
+            self.may_raise = True
+            call()
+            self.may_raise = False
         except Interrupted:
-            pass
+            call()
 
 
 def in_child(call: Callable[[], None]) -> None:
     """Make a call in a forked process, which ends without a word."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
     child = os.fork()
-    if child == 0:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+    if child != 0:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
+    else:
         status = 1
         try:
             call()
@@ -313,30 +336,25 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--marks", default="1000,10000,20000")
     parser.add_argument("--caches", type=int, default=0, help="entries of every cache at most")
+    parser.add_argument("--repeat", type=int, default=0, help="begin anew after so many calls")
     args = parser.parse_args()
     faulthandler.enable()
     if args.caches:
         shrink_caches(args.caches)
     marks = {int(mark) for mark in args.marks.split(",")}
-    with tempfile.TemporaryDirectory() as folder:
-        calls = Calls(args.seed, Path(folder))
-        earlier: list[Callable[[], None]] = []
+    import loopwright as lw
+
+    done: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder, Interruptions(lw, done) as interruptions:
         for made in range(1, args.calls + 1):
-            if earlier and calls.random.random() < 1 / RETURNED_EVERY:
-                call = calls.random.choice(earlier)
-                calls.done["again"] += 1
-            else:
-                call = calls.draw()
+            if made == 1 or (args.repeat and made % args.repeat == 1):
+                calls = Calls(args.seed, Path(folder), done)
+            call = calls.draw()
             faulthandler.dump_traceback_later(MOST_SECONDS, exit=True)
-            with interruptions(calls.lw, calls.done):
-                uninterrupted(call)
+            interruptions.call(call)
             if made % FORK_EVERY == 0:
                 in_child(call)
-                calls.done["forks"] += 1
-            if len(earlier) < 40:
-                earlier.append(call)
-            elif calls.random.random() < 0.02:
-                earlier[calls.random.randrange(40)] = call
+                done["forks"] += 1
             if made in marks:
                 tell(calls, made, args.seed)
     return 0

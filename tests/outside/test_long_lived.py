@@ -1,0 +1,43 @@
+"""A process that lives long: every result right, memory that stops growing, signals and forks.
+
+The program is `long_lived_child.py`. Here its caches hold a few entries each, and its calls begin
+anew again and again: whatever grows then is lost. `python -m benchmarks long_lived` makes 20,000
+different calls.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHILD = Path(__file__).parent / "long_lived_child.py"
+DEBUG = {"MALLOC_PERTURB_": "165", "PYTHONMALLOC": "debug"}
+ROUND = 60  # calls; then the same ones come again
+MOST_GROWTH = 12 << 20  # bytes; a lost kernel for each call would be more
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system tells no memory")
+@pytest.mark.parametrize("surroundings", [{}, DEBUG], ids=["plain", "debug"])
+def test_a_long_lived_process(surroundings: dict[str, str]) -> None:
+    marks = [3 * ROUND, 6 * ROUND]
+    command = [sys.executable, str(CHILD), "--calls", str(marks[-1]), "--repeat", str(ROUND)]
+    command += ["--marks", ",".join(map(str, marks)), "--caches", "8"]
+    done = subprocess.run(
+        command, env={**os.environ, **surroundings}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    middle, end = told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [mark["calls"] for mark in told] == marks
+    assert end["resident"] - middle["resident"] <= MOST_GROWTH, done.stdout
+    _require_variety(end["done"])
+
+
+def _require_variety(done: dict[str, Any]) -> None:
+    for kind in ("einsum", "jit", "compile", "sparse_call", "again", "signals", "forks"):
+        assert done.get(kind), f"no {kind} among {done}"
