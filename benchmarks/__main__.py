@@ -28,6 +28,7 @@ BENCHMARKS: tuple[tuple[str, tuple[int, ...], str], ...] = (
     ("semirings", (1,), "operator pairs against their own bound"),
     ("gemv", (1,), "matrix-vector products against NumPy and the read bandwidth"),
     ("conversions", (1, 2), "sparse formats against scipy, byte limits and comparison sorts"),
+    ("twins", (1,), "formats declared by a user beside the table's with the same descriptor"),
     ("spmv", (1, 2), "sparse matrices times vectors against scipy"),
     ("polyhedral", (1,), "loops in C against gcc, clang and Polly"),
     ("random_programs", (1,), "random affine programs under random plans: differences"),

@@ -10,6 +10,7 @@ from loopwright.diagnostics import DtypeError, UsageError
 from loopwright.sparse.convert import convert, convert_tensor
 from loopwright.sparse.format import Format, Padding, declare, index
 from loopwright.sparse.formats import find
+from loopwright.sparse.frozen import is_frozen
 from loopwright.sparse.tensor import SparseTensor, same, sparse_tensor
 from sparse.synthesis.pairs import assert_converts, scattered
 from sparse_builders import build, of_dense
@@ -207,7 +208,7 @@ def test_many_entries_in_any_order(count: int) -> None:
 )
 def test_what_stays_in_place_is_shared(source: str, target: str, shared: dict[str, str]) -> None:
     tensor = of_dense(source, scattered(14, (20, 20), 0.3))
-    result = convert(tensor, target)
+    result = convert(tensor, target, copy=False)
     found = {
         name: next((old for old, b in tensor.arrays.items() if np.shares_memory(array, b)), "")
         for name, array in result.arrays.items()
@@ -232,9 +233,10 @@ def test_sources_with_gaps_are_read() -> None:
     assert same(convert(spread, "csc"), of_dense("csc", tensor.to_dense()))
 
 
-def test_the_same_format_is_the_same_tensor() -> None:
+def test_the_same_format_is_the_same_tensor_when_asked() -> None:
     tensor = of_dense("csr", np.eye(3))
-    assert convert(tensor, "csr") is tensor
+    assert convert(tensor, "csr", copy=False) is tensor
+    assert same(convert(tensor, "csr"), tensor)
 
 
 def test_dense_arrays_are_taken() -> None:
@@ -333,12 +335,17 @@ def test_results_stay_when_memory_is_used_again() -> None:
 
 
 @pytest.mark.parametrize("target", ["csr", "coo", "scoo", "csc", "dcsr"])
-def test_a_copy_shares_nothing(target: str) -> None:
+def test_a_result_shares_nothing_that_can_be_written(target: str) -> None:
     dense = np.eye(4) + np.eye(4, k=1) + np.eye(4, k=-1)
-    given = convert(dense, "csr")
-    made = convert(given, target, copy=True)
-    assert made.format.name == target
-    assert np.array_equal(made.to_dense(), dense)
-    theirs = (*given.arrays.values(), given.values)
-    for array in (*made.arrays.values(), made.values):
-        assert not any(np.may_share_memory(array, other) for other in theirs)
+    rows = convert(dense, "csr")
+    given = sparse_tensor("csr", (4, 4), {n: a.copy() for n, a in rows.arrays.items()}, rows.values)
+    for source in (rows, given):
+        made = convert(source, target)
+        assert made.format.name == target
+        assert np.array_equal(made.to_dense(), dense)
+        theirs = (*source.arrays.values(), source.values)
+        for array in (*made.arrays.values(), made.values):
+            # What nobody can write may be shared.
+            is_apart = not any(np.may_share_memory(array, other) for other in theirs)
+            assert is_apart or is_frozen(array)
+            assert is_apart or source is rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import ModuleType
 from typing import Any, BinaryIO
 
@@ -16,7 +17,16 @@ from .formats import is_built_in
 from .formats.coordinates import names
 from .tensor import SparseTensor, index_dtype, sparse_tensor
 
-__all__ = ["as_given", "from_scipy", "has_scipy", "is_scipy", "load_scipy", "to_scipy"]
+__all__ = [
+    "as_given",
+    "from_scipy",
+    "goes_to_scipy",
+    "has_scipy",
+    "is_scipy",
+    "load_scipy",
+    "parts_of",
+    "to_scipy",
+]
 
 
 def is_scipy(value: object) -> bool:
@@ -28,12 +38,17 @@ def is_scipy(value: object) -> bool:
 def as_given(result: SparseTensor, given: object) -> Any:
     """The result as scipy has it, where `given` came from scipy and it has the format; else itself.
 
-    An array of scipy gives arrays, a matrix matrices.
+    An array of scipy gives arrays, a matrix matrices. The arrays of the result are shared.
     """
-    if not is_scipy(given) or not has_scipy(result.format, result.shape):
+    if not goes_to_scipy(result, given):
         return result
     is_matrix = any(kind.__name__ == "spmatrix" for kind in type(given).__mro__)
-    return to_scipy(result, matrix=is_matrix and result.ndim == 2)
+    return to_scipy(result, matrix=is_matrix and result.ndim == 2, copy=False)
+
+
+def goes_to_scipy(result: SparseTensor, given: object) -> bool:
+    """Whether a result is handed out as one of scipy: what was given is, and it has the format."""
+    return is_scipy(given) and has_scipy(result.format, result.shape)
 
 
 def _scipy_sparse() -> ModuleType:
@@ -62,12 +77,23 @@ def from_scipy(matrix: Any) -> SparseTensor:
 
     A csr whose rows are not sorted, or hold a column twice, gives csr_unsorted; csc and bsr are
     sorted in a copy, and like lil given as coo if they repeat a coordinate. Whatever scipy stores
-    in a way of its own (dia, lil, dok) is copied. A vector is coo, whatever scipy calls it.
+    in a way of its own (dia, lil, dok) is copied, all else is shared: the tensor is a view of the
+    matrix. A vector is coo, whatever scipy calls it.
     """
     if not is_scipy(matrix):
         raise UsageError("expected a sparse array or matrix of scipy", type(matrix).__name__)
     reader = _READERS.get(matrix.format) if len(matrix.shape) == 2 else None
     return (reader or _from_coo)(matrix if reader else matrix.tocoo())
+
+
+def parts_of(given: Any) -> tuple[Any, ...]:
+    """The arrays of a matrix of scipy that a tensor may share; none of anything else."""
+    match getattr(given, "format", None):
+        case "csr" | "csc" | "bsr":
+            return given.indptr, given.indices, given.data
+        case "coo":
+            return (*given.coords, given.data)
+    return ()
 
 
 def _from_coo(matrix: Any) -> SparseTensor:
@@ -187,10 +213,11 @@ _READERS: Mapping[str, Callable[[Any], SparseTensor]] = {
 }
 
 
-def to_scipy(tensor: SparseTensor, *, matrix: bool = False) -> Any:
+def to_scipy(tensor: SparseTensor, *, matrix: bool = False, copy: bool = True) -> Any:
     """The sparse array of scipy in the format of the same name; `matrix` gives its older classes.
 
-    Arrays are shared for coo, csr, csc and bcsr, so writing to one writes to both.
+    With `copy=False` arrays are shared for coo, csr, csc and bcsr, so that writing to one writes to
+    both; index arrays that are read-only in the tensor are read-only there.
     """
     name = _family(tensor.format)
     if name not in _WRITERS or not is_built_in(tensor.format):
@@ -198,6 +225,9 @@ def to_scipy(tensor: SparseTensor, *, matrix: bool = False) -> Any:
             f"scipy has no format {tensor.format.name}",
             hint=f"convert the tensor to one of {', '.join(_WRITERS)} first",
         )
+    if copy:
+        arrays = {key: array.copy() for key, array in tensor.arrays.items()}
+        tensor = replace(tensor, arrays=arrays, values=tensor.values.copy())
     return _WRITERS[name](tensor, _scipy_sparse(), "matrix" if matrix else "array")
 
 

@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loopwright.diagnostics import DtypeError, RoomError, UsageError
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
@@ -16,11 +15,13 @@ from loopwright.kernels import thread_pool
 from loopwright.runtime.threads import thread_count
 
 from .arrangement import Arrangement, arrangement
-from .bridge import as_given, from_scipy, is_scipy
+from .bridge import from_scipy, is_scipy
 from .check import check
 from .ends import by_ends
 from .format import SIZES, Format
 from .formats import find
+from .formats.twins import plain
+from .handover import frozen_tensor, handed_out
 from .inside import index_names, require_inside
 from .spf.shared_run import is_worth_sharing
 from .synthesis.run import run
@@ -29,8 +30,17 @@ from .synthesis.widths import counter_type, made_types, narrowed
 from .tensor import SparseTensor, from_dense
 from .transposition import transposed
 from .trust import require_kept, require_promised, require_stored
+from .uf import Linear, Var
 
-__all__ = ["as_tensor", "conversion", "convert", "convert_tensor", "converted", "refined"]
+__all__ = [
+    "as_tensor",
+    "conversion",
+    "convert",
+    "convert_tensor",
+    "convert_unfrozen",
+    "converted",
+    "refined",
+]
 
 # A dimension with so many more coordinates than there are entries is sorted by digits: counters
 # for each coordinate would take longer to clear than the entries to sort.
@@ -52,35 +62,24 @@ _PART_STARTS = [entries for entries, _ in _PARTS]
 _NONE = (False,) * len(SIZES)
 
 
-def convert(
-    tensor: Any, to: str | Format, *, threads: int | None = None, copy: bool = False
-) -> Any:
+def convert(tensor: Any, to: str | Format, *, threads: int | None = None, copy: bool = True) -> Any:
     """The same entries in another format.
 
     Takes a SparseTensor, a sparse array or matrix of scipy, or a dense array. What came from scipy
     goes back to scipy where scipy has the format, everything else is a SparseTensor. `to` is a
-    name such as "csr" or "bcsr(3,3)", or a Format of your own. Arrays that the target would hold
-    just as the source does are shared, not copied, unless `copy` asks for arrays of its own.
+    name such as "csr" or "bcsr(3,3)", or a Format of your own. Writing to the result never changes
+    the source, nor the other way round; with `copy=False` arrays that the target would hold just as
+    the source does are shared. Index arrays of a SparseTensor that is made here are read-only.
     """
     found = as_tensor(tensor)
     target = find(to, found.ndim)
-    result = convert_tensor(found, target, threads=threads)
+    team = thread_count(threads)
+    result = convert_unfrozen(found, target, team)
     if result is found:
         require_inside(found)  # what is faulty is refused, whether or not code runs on it
         require_promised(found)
         refined(found)
-    return as_given(_apart(result, found) if copy else result, tensor)
-
-
-def _apart(result: SparseTensor, source: SparseTensor) -> SparseTensor:
-    """The tensor with copies of the arrays that it shares with another."""
-    theirs = (*source.arrays.values(), source.values)
-
-    def own(array: NDArray[Any]) -> NDArray[Any]:
-        return array.copy() if any(np.may_share_memory(array, other) for other in theirs) else array
-
-    arrays = {name: own(array) for name, array in result.arrays.items()}
-    return replace(result, arrays=arrays, values=own(result.values))
+    return handed_out(result, found, tensor, team, copy=copy)
 
 
 def as_tensor(tensor: Any) -> SparseTensor:
@@ -106,13 +105,22 @@ def as_tensor(tensor: Any) -> SparseTensor:
 def convert_tensor(
     tensor: SparseTensor, target: Format, *, threads: int | None = None
 ) -> SparseTensor:
-    """Convert a SparseTensor to a SparseTensor."""
+    """Convert a SparseTensor to a SparseTensor; arrays that both hold alike are shared.
+
+    A tensor that has the format is returned as it is.
+    """
+    result = convert_unfrozen(tensor, target, thread_count(threads))
+    return result if result is tensor else frozen_tensor(result, tensor)
+
+
+def convert_unfrozen(tensor: SparseTensor, target: Format, team: int) -> SparseTensor:
+    """The same by a team of threads; index arrays are writable."""
     if tensor.format.name == target.name and tensor.format == target:
         return tensor
     require_promised(tensor)
     require_stored(tensor, target)
     try:
-        result = converted(tensor, target, thread_count(threads))
+        result = converted(tensor, target, team)
     except MemoryError as error:
         raise RoomError(
             f"the tensor does not fit into memory as {target.name}",
@@ -230,7 +238,8 @@ def _format_of(tensor: SparseTensor, arranged: Arrangement | None) -> Format:
 
 @lru_cache(maxsize=64)
 def _in_order(format: Format, is_unique: bool) -> Format:
-    return replace(format, order=find("scoo", format.rank).order, is_unique=is_unique)
+    order = tuple(Linear.of(Var(name)) for name in format.coordinates)
+    return replace(format, order=order, is_unique=is_unique)
 
 
 def _listed(tensor: SparseTensor) -> tuple[str, ...]:
@@ -250,6 +259,6 @@ def _listed(tensor: SparseTensor) -> tuple[str, ...]:
 @lru_cache(maxsize=64)
 def _coordinate_arrays(format: Format) -> tuple[str, ...]:
     """The arrays of a list of coordinates, by dimension; none for other formats."""
-    plain = find("coo", format.rank)
-    is_list = format.map == plain.map and format.access == plain.access
-    return tuple(index.name for index in plain.indices) if is_list else ()
+    own, wanted = plain(format), plain(find("coo", format.rank))
+    is_list = (own.map, own.access) == (wanted.map, wanted.access)
+    return tuple(index.name for index in format.indices) if is_list else ()

@@ -34,7 +34,7 @@ from .tensor import SparseTensor
 from .uf import Call, Linear, atoms, evaluate, symbols
 from .uf import Var as Name
 
-__all__ = ["index_names", "limits", "require_inside"]
+__all__ = ["index_names", "is_inside", "limits", "require_inside"]
 
 _COUNT = "N"
 _NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -66,6 +66,22 @@ def require_inside(
         check(tensor)
     if not is_inside:
         raise UsageError(f"the index arrays of this {tensor.format.name} leave their ranges")
+
+
+def is_inside(tensor: SparseTensor, threads: int = 1) -> bool:
+    """Whether code that was made for a tensor still stays inside its arrays: the quick check.
+
+    It is asked before every call on arrays that others can write. False also where the quick check
+    cannot tell.
+    """
+    names, arrays = index_names(tensor.format), tensor.arrays
+    dtypes = tuple([arrays[name].dtype for name in names])
+    look = look_at(tensor.format, dtypes, False, True)
+    return (
+        look is not None
+        and look.is_fine(arrays, tensor.symbols, tensor.values, _NOTHING, threads)
+        and (not look.rest or count_nothing(look.rest, tensor, threads))
+    )
 
 
 @lru_cache(maxsize=256)

@@ -26,8 +26,8 @@ from loopwright.ir.expr import Var as Name
 from loopwright.ir.program import Role
 
 from .format import Format, Index
+from .formats.twins import is_verified
 from .promises import loop_facts
-from .room import is_built_in
 from .rules import Neighbours, counters, neighbours
 from .spf.bodies import as_expr
 from .spf.compile import CompiledComputation, compile_computation
@@ -53,13 +53,17 @@ class Look:
 
 
 @lru_cache(maxsize=256)
-def look_at(format: Format, dtypes: tuple[np.dtype[Any], ...], is_known: bool) -> Look | None:
+def look_at(
+    format: Format, dtypes: tuple[np.dtype[Any], ...], is_known: bool, is_quick: bool = False
+) -> Look | None:
     """The look at tensors with index arrays of these types; None where it cannot be taken.
 
-    `is_known` tells that the largest elements of all arrays are known, read as unsigned.
+    `is_known` tells that the largest elements of all arrays are known, read as unsigned. A quick
+    one leaves out the order of neighbours in segments: code that follows indices stays inside its
+    arrays without it.
     """
     plain = all(dtype.kind in "iu" for dtype in dtypes) and all(map(_is_plain, format.indices))
-    if not plain or not is_built_in(format):
+    if not plain or not is_verified(format):
         return None
     widths = {i.name: dtype_of(dtype) for i, dtype in zip(format.indices, dtypes, strict=True)}
     rules = {rule: neighbours(format, rule, widths) for rule in format.rules if rule.variables}
@@ -71,7 +75,7 @@ def look_at(format: Format, dtypes: tuple[np.dtype[Any], ...], is_known: bool) -
         widths,
         tuple(index for index in format.indices if index.monotone),
         () if is_known else tuple(index for index in format.indices if not index.monotone),
-        tuple(found for found in rules.values() if found is not None),
+        () if is_quick else tuple(found for found in rules.values() if found is not None),
     )
     body = _body(sights, is_known)
     if body is None:

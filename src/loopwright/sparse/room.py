@@ -15,7 +15,7 @@ from itertools import product
 from loopwright.diagnostics import UsageError
 
 from .format import Format
-from .formats import is_built_in
+from .formats.twins import is_verified
 from .known import KNOWN
 from .promises import facts_of
 from .sizes import fixed_symbols
@@ -46,7 +46,6 @@ __all__ = [
     "cramped_cases",
     "entry_facts",
     "failing",
-    "is_built_in",
     "joint",
     "overrun",
     "reads_inside",
@@ -84,7 +83,7 @@ def strays(format: Format) -> Iterator[Conj]:
 @lru_cache(maxsize=64)
 def reads_inside(format: Format) -> bool:
     """Whether index arrays are known to be read in their domains, in any tensor of a format."""
-    if is_built_in(format):
+    if is_verified(format):
         return True
     from .uf.oracle import is_empty  # lazy: loads isl, which built-in formats do without
 
@@ -199,7 +198,7 @@ def _is_true(conj: Conj, values: Mapping[str, int]) -> bool:
 @lru_cache(maxsize=64)
 def require_room(format: Format) -> None:
     """Refuse a format of one's own whose index arrays are too short for some coordinate."""
-    if is_built_in(format):
+    if is_verified(format):
         return
     found = cramped(format)
     if found is not None:

@@ -28,8 +28,8 @@ from loopwright.ir.walk import substitute
 
 from .check import within_domains
 from .format import Format, Rule
+from .formats.twins import is_verified
 from .promises import loop_facts
-from .room import is_built_in
 from .spf.bodies import as_condition, as_expr
 from .spf.compile import CompiledComputation, compile_computation
 from .spf.computation import Computation, DataSpace, Stmt
@@ -74,7 +74,7 @@ def count_nothing(
 @lru_cache(maxsize=128)
 def _codes(format: Format, dtypes: tuple[DType, ...]) -> tuple[CompiledComputation, ...] | None:
     """A counter for each rule; None where one of them cannot be counted."""
-    if not is_built_in(format):
+    if not is_verified(format):
         return None
     widths = {index.name: dtype for index, dtype in zip(format.indices, dtypes, strict=True)}
     return counters(format, tuple(rule for rule in format.rules if rule.variables), widths)

@@ -13,6 +13,7 @@ from . import archive, frostt, matrix_market
 from .convert import as_tensor
 from .files import Progress
 from .format import Format
+from .handover import frozen_tensor
 from .tensor import SparseTensor
 
 __all__ = ["ENDINGS", "check_ending", "read_tensor", "write_tensor"]
@@ -94,7 +95,7 @@ def read_tensor(
     `kind` stands in for the ending ("mtx", "tns" or "npz") where the name has none, as that of a
     pipe. `format` is the format of your own that a .npz file was written with; `shape` and `base`
     are the sizes of a .tns file and the number that its indices count from. `finite` refuses nan
-    and inf in text files.
+    and inf in text files. Index arrays are read-only.
     """
     ending = check_ending(path, kind)
     name = os.fsdecode(path)
@@ -106,7 +107,7 @@ def read_tensor(
                 f"{name}: '{option}' says nothing about {ending} files",
                 hint=f"it is for *{_OPTIONS[option][0]}; leave it out",
             )
-    return ENDINGS[ending][0](name, finite=finite, progress=progress, **options)
+    return frozen_tensor(ENDINGS[ending][0](name, finite=finite, progress=progress, **options))
 
 
 def write_tensor(

@@ -17,7 +17,9 @@ from loopwright.diagnostics import UsageError
 
 from .check import check, check_lengths
 from .format import Format
-from .formats import find, is_built_in
+from .formats import find
+from .formats.twins import is_verified
+from .frozen import freeze
 from .layout import settled_by
 from .meaning import Entries, dense, entries, without_padding
 from .sizes import check_sizes, fixed_symbols, solve_symbols
@@ -85,7 +87,7 @@ class SparseTensor:
         padding = self.format.padding
         if padding is None:
             return len(self.values)
-        if padding.is_mapped and is_built_in(self.format):
+        if padding.is_mapped and is_verified(self.format):
             return int(np.count_nonzero(self.values))
         return self.entries().count
 
@@ -206,13 +208,14 @@ def _sizes(shape: Sequence[SupportsIndex]) -> tuple[int, ...]:
 
 
 def from_dense(array: ArrayLike) -> SparseTensor:
-    """The entries of an array that are not 0, as sorted coordinates."""
+    """The entries of an array that are not 0, as sorted coordinates, which are read-only."""
     whole = np.asarray(array)
     format = find("scoo", whole.ndim)
     dtype = index_dtype(max(whole.shape, default=0))
     places = np.nonzero(whole)
     arrays = {
-        index.name: place.astype(dtype) for index, place in zip(format.indices, places, strict=True)
+        index.name: freeze(place.astype(dtype))
+        for index, place in zip(format.indices, places, strict=True)
     }
     return sparse_tensor(format, whole.shape, arrays, whole[places])
 

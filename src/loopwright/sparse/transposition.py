@@ -41,7 +41,15 @@ from .uf import (
     substitute,
 )
 
-__all__ = ["LEAST_ENTRIES", "Partners", "exchanged", "partners", "transposed"]
+__all__ = [
+    "LEAST_ENTRIES",
+    "Compressed",
+    "Partners",
+    "compressed",
+    "exchanged",
+    "partners",
+    "transposed",
+]
 
 Array = NDArray[Any]
 
@@ -69,14 +77,14 @@ class Partners:
 @lru_cache(maxsize=256)
 def partners(source: Format, target: Format) -> Partners | None:
     """How two formats correspond, if one is the other with rows and columns exchanged."""
-    one, other = _compressed(source), _compressed(target)
+    one, other = compressed(source), compressed(target)
     if one is None or other is None or one.major == other.major:
         return None
     return Partners((one.pointer, other.pointer), (one.index, other.index))
 
 
 @dataclass(frozen=True)
-class _Compressed:
+class Compressed:
     """A format with a pointer for each coordinate of one dimension, and indices of the other."""
 
     major: int
@@ -85,7 +93,7 @@ class _Compressed:
 
 
 @lru_cache(maxsize=256)
-def _compressed(format: Format) -> _Compressed | None:
+def compressed(format: Format) -> Compressed | None:
     """What makes a format compressed rows or columns: its tuples are x, k and what these tell.
 
     0 <= x < S,  ptr(x) <= k < ptr(x+1), in all each k once;  the coordinates are x and index(k),
@@ -110,7 +118,7 @@ def _compressed(format: Format) -> _Compressed | None:
         begins = Constraint.ge(k, Linear.of(Call(pointer.name, (x,))))
         is_there = lies == wanted and begins in stream.domain.conjs[0].constraints
         if is_there and _is_all(format, pointer, index, major):
-            return _Compressed(major, pointer.name, index.name)
+            return Compressed(major, pointer.name, index.name)
     return None
 
 

@@ -1,8 +1,8 @@
-"""What code relies on, looked at in tensors whose formats are not built in.
+"""What code relies on, looked at in tensors whose formats are not verified.
 
-Descriptors of the table have been verified. One of a user may promise what its rules do not say,
-or have no room for a tensor that is to be stored; code made of it would then give wrong results
-without a word. So, for such formats,
+Descriptors of the table have been verified, under whatever names. Another may promise what its
+rules do not say, or have no room for a tensor that is to be stored; code made of it would then give
+wrong results without a word. So, for such formats,
 
     a source   keeps its promises, and its entries lie in the shape, in order, none twice
     a target   has a tuple for each entry of the source; once it is made, it keeps its promises and
@@ -25,7 +25,7 @@ from loopwright.diagnostics import DtypeError, UsageError
 
 from .check import check, check_lengths, check_order, keeps_promise
 from .format import Format
-from .formats import is_built_in
+from .formats.twins import is_verified
 from .inside import require_inside
 from .known import KNOWN
 from .meaning import Entries, entries, require_within, surroundings, without_padding
@@ -48,10 +48,9 @@ _READ = _ARRANGED | {"function", "calls", "shape", "places"}
 _STORED = _READ - _ARRANGED | {"access"}
 
 
-@lru_cache(maxsize=256)
 def is_own(format: Format) -> bool:
-    """Whether a format is none of the table, so that tensors in it are looked at."""
-    return not is_built_in(format)
+    """Whether a format is none of the table under any name, so that tensors in it are looked at."""
+    return not is_verified(format)
 
 
 # -- sources -------------------------------------------------------------------------------------

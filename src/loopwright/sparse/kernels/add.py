@@ -13,11 +13,11 @@ from loopwright.ir.dtypes import INT64, DType, dtype_of
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Var
 from loopwright.ir.program import Role
 from loopwright.runtime.arguments import Array
-from loopwright.sparse.bridge import as_given
-from loopwright.sparse.convert import as_tensor, convert_tensor
-from loopwright.sparse.format import Format
+from loopwright.runtime.threads import thread_count
+from loopwright.sparse.convert import as_tensor, convert_tensor, convert_unfrozen
 from loopwright.sparse.formats import find
 from loopwright.sparse.formats.coordinates import names
+from loopwright.sparse.handover import handed_out
 from loopwright.sparse.kernels.executor import require_safe
 from loopwright.sparse.kernels.merge import merge_rows
 from loopwright.sparse.spf.compile import CompiledComputation, compile_computation
@@ -25,6 +25,7 @@ from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
 from loopwright.sparse.synthesis.stream import cast
 from loopwright.sparse.synthesis.widths import counter_type, made_types
 from loopwright.sparse.tensor import SparseTensor, index_dtype, sparse_tensor
+from loopwright.sparse.transposition import compressed
 
 __all__ = ["add"]
 
@@ -38,8 +39,8 @@ def add(
 ) -> Any:
     """The entries of two tensors in the format of the first; common ones are combined by plus.
 
-    Sums that happen to be zero stay entries, but in formats whose padding is mapped. Index arrays
-    are checked when a tensor is first used, and must not be changed afterwards; values may.
+    Sums that happen to be zero stay entries, but in formats whose padding is mapped. The result
+    shares nothing that can be written.
     """
     ring = semirings.semiring(semiring)
     tensors = as_tensor(one), as_tensor(other)
@@ -51,18 +52,13 @@ def add(
     dtype = dtype_of(np.result_type(tensors[0].dtype, tensors[1].dtype))
     ring.check_dtype(dtype)
     target = tensors[0].format
-    if target in _compressed() and tensors[1].format.is_unique:
-        return as_given(_merged_rows(*tensors, ring, dtype, threads), one)
+    if compressed(target) is not None and tensors[1].format.is_unique:
+        merged = _merged_rows(*tensors, ring, dtype, threads)
+        return handed_out(merged, tensors[0], one, thread_count(threads), copy=True)
     summed = _merged(tensors, ring, dtype, threads)
     _require_entries(summed, target, ring)
-    result = convert_tensor(summed, target, threads=threads)
-    return as_given(result, one)
-
-
-@lru_cache(maxsize=1)
-def _compressed() -> dict[Format, tuple[str, str]]:
-    """Formats whose rows, or columns, are merged as they are: their pointers and indices."""
-    return {find("csr"): ("rowptr", "col"), find("csc"): ("colptr", "row")}
+    result = convert_unfrozen(summed, target, thread_count(threads))
+    return handed_out(result, tensors[0], one, thread_count(threads), copy=True)
 
 
 def _merged_rows(
@@ -77,7 +73,9 @@ def _merged_rows(
     alike = one, convert_tensor(other, format, threads=threads)
     for tensor in alike:
         require_safe(tensor)
-    pointer, index = _compressed()[format]
+    rows_of = compressed(format)
+    assert rows_of is not None
+    pointer, index = rows_of.pointer, rows_of.index
     rows = [(t.arrays[pointer], t.arrays[index], t.values) for t in alike]
     room = len(one.values) + len(alike[1].values)
     types = dict(made_types(format, shape, room, counter_type(shape, room)))
@@ -100,6 +98,9 @@ def _merged(
     """The entries of both as a sorted list, those of equal coordinates combined in their order."""
     shape, rank = tensors[0].shape, tensors[0].ndim
     lists = [convert_tensor(tensor, find("scoo", rank), threads=threads) for tensor in tensors]
+    for tensor in tensors:
+        if any(tensor is listed for listed in lists):
+            require_safe(tensor)  # no conversion has looked at it
     counts = [len(tensor.values) for tensor in lists]
     index = index_dtype(max(*shape, sum(counts)))
     arrays: dict[str, Array] = {"count": np.zeros(1, np.int64)}

@@ -21,6 +21,7 @@ from loopwright.sparse.kernels.executor import (
     fitted,
     fixed_of,
     indices_of,
+    require_safe,
 )
 from loopwright.sparse.kernels.operands import (
     Home,
@@ -52,8 +53,8 @@ def einsum(
     bcsr) stored zeros are padding, which plus_times multiplies like any zero and other semirings
     leave out.
 
-    Sums are formed in the order of the storage. Index arrays are checked when a tensor is first
-    used, and must not be changed afterwards; values may.
+    Sums are formed in the order of the storage. Index arrays that others can write are validated
+    before every call, those that are frozen when a tensor is first used.
     """
     if len(operands) == 2:  # the common case, written out: a call is not to cost more than its sums
         sparse, x = operands
@@ -65,7 +66,11 @@ def einsum(
                 )
             except TypeError:  # arguments that the general call refuses
                 found = None
-            if found is not None and (not found.is_team or found.threads == _team(threads)):
+            if (
+                found is not None
+                and (not found.is_team or found.threads == _team(threads))
+                and (home.is_kept or home.is_valid(sparse, found.threads if found.is_team else 1))
+            ):
                 return found.run((home.tensor or sparse).values, x)
     elif (result := _recalled(subscripts, operands, semiring, threads)) is not None:
         return result
@@ -90,9 +95,9 @@ def multiplied(
     kernel = compile_kernel(
         subscripts, *operands, semiring=ring, threads=threads, is_sampled=is_sampled
     )
-    if kernel.is_direct and not current().careful:
+    if kernel.is_direct and kernel.executor.is_lasting and not current().careful:
         _remember(subscripts, operands, ring, threads, kernel, is_sampled)
-    return kernel.run()
+    return kernel.run_once()
 
 
 def _recalled(
@@ -111,6 +116,8 @@ def _recalled(
     except TypeError:  # arguments that the general call refuses
         return None
     if found is None or (found.is_team and found.threads != _team(threads)):
+        return None
+    if not home.is_kept and not home.is_valid(sparse, found.threads if found.is_team else 1):
         return None
     return found.run((home.tensor or sparse).values, *dense)
 
@@ -173,7 +180,12 @@ class SparseKernel:
         self._result = result
 
     def run(self) -> Any:
-        """The result for the operands it was made from."""
+        """The result for the operands it was made from, which are validated again."""
+        require_safe(self.tensor)
+        return self.run_once()
+
+    def run_once(self) -> Any:
+        """The same right after it was made."""
         values = np.ascontiguousarray(self.tensor.values)
         out = self.executor.run(values, *self._dense)
         if out.dtype != self._result.numpy:

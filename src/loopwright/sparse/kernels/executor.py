@@ -2,9 +2,9 @@
 
     code + tensor + extents --> Executor
 
-The inspector looks at index arrays when a tensor is first used: that every number lies inside its
-range, and between which rows the diagonals of a matrix need no test. Numbers of index arrays must
-not be changed afterwards; values may.
+The inspector validates index arrays: that every number lies inside its range, and between which
+rows the diagonals of a matrix need no test. Frozen arrays are validated once; those that others can
+write, before every call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from loopwright.runtime.arguments import Array
 from loopwright.runtime.kernel import Bound
 from loopwright.sparse.check import check
 from loopwright.sparse.format import SIZES, Format
-from loopwright.sparse.formats import is_built_in
+from loopwright.sparse.formats.twins import is_verified
+from loopwright.sparse.frozen import are_frozen
 from loopwright.sparse.inside import require_inside
 from loopwright.sparse.kernels.code import Code, code_of
 from loopwright.sparse.kernels.compose import (
@@ -47,6 +48,7 @@ __all__ = [
     "fitted",
     "fixed_of",
     "indices_of",
+    "is_kept",
     "require_safe",
 ]
 
@@ -54,8 +56,8 @@ _MOST_FIXED = 16  # the largest count that code is written for
 _NO_TABLE = np.zeros(0, dtype=np.int64)
 _WORTH_A_TEAM = 1 << 14  # products; below, one thread is done before others have begun
 empty = np.empty
-_safe: weakref.WeakSet[SparseTensor] = weakref.WeakSet()  # tensors whose indices were looked at
-_ruled: weakref.WeakSet[SparseTensor] = weakref.WeakSet()  # tensors of which all rules hold
+_safe: weakref.WeakSet[SparseTensor] = weakref.WeakSet()  # frozen ones, validated
+_ruled: weakref.WeakSet[SparseTensor] = weakref.WeakSet()  # frozen ones of which all rules hold
 
 
 class Executor:
@@ -64,7 +66,7 @@ class Executor:
     Safe to call from several threads at once.
     """
 
-    __slots__ = ("_code", "dtype", "is_team", "run", "threads")
+    __slots__ = ("_code", "dtype", "is_lasting", "is_team", "run", "threads")
 
     def __init__(
         self,
@@ -86,6 +88,10 @@ class Executor:
         self.is_team = work >= _WORTH_A_TEAM and kernel.is_parallel
         bound = kernel.bind(values, _NO_TABLE, threads if self.is_team else 1, thread_pool)
         arrays = {SPARSE + name: np.ascontiguousarray(a) for name, a in tensor.arrays.items()}
+        # Whether it may be run again after the tensor was validated again: nothing that it keeps is
+        # computed from numbers of index arrays, or nobody can write these.
+        is_direct = all(array.flags.c_contiguous for array in tensor.arrays.values())
+        self.is_lasting = is_kept(tensor) or (is_direct and not code.needs.edges)
         kept = [arrays.get(name) for name in kernel.buffers]  # None: comes with a call
         place = {name: at for at, name in enumerate(kernel.buffers)}
         numbers = (n for n in range(len(request.subscripts.operands)) if n != request.at)
@@ -140,28 +146,45 @@ def _runner(
     return run_one if len(places) == 3 and made().shape else run_bare
 
 
+def is_kept(tensor: SparseTensor) -> bool:
+    """Whether nobody can write to the index arrays of a tensor."""
+    return are_frozen(tensor.arrays.values())
+
+
 def require_safe(tensor: SparseTensor) -> None:
-    """Raise UsageError that names the place unless code may run on a tensor; looks once."""
-    if tensor not in _safe:
-        require_inside(tensor)
-        require_promised(tensor)
-        for index in tensor.format.indices:
-            # Threads share out rows by permutations: no two of them may meet in one.
-            array = tensor.arrays[index.name]
-            if index.inverse and len(np.unique(array)) < array.size:
-                check(tensor)
+    """Raise UsageError that names the place unless code may run on a tensor.
+
+    Frozen arrays are looked at once.
+    """
+    if tensor in _safe:
+        return
+    require_inside(tensor)
+    require_promised(tensor)
+    for index in tensor.format.indices:
+        # Threads share out rows by permutations: no two of them may meet in one.
+        if index.inverse and not _is_permutation(tensor.arrays[index.name]):
+            check(tensor)
+    if is_kept(tensor):
         _safe.add(tensor)
 
 
-def _require_rules(tensor: SparseTensor) -> None:
-    """Raise UsageError that names the place unless the rules of the format hold; looks once.
+def _is_permutation(array: Array) -> bool:
+    """Whether numbers from 0 to the length of an array, which lie in that range, differ."""
+    is_there = np.zeros(array.size, np.bool_)
+    is_there[array.reshape(-1)] = True
+    return bool(is_there.all())
 
-    Of built-in formats they were looked at before; of others they are where loops would leave
+
+def _require_rules(tensor: SparseTensor) -> None:
+    """Raise UsageError that names the place unless the rules of the format hold.
+
+    Of verified formats they were looked at before; of others they are where loops would leave
     arrays without them, which is another question.
     """
-    if tensor not in _ruled and not is_built_in(tensor.format):
+    if tensor not in _ruled and not is_verified(tensor.format):
         check(tensor)
-        _ruled.add(tensor)
+        if is_kept(tensor):
+            _ruled.add(tensor)
 
 
 def _scalars(

@@ -26,10 +26,10 @@ from loopwright.frontends.einsum import Subscripts, parse_subscripts
 from loopwright.ir.dtypes import DType, dtype_of
 from loopwright.ir.program import Role
 from loopwright.runtime.threads import thread_count
-from loopwright.sparse.bridge import as_given
-from loopwright.sparse.convert import conversion, convert_tensor, refined
+from loopwright.sparse.convert import conversion, convert_unfrozen, refined
 from loopwright.sparse.format import COORDINATES, SIZES, Format
 from loopwright.sparse.formats import find
+from loopwright.sparse.handover import handed_out
 from loopwright.sparse.inside import require_inside
 from loopwright.sparse.kernels.einsum import einsum
 from loopwright.sparse.kernels.operands import (
@@ -89,24 +89,26 @@ def convert_einsum(
     to: str | Format,
     semiring: str | semirings.Semiring = "plus_times",
     threads: int | None = None,
+    copy: bool = True,
 ) -> tuple[Any, Any]:
     """The sparse operand in another format, and the einsum: one pass over the entries for both.
 
     `B, y = convert_einsum("ij,j->i", A, x, to="dia")` is `B = convert(A, "dia")` and
     `y = einsum("ij,j->i", A, x)`: sums are formed in the order of A, or of B where A has none.
+    `copy` is that of `convert`.
     """
     call = _call(subscripts, operands, to, semiring)
     team = thread_count(threads)
     fused = call.fused if team == 1 else None
     product, tensor = call.product, call.tensor
     if fused is None or fused.reason:
-        made = convert_tensor(tensor, call.target, threads=threads)
+        made = convert_unfrozen(tensor, call.target, team)
         # Entries in no order wait for memory: those of the target are quicker to multiply. It has
         # repeated ones added up, so that only sums of products may be taken from it.
         best = made if _is_sum_of_products(product) and not tensor.format.order else tensor
         others = [best if n == product.at else x for n, x in enumerate(operands)]
         result = einsum(subscripts, *others, semiring=semiring, threads=threads)
-        return as_given(made, operands[product.at]), result
+        return handed_out(made, tensor, operands[product.at], team, copy=copy), result
     shape = tuple(call.extents[c] for c in product.subscripts.out)
     zero = product.ring.zero(product.dtype)
     out = np.full(shape, zero, product.dtype.numpy)
@@ -119,7 +121,8 @@ def convert_einsum(
     indices = narrowed(call.target, indices, found.request.made, found.request.counter)
     made = SparseTensor(call.target, tensor.shape, indices, counts, kept)
     require_kept(tensor, made)
-    return as_given(made, operands[product.at]), out if out.shape else out[()]
+    result = out if out.shape else out[()]
+    return handed_out(made, tensor, operands[product.at], team, copy=copy), result
 
 
 def explain_fused(

@@ -13,7 +13,9 @@ from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum import Subscripts
 from loopwright.recent import Recent
 from loopwright.runtime.arguments import Array, as_operand
-from loopwright.sparse.bridge import from_scipy, is_scipy
+from loopwright.sparse.bridge import from_scipy, is_scipy, parts_of
+from loopwright.sparse.frozen import are_frozen
+from loopwright.sparse.inside import is_inside
 from loopwright.sparse.tensor import SparseTensor
 
 __all__ = [
@@ -31,7 +33,7 @@ _MOST_READY = 64  # layouts of calls remembered with a tensor
 class Home:
     """What is known of a sparse operand, as long as it lives."""
 
-    __slots__ = ("_parts", "_ref", "ready", "tensor")
+    __slots__ = ("_parts", "_ref", "is_kept", "ready", "tensor")
 
     def __init__(self, operand: Any, tensor: SparseTensor, parts: tuple[Any, ...]) -> None:
         number = id(operand)
@@ -39,6 +41,7 @@ class Home:
         # The tensor itself is not kept alive by what is known of it.
         self.tensor: SparseTensor | None = None if operand is tensor else tensor
         self._parts = parts
+        self.is_kept = are_frozen(tensor.arrays.values())  # validated once and for all
         self.ready: Recent[tuple[Any, ...], Any] = Recent(_MOST_READY)  # by layout of the call
 
     def is_of(self, operand: Any) -> bool:
@@ -47,9 +50,20 @@ class Home:
         tensor = self.tensor
         if tensor is None or held is None or held is not operand:
             return held is operand
-        parts = _parts(operand)
+        parts = parts_of(operand)
         same = len(parts) == len(self._parts) and all(map(operator.is_, parts, self._parts))
         return same and bool(tensor.shape == operand.shape)
+
+    def is_valid(self, operand: Any, threads: int) -> bool:
+        """Whether code may still run on an operand whose index arrays others can write.
+
+        What was known of an operand that has changed is forgotten: the general call reads it anew,
+        and refuses what is wrong with it in words.
+        """
+        if is_inside(self.tensor or operand, threads):
+            return True
+        homes.pop(id(operand), None)
+        return False
 
 
 homes: dict[int, Home] = {}  # by identity of the operand
@@ -86,21 +100,11 @@ def tensor_of(operand: Any) -> SparseTensor:
         homes[id(operand)] = Home(operand, operand, ())
         return operand
     tensor = from_scipy(operand)
-    parts = _parts(operand)
+    parts = parts_of(operand)
     # A copy would not see numbers that are written to the original later.
     if parts and np.may_share_memory(tensor.values, operand.data):
         homes[id(operand)] = Home(operand, tensor, parts)
     return tensor
-
-
-def _parts(matrix: Any) -> tuple[Any, ...]:
-    """The arrays of a matrix of scipy that a tensor may share."""
-    match matrix.format:
-        case "csr" | "csc" | "bsr":
-            return matrix.indptr, matrix.indices, matrix.data
-        case "coo":
-            return (*matrix.coords, matrix.data)
-    return ()
 
 
 def dense_operands(

@@ -8,6 +8,9 @@ import numpy as np
 
 from loopwright import semirings
 from loopwright.diagnostics import UsageError
+from loopwright.runtime.threads import thread_count
+from loopwright.sparse.frozen import freeze, is_frozen
+from loopwright.sparse.handover import copied
 from loopwright.sparse.kernels.einsum import einsum, multiplied
 from loopwright.sparse.kernels.operands import is_sparse, tensor_of
 from loopwright.sparse.tensor import SparseTensor
@@ -103,7 +106,7 @@ def sddmm(
 ) -> SparseTensor:
     """A[i, j] times the SUM over k of X[i, k] times Y[k, j], where A has an entry.
 
-    The result has the format and the pattern of A, whose index arrays it shares.
+    The result has the format and the pattern of A; it shares index arrays that nobody can write.
     """
     if not is_sparse(matrix) or matrix.ndim != 2:
         raise UsageError("sddmm takes a sparse matrix first", found=type(matrix).__name__)
@@ -114,7 +117,11 @@ def sddmm(
     operands = tensor, np.asarray(left), np.ascontiguousarray(columns)
     values = multiplied("ij,ik,jk->ij", operands, semiring, threads, is_sampled=True)
     require_no_new_padding(tensor, values, semirings.semiring(semiring))
-    return SparseTensor(tensor.format, tensor.shape, tensor.arrays, tensor.symbols, values)
+    arrays = {
+        name: array if is_frozen(array) else freeze(copied(array, thread_count(threads)))
+        for name, array in tensor.arrays.items()
+    }
+    return SparseTensor(tensor.format, tensor.shape, arrays, tensor.symbols, values)
 
 
 def require_no_new_padding(tensor: SparseTensor, values: Any, ring: semirings.Semiring) -> None:

@@ -15,8 +15,9 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DType
 from loopwright.remembered import remembered
 from loopwright.sparse.format import COORDINATES, SIZES, Format, Rule
+from loopwright.sparse.formats.twins import is_verified
 from loopwright.sparse.promises import loop_facts
-from loopwright.sparse.room import is_built_in, require_room
+from loopwright.sparse.room import require_room
 from loopwright.sparse.synthesis.assembly import assemble
 from loopwright.sparse.synthesis.definitions import Definition, define
 from loopwright.sparse.synthesis.flat import flattened
@@ -176,8 +177,8 @@ def synthesize(request: Request) -> Conversion:
         define(invert(request.target))  # refuses in the words of the descriptor
         raise
     facts = loop_facts(source)
-    # Descriptors of the table have been verified, those of users may be wrong.
-    is_sound = is_built_in(request.target)
+    # Descriptors of the table have been verified, others may be wrong.
+    is_sound = is_verified(request.target)
     builder = Builder(request.counter, facts, request.parts, is_sound=is_sound)
     for symbol, term in source.defined:
         builder.define(symbol, term)
