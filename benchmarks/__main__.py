@@ -37,7 +37,10 @@ BENCHMARKS: tuple[tuple[str, tuple[int, ...], str], ...] = (
     ("latency", (1,), "first calls, new processes, repeated calls, import"),
     ("spelling", (1,), "names of indices, order and storage of operands"),
     ("threads", (2,), "the cost of opening a parallel region"),
+    ("busy", (2,), "matrix products of a team while others use the processors, and with BLAS"),
 )
+# Those that show what users meet whose BLAS spins after its calls.
+SPINNING = ("busy",)
 
 
 def main() -> int:
@@ -47,8 +50,8 @@ def main() -> int:
     for name, counts, _ in BENCHMARKS:
         if args.names and name not in args.names:
             continue
-        for threads in counts:
-            if threads > processors():
+        for threads in (args.threads,) if args.threads else counts:
+            if threads > processors() and not args.threads:
                 print(f"== {name}, {threads} threads: this process may use {processors()} only\n")
                 continue
             record = _run(name, threads, args)
@@ -74,6 +77,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small sizes, few rounds")
     parser.add_argument("--seed", type=int, default=SEED, help="of everything drawn at random")
     parser.add_argument("--count", type=int, default=0, help="of random programs")
+    parser.add_argument(
+        "--threads", type=int, default=0, metavar="T", help="in place of 1 and 2; may exceed cores"
+    )
     corpus = parser.add_argument_group("benchmarks of the corpus of C kernels")
     corpus.add_argument("--kernels", default="", metavar="A,B", help="these kernels only")
     corpus.add_argument("--size", default="", choices=("SMALL", "LARGE", "XL"), help="these sizes")
@@ -92,7 +98,8 @@ def _run(name: str, threads: int, args: argparse.Namespace) -> dict[str, Any] | 
         command += ["--threads", str(threads), "--seed", str(args.seed)]
         command += ["--kernels", args.kernels, "--size", args.size, "--count", str(args.count)]
         command += ["--quick"] if args.quick else []
-        done = subprocess.run(command, cwd=ROOT, env=child_environment(threads), check=False)
+        environment = child_environment(threads, spinning=name in SPINNING)
+        done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
         if done.returncode != 0 or not place.exists():
             return None
         record: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))

@@ -39,13 +39,16 @@ THREAD_VARIABLES = (
 PACKAGES = ("loopwright", "numpy", "llvmlite", "islpy", "torch", "numba")
 
 
-def child_environment(threads: int, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+def child_environment(
+    threads: int, environ: Mapping[str, str] = os.environ, *, spinning: bool = False
+) -> dict[str, str]:
     """The environment of a process in which every library uses `threads` threads.
 
     OpenBLAS's workers spin for 2^26 ticks after a call; a tick of ARM's counter is 40 ns, so they
     would take a core from every other library for seconds. 2^20 ticks are over within a pause.
+    `spinning` leaves that as it is.
     """
-    spins = {"OPENBLAS_THREAD_TIMEOUT": "20"}
+    spins = {} if spinning else {"OPENBLAS_THREAD_TIMEOUT": "20"}
     return {**environ, **spins, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from backends.compiled import compile_nest
+from loopwright.backends.llvm_team import can_claim
 from loopwright.ir.check import check_nest
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.form import Form, Initial, Kind, Packing
@@ -108,6 +109,14 @@ def test_every_number_comes_out_as_by_exact_operators(pair: tuple[str, str], par
             memory = {name: Memory.of(a) for name, a in arrays.items()}
             interpret_nest(nest, {**memory, "table": table}, values, threads=threads)
             assert_equal_bits(plain(arrays["out"], right), right)
+
+
+def test_bits_belong_to_rows_that_stay_with_their_thread() -> None:
+    """What a thread has found in its rows counts for later steps: rows must not change hands."""
+    for parallel, claims in (("i", False), ("j", True), ("batch", True)):
+        assert can_claim(lower_contraction(guarded(PAIRS[0], "float32", parallel), "f")) is claims
+        form = replace(guarded(PAIRS[0], "float32", parallel), guarded=False)
+        assert can_claim(lower_contraction(form, "f"))
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,9 @@ __all__ = ["CoreSizes", "plan_core", "plan_product"]
 _VISIT_STEPS = 16
 # Blocks that each thread gets of the loop that is shared out, where they stay large enough: others
 # take those of a thread that is late.
-_MOST_PIECES = 4
+_MOST_ROW_BLOCKS = 4
 _LEAST_ROWS = 64  # of a block of i: a panel of right that comes from L3 is used that often
+_MOST_COLUMN_BLOCKS = 2  # four cost 2 to 5%: narrow blocks of right are packed slowly (N1)
 # Columns of a packed block of a core: more cost memory and gain less than one part in a hundred.
 _MOST_COLUMNS = 1024
 
@@ -261,18 +262,18 @@ def _block_sizes(
         # Left is one block, so that short blocks of right cost next to nothing: what was packed is
         # read again while it is near.
         nc = min(nc, l2 // (kc * size))
-    over_i = shares * _pieces(m // shares, _LEAST_ROWS) if parallel == "i" else 1
+    over_i = shares * _pieces(m // shares, _LEAST_ROWS, _MOST_ROW_BLOCKS) if parallel == "i" else 1
     over_j = shares if parallel == "j" else 1
     if parallel == "j" and tile.left is Packing.DIRECT:
         # Where left is packed, every block of columns packs it once more.
-        over_j *= _pieces(n // shares, 2 * tile.columns)
+        over_j *= _pieces(n // shares, 2 * tile.columns, _MOST_COLUMN_BLOCKS)
     mc = even_block(m, mc, tile.rows, shares=over_i)
     return mc, even_block(n, nc, tile.columns, shares=over_j), kc
 
 
-def _pieces(share: int, least: int) -> int:
+def _pieces(share: int, least: int, most: int) -> int:
     """Blocks that the share of one thread is cut into, none of them below `least`."""
-    return max(1, min(_MOST_PIECES, share // least))
+    return max(1, min(most, share // least))
 
 
 def _is_guarded(algebra: Algebra, machine: Machine, tile: _Tile) -> bool:
