@@ -124,6 +124,13 @@ def test_a_gpu_loop_is_refused() -> None:
         emit_c(nest, OPENMP)
 
 
+def test_a_gpu_loop_of_one_iteration_is_refused_too() -> None:
+    body = loop(i, ZERO, ONE, Store("a", (i, ZERO), Const(1.0, FLOAT64)), Mark.THREAD)
+    nest = LoopNest("f", (matrix("a", n, writable=True),), ("n",), body)
+    with pytest.raises(InternalError, match="loop i is for a GPU, not for c"):
+        emit_c(nest, C)
+
+
 def test_scratch_memory_that_varies_is_refused_for_a_team() -> None:
     memory = Buffer("t", FLOAT64, (ONE,), Space.SCRATCH, writable=True)
     inner = loop(j, ZERO, n, Store("t", (j,), Const(1.0, FLOAT64)), Mark.PARALLEL)

@@ -16,7 +16,7 @@ from loopwright.diagnostics import InternalError
 from loopwright.ir.check_expr import BINARY_KINDS, FUNCTION_KINDS
 from loopwright.ir.dtypes import DTYPES, INT32, DType
 from loopwright.ir.expr import Binary, Cast, Const, Load, Unary, Var
-from loopwright.ir.loops import Buffer, LoopNest, Store
+from loopwright.ir.loops import Barrier, Block, Buffer, For, LoopNest, Mark, Store
 from loopwright.machines.host import host
 from loopwright.machines.load import load_machine
 from loopwright.runtime.jit import assembly, compile_to_object, load_object
@@ -140,3 +140,14 @@ def test_constants_beyond_the_type_are_infinite(value: float, dtype: str) -> Non
     with np.errstate(over="ignore"):
         result = assert_compiled(nest, {"y": np.zeros(1, dtype)})
     assert np.isinf(result["y"][0].real)
+
+
+@pytest.mark.parametrize(("mark", "stop"), [(Mark.BLOCK, 4), (Mark.THREAD, 4), (Mark.THREAD, 1)])
+def test_gpu_loops_are_refused(mark: Mark, stop: int) -> None:
+    """As serial loops each iteration would wait at the barrier for a team that is not there."""
+    body = Block((Store("y", (Var("t"),), Const(1, INT32)), Barrier()))
+    loop = For("t", Const(0), Const(stop), body, Const(1), mark)
+    nest = LoopNest("f", (Buffer("y", INT32, (Const(1),), writable=True),), (), loop)
+    with pytest.raises(InternalError) as caught:
+        emit_module(nest, host().features)
+    assert caught.value.message == "loop t is for a GPU, not for a processor"

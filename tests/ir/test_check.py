@@ -179,10 +179,19 @@ def test_statement_names_are_unique() -> None:
 FOUR = Const(4)
 
 
-def alloc(space: Space, body: Stmt, *, shape: Expr = FOUR) -> Alloc:
-    return Alloc(Buffer("t", FLOAT64, (ONE,), space), (shape,), body)
+def alloc(space: Space, body: Stmt, *, shape: Expr = FOUR, name: str = "t") -> Alloc:
+    return Alloc(Buffer(name, FLOAT64, (ONE,), space), (shape,), body)
 
 
+b, t = Var("b"), Var("t")
+
+
+def grid(body: Stmt) -> Stmt:
+    """A grid of blocks of four threads."""
+    return loop("b", 0, n, loop("t", 0, 4, body, Mark.THREAD), Mark.BLOCK)
+
+
+ARRIVE = "a barrier stands where threads of a block may not all arrive\nat barrier"
 VALID = [
     loop("i", 0, n, store("y", i, load("x", i)), Mark.PARALLEL),
     Block((loop("i", 0, n, Block(())), loop("i", 0, n, Block(())))),
@@ -195,6 +204,9 @@ VALID = [
     alloc(Space.STACK, Copy("t", (ONE,), "x", (n,), (n,))),
     Let("v", one, If(n < 3, store("y", 0, Var("v", FLOAT64)))),
     loop("b", 0, n, loop("t", 0, 4, Barrier(), Mark.THREAD), Mark.BLOCK),
+    grid(If(b < 3, loop("i", 0, b, Barrier()))),
+    loop("a", 0, n, grid(loop("s", 0, 4, Barrier(), Mark.THREAD)), Mark.BLOCK),
+    If(load("x", 0) < one, loop("i", 0, n, Barrier())),
 ]
 
 
@@ -267,6 +279,47 @@ def test_expressions_of_nests(value: Expr, told: str) -> None:
         (
             loop("i", 0, n, Barrier(), Mark.PARALLEL),
             "a barrier stands inside a parallel or vector loop\nat barrier",
+        ),
+        (
+            loop("i", 0, n, Barrier(), Mark.SIMD),
+            "a barrier stands inside a parallel or vector loop\nat barrier",
+        ),
+        (
+            loop("t", 0, 4, loop("b", 0, n, Block(()), Mark.BLOCK), Mark.THREAD),
+            "a block loop stands inside a thread loop\nat block for b in range(n):\n    pass",
+        ),
+        (
+            loop("i", 0, n, loop("b", 0, n, Block(()), Mark.BLOCK), Mark.PARALLEL),
+            "a block loop stands inside a parallel loop\nat block for b in range(n):\n    pass",
+        ),
+        (
+            loop("i", 0, n, loop("t", 0, n, Block(()), Mark.THREAD), Mark.SIMD),
+            "a thread loop stands inside a simd loop\nat thread for t in range(n):\n    pass",
+        ),
+        (
+            grid(loop("i", 0, n, Block(()), Mark.PARALLEL)),
+            "a parallel loop stands inside a block loop\nat parallel for i in range(n):\n    pass",
+        ),
+        (
+            loop("b", 0, n, Barrier(), Mark.BLOCK),
+            "a barrier stands in a block but outside of its threads\nat barrier",
+        ),
+        (grid(If(t < 2, Barrier())), ARRIVE),
+        (grid(If(b < 2, Block(()), If(t < 2, Block(()), Barrier()))), ARRIVE),
+        (grid(loop("i", 0, t, Barrier())), ARRIVE),
+        (grid(loop("s", 0, t, Barrier(), Mark.THREAD)), ARRIVE),
+        (grid(Let("v", t + 1, If(Var("v") < 2, Barrier()))), ARRIVE),
+        (grid(loop("i", t, t + 2, If(i < 2, Barrier()))), ARRIVE),
+        (grid(If(load("x", t) < one, Barrier())), ARRIVE),
+        (grid(alloc(Space.STACK, If(load("t4", 0) < one, Barrier()), name="t4")), ARRIVE),
+        (
+            grid(For("i", Const(0), n, Barrier(), ONE, until=Binary("lt", t, i))),
+            ARRIVE,
+        ),
+        (
+            loop("b", 0, n, alloc(Space.SCRATCH, Block(())), Mark.BLOCK),
+            "scratch memory is shared, it is not allocated inside a block loop"
+            "\nat alloc scratch t: float64[4] strides [1]\npass",
         ),
         (
             loop("i", 0, n, loop("j", 0, n, Block(()), Mark.PARALLEL), Mark.PARALLEL),

@@ -276,6 +276,70 @@ def test_blocks_and_threads_of_a_gpu() -> None:
         run(loop("block", 0, 2, racy, Mark.BLOCK), np.arange(8.0), y)
 
 
+b, t = Var("b"), Var("t")
+
+
+def grid(*body: Stmt, blocks: int = 2, threads: int = 2) -> Stmt:
+    """A grid of blocks of threads."""
+    return loop("b", 0, blocks, loop("t", 0, threads, Block(body), Mark.THREAD), Mark.BLOCK)
+
+
+def test_a_barrier_does_not_order_blocks() -> None:
+    """Both blocks write y[t], each before and after a barrier of its own."""
+    told = "race: y[{}] is written by two iterations or threads without a barrier between"
+    both = (told.format(0), told.format(1))
+    assert fault(grid(store("y", t, number(1.0)), Barrier())) in both
+    assert fault(grid(Barrier(), store("y", t, number(1.0)))) in both
+    first = If(b < 1, store("y", t, number(1.0)))
+    second = If(Const(0) < b, store("y", t, number(1.0)))
+    assert fault(grid(first, Barrier(), second)) in both
+    read = If(Const(0) < b, store("y", t + 2, load("y", t)))
+    assert re.search(
+        "one iteration or thread, (read|written) by", fault(grid(first, Barrier(), read))
+    )
+
+
+def test_blocks_are_ordered_by_the_end_of_their_loop() -> None:
+    fill = grid(store("y", b * 2 + t, load("x", b * 2 + t)))
+    turn = grid(store("y", 3 - b * 2 - t, load("y", 3 - b * 2 - t) + number(1.0)))
+    y = np.zeros(4)
+    run(Block((fill, turn)), np.arange(4.0), y)
+    assert y.tolist() == [1, 2, 3, 4]
+
+
+def test_the_end_of_a_thread_loop_is_no_barrier() -> None:
+    """Thread t of both loops is one thread; the other one may be late, or early."""
+    fill = loop("t", 0, 2, store("y", b * 2 + t, load("x", t)), Mark.THREAD)
+    own = loop("t", 0, 2, store("y", b * 2 + t, load("y", b * 2 + t) + number(1.0)), Mark.THREAD)
+    other = loop("t", 0, 2, store("x", b * 2 + t, load("y", b * 2 + 1 - t)), Mark.THREAD)
+    y = np.zeros(4)
+    run(loop("b", 0, 2, Block((fill, own)), Mark.BLOCK), np.arange(4.0), y)
+    assert y.tolist() == [1, 2, 1, 2]
+    told = "written by one iteration or thread, read by another"
+    assert told in fault(loop("b", 0, 2, Block((fill, other)), Mark.BLOCK))
+    alone = store("y", b * 2, number(1.0))
+    assert "race: y[" in fault(loop("b", 0, 2, Block((alone, fill)), Mark.BLOCK))
+
+
+def test_many_readers_before_a_barrier_and_one_writer_after_it() -> None:
+    last = If(Const(1) < t, store("y", 0, number(7.0)))
+    y = np.zeros(4)
+    ordered = Block((Let("v", load("y", 0), Block(())), Barrier(), last))
+    run(grid(ordered, blocks=1, threads=3), y, y)
+    assert y[0] == 7
+    told = "race: y[0] is read by one iteration or thread, written by another without a barrier"
+    unordered = Block((Let("v", load("y", 0), Block(())), last))
+    found = fault(grid(unordered, blocks=1, threads=3))
+    assert found.startswith((told, "race: y[0] is written by one"))
+
+
+def test_barriers_of_a_team_order_what_other_threads_read() -> None:
+    fill = loop("i", 0, n, store("y", i, load("x", i)), Mark.PARALLEL)
+    use = loop("i", 0, n, Let("v", load("y", n - 1 - i), Block(())), Mark.PARALLEL)
+    run(Block((fill, Barrier(), use, Barrier(), fill)), np.arange(4.0), np.zeros(4), threads=2)
+    assert "race: y[" in fault(Block((fill, Barrier(), use, fill)), threads=2)
+
+
 def test_threads_of_one_block_meet_once_per_barrier() -> None:
     inner = loop("j", 0, 2, Block((store("s", i * 2 + j, number(1.0)), Barrier())), Mark.THREAD)
     read = loop("j", 0, 2, store("y", i * 2 + j, load("s", 3 - i * 2 - j)), Mark.THREAD)

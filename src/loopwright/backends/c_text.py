@@ -177,6 +177,8 @@ class Printer(Scopes):
         self._is_shared_out = False
 
     def _loop(self, stmt: For) -> None:
+        if stmt.mark in (Mark.BLOCK, Mark.THREAD):
+            raise InternalError(f"loop {stmt.var} is for a GPU, not for {self.dialect.name}")
         # Without register tiles, loops read better and leave the lanes to the compiler.
         lanes = vector_lanes(stmt, self.is_run) if self.registers else None
         if lanes is not None:
@@ -194,8 +196,6 @@ class Printer(Scopes):
                 self._gather(stmt, updates)
                 return
         match stmt.mark:
-            case Mark.BLOCK | Mark.THREAD:
-                raise InternalError(f"loop {stmt.var} is for a GPU, not for {self.dialect.name}")
             case Mark.VECTOR | Mark.SIMD if is_flat(stmt.body):
                 self.pragma(self.dialect.vector)
             case Mark.UNROLL if trips is not None and 1 < trips <= _MOST_UNROLL:

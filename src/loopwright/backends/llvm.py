@@ -191,6 +191,9 @@ class _Emitter(Invocations):
             case Block(body=body):
                 for child in body:
                     self.statement(child)
+            case For(mark=Mark.BLOCK | Mark.THREAD):
+                # As a serial loop it would have one flow of control arrive at each barrier.
+                raise InternalError(f"loop {stmt.var} is for a GPU, not for a processor")
             case For(mark=Mark.VECTOR):
                 self._vector_loop(stmt)
             case For(mark=Mark.UNROLL):

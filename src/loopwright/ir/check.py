@@ -11,7 +11,7 @@ from typing import assert_never
 from loopwright.diagnostics import InternalError
 from loopwright.ir.check_expr import InvalidExpr, Scope, check_expr, check_index, check_integer
 from loopwright.ir.dtypes import BOOL, INT64, DType
-from loopwright.ir.expr import Const, Load
+from loopwright.ir.expr import Const, Expr, Load
 from loopwright.ir.extent import constant_trips
 from loopwright.ir.islkit import NotAffine, affine, bands, is_order_of, tuple_of
 from loopwright.ir.loops import (
@@ -115,6 +115,7 @@ def check_nest(nest: LoopNest) -> None:
 
 
 _ARGUMENTS = (Space.GLOBAL, Space.TABLE)
+_OWN = (Space.PRIVATE, Space.STACK, Space.REGISTER)  # memory of one thread
 
 
 def _check_argument(buffer: Buffer) -> None:
@@ -132,10 +133,29 @@ class _Around:
     buffers: Mapping[str, Buffer]
     fixed: frozenset[str] = frozenset()  # variables whose values are known once loops are unrolled
     marks: frozenset[Mark] = frozenset()  # of the loops around
+    varying: frozenset[str] = frozenset()  # names whose values differ between threads of a block
+    parted: bool = False  # whether threads of a block may take different ways to get here
 
-    def bind(self, name: str, dtype: DType) -> _Around:
+    def bind(self, name: str, dtype: DType, *values: Expr) -> _Around:
+        """With a name whose value these expressions decide."""
         self._check_free(name)
-        return replace(self, scope=Scope({**self.scope.variables, name: dtype}, self.scope.arrays))
+        scope = Scope({**self.scope.variables, name: dtype}, self.scope.arrays)
+        varying = self.varying | {name} if self.varies(*values) else self.varying
+        return replace(self, scope=scope, varying=varying)
+
+    def part(self, *decisions: Expr) -> _Around:
+        """Behind a branch or loop head that these expressions decide."""
+        return replace(self, parted=True) if self.varies(*decisions) else self
+
+    def varies(self, *values: Expr) -> bool:
+        """Whether threads of a block may disagree on a value: by their number or own memory."""
+        if Mark.THREAD not in self.marks:
+            return False
+        return any(
+            names(value) & self.varying
+            or any(self.buffer(load.array).space in _OWN for load in loads(value))
+            for value in values
+        )
 
     def declare(self, buffer: Buffer) -> _Around:
         self._check_free(buffer.name)
@@ -191,8 +211,9 @@ def _check_node(stmt: Stmt, around: _Around) -> _Around:
         case If(cond=cond):
             if cond.dtype != BOOL:
                 raise _Invalid(f"condition is {cond.dtype}, not bool")
+            return around.part(cond)
         case Let(name=name, value=value):
-            return around.bind(name, value.dtype)
+            return around.bind(name, value.dtype, value)
         case Alloc():
             return _check_alloc(stmt, around)
         case Store(buffer=name, index=index, value=value):
@@ -206,8 +227,7 @@ def _check_node(stmt: Stmt, around: _Around) -> _Around:
         case Prefetch(buffer=name, index=index):
             check_index(index, len(around.buffer(name).strides), around.scope)
         case Barrier():
-            if around.marks & {Mark.PARALLEL, Mark.VECTOR}:
-                raise _Invalid("a barrier stands inside a parallel or vector loop")
+            _check_barrier(around)
         case Block():
             pass
         case _:
@@ -225,7 +245,16 @@ def _check_loop(stmt: For, around: _Around) -> _Around:
         raise _Invalid("what ends a loop is a condition, and the loop is serial")
     if stmt.mark is Mark.PARALLEL and Mark.PARALLEL in around.marks:
         raise _Invalid("a parallel loop stands inside another")
-    inner = replace(around.bind(stmt.var, INT64), marks=around.marks | {stmt.mark})
+    for outer in _NOT_INSIDE.get(stmt.mark, ()):
+        if outer in around.marks:
+            raise _Invalid(f"a {stmt.mark.value} loop stands inside a {outer.value} loop")
+    bounds = (stmt.start, stmt.stop, stmt.step)
+    inner = around.part(*bounds).bind(stmt.var, INT64, *bounds)
+    if stmt.mark is Mark.THREAD:
+        inner = replace(inner, varying=inner.varying | {stmt.var})
+    inner = replace(inner, marks=around.marks | {stmt.mark})
+    if stmt.until is not None:
+        inner = inner.part(stmt.until)
     if stmt.mark not in (Mark.VECTOR, Mark.UNROLL):
         return inner
     if constant_trips(stmt) is None:
@@ -233,6 +262,25 @@ def _check_loop(stmt: For, around: _Around) -> _Around:
     if not names(stmt.start) <= around.fixed:
         return inner
     return replace(inner, fixed=around.fixed | {stmt.var})
+
+
+# A grid of blocks of threads, with lanes and unrolled iterations inside of them; a team has none.
+_LANES = (Mark.VECTOR, Mark.SIMD)
+_NOT_INSIDE: dict[Mark, tuple[Mark, ...]] = {
+    Mark.PARALLEL: (Mark.BLOCK, Mark.THREAD, *_LANES),
+    Mark.BLOCK: (Mark.THREAD, Mark.PARALLEL, *_LANES),
+    Mark.THREAD: (Mark.PARALLEL, *_LANES),
+}
+
+
+def _check_barrier(around: _Around) -> None:
+    """All threads of the team, or of the block, arrive: each of them, and equally often."""
+    if around.marks & {Mark.PARALLEL, *_LANES}:
+        raise _Invalid("a barrier stands inside a parallel or vector loop")
+    if Mark.BLOCK in around.marks and Mark.THREAD not in around.marks:
+        raise _Invalid("a barrier stands in a block but outside of its threads")
+    if around.parted:
+        raise _Invalid("a barrier stands where threads of a block may not all arrive")
 
 
 def _check_alloc(stmt: Alloc, around: _Around) -> _Around:
@@ -246,8 +294,11 @@ def _check_alloc(stmt: Alloc, around: _Around) -> _Around:
     is_fixed = all(isinstance(size, Const) for size in stmt.shape)
     if buffer.space in (Space.REGISTER, Space.STACK) and not is_fixed:
         raise _Invalid(f"a buffer in {buffer.space.value} memory has a constant shape")
-    if buffer.space is Space.SCRATCH and Mark.PARALLEL in around.marks:
-        raise _Invalid("scratch memory is shared, it is not allocated inside a parallel loop")
+    for mark in (Mark.PARALLEL, Mark.BLOCK, Mark.THREAD):
+        if buffer.space is Space.SCRATCH and mark in around.marks:
+            raise _Invalid(
+                f"scratch memory is shared, it is not allocated inside a {mark.value} loop"
+            )
     if buffer.space is Space.SHARED and Mark.THREAD in around.marks:
         raise _Invalid("shared memory is not allocated inside a thread loop")
     return around.declare(buffer)

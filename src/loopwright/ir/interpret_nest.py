@@ -6,6 +6,10 @@ could depend on who comes first raises InternalError. With several threads every
 whole nest and the iterations of an outermost parallel loop are dealt out in contiguous parts;
 everything outside such loops is executed by each thread. A store that only one thread should make
 stands in a parallel loop of one iteration.
+
+A barrier orders the threads of the team, or those of the GPU block it stands in. Blocks do not wait
+for each other: what two of them do is not ordered before the outermost block loop ends. Thread t of
+two thread loops in a block is the same thread; the end of such a loop is no barrier.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
 )
-from loopwright.ir.memory import Cells, Memory, Races, poisoned
+from loopwright.ir.memory import AROUND, Cells, Memory, Races, Turn, Turns, poisoned
 
 __all__ = ["interpret_nest"]
 
@@ -76,11 +80,22 @@ def interpret_nest(
             root.cells[buffer.name] = rules.cells(
                 buffer.name, memory.data, strides=strides, base=memory.base, is_shared=True
             )
-        frames = [root.fork(number) for number in range(threads)]
+        team = machine.group(())
+        frames = [root.fork(team, number) for number in range(threads)]
         for frame in frames:
             frame.is_concurrent = threads > 1
-        for _ in machine.in_step([machine.run(nest.body, frame) for frame in frames]):
-            pass
+        for _ in machine.in_step(team, [machine.run(nest.body, frame) for frame in frames]):
+            machine.races.clear()
+
+
+class _Group:
+    """Flows that run side by side: the team, or the iterations of concurrent loops in one flow."""
+
+    __slots__ = ("number", "phase")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.phase = 0  # barriers that all of them passed
 
 
 class _Frame:
@@ -92,15 +107,17 @@ class _Frame:
         self.variables = variables
         self.cells = cells
         self.machine = machine
-        self.owner: tuple[int, ...] = ()  # thread, then the concurrent iterations around
+        # The thread, then the concurrent iterations around.
+        self.owner: tuple[tuple[_Group, int], ...] = ()
+        self._turns: tuple[int, Turns] = (-1, ())  # of the owner, and the age they are from
         self.is_concurrent = False  # others may run at the same time
         self.is_shared_out = False  # inside a parallel loop: iterations are no longer dealt out
         self.visits: dict[int, int] = {}  # scratch allocation -> how often this thread made it
 
-    def fork(self, number: int) -> _Frame:
+    def fork(self, group: _Group, number: int) -> _Frame:
         """A frame of its own for a concurrent iteration or thread."""
         child = _Frame(dict(self.variables), dict(self.cells), self.machine)
-        child.owner = (*self.owner, number)
+        child.owner = (*self.owner, (group, number))
         child.is_concurrent = True
         child.is_shared_out = self.is_shared_out
         child.visits = self.visits if self.owner else {}
@@ -114,12 +131,22 @@ class _Frame:
     def load(self, array: str, index: tuple[int, ...]) -> np.generic:
         cells = self.buffer(array)
         if self.is_concurrent and cells.is_shared:
-            self.machine.races.read(cells, index, self.owner)
+            self.machine.races.read(cells, index, self.turns())
         return cells.read(index)
 
     def will_write(self, cells: Cells, index: tuple[int, ...]) -> None:
         if self.is_concurrent and cells.is_shared:
-            self.machine.races.write(cells, index, self.owner)
+            self.machine.races.write(cells, index, self.turns())
+
+    def turns(self) -> Turns:
+        """Who this flow is now; made anew where a group has passed a barrier."""
+        age, turns = self._turns
+        if age != self.machine.age:
+            inner = self.machine.group(self.owner)
+            outer = (Turn(group.number, at, group.phase) for group, at in self.owner)
+            turns = (*outer, Turn(inner.number, AROUND, inner.phase))
+            self._turns = self.machine.age, turns
+        return turns
 
 
 class _Machine:
@@ -130,6 +157,8 @@ class _Machine:
         self.rules = rules
         self.random = random
         self.races = Races()
+        self.groups: dict[tuple[tuple[int, int], ...], _Group] = {}  # by the flow that starts them
+        self.age = 0  # barriers that any group has passed
         self.scratch: dict[int, tuple[int, Cells]] = {}  # allocation -> its last visit, memory
         self.code: dict[int, Evaluator] = {}  # by identity of the expression, alive in the nest
 
@@ -142,7 +171,12 @@ class _Machine:
     def integers(self, exprs: tuple[Expr, ...], frame: _Frame) -> tuple[int, ...]:
         return tuple([int(self.value(expr, frame)) for expr in exprs])
 
-    def in_step(self, flows: list[Flow]) -> Flow:
+    def group(self, owner: tuple[tuple[_Group, int], ...]) -> _Group:
+        """The group that concurrent loops of one flow start, which is the same for all of them."""
+        key = tuple((group.number, at) for group, at in owner)
+        return self.groups.setdefault(key, _Group(len(self.groups)))
+
+    def in_step(self, group: _Group, flows: list[Flow]) -> Flow:
         """Run flows side by side; pause once for every barrier that all of them reached."""
         while flows:
             order = list(range(len(flows)))
@@ -152,7 +186,8 @@ class _Machine:
                 return
             if len(waiting) != len(flows):
                 raise InternalError("a barrier is reached by some threads, others have ended")
-            self.races.clear()
+            group.phase += 1
+            self.age += 1
             yield
 
     def run(self, stmt: Stmt, frame: _Frame) -> Flow:
@@ -206,15 +241,17 @@ class _Machine:
                 frame.is_shared_out = was_shared_out
             case Mark.PARALLEL | Mark.BLOCK:
                 self.meet(frame)
+                group = self.group(frame.owner)
                 for number in self.shuffled(iterations):
                     # Blocks do not wait for each other: a barrier inside is their own affair.
-                    for _ in self.iterate(stmt, [number], frame.fork(number)):
+                    for _ in self.iterate(stmt, [number], frame.fork(group, number)):
                         pass
                 self.meet(frame)
             case Mark.THREAD:
                 self.meet(frame)
-                flows = [self.iterate(stmt, [n], frame.fork(n)) for n in iterations]
-                yield from self.in_step(flows)
+                group = self.group(frame.owner)
+                flows = [self.iterate(stmt, [n], frame.fork(group, n)) for n in iterations]
+                yield from self.in_step(group, flows)
                 self.meet(frame)
             case _:
                 assert_never(stmt.mark)
@@ -234,7 +271,7 @@ class _Machine:
 
     def share(self, iterations: range, frame: _Frame) -> range:
         """The part of a parallel loop that falls to the thread of `frame`."""
-        thread, count = frame.owner[0], len(iterations)
+        thread, count = frame.owner[0][1], len(iterations)
         first, last = thread * count // self.threads, (thread + 1) * count // self.threads
         return iterations[first:last]
 
@@ -281,6 +318,6 @@ class _Machine:
             place = tuple(a + x for a, x in zip(to, offset, strict=True))
             origin = tuple(a + x for a, x in zip(start, offset, strict=True))
             if frame.is_concurrent and source.is_shared:
-                self.races.read(source, origin, frame.owner)
+                self.races.read(source, origin, frame.turns())
             frame.will_write(target, place)
             target.copy_from(place, source, origin)

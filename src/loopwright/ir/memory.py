@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,17 @@ import numpy as np
 from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.dtypes import DType
 
-__all__ = ["Cells", "Memory", "Races", "UndefinedRead", "element_strides", "poisoned"]
+__all__ = [
+    "AROUND",
+    "Cells",
+    "Memory",
+    "Races",
+    "Turn",
+    "Turns",
+    "UndefinedRead",
+    "element_strides",
+    "poisoned",
+]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -141,32 +151,73 @@ class Cells:
         return f"{self.name}[{', '.join(map(str, index))}]"
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Who accesses memory at one level of concurrency, and when.
+
+    Loops whose iterations run side by side lie inside each other: an access is known by one turn
+    per level, from the outermost to the innermost.
+    """
+
+    group: int  # the team of threads, or what concurrent loops in one flow of control start
+    member: int | str | None  # its iteration or thread, or AROUND; None: several of them
+    phase: int  # barriers that the group has passed
+
+
+AROUND = "around"  # the member that is the flow of control around the concurrent loops
+Turns = tuple[Turn, ...]
+
+
+def _meeting(earlier: Turns, later: Turns) -> int | None:
+    """The level at which two accesses may happen in either order; None where they are ordered.
+
+    Members of a group are ordered by its barriers alone.
+    """
+    for level, (one, other) in enumerate(zip(earlier, later, strict=False)):
+        if one.group != other.group:
+            return None
+        if one.member is None or one.member != other.member:
+            return level if one.phase == other.phase else None
+    return None
+
+
 class Races:
-    """Who touched which shared element since the last barrier; raises where order would matter."""
+    """Who touched which shared element; raises where the order of two accesses is open.
+
+    What is kept of an element is its last write and the reads since. Of reads that are not ordered
+    the level at which they part is enough: whatever is ordered after one of them, other than the
+    flow of that read itself, is ordered after all.
+    """
 
     def __init__(self) -> None:
-        self._readers: dict[tuple[Cells, tuple[int, ...]], tuple[int, ...] | None] = {}
-        self._writers: dict[tuple[Cells, tuple[int, ...]], tuple[int, ...]] = {}
+        self._readers: dict[tuple[Cells, tuple[int, ...]], Turns] = {}
+        self._writers: dict[tuple[Cells, tuple[int, ...]], Turns] = {}
 
     def clear(self) -> None:
+        """Forget everything: what follows is ordered after all of it."""
         self._readers.clear()
         self._writers.clear()
 
-    def read(self, cells: Cells, index: tuple[int, ...], owner: tuple[int, ...]) -> None:
-        """Note that `owner` reads an element: no other owner may have written it."""
+    def read(self, cells: Cells, index: tuple[int, ...], turns: Turns) -> None:
+        """Note a read: it must be ordered after the last write."""
         place = cells, cells.place(index)
-        if self._writers.get(place, owner) != owner:
+        if _meeting(self._writers.get(place, ()), turns) is not None:
             raise self._race(cells, index, "written by one iteration or thread, read by another")
-        if self._readers.setdefault(place, owner) != owner:
-            self._readers[place] = None  # several
+        before = self._readers.get(place, ())
+        level = _meeting(before, turns)
+        if level is not None:
+            turns = (*turns[:level], replace(turns[level], member=None))
+        self._readers[place] = turns
 
-    def write(self, cells: Cells, index: tuple[int, ...], owner: tuple[int, ...]) -> None:
-        """Note that `owner` writes an element: no other owner may have touched it."""
+    def write(self, cells: Cells, index: tuple[int, ...], turns: Turns) -> None:
+        """Note a write: it must be ordered after the last write and all reads since."""
         place = cells, cells.place(index)
-        if self._writers.setdefault(place, owner) != owner:
+        if _meeting(self._writers.get(place, ()), turns) is not None:
             raise self._race(cells, index, "written by two iterations or threads")
-        if self._readers.get(place, owner) != owner:
+        if _meeting(self._readers.get(place, ()), turns) is not None:
             raise self._race(cells, index, "read by one iteration or thread, written by another")
+        self._readers.pop(place, None)
+        self._writers[place] = turns
 
     def _race(self, cells: Cells, index: tuple[int, ...], what: str) -> InternalError:
         return InternalError(f"race: {cells._element(index)} is {what} without a barrier between")
