@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as in typing, which would show among the names of the package
 if TYPE_CHECKING:
+    from typing import Any
+
     from loopwright import semirings, sparse
     from loopwright.calls.compile import compile, parse_c
     from loopwright.calls.einsum import einsum
@@ -76,6 +77,7 @@ _HOMES = {
     "tensordot": "calls.tensordot",
     "transpose": "calls.tensordot",
 }
+_OWN_EDGE = ("einsum",)  # ends the tracebacks of its errors itself: a wrapper costs time
 
 
 def __getattr__(name: str) -> Any:
@@ -87,9 +89,15 @@ def __getattr__(name: str) -> Any:
     module, colon, inner = home.partition(":")
     found = import_module(f"loopwright.{module}")
     value = found if colon and not inner else getattr(found, inner or name)
+    if name not in _OWN_EDGE and callable(value) and not isinstance(value, type):
+        # lazy: with it comes the family of errors
+        from loopwright.tracebacks import public_edge
+
+        value = public_edge(value)
+        value.__module__ = __name__  # where pickle finds this very function
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

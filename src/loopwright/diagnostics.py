@@ -19,11 +19,13 @@ __all__ = [
     "IllegalStep",
     "InternalError",
     "LoopwrightError",
+    "PathError",
     "RoomError",
     "SourceError",
     "Span",
     "ToolchainError",
     "UsageError",
+    "WrongTypeError",
     "column_of_byte",
 ]
 
@@ -199,6 +201,14 @@ class UsageError(LoopwrightError, ValueError):
 
 class DtypeError(UsageError, TypeError):
     """An array has an element type the call cannot take."""
+
+
+class WrongTypeError(UsageError, TypeError):
+    """An argument is of a Python type the call cannot take."""
+
+
+class PathError(UsageError, RuntimeError):
+    """A path of contractions does not fit its operands; NumPy raises RuntimeError for it."""
 
 
 class RoomError(UsageError, MemoryError):

@@ -31,7 +31,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("machines", "semirings"),
     ("ir",),
     ("faults",),
-    ("log",),
+    ("log", "tracebacks"),
     ("options",),
     ("diagnostics", "remembered", "recent"),
 )

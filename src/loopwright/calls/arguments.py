@@ -13,7 +13,7 @@ from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.program import Role
 from loopwright.planner.numbers import value_of
 from loopwright.runtime.arguments import Array as NumpyArray
-from loopwright.runtime.arguments import as_operand, overlap, overlaps_itself
+from loopwright.runtime.arguments import as_operand, is_regular, overlap, overlaps_itself
 
 __all__ = ["Arrays", "Fresh", "Signature", "Values"]
 
@@ -40,7 +40,7 @@ class Signature:
         key: list[Any] = []
         for (kind, name, dtype, _), arg in zip(self._arguments, args, strict=True):
             if kind == "array":
-                if not (arg.flags.carray or _is_regular(arg)):
+                if not (arg.flags.carray or is_regular(arg)):
                     arg = self._regular(name, arg)
                 arrays[name] = arg
                 key += (arg.shape, arg.strides)
@@ -108,11 +108,6 @@ class Signature:
                     f"arguments '{name}' and '{other}' share memory, and '{name}' is written",
                     hint="pass a copy of one of them",
                 )
-
-
-def _is_regular(array: NumpyArray) -> bool:
-    """Whether every element lies a whole number of elements from the first."""
-    return array.flags.aligned and not any(s % array.itemsize for s in array.strides)
 
 
 def _value(array: NumpyArray) -> Any:

@@ -20,6 +20,7 @@ from loopwright.ir.expr import Const, Expr, Var
 from loopwright.ir.visit import names
 from loopwright.planner.numbers import value_of
 from loopwright.runtime.arguments import Array
+from loopwright.tracebacks import public_edge
 
 __all__ = ["CFunction", "RegionCode", "checked_array", "known_functions"]
 
@@ -68,6 +69,7 @@ class CFunction:
 
     # -- calls ------------------------------------------------------------------------------------
 
+    @public_edge
     def __call__(self, *args: Any, **named: Any) -> None:
         """Run the function; arrays change in place, everything else is passed by value."""
         values = self._bound(args, named)
@@ -77,28 +79,34 @@ class CFunction:
             if len(self._regions) > 1:
                 self._keep(region, values)
 
+    @public_edge
     def explain(self, *args: Any, **named: Any) -> str:
         """What was recognised and decided in every region; with arguments, for that call."""
         if not args and not named:
             return "\n\n".join(code.explain() for code in self._codes)
         return self._told(args, named, lambda code, given, n: code.explain(given, n), "\n\n")
 
+    @public_edge
     def inspect_schedule(self) -> str:
         """The statements of every region and the order they run in."""
         return "\n\n".join(code.inspect_schedule() for code in self._codes)
 
+    @public_edge
     def inspect_loops(self, *args: Any, **named: Any) -> str:
         """The loop nests that are emitted for a call."""
         return self._inspect("loops", args, named)
 
+    @public_edge
     def inspect_c(self, *args: Any, **named: Any) -> str:
         """The loop nests as C with OpenMP pragmas."""
         return self._inspect("c", args, named)
 
+    @public_edge
     def inspect_llvm(self, *args: Any, **named: Any) -> str:
         """The LLVM IR that is compiled for a call."""
         return self._inspect("llvm", args, named)
 
+    @public_edge
     def inspect_asm(self, *args: Any, **named: Any) -> str:
         """The machine code for a call, as assembly."""
         return self._inspect("asm", args, named)

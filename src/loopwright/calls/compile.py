@@ -17,6 +17,7 @@ from loopwright.frontends.program import program_of
 from loopwright.frontends.tree import SourceTree
 from loopwright.ir.program import Program
 from loopwright.runtime.threads import checked_threads, num_threads
+from loopwright.tracebacks import public_edge
 from loopwright.transform.plan import Plan
 
 __all__ = ["CompiledFile", "compile", "parse_c"]
@@ -50,6 +51,7 @@ class CompiledFile:
         self.globals = globals_  # the file's variables that the functions use, as arrays
         self._functions = dict(functions)
 
+    @public_edge
     def __getitem__(self, name: str) -> CFunction:
         if name not in self._functions:
             raise UsageError(f"no function '{name}' in {self.name}", hint=", ".join(self))
@@ -61,32 +63,39 @@ class CompiledFile:
     def __len__(self) -> int:
         return len(self._functions)
 
+    @public_edge
     def __call__(self, *args: Any, **named: Any) -> None:
         """Call the only function."""
         self._only()(*args, **named)
 
+    @public_edge
     def explain(self, *args: Any, **named: Any) -> str:
         """What was recognised and decided, in all functions; with arguments, in the only one."""
         if args or named:
             return self._only().explain(*args, **named)
         return "\n\n".join(f"{f.name}:\n{f.explain()}" for f in self._functions.values())
 
+    @public_edge
     def inspect_schedule(self) -> str:
         """The statements of every region and the order they run in."""
         return "\n\n".join(f.inspect_schedule() for f in self._functions.values())
 
+    @public_edge
     def inspect_loops(self, *args: Any, **named: Any) -> str:
         """The loop nests of a call of the only function."""
         return self._only().inspect_loops(*args, **named)
 
+    @public_edge
     def inspect_c(self, *args: Any, **named: Any) -> str:
         """C with OpenMP pragmas for a call of the only function."""
         return self._only().inspect_c(*args, **named)
 
+    @public_edge
     def inspect_llvm(self, *args: Any, **named: Any) -> str:
         """The LLVM IR for a call of the only function."""
         return self._only().inspect_llvm(*args, **named)
 
+    @public_edge
     def inspect_asm(self, *args: Any, **named: Any) -> str:
         """The machine code for a call of the only function."""
         return self._only().inspect_asm(*args, **named)

@@ -18,6 +18,7 @@ from loopwright.ir.expr import Var
 from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.ir.program import Array, Program, Role
 from loopwright.planner.numbers import value_of
+from loopwright.tracebacks import public_edge
 
 __all__ = ["CompiledProgram"]
 
@@ -35,26 +36,32 @@ class CompiledProgram:
         self._code = PlannedCode(program, _recipe(program), planner, target, self._violation)
         self.plan = self._code.plan
 
+    @public_edge
     def __call__(self, *args: Any, **named: Any) -> None:
         """Run the program on the arrays, in place."""
         self._code(self._bound(args, named), self._threads())
 
+    @public_edge
     def explain(self) -> str:
         """What each statement is taken for, and the steps that were taken."""
         return self._code.explain()
 
+    @public_edge
     def inspect_schedule(self) -> str:
         """The loops in the order they run."""
         return self._code.inspect_schedule()
 
+    @public_edge
     def inspect_loops(self) -> str:
         """The loop nest that is emitted."""
         return self._code.inspect("loops", (), 1)
 
+    @public_edge
     def inspect_c(self) -> str:
         """The loop nest as C."""
         return self._code.inspect("c", (), 1)
 
+    @public_edge
     def inspect_llvm(self) -> str:
         """The loop nest as LLVM IR."""
         return self._code.inspect("llvm", (), 1)

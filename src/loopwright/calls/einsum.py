@@ -7,18 +7,35 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+# Bound here: a program that puts another einsum in the place of NumPy's may put ours there.
+from numpy import einsum as numpy_einsum
+
 from loopwright import options, semirings
 from loopwright.calls.einsum_kernel import contract_or_loop
+from loopwright.calls.einsum_options import (
+    NumpyOptions,
+    as_operands,
+    check_castings,
+    memory_order,
+    read_options,
+)
+from loopwright.calls.einsum_order import Path
 from loopwright.calls.product import Scaling, extents_of, is_one, plan_contraction
 from loopwright.calls.scaling import is_value, plain_number
 from loopwright.calls.unproven import Unproven
-from loopwright.diagnostics import UsageError
+from loopwright.diagnostics import (
+    DtypeError,
+    LoopwrightError,
+    UsageError,
+    WrongTypeError,
+)
 from loopwright.frontends.einsum import Subscripts, parse_subscripts, sublist_subscripts
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
 from loopwright.ir.form import Initial
 from loopwright.recent import Recent
-from loopwright.runtime.arguments import Array, as_operand, check_out
+from loopwright.runtime.arguments import Array, check_out, takes_results
 from loopwright.runtime.threads import num_threads, thread_count
+from loopwright.tracebacks import hide_frames
 
 __all__ = ["einsum"]
 
@@ -32,10 +49,14 @@ _ONE, _ZERO = 1, 0  # the default alpha and beta, recognised by identity on the 
 
 
 def einsum(
-    subscripts: Any,
+    subscripts: Any = None,
     *operands: Any,
     semiring: str | semirings.Semiring = "plus_times",
     out: Array | None = None,
+    dtype: Any = None,
+    order: Any = "K",
+    casting: Any = None,
+    optimize: Any = False,
     accumulate: bool = False,
     alpha: Any = _ONE,
     beta: Any = _ZERO,
@@ -48,14 +69,23 @@ def einsum(
 
     `accumulate` stands for beta = 1. The result has NumPy's dtype; with `accum_dtype` products are
     formed, summed and returned in that type. Floating sums may be reassociated. `out` must have the
-    result's shape and share no element with an operand. Three and more operands are contracted
-    pair by pair where times distributes over plus for their type and numbers; where it does not,
-    all factors meet before anything is reduced (`einsum_path` tells).
+    result's shape. Three and more operands are contracted pair by pair where times distributes over
+    plus for their type and numbers; where it does not, all factors meet before anything is reduced
+    (`einsum_path` tells).
+
+    As in numpy.einsum: `dtype` is the type of the calculation and of the result, to which operands
+    are converted as far as `casting` allows; `order` is the memory order of a new result ('K' is
+    'C' but for views); `optimize` names the order of contraction: 'greedy' (also True and False),
+    'optimal', (name, elements of an intermediate result), or a path of einsum_path. One operand of
+    which nothing is summed gives a view.
     """
     if (
         alpha is _ONE
         and beta is _ZERO
         and accum_dtype is None
+        and dtype is None
+        and casting is None
+        and order == "K"
         and type(subscripts) is str
         and not current().careful
     ):
@@ -78,16 +108,26 @@ def einsum(
             # general call converts or refuses them.
             found = None
         if found is not None and (out is None or _is_free(out, operands)):
-            run, shape, dtype = found
-            result = _empty(shape, dtype) if out is None else out
+            run, shape, kind = found
+            result = _empty(shape, kind) if out is None else out
             run(result, operands[0], operands[-1])
             return result if shape or out is not None else result[()]
+    try:
+        scaling = _scaling(alpha, beta, accumulate)
+        asked = read_options(optimize, dtype, order, casting)
+        return _einsum(subscripts, operands, semiring, out, scaling, accum_dtype, threads, asked)
+    except LoopwrightError as error:
+        hide_frames(error)
+        raise
+
+
+def _scaling(alpha: Any, beta: Any, accumulate: bool) -> Scaling:
     scaling = Scaling(plain_number(alpha, "alpha"), plain_number(beta, "beta"))
-    if accumulate:
-        if scaling.beta not in (0, 1):
-            raise UsageError("accumulate stands for beta = 1", found=f"beta = {beta!r}")
-        scaling = Scaling(scaling.alpha, 1)
-    return _einsum(subscripts, operands, semiring, out, scaling, accum_dtype, threads)
+    if not accumulate:
+        return scaling
+    if scaling.beta not in (0, 1):
+        raise UsageError("accumulate stands for beta = 1", found=f"beta = {beta!r}")
+    return Scaling(scaling.alpha, 1)
 
 
 def _einsum(
@@ -98,34 +138,39 @@ def _einsum(
     scaling: Scaling,
     accum_dtype: Any,
     threads: int | None,
+    asked: NumpyOptions,
 ) -> Any:
     """The general call: any number of operands, everything checked."""
     if not isinstance(subscripts, str):
-        subscripts, operands = _from_sublists((subscripts, *operands))
-    chosen = semirings.semiring(ring)
-    arrays = tuple(as_operand(x, f"operand {k}") for k, x in enumerate(operands))
-    if not arrays:
+        subscripts, operands = _from_text_or_lists(subscripts, operands)
+    if not operands:
         raise UsageError("einsum needs at least one operand")
-    names = parse_subscripts(subscripts, tuple(a.ndim for a in arrays))
+    chosen = semirings.semiring(ring)
     count = thread_count(threads)
+    if len(operands) == 1 and out is None and accum_dtype is None and scaling == Scaling():
+        view = _view(subscripts, operands[0], asked)
+        if view is not None:
+            return view
+    arrays = as_operands(operands, asked)
+    names = parse_subscripts(subscripts, tuple(a.ndim for a in arrays))
     extents = extents_of(names, arrays)
     shape = tuple(extents[c] for c in names.out)
-    result, accumulator = _types(chosen, arrays, accum_dtype, out)
+    result, accumulator = _types(chosen, arrays, accum_dtype, out, asked)
     _check_scaling(chosen, scaling, out, accumulator)
-    target = None if out is None else check_out(out, shape, arrays)
-    if target is not None and not np.can_cast(result.numpy, target.dtype, "same_kind"):
-        raise UsageError(
+    target = None if out is None else check_out(out, shape)
+    rule: Any = asked.casting or "same_kind"
+    if target is not None and not np.can_cast(result.numpy, target.dtype, rule):
+        raise DtypeError(
             f"out has dtype {target.dtype}", hint=f"the result has dtype {result.name}"
         )
-    if target is None and len(arrays) == 1 and _is_view(names, scaling, accum_dtype):
-        return np.einsum(names.text, arrays[0])
-    direct = target if target is not None and target.dtype == result.numpy else None
-    if direct is None:
-        direct = _empty(shape, result.numpy)
+    if target is not None and takes_results(target, result.numpy, arrays):
+        direct = target
+    else:
+        direct = _empty(shape, result.numpy, memory_order(arrays, asked.order))
         if target is not None and scaling.initial is not Initial.ZERO:
             direct[...] = target
-    _compute(names, arrays, direct, chosen, accumulator, scaling, count)
-    plain = all(a is b for a, b in zip(arrays, operands, strict=True))
+    _compute(names, arrays, direct, chosen, accumulator, scaling, count, asked.path)
+    plain = all(a is b for a, b in zip(arrays, operands, strict=True)) and asked.are_default
     quick = plain and len(arrays) <= 2 and accum_dtype is None and not current().careful
     if quick and (target is None or target is direct):
         start = (subscripts, ring, count)
@@ -138,6 +183,17 @@ def _einsum(
     return target
 
 
+def _view(subscripts: str, operand: Any, asked: NumpyOptions) -> Any:
+    """NumPy's view of an array of which nothing is summed or converted; else None."""
+    if not isinstance(operand, _ndarray) or (asked.dtype or operand.dtype) != operand.dtype:
+        return None
+    names = parse_subscripts(subscripts, (operand.ndim,))
+    if set(names.operands[0]) != set(names.out):
+        return None
+    extents_of(names, (operand,))
+    return numpy_einsum(names.text, operand)
+
+
 def _compute(
     names: Subscripts,
     arrays: tuple[Array, ...],
@@ -146,6 +202,7 @@ def _compute(
     accumulator: DType,
     scaling: Scaling,
     threads: int,
+    path: Path,
 ) -> None:
     """Fill `out`, by whoever is asked to."""
     if current().interpret:
@@ -155,7 +212,7 @@ def _compute(
     elif len(arrays) > 2 and out.size and all(a.size for a in arrays):
         from loopwright.calls.einsum_several import contract_several  # lazy: most calls have two
 
-        contract_several(names, arrays, out, ring, accumulator, scaling, threads)
+        contract_several(names, arrays, out, ring, accumulator, scaling, threads, path)
     else:
         contract_or_loop(names, arrays, out, ring, accumulator, scaling, threads)
 
@@ -201,12 +258,20 @@ def _layout(start: tuple[Any, ...], operands: Sequence[Any], out: Array | None) 
 
 
 def _types(
-    ring: semirings.Semiring, arrays: tuple[Array, ...], accum_dtype: Any, out: Any
+    ring: semirings.Semiring,
+    arrays: tuple[Array, ...],
+    accum_dtype: Any,
+    out: Any,
+    asked: NumpyOptions,
 ) -> tuple[DType, DType]:
     """Dtypes of the result and of the accumulators; a wider out widens both, as with NumPy."""
-    promoted = dtype_of(np.result_type(*arrays))
-    if isinstance(out, _ndarray) and np.can_cast(promoted.numpy, out.dtype, "safe"):
+    promoted = dtype_of(np.result_type(*arrays) if asked.dtype is None else asked.dtype)
+    is_free = asked.dtype is None and isinstance(out, _ndarray)
+    if is_free and np.can_cast(promoted.numpy, out.dtype, "safe"):
         promoted = DTYPES.get(out.dtype.name, promoted)
+    check_castings(arrays, promoted, asked)
+    if accum_dtype is not None and asked.dtype is not None:
+        raise UsageError("dtype and accum_dtype exclude each other", hint="dtype=, as in NumPy")
     if accum_dtype is not None:
         wide = dtype_of(accum_dtype)
         if not np.can_cast(promoted.numpy, wide.numpy, "same_kind"):
@@ -243,17 +308,21 @@ def _check_scaling(
             )
 
 
-def _is_view(names: Subscripts, scaling: Scaling, accum_dtype: Any) -> bool:
-    """Whether NumPy would answer with a view: nothing is summed, scaled or converted."""
-    kept = set(names.operands[0]) == set(names.out)
-    return kept and scaling == Scaling() and accum_dtype is None
-
-
-def _from_sublists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-    """einsum(op0, sublist0, op1, sublist1, ..., [sublistout])."""
+def _from_text_or_lists(first: Any, others: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+    """Subscripts in bytes, or einsum(op0, sublist0, op1, sublist1, ..., [sublistout])."""
+    if isinstance(first, bytes):
+        return first.decode("ascii", "replace"), others
+    arguments = (first, *others)
     pairs, rest = divmod(len(arguments), 2)
+    if not pairs:
+        return "", ()
     operands = arguments[0 : 2 * pairs : 2]
-    lists = arguments[1 : 2 * pairs : 2]
-    if not all(isinstance(x, Sequence) for x in lists):
-        raise UsageError("einsum takes a string of subscripts, or arrays and index lists in turn")
-    return sublist_subscripts(lists, arguments[-1] if rest else None), operands
+    lists = [*arguments[1 : 2 * pairs : 2], *arguments[2 * pairs :]]
+    for found in lists:
+        if not isinstance(found, Sequence | _ndarray):
+            raise WrongTypeError(
+                "einsum takes a string of subscripts, or arrays and index lists in turn",
+                found=f"{type(found).__name__} in the place of an index list",
+                hint="einsum('ij,jk->ik', a, b), or einsum(a, [0, 1], b, [1, 2], [0, 2])",
+            )
+    return sublist_subscripts(lists[:pairs], lists[-1] if rest else None), operands

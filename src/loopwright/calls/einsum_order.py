@@ -15,10 +15,15 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
 
+# Bound here: a program that puts another einsum in the place of NumPy's may put ours there.
+from numpy import einsum_path as numpy_path
+
 from loopwright.calls.product import extents_of
+from loopwright.diagnostics import PathError, UsageError, WrongTypeError
 from loopwright.frontends.einsum import Subscripts
 from loopwright.ir.dtypes import DType
 from loopwright.runtime.arguments import Array
@@ -32,9 +37,22 @@ from loopwright.semirings.distributive import (
     times_in_any_order,
 )
 
-__all__ = ["Order", "Step", "order_of"]
+__all__ = ["Order", "Path", "Step", "checked_path", "order_of"]
 
+Groups: TypeAlias = tuple[tuple[int, ...], ...]  # positions that meet, as in numpy.einsum_path
+
+_SEARCHES = ("greedy", "optimal")
+_HINT = "True, False, 'greedy', 'optimal', (name, elements), or a path of einsum_path"
 _MOST_PARTINGS = 10  # operands up to which all partings are tried; beyond, those in a row
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Which order is asked for."""
+
+    search: str = "greedy"  # one of _SEARCHES
+    limit: int | None = None  # elements of an intermediate result
+    groups: Groups | None = None  # an explicit path, in the place of a search
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +70,7 @@ class Order:
 
     steps: tuple[Step, ...]
     reason: str  # why only the last step reduces; empty where each one may
+    limit: int | None = None  # elements of an intermediate result that was asked for
 
     def largest(self, extents: Mapping[str, int]) -> str:
         """The indices of the largest intermediate result; "" when there is none."""
@@ -64,14 +83,58 @@ def elements(term: str, extents: Mapping[str, int]) -> int:
     return math.prod(extents[c] for c in term)
 
 
+_GREEDY = Path()
+
+
+def checked_path(optimize: Any) -> Path:
+    """What numpy.einsum's `optimize` asks for; nothing, False and True ask for the greedy order."""
+    if optimize is None or isinstance(optimize, bool):
+        return _GREEDY
+    if isinstance(optimize, str):
+        return Path(_search(optimize))
+    if not isinstance(optimize, list | tuple) or not optimize:
+        raise WrongTypeError("optimize is no path", found=repr(optimize)[:60], hint=_HINT)
+    first, *rest = optimize
+    if first == "einsum_path":
+        return Path(groups=tuple(map(_group, rest)))
+    if isinstance(first, str) and len(rest) == 1 and isinstance(rest[0], int | float):
+        return Path(_search(first), int(rest[0]))
+    raise WrongTypeError("optimize is no path", found=repr(optimize)[:60], hint=_HINT)
+
+
+def _search(name: str) -> str:
+    if name not in _SEARCHES:
+        raise UsageError("optimize names no search", found=repr(name)[:60], hint=_HINT)
+    return name
+
+
+def _group(group: Any) -> tuple[int, ...]:
+    """One step of an explicit path: the positions of the operands that meet."""
+    is_group = isinstance(group, list | tuple) and len(group) > 0
+    if not is_group or not all(isinstance(x, int | np.integer) and x >= 0 for x in group):
+        hint = "tuples of positions, counted from 0 as in numpy.einsum_path"
+        raise WrongTypeError("a path holds groups", found=repr(group)[:60], hint=hint)
+    if len(set(group)) < len(group):
+        raise PathError("a path takes an operand twice", found=repr(tuple(group))[:60])
+    return tuple(map(int, group))
+
+
 def order_of(
-    names: Subscripts, arrays: tuple[Array, ...], ring: Semiring, accumulator: DType
+    names: Subscripts,
+    arrays: tuple[Array, ...],
+    ring: Semiring,
+    accumulator: DType,
+    path: Path = _GREEDY,
 ) -> Order:
-    """The order for these operands, at least two and none empty; their values may decide it."""
+    """The order for these operands, at least two and none empty; their values may decide it.
+
+    `path` is followed where times distributes over plus and commutes; elsewhere the laws decide.
+    """
+    groups = _groups(names, tuple(a.shape for a in arrays), path)
     reason = _why_late(arrays, ring, accumulator) if len(arrays) > 2 else ""
     if not reason:
-        pairs = _greedy(names, arrays) if ring.commutative else _in_a_row(len(arrays))
-        return Order(_steps(names, pairs, ring.commutative, early=True), "")
+        pairs = _paired(groups, len(arrays)) if ring.commutative else _in_a_row(len(arrays))
+        return Order(_steps(names, pairs, ring.commutative, early=True), "", path.limit)
     if not times_in_any_order(ring, accumulator, _ranges(arrays, ring, accumulator)):
         pairs = _in_a_row(len(arrays))
         return Order(_steps(names, pairs, False, early=False), reason)
@@ -129,13 +192,43 @@ def _in_a_row(count: int) -> tuple[Pair, ...]:
     return ((0, 1), *((count + number - 2, number) for number in range(2, count)))
 
 
-def _greedy(names: Subscripts, arrays: tuple[Array, ...]) -> tuple[Pair, ...]:
-    """NumPy's path; groups of several operands are taken pair by pair."""
-    path = np.einsum_path(names.text, *arrays, optimize="greedy")[0]
-    left = list(range(len(arrays)))
-    made = itertools.count(len(arrays))
+@lru_cache(maxsize=1024)
+def _groups(names: Subscripts, shapes: tuple[tuple[int, ...], ...], path: Path) -> Groups:
+    """The positions that meet, group by group; searched for by NumPy where a search is named."""
+    if path.groups is not None:
+        _check_groups(path.groups, len(shapes))
+        return path.groups
+    search = path.search if path.limit is None else (path.search, path.limit)
+    # Only shapes matter: a broadcast element costs no memory.
+    arrays = (np.broadcast_to(0.0, shape) for shape in shapes)
+    return tuple(map(tuple, numpy_path(names.text, *arrays, optimize=search)[0][1:]))
+
+
+def _check_groups(groups: Groups, count: int) -> None:
+    """Refuse a path that does not lead from `count` operands to one result."""
+    left = count
+    for group in groups:
+        if max(group) >= left:
+            raise PathError(
+                f"the path takes position {max(group)} where {left} operands are left",
+                found=repr(["einsum_path", *groups])[:120],
+                hint="positions count from 0; the result of a group goes to the end",
+            )
+        left -= len(group) - 1
+    if left != 1:
+        raise PathError(
+            f"the path leaves {left} operands",
+            found=repr(["einsum_path", *groups])[:120],
+            hint="a path ends with one result",
+        )
+
+
+def _paired(groups: Groups, count: int) -> tuple[Pair, ...]:
+    """The groups pair by pair; a group of one only changes its place."""
+    left = list(range(count))
+    made = itertools.count(count)
     pairs: list[Pair] = []
-    for group in path[1:]:
+    for group in groups:
         first, *others = [left[place] for place in sorted(group)]
         left = [number for number in left if number not in (first, *others)]
         for other in others:

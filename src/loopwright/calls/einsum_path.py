@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from loopwright import semirings
-from loopwright.calls.einsum_order import Order, elements, order_of
+from loopwright.calls.einsum_order import Order, checked_path, elements, order_of
 from loopwright.calls.einsum_several import MOST_ELEMENTS, block_of
 from loopwright.calls.product import Scaling, extents_of, planned
 from loopwright.diagnostics import UsageError
@@ -36,16 +36,18 @@ def einsum_path(
     subscripts: str,
     *operands: Any,
     semiring: str | semirings.Semiring = "plus_times",
+    optimize: Any = "greedy",
     threads: int = 1,
 ) -> tuple[list[Any], str]:
     """The order in which `einsum` contracts its operands, and a printable report.
 
-    Where times distributes over plus, for the type and the numbers given, the path is
-    numpy.einsum_path's (left to right where times does not commute). Where it does not, no step
-    but the last reduces, and the report says why. It adds the time that the processor model
-    predicts and the bytes of every intermediate.
+    Where times distributes over plus, for the type and the numbers given, the path is the one that
+    `optimize` names, as for numpy.einsum_path (left to right where times does not commute). Where
+    it does not, no step but the last reduces, and the report says why. It adds the time that the
+    processor model predicts and the bytes of every intermediate.
     """
-    arrays = tuple(as_operand(x, f"operand {k}") for k, x in enumerate(operands))
+    wanted = checked_path(optimize)
+    arrays = tuple(as_operand(x, f"operand {k}") for k, x in enumerate(operands, 1))
     if not arrays:
         raise UsageError("einsum_path needs at least one operand")
     names = parse_subscripts(subscripts, tuple(a.ndim for a in arrays))
@@ -60,7 +62,7 @@ def einsum_path(
     if not all(a.size for a in arrays):
         pairs = [(0, 1)] * (len(arrays) - 1)
         return ["einsum_path", *pairs], _report(names, [], promoted.bytes)
-    order = order_of(names, arrays, ring, accumulator)
+    order = order_of(names, arrays, ring, accumulator, wanted)
     rows = _rows(order, arrays, ring, accumulator, threads)
     path = ["einsum_path", *(tuple(sorted(step.pair)) for step in order.steps)]
     notes = _notes(order, extents, names)

@@ -7,12 +7,13 @@ are independent, along any other they are joined by plus, which is associative a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from loopwright.calls.einsum_kernel import contract_or_loop
-from loopwright.calls.einsum_order import Order, elements, order_of
+from loopwright.calls.einsum_order import Order, Path, elements, order_of
 from loopwright.calls.product import Scaling, extents_of
 from loopwright.frontends.einsum import Subscripts
 from loopwright.ir.dtypes import DType
@@ -34,22 +35,21 @@ def contract_several(
     accumulator: DType,
     scaling: Scaling,
     threads: int,
+    path: Path,
 ) -> None:
     """`out = beta * out plus alpha * products` of two or more operands, none of them empty."""
-    order = order_of(names, arrays, ring, accumulator)
+    order = order_of(names, arrays, ring, accumulator, path)
     log("plan", lambda: _text(names, order))
     call = _Call(order, ring, accumulator, threads)
-    if not order.reason:
+    if block_of(order, extents_of(names, arrays), names.out) is None:
         call.whole(arrays, out, scaling)
         return
-    # Only sums of products are scaled, and those distribute.
-    assert scaling in (Scaling(), Scaling(beta=1)), scaling
     if out.dtype == accumulator.numpy:
         call.in_blocks(names, arrays, out, scaling)
         return
     # Blocks join their sums in the type of sums; rounding comes last.
     sums = np.empty(out.shape, accumulator.numpy)
-    if scaling.initial is Initial.OUT:
+    if scaling.initial is not Initial.ZERO:
         sums[...] = out
     call.in_blocks(names, arrays, sums, scaling)
     with np.errstate(all="ignore"):
@@ -98,7 +98,8 @@ class _Call:
             if letter in names.out:
                 self.in_blocks(names, parts, _part(names.out, out, letter, here, extent), scaling)
             else:
-                self.in_blocks(names, parts, out, scaling if start == 0 else Scaling(beta=1))
+                more = scaling if start == 0 else replace(scaling, beta=1)
+                self.in_blocks(names, parts, out, more)
 
     def _contract(
         self, names: Subscripts, pair: tuple[Array, Array], out: Array, scaling: Scaling
@@ -109,15 +110,18 @@ class _Call:
 def block_of(order: Order, extents: dict[str, int], out: str) -> tuple[str, int] | None:
     """The index to cut and the size of its blocks; None when intermediate results are small.
 
+    Where every step may reduce they are as large as they are, unless a limit was asked for. A limit
+    of less than MOST_ELEMENTS counts as that: tiny blocks would save nothing worth their calls.
     An index that is reduced is cut by preference, the longest of its kind: the last step keeps all
     of out, and with it the reuse of both its operands.
     """
     term = order.largest(extents)
     size = elements(term, extents)
-    if size <= MOST_ELEMENTS:
+    most = max(MOST_ELEMENTS, order.limit or 0)
+    if size <= most or (not order.reason and order.limit is None):
         return None
     letter = max(term, key=lambda c: (c not in out and extents[c] > 1, extents[c]))
-    return letter, max(1, extents[letter] * MOST_ELEMENTS // size)
+    return letter, max(1, extents[letter] * most // size)
 
 
 def _text(names: Subscripts, order: Order) -> str:

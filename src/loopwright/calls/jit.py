@@ -9,11 +9,12 @@ from typing import Any, Literal, TypeAlias, overload
 
 from loopwright.calls.definition import Definition
 from loopwright.calls.specialisation import Specialisation
-from loopwright.diagnostics import SourceError, UsageError
+from loopwright.diagnostics import LoopwrightError, SourceError, UsageError
 from loopwright.frontends.python import ArgType, argument_types, is_unchanged
 from loopwright.log import log
 from loopwright.recent import Recent
 from loopwright.runtime.threads import checked_threads, num_threads
+from loopwright.tracebacks import hide_frames, public_edge
 
 __all__ = ["JitFunction", "jit"]
 
@@ -49,8 +50,12 @@ class JitFunction:
     def __call__(self, *args: Any, **named: Any) -> Any:
         if self.on_unsupported == "python":
             return self._call_or_python(args, named)
-        given = self._in_order(args, named)
-        return self.specialise(*given)(given, self._threads())
+        try:
+            given = self._in_order(args, named)
+            return self.specialise(*given)(given, self._threads())
+        except LoopwrightError as error:
+            hide_frames(error)
+            raise
 
     def specialise(self, *args: Any) -> Specialisation:
         """The code for the types of these arguments, compiled on first use."""
@@ -63,6 +68,7 @@ class JitFunction:
         """Argument types compiled so far."""
         return list(self._found)
 
+    @public_edge
     def explain(self, *args: Any, **named: Any) -> str:
         """What was recognised and decided; without arguments, for every signature so far."""
         if args or named:
@@ -70,22 +76,27 @@ class JitFunction:
             return self.specialise(*given).explain(given, self._threads())
         return "\n\n".join(found.explain() for found in self._found.values())
 
+    @public_edge
     def inspect_schedule(self, *args: Any, **named: Any) -> str:
         """The program and the order its statements run in."""
         return self.specialise(*self._in_order(args, named)).inspect_schedule()
 
+    @public_edge
     def inspect_loops(self, *args: Any, **named: Any) -> str:
         """The loop nests that are emitted."""
         return self._inspect("loops", args, named)
 
+    @public_edge
     def inspect_c(self, *args: Any, **named: Any) -> str:
         """The loop nests as C with OpenMP pragmas."""
         return self._inspect("c", args, named)
 
+    @public_edge
     def inspect_llvm(self, *args: Any, **named: Any) -> str:
         """The LLVM IR that is compiled."""
         return self._inspect("llvm", args, named)
 
+    @public_edge
     def inspect_asm(self, *args: Any, **named: Any) -> str:
         """The machine code, as assembly."""
         return self._inspect("asm", args, named)

@@ -221,7 +221,7 @@ def extents_of(names: Subscripts, arrays: tuple[Array, ...]) -> dict[str, int]:
     """Size of every letter; a size of 1 broadcasts."""
     found: dict[str, int] = {}
     where: dict[str, int] = {}
-    for number, (term, array) in enumerate(zip(names.operands, arrays, strict=True)):
+    for number, (term, array) in enumerate(zip(names.operands, arrays, strict=True), 1):
         here = dict(zip(term, array.shape, strict=True))
         for c, extent in zip(term, array.shape, strict=True):
             known = found.get(c, 1)

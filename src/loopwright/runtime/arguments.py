@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from loopwright.diagnostics import DtypeError, UsageError
+from loopwright.diagnostics import DtypeError, UsageError, WrongTypeError
 from loopwright.ir.dtypes import dtype_of
 
 __all__ = [
@@ -14,8 +14,10 @@ __all__ = [
     "as_operand",
     "check_out",
     "element_strides",
+    "is_regular",
     "overlap",
     "overlaps_itself",
+    "takes_results",
 ]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -27,11 +29,15 @@ def as_operand(value: Any, what: str) -> Array:
     """`value` as an array of a supported dtype that kernels can address.
 
     Arrays of other libraries come in through DLPack or NumPy's array protocols, without a copy
-    where they live in this process's memory. Unaligned arrays and strides that are no multiple of
-    the element are copied.
+    where they live in this process's memory. Unaligned arrays, strides that are no multiple of the
+    element and numbers of another byte order are copied.
     """
     if isinstance(value, np.ndarray):
         array = value
+    elif hasattr(value, "nnz") or hasattr(value, "tocoo"):
+        # A sparse matrix, of SciPy or of ours: NumPy sees one object where it has entries.
+        hint = "lw.sparse.einsum, or a dense array"
+        raise WrongTypeError(f"{what} is sparse", found=type(value).__name__, hint=hint)
     else:
         try:
             array = np.from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)
@@ -41,10 +47,10 @@ def as_operand(value: Any, what: str) -> Array:
             ) from error
     if array.dtype.hasobject or array.dtype.fields is not None:
         raise DtypeError(f"{what} has dtype '{array.dtype}'", hint="an array of numbers")
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     dtype_of(array.dtype)
-    if not array.flags.aligned or any(s % array.itemsize for s in array.strides):
-        array = np.array(array)
-    return array
+    return array if is_regular(array) else np.array(array)
 
 
 def element_strides(array: Array) -> tuple[int, ...]:
@@ -52,24 +58,31 @@ def element_strides(array: Array) -> tuple[int, ...]:
     return tuple(s // array.itemsize for s in array.strides)
 
 
-def check_out(out: Any, shape: tuple[int, ...], operands: tuple[Array, ...]) -> Array:
-    """`out` if it can take a result of `shape` and shares no element with an operand."""
+def check_out(out: Any, shape: tuple[int, ...]) -> Array:
+    """`out` if it can take a result of `shape`."""
     if not isinstance(out, np.ndarray):
-        raise UsageError("out must be a NumPy array", found=type(out).__name__)
+        raise WrongTypeError("out must be a NumPy array", found=type(out).__name__)
     if out.shape != shape:
         raise UsageError(f"out has shape {out.shape}", hint=f"the result has shape {shape}")
     if not out.flags.writeable:
         raise UsageError("out is read-only", hint="pass a writable array, or a copy of it")
-    if not out.flags.aligned or any(s % out.itemsize for s in out.strides):
-        raise UsageError("out is not aligned to its elements", hint="pass a fresh array")
     if overlaps_itself(out):
         raise UsageError("elements of out share memory", hint="pass a fresh array")
-    for number, operand in enumerate(operands):
-        if overlap(out, operand):
-            raise UsageError(
-                f"out shares memory with operand {number}", hint="pass a fresh array, or no out"
-            )
     return out
+
+
+def takes_results(out: Array, dtype: np.dtype[Any], operands: tuple[Array, ...]) -> bool:
+    """Whether a kernel may write `out`, which passed check_out; else results go through a copy."""
+    return (
+        out.dtype == dtype
+        and is_regular(out)
+        and not any(overlap(out, operand) for operand in operands)
+    )
+
+
+def is_regular(array: Array) -> bool:
+    """Whether every element lies aligned, a whole number of elements from the first."""
+    return array.flags.aligned and not any(s % array.itemsize for s in array.strides)
 
 
 def overlap(x: Array, y: Array) -> bool:

@@ -48,3 +48,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'loopwright.semirings' has no attribute '{name}'")
     value = globals()[name] = getattr(found, name)
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

@@ -16,10 +16,12 @@ from loopwright.ir.evaluate import Given, compile_expr, literal, quiet
 from loopwright.ir.expr import BINARY_OPS, COMPARISONS, Binary, Expr, Var
 from loopwright.ir.trace import as_const, trace
 from loopwright.semirings.named import SEMIRINGS, Number, Operator, Semiring, combine
+from loopwright.tracebacks import public_edge
 
 __all__ = ["make_semiring"]
 
 
+@public_edge
 def make_semiring(
     name: str,
     plus: Operator,

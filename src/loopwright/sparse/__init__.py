@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import sys
-from types import ModuleType
+from collections.abc import Callable
+from functools import cache
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
+
+from loopwright.tracebacks import public_edge
 
 if TYPE_CHECKING:
     from loopwright.sparse.bridge import from_scipy, to_scipy
@@ -89,7 +93,7 @@ class _Package(ModuleType):
     def __setattr__(self, name: str, value: Any) -> None:
         # Whoever imports loopwright.sparse.convert makes Python store that file here as `convert`.
         if isinstance(value, ModuleType) and _HOMES.get(name) == name:
-            value = getattr(value, name)
+            value = _public(getattr(value, name))
         super().__setattr__(name, value)
 
 
@@ -102,10 +106,22 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'loopwright.sparse' has no attribute '{name}'")
     from importlib import import_module  # lazy: only the names in use are loaded
 
-    value = getattr(import_module(f"loopwright.sparse.{home}"), name)
+    value = _public(getattr(import_module(f"loopwright.sparse.{home}"), name))
     globals()[name] = value
     return value
 
 
+def _public(value: Any) -> Any:
+    """A public name; the tracebacks of a function's errors end at the user's call."""
+    return _edge(value) if isinstance(value, FunctionType) else value
+
+
+@cache
+def _edge(function: Callable[..., Any]) -> Callable[..., Any]:
+    edge = public_edge(function)
+    edge.__module__ = __name__  # where pickle finds this very function
+    return edge
+
+
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

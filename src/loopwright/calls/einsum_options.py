@@ -1,0 +1,93 @@
+"""The keywords that `einsum` shares with numpy.einsum: optimize, dtype, order and casting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from loopwright.calls.einsum_order import Path, checked_path
+from loopwright.diagnostics import DtypeError, UsageError, WrongTypeError
+from loopwright.ir.dtypes import DType, dtype_of
+from loopwright.runtime.arguments import Array, as_operand
+
+__all__ = ["NumpyOptions", "as_operands", "check_castings", "memory_order", "read_options"]
+
+_CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
+_ORDERS = "CFAK"
+
+
+@dataclass(frozen=True, slots=True)
+class NumpyOptions:
+    """What numpy.einsum's keywords ask for, checked."""
+
+    path: Path
+    dtype: np.dtype[Any] | None = None  # of the calculation and its result; None: promoted
+    order: str = "K"  # memory order of a fresh result, one of _ORDERS
+    casting: str | None = None  # None: safe for operands, same_kind for out
+
+    @property
+    def are_default(self) -> bool:
+        """Whether a call with them computes and lays out its result as one without them."""
+        return self.dtype is None and self.order == "K" and self.casting is None
+
+
+def read_options(optimize: Any, dtype: Any, order: Any, casting: Any) -> NumpyOptions:
+    """Check the keywords of a call."""
+    if casting is not None and casting not in _CASTINGS:
+        raise UsageError("unknown casting", found=repr(casting)[:60], hint=", ".join(_CASTINGS))
+    chosen = "K" if order is None else order
+    if not isinstance(chosen, str):
+        raise WrongTypeError("order must be a letter", found=repr(order)[:60], hint="C, F, A or K")
+    if len(chosen) != 1 or chosen.upper() not in _ORDERS:
+        raise UsageError("unknown order", found=repr(order)[:60], hint="C, F, A or K")
+    try:
+        found = None if dtype is None else np.dtype(dtype)
+    except TypeError:
+        raise DtypeError("dtype is no dtype", found=repr(dtype)[:60]) from None
+    return NumpyOptions(checked_path(optimize), found, chosen.upper(), casting)
+
+
+def as_operands(operands: Sequence[Any], options: NumpyOptions) -> tuple[Array, ...]:
+    """The operands as arrays that kernels can read, converted to `dtype` where that loses values.
+
+    Kernels convert what they load, so an operand that `dtype` can hold is left as it is.
+    """
+    names = [f"operand {number}" for number in range(1, len(operands) + 1)]
+    if options.dtype is None:
+        return tuple(map(as_operand, operands, names))
+    dtype_of(options.dtype)
+    return tuple(
+        as_operand(_converted(value, name, options.dtype, options.casting or "safe"), name)
+        for value, name in zip(operands, names, strict=True)
+    )
+
+
+def _converted(value: Any, name: str, dtype: np.dtype[Any], casting: Any) -> Any:
+    array = value if isinstance(value, np.ndarray) else np.asarray(value)
+    _check_cast(array.dtype, dtype, casting, name)
+    return array if np.can_cast(array.dtype, dtype, "safe") else array.astype(dtype)
+
+
+def check_castings(arrays: tuple[Array, ...], result: DType, options: NumpyOptions) -> None:
+    """Refuse operands that the rule does not let become `result`."""
+    if options.casting is not None and options.dtype is None:
+        for number, array in enumerate(arrays, 1):
+            _check_cast(array.dtype, result.numpy, options.casting, f"operand {number}")
+
+
+def _check_cast(source: np.dtype[Any], target: np.dtype[Any], casting: Any, name: str) -> None:
+    if not np.can_cast(source, target, casting):
+        raise DtypeError(
+            f"{name} has dtype {source}, which does not become {target} by the rule '{casting}'",
+            hint="another casting= or dtype=",
+        )
+
+
+def memory_order(arrays: tuple[Array, ...], order: str) -> Any:
+    """C or F for a fresh result; K, which promises nothing for sums of products, is C."""
+    if order == "A":
+        return "F" if all(a.flags.f_contiguous for a in arrays) else "C"
+    return "F" if order == "F" else "C"
