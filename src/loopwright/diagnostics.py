@@ -251,7 +251,7 @@ class BoundsError(InternalError, IndexError):
 
     def __init__(self, array: str, dimension: int, subscript: int, limits: tuple[int, int]) -> None:
         # A dimension of -1 stands for the place in memory, which no single subscript gives.
-        what = f"subscript {dimension}" if dimension >= 0 else "the place in memory"
+        what = f"subscript {dimension + 1}" if dimension >= 0 else "the place in memory"
         low, high = limits
         allowed = f"{low} to {high - 1} are inside" if low < high else "it is empty"
         super().__init__(f"compiled code leaves '{array}': {what} is {subscript}, {allowed}")

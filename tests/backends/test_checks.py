@@ -127,7 +127,7 @@ def test_the_error() -> None:
     assert isinstance(error, IndexError)
     assert isinstance(error, InternalError)
     assert str(error) == (
-        "internal error: compiled code leaves 'A': subscript 1 is 7, 0 to 4 are inside\n"
+        "internal error: compiled code leaves 'A': subscript 2 is 7, 0 to 4 are inside\n"
         "note: the fault is ours, not your program's"
     )
     assert str(BoundsError("left", -1, -3, (0, 9))).startswith(
@@ -172,5 +172,5 @@ def test_compiled_functions_are_checked(monkeypatch: pytest.MonkeyPatch) -> None
         np.testing.assert_array_equal(ours, plain)
         monkeypatch.setattr(Meaning, "nest", wrong)
         monkeypatch.setattr(kernels, "_kernels", {})
-        with pytest.raises(BoundsError, match="leaves 'x': subscript 0 is 40, 0 to 39 are inside"):
+        with pytest.raises(BoundsError, match="leaves 'x': subscript 1 is 40, 0 to 39 are inside"):
             lw.jit(threads=1)(smooth)(ours, np.zeros(40), 3)

@@ -154,8 +154,9 @@ def test_the_standard_input(source: Path) -> None:
 
 def test_a_missing_file(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "none.mtx"
-    assert cli.main(["convert", str(path), "--recommend"]) == 2
-    assert "No such file" in capsys.readouterr().err
+    for words in ([], ["--recommend"], ["--to", "csr", "-o", str(tmp_path / "a.npz")]):
+        assert cli.main(["convert", str(path), *words]) == 2
+        assert capsys.readouterr().err == f"loopwright: error: {path}: there is no such file\n"
 
 
 def test_what_does_not_fit_into_memory(source: Path, capsys: Capture) -> None:

@@ -76,8 +76,8 @@ def test_no_source() -> None:
     exec("def f(A):\n    A[0] = 1\n", names)
     assert report(names["f"], np.zeros(3)) == (
         "<string>:1:1: error: the source of 'f' is not available [LW120]\n"
-        "try: define the function in a file; text given to exec or typed at the interpreter's"
-        " prompt is not kept"
+        "try: define the function in a file, or type it in IPython or a notebook, which keep what"
+        " is typed; exec and, before 3.13, Python's own prompt do not"
     )
 
 

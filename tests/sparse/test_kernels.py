@@ -404,7 +404,7 @@ def test_faulty_calls_are_told() -> None:
         einsum("ij,jk->ik", tensor, tensor)
     with pytest.raises(UsageError, match="exactly one sparse operand"):
         einsum("ij,j->i", np.eye(3), np.ones(3))
-    with pytest.raises(UsageError, match="operand 1 has 2 dimensions"):
+    with pytest.raises(UsageError, match="operand 2 has 2 dimensions"):
         spmv(tensor, np.ones((3, 1)))
     with pytest.raises(UsageError, match="no semiring is named"):
         spmv(tensor, np.ones(3), semiring="plus_tims")

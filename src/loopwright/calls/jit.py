@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import FunctionType
 from typing import Any, Literal, TypeAlias, overload
 
 from loopwright.calls.definition import Definition
+from loopwright.calls.numba_options import (
+    disk_cache_wanted,
+    reassociation,
+    refuse_others,
+    team,
+)
 from loopwright.calls.specialisation import Specialisation
-from loopwright.diagnostics import LoopwrightError, SourceError, UsageError
+from loopwright.diagnostics import LoopwrightError, SourceError, UsageError, WrongTypeError
 from loopwright.frontends.python import ArgType, argument_types, is_unchanged
 from loopwright.log import log
 from loopwright.recent import Recent
+from loopwright.runtime.cache import without_disk_cache
 from loopwright.runtime.threads import checked_threads, num_threads
 from loopwright.tracebacks import hide_frames, public_edge
 
@@ -35,12 +43,15 @@ class JitFunction:
         reassoc: bool = False,
         threads: int | None = None,
         on_unsupported: OnUnsupported = "raise",
+        cache: bool = True,
     ) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
         self.reassoc = reassoc
         self.threads = threads
         self.on_unsupported = on_unsupported
+        self.cache = cache  # whether compiled code may lie on disk
+        self._is_usual = cache and on_unsupported == "raise"
         self._found: Recent[Types, Specialisation] = Recent(_MOST_SIGNATURES)
         self._refused: Recent[Types, None] = Recent(_MOST_SIGNATURES)  # left to Python
         code = function.__code__
@@ -48,14 +59,22 @@ class JitFunction:
         self._has_stars = bool(code.co_flags & _STARS)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        if self.on_unsupported == "python":
-            return self._call_or_python(args, named)
         try:
+            if not self._is_usual:
+                return self._call_specially(args, named)
             given = self._in_order(args, named)
             return self.specialise(*given)(given, self._threads())
         except LoopwrightError as error:
             hide_frames(error)
             raise
+
+    def _call_specially(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """A call without the disk cache, or that Python may run."""
+        with contextlib.nullcontext() if self.cache else without_disk_cache():
+            if self.on_unsupported == "python":
+                return self._call_or_python(args, named)
+            given = self._in_order(args, named)
+            return self.specialise(*given)(given, self._threads())
 
     def specialise(self, *args: Any) -> Specialisation:
         """The code for the types of these arguments, compiled on first use."""
@@ -171,6 +190,13 @@ def jit(
     reassoc: bool = False,
     threads: int | None = None,
     on_unsupported: OnUnsupported = "raise",
+    parallel: bool | None = None,
+    fastmath: bool | Collection[str] | None = None,
+    cache: bool | None = None,
+    nogil: bool | None = None,
+    nopython: bool | None = None,
+    boundscheck: bool | None = None,
+    **others: Any,
 ) -> Callable[[Callable[..., Any]], JitFunction]: ...
 
 
@@ -181,6 +207,13 @@ def jit(
     reassoc: bool = False,
     threads: int | None = None,
     on_unsupported: OnUnsupported = "raise",
+    parallel: bool | None = None,
+    fastmath: bool | Collection[str] | None = None,
+    cache: bool | None = None,
+    nogil: bool | None = None,
+    nopython: bool | None = None,
+    boundscheck: bool | None = None,
+    **others: Any,
 ) -> JitFunction | Callable[[Callable[..., Any]], JitFunction]:
     """Compile a function of plain loops over NumPy arrays. Usable bare or with arguments.
 
@@ -188,9 +221,19 @@ def jit(
     partial sums need, and the terms of an expression to be regrouped; `threads` fixes the number of
     threads. What cannot be compiled or run safely raises an error that says why; with
     `on_unsupported="python"` Python runs it instead.
+
+    Of numba's options, `parallel=False` stands for one thread and `fastmath=True` for `reassoc`
+    (nothing else of it is done: NaN and infinities keep their meaning); `cache=False` keeps the
+    function out of the disk cache. `nogil`, `nopython` and `boundscheck` are taken and change
+    nothing: compiled code never holds Python's lock, never falls back to Python by itself, and a
+    call that would leave an array is refused before it runs.
     """
+    del nogil, boundscheck
+    refuse_others(nopython, others, ("reassoc", "threads", "on_unsupported"))
+    may_reassociate, may_cache = reassociation(reassoc, fastmath), disk_cache_wanted(cache)
     if threads is not None:
         checked_threads(threads)
+    count = team(threads, parallel)
     if on_unsupported not in ("raise", "python"):
         raise UsageError(
             "on_unsupported has two values", found=repr(on_unsupported), hint="'raise' or 'python'"
@@ -198,9 +241,17 @@ def jit(
 
     def compiled(function: object) -> JitFunction:
         if not isinstance(function, FunctionType):
-            raise UsageError("jit takes a function", found=repr(function))
+            hint = "leave the signature out: types follow from each call"
+            is_signature = isinstance(function, str | tuple | list)
+            raise WrongTypeError(
+                "jit takes a function", found=repr(function)[:60], hint=hint if is_signature else ""
+            )
         return JitFunction(
-            function, reassoc=reassoc, threads=threads, on_unsupported=on_unsupported
+            function,
+            reassoc=may_reassociate,
+            threads=count,
+            on_unsupported=on_unsupported,
+            cache=may_cache,
         )
 
     return compiled if function is None else compiled(function)

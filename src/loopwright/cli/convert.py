@@ -84,6 +84,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse what cannot end well before anything is read."""
+    if args.file != "-" and not os.path.exists(args.file):
+        raise UsageError(f"{args.file}: there is no such file")
     if args.output is None and not args.recommend and not args.explain:
         raise UsageError("nothing to do", hint="say where to write with -o, or use --recommend")
     if args.explain and args.to is None:

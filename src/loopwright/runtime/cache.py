@@ -16,14 +16,16 @@ import hmac
 import json
 import os
 import stat
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from loopwright import options
 
-__all__ = ["CacheState", "DiskCache", "Entry", "disk_cache"]
+__all__ = ["CacheState", "DiskCache", "Entry", "disk_cache", "without_disk_cache"]
 
 _MAGIC = b"loopwright1\n"
 _SECRET = "secret"
@@ -186,9 +188,30 @@ class DiskCache:
         return True
 
 
+class _Here(threading.local):
+    """What holds for the calling thread."""
+
+    without = 0  # how many blocks of without_disk_cache it is in
+
+
+_here = _Here()
+
+
 def disk_cache() -> DiskCache | None:
-    """The cache the options ask for; None when it is switched off."""
-    return DiskCache(options.cache_dir()) if options.current().cache else None
+    """The cache the options ask for; None when it is switched off, or in this thread for now."""
+    if not options.current().cache or _here.without:
+        return None
+    return DiskCache(options.cache_dir())
+
+
+@contextmanager
+def without_disk_cache() -> Iterator[None]:
+    """Neither read nor write the disk cache in the calling thread until the block ends."""
+    _here.without += 1
+    try:
+        yield
+    finally:
+        _here.without -= 1
 
 
 def _tag(secret: bytes, key: str, rest: bytes) -> bytes:

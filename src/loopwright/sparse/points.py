@@ -94,7 +94,7 @@ def _call(call: Call, name: str, at: list[Ints], around: Surroundings) -> Ints:
         outside = (index < 0) | (index >= size)
         if outside.any():
             value = int(np.asarray(index)[outside].flat[0])
-            where = f", subscript {dimension}" if array.ndim > 1 else ""
+            where = f", subscript {dimension + 1}" if array.ndim > 1 else ""
             raise UsageError(
                 f"{call} reads {name} at {value}{where}, outside its {size} places",
                 hint="check the tensor: another index array leads there",

@@ -54,8 +54,8 @@ def read_source(function: object) -> Source:
                 here,
                 f"the source of '{code.co_name}' is not available",
                 "LW120",
-                hint="define the function in a file; text given to exec or typed at the"
-                " interpreter's prompt is not kept",
+                hint="define the function in a file, or type it in IPython or a notebook, which"
+                " keep what is typed; exec and, before 3.13, Python's own prompt do not",
             )
         ) from None
     text = "".join(lines)

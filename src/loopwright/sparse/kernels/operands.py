@@ -118,7 +118,7 @@ def dense_operands(
     for c, extent in zip(names.operands[at], shape, strict=True):
         if extents.setdefault(c, extent) != extent:
             raise _disagreement(names, c, extents[c], extent)
-    arrays = [(n, as_operand(x, f"operand {n}")) for n, x in enumerate(operands) if n != at]
+    arrays = [(n, as_operand(x, f"operand {n + 1}")) for n, x in enumerate(operands) if n != at]
     for n, array in arrays:
         for c, extent in zip(names.operands[n], array.shape, strict=True):
             known = extents.get(c, 1)
