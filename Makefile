@@ -1,11 +1,12 @@
 # Each target is one command that works on a fresh machine with make and Python 3.11 or newer.
 PYTHON ?= python3
 WORKERS ?= auto
+MINUTES ?= 30
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint unit bench venv clean
+.PHONY: demo test lint unit outside soak bench venv clean
 
 demo: $(STAMP)
 	$(BIN)/python -m loopwright demo
@@ -20,6 +21,14 @@ lint: $(STAMP)
 
 unit: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+# The whole suites of other projects, of which `make test` runs a part.
+outside: $(STAMP)
+	OUTSIDE=all $(BIN)/python -m pytest -n $(WORKERS) tests/outside
+
+# Random campaigns for some minutes: make soak MINUTES=30.
+soak: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m outside.campaigns.soak --minutes $(MINUTES)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks

@@ -1,0 +1,98 @@
+"""Random campaigns, a little of each, and every case that one of them ever got wrong.
+
+`make soak MINUTES=n` runs them for longer. Seeds are fixed here, so that a change is to blame for
+what fails; `SOAK_SEED` chooses another.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from outside.campaigns.campaign import REGRESSIONS, Campaign, Case, Difference, judge, save, shrunk
+from outside.campaigns.soak import MAKERS
+
+SEED = int(os.environ.get("SOAK_SEED", "1"))
+# Campaign -> groups of cases, and cases of a group: a group is a test, so that workers share them.
+CASES = {"einsums": (2, 60), "tensor_programs": (3, 5), "sparse_formats": (3, 8)}
+GROUPS = [(name, group) for name, (groups, _) in CASES.items() for group in range(groups)]
+# Faults that are being mended elsewhere: the beginning of their kind.
+AWAITED = (
+    "IllegalStep: parallel_bundle",
+    "AssertionError: a loop cut into strips keeps its order",
+)
+
+
+@pytest.mark.parametrize(("name", "group"), GROUPS)
+def test_campaign(name: str, group: int, tmp_path: Path) -> None:
+    campaign = MAKERS[name]()
+    random = np.random.default_rng([SEED, group])
+    for number in range(CASES[name][1]):
+        case = campaign.draw(random)
+        verdict = judge(campaign, case)
+        if verdict.is_fault and not verdict.kind.startswith(AWAITED):
+            small, found, _ = shrunk(campaign, case, verdict)
+            file = save(tmp_path, name, small, found, f"seed {[SEED, group]}, case {number}")
+            pytest.fail(f"{name}, seed {[SEED, group]}, case {number}: {found.told}\n"
+                        f"{json.dumps(small)}\nkept in {file}")  # fmt: skip
+
+
+@pytest.mark.parametrize("file", sorted(REGRESSIONS.glob("*.json")), ids=lambda file: file.stem)
+def test_regression(file: Path) -> None:
+    """A case that was once wrong is right or refused."""
+    record = json.loads(file.read_text(encoding="utf-8"))
+    verdict = judge(MAKERS[record["campaign"]](), record["case"])
+    assert not verdict.is_fault, verdict.told
+
+
+def counting(most: int) -> Campaign:
+    """A campaign of lists of numbers that fails where one is larger than `most`."""
+
+    def check(case: Case) -> None:
+        if max(case["numbers"], default=0) > most:
+            raise Difference(f"{max(case['numbers'])} is more than {most}")
+
+    def smaller(case: Case) -> Iterator[Case]:
+        numbers = case["numbers"]
+        for k, n in enumerate(numbers):
+            yield {"numbers": numbers[:k] + numbers[k + 1 :]}
+            yield {"numbers": [*numbers[:k], n - 1, *numbers[k + 1 :]]}
+
+    return Campaign("counting", lambda random: {"numbers": []}, check, smaller)
+
+
+def test_a_fault_is_shrunk_and_kept(tmp_path: Path) -> None:
+    campaign, case = counting(most=5), {"numbers": [1, 9, 3, 7]}
+    verdict = judge(campaign, case)
+    assert (verdict.outcome, verdict.kind) == ("fault", "Difference: 0 is more than 0")
+    small, found, repeats = shrunk(campaign, case, verdict)
+    assert (small, repeats) == ({"numbers": [6]}, True)
+    file = save(tmp_path, "counting", small, found, "seed 1, case 0")
+    assert json.loads(file.read_text()) == {
+        "campaign": "counting",
+        "found": "Difference: 6 is more than 5",
+        "origin": "seed 1, case 0",
+        "case": {"numbers": [6]},
+    }
+
+
+def test_a_fault_that_does_not_repeat_is_told() -> None:
+    once = judge(counting(most=5), {"numbers": [9]})
+    case, _, repeats = shrunk(counting(most=20), {"numbers": [9]}, once)
+    assert (case, repeats) == ({"numbers": [9]}, False)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_cases_are_data_and_seeds_decide(name: str) -> None:
+    """A case is its JSON, and a seed draws the same cases again."""
+    drawn = []
+    for _ in range(2):
+        campaign, random = MAKERS[name](), np.random.default_rng(3)
+        drawn.append([campaign.draw(random) for _ in range(20)])
+    assert drawn[0] == drawn[1]
+    assert json.loads(json.dumps(drawn[0])) == drawn[0]
