@@ -7,11 +7,16 @@ left out: a declaration begins with a word and another word, or with words of C'
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from loopwright.diagnostics import Diagnostic, SourceError, Span
 from loopwright.frontends.c import CFile, CRegion, CVariable
+from loopwright.frontends.c.constants import Constant, constant_of
 
-__all__ = ["initial_value", "require_only_regions"]
+__all__ = ["initial_array", "initial_value", "require_only_regions"]
 
 # Comments, literals and directives, of which only their length counts.
 _SKIPPED = re.compile(
@@ -24,7 +29,7 @@ _DECLARATION = re.compile(
     re.DOTALL,
 )
 _NO_TYPE = re.compile(r"(?:return|goto|case|else|do|break|continue|sizeof|typedef)\b")
-_NUMBER = re.compile(r"[+-]?\s*(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFlLuU]*")
+_LINKAGE = re.compile(r"\bextern\s*\Z")  # extern "C" {, its string blanked
 
 
 def require_only_regions(file: CFile, regions: tuple[CRegion, ...]) -> None:
@@ -41,22 +46,44 @@ def require_only_regions(file: CFile, regions: tuple[CRegion, ...]) -> None:
                 raise SourceError(_other_code(file, regions[0].function, at))
 
 
-def initial_value(variable: CVariable) -> float | int | None:
-    """The number that a variable is declared with; None: it begins without one.
+def initial_value(variable: CVariable) -> Constant | None:
+    """The number or the lists of numbers that a variable is declared with; None: without any.
 
-    Raises SourceError for a value that is no plain number.
+    Raises SourceError for a value that is no constant of numbers.
     """
     if not variable.init:
         return None
-    if variable.shape and variable.init.replace(" ", "") in ("{0}", "{0.0}", "{}"):
-        return 0
-    if _NUMBER.fullmatch(variable.init) and not variable.shape:
-        digits = re.sub(r"[fFlLuU\s]+", "", variable.init)
-        return int(digits) if re.fullmatch(r"[+-]?\d+", digits) else float(digits)
+    found = constant_of(variable.init)
+    if found is not None and (variable.shape or not isinstance(found, list)):
+        return found
     message = f"the value that '{variable.name}' begins with is not a plain number"
     hint = "assign it in the region, or make it a parameter"
-    found = variable.init[:60]
-    raise SourceError(Diagnostic(variable.span, message, "LW151", found=found, hint=hint))
+    text = variable.init[:60]
+    raise SourceError(Diagnostic(variable.span, message, "LW151", found=text, hint=hint))
+
+
+def initial_array(variable: CVariable, shape: Sequence[int]) -> np.ndarray[Any, Any]:
+    """A new array of a variable as C begins it; what has no value of its own is zero."""
+    array = np.zeros(shape, variable.dtype.numpy)
+    first = initial_value(variable)
+    if first is not None and not _fill(array, first):
+        message = f"the list that '{variable.name}' begins with does not fit its extents"
+        raise SourceError(Diagnostic(variable.span, message, "LW151", found=variable.init[:60]))
+    return array
+
+
+def _fill(array: np.ndarray[Any, Any], first: Constant) -> bool:
+    """Put the items of a list into an array, by rows where braces are left out."""
+    if not isinstance(first, list):
+        array[...] = first
+        return array.ndim == 0
+    if not any(isinstance(item, list) for item in first):
+        flat = array.reshape(-1)
+        flat[: len(first)] = first[: flat.size]
+        return len(first) <= flat.size
+    if array.ndim < 2 or len(first) > len(array):
+        return False
+    return all(isinstance(x, list) and _fill(row, x) for row, x in zip(array, first, strict=False))
 
 
 def _plain(file: CFile) -> str:
@@ -73,6 +100,8 @@ def _body(text: str, inside: int) -> tuple[int, int]:
     depth, start = 0, 0
     for match in re.finditer(r"[{}]", text):
         if match[0] == "{":
+            if depth == 0 and _LINKAGE.search(text, start, match.start()):
+                continue
             if depth == 0:
                 start = match.end()
             depth += 1
@@ -91,6 +120,8 @@ def _gaps(regions: tuple[CRegion, ...], start: int, end: int) -> list[tuple[int,
 
 
 def _is_declaration(text: str) -> bool:
+    if re.match(r"(?:_Static_assert|static_assert)\b", text):
+        return True
     return bool(_DECLARATION.match(text)) and not _NO_TYPE.match(text) and "{" not in text
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from loopwright.backends.c_ranges import limits
-from loopwright.calls.c_body import initial_value, require_only_regions
+from loopwright.calls.c_body import initial_array, initial_value, require_only_regions
 from loopwright.diagnostics import DtypeError, UsageError
 from loopwright.frontends.c import CFile, CRegion, CVariable, Kind, Origin
 from loopwright.ir.dtypes import DType
@@ -137,9 +137,8 @@ class CFunction:
         Refuses variables whose value at the start of a call nobody knows.
         """
         if variable.origin is Origin.GLOBAL and variable.name not in self.globals:
-            first = initial_value(variable) or 0
             shape = tuple(value_of(extent, {}) for extent in _constant(variable))
-            self.globals[variable.name] = np.full(shape, first, variable.dtype.numpy)
+            self.globals[variable.name] = initial_array(variable, shape)
         if variable.kind in (Kind.INTEGER, Kind.ITERATOR):
             self._integers.append((variable.name, self._integer(variable)))
         else:
@@ -187,6 +186,7 @@ class CFunction:
         if first is None:
             message = f"'{name}' has no value before the region"
             raise UsageError(message, hint="make it a parameter")
+        assert not isinstance(first, list)  # of a scalar
         return lambda given: int(first)
 
     def _binder(self, variable: CVariable) -> Callable[[Values, Values], Array]:
@@ -208,13 +208,13 @@ class CFunction:
                 return lambda given, values: _number(name, given[name], dtype)
             case Origin.GLOBAL:
                 return lambda given, values: self.globals[name]
-        first = initial_value(variable) or 0
+        initial_value(variable)  # refuses before the first call
 
         def fresh(given: Values, values: Values) -> Array:
             shape = [e(values) for e in extents]
             if None in shape:
                 raise UsageError(f"the extents of '{name}' are not known")
-            return np.full([n or 0 for n in shape], first, dtype.numpy)
+            return initial_array(variable, [n or 0 for n in shape])
 
         return fresh
 

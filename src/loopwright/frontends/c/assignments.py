@@ -135,6 +135,10 @@ class AssignmentReader:
         chain = forward_small_values((*shared, Assign(target, value, span)))
         return [self._node(assign) for assign in chain]
 
+    def split(self, assign: Assign) -> Sequence[Node]:
+        """An assignment that was made of others, its guarded elements in branches."""
+        return [self._node(assign)]
+
     def _node(self, assign: Assign) -> Node:
         given = [
             v.name

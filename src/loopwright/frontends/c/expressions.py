@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from loopwright.diagnostics import Collector, Diagnostic
+from loopwright.diagnostics import Collector, Diagnostic, Span
 from loopwright.frontends.c import calls
 from loopwright.frontends.c.functions import Functions
 from loopwright.frontends.c.inline import Inliner
@@ -50,7 +50,7 @@ from loopwright.frontends.tree import (
     why_not_affine,
     why_not_piecewise,
 )
-from loopwright.ir.dtypes import BOOL
+from loopwright.ir.dtypes import BOOL, DType
 from loopwright.ir.expr import COMPARISONS, Binary, Const, Expr, Load, Var
 from loopwright.ir.program import Access
 from loopwright.ir.visit import walk
@@ -58,6 +58,7 @@ from loopwright.ir.visit import walk
 __all__ = ["ExpressionReader"]
 
 _MOST_MESSAGE = 200
+_MOST_PLACE = 200  # nodes of a place that a variable is known to hold
 _MOST_COPIED = 6  # nodes of a value that is written out wherever it is used
 _MOST_NODES = 10_000  # of one value; rounding towards zero and fmin name their operands again
 _MOST_DEPTH = 150  # operators above one another; later stages recurse over the same depth
@@ -122,12 +123,20 @@ class ExpressionReader:
         is_small = self._size.of(value.expr) <= _MOST_COPIED
         if is_small or self._guards or value.is_index or value.is_truth:
             return value
+        expr, span = data(value), self._places.span(at)
+        held = self.temporary(name, expr.dtype, span)
+        self.pending.append(Assign(Access(held.array, (), expr.dtype), expr, span))
+        return Value(held, value.ctype)
+
+    def temporary(self, name: str, dtype: DType, span: Span) -> Load:
+        """A new scalar of the region."""
         unique = self.scope.naming.fresh(name)
-        span = self._places.span(at)
-        expr = data(value)
-        self.scope.temporaries.append(Local(unique, expr.dtype, (), span))
-        self.pending.append(Assign(Access(unique, (), expr.dtype), expr, span))
-        return Value(Load(unique, (), expr.dtype), value.ctype)
+        self.scope.temporaries.append(Local(unique, dtype, (), span))
+        return Load(unique, (), dtype)
+
+    def is_short(self, value: Value) -> bool:
+        """Whether a value may be written out wherever it is used."""
+        return self._size.of(value.expr) <= _MOST_PLACE
 
     def try_value(self, node: SyntaxExpr) -> Value | None:
         """The value of `node`; None when it was refused (and reported)."""

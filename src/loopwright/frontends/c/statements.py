@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from loopwright.diagnostics import Span
 from loopwright.frontends.c.assignments import AssignmentReader
 from loopwright.frontends.c.expressions import ExpressionReader
 from loopwright.frontends.c.loops import counter_of, final_value, read_bound, read_header
+from loopwright.frontends.c.masks import exists, joined, masked, targets_of
+from loopwright.frontends.c.operators import select
 from loopwright.frontends.c.places import Places
 from loopwright.frontends.c.refusal import Refusal, Reported
 from loopwright.frontends.c.syntax import (
@@ -27,12 +29,22 @@ from loopwright.frontends.c.syntax import (
     StepExpr,
     SyntaxExpr,
     SyntaxStmt,
+    declared_in,
 )
 from loopwright.frontends.c.uses import changed_by
 from loopwright.frontends.c.values import index, negated
 from loopwright.frontends.c.words import STATEMENTS, why
-from loopwright.frontends.tree import Branch, Loop, Node, why_no_affine_condition
-from loopwright.ir.expr import Const, Expr, Var
+from loopwright.frontends.tree import (
+    Assign,
+    Branch,
+    Loop,
+    Node,
+    why_no_affine_condition,
+    why_not_piecewise,
+)
+from loopwright.ir.dtypes import BOOL
+from loopwright.ir.expr import Binary, Const, Expr, Select, Var
+from loopwright.ir.program import Access
 
 __all__ = ["StatementReader"]
 
@@ -190,35 +202,123 @@ class StatementReader:
         self._read.report(Refusal("LW106", message, hint=hint), node.head)
 
     def _if(self, node: IfStmt) -> Iterable[Node]:
-        scope = self._scope
         cond = self._condition(node.cond)
         others = () if node.orelse is None else (node.orelse,)
         if isinstance(cond, Const):  # decided by constants
-            if cond.value:
-                return self._statement(node.body)
-            return self.block(others)
-        facts = () if cond is None else (cond,)
-        with scope.branch(*facts):
-            body = self._statement(node.body)
-        with scope.branch(*map(negated, facts)):
-            orelse = self.block(others)
-        scope.forget(changed_by((node.body, *others)))
-        if cond is None or not (body or orelse):
+            return self.block((node.body,) if cond.value else others)
+        if cond is None:
+            for side in ((node.body,), others):
+                with self._scope.branch():
+                    self.block(side)
+            self._scope.forget(changed_by((node.body, *others)))
+            return ()
+        return self._under(cond, node, others)
+
+    def _under(self, cond: Expr, node: IfStmt, others: tuple[SyntaxStmt, ...]) -> Sequence[Node]:
+        """What an `if` does under a condition: a branch on its affine parts, a mask on the rest."""
+        match cond:
+            case _ if why_no_affine_condition(cond) is None:
+                return self._branch(
+                    cond, node, lambda: self.block((node.body,)), lambda: self.block(others)
+                )
+            case (
+                Select(cond=first, x=second, y=Const(value=False))
+                | Binary(op="and", x=first, y=second)
+            ) if why_no_affine_condition(first) is None:
+                return self._branch(
+                    first,
+                    node,
+                    lambda: self._under(second, node, others),
+                    lambda: self.block(others),
+                )
+            case (
+                Select(cond=first, x=Const(value=True), y=second)
+                | Binary(op="or", x=first, y=second)
+            ) if why_no_affine_condition(first) is None:
+                return self._branch(
+                    first,
+                    node,
+                    lambda: self.block((node.body,)),
+                    lambda: self._under(second, node, others),
+                )
+        return self._masked(cond, node, others)
+
+    def _branch(
+        self,
+        cond: Expr,
+        node: IfStmt,
+        read_body: Callable[[], Sequence[Node]],
+        read_other: Callable[[], Sequence[Node]],
+    ) -> Sequence[Node]:
+        """A branch on an affine condition; variables are known after it by cases."""
+        scope = self._scope
+        with scope.branch(cond):
+            body = tuple(read_body())
+            first = dict(scope.known)
+        with scope.branch(negated(cond)):
+            orelse = tuple(read_other())
+            second = dict(scope.known)
+        changed = changed_by((node.body, *(() if node.orelse is None else (node.orelse,))))
+        scope.forget(changed)
+        for declaration in changed & first.keys() & second.keys():
+            value = select(cond, first[declaration], second[declaration], scope.prove)
+            is_place = value.is_index and why_not_piecewise(value.expr) is None
+            if is_place and self._read.is_short(value):
+                scope.known[declaration] = value
+        if not (body or orelse):
             return ()
         return (Branch(cond, body, orelse, self._places.span(node.cond.at)),)
 
-    def _condition(self, node: SyntaxExpr) -> Expr | None:
-        """An affine condition; None when it was refused (and reported)."""
-        try:
-            cond = self._read.condition(node)
-            if why_no_affine_condition(cond) is None:
-                return cond
-            raise Refusal(
+    def _masked(self, cond: Expr, node: IfStmt, others: tuple[SyntaxStmt, ...]) -> Sequence[Node]:
+        """An `if` on data: both sides run, and keep the old values where they should not."""
+        scope = self._scope
+        with self._read.guarded(cond), scope.branch():
+            body = self.block((node.body,))
+        with self._read.guarded(cond), scope.branch():
+            orelse = self.block(others)
+        syntax = (node.body, *others)
+        scope.forget(changed_by(syntax))
+        self._require_targets(cond, node, (body, orelse))
+        whole = joined(cond, body, orelse)
+        if whole is not None:
+            return self._assign.split(whole)
+        span = self._places.span(node.cond.at)
+        mask = self._read.temporary("mask", BOOL, span)
+        own = {scope.variables[d].name for d in declared_in(syntax) if d in scope.variables}
+        own |= {local.name for local in scope.temporaries}
+        return (
+            *self._assign.split(Assign(Access(mask.array, (), BOOL), cond, span)),
+            *masked(body, mask, own),
+            *masked(orelse, negated(mask), own),
+        )
+
+    def _require_targets(
+        self, cond: Expr, node: IfStmt, sides: tuple[Sequence[Node], Sequence[Node]]
+    ) -> None:
+        """Refuse an assignment under a condition on data to what may not be there otherwise."""
+        scope = self._scope
+        shapes = {v.name: v.shape for v in scope.variables.values()}
+        first, second = (targets_of(side) for side in sides)
+        both = {target for target, _ in first} & {target for target, _ in second}
+        for target, facts in (*first, *second):
+            if target in both or not target.index:
+                continue
+            with scope.branch(*facts):
+                if exists(target, shapes[target.array], cond, scope.prove):
+                    continue
+            refusal = Refusal(
                 "LW101",
                 "the condition is not affine in the loop variables and sizes",
-                found=f"{self._read.written(node)}, {why(cond)}",
+                found=f"{self._read.written(node.cond)}, {why(cond)}",
                 hint="where it depends on data, write A[i] = condition ? x : A[i];",
             )
+            self._read.report(refusal, node.cond.at)
+            raise Reported
+
+    def _condition(self, node: SyntaxExpr) -> Expr | None:
+        """The truth of a condition; None when it was refused (and reported)."""
+        try:
+            return self._read.condition(node)
         except Refusal as refusal:
             self._read.report(refusal, node.at)
         except Reported:

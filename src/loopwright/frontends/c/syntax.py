@@ -44,6 +44,7 @@ __all__ = [
     "Typedef",
     "UnaryExpr",
     "declarations_in",
+    "declared_in",
     "expressions_in",
     "statements_in",
 ]
@@ -370,3 +371,13 @@ def declarations_in(body: Iterable[SyntaxStmt]) -> Iterator[Declaration]:
     for expr in expressions_in(body):
         if isinstance(expr, Name) and isinstance(expr.meaning, Declaration):
             yield expr.meaning
+
+
+def declared_in(body: Iterable[SyntaxStmt]) -> Iterator[Declaration]:
+    """Every variable that statements declare."""
+    for statement in statements_in(body):
+        match statement:
+            case DeclarationStmt(declarations=declarations):
+                yield from declarations
+            case ForStmt(init=DeclarationStmt(declarations=declarations)):
+                yield from declarations
