@@ -63,6 +63,8 @@ def emit_module(
     kernel = _Emitter(nest, features, check.checked_names(nest) if checked else ())
     if nest.is_plain and not checked:
         kernel.outlined = outline(nest)
+    has_team = is_for_teams(nest)
+    kernel.claims = has_team and can_claim(nest)
     body = kernel.function()
     sizes = [
         _Emitter(nest, features).size_function(space, suffix)
@@ -70,7 +72,7 @@ def emit_module(
     ]
     arrays = tuple(b.name for b in nest.buffers if b.space is Space.GLOBAL)
     entries = emit_entries(nest.name, len(arrays), claims=kernel.claims)
-    team = [TEAM_FUNCTIONS] if is_for_teams(nest) else []
+    team = [TEAM_FUNCTIONS] if has_team else []
     tools = [check.INSIDE] if checked else []
     parts = [*team, *tools, body, *sizes, entries, *kernel.metadata.lines]
     text, apart = joined(kernel, parts, lambda own: _Emitter(own, features))
@@ -87,7 +89,7 @@ class _Emitter(Invocations):
         self.nest = nest
         self.checked = checked  # buffers whose accesses are checked, in the order of their numbers
         self.arena: dict[int, memory.Memory] = {}  # by identity of the allocation
-        self.claims = is_for_teams(nest) and can_claim(nest)  # else threads have fixed shares
+        self.claims = False  # threads claim pieces of parallel loops; else they have fixed shares
         self.metadata = Metadata()
         self.code.flags = freedom(nest)
 
