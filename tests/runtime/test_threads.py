@@ -96,7 +96,6 @@ def test_roused_workers_are_awake_for_a_while(kernel: CompiledKernel, pool: Pool
 
     def is_one_awake() -> bool:
         pool.rouse(3)  # they sleep again before a busy system lets us look
-        assert slots[3, 1] == 1  # not meant
         return not are_asleep()
 
     for seed in range(3):
