@@ -4,8 +4,9 @@
 
 Calls are einsums, functions of `jit`, C through `compile`, conversions and products of sparse
 matrices, each with a layout that did not come before, and now and then one that came long ago. In
-between timers interrupt whatever runs: most handlers make a call themselves, some raise, as Ctrl-C
-does, and the call that was broken off is made again. Children are forked that make a call and end.
+between timers interrupt whatever runs: most handlers make a call themselves. Some raise, as Ctrl-C
+does, in a call that was made before, which is then made again. Children are forked that make a call
+and end.
 
 Prints a line of JSON at every mark: calls, bytes in memory, what was done so far. Run it with
 MALLOC_PERTURB_ and PYTHONMALLOC=debug: memory that is read after it was freed then holds garbage.
@@ -32,8 +33,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-INTERRUPT_SECONDS = 0.003
-RAISING = 7  # one handler in so many raises
+INTERRUPT_SECONDS = 0.002
+RAISING = 3  # one handler in so many raises
 MOST_SECONDS = 120  # of one call; then all threads are told, and the process ends
 FORK_EVERY = 250
 RETURNED_EVERY = 5  # one call in so many is an earlier one
@@ -283,7 +284,12 @@ class Interruptions:
         same(self.lw.einsum("ij,kj->ik", self.a, self.a), self.wanted)
 
     def call(self, call: Callable[[], None]) -> None:
-        """Make a call, again where it was broken off: its result must be right then."""
+        """Make a call, and once more: where that was broken off, a third time.
+
+        The first one plans, which must not be broken off: isl calls back, and islpy frees objects
+        twice when such a function raises.
+        """
+        call()
         try:
             self.may_raise = True
             call()

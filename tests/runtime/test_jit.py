@@ -81,6 +81,11 @@ def test_names_for_cache_keys() -> None:
     assert all(part.isdigit() for part in llvm_version().split("."))
 
 
+def _forget_host() -> None:
+    jit.host_cpu_name.cache_clear()
+    jit._host_features.cache_clear()
+
+
 def test_extensions_that_a_virtual_machine_hides(monkeypatch: pytest.MonkeyPatch) -> None:
     """The model's name alone would promise 512 bits, and the code would be illegal."""
     llvm.initialize_all_targets()
@@ -93,7 +98,7 @@ def test_extensions_that_a_virtual_machine_hides(monkeypatch: pytest.MonkeyPatch
         llvm, "get_host_cpu_features", lambda: llvm.FeatureMap({"avx2": True} | hidden)
     )
     monkeypatch.setattr(llvm.Target, "from_default_triple", lambda: llvm.Target.from_triple(triple))
-    jit._host_features.cache_clear()
+    _forget_host()
     text = (
         "define void @f(ptr %p) {\n  %x = load <16 x float>, ptr %p\n"
         "  %y = fadd <16 x float> %x, %x\n  store <16 x float> %y, ptr %p\n  ret void\n}"
@@ -105,7 +110,7 @@ def test_extensions_that_a_virtual_machine_hides(monkeypatch: pytest.MonkeyPatch
         )
         target = host_target()
     finally:
-        jit._host_features.cache_clear()
+        _forget_host()
     assert "zmm" in named
     assert "zmm" not in here
     assert "ymm" in here

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -37,7 +38,7 @@ def undisturbed(work: Callable[[], T]) -> T:
     What is done by then and what is not nobody can tell: llvmlite frees an object twice when it is
     broken off just after it freed it. The caller may be broken off while it waits; the work is not.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if threading.get_ident() != threading.main_thread().ident:
         return work()
     outcome: _Outcome[T] = _Outcome()
 
@@ -46,7 +47,8 @@ def undisturbed(work: Callable[[], T]) -> T:
             outcome.result = work()
 
     try:
-        threading.Thread(target=run, daemon=True, name="loopwright compiler").start()
+        # Not a threading.Thread, which can be broken off while it starts: it would never run then.
+        _thread.start_new_thread(run, ())
     except RuntimeError:  # no more threads: the interpreter is about to end, or the system is full
         return work()
     with outcome.ended:
