@@ -33,6 +33,7 @@ BENCHMARKS: tuple[tuple[str, tuple[int, ...], str], ...] = (
     ("polyhedral", (1,), "loops in C against gcc, clang and Polly"),
     ("random_programs", (1,), "random affine programs under random plans: differences"),
     ("validation", (2,), "every kernel of the corpus in every mode: differences"),
+    ("long_lived", (2,), "20,000 different calls in one process: results and memory"),
     ("compile_time", (1,), "from source to machine code, and its growth with statements"),
     ("latency", (1,), "first calls, new processes, repeated calls, import"),
     ("spelling", (1,), "names of indices, order and storage of operands"),
@@ -76,7 +77,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the raw numbers")
     parser.add_argument("--quick", action="store_true", help="small sizes, few rounds")
     parser.add_argument("--seed", type=int, default=SEED, help="of everything drawn at random")
-    parser.add_argument("--count", type=int, default=0, help="of random programs")
+    parser.add_argument("--count", type=int, default=0, help="of random programs, or of calls")
     parser.add_argument(
         "--threads", type=int, default=0, metavar="T", help="in place of 1 and 2; may exceed cores"
     )
