@@ -33,10 +33,10 @@ FORMS = (
     ("bik,bkj->bij", {"b": 12, "i": 9, "j": 9, "k": 9}, Kind.PRODUCT, "batch"),
     ("jk,ki->ij", {"i": 600, "j": 3, "k": 40}, Kind.PRODUCT, "i j"),
     ("ik,k->i", {"i": 64, "k": 512}, Kind.ROWS, "i"),
-    ("k,ik->i", {"i": 512, "k": 64}, Kind.COLUMNS, "j"),
+    ("k,ik->i", {"i": 64, "k": 512}, Kind.ROWS, "j"),
     ("bk,bk->b", {"b": 64, "k": 512}, Kind.ROWS, "batch"),
     ("ik->i", {"i": 64, "k": 512}, Kind.ROWS, "i"),
-    (",ik->i", {"i": 512, "k": 64}, Kind.COLUMNS, "i"),
+    (",ik->i", {"i": 64, "k": 512}, Kind.ROWS, "i"),
     ("i,i->", {"i": 512}, Kind.ROWS, ""),
     ("k,->", {"k": 512}, Kind.ROWS, ""),
     ("ki,k->i", {"i": 512, "k": 64}, Kind.COLUMNS, "i"),
@@ -197,3 +197,20 @@ def test_shared_out_calls(text: str, sizes: dict[str, int], threads: int) -> Non
     out = np.empty([sizes[c] for c in text.split("->")[1]])
     lw.einsum(text, *operands, out=out, threads=threads)
     np.testing.assert_array_equal(out, np.einsum(text, *operands))
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("ik,k->i", {"i": 64, "k": 512}),
+        ("ki,k->i", {"i": 512, "k": 64}),
+        ("bik,bk->bi", {"b": 3, "i": 64, "k": 512}),
+        ("ikl,kl->i", {"i": 64, "k": 8, "l": 64}),
+        ("ik,->i", {"i": 64, "k": 512}),
+    ],
+)
+def test_either_operand_may_come_first(text: str, sizes: dict[str, int]) -> None:
+    terms, out = text.split("->")
+    turned = f"{','.join(reversed(terms.split(',')))}->{out}"
+    one, other = (proven(x, sizes, 1).form for x in (text, turned))
+    assert replace(one, swapped=False) == replace(other, swapped=False)

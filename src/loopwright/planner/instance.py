@@ -96,8 +96,11 @@ def _follows_out(instance: Instance, lanes: int) -> bool:
 
 def _prefers_turning(instance: Instance, lanes: int) -> bool:
     """Whether vectors should run along i rather than j."""
-    if not instance.i or not instance.j:
-        return bool(instance.i) and _unit_run(instance.i, "left") > 1 and not instance.j
+    if not instance.j:
+        return _unit_run(instance.i, "left") > 1
+    if not instance.i:
+        # Rows whose elements lie far apart along j are read along p: as those of left would be.
+        return _unit_run(instance.j, "right") == 1
     along_i, along_j = (_vector_run(x, lanes) for x in (instance.i, instance.j))
     if along_i != along_j:
         return along_i > along_j
