@@ -18,9 +18,11 @@ from loopwright.diagnostics import IllegalStep, InternalError, UsageError
 from loopwright.faults import Faults, recorded_faults, survive
 from loopwright.planner import generic
 from loopwright.transform.contract import Block, Contract, ParallelBundle
+from loopwright.transform.core import ContractLoops
 from loopwright.transform.mark import Parallel
+from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import Plan
-from programs import matmul, matmul_in_nest
+from programs import matmul, matmul_in_nest, min_plus
 
 ERRORS = [
     AssertionError("a loop keeps its order"),
@@ -314,3 +316,11 @@ def test_an_illegal_plan_is_told() -> None:
     with pytest.raises(IllegalStep, match="loop 'k' carries"):
         lw.compile(matmul_in_nest(), plan=Plan((Parallel("k"),)))
     assert recorded_faults().count == 0
+
+
+def test_the_statement_of_a_core_cannot_change() -> None:
+    core = ContractLoops(
+        "i", "j", "k", (4, 4, 2, 1, 0), (64, 256, 256), ("gather", "gather"), "broadcast", 1
+    )
+    with pytest.raises(IllegalStep, match="the core of S0 would be none: "):
+        lw.compile(min_plus(), plan=Plan((core, PartialSums("S0", "k", 64))))

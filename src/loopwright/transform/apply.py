@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from loopwright.analysis.inner import inner_contraction
 from loopwright.diagnostics import IllegalStep
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
@@ -33,6 +34,7 @@ def apply_step(schedule: Schedule, step: Step) -> Schedule:
         after: Schedule | IllegalStep
         try:
             after = step.apply(schedule)
+            _require_cores(step, schedule, after)
         except IllegalStep as error:
             after = error
         # The schedule itself is kept, lest another one takes its address.
@@ -41,6 +43,20 @@ def apply_step(schedule: Schedule, step: Step) -> Schedule:
     if isinstance(found, IllegalStep):
         raise found.with_traceback(None)
     return found
+
+
+def _require_cores(step: Step, before: Schedule, after: Schedule) -> None:
+    """Refuse a step after which the statements of a core are no contraction any more."""
+    if after.program is before.program:
+        return
+    for core in after.loop_cores:
+        old, new = (
+            [(s.write, s.value) for s in program.statements if s.name in core.statements]
+            for program in (before.program, after.program)
+        )
+        found = None if old == new else inner_contraction(after.program, after.tree, core.loops)
+        if isinstance(found, str):
+            raise IllegalStep(step, f"{core} would be none: {found}")
 
 
 def _steps_tried(
