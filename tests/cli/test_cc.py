@@ -168,6 +168,62 @@ def test_check_runs_both(source: Path, capsys: Capture) -> None:
     assert files(source) == ["saxpy.c", "saxpy.opt.c"]
 
 
+LITERAL = """
+double A[3000][3000], B[3000][3000];
+void f(void) {
+#pragma scop
+  for (int t = 0; t < 500; t++)
+    for (int i = 1; i < 2999; i++)
+      for (int j = 1; j < 2999; j++)
+        A[i][j] = A[i][j] + B[i][j - 1] * B[i][j + 1];
+#pragma endscop
+}
+"""
+
+
+@needs_cc
+def test_large_literal_sizes_are_checked_as_a_smaller_problem(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    """Four and a half milliard instances, several times over, would take minutes."""
+    path = tmp_path / "literal.c"
+    path.write_text(LITERAL)
+    assert cli.main(["cc", str(path), "--check"]) == 0
+    told = capsys.readouterr().err
+    assert told.replace("the same steps", "its own steps").startswith(
+        f"{path}:4: note: too large to be run; checked as a smaller problem by its own steps, "
+        "with 375 for 3000, 63 for 500\n"
+        f"{path}:4: checked: c, jit, jit, 2 threads against the source order at the only size\n"
+    )
+
+
+def test_what_cannot_be_made_smaller_is_told(tmp_path: Path, capsys: Capture) -> None:
+    """Many small loops: no single size is large."""
+    path = tmp_path / "literal.c"
+    path.write_text(
+        """
+double A[40][40][40], B[40][40][40];
+void f(void) {
+#pragma scop
+  for (int t = 0; t < 40; t++)
+    for (int u = 0; u < 40; u++)
+      for (int i = 0; i < 40; i++)
+        for (int j = 0; j < 40; j++)
+          for (int k = 0; k < 40; k++)
+            A[i][j][k] = A[i][j][k] * 0.5 + B[i][j][k];
+#pragma endscop
+}
+"""
+    )
+    assert cli.main(["cc", str(path), "--check"]) == 0
+    assert capsys.readouterr().err == (
+        f"{path}:4: not checked: the code at its literal sizes, which ask for more work than a "
+        "check may take\n"
+        "not checked: smaller problems: none keeps inside its arrays; define the sizes smaller "
+        "with -D to check\n"
+    )
+
+
 def test_a_failed_check_writes_nothing(
     source: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,13 +8,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+from loopwright.calls.check_c import check_region
 from loopwright.calls.explain_c import explain_region
 from loopwright.calls.plans import Planner, loaded_planners, model_planner, tile_planner
 from loopwright.calls.splice import Optimised, optimise_region, schedules_text, spliced
 from loopwright.diagnostics import InternalError, ToolchainError, UsageError
 from loopwright.frontends.c import CFile, read_c
 from loopwright.runtime.toolchain import complaint, find_compiler
-from loopwright.validate.in_c import validate_with_c
 
 __all__ = ["add_arguments", "add_source", "cpp_arguments", "run"]
 
@@ -83,8 +83,8 @@ def run(args: argparse.Namespace) -> int:
         for region, planner in zip(file.regions, planners, strict=True)
     ]
     if args.check:
-        for found in results:
-            _check(found)
+        for found, planner in zip(results, planners, strict=True):
+            _check(found, planner, args)
     text = spliced(file, results)
     _verify(file, text, args)
     if args.dump_schedule is not None:
@@ -121,13 +121,15 @@ def _sizes(text: str) -> list[int]:
     return [int(word) for word in words]
 
 
-def _check(found: Optimised) -> None:
-    """Refuse code that does not do what the region says."""
+def _check(found: Optimised, planner: Planner, args: argparse.Namespace) -> None:
+    """Refuse code that does not do what the region says; tell what was checked."""
     if found.text is None or found.nest is None:
         return
-    report = validate_with_c(found.program, found.nest)
+    report, note = check_region(found, planner, reassoc=args.reassoc)
     place = f"{found.region.span.file}:{found.region.span.line}"
-    print(f"{place}: {report}", file=sys.stderr)
+    for line in (note, str(report)):
+        if line:
+            print(f"{place}: {line}", file=sys.stderr)
     if not report.is_clean:
         raise InternalError(f"{place}: the new code differs from the old", str(report))
 

@@ -22,10 +22,10 @@ from loopwright.validate.difference import Difference, Kind
 from loopwright.validate.meaning import Arrays, Signs, draw_inputs
 from loopwright.validate.sizes import pick_sizes
 
-__all__ = ["compare_names", "compare_numbers", "large_sizes"]
+__all__ = ["can_run", "compare_names", "compare_numbers", "large_sizes"]
 
 MOST_ACCESSES = 30_000_000
-_MOST_OF_ONE_SIZE = 10_000_000_000  # for a program that has no other size
+_MOST_OF_ONE_SIZE = 100_000_000  # for a program that has no other size: some ten seconds
 _MOST_BYTES = 1 << 26  # of one array
 # Rounding of long sums, relative to the largest result.
 _TOLERANCE = {8: 1e-10, 4: 1e-4, 2: 0.1}
@@ -39,6 +39,13 @@ def large_sizes(program: Program, nest: LoopNest, seed: int) -> tuple[dict[str, 
     most = MOST_ACCESSES if program.params else _MOST_OF_ONE_SIZE
     found = pick_sizes(program, values=values, most=most, count=5, seed=seed)
     return tuple(params for params in found if _fits(program, params))
+
+
+def can_run(program: Program, seed: int = 0) -> bool:
+    """Whether the program has a size at which validation runs it."""
+    most = MOST_ACCESSES if program.params else _MOST_OF_ONE_SIZE
+    found = pick_sizes(program, most=most, count=1, seed=seed)
+    return any(_fits(program, params) for params in found)
 
 
 def _steps(nest: LoopNest) -> list[int]:

@@ -1,0 +1,72 @@
+"""Validation of an optimised region with bounded effort.
+
+A region whose literal sizes ask for more work than a check may take is checked as a smaller
+problem: the same loops with smaller sizes, by the same steps.
+"""
+
+from __future__ import annotations
+
+from loopwright.calls.plans import Planner, given_planner
+from loopwright.calls.splice import Optimised
+from loopwright.diagnostics import IllegalStep, UsageError
+from loopwright.frontends.program import program_of
+from loopwright.frontends.smaller import smaller_tree
+from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
+from loopwright.ir.loops import LoopNest
+from loopwright.ir.program import Program
+from loopwright.lower.astgen import lower_schedule
+from loopwright.validate import Report
+from loopwright.validate.in_c import validate_with_c
+from loopwright.validate.large import can_run
+
+__all__ = ["check_region"]
+
+_FACTORS = tuple(2**k for k in range(1, 16))
+_NOT_RUN = (
+    "the code at its literal sizes, which ask for more work than a check may take",
+    "smaller problems: none keeps inside its arrays; define the sizes smaller with -D to check",
+)
+
+
+def check_region(found: Optimised, planner: Planner, *, reassoc: bool) -> tuple[Report, str]:
+    """Compare the new code with the old; a note tells of a smaller problem in its place."""
+    assert found.nest is not None, "only code that was made can be checked"
+    if _is_affordable(found.program):
+        return validate_with_c(found.program, found.nest), ""
+    for factor in _FACTORS:
+        smaller = smaller_tree(found.region.tree, factor)
+        if smaller is None:
+            break
+        try:
+            with attempt(ISL_QUOTA):
+                program = program_of(smaller.tree, reassoc=reassoc)
+        except GaveUp:
+            continue
+        made = _made(program, found, planner) if _is_affordable(program) else None
+        if made is None:
+            continue
+        nest, steps = made
+        sizes = ", ".join(f"{new} for {old}" for old, new in smaller.sizes.items())
+        note = f"note: too large to be run; checked as a smaller problem by {steps}, with {sizes}"
+        return validate_with_c(program, nest), note
+    return Report((), (), _NOT_RUN), ""
+
+
+def _is_affordable(program: Program) -> bool:
+    try:
+        with attempt(ISL_QUOTA):
+            return can_run(program)
+    except GaveUp:
+        return True  # the validation tells what it leaves out
+
+
+def _made(program: Program, found: Optimised, planner: Planner) -> tuple[LoopNest, str] | None:
+    """The smaller program by the steps that were taken, or as it is planned by itself."""
+    for way, steps in ((given_planner(found.plan), "the same steps"), (planner, "its own steps")):
+        try:
+            _, schedule = way(program)
+            with attempt(ISL_QUOTA):
+                return lower_schedule(schedule), steps
+        except (IllegalStep, UsageError, GaveUp):
+            continue
+    return None
