@@ -25,7 +25,16 @@ from loopwright.frontends.c.types import INT, CType, common_type
 from loopwright.frontends.c.variables import element_of
 from loopwright.ir.expr import Binary, Const, Expr, Var
 
-__all__ = ["Header", "counter_of", "final_value", "read_bound", "read_header"]
+__all__ = [
+    "Header",
+    "counter_of",
+    "final_value",
+    "iterations",
+    "read_bound",
+    "read_header",
+    "step_amount",
+    "steps_before",
+]
 
 _FORM = "for (i = start; i < stop; i += step)"
 _STEP = "a constant step: i++, i--, i += 2 or i = i - 2"
@@ -118,7 +127,21 @@ def _start(read: ExpressionReader, loop: ForStmt, counter: Declaration) -> Expr:
 
 
 def _step(read: ExpressionReader, loop: ForStmt, counter: Declaration) -> int:
-    match loop.step:
+    amount = step_amount(read, loop.step, counter)
+    if amount is None:
+        message = f"the loop does not step '{counter.name}' by a constant"
+        raise Refusal("LW138", message, hint=_STEP)
+    return amount
+
+
+def step_amount(
+    read: ExpressionReader, step: SyntaxExpr | None, counter: Declaration
+) -> int | None:
+    """By how much an expression steps a variable; None where it does not.
+
+    Raises Refusal for a step that is no constant.
+    """
+    match step:
         case StepExpr(op=op, x=Name(meaning=name)) if name is counter:
             return 1 if op == "++" else -1
         case AssignExpr(op="+=" | "-=" as op, target=Name(meaning=name), value=value):
@@ -131,7 +154,7 @@ def _step(read: ExpressionReader, loop: ForStmt, counter: Declaration) -> int:
                 return _amount(read, value.y, -1 if value.op == "-" else 1)
             if name is counter and value.op == "+" and is_second:
                 return _amount(read, value.x, 1)
-    raise Refusal("LW138", f"the loop does not step '{counter.name}' by a constant", hint=_STEP)
+    return None
 
 
 def _amount(read: ExpressionReader, node: SyntaxExpr, sign: int) -> int:
@@ -266,9 +289,19 @@ def _check_unsigned(read: ExpressionReader, stop: Expr, head: Header) -> None:
 
 def final_value(head: Header, stop: Expr) -> Expr:
     """The value that C leaves in the variable after the loop."""
-    size = abs(head.step)
-    if size == 1:
+    if abs(head.step) == 1:
         return head.start.max(stop) if head.step > 0 else head.start.min(stop)
+    return head.start + iterations(head, stop) * head.step
+
+
+def iterations(head: Header, stop: Expr) -> Expr:
+    """How often the body runs when the variable reaches `stop`."""
+    size = abs(head.step)
     distance = stop - head.start if head.step > 0 else head.start - stop
-    steps = (distance.max(0) + (size - 1)) // size
-    return head.start + steps * head.step
+    return (distance.max(0) + (size - 1)) // size
+
+
+def steps_before(head: Header, unique: str) -> Expr:
+    """How many iterations ran before the one in which the variable has its value."""
+    var = Var(unique)
+    return (var - head.start if head.step > 0 else head.start - var) // abs(head.step)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from loopwright.frontends.c.counters import with_one_counter
 from loopwright.frontends.c.cursor import Environment, SyntaxFault
 from loopwright.frontends.c.declaration_parser import DeclarationParser
 from loopwright.frontends.c.syntax import (
@@ -164,7 +165,7 @@ class StatementParser(DeclarationParser):
         is_outermost = self.names.depth == self._outermost
         return "lasting" if is_outermost and self._is_lasting(name) else "region"
 
-    def _for(self) -> ForStmt:
+    def _for(self) -> SyntaxStmt:
         start = self.advance().start
         self.expect("(", "after 'for'")
         with self.names.block():
@@ -179,7 +180,7 @@ class StatementParser(DeclarationParser):
             step = None if self.token.text == ")" else self.expression()
             end = self.expect(")", "after the step of the loop").end
             body = self._body("for")
-        return ForStmt(init, cond, step, body, (start, body.at[1]), (start, end))
+        return with_one_counter(ForStmt(init, cond, step, body, (start, body.at[1]), (start, end)))
 
     def _body(self, word: str) -> SyntaxStmt:
         if self._is_over():

@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from loopwright.diagnostics import Span
 from loopwright.frontends.c.assignments import AssignmentReader
 from loopwright.frontends.c.expressions import ExpressionReader
-from loopwright.frontends.c.loops import counter_of, final_value, read_bound, read_header
+from loopwright.frontends.c.linear import as_terms, summed
+from loopwright.frontends.c.loops import (
+    counter_of,
+    final_value,
+    iterations,
+    read_bound,
+    read_header,
+    step_amount,
+    steps_before,
+)
 from loopwright.frontends.c.masks import exists, joined, masked, targets_of
 from loopwright.frontends.c.operators import select
 from loopwright.frontends.c.places import Places
@@ -32,7 +41,7 @@ from loopwright.frontends.c.syntax import (
     declared_in,
 )
 from loopwright.frontends.c.uses import changed_by
-from loopwright.frontends.c.values import index, negated
+from loopwright.frontends.c.values import Value, index, negated
 from loopwright.frontends.c.words import STATEMENTS, why
 from loopwright.frontends.tree import (
     Assign,
@@ -166,7 +175,10 @@ class StatementReader:
         name = head.counter.name
         unique = scope.naming.fresh(name)
         stop: Expr | None = None
+        stepped = self._stepped(body, changed)
         with scope.loop(head.counter, unique, changed):
+            for declaration, (first, amount) in stepped.items():
+                scope.known[declaration] = self._after(first, amount, steps_before(head, unique))
             try:
                 stop = read_bound(self._read, node, head, unique)
                 var = Var(unique)
@@ -181,8 +193,37 @@ class StatementReader:
             return ()
         if not head.is_own:
             scope.known[head.counter] = index(final_value(head, stop), head.ctype)
+        for declaration, (first, amount) in stepped.items():
+            scope.known[declaration] = self._after(first, amount, iterations(head, stop))
         span = self._places.span(node.head)
         return (Loop(unique, head.start, stop, head.step, nodes, span),)
+
+    def _stepped(
+        self, body: SyntaxStmt, changed: frozenset[Declaration]
+    ) -> dict[Declaration, tuple[Value, int]]:
+        """Variables that every iteration steps by constants: first values, steps of a whole one."""
+        children = list(_in_order(body))
+        found: dict[Declaration, tuple[Value, int]] = {}
+        for declaration in changed & self._scope.known.keys():
+            setting = [child for child in children if declaration in changed_by((child,))]
+            amounts = [self._step_of(child, declaration) for child in setting]
+            whole = [amount for amount in amounts if amount is not None]
+            if len(whole) == len(amounts):
+                found[declaration] = (self._scope.known[declaration], sum(whole))
+        return found
+
+    def _step_of(self, node: SyntaxStmt, declaration: Declaration) -> int | None:
+        if not isinstance(node, ExprStmt):
+            return None
+        with self._read.apart():  # told where the statement itself is read
+            try:
+                return step_amount(self._read, node.expr, declaration)
+            except (Refusal, Reported):
+                return None
+
+    def _after(self, first: Value, amount: int, count: Expr) -> Value:
+        """What a variable holds after `count` steps."""
+        return index(summed(as_terms(first.expr + count * amount)), first.ctype)
 
     def _body_alone(self, node: ForStmt, changed: frozenset[Declaration]) -> None:
         """Read the body of a loop whose head was refused, for its own faults."""
@@ -324,3 +365,12 @@ class StatementReader:
         except Reported:
             pass
         return None
+
+
+def _in_order(body: SyntaxStmt) -> Iterator[SyntaxStmt]:
+    """The statements that a body consists of, without its braces."""
+    if isinstance(body, BlockStmt):
+        for child in body.body:
+            yield from _in_order(child)
+    else:
+        yield body
