@@ -756,3 +756,146 @@ void pragmas_of_others(int n, double a[N])
     }
 #pragma endscop
 }
+
+/* Calls of functions of this file. */
+static int half_of(int x) { return x / 2; }
+static unsigned char wrapped(unsigned char x) { return x + 250; }
+static float third_of(float x) { return x / 3; }
+static double between(double x, double lo, double hi)
+{
+    if (x < lo)
+        return lo;
+    if (x > hi)
+        return hi;
+    return x;
+}
+static double shadowing(double i)
+{
+    double n = i + 1;
+    return n * i;
+}
+static _Bool is_large(double x) { return x > 1; }
+static int both_of(_Bool p, int q) { return p && q; }
+static double polynomial(double x)
+{
+    double s = 0;
+    for (int k = 0; k < 4; k++)
+        s = s * x + k;
+    return s;
+}
+static unsigned long mixed(unsigned long x)
+{
+    x ^= x >> 3;
+    x *= 2654435761UL;
+    return x % 1000;
+}
+static double product_at(const double *x, const double y[], int k) { return x[k] * y[k + 1]; }
+static double corner(int m, double a[][m], int i, int j) { return i > 0 && j > 0 ? a[i - 1][j - 1] : 0; }
+static double steps_of(double x)
+{
+    double y = x, z = y + 1;
+    y += z, z *= 2;
+    if (z > 3) {
+        double t = z;
+        z = y;
+        y = t;
+    } else
+        y++;
+    return (y - z);
+}
+static short narrow(long x) { return x; }
+static double nested(double x) { return between(steps_of(x), third_of(x), half_of(x) + 7); }
+
+void inlined_numbers(int n, double a[n], double b[n])
+{
+#pragma scop
+    for (int i = 0; i < n; i++)
+        a[i] = half_of(b[i]) + half_of(3.9) + half_of(i) + third_of(b[i]) + shadowing(b[i])
+            + shadowing(i) + narrow(70000) + narrow(i - 3);
+#pragma endscop
+}
+
+void inlined_branches(int n, double a[n], double b[n])
+{
+#pragma scop
+    for (int i = 0; i < n; i++) {
+        a[i] = between(b[i], 0, 1.5) + between(between(b[i], 1, 2), 0.5, 1.7) + polynomial(b[i]);
+        b[i] = is_large(b[i]) ? 1 : both_of(2, 3) + both_of(is_large(b[i]), i);
+        a[i] += steps_of(a[i]) + nested(a[i] * b[i]);
+    }
+#pragma endscop
+}
+
+void inlined_integers(int n, int a[n], unsigned long b[n])
+{
+#pragma scop
+    for (int i = 0; i < n; i++) {
+        a[i] = wrapped(a[i]) + wrapped(300) + wrapped(i);
+        b[i] = mixed(b[i]) + mixed(i);
+    }
+#pragma endscop
+}
+
+void inlined_arrays(int n, int m, double a[n][m], double b[n][m], double c[n])
+{
+#pragma scop
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < m - 1; j++)
+            b[i][j] = product_at(a[i], &b[i][0], j) + corner(m, a, i, j) + product_at(c + 1, c, i / 3);
+#pragma endscop
+}
+
+/* Places by cases. */
+void piecewise_places(int n, int m, double a[n], double b[n], double c[m])
+{
+#pragma scop
+    for (int i = 0; i < n; i++) {
+        int left = i == 0 ? n - 1 : i - 1, right = (i + 1) % n, near = i;
+        if (i > 3)
+            near = i - 3;
+        else if (i == 2)
+            near = n - 1;
+        a[(i + 3 * n / n - 3 + n) % n] = b[left] - b[right] + b[near] + (i + 2) / n;
+        c[i < m ? i : 2 * m - 1 - i > 0 ? 2 * m - 1 - i : 0] += b[i];
+    }
+    for (int i = -2; i < n + 2; i++)
+        a[i < 0 ? -i : i >= n ? 2 * n - 2 - i : i] += 0.5;
+#pragma endscop
+}
+
+/* Branches on data. */
+void data_branches(int n, int m, double a[n], double b[n], int c[n][m])
+{
+    double most = -1.0;
+    int at = 0;
+#pragma scop
+    for (int i = 0; i < n; i++) {
+        double t = 1;
+        if (b[i] > 1) {
+            t = b[i];
+            if (i > 2 && b[i - 1] < t)
+                t -= b[i - 1];
+            else
+                t = -t;
+        } else if (b[i] < -1 || i == 4)
+            a[i] = 7;
+        if (b[i] != 0)
+            for (int j = 0; j < m; j++) {
+                int old = c[i][j];
+                c[i][j] = old > 3 ? old / 3 : old - 1;
+                if (old % 2)
+                    c[i][j]++;
+            }
+        a[i] += t;
+    }
+    most = b[0];
+    at = 0;
+    for (int i = 1; i < n; i++)
+        if (b[i] > most) {
+            most = b[i];
+            at = i;
+        }
+    a[0] = most;
+    a[1] = at;
+#pragma endscop
+}

@@ -5,16 +5,18 @@
         program = extract(region.tree)
     new_text = file.with_regions({region.index: "..."})
 
-Accepted are for loops with affine bounds and constant steps, ifs on affine conditions, assignments
-to array elements and scalars of char to long, float, double and _Bool, and expressions of numbers
-and functions of <math.h>; conversions, promotions and the rounding of quotients are C's.
+Accepted are for loops with affine bounds and constant steps, ifs on affine conditions and on data,
+assignments to array elements and scalars of char to long, float, double and _Bool, and expressions
+of numbers, functions of <math.h> and functions that the file defines (`inline`); conversions,
+promotions and the rounding of quotients are C's. Subscripts may have cases, as those of periodic
+borders: `i == 0 ? n - 1 : i - 1` and `(i + 1) % n` are piecewise affine.
 
 What is taken for granted, beyond what C itself says:
 - Arrays of different names do not overlap: that is the promise of the pragma.
 - Places (bounds, subscripts, loop variables) stay within their types: they are computed in int64.
   Unsigned arithmetic that may fall below zero is not among them, unless an array ends there first.
-- Elements on both sides of a conditional expression on data exist. Conditions on loop variables
-  guard what they guard in C.
+- Elements that are read on both sides of a conditional expression or an if on data exist.
+  Conditions on loop variables guard what they guard in C.
 
 A variable of the function that the region writes keeps its value for later, unless nothing reads it
 (`CVariable.is_live_out`). A loop variable that is read after the region has a `final` value; where

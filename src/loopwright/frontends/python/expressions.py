@@ -28,7 +28,7 @@ from loopwright.frontends.python.values import (
     unary,
 )
 from loopwright.frontends.python.words import ACCEPTED, AFFINE, BINARY, COMPARE, EXPRESSIONS, UNARY
-from loopwright.frontends.tree import ArrayParam, Local, why_not_affine
+from loopwright.frontends.tree import ArrayParam, Local, why_not_affine, why_not_piecewise
 from loopwright.ir.dtypes import BOOL, INT64
 from loopwright.ir.expr import Const, Expr
 from loopwright.ir.program import Access
@@ -81,7 +81,8 @@ class ExpressionReader:
                     found=f"{ast.unparse(node)}, a value of type {value}",
                     hint="// divides integers, int() converts constants",
                 )
-            why = why_not_affine(value.expr)
+            is_subscript = code == "LW110"
+            why = (why_not_piecewise if is_subscript else why_not_affine)(value.expr)
             if why is not None and not isinstance(value.expr, Const):
                 message = f"{what} is not affine in the loop variables and sizes"
                 raise Refusal(code, message, found=f"{ast.unparse(node)}, {why}", hint=AFFINE)
