@@ -51,6 +51,14 @@ def test_the_common_case_has_a_plain_subscript(place: str, common: str, where: s
         assert_same(program, nest, {"n": n})
 
 
+def test_cases_that_cannot_be_are_left_out() -> None:
+    function = "static int wrap(int i, int n) { return i < 0 ? i + n : i >= n ? i - n : i; }\n"
+    text = "#pragma scop\nfor (int i = 0; i < n; i++) v[i] = u[wrap(i + 1, n)];\n#pragma endscop\n"
+    (program,) = lw.parse_c(function + f"void f(int n, double *u, double *v)\n{{\n{text}}}\n")
+    found = [value for value, _ in statements(program)]
+    assert found == ["u[i + 1]", "u[i + 1 - n if i + 1 >= n else i + 1]"]
+
+
 def test_a_remainder_that_is_the_number_itself_has_no_cases() -> None:
     assert statements(periodic("i % n")) == [("u[i]", "S0[i] : 0 <= i < n")]
 

@@ -289,6 +289,10 @@ def select(cond: Expr, x: Value, y: Value, prove: Prove) -> Value:
     if x.is_truth:
         return Value(Select(cond, x.expr, y.expr), INT)
     if x.is_index and y.is_index and _is_affine(cond):
+        if prove(cond):
+            return x
+        if prove(negated(cond)):
+            return y
         is_sum = why_not_piecewise(x.expr) is None and why_not_piecewise(y.expr) is None
         found = _extreme(cond, x.expr, y.expr, prove) if is_sum else None
         return index(found or Select(cond, x.expr, y.expr), x.ctype)
