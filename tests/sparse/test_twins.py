@@ -8,18 +8,21 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright.diagnostics import UsageError
 from loopwright.sparse import trust
 from loopwright.sparse.convert import conversion, convert_tensor
-from loopwright.sparse.format import Format, declare, index
+from loopwright.sparse.format import Format, Rule, declare, index
 from loopwright.sparse.formats import find, is_built_in
 from loopwright.sparse.formats.twins import is_verified, plain
 from loopwright.sparse.inside import index_names
 from loopwright.sparse.kernels import add
 from loopwright.sparse.look import look_at
+from loopwright.sparse.room import rules_read_inside
 from loopwright.sparse.spf.computation import Computation, computation_text
 from loopwright.sparse.synthesis.canonical import canonical
 from loopwright.sparse.synthesis.rename import renamed
 from loopwright.sparse.tensor import SparseTensor
+from loopwright.sparse.uf import parse_implication
 from sparse_builders import of_dense
 
 MATRICES = (
@@ -159,3 +162,66 @@ def test_a_name_of_the_table_does_not_make_a_format_right() -> None:
     csc = find("csc")
     assert is_verified(replace(csc, name="csr"))  # it is right as what it says, not as its name
     assert not is_verified(replace(csc, name="csc", order=()))
+
+
+BACKWARDS = declare(
+    "backwards",
+    "{[ii,k,jj] -> [i,j] : i=NR-1-ii && j=jj && 0<=ii<NR && rowptr(ii)<=k<rowptr(ii+1)"
+    " && jj=col(k)}",
+    "{[ii,k,jj] -> [k]}",
+    index("rowptr", "{[x] : 0<=x<=NR}", "{[y] : 0<=y<=NNZ}", monotone="increasing"),
+    index("col", "{[x] : 0<=x<NNZ}", "{[y] : 0<=y<NC}"),
+    places="NNZ",
+    order=("-i", "j"),
+    rules=(
+        "rowptr(0) = 0",
+        "rowptr(NR) = NNZ",
+        "forall x,k: 0<=x<NR && rowptr(x)<=k<rowptr(x+1)-1 => col(k)<col(k+1)",
+    ),
+)
+
+
+def test_formats_that_are_in_no_table_are_validated_by_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows from the last to the first: its promises are counted by code, the rest is proven."""
+    assert not is_verified(BACKWARDS)
+    monkeypatch.setattr(trust, "_MANY", 1)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("looked at by NumPy")
+
+    for name in ("entries", "check", "keeps_promise"):
+        monkeypatch.setattr(trust, name, refuse)
+    made = convert_tensor(of_dense("coo", dense()), BACKWARDS)
+    assert np.array_equal(convert_tensor(made, find("csr")).to_dense(), dense())
+
+
+def test_rules_that_may_read_anywhere_are_not_compiled() -> None:
+    """The premise bounds k by no number that is known to lie in the array."""
+    assert rules_read_inside(BACKWARDS)
+    for text in (
+        "forall k: 0<=k<NC => col(k+1)<NC",
+        "forall x: 0<=x<NR => col(rowptr(x))<NC",
+        "forall x,k: 0<=x<=NR && rowptr(x)<=k<rowptr(x+1)-1 => col(k)<col(k+1)",
+    ):
+        rule = Rule(*parse_implication(text), text)
+        assert not rules_read_inside(replace(BACKWARDS, rules=(*BACKWARDS.rules, rule))), text
+
+
+@pytest.mark.parametrize(("array", "at", "number"), [("col", 3, 99), ("rowptr", 2, 40)])
+def test_broken_promises_of_such_formats_are_told(array: str, at: int, number: int) -> None:
+    made = convert_tensor(of_dense("coo", dense()), BACKWARDS)
+    arrays = {name: x.copy() for name, x in made.arrays.items()}
+    broken = lw.sparse.sparse_tensor(BACKWARDS, made.shape, arrays, made.values)
+    x = np.ones(7)
+    wanted = dense() @ x
+    assert np.array_equal(lw.sparse.spmv(broken, x), wanted)
+    before = arrays[array][at]
+    arrays[array][at] = number
+    with pytest.raises(UsageError, match=array):
+        convert_tensor(broken, find("csr"))
+    with pytest.raises(UsageError, match=array):
+        lw.sparse.spmv(broken, x)
+    arrays[array][at] = before
+    assert np.array_equal(lw.sparse.spmv(broken, x), wanted)

@@ -7,7 +7,7 @@ them, before code runs on them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -24,17 +24,18 @@ from loopwright.ir.program import Role
 from .arrangement import unsigned
 from .check import check
 from .format import Format, Index
-from .look import look_at
+from .formats.twins import is_verified
+from .look import is_plain, look_at
 from .promises import loop_facts
 from .room import reads_inside
-from .rules import count_nothing, rules_hold
+from .rules import count_nothing, packed_bits, rules_hold
 from .spf.compile import CompiledComputation, compile_computation
 from .spf.computation import Computation, DataSpace, Stmt
 from .tensor import SparseTensor
 from .uf import Call, Linear, atoms, evaluate, symbols
 from .uf import Var as Name
 
-__all__ = ["index_names", "is_inside", "limits", "require_inside"]
+__all__ = ["index_names", "limits", "promises_hold", "quick_check", "require_inside"]
 
 _COUNT = "N"
 _NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -51,7 +52,7 @@ def require_inside(
     names, arrays = index_names(tensor.format), tensor.arrays
     dtypes = tuple([arrays[name].dtype for name in names])
     is_known = largest is not None and len(largest) == len(names)
-    look = look_at(tensor.format, dtypes, is_known)
+    look = look_at(tensor.format, dtypes, is_known, False, packed_bits(tensor.format, tensor.shape))
     given = arrays, tensor.symbols, tensor.values, largest or _NOTHING, threads
     if (
         look is not None
@@ -68,20 +69,50 @@ def require_inside(
         raise UsageError(f"the index arrays of this {tensor.format.name} leave their ranges")
 
 
-def is_inside(tensor: SparseTensor, threads: int = 1) -> bool:
-    """Whether code that was made for a tensor still stays inside its arrays: the quick check.
+def quick_check(tensor: SparseTensor) -> Callable[[SparseTensor, int], bool]:
+    """Whether code that was made for a tensor still stays inside its arrays: f(tensor, threads).
 
     It is asked before every call on arrays that others can write. False also where the quick check
-    cannot tell.
+    cannot tell: ranges, growth and rules keep code inside its arrays for verified formats only.
     """
-    names, arrays = index_names(tensor.format), tensor.arrays
-    dtypes = tuple([arrays[name].dtype for name in names])
-    look = look_at(tensor.format, dtypes, False, True)
-    return (
-        look is not None
-        and look.is_fine(arrays, tensor.symbols, tensor.values, _NOTHING, threads)
-        and (not look.rest or count_nothing(look.rest, tensor, threads))
-    )
+    format, arrays = tensor.format, tensor.arrays
+    if not is_verified(format):
+        return _never
+    dtypes = tuple([arrays[name].dtype for name in index_names(format)])
+    look = look_at(format, dtypes, False, True, packed_bits(format, tensor.shape))
+    if look is None:
+        return _is_whole
+    is_fine, rest = look.is_fine, look.rest
+
+    def is_inside(given: SparseTensor, threads: int) -> bool:
+        if not is_fine(given.arrays, given.symbols, given.values, _NOTHING, threads):
+            return False
+        return not rest or count_nothing(rest, given, threads)
+
+    return is_inside
+
+
+def _is_whole(tensor: SparseTensor, threads: int) -> bool:
+    """The same array by array, where one function cannot ask for all of them."""
+    try:
+        require_inside(tensor, None, threads)
+    except UsageError:
+        return False
+    return True
+
+
+def _never(tensor: SparseTensor, threads: int) -> bool:
+    return False
+
+
+def promises_hold(tensor: SparseTensor, threads: int = 1) -> bool | None:
+    """Whether index arrays lie in their ranges and grow as they say, and all rules hold, by code.
+
+    None where code does not tell all of that: padding, inverses, arrays of several dimensions.
+    """
+    if not all(is_plain(index) and not index.inverse for index in tensor.format.indices):
+        return None
+    return rules_hold(tensor, threads) if _is_inside(tensor, _NOTHING, threads) else False
 
 
 @lru_cache(maxsize=256)

@@ -26,16 +26,17 @@ from loopwright.ir.expr import Var as Name
 from loopwright.ir.program import Role
 
 from .format import Format, Index
-from .formats.twins import is_verified
 from .promises import loop_facts
+from .room import rules_read_inside
 from .rules import Neighbours, counters, neighbours
 from .spf.bodies import as_expr
 from .spf.compile import CompiledComputation, compile_computation
 from .spf.computation import Computation, DataSpace, Stmt
+from .synthesis.synthesize import specialised
 from .uf import Atom, Call, Conj, Constraint, IntegerSet, Linear, Sym, Var, replace_atoms, symbols
 from .uf.written import function, written
 
-__all__ = ["Look", "look_at"]
+__all__ = ["Look", "is_plain", "look_at"]
 
 _COUNTS, _AT = "counts", "e"
 # f(arrays, symbols, values, largest, threads); `largest` is read where it was said to be known.
@@ -54,20 +55,25 @@ class Look:
 
 @lru_cache(maxsize=256)
 def look_at(
-    format: Format, dtypes: tuple[np.dtype[Any], ...], is_known: bool, is_quick: bool = False
+    format: Format,
+    dtypes: tuple[np.dtype[Any], ...],
+    is_known: bool,
+    is_quick: bool = False,
+    bits: tuple[int, ...] = (),
 ) -> Look | None:
     """The look at tensors with index arrays of these types; None where it cannot be taken.
 
     `is_known` tells that the largest elements of all arrays are known, read as unsigned. A quick
     one leaves out the order of neighbours in segments: code that follows indices stays inside its
-    arrays without it.
+    arrays without it. `bits` are those of the coordinates, where rules speak of packed ones.
     """
-    plain = all(dtype.kind in "iu" for dtype in dtypes) and all(map(_is_plain, format.indices))
-    if not plain or not is_verified(format):
+    plain = all(dtype.kind in "iu" for dtype in dtypes) and all(map(is_plain, format.indices))
+    if not plain or not rules_read_inside(format):
         return None
     widths = {i.name: dtype_of(dtype) for i, dtype in zip(format.indices, dtypes, strict=True)}
-    rules = {rule: neighbours(format, rule, widths) for rule in format.rules if rule.variables}
-    rest = counters(format, tuple(rule for rule, found in rules.items() if found is None), widths)
+    spelled = specialised(format, bits) if bits else format
+    rules = {rule: neighbours(spelled, rule, widths) for rule in spelled.rules if rule.variables}
+    rest = counters(spelled, tuple(rule for rule, found in rules.items() if found is None), widths)
     if rest is None:
         return None
     sights = _Sights(
@@ -84,7 +90,7 @@ def look_at(
     return Look(function(given, body, sights.names()), rest)
 
 
-def _is_plain(index: Index) -> bool:
+def is_plain(index: Index) -> bool:
     """Whether a list, without padding, that ascends if it promises anything, in an interval."""
     conjs = index.range.conjs
     is_interval = len(conjs) == 1 and not any(c.is_equality for c in conjs[0].constraints)

@@ -7,17 +7,18 @@ not built in are looked at before code is made for them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
 from loopwright.diagnostics import UsageError
 
+from .check import within_domains
 from .format import Format
 from .formats.twins import is_verified
 from .known import KNOWN
-from .promises import facts_of
+from .promises import facts_of, loop_facts
 from .sizes import fixed_symbols
 from .synthesis.definitions import Number, define
 from .synthesis.inverse import Inverse, invert
@@ -25,6 +26,7 @@ from .uf import (
     Call,
     Conj,
     Constraint,
+    Facts,
     Formula,
     Linear,
     Product,
@@ -50,6 +52,7 @@ __all__ = [
     "overrun",
     "reads_inside",
     "require_room",
+    "rules_read_inside",
     "strays",
 ]
 
@@ -88,6 +91,55 @@ def reads_inside(format: Format) -> bool:
     from .uf.oracle import is_empty  # lazy: loads isl, which built-in formats do without
 
     return all(is_empty(case, facts_of(format)) for case in strays(format))
+
+
+@lru_cache(maxsize=64)
+def rules_read_inside(format: Format) -> bool:
+    """Whether code that counts broken rules reads index arrays in their domains, in any tensor.
+
+    The arrays have been found to lie in their ranges and to grow as they say; no rule is relied on.
+    """
+    if is_verified(format):
+        return True
+    from .uf.oracle import is_empty  # lazy: loads isl, which verified formats do without
+
+    facts = loop_facts(format)
+    return all(is_empty(case, facts) for case in _rule_strays(format, facts))
+
+
+def _rule_strays(format: Format, facts: Facts) -> Iterator[Conj]:
+    """A call in a rule with arguments outside its domain, where loops reach the call."""
+    for rule in format.rules:
+        names = rule.variables
+        for premise in (within_domains(format, rule, conj) for conj in rule.premise):
+            reached = [(call, _depth(names, call.args)) for call in premise.calls]
+            ends = [call for conj in rule.conclusion for call in conj.calls]
+            reached += [(call, len(names)) for call in ends]
+            for call, depth in reached:
+                function = facts.function(call.name)
+                if function is not None:
+                    bounds = Conj.of(_loop_bounds(premise, names, depth), premise.exists)
+                    yield from failing(bounds, function.in_domain(call.args))
+
+
+def _depth(names: tuple[str, ...], terms: Iterable[Linear]) -> int:
+    """The number of loops over these variables, in their order, around what uses some of them."""
+    used = {name for term in terms for name in variables(term)}
+    return max((at + 1 for at, name in enumerate(names) if name in used), default=0)
+
+
+def _loop_bounds(conj: Conj, names: tuple[str, ...], depth: int) -> Iterator[Constraint]:
+    """The constraints that are bounds of the outermost `depth` loops; all others are tests."""
+    for constraint in conj.constraints:
+        own = _depth(names, [constraint.term])
+        if 0 < own <= depth and not constraint.is_equality:
+            inner = Var(names[own - 1])
+            if abs(constraint.term.coefficient(inner)) == 1 and not _is_called(constraint, inner):
+                yield constraint
+
+
+def _is_called(constraint: Constraint, variable: Var) -> bool:
+    return any(variable.name in variables(a) for call in calls(constraint.term) for a in call.args)
 
 
 @dataclass(frozen=True)

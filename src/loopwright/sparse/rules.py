@@ -28,15 +28,24 @@ from loopwright.ir.walk import substitute
 
 from .check import within_domains
 from .format import Format, Rule
-from .formats.twins import is_verified
 from .promises import loop_facts
+from .room import rules_read_inside
 from .spf.bodies import as_condition, as_expr
 from .spf.compile import CompiledComputation, compile_computation
 from .spf.computation import Computation, DataSpace, Stmt
+from .synthesis.synthesize import specialised
 from .tensor import SparseTensor
 from .uf import Call, Conj, Constraint, IntegerSet, Linear, Var, atoms, symbols
 
-__all__ = ["Neighbours", "Segments", "count_nothing", "counters", "neighbours", "rules_hold"]
+__all__ = [
+    "Neighbours",
+    "Segments",
+    "count_nothing",
+    "counters",
+    "neighbours",
+    "packed_bits",
+    "rules_hold",
+]
 
 _COUNT = "broken"
 _ALL, _ACROSS = 0, 1  # what is counted where
@@ -45,13 +54,14 @@ _ALL, _ACROSS = 0, 1  # what is counted where
 def rules_hold(tensor: SparseTensor, threads: int = 1) -> bool | None:
     """Whether all rules hold of a tensor whose index arrays lie in their ranges.
 
-    None where code cannot tell: rules of a user's own format may read anywhere, and some functions
-    have no code. Rules are looked at in their order, so that each may rely on those before it.
+    None where code cannot tell: rules may read anywhere if their format is not verified and no
+    proof keeps them inside arrays, and some functions have no code. Rules are looked at in their
+    order, so that each may rely on those before it.
     """
     format = tensor.format
     names = tuple(index.name for index in format.indices)
     dtypes = tuple(dtype_of(tensor.arrays[name].dtype) for name in names)
-    codes = _codes(format, dtypes)
+    codes = _codes(format, dtypes, packed_bits(format, tensor.shape))
     return None if codes is None else count_nothing(codes, tensor, threads)
 
 
@@ -71,11 +81,25 @@ def count_nothing(
     return True
 
 
+def packed_bits(format: Format, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The bits of the largest coordinates where a format packs them into one number; else none."""
+    return tuple(max(size - 1, 0).bit_length() for size in shape) if _is_packed(format) else ()
+
+
+@lru_cache(maxsize=256)
+def _is_packed(format: Format) -> bool:
+    return any(call.name.startswith("ALTO") for call in format.map.calls)
+
+
 @lru_cache(maxsize=128)
-def _codes(format: Format, dtypes: tuple[DType, ...]) -> tuple[CompiledComputation, ...] | None:
+def _codes(
+    format: Format, dtypes: tuple[DType, ...], bits: tuple[int, ...] = ()
+) -> tuple[CompiledComputation, ...] | None:
     """A counter for each rule; None where one of them cannot be counted."""
-    if not is_verified(format):
+    if not rules_read_inside(format):
         return None
+    if bits:
+        format = specialised(format, bits)
     widths = {index.name: dtype for index, dtype in zip(format.indices, dtypes, strict=True)}
     return counters(format, tuple(rule for rule in format.rules if rule.variables), widths)
 

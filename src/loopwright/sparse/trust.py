@@ -26,7 +26,7 @@ from loopwright.diagnostics import DtypeError, UsageError
 from .check import check, check_lengths, check_order, keeps_promise
 from .format import Format
 from .formats.twins import is_verified
-from .inside import require_inside
+from .inside import promises_hold, require_inside
 from .known import KNOWN
 from .meaning import Entries, entries, require_within, surroundings, without_padding
 from .points import Surroundings, values_of
@@ -41,7 +41,8 @@ from .uf import Atom, Conj, Constraint, Linear, Var, calls, symbols, variables
 __all__ = ["is_own", "require_kept", "require_promised", "require_stored"]
 
 Ints = NDArray[np.int64]
-# Places from which on a proof, which takes a tenth of a second or more, is quicker than a look.
+# Places, of all tensors of a format together, from which on a proof, which takes a tenth of a
+# second or more, is quicker than looks.
 _MANY = 1 << 17
 _ARRANGED = frozenset({"injective", "order"})
 _READ = _ARRANGED | {"function", "calls", "shape", "places"}
@@ -68,7 +69,7 @@ def require_promised(tensor: SparseTensor) -> None:
     _require_fill(format, tensor.dtype)
     if not _keeps_promises(tensor):
         check(tensor)  # tells which promise is broken, and where
-    if len(tensor.values) >= _MANY and _proved(format) >= _READ:
+    if _is_proof_worth(tensor) and _proved(format) >= _READ:
         return
     found = entries(tensor)
     require_within(tensor, found)
@@ -77,6 +78,9 @@ def require_promised(tensor: SparseTensor) -> None:
 
 def _keeps_promises(tensor: SparseTensor) -> bool:
     """Whether every index array has the range and growth it promises, and every rule holds."""
+    told = promises_hold(tensor)
+    if told is not None:
+        return told
     format = tensor.format
     plain = Surroundings(tensor.symbols, tensor.arrays)
     if not all(keeps_promise(format, index, plain) for index in format.indices):
@@ -187,7 +191,7 @@ def require_kept(source: SparseTensor, made: SparseTensor) -> None:
     format = made.format
     if not is_own(format):
         return
-    if len(made.values) >= _MANY and _is_faithful(format):
+    if _is_proof_worth(made) and _is_faithful(format):
         _require_whole(made, is_proved=True)
         return
     _require_whole(made, is_proved=False)
@@ -291,6 +295,19 @@ def _at(found: Entries, n: int) -> str:
 
 
 # -- proofs --------------------------------------------------------------------------------------
+
+
+def _is_proof_worth(tensor: SparseTensor) -> bool:
+    """Whether looks at tensors of this format have taken, or would take, as long as a proof."""
+    seen = _places_seen(tensor.format)
+    seen[0] += len(tensor.values)
+    return seen[0] >= _MANY
+
+
+@lru_cache(maxsize=64)
+def _places_seen(format: Format) -> list[int]:
+    """A counter of the places of tensors that were looked at."""
+    return [0]
 
 
 @lru_cache(maxsize=64)

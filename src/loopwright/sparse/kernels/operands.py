@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from loopwright.recent import Recent
 from loopwright.runtime.arguments import Array, as_operand
 from loopwright.sparse.bridge import from_scipy, is_scipy, parts_of
 from loopwright.sparse.frozen import are_frozen
-from loopwright.sparse.inside import is_inside
+from loopwright.sparse.inside import quick_check
 from loopwright.sparse.tensor import SparseTensor
 
 __all__ = [
@@ -33,7 +33,7 @@ _MOST_READY = 64  # layouts of calls remembered with a tensor
 class Home:
     """What is known of a sparse operand, as long as it lives."""
 
-    __slots__ = ("_parts", "_ref", "is_kept", "ready", "tensor")
+    __slots__ = ("_check", "_parts", "_ref", "is_kept", "ready", "tensor")
 
     def __init__(self, operand: Any, tensor: SparseTensor, parts: tuple[Any, ...]) -> None:
         number = id(operand)
@@ -42,6 +42,7 @@ class Home:
         self.tensor: SparseTensor | None = None if operand is tensor else tensor
         self._parts = parts
         self.is_kept = are_frozen(tensor.arrays.values())  # validated once and for all
+        self._check: Callable[[SparseTensor, int], bool] | None = None
         self.ready: Recent[tuple[Any, ...], Any] = Recent(_MOST_READY)  # by layout of the call
 
     def is_of(self, operand: Any) -> bool:
@@ -60,7 +61,10 @@ class Home:
         What was known of an operand that has changed is forgotten: the general call reads it anew,
         and refuses what is wrong with it in words.
         """
-        if is_inside(self.tensor or operand, threads):
+        tensor = self.tensor or operand
+        if self._check is None:
+            self._check = quick_check(tensor)
+        if self._check(tensor, threads):
             return True
         homes.pop(id(operand), None)
         return False
