@@ -21,11 +21,6 @@ LISTED = {
     "test_auto_backend_custom_array_no_tensordot": "asks which backend is taken for other arrays: "
     "the plugin answers loopwright where opt_einsum would answer numpy",
     "test_contract_expression_checks": "wants its own words in our error, by a change of its args",
-    "test_type_errors": "an out that is no array is a UsageError, a ValueError and no TypeError",
-    # Until einsums that write each element once run on several threads:
-    "test_co*ab,cd,ef->abcdef]": "IllegalStep on two threads",
-    "test_drop_in_replacement[ab,cd,ef->abcdef]": "IllegalStep on two threads",
-    "test_sharing_value[numpy-abc,def->fedcba]": "IllegalStep on two threads",
 }
 USUAL = "not (branch or random or eager or opportunistic or dynamic or dp or hq or None)"
 LEAST_CALLS = {"einsum": 2000, "tensordot": 500, "transpose": 100}

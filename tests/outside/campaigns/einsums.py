@@ -123,27 +123,27 @@ def numbers(random: Random, shape: list[int], dtype: np.dtype, case: Case) -> np
     """Numbers whose sums of products are exact; integers of the whole type where sums wrap."""
     if dtype.kind == "b":
         return random.integers(0, 2, shape).astype(bool)
-    if dtype.kind in "iu":
+    common = np.result_type(*(operand["dtype"] for operand in case["operands"]))
+    if common.kind in "iu":
         limits = np.iinfo(dtype)
         low, high = int(limits.min), int(limits.max)
         if case["semiring"] in SUMS:
             low, high = low // 16, high // 16
         return random.integers(low, high, shape, dtype=dtype, endpoint=True)
-    bound = _bound(case)
-    found = random.integers(-bound, bound, shape, endpoint=True).astype(dtype)
+    bound = _bound(case, common)
+    least = 0 if dtype.kind == "u" else -bound
+    found = random.integers(least, bound, shape, endpoint=True).astype(dtype)
     if dtype.kind == "c":
         found = found + 1j * random.integers(-bound, bound, shape, endpoint=True).astype(dtype)
     return np.asarray(found, dtype)
 
 
-def _bound(case: Case) -> int:
-    """The largest magnitude for which every sum of products is exact in the narrowest type."""
-    factors = len(case["terms"])
-    narrow = min(np.finfo(o["dtype"]).nmant for o in case["operands"] if o["dtype"][0] in "fc")
+def _bound(case: Case, common: np.dtype) -> int:
+    """The largest magnitude for which every sum of products is exact in the result's type."""
     points = prod(max(1, n) for n in case["sizes"].values())
-    is_complex = any(o["dtype"][0] == "c" for o in case["operands"])
+    largest = 2 if common.kind == "c" else 1  # of a product of factors of magnitude 1, per factor
     for bound in (3, 2, 1):
-        if points * (bound * (2 if is_complex else 1)) ** factors < 2**narrow:
+        if points * (bound * largest) ** len(case["terms"]) < 2 ** np.finfo(common).nmant:
             return bound
     raise Unjudged("sums too large to be exact")
 

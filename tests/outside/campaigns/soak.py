@@ -145,8 +145,9 @@ def _run_child(total: Tally, names: list[str], seed: int, seconds: float, folder
             "--state", name, "--seed", str(seed), "--minutes", str(seconds / 60),
             "--keep", str(folder), *(f"--only={campaign}" for campaign in names),
         ]  # fmt: skip
-        # Freed memory is overwritten, so that whoever still reads it is found out at once.
-        environment = {"MALLOC_PERTURB_": "165", **os.environ}
+        # Freed memory is overwritten, so that whoever still reads it is found out at once; a fault
+        # of planning is told, where users would get a simpler plan.
+        environment = {"MALLOC_PERTURB_": "165", "LOOPWRIGHT_STRICT": "1", **os.environ}
         # The last case may take long, and so may the shrinking of a fault.
         status = subprocess.run(command, env=environment, timeout=seconds + 900).returncode
         total.add(_read(state / "tally.json") or vars(Tally()))
