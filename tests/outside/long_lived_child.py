@@ -39,7 +39,8 @@ MOST_SECONDS = 120  # of one call; then all threads are told, and the process en
 FORK_EVERY = 250
 RETURNED_EVERY = 5  # one call in so many is an earlier one
 MOST_EARLIER = 40  # calls that may come again
-TEAMS = ("ab,bc->ac", "ab,cb->ac", "ab,b->a", "ab->ba", "a,b->ba", "abc->cab")  # which two threads share
+# Patterns that two threads share: products, a sum of products, elements that are written once.
+TEAMS = ("ab,bc->ac", "ab,cb->ac", "ab,b->a", "ab->ba", "a,b->ba", "abc->cab")
 
 
 def shrink_caches(most: int) -> None:
