@@ -159,17 +159,79 @@ class Writer:
         return random.choice(numbers if arrays is INTEGERS else [*numbers, "1.5", "0.25f", "-3.0"])
 
 
+class CallWriter(Writer):
+    """Writes functions that call others, branch on data and have cases in subscripts."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._prefix = f"g{seed}"
+        self._parameters: list[str] = []  # of the helper that is being written
+
+    def helpers(self) -> str:
+        """Two functions of numbers: one of double, one of an integer type."""
+        random = self._random
+        self._parameters = ["x", "y"]
+        kinds = ("int", "short", "unsigned char", "unsigned", "long")
+        text = ""
+        for at, (result, one) in enumerate((("double", "double"), (random.choice(kinds), "long"))):
+            value = self._value if at == 0 else self._whole
+            local = "double" if at == 0 else random.choice(kinds)
+            test = f"{value(1)} {random.choice(('<', '>=', '=='))} {value(1)}"
+            early = f"return {value(1)};" if random.random() < 0.5 else f"t = {value(1)};"
+            text += (
+                f"static {result} {self._prefix}_{at}({one} x, {random.choice(kinds)} y)\n{{\n"
+                f"    {local} t = {value(2)};\n    if ({test}) {early}\n"
+                f"    else {{ y = t {random.choice('<>')} x; t += y; }}\n"
+                f"    return t {random.choice('+-*')} {value(1)};\n}}\n"
+            )
+        self._parameters = []
+        return text
+
+    def _index(self) -> str:
+        plain = super()._index
+        if self._random.random() < 0.2:
+            var = self._random.choice(["n", *self._loops])
+            return f"({var} < 3 ? {plain()} : {plain()})"
+        return plain()
+
+    def _condition(self) -> str:
+        if self._random.random() < 0.5:
+            return f"{self._whole(1)} < {self._whole(1)}"
+        return super()._condition()
+
+    def _value(self, depth: int) -> str:
+        if depth and not self._parameters and self._random.random() < 0.25:
+            return f"{self._prefix}_0({super()._value(depth - 1)}, {self._whole(0)})"
+        return super()._value(depth)
+
+    def _whole(self, depth: int) -> str:
+        if depth and not self._parameters and self._random.random() < 0.25:
+            return f"{self._prefix}_1({super()._whole(depth - 1)}, {self._whole(0)})"
+        return super()._whole(depth)
+
+    def _leaf(self, arrays: list[str]) -> str:
+        if not self._parameters:
+            return super()._leaf(arrays)
+        names = ["(long)y", "3", "-2l"] if arrays is INTEGERS else ["x", "y", "1.5", "2"]
+        return self._random.choice(names)
+
+
 def text_of(seed: int) -> str:
-    return "#include <math.h>\n" + Writer(seed).function(f"f{seed}")
+    """Plain functions first, then as many that call others."""
+    head, name = "#include <math.h>\n", f"f{seed}"
+    if seed < COUNT:
+        return head + Writer(seed).function(name)
+    writer = CallWriter(seed)
+    return head + writer.helpers() + writer.function(name)
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    return build(tmp_path_factory.mktemp("random"), "".join(map(text_of, range(COUNT))))
+    return build(tmp_path_factory.mktemp("random"), "".join(map(text_of, range(2 * COUNT))))
 
 
 @needs_compiler
-@pytest.mark.parametrize("seed", range(COUNT))
+@pytest.mark.parametrize("seed", range(2 * COUNT))
 def test_random_function(seed: int, library: ctypes.CDLL) -> None:
     rng = np.random.default_rng(seed)
     values: dict[str, Any] = {"n": 4}

@@ -20,12 +20,13 @@ import islpy as isl
 from loopwright.frontends.tree import Assign
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Binary, Expr, Select, Unary
-from loopwright.ir.islkit import condition, context
+from loopwright.ir.islkit import GaveUp, attempt, condition, context
 from loopwright.ir.visit import loads, rewrite, walk
 
 __all__ = ["split_cases"]
 
 _MOST_STATEMENTS = 4  # that one assignment becomes
+_QUOTA = 300_000  # isl operations for one assignment
 _MOST_CASES = 64  # conditions that are settled for one statement
 _WORTH = 8  # what is left is split again while it is more than this part of the common case
 _SAMPLES = (1000, 37)  # parameters are taken as 1000, 1037, 1074, ...; and in the other order
@@ -37,6 +38,16 @@ def split_cases(assign: Assign, domain: isl.Set, known: isl.Set) -> list[tuple[A
     The domains are disjoint and not empty, and their union is `domain`, but for points that no
     parameters of `known` have.
     """
+    if _first_case(assign) is None:
+        return [(assign, domain)]
+    try:
+        with attempt(_QUOTA):
+            return _split(assign, domain, known)
+    except GaveUp:
+        return [(assign, domain)]
+
+
+def _split(assign: Assign, domain: isl.Set, known: isl.Set) -> list[tuple[Assign, isl.Set]]:
     found: list[tuple[Assign, isl.Set]] = []
     rest = domain
     while len(found) < _MOST_STATEMENTS - 1 and _first_case(assign) is not None:

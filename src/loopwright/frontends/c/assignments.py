@@ -135,6 +135,12 @@ class AssignmentReader:
         chain = forward_small_values((*shared, Assign(target, value, span)))
         return [self._node(assign) for assign in chain]
 
+    def shared(self) -> Sequence[Node]:
+        """The assignments of values that the expression read last shares."""
+        pending = tuple(self._read.pending)
+        self._read.pending.clear()
+        return [self._node(assign) for assign in pending]
+
     def split(self, assign: Assign) -> Sequence[Node]:
         """An assignment that was made of others, its guarded elements in branches."""
         return [self._node(assign)]

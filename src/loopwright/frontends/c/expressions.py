@@ -14,7 +14,7 @@ from loopwright.frontends.c import calls
 from loopwright.frontends.c.functions import Functions
 from loopwright.frontends.c.inline import Inliner
 from loopwright.frontends.c.literals import LONG_DOUBLE, character, number
-from loopwright.frontends.c.operators import binary, choose, logical, unary
+from loopwright.frontends.c.operators import binary, by_cases, choose, logical, unary
 from loopwright.frontends.c.places import Places
 from loopwright.frontends.c.refusal import Refusal, Reported
 from loopwright.frontends.c.scope import Alias, Scope, Variable
@@ -51,7 +51,7 @@ from loopwright.frontends.tree import (
     why_not_piecewise,
 )
 from loopwright.ir.dtypes import BOOL, DType
-from loopwright.ir.expr import COMPARISONS, Binary, Const, Expr, Load, Var
+from loopwright.ir.expr import COMPARISONS, Binary, Const, Expr, Load, Select, Var
 from loopwright.ir.program import Access
 from loopwright.ir.visit import walk
 
@@ -59,6 +59,8 @@ __all__ = ["ExpressionReader"]
 
 _MOST_MESSAGE = 200
 _MOST_PLACE = 200  # nodes of a place that a variable is known to hold
+_MOST_CASES = 8  # conditional expressions of one subscript
+_FEWER = "part the loop at the borders"
 _MOST_COPIED = 6  # nodes of a value that is written out wherever it is used
 _MOST_NODES = 10_000  # of one value; rounding towards zero and fmin name their operands again
 _MOST_DEPTH = 150  # operators above one another; later stages recurse over the same depth
@@ -180,8 +182,12 @@ class ExpressionReader:
             raise Refusal("LW114", f"{what} is not an integer", found=found)
         if value.is_truth and isinstance(value.expr, Const):
             value = convert(value, INT, self.scope.prove)
-        why_not = why_not_piecewise if code == "LW110" else why_not_affine
-        if value.is_index and why_not(value.expr) is None:
+        if value.is_index and code == "LW110" and why_not_piecewise(value.expr) is None:
+            by_case = by_cases(value.expr, self.scope.prove)
+            if sum(isinstance(part, Select) for part in walk(by_case)) > _MOST_CASES:
+                raise Refusal(code, f"{what} has more than {_MOST_CASES} cases", hint=_FEWER)
+            return by_case
+        if value.is_index and why_not_affine(value.expr) is None:
             return value.expr
         message = f"{what} is not affine in the loop variables and sizes"
         reason = why(value.expr)

@@ -22,10 +22,10 @@ from loopwright.frontends.c.values import (
 )
 from loopwright.frontends.tree import why_no_affine_condition, why_not_piecewise
 from loopwright.ir.dtypes import BOOL
-from loopwright.ir.expr import Binary, Const, Expr, Select, Unary
-from loopwright.ir.visit import loads
+from loopwright.ir.expr import Binary, Const, Expr, Select, Unary, Var
+from loopwright.ir.visit import loads, rewrite
 
-__all__ = ["binary", "choose", "logical", "select", "unary"]
+__all__ = ["binary", "by_cases", "choose", "logical", "select", "unary"]
 
 _COMPARE = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 _HOLDS: dict[str, Callable[[int, int], bool]] = {
@@ -101,12 +101,12 @@ def _divide(op: str, x: Value, y: Value, ctype: CType, prove: Prove) -> Value:
         case Const(value=0):
             raise Refusal("LW104", "an integer is divided by the constant zero")
     if all(_is_exact_place(value, prove) for value in (x, y)):
-        found = _near_division(op, x.expr, y.expr, prove)
-        if found is not None:
-            return index(found, ctype)
         match y.expr:
             case Const(value=int() as divisor):
                 return index(_affine_division(op, x.expr, divisor, prove), ctype)
+        found = _near_division(op, x.expr, y.expr, prove)
+        if found is not None:
+            return index(found, ctype)
     return Value(_data_division(op, data(x), data(y)), ctype)
 
 
@@ -115,7 +115,8 @@ def _near_division(op: str, x: Expr, y: Expr, prove: Prove) -> Expr | None:
 
     Periodic borders are written so: (i + 1) % n and (i - 1 + n) % n of 0 <= i < n.
     """
-    if isinstance(x, Const) or not prove(y >= 1):
+    # Of sums alone: x is written several times, and cases inside it would multiply.
+    if isinstance(x, Const) or not (_is_plain(x) and _is_plain(y)) or not prove(y >= 1):
         return None
     for count in range(_MOST_PERIODS):
         if not prove(x >= y * count):
@@ -128,6 +129,27 @@ def _near_division(op: str, x: Expr, y: Expr, prove: Prove) -> Expr | None:
                 return Select(x < after, Const(count), Const(count + 1))
             return Select(x < after, _sum(x - y * count), _sum(x - after))
     return None
+
+
+def by_cases(place: Expr, prove: Prove) -> Expr:
+    """A subscript with its remainders by constants as cases, where they have two at most.
+
+    Cases can be peeled off, remainders cannot.
+    """
+
+    def change(node: Expr) -> Expr:
+        match node:
+            case Binary(op="mod", x=x, y=Const() as divisor):
+                return _near_division("%", x, divisor, prove) or node
+            case _:
+                return node
+
+    return rewrite(place, change)
+
+
+def _is_plain(x: Expr) -> bool:
+    """Whether an index is a sum of variables and a constant."""
+    return all(part is None or isinstance(part, Var) for part in as_terms(x))
 
 
 def _sum(x: Expr) -> Expr:

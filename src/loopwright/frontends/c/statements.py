@@ -253,7 +253,8 @@ class StatementReader:
                     self.block(side)
             self._scope.forget(changed_by((node.body, *others)))
             return ()
-        return self._under(cond, node, others)
+        shared = self._assign.shared()
+        return (*shared, *self._under(cond, node, others))
 
     def _under(self, cond: Expr, node: IfStmt, others: tuple[SyntaxStmt, ...]) -> Sequence[Node]:
         """What an `if` does under a condition: a branch on its affine parts, a mask on the rest."""
