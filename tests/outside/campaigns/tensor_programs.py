@@ -200,16 +200,18 @@ def _loops(letters: list[str], body: list[Any], triangle: dict[str, str], random
     return body
 
 
-def _mended(body: list[Any], known: frozenset[str] = frozenset()) -> list[Any]:
-    """The body with bounds that name a loop around them, the others whole."""
+def _mended(
+    body: list[Any], sizes: dict[str, int], known: frozenset[str] = frozenset()
+) -> list[Any]:
+    """The body with triangles only where the other loop is around, and no longer than its own."""
     found = []
     for node in body:
         if node[0] != "for":
             found.append(node)
             continue
         _, letter, bound, inner = node
-        kept = bound if bound in known else None
-        found.append(["for", letter, kept, _mended(inner, known | {letter})])
+        kept = bound if bound in known and sizes[bound] <= sizes[letter] else None
+        found.append(["for", letter, kept, _mended(inner, sizes, known | {letter})])
     return found
 
 
@@ -228,7 +230,7 @@ def arguments(case: Case) -> dict[str, Any]:
 
 
 def check(case: Case) -> None:
-    case = {**case, "body": _mended(case["body"])}
+    case = {**case, "body": _mended(case["body"], case["sizes"])}
     expected, found = arguments(case), arguments(case)
     with np.errstate(all="ignore"):
         define(python_text(case))(*expected.values())
@@ -317,7 +319,9 @@ def _fewer(body: list[Any]) -> Iterator[list[Any]]:
 
 def _used(case: Case) -> Case:
     """The case without arrays and scalars that nothing mentions."""
-    text = python_text({**case, "arrays": {}, "scalars": {}, "body": _mended(case["body"])})
+    text = python_text(
+        {**case, "arrays": {}, "scalars": {}, "body": _mended(case["body"], case["sizes"])}
+    )
     arrays = {name: shape for name, shape in case["arrays"].items() if f"{name}[" in text}
     scalars = {name: value for name, value in case["scalars"].items() if name in text}
     letters = {c for shape in arrays.values() for c, _ in shape} | set(_letters(case["body"]))
