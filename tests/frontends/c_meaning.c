@@ -855,7 +855,7 @@ void piecewise_places(int n, int m, double a[n], double b[n], double c[m])
             near = i - 3;
         else if (i == 2)
             near = n - 1;
-        a[(i + 2 + n) % n] = b[left] - b[right] + b[near] + (i + 2) / n;
+        a[(i + 1 + n) % n] = b[left] - b[right] + b[near] + (i + 2) / n;
         c[i < m ? i : 2 * m - 1 - i > 0 ? 2 * m - 1 - i : 0] += b[i];
     }
     for (int i = -2; i < n + 2; i++)
