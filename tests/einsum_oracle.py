@@ -31,9 +31,10 @@ def add_bottom(x: Any, y: Any, dtype: Any = None) -> np.ndarray:
 def mul_sat(x: Any, y: Any, dtype: Any = None) -> np.ndarray:
     x, y = (np.asarray(value, dtype) for value in (x, y))
     limits = np.iinfo(x.dtype)
-    exact = x.astype(object) * y.astype(object)
+    # Of rank 0 NumPy would make Python's integers of the products, and those int64 again.
+    exact = np.atleast_1d(x.astype(object)) * np.atleast_1d(y.astype(object))
     clamped = np.minimum(np.maximum(exact, int(limits.min)), int(limits.max))
-    return np.asarray(clamped, object).astype(x.dtype)
+    return clamped.astype(x.dtype).reshape(np.broadcast_shapes(x.shape, y.shape))
 
 
 SATURATING = {
