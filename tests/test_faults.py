@@ -50,7 +50,7 @@ def _nothing_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[
     """No kernel is known, on disk or in memory, and faults are survived."""
     for owner, name in ((kernels, "_kernels"), (product, "_launches"), (einsum_calls, "_ready")):
         monkeypatch.setattr(owner, name, {})
-    monkeypatch.setattr(product, "_unproven", set())
+    monkeypatch.setattr(product, "_unproven", {})
     with options.override(strict=False, cache_dir=str(tmp_path / "cache"), log=("plan",)):
         yield
 

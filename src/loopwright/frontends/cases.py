@@ -7,6 +7,9 @@
 Both statements stand where the one stood, and every iteration runs exactly one of them. The common
 case has plain subscripts, so that its loops are vectors, tiles and passes as without the borders;
 what is left reads the same elements by piecewise affine subscripts.
+
+An update (`C[i, j] += A[i, k] * B[k, min(j, 3)]`) whose cases each speak of one loop is left whole:
+as a contraction it reads such an operand from a copy, made in one pass over the operand.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import islpy as isl
 
 from loopwright.frontends.tree import Assign
 from loopwright.ir.dtypes import INT64
-from loopwright.ir.expr import Binary, Expr, Select, Unary
+from loopwright.ir.expr import Binary, Expr, Select, Unary, Var
 from loopwright.ir.islkit import GaveUp, attempt, condition, context
 from loopwright.ir.visit import loads, rewrite, walk
 
@@ -38,7 +41,7 @@ def split_cases(assign: Assign, domain: isl.Set, known: isl.Set) -> list[tuple[A
     The domains are disjoint and not empty, and their union is `domain`, but for points that no
     parameters of `known` have.
     """
-    if _first_case(assign) is None:
+    if _first_case(assign) is None or _is_update_by_loops(assign, domain):
         return [(assign, domain)]
     try:
         with attempt(_QUOTA):
@@ -77,6 +80,17 @@ def _common_case(assign: Assign, domain: isl.Set, known: isl.Set) -> tuple[Assig
         domain = (first if is_first else second).coalesce()
         assign = _settled(assign, case, x if is_first else y)
     return assign, domain
+
+
+def _is_update_by_loops(assign: Assign, domain: isl.Set) -> bool:
+    """Whether an element is combined with its old value, and each case depends on one loop."""
+    if not any(load == assign.target.load() for load in loads(assign.value)):
+        return False
+    loops = set(domain.get_var_names(isl.dim_type.set))
+    cases = (part for entry in _subscripts(assign) for part in walk(entry) if _is_case(part))
+    return all(
+        len({x.name for x in walk(case) if isinstance(x, Var)} & loops) <= 1 for case in cases
+    )
 
 
 def _first_case(assign: Assign) -> Expr | None:
