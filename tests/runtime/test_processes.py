@@ -6,6 +6,7 @@ Each case is a script in a process of its own, because it forks or ends the inte
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -64,6 +65,34 @@ def test_fork_after_use() -> None:
         children = [in_child(seed) for seed in range(3)]
         assert all(work(seed) for seed in range(20))
         assert all(map(ended_well, children))
+        print("right")
+        """)
+    assert out == "right\n"
+
+
+@needs_fork
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is installed")
+def test_fork_after_regions_of_openmp(tmp_path: Path) -> None:
+    """GNU's runtime does not start workers anew in a child: regions have one thread there."""
+    file = tmp_path / "scale.c"
+    file.write_text("""
+        void scale(int n, double a[n], double b[n]) {
+        #pragma scop
+          for (int i = 0; i < n; i++) b[i] = 2 * a[i];
+        #pragma endscop
+        }""")
+    out = run(f"""
+        scale = lw.compile({str(file)!r}, target="openmp", threads=2)
+        a = np.arange(100_000.0)
+
+        def work(seed):
+            b = np.empty_like(a)
+            scale(a.size, a, b)
+            return (b == 2 * a).all()
+
+        assert work(0)
+        children = [in_child(seed) for seed in range(3)]
+        assert all(map(ended_well, children)) and work(0)
         print("right")
         """)
     assert out == "right\n"

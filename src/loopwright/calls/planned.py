@@ -40,6 +40,7 @@ from loopwright.runtime.toolchain import (
     find_compiler,
     find_function,
     load_library,
+    openmp_threads,
     tuning_flags,
 )
 
@@ -144,6 +145,6 @@ class _Library:
 
     def run(self, params: Values, arrays: Arrays, threads: int) -> None:
         if self._set_threads is not None:
-            self._set_threads(threads)
+            self._set_threads(openmp_threads(threads))
         places = (data_address(arrays[name]) for name in self._buffers)
         self._function(*(params[name] for name in self._scalars), *places)

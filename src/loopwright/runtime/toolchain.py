@@ -31,6 +31,7 @@ __all__ = [
     "find_compiler",
     "find_function",
     "load_library",
+    "openmp_threads",
     "tuning_flags",
 ]
 
@@ -143,6 +144,23 @@ _runtimes: dict[int, ctypes.CDLL] = {}
 def _openmp_runtime(library: ctypes.CDLL) -> int | None:
     function = find_function(library, "omp_set_num_threads")
     return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
+
+
+_team_owner: int | None = None  # the process in which teams of OpenMP have begun
+
+
+def openmp_threads(threads: int) -> int:
+    """Threads that a region of OpenMP may have now, if a call asks for `threads`.
+
+    One in a child of a process that has run regions with more: a fork copies no threads, and GNU's
+    runtime would wait for those of the parent for ever.
+    """
+    global _team_owner
+    if threads == 1:
+        return 1
+    if _team_owner is None:
+        _team_owner = os.getpid()
+    return threads if _team_owner == os.getpid() else 1
 
 
 def find_function(library: ctypes.CDLL, name: str) -> Any:
