@@ -10,6 +10,7 @@ from fnmatch import fnmatch
 from functools import lru_cache
 from pathlib import Path
 
+import islpy
 import pytest
 
 import loopwright
@@ -41,6 +42,7 @@ LEVEL = {part: depth for depth, parts in enumerate(LEVELS) for part in parts}
 OUTSIDE: dict[str, tuple[str, ...]] = {
     "islpy": (
         "ir/islkit.py",
+        "ir/islparts.py",
         "frontends/cases.py",
         "frontends/extract.py",
         "analysis/*",
@@ -268,6 +270,39 @@ def is_ctypes(node: ast.Attribute) -> bool:
     return isinstance(node.value, ast.Name) and node.value.id == "ctypes"
 
 
+# Methods of islpy that call a function of Python: see ir/islparts. Lists of Python sort, too.
+CALLING_BACK = re.compile(
+    "foreach(_.*)?|every(_.*)?|map_.*_bottom_up|remove_map_if|as_polynomial_on_domain"
+    "|set_(before|after|at)_each_.*|set_create_leaf|set_print_(for|user)"
+    "|get_pieces|get_aggregate_domain"  # by way of functions that islpy has in Python
+)
+UNSEEN_CALLING_BACK = {"map", "sort"}
+
+
+def callback_breaches(root: Path) -> list[str]:
+    """Return each place that could hand isl a function, in which a signal would be handled."""
+    known = modules(root)
+    return [
+        f"{module.path}:{node.lineno}: {node.attr} is for ir/islparts.py"
+        for module in known.values()
+        if module.path != "ir/islparts.py"
+        and any(item.module.split(".")[0] == "islpy" for item in imports(module, known))
+        for node, _ in nodes(module.tree)
+        if isinstance(node, ast.Attribute) and CALLING_BACK.fullmatch(node.attr)
+    ]
+
+
+def test_methods_that_call_back_are_known() -> None:
+    found = {
+        name
+        for kind in vars(islpy).values()
+        if isinstance(kind, type)
+        for name in dir(kind)
+        if "Callable[" in (getattr(kind, name).__doc__ or "")
+    }
+    assert {name for name in found if not CALLING_BACK.fullmatch(name)} == UNSEEN_CALLING_BACK
+
+
 Check = Callable[[Path], list[str]]
 CHECKS: tuple[Check, ...] = (
     layer_breaches,
@@ -276,6 +311,7 @@ CHECKS: tuple[Check, ...] = (
     cycles,
     environment_breaches,
     address_breaches,
+    callback_breaches,
 )
 
 
@@ -361,6 +397,14 @@ FAULTY = (
         {"runtime/a.py": "import ctypes\nf = ctypes.CFUNCTYPE(None)(7)"},
         address_breaches,
         ["runtime/a.py:2: CFUNCTYPE is for runtime/address.py"],
+    ),
+    (
+        {"analysis/a.py": "import islpy\nx.foreach_set(lambda part: 0)\ny.sort()\nz.get_pieces()"},
+        callback_breaches,
+        [
+            "analysis/a.py:2: foreach_set is for ir/islparts.py",
+            "analysis/a.py:4: get_pieces is for ir/islparts.py",
+        ],
     ),
     (
         {"runtime/cache.py": "import os\nname = 'LOOPWRIGHT_CACHE'\nos.environ.get(name)"},

@@ -7,6 +7,7 @@ import islpy as isl
 from loopwright.analysis.inner import Inner, inner_contraction
 from loopwright.diagnostics import InternalError
 from loopwright.ir.islkit import context
+from loopwright.ir.islparts import nodes_in, sets_in
 from loopwright.ir.schedule import LoopCore, Schedule
 
 __all__ = ["holds_core", "without_cores"]
@@ -37,21 +38,15 @@ def without_cores(
 
 def holds_core(node: isl.ScheduleNode) -> bool:
     """Whether instances of a core reach a node."""
-    names: list[str] = []
-    node.get_domain().foreach_set(lambda part: names.append(part.get_tuple_name() or ""))
+    names = (part.get_tuple_name() or "" for part in sets_in(node.get_domain()))
     return any(name.startswith(_PREFIX) for name in names)
 
 
 def _outermost(tree: isl.Schedule, core: LoopCore) -> isl.ScheduleNode:
     """The first band of a core's loops."""
-    found: list[isl.ScheduleNode] = []
-
-    def visit(node: isl.ScheduleNode) -> bool:
-        if isl.schedule_node_type(node.get_type()) == isl.schedule_node_type.band:
-            partial = node.band_get_partial_schedule()
-            if partial.get_tuple_name(isl.dim_type.set) in core.loops:
-                found.append(node.copy())  # isl takes its own node back after the visit
-        return True
-
-    tree.get_root().foreach_descendant_top_down(visit)
-    return found[0]
+    return next(
+        node
+        for node in nodes_in(tree)
+        if isl.schedule_node_type(node.get_type()) == isl.schedule_node_type.band
+        and node.band_get_partial_schedule().get_tuple_name(isl.dim_type.set) in core.loops
+    )

@@ -10,6 +10,7 @@ from loopwright.analysis.dependences import access_map
 from loopwright.analysis.relations import affine_expr, function_exprs, union
 from loopwright.ir.expr import Expr
 from loopwright.ir.islkit import context
+from loopwright.ir.islparts import functions_in, maps_in, pieces_in
 from loopwright.ir.program import Program, Statement
 
 __all__ = ["last_writer", "loop_value", "value_range"]
@@ -17,10 +18,9 @@ __all__ = ["last_writer", "loop_value", "value_range"]
 
 def loop_value(statement: Statement, loop: isl.MultiUnionPwAff) -> Expr | None:
     """The value of a loop `{ S[i] -> [f(i)] }` in terms of a statement's iterators, if affine."""
-    found: list[isl.PwAff] = []
-    loop.get_union_pw_aff(0).foreach_pw_aff(found.append)
+    found = functions_in(loop.get_union_pw_aff(0))
     own = [f for f in found if f.get_tuple_id(isl.dim_type.in_).get_name() == statement.name]
-    pieces = [piece for f in own for _, piece in f.get_pieces()]
+    pieces = [piece for f in own for _, piece in pieces_in(f)]
     if len(pieces) != 1 or pieces[0].involves_locals():
         return None
     return affine_expr(pieces[0], statement.iterators)
@@ -45,7 +45,7 @@ def value_range(
 
 
 def _single(function: isl.PwAff) -> Expr | None:
-    pieces = [piece for _, piece in function.coalesce().get_pieces()]
+    pieces = [piece for _, piece in pieces_in(function.coalesce())]
     if len(pieces) != 1 or pieces[0].involves_locals():
         return None
     return affine_expr(pieces[0], ())
@@ -69,9 +69,7 @@ def last_writer(
     writes = union(space, (access_map(program, s, s.write) for s in writers))
     first = len(loops)
     setters = isl.UnionMap.empty(space)
-    parts: list[isl.Map] = []
-    writes.foreach_map(parts.append)
-    for part in parts:
+    for part in maps_in(writes):
         element = part.project_out(isl.dim_type.out, 0, first)
         element = element.set_tuple_name(isl.dim_type.out, "element")
         setters = setters.union(isl.UnionMap.from_map(element.reverse()))

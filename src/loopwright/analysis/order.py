@@ -5,6 +5,7 @@ from __future__ import annotations
 import islpy as isl
 
 from loopwright.analysis.relations import ends, maps_of
+from loopwright.ir.islparts import pieces_in
 from loopwright.ir.program import Program, Statement
 
 __all__ = ["loop_order"]
@@ -18,8 +19,7 @@ def loop_order(program: Program, statement: Statement) -> dict[str, int] | None:
     """
     time = program.schedule.get_map().intersect_domain(isl.UnionSet.from_set(statement.domain))
     (map_,) = (m for m in maps_of(time) if ends(m)[0] == statement.name)
-    pieces: list[isl.MultiAff] = []
-    isl.PwMultiAff.from_map(map_).foreach_piece(lambda _domain, piece: pieces.append(piece))
+    pieces = [piece for _, piece in pieces_in(isl.PwMultiAff.from_map(map_))]
     if len(pieces) != 1 or pieces[0].involves_locals():
         return None
     order: dict[str, int] = {}

@@ -14,6 +14,7 @@ from loopwright.analysis.relations import affine_expr
 from loopwright.analysis.site import LOOPS, Member, Site
 from loopwright.ir.expr import Expr, Load
 from loopwright.ir.islkit import affine, affine_map, context
+from loopwright.ir.islparts import pieces_in
 from loopwright.ir.program import Access, Program
 from loopwright.ir.visit import substitute
 
@@ -148,7 +149,7 @@ def subscripts_of(site: Site, place: Place) -> Subscripts | str:
     base: list[Expr] = []
     steps: list[list[int]] = [[] for _ in LOOPS]
     for entry in place.index:
-        pieces = [piece for _, piece in affine(entry, site.points.get_space()).get_pieces()]
+        pieces = [piece for _, piece in pieces_in(affine(entry, site.points.get_space()))]
         if len(pieces) != 1 or pieces[0].involves_locals():
             return uneven
         function = pieces[0]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import islpy as isl
 
 from loopwright.ir.expr import Const, Expr, Var
+from loopwright.ir.islparts import maps_in, pieces_in
 
 __all__ = [
     "affine_expr",
@@ -22,9 +23,7 @@ __all__ = [
 
 def maps_of(relation: isl.UnionMap) -> tuple[isl.Map, ...]:
     """The maps a union map consists of, one per pair of spaces, ordered by their ends."""
-    found: list[isl.Map] = []
-    relation.foreach_map(found.append)
-    return tuple(sorted(found, key=ends))
+    return tuple(sorted(maps_in(relation), key=ends))
 
 
 def ends(relation: isl.Map) -> tuple[str, str]:
@@ -72,9 +71,8 @@ def function_exprs(relation: isl.Map, inputs: Sequence[str]) -> tuple[Expr, ...]
     """
     if not relation.is_single_valued():
         return None
-    pieces: list[isl.MultiAff] = []
     function = isl.PwMultiAff.from_map(relation).coalesce()
-    function.foreach_piece(lambda _domain, piece: pieces.append(piece))
+    pieces = [piece for _, piece in pieces_in(function)]
     if len(pieces) != 1 or pieces[0].involves_locals():
         return None
     outputs = [pieces[0].get_at(k) for k in range(relation.dim(isl.dim_type.out))]

@@ -25,6 +25,7 @@ from loopwright.analysis.relations import affine_sum, function_exprs, maps_of
 from loopwright.analysis.update import is_reorderable, update_of
 from loopwright.ir.contraction import LoopRange
 from loopwright.ir.expr import Binary, Expr, Unary
+from loopwright.ir.islparts import nodes_in
 from loopwright.ir.program import Program, Statement
 
 __all__ = [
@@ -148,14 +149,7 @@ def times_of(
 
     The loops are directly nested around statements, if need be around the `chosen` ones alone.
     """
-    found: list[isl.ScheduleNode] = []
-
-    def visit(node: isl.ScheduleNode) -> bool:
-        if _name(node) in loops:
-            found.append(node.copy())  # isl takes its own node back after the visit
-        return True
-
-    tree.get_root().foreach_descendant_top_down(visit)
+    found = [node for node in nodes_in(tree) if _name(node) in loops]
     if len(found) != len(loops):
         return f"there are no loops {', '.join(loops)}"
     partial = _partials(found[0], chosen)

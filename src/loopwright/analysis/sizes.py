@@ -6,6 +6,7 @@ import islpy as isl
 
 from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Binary, Const, Expr, Var
+from loopwright.ir.islparts import pieces_in
 from loopwright.ir.program import Array, Program, Statement
 from loopwright.ir.visit import walk
 
@@ -78,7 +79,7 @@ def _last_values(statement: Statement, iterator: str) -> list[tuple[str, int]]:
     """The parameters and numbers whose sums are the last values of a loop."""
     at = statement.iterators.index(iterator)
     found: list[tuple[str, int]] = []
-    for _, piece in statement.domain.dim_max(at).get_pieces():
+    for _, piece in pieces_in(statement.domain.dim_max(at)):
         count = piece.dim(isl.dim_type.param)
         factors = [piece.get_coefficient_val(isl.dim_type.param, k) for k in range(count)]
         used = [(k, f) for k, f in enumerate(factors) if not f.is_zero()]

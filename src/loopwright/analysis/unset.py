@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from loopwright.ir.islkit import affine_map
+from loopwright.ir.islparts import maps_in
 from loopwright.ir.program import Program, Role, Statement
 
 __all__ = ["Unset", "unset_locals", "unset_scalars"]
@@ -61,17 +62,11 @@ def _unset_reads(program: Program, arrays: set[str]) -> Iterator[Unset]:
         time.intersect_domain(writes.domain())
     )
     missing = reads.subtract(later.apply_range(writes))
-    for part in sorted(_maps(missing), key=str):
+    for part in sorted(maps_in(missing), key=str):
         if not part.is_empty():
             reader = program.statement(part.get_tuple_name(isl.dim_type.in_))
             array = part.get_tuple_name(isl.dim_type.out)
             yield Unset(array, reader, part.domain().params(), is_returned=False)
-
-
-def _maps(union: isl.UnionMap) -> list[isl.Map]:
-    found: list[isl.Map] = []
-    union.foreach_map(found.append)
-    return found
 
 
 def _unset_result(program: Program, scalar: str) -> Iterator[Unset]:

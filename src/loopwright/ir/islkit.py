@@ -1,18 +1,21 @@
 """The door to isl: one context per thread, affine expressions to isl objects, the work quota.
 
-No other module of `ir` imports islpy. isl contexts are not thread safe and islpy does not notice
-when objects of two contexts meet, so every object of Loopwright is made through this module.
+Of `ir` only this module and `islparts` import islpy. isl contexts are not thread safe and islpy
+does not notice when objects of two contexts meet, so every object of Loopwright is made through
+this module.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 import islpy as isl
 
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Select, Unary, Var
+from loopwright.ir.islparts import functions_in, maps_in, nodes_in, points_in, sets_in
 
 __all__ = [
     "ISL_QUOTA",
@@ -33,7 +36,10 @@ __all__ = [
     "quota",
     "tree_lines",
     "tuple_of",
+    "with_option",
 ]
+
+T = TypeVar("T")
 
 # The isl types that stand in fields of nouns.
 IslSet = isl.Set
@@ -67,6 +73,7 @@ def context() -> isl.Context:
         # islpy keeps one default context; only threads beyond the main one need their own.
         main = threading.current_thread() is threading.main_thread()
         found = isl.DEFAULT_CONTEXT if main else isl.Context()
+        _local.quotas = []
         _local.context = found
     return found
 
@@ -81,15 +88,24 @@ def quota(operations: int) -> Iterator[None]:
     the block: isl does not tell how much of it was spent.
     """
     ctx = context()
-    around = ctx.get_max_operations()
-    ctx.reset_operations()
-    ctx.set_max_operations(operations)
+    quotas: list[int] = _local.quotas
+    depth = len(quotas)
     try:
+        quotas.append(operations)
+        ctx.reset_operations()
+        ctx.set_max_operations(operations)
         yield
     finally:
-        spent = _is_spent(ctx)
-        ctx.set_max_operations(around)
-        ctx.reset_operations()
+        # Each step is made even where the handler of a signal raises in the one before; so does it
+        # in contextlib, and then a block inside this one has not ended or ends after it.
+        try:
+            spent = _is_spent(ctx)
+        finally:
+            del quotas[depth:]
+            try:
+                ctx.reset_operations()
+            finally:
+                ctx.set_max_operations(quotas[-1] if quotas else 0)
         if spent:
             raise QuotaExceeded(f"more than {operations} isl operations")
 
@@ -102,6 +118,18 @@ def attempt(operations: int) -> Iterator[None]:
             yield
     except isl.Error as error:
         raise GaveUp(str(error)) from error
+
+
+def with_option(name: str, value: int, work: Callable[[], T]) -> T:
+    """`work()` under an option of isl's context, such as "ast_build_group_coscheduled"."""
+    ctx = context()
+    change = getattr(ctx, f"set_{name}")
+    around = getattr(ctx, f"get_{name}")()
+    try:
+        change(value)
+        return work()
+    finally:
+        change(around)  # first of all: the handler of a signal may raise after any call
 
 
 def _is_spent(ctx: isl.Context) -> bool:
@@ -247,9 +275,7 @@ def ordered_points(
     # isl.Schedule.get_map applies filters, but not the domain node.
     times = tree.get_map().intersect_domain(tree.get_domain()).intersect_params(_fixed(params))
     found: list[tuple[tuple[int, ...], str, tuple[int, ...]]] = []
-    maps: list[isl.Map] = []
-    times.foreach_map(maps.append)
-    for one in maps:
+    for one in maps_in(times):
         name = one.get_tuple_name(isl.dim_type.in_) or ""
         if not one.domain().is_bounded():
             raise ValueError(f"statement {name} has infinitely many points")
@@ -260,9 +286,7 @@ def ordered_points(
 
 def _points(of: isl.Set) -> Iterator[tuple[int, ...]]:
     rank = of.dim(isl.dim_type.set)
-    points: list[isl.Point] = []
-    of.foreach_point(points.append)
-    for point in points:
+    for point in points_in(of):
         values = (point.get_coordinate_val(isl.dim_type.set, at) for at in range(rank))
         yield tuple(value.to_python() for value in values)
 
@@ -280,15 +304,11 @@ def _fixed(params: Mapping[str, int]) -> isl.Set:
 
 def bands(tree: isl.Schedule) -> tuple[tuple[str, int], ...]:
     """Name ("" if none) and number of members of every band, outermost first."""
-    found: list[tuple[str, int]] = []
-
-    def visit(node: isl.ScheduleNode) -> bool:
-        if _kind(node) == isl.schedule_node_type.band:
-            found.append((_band_name(node), node.band_n_member()))
-        return True
-
-    tree.get_root().foreach_descendant_top_down(visit)
-    return tuple(found)
+    return tuple(
+        (_band_name(node), node.band_n_member())
+        for node in nodes_in(tree)
+        if _kind(node) == isl.schedule_node_type.band
+    )
 
 
 def tree_lines(tree: isl.Schedule, marks: Mapping[str, str]) -> Iterator[str]:
@@ -330,16 +350,12 @@ def _band_name(node: isl.ScheduleNode) -> str:
 
 def _band_text(node: isl.ScheduleNode) -> str:
     partial = node.band_get_partial_schedule()
-    pieces: list[isl.PwAff] = []
-    for at in range(node.band_n_member()):
-        partial.get_union_pw_aff(at).foreach_pw_aff(pieces.append)
-    return "; ".join(sorted(inside(piece) for piece in pieces))
+    members = [partial.get_union_pw_aff(at) for at in range(node.band_n_member())]
+    return "; ".join(sorted(inside(piece) for member in members for piece in functions_in(member)))
 
 
 def _filter_text(chosen: isl.UnionSet) -> str:
-    pieces: list[isl.Set] = []
-    chosen.foreach_set(pieces.append)
-    return "; ".join(sorted(inside(piece) for piece in pieces))
+    return "; ".join(sorted(inside(piece) for piece in sets_in(chosen)))
 
 
 def inside(piece: isl.Set | isl.PwAff) -> str:

@@ -19,7 +19,8 @@ from loopwright.analysis.inner import Inner
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Binary, Const, Expr, Select, Unary, Var
-from loopwright.ir.islkit import context
+from loopwright.ir.islkit import context, with_option
+from loopwright.ir.islparts import map_nodes, maps_in, nodes_in
 from loopwright.ir.loops import Block, For, If, LoopNest, Mark, Stmt
 from loopwright.ir.schedule import LoopCore, Schedule
 from loopwright.lower.align import align
@@ -113,12 +114,8 @@ def _ast(build: isl.AstBuild, tree: isl.Schedule, *, is_grouped: bool) -> isl.As
     Where no iteration of a statement comes after one of another, isl may give each a loop of its
     own. Iterations that have private arrays must stay whole: then loops are `is_grouped`.
     """
-    before = context().get_ast_build_group_coscheduled()
-    context().set_ast_build_group_coscheduled(int(is_grouped))
-    try:
-        return build.node_from_schedule(tree)
-    finally:
-        context().set_ast_build_group_coscheduled(before)
+    name = "ast_build_group_coscheduled"
+    return with_option(name, int(is_grouped), lambda: build.node_from_schedule(tree))
 
 
 def _with_marks(schedule: Schedule, tree: isl.Schedule) -> isl.Schedule:
@@ -138,7 +135,7 @@ def _with_marks(schedule: Schedule, tree: isl.Schedule) -> isl.Schedule:
             return node
         name = _band_name(node)
         # Marks stand above the bands below already: the tree is visited bottom up.
-        is_innermost = bool(node.child(0).every_descendant(lambda inner: not _is_band(inner)))
+        is_innermost = not any(_is_band(inner) for inner in nodes_in(node.child(0)))
         is_split = is_innermost and not holds_core(node)  # the text of a core stands there once
         kind = types.default if is_split else types.atomic
         if name in owners:
@@ -148,14 +145,13 @@ def _with_marks(schedule: Schedule, tree: isl.Schedule) -> isl.Schedule:
         node = node.band_member_set_ast_loop_type(0, kind)
         return node.insert_mark(isl.Id(name, context=context()))
 
-    return tree.map_schedule_node_bottom_up(visit)
+    return map_nodes(tree, visit)
 
 
 def _has_exclusive(band: isl.ScheduleNode) -> bool:
     """Whether no iteration of an innermost loop runs both of some two statements inside it."""
-    iterations: list[isl.Set] = []
     times = band.child(0).get_prefix_schedule_relation().intersect_domain(band.get_domain())
-    times.foreach_map(lambda one: iterations.append(one.range().reset_tuple_id()))
+    iterations = [one.range().reset_tuple_id() for one in maps_in(times)]
     if not 1 < len(iterations) <= _MOST_EXCLUSIVE:
         return False
     return any(x.is_disjoint(y) for x, y in combinations(iterations, 2))
@@ -167,19 +163,12 @@ def _is_band(node: isl.ScheduleNode) -> bool:
 
 def _path(tree: isl.Schedule, loop: str) -> tuple[str, ...]:
     """The band `loop` and the bands around it, innermost first."""
-    found: list[tuple[str, ...]] = []
-
-    def visit(node: isl.ScheduleNode) -> bool:
-        if _is_band(node) and _band_name(node) == loop:
-            names = [loop]
-            while node.has_parent():
-                node = node.parent()
-                names += [_band_name(node)] if _is_band(node) else []
-            found.append(tuple(names))
-        return True
-
-    tree.get_root().foreach_descendant_top_down(visit)
-    return found[0]
+    node = next(n for n in nodes_in(tree) if _is_band(n) and _band_name(n) == loop)
+    names = [loop]
+    while node.has_parent():
+        node = node.parent()
+        names += [_band_name(node)] if _is_band(node) else []
+    return tuple(names)
 
 
 def _band_name(node: isl.ScheduleNode) -> str:

@@ -14,6 +14,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.islkit import context
+from loopwright.ir.islparts import functions_in, pieces_in
 from loopwright.ir.program import Access, Array, Program, Role, Statement
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.visit import loads, rewrite
@@ -166,18 +167,16 @@ def _site_at(program: Program, found: Reduction, path: tuple[Band, ...]) -> _Sit
 
 def _shift(band: Band, statement: str) -> int | None:
     """The number that a loop adds to an iterator; None where it is not a number."""
-    found: list[int | None] = []
-
-    def visit(function: isl.PwAff) -> None:
-        if function.get_tuple_id(isl.dim_type.in_).get_name() == statement:
-            ((_, piece),) = function.get_pieces()
-            count = piece.dim(isl.dim_type.param)
-            value = piece.get_constant_val()
-            is_number = value.is_int() and not piece.involves_dims(isl.dim_type.param, 0, count)
-            found.append(value.to_python() if is_number else None)
-
-    band.partial.get_union_pw_aff(0).foreach_pw_aff(visit)
-    return found[0]
+    (own,) = (
+        function
+        for function in functions_in(band.partial.get_union_pw_aff(0))
+        if function.get_tuple_id(isl.dim_type.in_).get_name() == statement
+    )
+    ((_, piece),) = pieces_in(own)
+    count = piece.dim(isl.dim_type.param)
+    value = piece.get_constant_val()
+    is_number = value.is_int() and not piece.involves_dims(isl.dim_type.param, 0, count)
+    return value.to_python() if is_number else None
 
 
 _ENDS = ("_start", "_total")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import islpy as isl
 
 from loopwright.analysis.legality import inside_loop
-from loopwright.ir.islkit import context
+from loopwright.ir.islkit import with_option
+from loopwright.ir.islparts import nodes_in, sets_in
 from loopwright.ir.schedule import Schedule
 from loopwright.transform.copies import with_copies
 from loopwright.transform.facts import fact
@@ -63,30 +64,21 @@ def _scheduled(schedule: Schedule, band: Band) -> tuple[Numbers, isl.Schedule]:
     numbers = large_numbers(domain)
     pairs = numbers.pairs(pairs)
     constraints = isl.ScheduleConstraints.on_domain(numbers.domain(domain)).set_validity(pairs)
-    depth = context().get_schedule_maximize_band_depth()
-    context().set_schedule_maximize_band_depth(1)
-    try:
-        return numbers, constraints.set_proximity(pairs).compute_schedule()
-    finally:
-        context().set_schedule_maximize_band_depth(depth)
+    constraints = constraints.set_proximity(pairs)
+    name = "schedule_maximize_band_depth"
+    return numbers, with_option(name, 1, constraints.compute_schedule)
 
 
 def _is_permutable(root: isl.ScheduleNode, statement: str, depth: int) -> bool:
     """Whether all loops around a statement are one permutable band of the given depth."""
     found: list[bool] = []
-
-    def visit(node: isl.ScheduleNode) -> bool:
+    for node in nodes_in(root):
         if _Kind(node.get_type()) != _Kind.band:
-            return True
-        names: list[str] = []
-        node.get_domain().foreach_set(lambda part: names.append(part.get_tuple_name()))
-        if statement in names:
+            continue
+        if any(part.get_tuple_name() == statement for part in sets_in(node.get_domain())):
             is_innermost = _Kind(node.child(0).get_type()) == _Kind.leaf
             is_whole = node.band_n_member() == depth and bool(node.band_get_permutable())
             found.append(is_innermost and is_whole)
-        return True
-
-    root.foreach_descendant_top_down(visit)
     return found == [True]
 
 

@@ -14,6 +14,7 @@ import islpy as isl
 
 from loopwright.analysis.relations import ends, maps_of
 from loopwright.ir.islkit import context
+from loopwright.ir.islparts import functions_in, sets_in
 from loopwright.ir.program import Program
 from loopwright.transform.symbolic import large_numbers
 from loopwright.transform.tree import (
@@ -81,21 +82,16 @@ def split_among(pairs: isl.UnionMap, groups: Sequence[Collection[str]]) -> tuple
 
 def names_of(instances: isl.UnionSet) -> frozenset[str]:
     """The statements that instances belong to."""
-    found: set[str] = set()
-    instances.foreach_set(lambda part: found.add(part.get_tuple_name()))
-    return frozenset(found)
+    return frozenset(part.get_tuple_name() for part in sets_in(instances))
 
 
 def unmoved(band: Band) -> frozenset[str]:
     """The statements all of whose instances stand in one iteration of a loop."""
     found: set[str] = set()
-
-    def visit(function: isl.PwAff) -> None:
+    for function in functions_in(band.partial.get_union_pw_aff(0)):
         count = function.dim(isl.dim_type.in_)
         if not function.involves_dims(isl.dim_type.in_, 0, count):
             found.add(function.get_tuple_id(isl.dim_type.in_).get_name())
-
-    band.partial.get_union_pw_aff(0).foreach_pw_aff(visit)
     return frozenset(found)
 
 
@@ -146,8 +142,7 @@ def is_strided(program: Program, names: Collection[str]) -> bool:
     found = False
     for statement in program.statements:
         if statement.name in names:
-            parts: list[isl.BasicSet] = []
-            statement.domain.foreach_basic_set(parts.append)
+            parts = statement.domain.get_basic_sets()
             found = found or any(part.dim(isl.dim_type.div) for part in parts)
     return found
 
@@ -175,9 +170,7 @@ def restricted(node: Node, names: Collection[str]) -> Node:
 def _universe_of(instances: isl.UnionSet, names: Collection[str]) -> isl.UnionSet:
     """All instances, inside their domains or not, of those of `names` that occur."""
     kept = isl.UnionSet.empty(instances.get_space())
-    parts: list[isl.Set] = []
-    instances.foreach_set(parts.append)
-    for part in parts:
+    for part in sets_in(instances):
         if part.get_tuple_name() in names:
             kept = kept.union(isl.UnionSet.from_set(isl.Set.universe(part.get_space())))
     return kept

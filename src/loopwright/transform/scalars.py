@@ -20,6 +20,7 @@ from loopwright.analysis.legality import violation, witness
 from loopwright.analysis.reductions import reductions
 from loopwright.analysis.relations import affine_expr, ends, maps_of, union
 from loopwright.ir.expr import Const, Expr, Load, Var
+from loopwright.ir.islparts import pieces_in
 from loopwright.ir.program import Array, Program, Role, Statement
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.visit import rewrite
@@ -278,7 +279,7 @@ def limits_of(users: list[Statement], loop: str) -> tuple[Expr, Expr] | None:
 
 def _pieces(function: isl.PwAff) -> list[Expr] | None:
     """The affine expressions a function of the parameters is made of; None when it has others."""
-    found = [affine_expr(piece, ()) for _, piece in function.get_pieces()]
+    found = [affine_expr(piece, ()) for _, piece in pieces_in(function)]
     return None if None in found or not found else [x for x in found if x is not None]
 
 

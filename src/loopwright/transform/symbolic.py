@@ -15,6 +15,7 @@ import islpy as isl
 
 from loopwright.analysis.relations import maps_of
 from loopwright.ir.islkit import context
+from loopwright.ir.islparts import functions_in, pieces_in, sets_in
 
 __all__ = ["Numbers", "large_numbers"]
 
@@ -32,10 +33,8 @@ class Numbers:
         """`{ S[i] }` with parameters for numbers, each of which is large."""
         if not self.values:
             return instances
-        parts: list[isl.Set] = []
-        instances.foreach_set(parts.append)
         found = isl.UnionSet.empty(self._space(instances.get_space()))
-        for part in parts:
+        for part in sets_in(instances):
             changed = self._map(isl.Map.from_range(part)).range()
             found = found.union(isl.UnionSet.from_set(changed))
         return found.intersect_params(self._large())
@@ -53,10 +52,8 @@ class Numbers:
         """A function of instances with the numbers in place of the parameters."""
         if not self.values:
             return function
-        parts: list[isl.PwAff] = []
-        function.foreach_pw_aff(parts.append)
         found = isl.UnionPwAff.empty(self._without(function.get_space()))
-        for part in parts:
+        for part in functions_in(function):
             found = found.union_add(isl.UnionPwAff.from_pw_aff(self._number_function(part)))
         return found
 
@@ -64,10 +61,8 @@ class Numbers:
         """All instances of the statements of some, without the parameters."""
         if not self.values:
             return instances.universe()
-        parts: list[isl.Set] = []
-        instances.foreach_set(parts.append)
         found = isl.UnionSet.empty(self._without(instances.get_space()))
-        for part in parts:
+        for part in sets_in(instances):
             whole = isl.Set.universe(self._without(part.get_space()))
             found = found.union(isl.UnionSet.from_set(whole))
         return found
@@ -121,10 +116,8 @@ class Numbers:
 
     def _number_function(self, function: isl.PwAff) -> isl.PwAff:
         zero = isl.Val.zero(context())
-        pieces: list[tuple[isl.Set, isl.Aff]] = []
-        function.foreach_piece(lambda where, what: pieces.append((where, what)))
         found: isl.PwAff | None = None
-        for where, what in pieces:
+        for where, what in pieces_in(function):
             for value, name in zip(self.values, self._names(), strict=True):
                 at = _place(where.get_space(), name)
                 number = isl.Val.int_from_si(context(), value)
@@ -143,9 +136,7 @@ class Numbers:
 def large_numbers(instances: isl.UnionSet) -> Numbers:
     """The sizes among the numbers in conditions on instances."""
     found: set[int] = set()
-    parts: list[isl.Set] = []
-    instances.foreach_set(parts.append)
-    for part in parts:
+    for part in sets_in(instances):
         for basic in part.get_basic_sets():
             numbers = (c.get_constant_val().to_python() for c in basic.get_constraints())
             found.update(abs(number) for number in numbers)

@@ -14,6 +14,7 @@ import islpy as isl
 
 from loopwright.diagnostics import InternalError
 from loopwright.ir.islkit import context
+from loopwright.ir.islparts import functions_in, nodes_in, pieces_in, sets_in
 from loopwright.ir.program import Program
 
 __all__ = [
@@ -60,9 +61,7 @@ class Band:
     @property
     def statements(self) -> frozenset[str]:
         """Names of the statements inside the loop."""
-        found: set[str] = set()
-        self.partial.domain().foreach_set(lambda part: found.add(part.get_tuple_name()))
-        return frozenset(found)
+        return frozenset(part.get_tuple_name() for part in sets_in(self.partial.domain()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,15 +268,11 @@ def time_inside(tree: isl.Schedule, loop: str) -> isl.MultiUnionPwAff:
 
 def _band_node(tree: isl.Schedule, loop: str) -> isl.ScheduleNode:
     found: list[isl.ScheduleNode] = []
-
-    def visit(node: isl.ScheduleNode) -> bool:
+    for node in nodes_in(tree):
         if isl.schedule_node_type(node.get_type()) == isl.schedule_node_type.band:
             name = node.band_get_partial_schedule().get_tuple_name(isl.dim_type.set)
             if name == loop:
-                found.append(node.copy())  # isl takes its own node back after the visit
-        return True
-
-    tree.get_root().foreach_descendant_top_down(visit)
+                found.append(node)
     return found[0]
 
 
@@ -287,26 +282,22 @@ def directions(band: Band) -> dict[str, tuple[int, int]]:
     Statement name -> (position of the iterator, 1 or -1); other statements are left out.
     """
     found: dict[str, tuple[int, int]] = {}
-
-    def visit(function: isl.PwAff) -> None:
-        pieces = [piece for _, piece in function.get_pieces()]
+    for function in functions_in(band.partial.get_union_pw_aff(0)):
+        pieces = [piece for _, piece in pieces_in(function)]
         if len(pieces) != 1 or pieces[0].involves_locals():
-            return
+            continue
         count = function.dim(isl.dim_type.in_)
         factors = [pieces[0].get_coefficient_val(isl.dim_type.in_, k) for k in range(count)]
         used = [(k, f.to_python()) for k, f in enumerate(factors) if not f.is_zero()]
         if len(used) == 1 and used[0][1] in (1, -1):
             found[function.get_tuple_id(isl.dim_type.in_).get_name()] = used[0]
-
-    band.partial.get_union_pw_aff(0).foreach_pw_aff(visit)
     return found
 
 
 def moved_by(band: Band, program: Program) -> dict[str, str]:
     """The one iterator of each statement that a loop depends on, if only through blocks of it."""
     found: dict[str, str] = {}
-
-    def visit(function: isl.PwAff) -> None:
+    for function in functions_in(band.partial.get_union_pw_aff(0)):
         name = function.get_tuple_id(isl.dim_type.in_).get_name()
         iterators = program.statement(name).iterators
         used = [
@@ -314,8 +305,6 @@ def moved_by(band: Band, program: Program) -> dict[str, str]:
         ]
         if len(used) == 1:
             found[name] = used[0]
-
-    band.partial.get_union_pw_aff(0).foreach_pw_aff(visit)
     return found
 
 

@@ -1,0 +1,117 @@
+"""Parts of isl objects: all of them, in isl's order, with no instruction of Python in between."""
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import islpy as isl
+import pytest
+
+from loopwright.ir import islkit, islparts
+
+TREE = isl.Schedule(
+    '{ domain: "{ S[i, j] : 0 <= i, j < 4; T[i] : 0 <= i < 4 }", child: '
+    '{ schedule: "L0[{ S[i, j] -> [(i)]; T[i] -> [(i)] }]", child: '
+    '{ sequence: [ { filter: "{ S[i, j] }", child: { schedule: "L1[{ S[i, j] -> [(j)] }]" } }, '
+    '{ filter: "{ T[i] }" } ] } } }'
+)
+FUNCTION = isl.PwAff("[n] -> { S[i] -> [(i)] : i >= n; S[i] -> [(-i)] : i < 0 and i < n }")
+
+# What is taken apart, how, and how many parts there are.
+PARTS: tuple[tuple[Callable[[Any], Any], Any, int], ...] = (
+    (islparts.sets_in, isl.UnionSet("{ S[i]; T[i, j]; U[] }"), 3),
+    (islparts.maps_in, isl.UnionMap("{ S[i] -> T[i]; S[i] -> U[] }"), 2),
+    (islparts.functions_in, isl.UnionPwAff("{ S[i] -> [(i)]; T[i] -> [(2i)] }"), 2),
+    (islparts.pieces_in, FUNCTION, 2),
+    (islparts.pieces_in, isl.PwMultiAff("{ S[i] -> [i, 1] : i > 0; S[i] -> [0, 2] : i < 0 }"), 2),
+    (islparts.points_in, isl.Set("{ S[i, j] : 0 <= i, j < 5 }"), 25),
+    (lambda tree: list(islparts.nodes_in(tree)), TREE, 8),
+)
+
+
+@pytest.mark.parametrize(("parts", "whole", "count"), PARTS)
+def test_all_parts_are_found(parts: Callable[[Any], Any], whole: Any, count: int) -> None:
+    assert len(parts(whole)) == count
+
+
+def test_pieces_are_those_of_isl() -> None:
+    wanted = [(str(where), str(what)) for where, what in FUNCTION.get_pieces()]
+    assert [(str(where), str(what)) for where, what in islparts.pieces_in(FUNCTION)] == wanted
+
+
+def test_nodes_come_as_isl_visits_them() -> None:
+    wanted: list[str] = []
+
+    def visit(node: isl.ScheduleNode) -> bool:
+        wanted.append(str(node))
+        return True
+
+    TREE.get_root().foreach_descendant_top_down(visit)
+    assert [str(node) for node in islparts.nodes_in(TREE)] == wanted
+    below = TREE.get_root().child(0).child(0)
+    assert len(list(islparts.nodes_in(below))) == 6
+
+
+def test_nodes_are_changed_as_by_isl() -> None:
+    def marked(node: isl.ScheduleNode) -> isl.ScheduleNode:
+        if isl.schedule_node_type(node.get_type()) != isl.schedule_node_type.band:
+            return node
+        return node.insert_mark(isl.Id(f"around_{len(list(islparts.nodes_in(node)))}"))
+
+    wanted = TREE.map_schedule_node_bottom_up(marked)
+    assert str(islparts.map_nodes(TREE, marked)) == str(wanted)
+
+
+@pytest.mark.parametrize(("parts", "whole", "count"), PARTS)
+def test_nothing_is_run_while_isl_runs(parts: Callable[[Any], Any], whole: Any, count: int) -> None:
+    """A profile sees every function of Python that starts, which is where handlers would run."""
+    around: list[str] = []
+    inside: list[str] = []
+
+    def watch(frame: Any, event: str, what: Any) -> None:
+        name = getattr(what, "__name__", "")
+        if event == "c_call" and name.startswith("foreach"):
+            around.append(name)
+        elif event in ("c_return", "c_exception") and name.startswith("foreach"):
+            around.pop()
+        elif event == "call" and around:
+            inside.append(frame.f_code.co_name)
+
+    sys.setprofile(watch)
+    try:
+        parts(whole)
+    finally:
+        sys.setprofile(None)
+    assert inside == []
+
+
+def test_quota_and_option_end_with_a_raising_handler() -> None:
+    """Wherever a handler raises, the quota and the options around are what they were."""
+
+    class Broken(Exception):  # noqa: N818 - names what happened
+        pass
+
+    def handle(*_: Any) -> None:
+        raise Broken
+
+    before = signal.signal(signal.SIGALRM, handle)
+    ctx, option = islkit.context(), "ast_build_group_coscheduled"
+    broken = 0
+    end = time.monotonic() + 1
+    try:
+        while time.monotonic() < end:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 1e-6 * (1 + broken % 60))
+                for _ in range(1000):
+                    with islkit.quota(1000), islkit.quota(100):
+                        islkit.with_option(option, 1, lambda: None)
+            except Broken:
+                broken += 1
+            assert ctx.get_max_operations() == 0
+            assert ctx.get_ast_build_group_coscheduled() == 0
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert broken > 10
