@@ -118,7 +118,10 @@ def call(function: str) -> Make:
     return lambda x, y: Call(function, (x, y, x)[:arguments])
 
 
-EXACT_FUNCTIONS = ("sqrt", "floor", "ceil", "conj", "real", "imag", "min_number", "max_number")
+EXACT_FUNCTIONS = (
+    *("sqrt", "floor", "ceil", "conj", "real", "imag"),
+    *("min_number", "max_number", "add_sat"),
+)
 
 
 @pytest.mark.parametrize("dtype", [d for d in DTYPES.values() if not d.is_complex], ids=str)

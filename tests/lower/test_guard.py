@@ -1,17 +1,23 @@
-"""Minima and maxima by operators that prefer numbers: the same bits, whatever NaN there are."""
+"""Cheaper operators where the data allow them: the same bits, whatever the data are."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import replace
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+import loopwright as lw
 from backends.compiled import compile_nest
+from einsum_oracle import operators_of
+from loopwright.backends.llvm import emit_module
 from loopwright.backends.llvm_team import can_claim
 from loopwright.ir.check import check_nest
 from loopwright.ir.dtypes import DTYPES
-from loopwright.ir.form import Form, Initial, Kind, Packing
+from loopwright.ir.form import Feed, Form, Initial, Kind, Packing
 from loopwright.ir.interpret import Memory, interpret_nest
 from loopwright.ir.loops import Space
 from loopwright.kernels import thread_pool
@@ -19,6 +25,7 @@ from loopwright.lower.contraction import lower_contraction
 from loopwright.machines.load import load_machine
 from loopwright.planner.analytical import Algebra, choose
 from loopwright.planner.instance import Dim, Instance
+from loopwright.semirings import identity
 from lower.contractions import (
     Layout,
     Made,
@@ -91,12 +98,18 @@ def assert_equal_bits(found: np.ndarray, right: np.ndarray) -> None:
 @pytest.mark.parametrize("parallel", ["none", "i"])
 def test_every_number_comes_out_as_by_exact_operators(pair: tuple[str, str], parallel: str) -> None:
     form = guarded(pair, "float32" if pair[0] == "min" else "float64", parallel)
+    check_guarded(
+        form, [poisoned(form, poison, seed) for seed, poison in enumerate(POISONS.values())]
+    )
+
+
+def check_guarded(form: Form, operands: list[Made]) -> None:
+    """The nest is valid, and its results are those of the exact operators."""
     nest = lower_contraction(form, "f")
     check_nest(nest)
     kernel = compile_nest(nest)
-    threads = 1 if parallel == "none" else 2
-    for seed, poison in enumerate(POISONS.values()):
-        made = poisoned(form, poison, seed)
+    threads = 1 if form.parallel == "none" else 2
+    for seed, made in enumerate(operands):
         values, table = launch(form, made, PROBLEM)
         values = {name: values[name] for name in nest.scalars}
         right = expected(form, made)
@@ -109,6 +122,104 @@ def test_every_number_comes_out_as_by_exact_operators(pair: tuple[str, str], par
             memory = {name: Memory.of(a) for name, a in arrays.items()}
             interpret_nest(nest, {**memory, "table": table}, values, threads=threads)
             assert_equal_bits(plain(arrays["out"], right), right)
+
+
+SUMS = [("min", "add_top"), ("max", "add_bottom")]
+INTEGERS = ["int8", "int16", "int32", "int64"]
+
+
+def integers(form: Form, case: str, seed: int) -> Made:
+    """Operands of one sign with the end that absorbs, and what a case puts beside them."""
+    made = make(PROBLEM, form, seed)
+    random = np.random.default_rng(seed)
+    sign, limits = (1 if form.times == "add_top" else -1), np.iinfo(form.left.name)
+    end = limits.max if sign > 0 else limits.min
+    for name in ("left", "right"):
+        array = made.arrays[name]
+        array[...] = sign * abs(array)
+        array[random.random(array.shape) < 0.2] = end
+        if case == "large":
+            array[random.random(array.shape) < 0.5] = end - sign
+        elif case == "both signs everywhere":
+            array[random.random(array.shape) < 0.5] *= -1
+        elif case in ("both", name):
+            array.reshape(-1)[-1] = -sign
+        elif case == "other end":
+            array.reshape(-1)[0] = limits.min if sign > 0 else limits.max
+        made.plain[name] = array.reshape(made.plain[name].shape)
+    return made
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("pair", SUMS, ids="_".join)
+@pytest.mark.parametrize(
+    ("parallel", "feed"), [("none", Feed.BROADCAST), ("i", Feed.REPLICATED)], ids=["one", "team"]
+)
+def test_every_integer_comes_out_as_by_absorbing_sums(
+    dtype: str, pair: tuple[str, str], parallel: str, feed: Feed
+) -> None:
+    """The end of the type meets numbers of the other sign nowhere, in the last tile, everywhere."""
+    form = replace(guarded(pair, dtype, parallel), feed=feed)
+    cases = ("one sign", "large", "left", "right", "both", "both signs everywhere", "other end")
+    check_guarded(form, [integers(form, case, seed) for seed, case in enumerate(cases)])
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("ring_name", ["min_plus", "max_plus"])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (13, 11, 7), (64, 64, 64), (131, 67, 257)])
+def test_products_over_integers_equal_the_oracle(
+    dtype: str, ring_name: str, shape: tuple[int, int, int]
+) -> None:
+    random = np.random.default_rng(sum(shape))
+    sign, limits = (1 if ring_name == "min_plus" else -1), np.iinfo(dtype)
+    m, n, k = shape
+    plus, times = operators_of(ring_name, np.dtype(dtype))
+    for most in (9, limits.max):
+        a, b = ((sign * random.integers(0, most, s)).astype(dtype) for s in ((m, k), (k, n)))
+        a[random.random(a.shape) < 0.3] = limits.max if sign > 0 else limits.min
+        for other in (None, a, b):
+            if other is not None:
+                other[-1, -1] = -sign
+            right = np.stack([plus.reduce(times(row[:, None], b), axis=0) for row in a])
+            old = random.integers(limits.min, limits.max, (m, n), dtype=dtype)
+            for threads in (1, 2, 3):
+                found = lw.einsum("ik,kj->ij", a, b, semiring=ring_name, threads=threads)
+                np.testing.assert_array_equal(found, right)
+            lw.einsum(
+                "ik,kj->ij", a, b, semiring=ring_name, out=(out := old.copy()), accumulate=True
+            )
+            np.testing.assert_array_equal(out, plus(old, right))
+
+
+def test_saturating_sums_are_one_instruction_each() -> None:
+    """The innermost loop on Arm: a sum and a minimum per vector, loads and the loop itself."""
+    n, machine = 512, load_machine("neoverse-n1")
+    instance = Instance((), (Dim(n, n, 0, n),), (Dim(n, 0, 1, 1),), (Dim(n, 1, n, 0),))
+    zero = identity("min", DTYPES["int32"])
+    algebra = Algebra(*SUMS[0], zero, *[DTYPES["int32"]] * 4, Initial.ZERO, False, True)
+    form = choose(instance, algebra, machine, 1).form
+    words = max(
+        (block for block in blocks_on_arm(form) if not block["cmeq"]),
+        key=lambda block: block["sqadd"],
+    )
+    assert words["sqadd"] == words["smin"] == form.rows * form.vectors * form.unroll
+    others = set(words) - {"sqadd", "smin", "ldp", "ldr", "ldur", "prfm"}
+    assert others <= {"add", "cmp", "b.lt", "b.ge"}
+
+
+def blocks_on_arm(form: Form) -> list[Counter[str]]:
+    """How often each instruction stands in each basic block of a kernel for Neoverse N1."""
+    machine = load_machine("neoverse-n1")
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    triple = "aarch64-unknown-linux-gnu"
+    tool = llvm.Target.from_triple(triple).create_target_machine(cpu=machine.llvm_cpu, opt=3)
+    module = llvm.parse_assembly(emit_module(lower_contraction(form, "f"), machine.features).text)
+    module.triple, module.data_layout = triple, str(tool.target_data)
+    passes = llvm.create_pass_builder(tool, llvm.create_pipeline_tuning_options(speed_level=2))
+    passes.getModulePassManager().run(module, passes)
+    parts = re.split(r"^\S+:.*$", tool.emit_assembly(module), flags=re.MULTILINE)
+    return [Counter(re.findall(r"^\t([a-z][a-z0-9.]*)", part, re.MULTILINE)) for part in parts]
 
 
 def test_bits_belong_to_rows_that_stay_with_their_thread() -> None:
@@ -129,12 +240,19 @@ def test_bits_belong_to_rows_that_stay_with_their_thread() -> None:
         ("sapphirerapids", ("add", "mul"), "float32", Initial.ZERO, False),
         ("zen3", ("min", "add"), "float32", Initial.ZERO, False),
         ("neoverse-n1", ("min", "add"), "float32", Initial.ZERO, False),
+        ("neoverse-n1", ("min", "add_top"), "int32", Initial.ZERO, True),
+        ("neoverse-n1", ("max", "add_bottom"), "int8", Initial.OUT, True),
+        ("zen3", ("min", "add_top"), "int64", Initial.ZERO, True),
+        ("neoverse-n1", ("min", "add_top"), "uint32", Initial.ZERO, False),
+        ("neoverse-n1", ("max", "mul_sat"), "int32", Initial.ZERO, False),
     ],
 )
-def test_who_looks_for_nan(
+def test_who_scans_its_operands(
     machine: str, pair: tuple[str, str], dtype: str, initial: Initial, wanted: bool
 ) -> None:
-    """Machines whose exact minimum takes many instructions, where sums begin with the identity."""
+    """Signed sums with an end that absorbs; and on machines whose exact minimum takes many
+    instructions, minima that begin with the identity.
+    """
     n = 256
     instance = Instance((), (Dim(n, n, 0, n),), (Dim(n, 0, 1, 1),), (Dim(n, 1, n, 0),))
     algebra = Algebra(*pair, 0, *[DTYPES[dtype]] * 4, initial, False, True)

@@ -69,6 +69,8 @@ class Expressions(IndexExpressions):
                 return self.value(Binary("add", Binary("mul", x, y), z))
             case Call(function="pow", args=(x, y)):
                 return self.value(Binary("pow", x, y))
+            case Call(function="add_sat", args=(x, y)):
+                return self.use("add_sat", dtype, self.value(x), self.value(y))
             case Call(function=function, args=args):
                 return call_text(function, dtype, args[0].dtype, *map(self.value, args))
             case Binary(op=op, x=x, y=y):

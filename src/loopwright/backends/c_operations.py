@@ -133,16 +133,23 @@ def _power(dtype: DType) -> _Lines:
     return lines, f"lw_b < 0 && lw_a != 1 && lw_a != -1 ? 0 : {whole}"
 
 
-def _absorbing_sum(dtype: DType, end: int) -> _Lines:
-    """A sum that stops at the ends of the type; one of them absorbs."""
+def _saturating_sum(dtype: DType) -> _Lines:
+    """A sum that stops at the ends of the type."""
     low, high = (constant(limit, dtype) for limit in limits(dtype))
     total = f"({c_type(dtype)})(lw_a + lw_b)"
     if dtype.kind == "u":
         return (), f"lw_a > {high} - lw_b ? {high} : {total}"
-    absorbs = constant(end, dtype)
     above, below = f"lw_b > 0 && lw_a > {high} - lw_b", f"lw_b < 0 && lw_a < {low} - lw_b"
-    finite = f"{above} ? {high} : {below} ? {low} : {total}"
-    return (), f"lw_a == {absorbs} || lw_b == {absorbs} ? {absorbs} : {finite}"
+    return (), f"{above} ? {high} : {below} ? {low} : {total}"
+
+
+def _absorbing_sum(dtype: DType, end: int) -> _Lines:
+    """A sum that stops at the ends of the type; one of them absorbs."""
+    lines, finite = _saturating_sum(dtype)
+    if dtype.kind == "u":
+        return lines, finite
+    absorbs = constant(end, dtype)
+    return lines, f"lw_a == {absorbs} || lw_b == {absorbs} ? {absorbs} : {finite}"
 
 
 def _add_top(dtype: DType) -> _Lines:
@@ -282,6 +289,7 @@ _MAKERS: dict[tuple[str, str], tuple[int, Callable[[DType], _Lines]]] = {
     ("most", "i"): (2, _int_max),
     ("abs", "i"): (1, _absolute),
     ("pow", "i"): (2, _power),
+    ("add_sat", "i"): (2, _saturating_sum),
     ("add_top", "i"): (2, _add_top),
     ("add_bottom", "i"): (2, _add_bottom),
     ("mul_sat", "i"): (2, _saturating_product),

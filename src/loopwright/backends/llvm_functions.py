@@ -79,6 +79,8 @@ def call(
             return _fma(code, *args)
         case "min_number" | "max_number":
             return _extreme_number(code, function, args[0], args[1], features)
+        case "add_sat":
+            return _intrinsic(code, "sadd.sat", *args)
         case "pow":
             return power(code, *args)
     if last.dtype.is_complex:

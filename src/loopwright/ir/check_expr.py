@@ -59,6 +59,7 @@ FUNCTION_KINDS: dict[str, str] = {
     "pow": "iufc",
     "min_number": "f",
     "max_number": "f",
+    "add_sat": "i",
     "fma": "iufc",
     "dot": "iufc",
 }

@@ -5,7 +5,8 @@ Nothing here warns or raises on account of values; every operator is total.
 - Integers wrap modulo 2^bits, in `abs`, negation and powers too. `x // 0` and `x % 0` are 0. The
   least integer divided by -1 is itself, with remainder 0. An integer to a negative power is
   1/x^n rounded towards zero, and 0 for x = 0. There are no shifts.
-- `add_top`, `add_bottom` and `mul_sat` do not wrap: beyond the type they give its nearest end.
+- `add_top`, `add_bottom`, `add_sat` and `mul_sat` do not wrap: beyond the type they give its
+  nearest end.
   `add_top(x, y)` is the greatest value where x or y is, `add_bottom` the least where either is.
 - Floating types round every operation in their own type, float16 included. `fma(x, y, z)` rounds
   twice here; a machine may round once, so backends differ from this file by that rounding.
@@ -162,6 +163,10 @@ def _add_bottom(x: Any, y: Any) -> Any:
     return min(x, y) if bottom in (x, y) else _clamped(int(x) + int(y), dtype_of(x.dtype))
 
 
+def _add_sat(x: Any, y: Any) -> Any:
+    return _clamped(int(x) + int(y), dtype_of(x.dtype))
+
+
 def _mul_sat(x: Any, y: Any) -> Any:
     return _clamped(int(x) * int(y), dtype_of(x.dtype))
 
@@ -217,6 +222,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "real": np.real,
     "imag": np.imag,
     "pow": _power,
+    "add_sat": _add_sat,
     "fma": lambda x, y, z: x * y + z,
 }
 

@@ -55,7 +55,7 @@ BINARY_OPS: dict[str, str] = {
 }
 SATURATING = frozenset({"add_top", "add_bottom", "mul_sat"})
 UNARY_OPS: dict[str, str] = {"neg": "-", "not": "~", "abs": "abs"}
-# Pure functions of floating arguments: name -> number of arguments.
+# Pure functions, most of them of floating arguments: name -> number of arguments.
 FUNCTIONS: dict[str, int] = {
     "sqrt": 1,
     "exp": 1,
@@ -75,6 +75,7 @@ FUNCTIONS: dict[str, int] = {
     "pow": 2,
     "min_number": 2,  # as min and max, but of a NaN and a number the number
     "max_number": 2,
+    "add_sat": 2,  # the sum of signed integers, or the end of the type nearest to it
     "fma": 3,  # fma(x, y, z) = x*y + z, rounded once where the machine can
     # dot(x, y, z) = z + x[0]*y[0] + ... + x[n-1]*y[n-1], converted to the type of z first, for n =
     # bits of z / bits of x. x and y are loads; [q] stands for q further along their last subscript.

@@ -82,7 +82,7 @@ class Form:
     runs: bool = True  # vectors of out along j are runs of unit stride
     flipped: bool = False  # bytes of left are packed with their sign bit turned, see lower/bias
     apart: bool = False  # steps of p that COLUMNS takes together lie in different parts of p
-    guarded: bool = False  # minima and maxima are plain where no NaN can come up, see lower/guard
+    guarded: bool = False  # cheaper operators where the data allow them, see lower/guard
 
     @property
     def packed_left(self) -> DType:

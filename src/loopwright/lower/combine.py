@@ -14,7 +14,7 @@ def apply(op: str | Expr, x: Expr, y: Expr) -> Expr:
     """`x op y` for an operator name, `op` with x and y filled in for an expression."""
     if op == "first":
         return x
-    if op in ("min_number", "max_number"):
+    if op in ("min_number", "max_number", "add_sat"):
         return Call(str(op), (x, y))
     return Binary(op, x, y) if isinstance(op, str) else substitute(op, {"x": x, "y": y})
 

@@ -1,18 +1,23 @@
-"""Minima and maxima of floats by one instruction, where no NaN can come up.
+"""Cheaper operators for a product whose operands hold no value on which they differ.
 
 A minimum that hands on NaN and orders the zeros takes x86 seven instructions; one that prefers
-numbers to NaN takes one, and is the same where there is no NaN. So packed blocks are looked
-through, which costs little beside the product. With the bits of an element
+numbers to NaN takes one, and is the same where there is no NaN. A signed sum whose end absorbs
+(`add_top`, `add_bottom`) takes four; one that only saturates takes one, and is the same unless that
+end meets a number of the other sign: MAX + -1. So packed blocks are scanned, which costs little
+beside the product. With the bits of an element
 
-    1  NaN; for times = mul also an infinity      2  +infinity      4  -infinity  (times = add)
+    1  NaN; for times = mul also an infinity
+    2  +infinity (times = add); the end that absorbs (add_top, add_bottom)
+    4  -infinity (times = add); a number < 0 (add_top) or > 0 (add_bottom)
 
-and l, r the bits found so far in left and right for a block of columns, products may be NaN if
+and l, r the bits found so far in left and right for a block of columns, products may differ if
 
     (l | r) & 1,    l & 2 and r & 4,    or    l & 4 and r & 2.
 
 From then on all operators are the exact ones. Bits are never taken back while the steps of a block
 of columns go on, so sums of earlier steps hold no NaN either: they begin with the identity of plus,
-and threads that share rows get the same rows for every block of steps.
+and threads that share rows get the same rows for every block of steps. Integers need none of this:
+each of their products is the same by either operator.
 """
 
 from __future__ import annotations
@@ -28,14 +33,16 @@ from loopwright.ir.loops import Alloc, Buffer, Space, Stmt, Store
 from loopwright.lower.build import loop, seq, unrolled, vector
 from loopwright.lower.panels import pitch
 
-__all__ = ["look_through", "meets_no_nan", "quick_form", "with_bits"]
+__all__ = ["allows_quick_form", "look_through", "quick_form", "with_bits"]
 
 _NUMBERS = {"min": "min_number", "max": "max_number"}
 lane, at = Var("lane"), Var("look_at")
 
 
 def quick_form(form: Form) -> Form:
-    """The form with operators that prefer numbers to NaN."""
+    """The form with operators that prefer numbers to NaN, or with sums that only saturate."""
+    if form.accumulator.is_integer:
+        return replace(form, times="add_sat")
     plus, times = (_NUMBERS.get(str(op), op) for op in (form.plus, form.times))
     return replace(form, plus=plus, times=times)
 
@@ -51,33 +58,48 @@ def with_bits(body: Stmt) -> Stmt:
 
 def look_through(name: str, form: Form) -> Stmt:
     """Find the bits of a packed block of left or right."""
-    bits, here = f"{name}_bits", (Const(0), lane)
-    found = Buffer("found", INT32, (Const(form.lanes), Const(1)), Space.REGISTER)
+    bits = f"{name}_bits"
+    is_integer = form.accumulator.is_integer
+    kept, dtype = (("min", "max"), form.accumulator) if is_integer else (("or",), INT32)
+    found = Buffer("found", dtype, (Const(form.lanes), Const(1)), Space.REGISTER)
     size, step = (Var("mb"), form.rows) if name == "left" else (Var("nb"), form.columns)
     width = step * (form.lanes if name == "left" and form.feed is Feed.REPLICATED else 1)
     panel, count = Var("look_panel"), Var("kb") * width
     start, whole = panel * pitch(Var("kb")) * width, count // form.lanes * form.lanes
 
-    def look(array: str, index: tuple[Expr, ...], element: Expr) -> Stmt:
-        value = Load(f"{name}_packed", (element,), form.accumulator)
-        return Store(array, index, _or(Load(array, index, INT32), *_bits(form, value)))
+    def element(place: Expr) -> Expr:
+        return Load(f"{name}_packed", (place,), form.accumulator)
 
-    first, k = (Const(0),), Var("look_lane")
-    vectors = vector(lane, form.lanes, look("found", here, start + at + lane))
-    panels = seq(
-        loop(at, 0, whole, vectors, form.lanes),
-        loop(at, whole, count, look(bits, first, start + at)),
-    )
+    def row(r: int, lane: Expr) -> Load:
+        return Load("found", (Const(r), lane), dtype)
+
+    def keep(op: str, old: Load, value: Expr) -> Stmt:
+        """Join an element to what a lane holds: bits, or the least and the greatest integer."""
+        new = value if is_integer else _or(*_bits(form, value))
+        return vector(lane, form.lanes, Store("found", old.index, Binary(op, old, new)))
+
+    def join(flags: list[Expr]) -> Stmt:
+        return Store(bits, (Const(0),), _or(Load(bits, (Const(0),), INT32), *flags))
+
+    here, k = element(start + at + lane), Var("look_lane")
+    vectors = seq(*(keep(op, row(r, lane), here) for r, op in enumerate(kept)))
+    single = element(start + at)
+    rest = _ends(form, single, single) if is_integer else _bits(form, single)
+    panels = seq(loop(at, 0, whole, vectors, form.lanes), loop(at, whole, count, join(rest)))
+    clear = (Store("found", row(r, lane).index, Const(0, dtype)) for r in range(len(kept)))
     looked = seq(
-        vector(lane, form.lanes, Store("found", here, Const(0, INT32))),
+        *(vector(lane, form.lanes, store) for store in clear),
         loop(panel, 0, (size + (step - 1)) // step, panels),
     )
-    join = Store(bits, first, _or(Load(bits, first, INT32), Load("found", (Const(0), k), INT32)))
-    return Alloc(found, (Const(1), Const(form.lanes)), seq(looked, unrolled(k, form.lanes, join)))
+    lanes: list[Expr] = [row(0, k)]
+    if is_integer:
+        lanes = _ends(form, row(0, k), row(1, k))
+    joined = seq(looked, unrolled(k, form.lanes, join(lanes)))
+    return Alloc(found, (Const(len(kept)), Const(form.lanes)), joined)
 
 
-def meets_no_nan() -> Expr:
-    """Whether no product of what was found in left and right is NaN."""
+def allows_quick_form() -> Expr:
+    """Whether no product of what was found in left and right differs in the quick form."""
     left, right = (Load(f"{name}_bits", (Const(0),), INT32) for name in ("left", "right"))
     wild = _or(
         Binary("and", _or(left, right), Const(1, INT32)),
@@ -87,8 +109,22 @@ def meets_no_nan() -> Expr:
     return Binary("eq", wild, Const(0, INT32))
 
 
+def _ends(form: Form, least: Expr, most: Expr) -> list[Expr]:
+    """The bits of integers of which these are the least and the greatest, zero counted in."""
+    zero, end = (Const(value, form.accumulator) for value in (0, _absorbing(form)))
+    if form.times == "add_top":
+        return [_flag(Binary("eq", most, end), 2), _flag(Binary("lt", least, zero), 4)]
+    return [_flag(Binary("eq", least, end), 2), _flag(Binary("gt", most, zero), 4)]
+
+
+def _absorbing(form: Form) -> int:
+    """The end of the type that absorbs."""
+    top = (1 << (form.accumulator.bits - 1)) - 1
+    return top if form.times == "add_top" else -top - 1
+
+
 def _bits(form: Form, value: Expr) -> list[Expr]:
-    """The bits of one element."""
+    """The bits of one floating element."""
     match form.times:
         case "mul":
             # Zero times a number is zero; of NaN and of infinities it is NaN.

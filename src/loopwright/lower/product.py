@@ -24,7 +24,7 @@ from loopwright.ir.loops import Alloc, Barrier, Buffer, If, LoopNest, Mark, Spac
 from loopwright.lower.bias import BIAS, column_bias
 from loopwright.lower.build import lets, loop, nothing, seq
 from loopwright.lower.deal import dealt
-from loopwright.lower.guard import look_through, meets_no_nan, quick_form, with_bits
+from loopwright.lower.guard import allows_quick_form, look_through, quick_form, with_bits
 from loopwright.lower.packing import left_panels, right_panels
 from loopwright.lower.panels import pitch
 from loopwright.lower.places import TABLES as BY_TABLES
@@ -89,7 +89,10 @@ def block_loops(
     tiles = register_tiles(form, layout, halves=halves)
     if form.guarded:
         quick = register_tiles(quick_form(form), layout, halves=halves)
-        tiles = If(meets_no_nan(), quick, register_tiles(form, layout, halves=False))
+        # A NaN is rare, so its tiles need no halves; numbers of both signs are not.
+        if form.accumulator.is_float:
+            tiles = register_tiles(form, layout, halves=False)
+        tiles = If(allows_quick_form(), quick, tiles)
     rows = seq(_packed_left(form, layout, shares), *looked("left"), tiles)
     for clip in layout.clips:
         # Blocks without an element that counts need no panels either.

@@ -67,14 +67,15 @@ def plan_product(
     instance: Instance, algebra: Algebra, machine: Machine, threads: int, lanes: int
 ) -> Choice:
     """Tile, packing, blocks and parallel loop of algorithm 6 for one instance."""
-    cost = machine.vmma(*operator_names(algebra), algebra.accumulator.name)
+    expected = _expected(algebra)
+    cost = machine.vmma(*operator_names(expected), algebra.accumulator.name)
     rate = cost.per_cycle * lanes
-    tile = _tile(instance, algebra, machine, lanes)
+    tile = _tile(instance, expected, machine, lanes)
     guarded = _is_guarded(algebra, machine, tile)
-    if guarded and tile.rows > 1:
+    if guarded and algebra.accumulator.is_float and tile.rows > 1:
         tile = replace(tile, rows=tile.rows - 1)  # else LLVM spills sums in the innermost loop
     parallel, shares = _parallel(instance, machine, threads, rate, tile)
-    mc, nc, kc = _block_sizes(instance, algebra, machine, tile, (parallel, shares))
+    mc, nc, kc = _block_sizes(instance, expected, machine, tile, (parallel, shares))
     form = make_form(
         algebra,
         instance,
@@ -276,15 +277,40 @@ def _pieces(share: int, least: int, most: int) -> int:
     return max(1, min(most, share // least))
 
 
-def _is_guarded(algebra: Algebra, machine: Machine, tile: _Tile) -> bool:
-    """Whether minima or maxima are worth a look for NaN: x86 takes seven instructions for exact
-    ones, and one for those that prefer numbers where it has AVX512DQ.
+def _expected(algebra: Algebra) -> Algebra:
+    """What the loop computes that most data take, see lower/guard: plans are made for its cost."""
+    return replace(algebra, times="add") if _has_absorbing_sums(algebra) else algebra
+
+
+def _has_absorbing_sums(algebra: Algebra) -> bool:
+    """Whether scanning integers may replace absorbing sums by saturating ones.
+
+    Unsigned types saturate only as they are.
     """
-    extreme = algebra.plus in ("min", "max") and algebra.times in ("add", "mul", "min", "max")
+    absorbs = algebra.times in ("add_top", "add_bottom") and algebra.accumulator.kind == "i"
+    return absorbs and _is_uniform(algebra)
+
+
+def _is_uniform(algebra: Algebra) -> bool:
+    """Whether packed elements are those of the operands, in the type of the sums."""
     alike = algebra.left == algebra.right == algebra.accumulator == algebra.out
-    wide = algebra.accumulator.name in ("float32", "float64") and not algebra.scaled
-    packed = Packing.DIRECT not in (tile.left, tile.right) and algebra.initial is Initial.ZERO
-    return extreme and alike and wide and packed and "avx512dq" in machine.features
+    return alike and not algebra.scaled
+
+
+def _is_guarded(algebra: Algebra, machine: Machine, tile: _Tile) -> bool:
+    """Whether the operands are worth a scan: for signed integers where an end absorbs.
+
+    So are minima and maxima of floats where x86 has AVX512DQ: it takes seven instructions for exact
+    ones, and one for those that prefer numbers to NaN. Their sums must begin without a NaN.
+    """
+    if Packing.DIRECT in (tile.left, tile.right):
+        return False
+    if _has_absorbing_sums(algebra):
+        return True
+    extreme = algebra.plus in ("min", "max") and algebra.times in ("add", "mul", "min", "max")
+    wide = algebra.accumulator.name in ("float32", "float64") and _is_uniform(algebra)
+    begins = algebra.initial is Initial.ZERO
+    return extreme and wide and begins and "avx512dq" in machine.features
 
 
 def _replicated_tile(registers: int) -> tuple[int, int]:
