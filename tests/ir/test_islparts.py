@@ -1,14 +1,13 @@
 """Parts of isl objects: all of them, in isl's order, with no instruction of Python in between."""
 
-import signal
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 import islpy as isl
 import pytest
 
+from broken_off import broken_off
 from loopwright.ir import islkit, islparts
 
 TREE = isl.Schedule(
@@ -87,31 +86,15 @@ def test_nothing_is_run_while_isl_runs(parts: Callable[[Any], Any], whole: Any, 
     assert inside == []
 
 
-def test_quota_and_option_end_with_a_raising_handler() -> None:
+def test_quota_and_option_end_where_they_are_broken_off() -> None:
     """Wherever a handler raises, the quota and the options around are what they were."""
-
-    class Broken(Exception):  # noqa: N818 - names what happened
-        pass
-
-    def handle(*_: Any) -> None:
-        raise Broken
-
-    before = signal.signal(signal.SIGALRM, handle)
     ctx, option = islkit.context(), "ast_build_group_coscheduled"
-    broken = 0
-    end = time.monotonic() + 1
-    try:
-        while time.monotonic() < end:
-            try:
-                signal.setitimer(signal.ITIMER_REAL, 1e-6 * (1 + broken % 60))
-                for _ in range(1000):
-                    with islkit.quota(1000), islkit.quota(100):
-                        islkit.with_option(option, 1, lambda: None)
-            except Broken:
-                broken += 1
-            assert ctx.get_max_operations() == 0
-            assert ctx.get_ast_build_group_coscheduled() == 0
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    assert broken > 10
+
+    def work() -> None:
+        with islkit.quota(1000), islkit.quota(100):
+            islkit.with_option(option, 1, lambda: None)
+
+    for at in broken_off(work):
+        assert ctx.get_max_operations() == 0, at
+        assert ctx.get_ast_build_group_coscheduled() == 0, at
+    assert at > 20

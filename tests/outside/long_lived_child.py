@@ -5,8 +5,8 @@
 Calls are einsums, functions of `jit`, C through `compile`, conversions and products of sparse
 matrices, each with a layout that did not come before, and now and then one that came long ago. In
 between timers interrupt whatever runs: most handlers make a call themselves. Some raise, as Ctrl-C
-does, in a call that was made before, which is then made again. Children are forked that make a call
-and end.
+does, while a program is read, planned, compiled or run, which is then done again. Children are
+forked that make a call and end.
 
 Prints a line of JSON at every mark: calls, bytes in memory, what was done so far. Run it with
 MALLOC_PERTURB_ and PYTHONMALLOC=debug: memory that is read after it was freed then holds garbage.
@@ -34,7 +34,7 @@ import numpy as np
 import scipy.sparse
 
 INTERRUPT_SECONDS = 0.002
-RAISING = 3  # one handler in so many raises
+RAISING = (1, 2, 3, 5, 10, 30, 100)  # which of the handlers in a call raises
 MOST_SECONDS = 120  # of one call; then all threads are told, and the process ends
 FORK_EVERY = 250
 RETURNED_EVERY = 5  # one call in so many is an earlier one
@@ -65,10 +65,13 @@ class Interrupted(BaseException):
     """What a handler raises: like KeyboardInterrupt, but nobody else's."""
 
 
+Finish = Callable[[Callable[[], Any]], Any]  # does work, once more where it was broken off
+
+
 class Calls:
     """Draws calls. Each is a function without arguments that raises AssertionError when wrong."""
 
-    def __init__(self, seed: int, folder: Path, done: Counter[str]) -> None:
+    def __init__(self, seed: int, folder: Path, done: Counter[str], finish: Finish) -> None:
         import loopwright as lw
         from loopwright import sparse
 
@@ -80,6 +83,7 @@ class Calls:
         self.jitted: list[Callable[..., Any]] = []
         self.files: list[tuple[int, Any]] = []
         self.done = done
+        self.finish = finish
         self.earlier: list[Callable[[], None]] = []
 
     def draw(self) -> Callable[[], None]:
@@ -160,7 +164,9 @@ class Calls:
     def jit(self) -> Callable[[], None]:
         if self.is_new(self.jitted, 40):
             self.jitted.append(self.lw.jit(self.written(len(self.jitted))))
-        function = self.random.choice(self.jitted)
+        return self.jit_call(self.random.choice(self.jitted))
+
+    def jit_call(self, function: Any) -> Callable[[], None]:
         n, m = self.size() + 3, self.size() + 3
         a, b = self.data.integers(-9, 9, (2, n, m)).astype(float)
         wanted = b.copy()
@@ -199,10 +205,13 @@ class Calls:
     def compile(self) -> Callable[[], None]:
         if self.is_new(self.files, 60):
             number = len(self.files)
-            self.files.append((number, self.compiled(number, ("host", "openmp", "c")[number % 3])))
+            target = ("host", "openmp", "c")[number % 3]
+            self.files.append((number, self.finish(lambda: self.compiled(number, target))))
             if len(self.files) > 24:  # what nobody holds any more is unloaded
                 self.files.pop(self.random.randrange(12))
-        number, function = self.random.choice(self.files)
+        return self.compiled_call(*self.random.choice(self.files))
+
+    def compiled_call(self, number: int, function: Any) -> Callable[[], None]:
         n = self.size() + 1
         a, b = self.data.integers(-9, 9, (2, n)).astype(float)
         wanted = b.copy()
@@ -261,16 +270,18 @@ def same(found: Any, wanted: Any) -> None:
 class Interruptions:
     """A timer whose handler makes a call of its own, or raises: once in every call at most."""
 
-    def __init__(self, lw: Any, done: Counter[str]) -> None:
-        self.lw, self.done = lw, done
-        self.may_raise = self.is_handling = False
+    def __init__(self, lw: Any, done: Counter[str], seed: int, every: float) -> None:
+        self.lw, self.done, self.every = lw, done, every
+        self.random = random.Random(seed)
+        self.is_handling = False
+        self.left = 0  # signals until a handler raises; none does at 0
         self.a = np.arange(12.0).reshape(3, 4)
         self.wanted = self.a @ self.a.T
 
     def __enter__(self) -> Interruptions:
         self.handle()
         signal.signal(signal.SIGALRM, self.handle)
-        signal.setitimer(signal.ITIMER_REAL, INTERRUPT_SECONDS, INTERRUPT_SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, self.every, self.every)
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -278,28 +289,26 @@ class Interruptions:
 
     def handle(self, *_: Any) -> None:
         self.done["signals"] += 1
-        if self.may_raise and not self.is_handling and self.done["signals"] % RAISING == 0:
-            self.may_raise = False
-            self.done["interrupted"] += 1
-            raise Interrupted
+        if self.left and not self.is_handling:
+            self.left -= 1
+            if self.left == 0:
+                self.done["interrupted"] += 1
+                raise Interrupted
         if not self.is_handling:  # a handler that is interrupted itself makes no third call
             self.is_handling = True
             same(self.lw.einsum("ij,kj->ik", self.a, self.a), self.wanted)
             self.is_handling = False
 
-    def call(self, call: Callable[[], None]) -> None:
-        """Make a call, and once more: where that was broken off, a third time.
-
-        The first one plans, which must not be broken off: isl calls back, and islpy frees objects
-        twice when such a function raises.
-        """
-        call()
+    def finish(self, work: Callable[[], Any]) -> Any:
+        """What work gives, which may be broken off: then it is done once more."""
+        left = self.random.choice(RAISING)
         try:
-            self.may_raise = True
-            call()
-            self.may_raise = False
+            self.left = left
+            found = work()
+            self.left = 0
         except Interrupted:
-            call()
+            return work()
+        return found
 
 
 def in_child(call: Callable[[], None]) -> None:
@@ -344,6 +353,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--calls", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--every", type=float, default=INTERRUPT_SECONDS, help="seconds")
     parser.add_argument("--marks", default="1000,10000,20000")
     parser.add_argument("--caches", type=int, default=0, help="entries of every cache at most")
     parser.add_argument("--repeat", type=int, default=0, help="begin anew after so many calls")
@@ -355,13 +365,15 @@ def main() -> int:
     import loopwright as lw
 
     done: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as folder, Interruptions(lw, done) as interruptions:
+    interruptions = Interruptions(lw, done, args.seed, args.every)
+    with tempfile.TemporaryDirectory() as folder, interruptions:
         for made in range(1, args.calls + 1):
             if made == 1 or (args.repeat and made % args.repeat == 1):
-                calls = Calls(args.seed, Path(folder), done)
+                calls = Calls(args.seed, Path(folder), done, interruptions.finish)
             call = calls.draw()
             faulthandler.dump_traceback_later(MOST_SECONDS, exit=True)
-            interruptions.call(call)
+            interruptions.finish(call)
+            interruptions.finish(call)  # nothing is planned this time
             if made % FORK_EVERY == 0:
                 in_child(call)
                 done["forks"] += 1

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 CHILD = Path(__file__).parent / "long_lived_child.py"
+BROKEN_OFF = Path(__file__).parent / "broken_off_child.py"
 DEBUG = {"MALLOC_PERTURB_": "165", "PYTHONMALLOC": "debug"}
 ROUND = 60  # calls; then the same ones come again
 MOST_GROWTH = 12 << 20  # bytes; a lost kernel for each call would be more
@@ -36,6 +37,16 @@ def test_a_long_lived_process(surroundings: dict[str, str]) -> None:
     assert [mark["calls"] for mark in told] == marks
     assert end["resident"] - middle["resident"] <= MOST_GROWTH, done.stdout
     _require_variety(end["done"])
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_process_whose_compiles_are_broken_off(seed: int) -> None:
+    command = [sys.executable, str(BROKEN_OFF), "--seconds", "15", "--seed", str(seed)]
+    surroundings = {**os.environ, **DEBUG}
+    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "islpy" not in done.stdout + done.stderr  # it tells of what it ignores
+    assert json.loads(done.stdout)["broken off"] > 10
 
 
 def _require_variety(done: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import re
 import shutil
@@ -150,16 +151,25 @@ def _call(command: Sequence[str], given: bytes) -> tuple[int, bytes, bytes]:
         except OSError as error:
             raise ToolchainError(command, str(error), "cannot be called") from None
         with child:
-            timer = threading.Timer(4 * _SECONDS, _end, [child])
-            timer.start()
+            ended = threading.Lock()
+            ended.acquire()
             try:
+                # Not a threading.Timer: its start fails with an error of its own where the handler
+                # of a signal raises.
+                _thread.start_new_thread(_end_late, (child, ended))
                 output = _read(child, command)
                 status = child.wait()
             finally:
-                timer.cancel()
+                ended.release()
         stderr.seek(0)
         errors: bytes = stderr.read(_MOST_OUTPUT)
     return status, output, errors
+
+
+def _end_late(child: subprocess.Popen[bytes], ended: threading.Lock) -> None:
+    """End a compiler that has not `ended` when the time is over."""
+    if not ended.acquire(timeout=4 * _SECONDS):
+        _end(child)
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
