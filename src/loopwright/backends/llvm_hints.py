@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from loopwright.ir.expr import Const, Expr, Load
-from loopwright.ir.loops import Alloc, For, If, LoopNest, Mark, Space
+from loopwright.ir.loops import Alloc, For, If, LoopNest, Mark, Space, Store
 from loopwright.ir.visit import expressions, loads, names, statements
 
 __all__ = ["Metadata", "freedom", "is_independent"]
@@ -59,8 +59,12 @@ class Metadata:
     def branch(self, stmt: If) -> str:
         """What follows a branch: what is left of a row stands where it falls through.
 
-        LLVM takes no side otherwise, and jumps to and fro between the parts of a short row.
+        LLVM takes no side otherwise, and jumps to and fro between the parts of a short row. What
+        only sets a flag is not expected to happen.
         """
+        if isinstance(stmt.orelse, Store) and isinstance(stmt.orelse.value, Const):
+            weights = self.node('!"branch_weights"', "i32 2000", "i32 1")
+            return f", !prof {weights}"
         scalars = (load for load in loads(stmt.cond) if not load.index)
         if stmt.orelse is not None or next(scalars, None) is None:
             return ""

@@ -25,7 +25,7 @@ from .arrangement import unsigned
 from .check import check
 from .format import Format, Index
 from .formats.twins import is_verified
-from .look import is_plain, look_at
+from .look import ends_at, is_plain, look_at
 from .promises import loop_facts
 from .room import reads_inside
 from .rules import count_nothing, packed_bits, rules_hold
@@ -35,7 +35,7 @@ from .tensor import SparseTensor
 from .uf import Call, Linear, atoms, evaluate, symbols
 from .uf import Var as Name
 
-__all__ = ["index_names", "limits", "promises_hold", "quick_check", "require_inside"]
+__all__ = ["ends_check", "index_names", "limits", "promises_hold", "quick_check", "require_inside"]
 
 _COUNT = "N"
 _NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -90,6 +90,23 @@ def quick_check(tensor: SparseTensor) -> Callable[[SparseTensor, int], bool]:
         return not rest or count_nothing(rest, given, threads)
 
     return is_inside
+
+
+def ends_check(tensor: SparseTensor) -> Callable[[SparseTensor], bool] | None:
+    """The part of the quick check for code that validates all elements by itself (sparse/levels).
+
+    It is left with shapes, with the ends of pointers, and with rules of single elements. None where
+    the quick check asks for more than that.
+    """
+    format, arrays = tensor.format, tensor.arrays
+    dtypes = tuple([arrays[name].dtype for name in index_names(format)])
+    if not is_verified(format) or packed_bits(format, tensor.shape):
+        return None
+    look = look_at(format, dtypes, False, True)
+    is_fine = None if look is None or look.rest else ends_at(format)
+    if is_fine is None:
+        return None
+    return lambda given: is_fine(given.arrays, given.symbols, given.values)
 
 
 def _is_whole(tensor: SparseTensor, threads: int) -> bool:

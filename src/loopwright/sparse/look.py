@@ -36,12 +36,15 @@ from .synthesis.synthesize import specialised
 from .uf import Atom, Call, Conj, Constraint, IntegerSet, Linear, Sym, Var, replace_atoms, symbols
 from .uf.written import function, written
 
-__all__ = ["Look", "is_plain", "look_at"]
+__all__ = ["Look", "ends_at", "is_plain", "look_at"]
 
 _COUNTS, _AT = "counts", "e"
 # f(arrays, symbols, values, largest, threads); `largest` is read where it was said to be known.
 IsFine: TypeAlias = Callable[
     [Mapping[str, NDArray[Any]], Mapping[str, int], NDArray[Any], Mapping[str, int], int], bool
+]
+AreEndsFine: TypeAlias = Callable[
+    [Mapping[str, NDArray[Any]], Mapping[str, int], NDArray[Any]], bool
 ]
 
 
@@ -88,6 +91,19 @@ def look_at(
         return None
     given = ("arrays", "symbols", "values", "largest", "threads")
     return Look(function(given, body, sights.names()), rest)
+
+
+@lru_cache(maxsize=256)
+def ends_at(format: Format) -> AreEndsFine | None:
+    """The part of a look that reads single elements only: lengths, ends of pointers, fixed rules.
+
+    The format is one that `look_at` looks at.
+    """
+    text = _Texts(format)
+    lines = _ends(format, text)
+    if lines is None:
+        return None
+    return function(("arrays", "symbols", "values"), [*text.head(), *lines, "return True"], {})
 
 
 def is_plain(index: Index) -> bool:
@@ -220,20 +236,9 @@ def _body(sights: _Sights, is_known: bool) -> list[str] | None:
     """The lines of `is_fine`; None where a rule without variables reads who knows where."""
     format = sights.format
     text = _Texts(format)
-    wrong = [f"len(values) != {text.of(format.places)}"]
-    wrong += [f"{text.array(i)}.shape != ({text.of(i.extents[0])},)" for i in format.indices]
-    lines = [f"if {' or '.join(wrong)}:", "    return False"]
-    fixed = [
-        text.constraint(c) for r in format.rules if not r.variables for c in _all(r.conclusion)
-    ]
-    if any(test is None for test in fixed):
+    lines = _ends(format, text)
+    if lines is None:
         return None
-    for index in sights.pointers:
-        array = text.array(index)
-        fixed += [
-            f"not {array}.size or {text.within(index, f'{array}.item(0)', f'{array}.item(-1)')}"
-        ]
-    lines += [line for test in fixed for line in (f"if not ({test}):", "    return False")]
     lines += _call(sights, text)
     for n in range(len(sights.pointers)):
         lines += [f"if counts[{2 * n}]:", "    return False"]
@@ -253,6 +258,25 @@ def _body(sights: _Sights, is_known: bool) -> list[str] | None:
         fits = text.within(index, "0", "high")
         lines += [f"if {array}.size and not ({fits}):", "    return False"]
     return [*text.head(), *lines, "return True"]
+
+
+def _ends(format: Format, text: _Texts) -> list[str] | None:
+    """Lines that leave with False unless lengths, rules without variables and ends are right."""
+    wrong = [f"len(values) != {text.of(format.places)}"]
+    wrong += [f"{text.array(i)}.shape != ({text.of(i.extents[0])},)" for i in format.indices]
+    lines = [f"if {' or '.join(wrong)}:", "    return False"]
+    fixed = [
+        text.constraint(c) for r in format.rules if not r.variables for c in _all(r.conclusion)
+    ]
+    if any(test is None for test in fixed):
+        return None
+    for index in (index for index in format.indices if index.monotone):
+        array = text.array(index)
+        fixed += [
+            f"not {array}.size or {text.within(index, f'{array}.item(0)', f'{array}.item(-1)')}"
+        ]
+    lines += [line for test in fixed for line in (f"if not ({test}):", "    return False")]
+    return lines
 
 
 def _call(sights: _Sights, text: _Texts) -> list[str]:

@@ -17,8 +17,9 @@ from loopwright.kernels import nest_kernel, recall, remember, stage_text
 from loopwright.machines.host import host
 from loopwright.remembered import remembered
 from loopwright.sparse.format import Format
-from loopwright.sparse.kernels.compose import SPARSE, Request
+from loopwright.sparse.kernels.compose import REFUSED, SPARSE, Request, named_format
 from loopwright.sparse.kernels.stretches import Edge
+from loopwright.sparse.levels import levels_of
 from loopwright.sparse.uf import Constraint, Linear, Var, parse_linear
 
 if TYPE_CHECKING:
@@ -36,16 +37,18 @@ class Needs:
     is_filled: bool  # the result must hold zeros before
     edges: tuple[Edge, ...]  # give the cuts between stretches of rows
     relies_on_rules: bool  # the rules of the format must have been checked
+    is_validated: bool  # index arrays are validated by the code, which says what it found
 
     def to_json(self) -> dict[str, Any]:
         edges = [[e.is_low, e.array, e.factor, str(e.rest)] for e in self.edges]
         flags = {"is_filled": self.is_filled, "relies_on_rules": self.relies_on_rules}
-        return {**flags, "edges": edges}
+        return {**flags, "is_validated": self.is_validated, "edges": edges}
 
     @staticmethod
     def of_json(facts: dict[str, Any]) -> Needs:
         edges = (Edge(low, name, by, parse_linear(r, ())) for low, name, by, r in facts["edges"])
-        return Needs(facts["is_filled"], tuple(edges), facts["relies_on_rules"])
+        flags = facts["relies_on_rules"], facts["is_validated"]
+        return Needs(facts["is_filled"], tuple(edges), *flags)
 
 
 class Code:
@@ -69,7 +72,8 @@ class Code:
         known = recall(key)
         if known is not None:
             return Needs.of_json(known)
-        needs = Needs(self.plan.is_filled, self.plan.edges, self.plan.relies_on_rules)
+        flags = self.plan.relies_on_rules, self._is_validated()
+        needs = Needs(self.plan.is_filled, self.plan.edges, *flags)
         remember(key, needs.to_json())
         return needs
 
@@ -78,8 +82,11 @@ class Code:
         """The loaded code; compiled when it is neither in memory nor on disk."""
         return nest_kernel(self.key, self.nest, f"sparse {self.request.format.name}")
 
+    def _is_validated(self) -> bool:
+        return self.request.is_validated and any(b.name == REFUSED for b in self.nest().buffers)
+
     def nest(self) -> LoopNest:
-        """The loops."""
+        """The loops; those that validate as they go, where that was asked for and is possible."""
         from loopwright.sparse.kernels.chains import with_short_chains  # lazy: for new kernels only
         from loopwright.sparse.kernels.jam import with_rows_jammed  # lazy: likewise
         from loopwright.sparse.kernels.rows import (  # lazy: likewise
@@ -87,11 +94,17 @@ class Code:
             without_signs,
         )
         from loopwright.sparse.kernels.together import with_rows_together  # lazy: likewise
+        from loopwright.sparse.kernels.validate_blocks import validate_in_blocks  # lazy: likewise
         from loopwright.sparse.spf.scan import scan  # lazy: likewise
 
-        nest = with_carried_pointers(with_rows_jammed(scan(self.plan.computation)))
+        scanned = scan(self.plan.computation)
+        nest = with_carried_pointers(with_rows_jammed(scanned))
         nest = with_short_chains(with_rows_together(nest, host().vector_bytes), host())
-        return without_signs(nest, _counted_from_0(self.request.format))
+        nest = without_signs(nest, _counted_from_0(self.request.format))
+        if not self.request.is_validated:
+            return nest
+        levels = levels_of(named_format(self.request.format))
+        return validate_in_blocks(nest, scanned, levels) or nest
 
     def inspect(self, stage: str) -> str:
         """The text of a stage: "loops", "c", "llvm" or "asm"."""

@@ -41,16 +41,19 @@ from loopwright.sparse.uf import (
 
 __all__ = [
     "OUT",
+    "REFUSED",
     "SPARSE",
     "Composed",
     "Request",
     "compose",
     "dense_name",
     "extent_name",
+    "named_format",
     "rounded_up",
 ]
 
 SPARSE, OUT = "A_", "out"
+REFUSED = "refused"  # one number, not 0 once code has found index arrays to be wrong
 _MOST_STEPS = 16  # iterations of a loop that is written out
 
 
@@ -71,6 +74,7 @@ class Request:
     dtype: DType  # of products, sums and the result
     stretches: tuple[tuple[int, int], ...] = ()  # steps in rows that code is written for
     is_sampled: bool = False  # the result has a place for each entry, not for each coordinate
+    is_validated: bool = False  # the code validates index arrays, block by block
 
 
 @dataclass(frozen=True)
@@ -101,12 +105,15 @@ def extent_name(letter: str) -> str:
     return f"N_{letter}"
 
 
+def named_format(format: Format) -> Format:
+    """A format under the names that code has for its arrays and sizes."""
+    return renamed(format, SPARSE, COORDINATES[: format.rank], SIZES[: format.rank])
+
+
 def compose(request: Request) -> Composed:
     """The statement that a request asks for."""
-    rank = request.format.rank
-    sizes = SIZES[:rank]
-    format = renamed(request.format, SPARSE, COORDINATES[:rank], sizes)
-    format = specialised(format, request.bits)
+    sizes = SIZES[: request.format.rank]
+    format = specialised(named_format(request.format), request.bits)
     fixed: dict[Atom, Linear] = {
         Sym(SPARSE + name): Linear.of(value) for name, value in request.fixed
     }

@@ -22,6 +22,7 @@ from loopwright.sparse.kernels.executor import (
     fixed_of,
     indices_of,
     require_safe,
+    validating,
 )
 from loopwright.sparse.kernels.operands import (
     Home,
@@ -54,7 +55,7 @@ def einsum(
     leave out.
 
     Sums are formed in the order of the storage. Index arrays that others can write are validated
-    before every call, those that are frozen when a tensor is first used.
+    in every call, those that are frozen when a tensor is first used.
     """
     if len(operands) == 2:  # the common case, written out: a call is not to cost more than its sums
         sparse, x = operands
@@ -69,9 +70,12 @@ def einsum(
             if (
                 found is not None
                 and (not found.is_team or found.threads == _team(threads))
-                and (home.is_kept or home.is_valid(sparse, found.threads if found.is_team else 1))
+                and (home.is_kept or home.may_run(sparse, found))
             ):
-                return found.run((home.tensor or sparse).values, x)
+                result = found.run((home.tensor or sparse).values, x)
+                if found.refused is None or not found.refused[0]:
+                    return result
+                home.forget(sparse)
     elif (result := _recalled(subscripts, operands, semiring, threads)) is not None:
         return result
     return multiplied(subscripts, operands, semiring, threads)
@@ -92,10 +96,9 @@ def multiplied(
         found = _recalled(subscripts, operands, ring, threads, is_sampled)
         if found is not None:
             return found
-    kernel = compile_kernel(
-        subscripts, *operands, semiring=ring, threads=threads, is_sampled=is_sampled
-    )
-    if kernel.is_direct and kernel.executor.is_lasting and not current().careful:
+    may_repeat = not current().careful
+    kernel = _kernel(subscripts, operands, ring, threads, is_sampled, is_repeated=may_repeat)
+    if kernel.is_direct and kernel.executor.is_lasting and may_repeat:
         _remember(subscripts, operands, ring, threads, kernel, is_sampled)
     return kernel.run_once()
 
@@ -117,9 +120,13 @@ def _recalled(
         return None
     if found is None or (found.is_team and found.threads != _team(threads)):
         return None
-    if not home.is_kept and not home.is_valid(sparse, found.threads if found.is_team else 1):
+    if not home.is_kept and not home.may_run(sparse, found):
         return None
-    return found.run((home.tensor or sparse).values, *dense)
+    result = found.run((home.tensor or sparse).values, *dense)
+    if found.refused is None or not found.refused[0]:
+        return result
+    home.forget(sparse)
+    return None
 
 
 def _taken_apart(operands: Sequence[Any]) -> tuple[Home | None, Any, Sequence[Any], Any]:
@@ -188,6 +195,12 @@ class SparseKernel:
         """The same right after it was made."""
         values = np.ascontiguousarray(self.tensor.values)
         out = self.executor.run(values, *self._dense)
+        refused = self.executor.refused
+        if refused is not None and refused[0]:
+            raise UsageError(
+                f"the index arrays of this {self.tensor.format.name} were written to during a call",
+                hint="another thread writes them: let it wait, or multiply a copy",
+            )
         if out.dtype != self._result.numpy:
             with np.errstate(all="ignore"):
                 out = out.astype(self._result.numpy)
@@ -205,7 +218,20 @@ def compile_kernel(
     threads: int | None = None,
     is_sampled: bool = False,
 ) -> SparseKernel:
-    """The kernel that `einsum` runs for these operands."""
+    """The kernel that `einsum` runs for these operands, once they have been validated."""
+    return _kernel(subscripts, operands, semiring, threads, is_sampled, is_repeated=False)
+
+
+def _kernel(
+    subscripts: str,
+    operands: Sequence[Any],
+    semiring: str | semirings.Semiring,
+    threads: int | None,
+    is_sampled: bool,
+    *,
+    is_repeated: bool,
+) -> SparseKernel:
+    """The kernel of a call; a repeated one validates what others can write."""
     ring = semirings.semiring(semiring)
     at = the_sparse_one(operands, f"sparse.einsum '{subscripts}'")
     tensor = tensor_of(operands[at])
@@ -232,6 +258,7 @@ def compile_kernel(
     )
     shape = (len(tensor.values),) if is_sampled else tuple(extents[c] for c in names.out)
     code = fitted(request, tensor, shape)
+    code = validating(code, tensor) if is_repeated else code
     padding = tensor.format.padding
     fill = (padding.fill if padding else 0) if is_sampled else code.zero
     plain = dict(zip(_letters(names), _letters(_plain(names)), strict=True))

@@ -4,7 +4,7 @@
 
 The inspector validates index arrays: that every number lies inside its range, and between which
 rows the diagonals of a matrix need no test. Frozen arrays are validated once; those that others can
-write, before every call.
+write, in every call: by the code itself where it goes through them in blocks, else before.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from loopwright.sparse.check import check
 from loopwright.sparse.format import SIZES, Format
 from loopwright.sparse.formats.twins import is_verified
 from loopwright.sparse.frozen import are_frozen
-from loopwright.sparse.inside import require_inside
+from loopwright.sparse.inside import ends_check, require_inside
 from loopwright.sparse.kernels.code import Code, code_of
 from loopwright.sparse.kernels.compose import (
     OUT,
+    REFUSED,
     SPARSE,
     Request,
     dense_name,
@@ -37,6 +38,7 @@ from loopwright.sparse.kernels.compose import (
     rounded_up,
 )
 from loopwright.sparse.kernels.stretches import Edge, cut_name, find_stretches, whole_stretch
+from loopwright.sparse.levels import levels_of
 from loopwright.sparse.tensor import SparseTensor
 from loopwright.sparse.trust import require_promised
 from loopwright.sparse.uf import Linear, Sym, Var
@@ -50,6 +52,7 @@ __all__ = [
     "indices_of",
     "is_kept",
     "require_safe",
+    "validating",
 ]
 
 _MOST_FIXED = 16  # the largest count that code is written for
@@ -66,7 +69,7 @@ class Executor:
     Safe to call from several threads at once.
     """
 
-    __slots__ = ("_code", "dtype", "is_lasting", "is_team", "run", "threads")
+    __slots__ = ("_code", "dtype", "is_lasting", "is_team", "refused", "run", "threads")
 
     def __init__(
         self,
@@ -88,6 +91,11 @@ class Executor:
         self.is_team = work >= _WORTH_A_TEAM and kernel.is_parallel
         bound = kernel.bind(values, _NO_TABLE, threads if self.is_team else 1, thread_pool)
         arrays = {SPARSE + name: np.ascontiguousarray(a) for name, a in tensor.arrays.items()}
+        # One number, which code that validates sets for good once it finds something wrong: what
+        # the call returns must not be used then. None: the tensor is validated before a call.
+        self.refused: Array | None = np.zeros(1, np.int64) if code.needs.is_validated else None
+        if self.refused is not None:
+            arrays[REFUSED] = self.refused
         # Whether it may be run again after the tensor was validated again: nothing that it keeps is
         # computed from numbers of index arrays, or nobody can write these.
         is_direct = all(array.flags.c_contiguous for array in tensor.arrays.values())
@@ -225,6 +233,14 @@ def fitted(request: Request, tensor: SparseTensor, shape: tuple[int, ...]) -> Co
     if len(stretches) == 1 and stretches[0] == whole_stretch(*_edges(code, tensor), shape[0]):
         return code
     return code_of(replace(request, stretches=tuple((s.first, s.last) for s in stretches)))
+
+
+def validating(code: Code, tensor: SparseTensor) -> Code:
+    """Code for calls again and again: such as validates arrays that others can write, if it can."""
+    if is_kept(tensor) or not levels_of(tensor.format) or ends_check(tensor) is None:
+        return code
+    found = code_of(replace(code.request, is_validated=True))
+    return found if found.needs.is_validated else code
 
 
 # -- what a request says of a tensor -------------------------------------------------------------

@@ -15,7 +15,8 @@ from loopwright.recent import Recent
 from loopwright.runtime.arguments import Array, as_operand
 from loopwright.sparse.bridge import from_scipy, is_scipy, parts_of
 from loopwright.sparse.frozen import are_frozen
-from loopwright.sparse.inside import quick_check
+from loopwright.sparse.inside import ends_check, quick_check
+from loopwright.sparse.kernels.executor import Executor
 from loopwright.sparse.tensor import SparseTensor
 
 __all__ = [
@@ -33,7 +34,7 @@ _MOST_READY = 64  # layouts of calls remembered with a tensor
 class Home:
     """What is known of a sparse operand, as long as it lives."""
 
-    __slots__ = ("_check", "_parts", "_ref", "is_kept", "ready", "tensor")
+    __slots__ = ("_check", "_ends", "_parts", "_ref", "is_kept", "ready", "tensor")
 
     def __init__(self, operand: Any, tensor: SparseTensor, parts: tuple[Any, ...]) -> None:
         number = id(operand)
@@ -43,6 +44,7 @@ class Home:
         self._parts = parts
         self.is_kept = are_frozen(tensor.arrays.values())  # validated once and for all
         self._check: Callable[[SparseTensor, int], bool] | None = None
+        self._ends: Callable[[SparseTensor], bool] | None = None
         self.ready: Recent[tuple[Any, ...], Any] = Recent(_MOST_READY)  # by layout of the call
 
     def is_of(self, operand: Any) -> bool:
@@ -55,19 +57,28 @@ class Home:
         same = len(parts) == len(self._parts) and all(map(operator.is_, parts, self._parts))
         return same and bool(tensor.shape == operand.shape)
 
-    def is_valid(self, operand: Any, threads: int) -> bool:
+    def may_run(self, operand: Any, executor: Executor) -> bool:
         """Whether code may still run on an operand whose index arrays others can write.
 
-        What was known of an operand that has changed is forgotten: the general call reads it anew,
-        and refuses what is wrong with it in words.
+        Code that validates is asked afterwards what it has found. What was known of an operand that
+        has changed is forgotten.
         """
         tensor = self.tensor or operand
-        if self._check is None:
-            self._check = quick_check(tensor)
-        if self._check(tensor, threads):
-            return True
+        if executor.refused is None:
+            if self._check is None:
+                self._check = quick_check(tensor)
+            is_fine = self._check(tensor, executor.threads if executor.is_team else 1)
+        else:
+            if self._ends is None:
+                self._ends = ends_check(tensor)
+            is_fine = self._ends is not None and self._ends(tensor)
+        if not is_fine:
+            self.forget(operand)
+        return is_fine
+
+    def forget(self, operand: Any) -> None:
+        """The general call reads an operand anew, and refuses what is wrong with it in words."""
         homes.pop(id(operand), None)
-        return False
 
 
 homes: dict[int, Home] = {}  # by identity of the operand
