@@ -1,7 +1,7 @@
 """Index arrays that nobody can write: what was seen in them once stays true.
 
 Code runs on index arrays that were validated. Arrays of a caller may be written to afterwards, so
-they are validated before every call. Arrays that were made here, and of which nobody has a writable
+they are validated in every call. Arrays that were made here, and of which nobody has a writable
 view, are frozen before they are handed out: validated once, and shared between tensors at will.
 
 A frozen array is a read-only view of read-only memory, so that NumPy refuses to make it writable
