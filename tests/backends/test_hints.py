@@ -7,7 +7,7 @@ import pytest
 from loopwright.backends.llvm_hints import Metadata
 from loopwright.ir.dtypes import FLOAT64
 from loopwright.ir.expr import Const, Expr, Load, Var
-from loopwright.ir.loops import For, Mark, Store
+from loopwright.ir.loops import For, If, Mark, Store
 from loopwright.lower.build import loop
 
 
@@ -31,3 +31,16 @@ def test_strips_are_not_unrolled(start: Expr, mark: Mark, is_kept: bool) -> None
     metadata = Metadata()
     metadata.loop(strip(start, mark), None)
     assert any("llvm.loop.unroll.disable" in line for line in metadata.lines) == is_kept
+
+
+@pytest.mark.parametrize(
+    ("place", "is_rare"),
+    [(Const(0), True), (Var("i"), False)],
+    ids=["a flag", "an element of its own for each iteration"],
+)
+def test_flags_are_not_expected_to_be_set(place: Expr, is_rare: bool) -> None:
+    body = Store("A", (Var("i"),), Load("B", (Var("i"),), FLOAT64))
+    other = Store("refused", (place,), Const(1))
+    metadata = Metadata()
+    metadata.branch(If(Var("i") < 3, body, other))
+    assert any("branch_weights" in line for line in metadata.lines) == is_rare

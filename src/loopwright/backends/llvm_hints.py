@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from loopwright.ir.expr import Const, Expr, Load
-from loopwright.ir.loops import Alloc, For, If, LoopNest, Mark, Space, Store
+from loopwright.ir.loops import Alloc, For, If, LoopNest, Mark, Space, Stmt, Store
 from loopwright.ir.visit import expressions, loads, names, statements
 
 __all__ = ["Metadata", "freedom", "is_independent"]
@@ -62,7 +62,7 @@ class Metadata:
         LLVM takes no side otherwise, and jumps to and fro between the parts of a short row. What
         only sets a flag is not expected to happen.
         """
-        if isinstance(stmt.orelse, Store) and isinstance(stmt.orelse.value, Const):
+        if _sets_a_flag(stmt.orelse):
             weights = self.node('!"branch_weights"', "i32 2000", "i32 1")
             return f", !prof {weights}"
         scalars = (load for load in loads(stmt.cond) if not load.index)
@@ -79,6 +79,13 @@ class Metadata:
             f", !alias.scope {self.node(own)}, !noalias {self.node(*_without(scopes, own))}"
             for own in scopes
         ]
+
+
+def _sets_a_flag(stmt: Stmt | None) -> bool:
+    """Whether a statement stores a constant at a constant place, the same one every time."""
+    if not isinstance(stmt, Store) or not stmt.index:
+        return False
+    return all(isinstance(x, Const) for x in (*stmt.index, stmt.value))
 
 
 def _without(scopes: Sequence[str], own: str) -> list[str]:

@@ -63,6 +63,8 @@ class Code:
     def plan(self) -> Plan:
         from loopwright.sparse.kernels.schedule import plan  # lazy: for new kernels only
 
+        if self.request.is_validated:  # loops are rewritten later: the plan is the same
+            return code_of(replace(self.request, is_validated=False)).plan
         return plan(self.request)
 
     @remembered
