@@ -43,7 +43,7 @@ from loopwright.sparse.uf import symbols
 __all__ = ["validate_in_blocks"]
 
 _BLOCK = 2048  # iterations of loops that are in no blocks yet: some arrays of that fit into L1
-_LONG = 16  # entries of rows, on average, from which on their groups are validated one by one
+_LONG = 10  # entries of rows, on average, from which on their groups are validated one by one
 _REFUSE = Store(REFUSED, (Const(0),), Const(1))
 _UINT64 = DTYPES["uint64"]
 
