@@ -167,8 +167,10 @@ def test_a_declared_format_of_the_same_structure() -> None:
 
 
 @pytest.mark.parametrize("entries", [2, 20], ids=["short rows", "long rows"])
-@pytest.mark.parametrize("subscripts", ["ij,j->i", "ij,i->j"])
-@pytest.mark.parametrize("format", IN_LEVELS)
+@pytest.mark.parametrize(
+    ("format", "subscripts"),
+    [*((format, "ij,j->i") for format in IN_LEVELS), ("csr", "ij,i->j"), ("coo", "ij,i->j")],
+)
 def test_nothing_wrong_is_followed(format: str, subscripts: str, entries: int) -> None:
     """On memory that is watched: elements at the ends of blocks of rows and groups of entries."""
     tensor, x = writable(format, matrix(entries)), np.arange(float(ROWS))

@@ -58,7 +58,7 @@ def test_formats(name: str) -> None:
 def test_what_keeps_its_place_is_shared(source: str, target: str) -> None:
     array = scattered(3, (13, 11), 0.3)
     given = convert(array, source)
-    made = convert(given, target)
+    made = convert(given, target, copy=False)
     assert np.array_equal(made.to_dense(), array)
     assert len(shared(made, given)) == SHARED[source, target]
 
