@@ -177,7 +177,7 @@ def _native_repetition(a: Any, b: Any) -> Callable[[], None]:
 
     def run() -> None:
         assert code is not None  # the machine code lives as long as this function
-        scratch = local_scratch().address
-        repeat(kernel, bound._address, scratch, id(out), id(left), id(right), REPEATS)
+        scratch = local_scratch().block
+        repeat(kernel, bound._launch, scratch, id(out), id(left), id(right), REPEATS)
 
     return run
