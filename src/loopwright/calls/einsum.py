@@ -14,12 +14,12 @@ from loopwright import options, semirings
 from loopwright.calls.einsum_kernel import contract_or_loop
 from loopwright.calls.einsum_options import (
     NumpyOptions,
+    Path,
     as_operands,
     check_castings,
     memory_order,
     read_options,
 )
-from loopwright.calls.einsum_order import Path
 from loopwright.calls.product import Scaling, extents_of, is_one, plan_contraction
 from loopwright.calls.scaling import is_value, plain_number
 from loopwright.calls.unproven import Unproven

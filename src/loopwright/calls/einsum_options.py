@@ -4,19 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from loopwright.calls.einsum_order import Path, checked_path
-from loopwright.diagnostics import DtypeError, UsageError, WrongTypeError
+from loopwright.diagnostics import DtypeError, PathError, UsageError, WrongTypeError
 from loopwright.ir.dtypes import DType, dtype_of
 from loopwright.runtime.arguments import Array, as_operand
 
-__all__ = ["NumpyOptions", "as_operands", "check_castings", "memory_order", "read_options"]
+__all__ = [
+    "GREEDY",
+    "Groups",
+    "NumpyOptions",
+    "Path",
+    "as_operands",
+    "check_castings",
+    "checked_path",
+    "memory_order",
+    "read_options",
+]
+
+Groups: TypeAlias = tuple[tuple[int, ...], ...]  # positions that meet, as in numpy.einsum_path
+
+_SEARCHES = ("greedy", "optimal")
+_HINT = "True, False, 'greedy', 'optimal', (name, elements), or a path of einsum_path"
 
 _CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 _ORDERS = "CFAK"
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Which order is asked for."""
+
+    search: str = "greedy"  # one of _SEARCHES
+    limit: int | None = None  # elements of an intermediate result
+    groups: Groups | None = None  # an explicit path, in the place of a search
+
+
+GREEDY = Path()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +74,39 @@ def read_options(optimize: Any, dtype: Any, order: Any, casting: Any) -> NumpyOp
     except TypeError:
         raise DtypeError("dtype is no dtype", found=repr(dtype)[:60]) from None
     return NumpyOptions(checked_path(optimize), found, chosen.upper(), casting)
+
+
+def checked_path(optimize: Any) -> Path:
+    """What numpy.einsum's `optimize` asks for; nothing, False and True ask for the greedy order."""
+    if optimize is None or isinstance(optimize, bool):
+        return GREEDY
+    if isinstance(optimize, str):
+        return Path(_search(optimize))
+    if not isinstance(optimize, list | tuple) or not optimize:
+        raise WrongTypeError("optimize is no path", found=repr(optimize)[:60], hint=_HINT)
+    first, *rest = optimize
+    if first == "einsum_path":
+        return Path(groups=tuple(map(_group, rest)))
+    if isinstance(first, str) and len(rest) == 1 and isinstance(rest[0], int | float):
+        return Path(_search(first), int(rest[0]))
+    raise WrongTypeError("optimize is no path", found=repr(optimize)[:60], hint=_HINT)
+
+
+def _search(name: str) -> str:
+    if name not in _SEARCHES:
+        raise UsageError("optimize names no search", found=repr(name)[:60], hint=_HINT)
+    return name
+
+
+def _group(group: Any) -> tuple[int, ...]:
+    """One step of an explicit path: the positions of the operands that meet."""
+    is_group = isinstance(group, list | tuple) and len(group) > 0
+    if not is_group or not all(isinstance(x, int | np.integer) and x >= 0 for x in group):
+        hint = "tuples of positions, counted from 0 as in numpy.einsum_path"
+        raise WrongTypeError("a path holds groups", found=repr(group)[:60], hint=hint)
+    if len(set(group)) < len(group):
+        raise PathError("a path takes an operand twice", found=repr(tuple(group))[:60])
+    return tuple(map(int, group))
 
 
 def as_operands(operands: Sequence[Any], options: NumpyOptions) -> tuple[Array, ...]:

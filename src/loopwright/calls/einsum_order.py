@@ -15,15 +15,15 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
 
 import numpy as np
 
 # Bound here: a program that puts another einsum in the place of NumPy's may put ours there.
 from numpy import einsum_path as numpy_path
 
+from loopwright.calls.einsum_options import GREEDY, Groups, Path
 from loopwright.calls.product import extents_of
-from loopwright.diagnostics import PathError, UsageError, WrongTypeError
+from loopwright.diagnostics import PathError
 from loopwright.frontends.einsum import Subscripts
 from loopwright.ir.dtypes import DType
 from loopwright.runtime.arguments import Array
@@ -37,22 +37,9 @@ from loopwright.semirings.distributive import (
     times_in_any_order,
 )
 
-__all__ = ["Order", "Path", "Step", "checked_path", "order_of"]
+__all__ = ["Order", "Step", "order_of"]
 
-Groups: TypeAlias = tuple[tuple[int, ...], ...]  # positions that meet, as in numpy.einsum_path
-
-_SEARCHES = ("greedy", "optimal")
-_HINT = "True, False, 'greedy', 'optimal', (name, elements), or a path of einsum_path"
 _MOST_PARTINGS = 10  # operands up to which all partings are tried; beyond, those in a row
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """Which order is asked for."""
-
-    search: str = "greedy"  # one of _SEARCHES
-    limit: int | None = None  # elements of an intermediate result
-    groups: Groups | None = None  # an explicit path, in the place of a search
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,48 +70,12 @@ def elements(term: str, extents: Mapping[str, int]) -> int:
     return math.prod(extents[c] for c in term)
 
 
-_GREEDY = Path()
-
-
-def checked_path(optimize: Any) -> Path:
-    """What numpy.einsum's `optimize` asks for; nothing, False and True ask for the greedy order."""
-    if optimize is None or isinstance(optimize, bool):
-        return _GREEDY
-    if isinstance(optimize, str):
-        return Path(_search(optimize))
-    if not isinstance(optimize, list | tuple) or not optimize:
-        raise WrongTypeError("optimize is no path", found=repr(optimize)[:60], hint=_HINT)
-    first, *rest = optimize
-    if first == "einsum_path":
-        return Path(groups=tuple(map(_group, rest)))
-    if isinstance(first, str) and len(rest) == 1 and isinstance(rest[0], int | float):
-        return Path(_search(first), int(rest[0]))
-    raise WrongTypeError("optimize is no path", found=repr(optimize)[:60], hint=_HINT)
-
-
-def _search(name: str) -> str:
-    if name not in _SEARCHES:
-        raise UsageError("optimize names no search", found=repr(name)[:60], hint=_HINT)
-    return name
-
-
-def _group(group: Any) -> tuple[int, ...]:
-    """One step of an explicit path: the positions of the operands that meet."""
-    is_group = isinstance(group, list | tuple) and len(group) > 0
-    if not is_group or not all(isinstance(x, int | np.integer) and x >= 0 for x in group):
-        hint = "tuples of positions, counted from 0 as in numpy.einsum_path"
-        raise WrongTypeError("a path holds groups", found=repr(group)[:60], hint=hint)
-    if len(set(group)) < len(group):
-        raise PathError("a path takes an operand twice", found=repr(tuple(group))[:60])
-    return tuple(map(int, group))
-
-
 def order_of(
     names: Subscripts,
     arrays: tuple[Array, ...],
     ring: Semiring,
     accumulator: DType,
-    path: Path = _GREEDY,
+    path: Path = GREEDY,
 ) -> Order:
     """The order for these operands, at least two and none empty; their values may decide it.
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from loopwright import semirings
-from loopwright.calls.einsum_order import Order, checked_path, elements, order_of
+from loopwright.calls.einsum_options import checked_path
+from loopwright.calls.einsum_order import Order, elements, order_of
 from loopwright.calls.einsum_several import MOST_ELEMENTS, block_of
 from loopwright.calls.product import Scaling, extents_of, planned
 from loopwright.diagnostics import UsageError

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from loopwright.calls.einsum_kernel import contract_or_loop
-from loopwright.calls.einsum_order import Order, Path, elements, order_of
+from loopwright.calls.einsum_options import Path
+from loopwright.calls.einsum_order import Order, elements, order_of
 from loopwright.calls.product import Scaling, extents_of
 from loopwright.frontends.einsum import Subscripts
 from loopwright.ir.dtypes import DType
