@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import struct
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,10 +24,10 @@ from loopwright.recent import Recent
 from loopwright.runtime import jit, scratch, toolchain
 from loopwright.runtime.address import (
     Address,
+    addresses_of,
     data_address,
     function_at,
     object_address,
-    objects_address,
 )
 from loopwright.runtime.toolchain import build_library, load_library
 from loopwright.sparse import transposition
@@ -62,12 +63,11 @@ def test_an_address_keeps_an_array() -> None:
 def test_an_address_keeps_objects() -> None:
     array = np.arange(5)
     found = weakref.ref(array)
-    one, several = object_address(array), objects_address((array, array))
-    words = (ctypes.c_int64 * 2).from_address(several)
-    assert list(words) == [id(array)] * 2 == [one] * 2
-    del array, one
+    one, several = object_address(array), addresses_of((array, array))
+    assert list(struct.unpack("2q", several)) == [id(array)] * 2 == [one] * 2
+    del array
     assert found() is not None
-    del several
+    del one
     assert found() is None
 
 

@@ -9,12 +9,13 @@ tests/architecture checks.
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
 
-__all__ = ["Address", "data_address", "function_at", "object_address", "objects_address"]
+__all__ = ["Address", "addresses_of", "data_address", "function_at", "object_address"]
 
 
 class Address(int):
@@ -46,10 +47,12 @@ def object_address(thing: object) -> Address:
     return Address(id(thing), thing)
 
 
-def objects_address(things: Sequence[object]) -> Address:
-    """Where the addresses of objects lie, one after the other."""
-    places = (ctypes.c_void_p * len(things))(*map(id, things))
-    return Address(ctypes.addressof(places), (places, things))
+def addresses_of(things: Sequence[object]) -> bytes:
+    """Where objects of Python lie, one after the other, as machine code reads them.
+
+    The memory is the result's own; the objects must be held by whoever calls code on it.
+    """
+    return struct.pack(f"{len(things)}q", *map(id, things))
 
 
 def function_at(

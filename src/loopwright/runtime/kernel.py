@@ -12,9 +12,9 @@ import numpy as np
 
 from loopwright.runtime.address import (
     Address,
+    addresses_of,
     data_address,
     function_at,
-    objects_address,
 )
 from loopwright.runtime.jit import LoadedObject
 from loopwright.runtime.scratch import local_scratch
@@ -173,7 +173,7 @@ class Bound:
         return self._pool().run(
             self._run,
             self._launch,
-            (base, base + shared, private),
-            objects_address(arrays),
+            (base, int(base) + shared, private),
+            addresses_of(arrays),
             self.threads,
         )

@@ -12,6 +12,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from loopwright.runtime.workers import MOST_THREADS, POOL_WORDS, TEAM
 
 __all__ = ["Pool", "checked_threads", "num_threads", "set_num_threads", "thread_count"]
 
+_TEAM = Struct("4q")  # the words of a team that a call fills in: see ir/team
+
 
 class Pool:
     """A set of workers. One call uses it at a time; others run on their own thread meanwhile."""
@@ -33,7 +36,7 @@ class Pool:
         self._code = code
         self._words = _aligned(POOL_WORDS)
         self._address = data_address(self._words)
-        self._team = self._words[TEAM : TEAM + 4]
+        self._team = self._words[TEAM : TEAM + 4].data
         self._busy = threading.Lock()
         self._growing = threading.Lock()
         self._workers: list[threading.Thread] = []
@@ -54,8 +57,8 @@ class Pool:
         self,
         function: Address,
         launch: Address,
-        scratch: tuple[Address, Address, int],
-        objects: Address,
+        scratch: tuple[Address, int, int],
+        objects: bytes | Address,
         threads: int,
     ) -> bool:
         """Run threads 0 .. threads-1 of a kernel; False when the pool cannot serve now.
@@ -71,7 +74,7 @@ class Pool:
         with self._busy:
             if not self._is_open or not self._grow(threads - 1):
                 return False
-            self._team[:] = (threads, *scratch)
+            _TEAM.pack_into(self._team, 0, threads, *scratch)
             self._fork(self._address, function, launch, objects, threads)
         return True
 
