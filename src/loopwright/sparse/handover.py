@@ -83,7 +83,7 @@ def _arrays(tensor: SparseTensor) -> tuple[Array, ...]:
 def _shares(array: Array, others: tuple[Array, ...]) -> bool:
     """Whether an array lies in memory of others."""
     if array.base is None:  # it owns its memory: others are itself, or views of it
-        return any([other is array or other.base is array for other in others])
+        return any(other is array or other.base is array for other in others)
     return any(array is other or np.may_share_memory(array, other) for other in others)
 
 
