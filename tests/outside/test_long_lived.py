@@ -20,7 +20,7 @@ CHILD = Path(__file__).parent / "long_lived_child.py"
 BROKEN_OFF = Path(__file__).parent / "broken_off_child.py"
 DEBUG = {"MALLOC_PERTURB_": "165", "PYTHONMALLOC": "debug"}
 ROUND = 60  # calls; then the same ones come again
-MOST_GROWTH = 12 << 20  # bytes; a lost kernel for each call would be more
+MOST_GROWTH = 24 << 20  # bytes; a lost engine for each call would be more
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system tells no memory")
@@ -35,7 +35,9 @@ def test_a_long_lived_process(surroundings: dict[str, str]) -> None:
     assert done.returncode == 0, done.stderr[-4000:]
     middle, end = told = [json.loads(line) for line in done.stdout.splitlines()]
     assert [mark["calls"] for mark in told] == marks
-    assert end["resident"] - middle["resident"] <= MOST_GROWTH, done.stdout
+    # With memory that is padded and overwritten only results count: its size says nothing.
+    if not surroundings:
+        assert end["resident"] - middle["resident"] <= MOST_GROWTH, done.stdout
     _require_variety(end["done"])
 
 
