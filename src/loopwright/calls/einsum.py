@@ -41,7 +41,7 @@ __all__ = ["einsum"]
 
 Ready: TypeAlias = tuple[Callable[..., None], tuple[int, ...], np.dtype[Any]]
 
-_ready: Recent[tuple[Any, ...], Ready] = Recent(4096)  # calls remembered with their launch
+_ready: Recent[tuple[Any, ...], Ready] = Recent(1024)  # calls remembered with their launch
 _ndarray = np.ndarray
 _empty = np.empty
 current = options.current

@@ -115,15 +115,29 @@ def _optimised(text: str, machine: llvm.TargetMachine, *, is_plain: bool) -> llv
         tuning.loop_vectorization = tuning.slp_vectorization = True
         tuning.loop_interleaving = tuning.loop_unrolling = True
         builder = llvm.create_pass_builder(machine, tuning)
-        builder.getModulePassManager().run(module, builder)
-        return module
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_sroa_pass()
-    passes.add_simplify_cfg_pass()
-    passes.add_instruction_combine_pass()
+        passes = builder.getModulePassManager()
+    else:
+        tuning = llvm.create_pipeline_tuning_options(speed_level=2)
+        builder = llvm.create_pass_builder(machine, tuning)
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_sroa_pass()
+        passes.add_simplify_cfg_pass()
+        passes.add_instruction_combine_pass()
     passes.run(module, builder)
+    _dispose(passes)
     return module
+
+
+def _dispose(passes: llvm.newpassmanagers.ModulePassManager) -> None:
+    """Free a pass manager.
+
+    llvmlite 0.50 never does: the empty method of its first base class hides the one that
+    would. A manager of the whole pipeline holds 300 KiB.
+    """
+    if type(passes)._dispose is llvm.ffi.ObjectRef._dispose:
+        llvm.newpassmanagers.NewPassManager._dispose(passes)
+        passes.detach()
+    passes.close()
 
 
 def _linked(

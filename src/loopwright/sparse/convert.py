@@ -175,7 +175,7 @@ def conversion(tensor: SparseTensor, target: Format, source: Format | None = Non
     )
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=128)
 def _conversion(
     source: Format,
     target: Format,

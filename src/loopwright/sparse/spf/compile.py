@@ -183,7 +183,7 @@ def _shares_for(computation: Computation) -> _Shares:
     return _Shares((), sharing, compile_computation(sharing.computation))
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=256)
 def compile_computation(computation: Computation) -> CompiledComputation:
     """The callable of a computation: `f(arrays, symbols, threads=1)` runs it in place.
 

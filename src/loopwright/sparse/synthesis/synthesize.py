@@ -157,7 +157,7 @@ class Conversion:
         )
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=128)
 def synthesize(request: Request) -> Conversion:
     """The conversion that a request asks for; UsageError when one cannot be found."""
     rank = request.source.rank
