@@ -22,6 +22,8 @@ import pytest
 # Alone on the path of a child: the folder of our tests has names of other packages (`sparse`).
 PLUGINS = Path(__file__).parent / "plugins"
 SECONDS = 3600  # after which a child is ended and its test fails
+# All tests ran: all passed, or some failed.
+_TO_ITS_END = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 # A usual run takes the parts of the suites that reach us in many ways; this one takes all.
 RUNS_ALL = os.environ.get("OUTSIDE") == "all"
 
@@ -53,21 +55,29 @@ def installed_tests(package: str, *files: str) -> list[Path]:
 def run_suite(
     files: Sequence[Path], plugin: str, folder: Path, *arguments: str, seconds: float = SECONDS
 ) -> Outcome:
-    """Run test files under one of our plugins; `arguments` go to the child's pytest."""
+    """Run test files under one of our plugins; `arguments` go to the child's pytest.
+
+    Plugins that happen to be installed take no part. A run that ended before its last test fails
+    the calling one: what it did not reach was not judged.
+    """
     settings, target = folder / "pytest.ini", folder / "outcomes.json"
     settings.write_text("[pytest]\n", encoding="utf-8")
     target.unlink(missing_ok=True)
     command = [
         sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=short", "-c", str(settings),
-        "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "outside_record", "-p", plugin,
+        "-p", "no:cacheprovider", "-p", "outside_record", "-p", plugin,
         f"--outcomes={target}", *arguments, *map(str, files),
     ]  # fmt: skip
     paths = [str(PLUGINS), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=seconds
     )
-    if not target.exists():
+    if done.returncode not in _TO_ITS_END or not target.exists():
         pytest.fail(f"the child process ended with {done.returncode}:\n{done.stdout[-4000:]}\n"
                     f"{done.stderr[-4000:]}")  # fmt: skip
     return Outcome(**json.loads(target.read_text(encoding="utf-8")))
