@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.util
+import os
 import subprocess
 import sys
 import types
@@ -157,7 +158,7 @@ def test_wrong_option_is_told_by_the_command_line() -> None:
     done = _child(
         sys.executable,
         *("-m", "loopwright", "info"),
-        env={"LOOPWRIGHT_NUM_THREADS": "many", "LOOPWRIGHT_FULL_TRACEBACKS": "maybe"},
+        env=os.environ | {"LOOPWRIGHT_NUM_THREADS": "many", "LOOPWRIGHT_FULL_TRACEBACKS": "maybe"},
     )
     assert done.returncode == 2
     assert done.stdout == ""

@@ -135,12 +135,13 @@ SOURCES = tuple(f for f in FORMATS_2D if f != "csf")
 
 def spoilt_in_a_child(**environ: str) -> None:
     lines = [f"{source} csc dia mcoo2" for source in SOURCES]
+    paths = filter(None, (str(TESTS), os.environ.get("PYTHONPATH", "")))
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(DANGEROUS), *lines],
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"PYTHONPATH": str(TESTS)} | environ,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | environ,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
