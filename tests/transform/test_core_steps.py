@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from loopwright.analysis.inner import inner_contraction
+from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import islpy as isl
 
-from loopwright.analysis.inner import Inner, inner_contraction
+from loopwright.analysis.inner_contraction import InnerContraction, inner_contraction
 from loopwright.diagnostics import InternalError
 from loopwright.ir.islkit import context
 from loopwright.ir.islparts import nodes_in, sets_in
@@ -17,14 +17,14 @@ _PREFIX = "core."  # no statement has a dot in its name
 
 def without_cores(
     schedule: Schedule,
-) -> tuple[isl.Schedule, dict[str, tuple[LoopCore, Inner]]]:
+) -> tuple[isl.Schedule, dict[str, tuple[LoopCore, InnerContraction]]]:
     """The tree with the loops of each core replaced by a statement, and what these stand for.
 
     The statement `core.k[o]` runs where the loops i, j, p of the k-th core had something to run for
     the values o of the loops around them.
     """
     tree = schedule.tree
-    cores: dict[str, tuple[LoopCore, Inner]] = {}
+    cores: dict[str, tuple[LoopCore, InnerContraction]] = {}
     for number, core in enumerate(schedule.loop_cores):
         found = inner_contraction(schedule.program, schedule.tree, core.loops)
         if isinstance(found, str):

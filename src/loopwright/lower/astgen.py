@@ -15,7 +15,7 @@ from itertools import combinations
 import islpy as isl
 
 from loopwright.analysis.grouping import holds_core, without_cores
-from loopwright.analysis.inner import Inner
+from loopwright.analysis.inner_contraction import InnerContraction
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Binary, Const, Expr, Select, Unary, Var
@@ -180,7 +180,7 @@ class _Reader:
     """Reads isl's syntax tree; `values` maps isl's iterators to our expressions."""
 
     schedule: Schedule
-    cores: Mapping[str, tuple[LoopCore, Inner]]
+    cores: Mapping[str, tuple[LoopCore, InnerContraction]]
     values: dict[str, Expr] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)  # band name -> loop variable
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from loopwright.analysis.inner import ELEMENT, Factor, Inner, InnerProduct
-from loopwright.analysis.places import Subscripts
-from loopwright.analysis.site import LOOPS
+from loopwright.analysis.element_index import AffineSubscripts
+from loopwright.analysis.inner_contraction import ELEMENT, Factor, InnerContraction, InnerProduct
+from loopwright.analysis.product_nest import LOOPS
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Const, Expr, Load, Select, Var
 from loopwright.ir.form import Feed, Form
@@ -38,7 +38,7 @@ _STRETCH = 5, 4
 _TURNS = 2  # blocks for each thread at least, where their work grows from one to the next
 
 
-def placeholder(name: str, found: Inner, outer: Sequence[Expr]) -> Stmt:
+def placeholder(name: str, found: InnerContraction, outer: Sequence[Expr]) -> Stmt:
     """What stands for a core while the loops around it are made plain.
 
     To every pass it is copies from the arrays that the core reads to the one it writes; subscripts
@@ -55,7 +55,9 @@ def placeholder(name: str, found: Inner, outer: Sequence[Expr]) -> Stmt:
     )
 
 
-def insert_cores(nest: LoopNest, cores: Mapping[str, tuple[LoopCore, Inner]]) -> LoopNest:
+def insert_cores(
+    nest: LoopNest, cores: Mapping[str, tuple[LoopCore, InnerContraction]]
+) -> LoopNest:
     """`nest` with cores in the places of their placeholders."""
     if not cores:
         return nest
@@ -65,7 +67,7 @@ def insert_cores(nest: LoopNest, cores: Mapping[str, tuple[LoopCore, Inner]]) ->
         match node:
             case Copy(target_start=values, shape=(Var(name=name), Const(value=number))):
                 core, found = cores[name]
-                outer = dict(zip(found.site.outer, values, strict=True))
+                outer = dict(zip(found.nest.outer, values, strict=True))
                 return nothing if number else lower_core(core, found, outer, taken)
         return node
 
@@ -79,7 +81,7 @@ def _scalars(product: InnerProduct) -> list[Load]:
 
 
 def lower_core(
-    core: LoopCore, found: Inner, outer: Mapping[str, Expr], taken: Collection[str]
+    core: LoopCore, found: InnerContraction, outer: Mapping[str, Expr], taken: Collection[str]
 ) -> Stmt:
     """The statements that run `core` for the values `outer` of the loops around it.
 
@@ -87,7 +89,7 @@ def lower_core(
     """
     starts: list[Expr] = []
     sizes: list[tuple[Var, Expr]] = []
-    for bounds, size in zip(found.site.ranges, ("M", "N", "K"), strict=True):
+    for bounds, size in zip(found.nest.ranges, ("M", "N", "K"), strict=True):
         start = normal(substitute(bounds.start, outer))
         starts.append(start)
         sizes.append((Var(size), normal(substitute(bounds.stop, outer) - start)))
@@ -124,7 +126,7 @@ def _bound(bindings: Sequence[tuple[Var, Expr]], body: Stmt, names: Mapping[str,
 class _Place:
     """Where a core stands: what its loops are, and the values of those around it."""
 
-    found: Inner
+    found: InnerContraction
     outer: Mapping[str, Expr]
     starts: tuple[Expr, ...]  # first values of the loops i, j, p
 
@@ -141,7 +143,7 @@ class _Part:
     arrays: Mapping[str, str]  # operand -> the program's array
 
 
-def _blocks(core: LoopCore, found: Inner) -> list[tuple[Var, Expr]]:
+def _blocks(core: LoopCore, found: InnerContraction) -> list[tuple[Var, Expr]]:
     """Sizes of the blocks at run time: even shares of the extents, none larger than planned.
 
     Blocks of rows or of columns go to threads. Every thread packs all of right in the first case,
@@ -155,7 +157,7 @@ def _blocks(core: LoopCore, found: Inner) -> list[tuple[Var, Expr]]:
     depth = (Var("kc"), _even(K, kc * more // less, steps))
     if core.shares == 1:
         return [(Var("mc"), _even(M, mc, rows)), (Var("nc"), _even(N, nc, columns)), depth]
-    clips = found.site.clips
+    clips = found.nest.guards
     row_parts = core.shares * (_TURNS if any(clip.i for clip in clips) else 1)
     column_parts = core.shares * (_TURNS if any(clip.j for clip in clips) else 1)
     is_by_rows = N * (core.shares - 1) <= M * (column_parts - 1)
@@ -218,7 +220,7 @@ def _clips(
     """Which elements and steps count; what is added to the indices goes to `bindings`."""
     clips: list[Clip] = []
     step_clips: list[StepClip] = []
-    for number, clip in enumerate(place.found.site.clips):
+    for number, clip in enumerate(place.found.nest.guards):
         rest = substitute(clip.rest, place.outer)
         for start, factor in zip(place.starts, (clip.i, clip.j, clip.p), strict=True):
             rest = rest + start * factor
@@ -233,7 +235,7 @@ def _clips(
 
 def _operand(
     dtype: DType,
-    subscripts: Subscripts,
+    subscripts: AffineSubscripts,
     place: _Place,
     name: str,
     bindings: list[tuple[Var, Expr]],

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from loopwright.analysis.factors import elements, names_in
-from loopwright.analysis.site import is_band, products_of
+from loopwright.analysis.product_nest import is_banded, sum_of_products
 from loopwright.ir.program import Program, Statement
 
 __all__ = ["Roles", "roles_of"]
@@ -26,7 +26,7 @@ def roles_of(program: Program, statement: Statement) -> Roles | None:
     """The loops to make a core of; None when the statement has no such loops."""
     if statement.write.dtype.is_complex or statement.write.dtype.kind == "b":
         return None
-    total = products_of(program, statement, statement.iterators)
+    total = sum_of_products(program, statement, statement.iterators)
     if isinstance(total, str):
         return None
     order = statement.iterators
@@ -47,7 +47,7 @@ def roles_of(program: Program, statement: Statement) -> Roles | None:
     i, j = (one, other) if _is_column(statement, order, written, other, one) else (other, one)
     if not all({i in x, i in y} == {j in x, j in y} == {True, False} for x, y in pairs):
         return None
-    if is_band(statement, (i, j, steps)):
+    if is_banded(statement, (i, j, steps)):
         return None
     missing = tuple(name for name in order if name in (i, j) and name not in written)
     return Roles(i, j, steps, missing)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from loopwright.analysis.inner import Inner, InnerProduct
-from loopwright.analysis.places import Subscripts
-from loopwright.analysis.site import LOOPS
+from loopwright.analysis.element_index import AffineSubscripts
+from loopwright.analysis.inner_contraction import InnerContraction, InnerProduct
+from loopwright.analysis.product_nest import LOOPS
 from loopwright.ir.expr import Const
 from loopwright.ir.form import Initial
 from loopwright.ir.machine import Machine
@@ -27,7 +27,7 @@ _APART = 1 << 13  # elements from row to row of an array whose last extent only 
 
 
 def core_step(
-    found: Inner,
+    found: InnerContraction,
     loops: tuple[str, str, str],
     machine: Machine,
     most: Mapping[str, int],
@@ -57,15 +57,15 @@ def strip_widths(machine: Machine, dtype: str) -> tuple[int, ...]:
     return tuple(rows * tiles for tiles in _STRIPS)
 
 
-def _extent(found: Inner, k: int, most: int | None) -> int:
-    bounds = found.site.ranges[k]
+def _extent(found: InnerContraction, k: int, most: int | None) -> int:
+    bounds = found.nest.ranges[k]
     extent = bounds.stop - bounds.start
     known = extent.value if isinstance(extent, Const) and isinstance(extent.value, int) else _LARGE
     return max(1, known if most is None else min(known, most))
 
 
 def _sizes(
-    found: Inner, product: InnerProduct, extents: tuple[int, ...], machine: Machine
+    found: InnerContraction, product: InnerProduct, extents: tuple[int, ...], machine: Machine
 ) -> CoreSizes:
     dtype = found.out.dtype
     algebra = Algebra(
@@ -88,7 +88,7 @@ def _sizes(
     return plan_core(Instance((), (i,), (j,), (p,)), algebra, machine, machine.lanes(dtype.bits))
 
 
-def _stride(place: Subscripts, loop: str) -> int:
+def _stride(place: AffineSubscripts, loop: str) -> int:
     """Elements from one iteration to the next, in an array stored row by row."""
     total = 0
     for step in place.steps[loop]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from loopwright.analysis.footprint import average_trips
-from loopwright.analysis.inner import inner_contraction
+from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.analysis.sizes import likely_sizes
 from loopwright.ir.expr import Expr, Load
 from loopwright.ir.islkit import GaveUp, attempt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from loopwright.analysis.inner import inner_contraction
+from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.diagnostics import IllegalStep
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule

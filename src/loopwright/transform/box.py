@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import islpy as isl
 
-from loopwright.analysis.site import Times, times_of
+from loopwright.analysis.product_nest import NestTimes, nest_times
 from loopwright.analysis.sizes import likely_sizes
 from loopwright.diagnostics import UsageError
 from loopwright.ir.islkit import context
@@ -60,7 +60,7 @@ class SplitBox(Step):
             inside = ", ".join(sorted(nest.statements))
             refuse(self, f"the statements of the nest are {inside}")
         chosen = _instances(schedule.program, self.statements)
-        times = times_of(schedule.tree, self.loops, chosen)
+        times = nest_times(schedule.tree, self.loops, chosen)
         if isinstance(times, str):
             refuse(self, times)
         points = self._box(schedule, times)
@@ -80,7 +80,7 @@ class SplitBox(Step):
                 chosen = tuple(sorted(band.statements))
                 yield from (cls(names, names[:1], chosen, last) for last in (0, 1))
 
-    def _box(self, schedule: Schedule, times: Times) -> isl.UnionSet:
+    def _box(self, schedule: Schedule, times: NestTimes) -> isl.UnionSet:
         """The points `[o, x]` of the box."""
         points = isl.Set.from_union_set(times.inside.range()).coalesce()
         # What earlier splits left of the nest has ragged ends; the whole domain has straight ones.

@@ -7,8 +7,13 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import ClassVar
 
-from loopwright.analysis.inner import Factor, Inner, InnerProduct, inner_contraction
-from loopwright.analysis.site import LOOPS
+from loopwright.analysis.inner_contraction import (
+    Factor,
+    InnerContraction,
+    InnerProduct,
+    inner_contraction,
+)
+from loopwright.analysis.product_nest import LOOPS
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DType
 from loopwright.ir.form import Feed, Form, Initial, Kind, Packing
@@ -100,7 +105,7 @@ class ContractLoops(Step):
     def _loops(self) -> tuple[str, str, str]:
         return self.i, self.j, self.p
 
-    def _forms(self, found: Inner) -> tuple[Form, ...]:
+    def _forms(self, found: InnerContraction) -> tuple[Form, ...]:
         if len(self.packing) != 2 * len(found.products):
             refuse(self, f"{len(found.products)} products have two operands each to be packed")
         pairs = zip(self.packing[::2], self.packing[1::2], strict=True)
@@ -109,7 +114,9 @@ class ContractLoops(Step):
             for product, (left, right) in zip(found.products, pairs, strict=True)
         )
 
-    def _form(self, found: Inner, product: InnerProduct, packing: tuple[Packing, Packing]) -> Form:
+    def _form(
+        self, found: InnerContraction, product: InnerProduct, packing: tuple[Packing, Packing]
+    ) -> Form:
         sides = (product.left, product.right)
         for side, (factor, chosen) in enumerate(zip(sides, packing, strict=True)):
             along = _RUNS[chosen][side]

@@ -9,11 +9,11 @@ from functools import partial
 import islpy as isl
 
 from loopwright.analysis.dependences import Dependences, dependences, memory_dependences
-from loopwright.analysis.inner import inner_contraction
+from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.analysis.legality import Witness, carried_by, violation, witness
+from loopwright.analysis.product_nest import is_same_nest
 from loopwright.analysis.reductions import reductions, relaxed_dependences
 from loopwright.analysis.relations import ends, maps_of, union
-from loopwright.analysis.site import is_same_site
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
@@ -130,7 +130,7 @@ def reordered(step: Step, schedule: Schedule, root: Node) -> Schedule:
             if loop not in proven:
                 _require_mark(step, after, root, loop, mark)
     for core in schedule.loop_cores:
-        if is_same_site(schedule.tree, tree, core.loops):
+        if is_same_nest(schedule.tree, tree, core.loops):
             continue
         found = inner_contraction(schedule.program, tree, core.loops)
         if isinstance(found, str):

@@ -1,6 +1,6 @@
-"""Elements of arrays that the points of a site touch: subscripts, overlaps, limits.
+"""Array elements accessed at the points of a product nest: subscripts, conflicts, bounds.
 
-Points are `[o, x]`: the loops outside and the loops i, j, p of a core; see site.
+Points are `[o, x]`: the values of the outer loops and of the loops i, j, p; see product_nest.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import islpy as isl
 
+from loopwright.analysis.product_nest import LOOPS, NestStatement, ProductNest
 from loopwright.analysis.relations import affine_expr
-from loopwright.analysis.site import LOOPS, Member, Site
 from loopwright.ir.expr import Expr, Load
 from loopwright.ir.islkit import affine, affine_map, context
 from loopwright.ir.islparts import pieces_in
@@ -19,82 +19,86 @@ from loopwright.ir.program import Access, Program
 from loopwright.ir.visit import substitute
 
 __all__ = [
-    "Place",
-    "Subscripts",
-    "clash",
+    "AffineSubscripts",
+    "ElementIndex",
+    "accessed_elements",
+    "affine_subscripts",
+    "element_index",
     "element_map",
     "is_inside",
-    "own_elements",
-    "place_at",
-    "subscripts_of",
+    "reordering_conflict",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """An element of an array by subscripts over the names of [o, x] and the parameters."""
+class ElementIndex:
+    """An array element; its subscripts are expressions over the names of [o, x] and parameters."""
 
     array: str
     index: tuple[Expr, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Subscripts:
+class AffineSubscripts:
     """The subscripts of an access: `base + sum of steps[x] * x` over the loops x."""
 
     base: tuple[Expr, ...]  # over the loops outside and the parameters
     steps: Mapping[str, tuple[int, ...]]  # by the names of LOOPS
 
 
-def clash(
-    site: Site, out: Place, reads: Iterable[Place], rights: Iterable[Place] = ()
+def reordering_conflict(
+    nest: ProductNest,
+    out: ElementIndex,
+    reads: Iterable[ElementIndex],
+    rights: Iterable[ElementIndex] = (),
 ) -> str | None:
-    """Why the instances of one execution of the loops may not run in the order of a core.
+    """Why the instances of one execution of the nest may not run in a macro-kernel's order.
 
-    They may when those that write one element agree in i and j, and no element they write is read
-    by another of them but as the element itself. `reads` are all others but `rights`, which a core
-    copies for a block of steps before the first of these steps writes anything: elements of theirs
-    may be written by instances of the same j that come later, with the same or later steps.
+    They may if instances that write one element agree in i and j, and if no instance reads an
+    element that another one writes, except as the element it updates. `reads` are all other reads
+    but `rights`. A macro-kernel packs the right operand for a block of p before any instance of
+    that block writes: its elements may be written by later instances of the same j and the same or
+    a larger p.
     """
-    element = element_map(site, out)
-    space, outer = site.points.get_space(), len(site.outer)
+    written = element_map(nest, out)
+    space, outer = nest.points.get_space(), len(nest.outer)
     same = _same(space, range(outer))
-    both = element.apply_range(element.reverse()).intersect(same)
+    both = written.apply_range(written.reverse()).intersect(same)
     if not both.is_subset(_same(space, range(outer + 2))):
         return f"several results are stored to one element of '{out.array}'"
-    is_late = _later(space, [outer + k for k in site.order])
+    is_late = _later(space, [outer + k for k in nest.order])
     is_late = is_late.intersect(_same(space, [outer + 1])).intersect(_from(space, outer + 2))
-    for is_right, places in ((False, reads), (True, rights)):
-        for place in (x for x in places if x.array == out.array):
-            pairs = element_map(site, place).apply_range(element.reverse()).intersect(same)
+    for is_right, elements in ((False, reads), (True, rights)):
+        for read in (x for x in elements if x.array == out.array):
+            pairs = element_map(nest, read).apply_range(written.reverse()).intersect(same)
             if not (pairs.is_subset(is_late) if is_right else pairs.is_empty()):
-                return f"it reads elements of '{place.array}' that it also writes"
+                return f"it reads elements of '{read.array}' that it also writes"
     return None
 
 
-def place_at(member: Member, access: Access | Load) -> Place:
-    """An access of a statement in terms of the loops."""
-    return Place(access.array, tuple(substitute(x, member.point) for x in access.index))
+def element_index(member: NestStatement, access: Access | Load) -> ElementIndex:
+    """The element of an access as a function of the loops [o, x]."""
+    return ElementIndex(access.array, tuple(substitute(x, member.point) for x in access.index))
 
 
-def element_map(site: Site, place: Place) -> isl.Map:
-    """`{ [o, x] -> A[index] }` for all points of a site."""
-    return affine_map(site.points, place.array, place.index)
+def element_map(nest: ProductNest, element: ElementIndex) -> isl.Map:
+    """`{ [o, x] -> A[index] }` for all points of a nest."""
+    return affine_map(nest.points, element.array, element.index)
 
 
-def is_inside(site: Site, place: Place) -> bool:
-    """Whether a place lies inside its array for all values of i, j and p, whatever counts.
+def is_inside(nest: ProductNest, element: ElementIndex) -> bool:
+    """Whether an element lies inside its array for all values of i, j and p, guards aside.
 
-    Elements of points that count do: between two subscripts of theirs there are no others.
+    The elements of executed points do, and so do the subscripts between two of theirs.
     """
-    first = len(site.outer)
-    whole = _free(site.points, {first}, first)
+    first = len(nest.outer)
+    whole = _free(nest.points, {first}, first)
     for position in (first + 1, first + 2):
-        whole = whole.intersect(_free(site.points, {position}, first))
-    for position, name in enumerate((*site.outer, *LOOPS)):
+        whole = whole.intersect(_free(nest.points, {position}, first))
+    for position, name in enumerate((*nest.outer, *LOOPS)):
         whole = whole.set_dim_name(isl.dim_type.set, position, name)
-    for entry in place.index:
-        read, known = (affine_map(points, "", (entry,)).range() for points in (whole, site.points))
+    for entry in element.index:
+        read, known = (affine_map(points, "", (entry,)).range() for points in (whole, nest.points))
         space = read.get_space()
         below, above = isl.Map.lex_ge(space), isl.Map.lex_le(space)
         if not read.is_subset(known.apply(below).intersect(known.apply(above))):
@@ -111,7 +115,7 @@ def _free(points: isl.Set, kept: set[int], first: int) -> isl.Set:
     return points
 
 
-def own_elements(program: Program, member: Member, access: Access | Load) -> isl.Map:
+def accessed_elements(program: Program, member: NestStatement, access: Access | Load) -> isl.Map:
     """`{ [o, x] -> A[index] }` for the points of one statement, by its own subscripts."""
     domain = program.statement(member.name).domain
     return member.time.reverse().apply_range(affine_map(domain, access.array, access.index))
@@ -142,22 +146,22 @@ def _later(space: isl.Space, positions: Sequence[int]) -> isl.Map:
     return found
 
 
-def subscripts_of(site: Site, place: Place) -> Subscripts | str:
-    """How the subscripts of a place grow with the loops x, or why they do not do so evenly."""
-    uneven = f"the subscripts of '{place.array}' do not grow evenly with the loops"
-    first, kind, zero = len(site.outer), isl.dim_type.in_, isl.Val.zero(context())
+def affine_subscripts(nest: ProductNest, element: ElementIndex) -> AffineSubscripts | str:
+    """The subscripts as affine functions of the loops x, or why they are none."""
+    uneven = f"the subscripts of '{element.array}' do not grow evenly with the loops"
+    first, kind, zero = len(nest.outer), isl.dim_type.in_, isl.Val.zero(context())
     base: list[Expr] = []
     steps: list[list[int]] = [[] for _ in LOOPS]
-    for entry in place.index:
-        pieces = [piece for _, piece in pieces_in(affine(entry, site.points.get_space()))]
+    for entry in element.index:
+        pieces = [piece for _, piece in pieces_in(affine(entry, nest.points.get_space()))]
         if len(pieces) != 1 or pieces[0].involves_locals():
             return uneven
         function = pieces[0]
         for k, growth in enumerate(steps):
             growth.append(function.get_coefficient_val(kind, first + k).to_python())
             function = function.set_coefficient_val(kind, first + k, zero)
-        found = affine_expr(function, (*site.outer, *LOOPS))
+        found = affine_expr(function, (*nest.outer, *LOOPS))
         if found is None:
             return uneven
         base.append(found)
-    return Subscripts(tuple(base), dict(zip(LOOPS, map(tuple, steps), strict=True)))
+    return AffineSubscripts(tuple(base), dict(zip(LOOPS, map(tuple, steps), strict=True)))

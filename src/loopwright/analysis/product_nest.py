@@ -1,15 +1,15 @@
-"""Where a contraction stands inside a larger program: three nested loops around statements.
+"""Product nests: three nested loops of a larger program around statements that add products.
 
-Loops outside of the three are fixed for one execution of them, so everything here is told in terms
-of their values o and of the loops x = (i, j, p):
+The values o of the loops around the three are fixed during one execution of them. Everything here
+is a function of o and of the loops x = (i, j, p):
 
     time    { S[iterators] -> [o, x] }
-    ranges  the box that x runs over, bounds affine in o and the parameters
-    clips   what of the box does not count: conditions on i and j, or on i and p
+    ranges  the box that contains all x, its bounds affine in o and the parameters
+    guards  the further conditions that select points of the box: on i and j, or on i and p
     point   the iterators as affine functions of o and x
 
-The statement updates `out = out plus left times right`, or several such products at once where
-sums may be reassociated.
+A statement updates `out = out plus left times right`, or adds several such products at once where
+the program allows reassociation.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from loopwright.ir.program import Program, Statement
 
 __all__ = [
     "LOOPS",
-    "Clip",
-    "Member",
-    "Site",
-    "Sum",
-    "Times",
-    "is_band",
-    "is_same_site",
-    "products_of",
-    "site_of",
-    "times_of",
+    "Guard",
+    "NestStatement",
+    "NestTimes",
+    "ProductNest",
+    "SumOfProducts",
+    "is_banded",
+    "is_same_nest",
+    "nest_times",
+    "product_nest",
+    "sum_of_products",
 ]
 
 LOOPS = ("core.i", "core.j", "core.p")  # names of the loops x; no identifier has a dot
@@ -47,7 +47,7 @@ _OUTER = "core.o"
 
 
 @dataclass(frozen=True, slots=True)
-class Clip:
+class Guard:
     """The condition `i * x + j * y + p * z + rest >= 0` on the values of the loops.
 
     Either on i and j, or on i and p with p = 1 or -1.
@@ -60,8 +60,8 @@ class Clip:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """A statement of a site."""
+class NestStatement:
+    """A statement inside a product nest."""
 
     name: str
     point: Mapping[str, Expr]  # iterator -> its value, over the names of [o, x] and the parameters
@@ -74,34 +74,34 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
-    """Three nested loops around statements that run at different points, seen from outside."""
+class ProductNest:
+    """Three nested loops around statements that execute disjoint sets of points."""
 
     outer: tuple[str, ...]  # names that stand for the loops around, outermost first
     ranges: tuple[LoopRange, ...]  # of LOOPS, over `outer` and the parameters; all values occur
-    clips: tuple[Clip, ...]  # what else holds of the points that are run
+    guards: tuple[Guard, ...]  # further conditions on the points that are executed
     order: tuple[int, ...]  # positions in LOOPS, from the outermost loop to the innermost
-    members: tuple[Member, ...]  # the one with most iterators first
-    points: isl.Set  # { [o, x] } that are run
+    statements: tuple[NestStatement, ...]  # the one with most iterators first
+    points: isl.Set  # { [o, x] } that are executed
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class SumOfProducts:
     """`x = x plus product plus product ...`."""
 
     plus: str
     products: tuple[Product, ...]  # each with two factors
 
 
-def site_of(program: Program, tree: isl.Schedule, loops: Sequence[str]) -> Site | str:
-    """The place of the loops i, j, p in a schedule tree, or why they are not one for a core."""
-    times = times_of(tree, loops)
+def product_nest(program: Program, tree: isl.Schedule, loops: Sequence[str]) -> ProductNest | str:
+    """The product nest of the loops i, j, p of a schedule tree, or why they are none."""
+    times = nest_times(tree, loops)
     if isinstance(times, str):
         return times
     found = [part.intersect_params(program.context) for part in maps_of(times.inside)]
     outer = tuple(f"{_OUTER}{k}" for k in range(found[0].dim(isl.dim_type.out) - len(loops)))
     names = (*outer, *LOOPS)
-    members: list[Member] = []
+    statements: list[NestStatement] = []
     points: isl.Set | None = None
     for time in found:
         for position, name in enumerate(names):
@@ -114,17 +114,17 @@ def site_of(program: Program, tree: isl.Schedule, loops: Sequence[str]) -> Site 
             return "the iterators are no affine functions of the loops"
         statement = program.statement(time.get_tuple_name(isl.dim_type.in_) or "")
         at = dict(zip(statement.iterators, point, strict=True))
-        members.append(Member(statement.name, at, time))
+        statements.append(NestStatement(statement.name, at, time))
     assert points is not None
-    members.sort(key=lambda member: -len(member.point))
+    statements.sort(key=lambda member: -len(member.point))
     shape = _shape(points.coalesce(), len(outer), program)
     if isinstance(shape, str):
         return shape
-    return Site(outer, *shape, times.order, tuple(members), points)
+    return ProductNest(outer, *shape, times.order, tuple(statements), points)
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class NestTimes:
     """The values of nested loops x and of the loops o around them."""
 
     function: isl.MultiUnionPwAff  # { S[iterators] -> [o, x] }
@@ -142,9 +142,9 @@ class Times:
         return isl.UnionMap.from_multi_union_pw_aff(self.function).intersect_domain(instances)
 
 
-def times_of(
+def nest_times(
     tree: isl.Schedule, loops: Sequence[str], chosen: isl.UnionSet | None = None
-) -> Times | str:
+) -> NestTimes | str:
     """The values of nested loops, in the order given, and of the loops around them.
 
     The loops are directly nested around statements, if need be around the `chosen` ones alone.
@@ -168,7 +168,7 @@ def times_of(
     reached = everything = found[0].get_domain()
     if chosen is not None:
         reached, time = reached.intersect(chosen), time.intersect_domain(chosen)
-    return Times(time, tuple(loops.index(loop) for loop in partial), reached, everything)
+    return NestTimes(time, tuple(loops.index(loop) for loop in partial), reached, everything)
 
 
 def _partials(
@@ -192,9 +192,9 @@ def _partials(
     return partial
 
 
-def is_same_site(one: isl.Schedule, other: isl.Schedule, loops: Sequence[str]) -> bool:
+def is_same_nest(one: isl.Schedule, other: isl.Schedule, loops: Sequence[str]) -> bool:
     """Whether nested loops run the same instances in both trees, inside loops of like values."""
-    before, after = times_of(one, loops), times_of(other, loops)
+    before, after = nest_times(one, loops), nest_times(other, loops)
     if isinstance(before, str) or isinstance(after, str) or before.order != after.order:
         return False
     same = before.function.plain_is_equal(after.function)
@@ -214,8 +214,8 @@ def _name(node: isl.ScheduleNode) -> str:
 
 def _shape(
     times: isl.Set, outer: int, program: Program
-) -> tuple[tuple[LoopRange, ...], tuple[Clip, ...]] | str:
-    """Ranges and clips of `{ [o, x] }`, for o and parameters for which there are any x."""
+) -> tuple[tuple[LoopRange, ...], tuple[Guard, ...]] | str:
+    """Ranges and guards of `{ [o, x] }`, for o and parameters for which there are any x."""
     kinds = isl.dim_type
     inner = times.move_dims(kinds.param, times.dim(kinds.param), kinds.set, 0, outer)
     known = inner.params()
@@ -224,7 +224,7 @@ def _shape(
     parts = inner.get_basic_sets()
     if len(parts) != 1 or parts[0].dim(kinds.div):
         return "the loops run over no single convex set of points"
-    clips = []
+    guards = []
     for constraint in parts[0].remove_redundancies().get_constraints():
         i, j, p = (
             constraint.get_coefficient_val(kinds.set, k).to_python() for k in range(len(LOOPS))
@@ -233,7 +233,7 @@ def _shape(
             continue
         if constraint.is_equality() or (p and (j or abs(p) != 1)):
             return "the loops j and p do not run over a box"
-        clips.append(Clip(i, j, p, _rest(constraint)))
+        guards.append(Guard(i, j, p, _rest(constraint)))
     ranges: list[LoopRange] = []
     for position, name in enumerate(LOOPS):
         alone = inner
@@ -243,7 +243,7 @@ def _shape(
         if isinstance(found, str):
             return found
         ranges += found
-    return tuple(ranges), tuple(clips)
+    return tuple(ranges), tuple(guards)
 
 
 def _rest(constraint: isl.Constraint) -> Expr:
@@ -259,7 +259,7 @@ def _rest(constraint: isl.Constraint) -> Expr:
     return affine_sum(terms, constraint.get_constant_val().to_python())
 
 
-def is_band(statement: Statement, iterators: Collection[str]) -> bool:
+def is_banded(statement: Statement, iterators: Collection[str]) -> bool:
     """Whether a parameter says how far two iterators of a statement may be apart.
 
     Such domains may be as narrow as the parameter likes, whatever the extents of the loops are.
@@ -276,7 +276,9 @@ def is_band(statement: Statement, iterators: Collection[str]) -> bool:
     return False
 
 
-def products_of(program: Program, statement: Statement, loops: Iterable[str]) -> Sum | str:
+def sum_of_products(
+    program: Program, statement: Statement, loops: Iterable[str]
+) -> SumOfProducts | str:
     """The sum of products that a statement adds to its element, or why it is none.
 
     `loops` are the iterators that the factors vary with; all other loads are scalars. Several
@@ -296,7 +298,7 @@ def products_of(program: Program, statement: Statement, loops: Iterable[str]) ->
         if product.right is None:
             return "one array element only is accumulated"
         found.append(product)
-    return Sum(update.op, tuple(found))
+    return SumOfProducts(update.op, tuple(found))
 
 
 def _summands(value: Expr) -> list[Expr]:
