@@ -9,18 +9,12 @@ from hypothesis import strategies as st
 
 import brute_force
 from loopwright.analysis.dependences import dependences
-from loopwright.analysis.legality import (
-    carried_by,
-    is_parallel,
-    is_permutable,
-    loops,
-    violation,
-    witness,
-)
+from loopwright.analysis.legality import carried_by, is_parallel, is_permutable, violation, witness
 from loopwright.analysis.reductions import relaxed_dependences
 from loopwright.diagnostics import UsageError
 from loopwright.ir.islkit import context
 from loopwright.ir.program import Program
+from loopwright.ir.schedule_tree import loop_names
 from programs import (
     ORDERS,
     Do,
@@ -162,7 +156,7 @@ def test_no_witness_without_dependences() -> None:
 )
 def test_parallel_loops(known: Program, parallel: str) -> None:
     found = dependences(known)
-    names = loops(known.schedule)
+    names = loop_names(known.schedule)
     assert [x for x in names if is_parallel(found, known.schedule, x)] == list(parallel)
     carried = [x for x in names if not carried_by(found, known.schedule, x).is_empty]
     assert carried == [x for x in names if x not in parallel]

@@ -43,6 +43,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     "islpy": (
         "ir/islkit.py",
         "ir/islparts.py",
+        "ir/schedule_tree.py",
         "frontends/cases.py",
         "frontends/extract.py",
         "analysis/*",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ir.examples import gemm, isl_set, isl_tree, running_sum
-from loopwright.ir import islkit
+from loopwright.ir import islkit, schedule_tree
 from loopwright.ir.dtypes import FLOAT64
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Unary, Var
 from loopwright.ir.interpret import evaluate
@@ -152,7 +152,7 @@ def test_questions_to_sets() -> None:
 
 def test_questions_to_trees() -> None:
     program = gemm()
-    assert islkit.bands(program.schedule) == (("i", 1), ("j", 1), ("k", 1))
+    assert schedule_tree.loop_names(program.schedule) == ("i", "j", "k")
     domains = [s.domain for s in program.statements]
     assert islkit.is_order_of(program.schedule, domains)
     assert not islkit.is_order_of(program.schedule, domains[:1])
@@ -165,14 +165,14 @@ def test_lines_of_a_tree() -> None:
                { filter: "{ S[i] : i >= 3; T[i] }", child: { mark: "vector",
                  child: { schedule: "[n] -> t[{ S[i] -> [(i)]; T[i] -> [(2i)] }]" } } } ] } }"""
     )
-    assert [*islkit.tree_lines(tree, {"t": "parallel"})] == [
+    assert [*schedule_tree.tree_lines(tree, {"t": "parallel"})] == [
         "in any order:",
         "    S[i] : i <= 2",
         "    S[i] : i >= 3; T[i]:",
         "        mark vector:",
         "            parallel for t: S[i] -> [(i)]; T[i] -> [(2i)]",
     ]
-    assert [*islkit.tree_lines(running_sum().schedule, {})] == ["for i: S[i] -> [(i)]"]
+    assert [*schedule_tree.tree_lines(running_sum().schedule, {})] == ["for i: S[i] -> [(i)]"]
 
 
 def test_quota_inside_a_quota() -> None:

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 import islpy as isl
 
 from loopwright.analysis.box import box_set
-from loopwright.analysis.factors import names_in
 from loopwright.analysis.relations import ends, function_exprs, maps_of, moved_dimensions
 from loopwright.ir.contraction import LoopRange
 from loopwright.ir.expr import Expr, Var
 from loopwright.ir.islkit import affine_map, context
 from loopwright.ir.program import Program, Statement
+from loopwright.ir.visit import names as names_in
 
 __all__ = ["Chain", "Link", "chain_of", "start_of", "taker_of"]
 

@@ -22,7 +22,7 @@ import islpy as isl
 from loopwright.analysis.box import box_of
 from loopwright.analysis.chain import Chain, Link, chain_of, start_of, taker_of
 from loopwright.analysis.dependences import access_map, dependences, flow_through
-from loopwright.analysis.factors import Product, elements, factors, loop_values, names_in
+from loopwright.analysis.factors import Product, elements, factors, loop_values
 from loopwright.analysis.forward import Forwarded, forwarded
 from loopwright.analysis.order import loop_order
 from loopwright.analysis.reductions import reads_what_it_writes
@@ -34,6 +34,7 @@ from loopwright.ir.islkit import affine_map
 from loopwright.ir.program import Access, Program, Role, Statement
 from loopwright.ir.text import access_text, expr_text
 from loopwright.ir.visit import loads, rewrite, substitute
+from loopwright.ir.visit import names as names_in
 from loopwright.remembered import remembered
 
 __all__ = ["explain", "find_contractions"]

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from functools import reduce
 
 from loopwright.analysis.update import ASSOCIATIVE, is_reorderable, narrowed
-from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Unary, Var
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Unary
 from loopwright.ir.program import Program
-from loopwright.ir.visit import loads, rewrite, walk
+from loopwright.ir.visit import loads, rewrite
+from loopwright.ir.visit import names as names_in
 
-__all__ = ["Product", "elements", "factors", "loop_values", "names_in"]
+__all__ = ["Product", "elements", "factors", "loop_values"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +32,6 @@ class Product:
 def elements(value: Expr, loops: Collection[str]) -> tuple[Load, ...]:
     """The distinct array elements of `value` that vary with the loops; other loads are scalars."""
     return tuple(x for x in loads(value) if names_in(x) & set(loops))
-
-
-def names_in(expr: Expr) -> set[str]:
-    """The variables of an expression, those of subscripts included."""
-    return {x.name for x in walk(expr) if isinstance(x, Var)}
 
 
 def loop_values(value: Expr, loops: Collection[str]) -> set[str]:
@@ -75,7 +71,7 @@ def _product(program: Program, value: Expr, loops: frozenset[str]) -> Product | 
             if len(elements(x, loops)) == 1 and len(elements(y, loops)) == 1:
                 return Product(op, x, y)
             if op in ASSOCIATIVE and is_reorderable(op, value.dtype, program):
-                return _grouped(op, _operands(op, value), loops)
+                return _grouped(op, _factors_of(op, value), loops)
         case Unary(op="neg", x=x):
             return _negated(_product(program, x, loops))
     return None
@@ -88,13 +84,13 @@ def _negated(product: Product | None) -> Product | None:
     return Product(product.times, Unary("neg", product.left), product.right)
 
 
-def _operands(op: str, value: Expr) -> tuple[Expr, ...]:
+def _factors_of(op: str, value: Expr) -> tuple[Expr, ...]:
     """The operands of nested applications of one operator."""
     match value:
         case Binary(op=other, x=x, y=y) if other == op:
-            return _operands(op, x) + _operands(op, y)
+            return _factors_of(op, x) + _factors_of(op, y)
         case Unary(op="neg", x=x) if op == "mul":
-            first, *rest = _operands(op, x)
+            first, *rest = _factors_of(op, x)
             return (Unary("neg", first), *rest)
     return (value,)
 

@@ -7,8 +7,9 @@ import islpy as isl
 from loopwright.analysis.inner_contraction import InnerContraction, inner_contraction
 from loopwright.diagnostics import InternalError
 from loopwright.ir.islkit import context
-from loopwright.ir.islparts import nodes_in, sets_in
+from loopwright.ir.islparts import sets_in
 from loopwright.ir.schedule import LoopCore, Schedule
+from loopwright.ir.schedule_tree import band_name, band_nodes
 
 __all__ = ["holds_core", "without_cores"]
 
@@ -44,9 +45,4 @@ def holds_core(node: isl.ScheduleNode) -> bool:
 
 def _outermost(tree: isl.Schedule, core: LoopCore) -> isl.ScheduleNode:
     """The first band of a core's loops."""
-    return next(
-        node
-        for node in nodes_in(tree)
-        if isl.schedule_node_type(node.get_type()) == isl.schedule_node_type.band
-        and node.band_get_partial_schedule().get_tuple_name(isl.dim_type.set) in core.loops
-    )
+    return next(node for node in band_nodes(tree) if band_name(node) in core.loops)

@@ -19,8 +19,9 @@ import islpy as isl
 
 from loopwright.analysis.dependences import Dependences
 from loopwright.analysis.relations import ends, maps_of
-from loopwright.diagnostics import InternalError, Span, UsageError
+from loopwright.diagnostics import InternalError, Span
 from loopwright.ir.program import Program
+from loopwright.ir.schedule_tree import band_node, bands_around
 
 __all__ = [
     "Instance",
@@ -29,7 +30,6 @@ __all__ = [
     "inside_loop",
     "is_parallel",
     "is_permutable",
-    "loops",
     "violation",
     "witness",
 ]
@@ -83,7 +83,7 @@ def carried_by(dependences: Dependences, tree: isl.Schedule, loop: str) -> Depen
     `{ S[i] -> T[j] : outer(S[i]) = outer(T[j]), loop(S[i]) /= loop(T[j]) }`, where outer stands for
     all bands and positions in sequences around the band called `loop`.
     """
-    band = _band(tree, loop)
+    band = band_node(tree, loop)
     time = band.band_get_partial_schedule()
 
     def different(relation: isl.UnionMap) -> isl.UnionMap:
@@ -96,12 +96,12 @@ def carried_by(dependences: Dependences, tree: isl.Schedule, loop: str) -> Depen
 
 def inside_loop(relation: isl.UnionMap, tree: isl.Schedule, loop: str) -> isl.UnionMap:
     """The pairs of instances that meet in one execution of a whole loop."""
-    return _inside(_band(tree, loop), relation)
+    return _inside(band_node(tree, loop), relation)
 
 
 def is_parallel(dependences: Dependences, tree: isl.Schedule, loop: str) -> bool:
     """Whether the iterations of a loop may run in any order, also at once."""
-    band = _band(tree, loop)
+    band = band_node(tree, loop)
     inside = _inside(band, dependences.all_)
     return bool(inside.is_subset(inside.eq_at_multi_union_pw_aff(band.band_get_partial_schedule())))
 
@@ -112,7 +112,7 @@ def is_permutable(dependences: Dependences, tree: isl.Schedule, chain: Sequence[
     They may when no dependence that is not carried outside goes backwards in any of the loops:
     `{ S[i] -> T[j] : outer(S[i]) = outer(T[j]), loop(S[i]) > loop(T[j]) } = {}` for each.
     """
-    bands = [_band(tree, loop) for loop in chain]
+    bands = [band_node(tree, loop) for loop in chain]
     if not all(_directly_inside(inner, outer) for outer, inner in pairwise(bands)):
         return False
     inside = _inside(bands[0], dependences.all_)
@@ -130,11 +130,6 @@ def witness(dependences: Dependences, verb: str = "would reverse") -> Witness | 
             if not pair.is_empty():
                 return _smallest(program, kind, pair, verb)
     return None
-
-
-def loops(tree: isl.Schedule) -> tuple[str, ...]:
-    """The names of all bands, parents first, in source order."""
-    return tuple(_loop(band) for band in _bands(tree.get_root()))
 
 
 def _broken(node: isl.ScheduleNode, pairs: isl.UnionMap) -> tuple[str, isl.UnionMap] | None:
@@ -183,38 +178,13 @@ def _inside(band: isl.ScheduleNode, relation: isl.UnionMap) -> isl.UnionMap:
     pairs = relation.intersect_domain(reached).intersect_range(reached)
     # Inner loops first: where they run over single iterators and not over blocks of them, few pairs
     # are left for the others, whose divisions are hard on isl.
-    node = band
-    while node.has_parent():
-        node = node.parent()
-        if _kind(node) == Kind.band:
-            pairs = pairs.eq_at_multi_union_pw_aff(node.band_get_partial_schedule())
+    for node in bands_around(band):
+        pairs = pairs.eq_at_multi_union_pw_aff(node.band_get_partial_schedule())
     return pairs
-
-
-def _band(tree: isl.Schedule, loop: str) -> isl.ScheduleNode:
-    found = _bands(tree.get_root())
-    for band in found:
-        if _loop(band) == loop:
-            return band
-    names = ", ".join(_loop(band) for band in found)
-    raise UsageError("no such loop in the schedule", found=loop, hint=names)
-
-
-def _bands(node: isl.ScheduleNode) -> list[isl.ScheduleNode]:
-    """The bands of the subtree at `node`, parents first."""
-    children = (
-        [_bands(node.child(k)) for k in range(node.n_children())] if node.has_children() else []
-    )
-    below = [band for bands in children for band in bands]
-    return [node, *below] if _kind(node) == Kind.band else below
 
 
 def _kind(node: isl.ScheduleNode) -> isl.schedule_node_type:
     return Kind(node.get_type())
-
-
-def _loop(band: isl.ScheduleNode) -> str:
-    return band.band_get_space().get_tuple_name(isl.dim_type.set) or ""
 
 
 def _directly_inside(inner: isl.ScheduleNode, outer: isl.ScheduleNode) -> bool:

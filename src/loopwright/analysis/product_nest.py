@@ -20,13 +20,14 @@ from dataclasses import dataclass
 import islpy as isl
 
 from loopwright.analysis.box import box_of
-from loopwright.analysis.factors import Product, factors, names_in
+from loopwright.analysis.factors import Product, factors
 from loopwright.analysis.relations import affine_sum, function_exprs, maps_of
 from loopwright.analysis.update import is_reorderable, update_of
 from loopwright.ir.contraction import LoopRange
 from loopwright.ir.expr import Binary, Expr, Unary
-from loopwright.ir.islparts import nodes_in
 from loopwright.ir.program import Program, Statement
+from loopwright.ir.schedule_tree import band_name, band_nodes, bands_around
+from loopwright.ir.visit import names as names_in
 
 __all__ = [
     "LOOPS",
@@ -149,7 +150,7 @@ def nest_times(
 
     The loops are directly nested around statements, if need be around the `chosen` ones alone.
     """
-    found = [node for node in nodes_in(tree) if _name(node) in loops]
+    found = [node for node in band_nodes(tree) if band_name(node) in loops]
     if len(found) != len(loops):
         return f"there are no loops {', '.join(loops)}"
     partial = _partials(found[0], chosen)
@@ -157,11 +158,7 @@ def nest_times(
         return f"loops {', '.join(loops)} are not directly nested around statements"
     functions = [partial[loop] for loop in loops]
     # Not isl's own prefix: that one is restricted to what the filters on the way let through.
-    node = found[0]
-    while node.has_parent():
-        node = node.parent()
-        if _name(node):
-            functions.insert(0, _function(node))
+    functions = [*reversed([_function(band) for band in bands_around(found[0])]), *functions]
     time = functions[0]
     for function in functions[1:]:
         time = time.flat_range_product(function)
@@ -178,8 +175,8 @@ def _partials(
     kinds = isl.schedule_node_type
     partial: dict[str, isl.MultiUnionPwAff] = {}
     while kinds(node.get_type()) != kinds.leaf:
-        if _name(node):
-            partial[_name(node)] = _function(node)
+        if name := band_name(node):
+            partial[name] = _function(node)
             node = node.child(0)
             continue
         if chosen is None:
@@ -203,13 +200,6 @@ def is_same_nest(one: isl.Schedule, other: isl.Schedule, loops: Sequence[str]) -
 
 def _function(band: isl.ScheduleNode) -> isl.MultiUnionPwAff:
     return band.band_get_partial_schedule().reset_tuple_id(isl.dim_type.set)
-
-
-def _name(node: isl.ScheduleNode) -> str:
-    """The name of a band; nothing for other nodes."""
-    if isl.schedule_node_type(node.get_type()) != isl.schedule_node_type.band:
-        return ""
-    return node.band_get_partial_schedule().get_tuple_name(isl.dim_type.set) or ""
 
 
 def _shape(

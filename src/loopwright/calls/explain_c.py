@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from loopwright.analysis.contraction import explain
 from loopwright.analysis.dependences import Dependences, dependences
-from loopwright.analysis.legality import Witness, carried_by, loops, witness
+from loopwright.analysis.legality import Witness, carried_by, witness
 from loopwright.analysis.reductions import reductions, relaxed_dependences
 from loopwright.calls.splice import Optimised
 from loopwright.frontends.tree import Branch, Loop, Node
 from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.ir.program import Program
+from loopwright.ir.schedule_tree import loop_names
 from loopwright.ir.text import schedule_text
 from loopwright.machines.host import host
 from loopwright.planner.predict import predicted
@@ -58,7 +59,7 @@ def _loops(found: Optimised) -> list[str]:
     sums = {r.statement: r for r in reductions(free)}
     places = _places(found.region.tree.body)
     lines = []
-    for loop in loops(program.schedule):
+    for loop in loop_names(program.schedule):
         name, line = places.get(loop, (loop, 0))
         head = f"    {name} (line {line})" if line else f"    {name}"
         bound = witness(carried_by(exact, program.schedule, loop), verb="carries")

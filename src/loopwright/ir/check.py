@@ -13,7 +13,7 @@ from loopwright.ir.check_expr import InvalidExpr, Scope, check_expr, check_index
 from loopwright.ir.dtypes import BOOL, INT64, DType
 from loopwright.ir.expr import Const, Expr, Load
 from loopwright.ir.extent import constant_trips
-from loopwright.ir.islkit import NotAffine, affine, bands, is_order_of, tuple_of
+from loopwright.ir.islkit import NotAffine, affine, is_order_of, tuple_of
 from loopwright.ir.loops import (
     Alloc,
     Barrier,
@@ -31,6 +31,7 @@ from loopwright.ir.loops import (
     Store,
 )
 from loopwright.ir.program import Access, Program, Role, Statement
+from loopwright.ir.schedule_tree import band_name, band_nodes
 from loopwright.ir.text import expr_text, nest_text, program_text, statement_text, stmt_text
 from loopwright.ir.visit import expressions, loads, names
 
@@ -60,7 +61,8 @@ def _check_program(program: Program) -> None:
             _check_statement(statement, program)
     if not is_order_of(program.schedule, [s.domain for s in program.statements]):
         raise _Invalid("the schedule does not order exactly the points of the statements")
-    for name, members in bands(program.schedule):
+    for band in band_nodes(program.schedule):
+        name, members = band_name(band), band.band_n_member()
         if members != 1 or not name:
             raise _Invalid(f"band '{name}' has {members} members; each has one, and a name")
 

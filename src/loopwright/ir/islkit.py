@@ -1,8 +1,8 @@
 """The door to isl: one context per thread, affine expressions to isl objects, the work quota.
 
-Of `ir` only this module and `islparts` import islpy. isl contexts are not thread safe and islpy
-does not notice when objects of two contexts meet, so every object of Loopwright is made through
-this module.
+Of `ir` only this module, `islparts` and `schedule_tree` import islpy. isl contexts are not thread
+safe and islpy does not notice when objects of two contexts meet, so every object of Loopwright is
+made through this module.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeVar
 import islpy as isl
 
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Select, Unary, Var
-from loopwright.ir.islparts import functions_in, maps_in, nodes_in, points_in, sets_in
+from loopwright.ir.islparts import maps_in, points_in
 
 __all__ = [
     "ISL_QUOTA",
@@ -27,14 +27,12 @@ __all__ = [
     "affine",
     "affine_map",
     "attempt",
-    "bands",
     "context",
     "holds",
     "inside",
     "is_order_of",
     "ordered_points",
     "quota",
-    "tree_lines",
     "tuple_of",
     "with_option",
 ]
@@ -302,68 +300,7 @@ def _fixed(params: Mapping[str, int]) -> isl.Set:
     return fixed
 
 
-def bands(tree: isl.Schedule) -> tuple[tuple[str, int], ...]:
-    """Name ("" if none) and number of members of every band, outermost first."""
-    return tuple(
-        (_band_name(node), node.band_n_member())
-        for node in nodes_in(tree)
-        if _kind(node) == isl.schedule_node_type.band
-    )
-
-
-def tree_lines(tree: isl.Schedule, marks: Mapping[str, str]) -> Iterator[str]:
-    """The schedule tree, one line per node below the domain, indented by four columns per level.
-
-    `marks` gives the word to print before the band of that name.
-    """
-    yield from _node_lines(tree.get_root().child(0), marks, "")
-
-
-def _node_lines(node: isl.ScheduleNode, marks: Mapping[str, str], margin: str) -> Iterator[str]:
-    kinds = isl.schedule_node_type
-    kind = _kind(node)
-    if kind == kinds.leaf:
-        return
-    inner = margin + "    "
-    if kind == kinds.band:
-        name = _band_name(node)
-        head = f"{marks[name]} for" if name in marks else "for"
-        yield f"{margin}{head} {name}: {_band_text(node)}"
-    elif kind == kinds.filter:
-        end = "" if _kind(node.child(0)) == kinds.leaf else ":"
-        yield f"{margin}{_filter_text(node.filter_get_filter())}{end}"
-    elif kind in (kinds.sequence, kinds.set):
-        yield f"{margin}{'in order' if kind == kinds.sequence else 'in any order'}:"
-    elif kind == kinds.mark:
-        yield f"{margin}mark {node.mark_get_id().get_name()}:"
-    else:
-        yield f"{margin}{kind.name}:"
-    for at in range(node.n_children()):
-        yield from _node_lines(node.child(at), marks, inner)
-
-
-def _band_name(node: isl.ScheduleNode) -> str:
-    partial = node.band_get_partial_schedule()
-    has_name = partial.has_tuple_id(isl.dim_type.set)
-    return (partial.get_tuple_name(isl.dim_type.set) or "") if has_name else ""
-
-
-def _band_text(node: isl.ScheduleNode) -> str:
-    partial = node.band_get_partial_schedule()
-    members = [partial.get_union_pw_aff(at) for at in range(node.band_n_member())]
-    return "; ".join(sorted(inside(piece) for member in members for piece in functions_in(member)))
-
-
-def _filter_text(chosen: isl.UnionSet) -> str:
-    return "; ".join(sorted(inside(piece) for piece in sets_in(chosen)))
-
-
 def inside(piece: isl.Set | isl.PwAff) -> str:
     """What isl prints between the braces: "S[i] : 0 <= i < n"; of a parameter set, "n > 0"."""
     text = str(piece)
     return text[text.index("{") + 1 : text.rindex("}")].strip().removeprefix(":").strip()
-
-
-def _kind(node: isl.ScheduleNode) -> isl.schedule_node_type:
-    """The type of a node; islpy's stubs call it an int."""
-    return isl.schedule_node_type(node.get_type())

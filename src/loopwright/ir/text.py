@@ -24,7 +24,7 @@ from loopwright.ir.expr import (
     Unary,
     Var,
 )
-from loopwright.ir.islkit import inside, tree_lines
+from loopwright.ir.islkit import inside
 from loopwright.ir.loops import (
     Alloc,
     Barrier,
@@ -42,6 +42,7 @@ from loopwright.ir.loops import (
 )
 from loopwright.ir.program import Access, Array, Program, Statement
 from loopwright.ir.schedule import Core, Schedule
+from loopwright.ir.schedule_tree import tree_lines
 
 __all__ = [
     "access_text",

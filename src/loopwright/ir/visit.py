@@ -19,14 +19,25 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
 )
-from loopwright.ir.walk import children, loads, names, rewrite, substitute, walk
+from loopwright.ir.walk import (
+    children,
+    fresh_name,
+    loads,
+    names,
+    operands,
+    rewrite,
+    substitute,
+    walk,
+)
 
 __all__ = [
     "children",
     "expressions",
+    "fresh_name",
     "loads",
     "loop_depth",
     "names",
+    "operands",
     "rebuild",
     "rewrite",
     "statements",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -22,8 +22,10 @@ __all__ = [
     "children",
     "expanded_dot",
     "expanded_extreme",
+    "fresh_name",
     "loads",
     "names",
+    "operands",
     "rewrite",
     "substitute",
     "walk",
@@ -89,6 +91,23 @@ def rewrite(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
             return change(replace(expr, args=tuple(map(down, args))))
         case _:
             assert_never(expr)
+
+
+def fresh_name(wish: str, taken: Iterable[str]) -> str:
+    """`wish`, or `wish_2`, `wish_3`, ... when it is taken."""
+    used = set(taken)
+    name, count = wish, 1
+    while name in used:
+        count += 1
+        name = f"{wish}_{count}"
+    return name
+
+
+def operands(op: str, expr: Expr) -> list[Expr]:
+    """The operands of nested applications of one binary operator, from left to right."""
+    if isinstance(expr, Binary) and expr.op == op:
+        return operands(op, expr.x) + operands(op, expr.y)
+    return [expr]
 
 
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:

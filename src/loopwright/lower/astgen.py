@@ -20,9 +20,11 @@ from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Binary, Const, Expr, Select, Unary, Var
 from loopwright.ir.islkit import context, with_option
-from loopwright.ir.islparts import map_nodes, maps_in, nodes_in
+from loopwright.ir.islparts import map_nodes, maps_in
 from loopwright.ir.loops import Block, For, If, LoopNest, Mark, Stmt
 from loopwright.ir.schedule import LoopCore, Schedule
+from loopwright.ir.schedule_tree import band_name, band_node, band_nodes, bands_around, is_band
+from loopwright.ir.walk import fresh_name
 from loopwright.lower.align import align
 from loopwright.lower.bodies import statement_body
 from loopwright.lower.buffers import (
@@ -32,7 +34,6 @@ from loopwright.lower.buffers import (
     scalar_names,
 )
 from loopwright.lower.carry import carry_in_registers
-from loopwright.lower.chunk import fresh_name
 from loopwright.lower.closure import lower_closure
 from loopwright.lower.core import insert_cores, placeholder
 from loopwright.lower.divisions import decide_divisions
@@ -131,11 +132,11 @@ def _with_marks(schedule: Schedule, tree: isl.Schedule) -> isl.Schedule:
     owners = {loop for _, loop in schedule.private}
 
     def visit(node: isl.ScheduleNode) -> isl.ScheduleNode:
-        if not _is_band(node):
+        if not is_band(node):
             return node
-        name = _band_name(node)
+        name = band_name(node)
         # Marks stand above the bands below already: the tree is visited bottom up.
-        is_innermost = not any(_is_band(inner) for inner in nodes_in(node.child(0)))
+        is_innermost = next(band_nodes(node.child(0)), None) is None
         is_split = is_innermost and not holds_core(node)  # the text of a core stands there once
         kind = types.default if is_split else types.atomic
         if name in owners:
@@ -157,22 +158,9 @@ def _has_exclusive(band: isl.ScheduleNode) -> bool:
     return any(x.is_disjoint(y) for x, y in combinations(iterations, 2))
 
 
-def _is_band(node: isl.ScheduleNode) -> bool:
-    return isl.schedule_node_type(node.get_type()) == isl.schedule_node_type.band
-
-
 def _path(tree: isl.Schedule, loop: str) -> tuple[str, ...]:
     """The band `loop` and the bands around it, innermost first."""
-    node = next(n for n in nodes_in(tree) if _is_band(n) and _band_name(n) == loop)
-    names = [loop]
-    while node.has_parent():
-        node = node.parent()
-        names += [_band_name(node)] if _is_band(node) else []
-    return tuple(names)
-
-
-def _band_name(node: isl.ScheduleNode) -> str:
-    return node.band_get_partial_schedule().get_tuple_name(isl.dim_type.set)
+    return (loop, *map(band_name, bands_around(band_node(tree, loop))))
 
 
 @dataclass(slots=True)

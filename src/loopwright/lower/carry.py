@@ -30,8 +30,8 @@ from loopwright.ir.loops import (
     Store,
 )
 from loopwright.ir.visit import expressions, loads, names, rebuild, rewrite, statements
-from loopwright.ir.walk import children, substitute
-from loopwright.lower.chunk import bound_names, fresh_name
+from loopwright.ir.walk import children, fresh_name, substitute
+from loopwright.lower.chunk import bound_names
 from loopwright.lower.linear import linear
 
 __all__ = ["carry_in_registers"]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from loopwright.ir.expr import Const, Expr, Var
 from loopwright.ir.loops import Alloc, Block, For, Let, LoopNest, Mark, Stmt
 from loopwright.ir.visit import rebuild, statements
+from loopwright.ir.walk import fresh_name
 from loopwright.lower.linear import linear, normal
 from loopwright.lower.simplify import substitute_statement
 
-__all__ = ["bound_names", "chunk_loop", "chunk_marked", "fresh_name"]
+__all__ = ["bound_names", "chunk_loop", "chunk_marked"]
 
 
 def chunk_marked(nest: LoopNest, mark: Mark, sizes: Mapping[str, int], suffix: str) -> LoopNest:
@@ -62,16 +63,6 @@ def bound_names(nest: LoopNest) -> set[str]:
             case Alloc(buffer=buffer):
                 names.add(buffer.name)
     return names
-
-
-def fresh_name(wish: str, taken: Iterable[str]) -> str:
-    """`wish`, or `wish_2`, `wish_3`, ... when it is taken."""
-    used = set(taken)
-    name, count = wish, 1
-    while name in used:
-        count += 1
-        name = f"{wish}_{count}"
-    return name
 
 
 def _rest_start(loop: For, size: int) -> Expr:

@@ -22,8 +22,9 @@ from loopwright.ir.form import Feed, Form
 from loopwright.ir.loops import Alloc, Block, Buffer, Copy, LoopNest, Space, Stmt
 from loopwright.ir.schedule import LoopCore
 from loopwright.ir.visit import loads, rebuild, rewrite, substitute
+from loopwright.ir.walk import fresh_name
 from loopwright.lower.build import lets, nothing, seq
-from loopwright.lower.chunk import bound_names, fresh_name
+from loopwright.lower.chunk import bound_names
 from loopwright.lower.linear import normal
 from loopwright.lower.panels import PITCH
 from loopwright.lower.places import Affine, AffineOperand, Clip, StepClip

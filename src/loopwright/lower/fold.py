@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
-from loopwright.ir.expr import Binary, Const, Expr, Select, Var
+from loopwright.ir.expr import Const, Expr, Select, Var
 from loopwright.ir.loops import Alloc, Block, For, If, Let, LoopNest, Mark, Stmt
 from loopwright.ir.visit import names, rebuild
-from loopwright.lower.chunk import bound_names, fresh_name
+from loopwright.ir.walk import fresh_name, operands
+from loopwright.lower.chunk import bound_names
 from loopwright.lower.linear import linear, normal
 
 __all__ = ["fold_triangles"]
@@ -77,16 +78,10 @@ def _varies(loop: For, moving: frozenset[str]) -> bool:
 
     What is left of a strip after whole vectors, by divisions, is no triangle either.
     """
-    starts, stops = _operands("max", loop.start), _operands("min", loop.stop)
+    starts, stops = operands("max", loop.start), operands("min", loop.stop)
     extents = (linear(stop - start) for start, stop in product(starts, stops))
     return all(any(_is_among(atom, moving) for atom, _ in extent.terms) for extent in extents)
 
 
 def _is_among(atom: Expr, moving: frozenset[str]) -> bool:
     return isinstance(atom, Var) and atom.name in moving
-
-
-def _operands(op: str, expr: Expr) -> list[Expr]:
-    if isinstance(expr, Binary) and expr.op == op:
-        return _operands(op, expr.x) + _operands(op, expr.y)
-    return [expr]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from loopwright.ir.dtypes import BOOL, INT64
 from loopwright.ir.expr import Binary, Const, Expr, Select, Unary
-from loopwright.ir.walk import rewrite
+from loopwright.ir.walk import operands, rewrite
 
 __all__ = ["Linear", "linear", "nonnegative_form", "normal", "plus"]
 
@@ -134,7 +134,7 @@ def _integer_node(expr: Binary) -> Expr:
 def _extremum(op: str, expr: Expr) -> Expr:
     """A minimum or maximum without operands that another one decides."""
     kept: list[Expr] = []
-    for operand in _operands(op, expr):
+    for operand in operands(op, expr):
         for at, other in enumerate(kept):
             gap = linear(operand) - linear(other)
             if gap.terms:
@@ -148,12 +148,6 @@ def _extremum(op: str, expr: Expr) -> Expr:
     for operand in kept[1:]:
         result = Binary(op, result, operand)
     return result
-
-
-def _operands(op: str, expr: Expr) -> list[Expr]:
-    if isinstance(expr, Binary) and expr.op == op:
-        return _operands(op, expr.x) + _operands(op, expr.y)
-    return [expr]
 
 
 def _division(expr: Binary) -> Expr:

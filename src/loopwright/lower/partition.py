@@ -14,6 +14,7 @@ from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Binary, Const, Expr, Var
 from loopwright.ir.loops import Alloc, Block, For, If, Let, LoopNest, Mark, Stmt
 from loopwright.ir.visit import names, rebuild, statements
+from loopwright.ir.walk import operands
 from loopwright.lower.linear import Linear, linear, normal
 
 __all__ = ["partition"]
@@ -41,7 +42,7 @@ def _full(stmt: Stmt, factors: Mapping[str, int]) -> _Full | None:
     if not isinstance(stmt, For) or stmt.mark is not Mark.UNROLL or stmt.var not in factors:
         return None
     count = factors[stmt.var]
-    lows, highs = _operands("max", stmt.start), _operands("min", stmt.stop)
+    lows, highs = operands("max", stmt.start), operands("min", stmt.stop)
     for low in lows:
         for high in highs:
             gap = linear(high) - linear(low)
@@ -51,12 +52,6 @@ def _full(stmt: Stmt, factors: Mapping[str, int]) -> _Full | None:
             conditions += [linear(other) - linear(high) for other in highs if other != high]
             return _Full(low, high, tuple(conditions))
     return None
-
-
-def _operands(op: str, expr: Expr) -> list[Expr]:
-    if isinstance(expr, Binary) and expr.op == op:
-        return _operands(op, expr.x) + _operands(op, expr.y)
-    return [expr]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +151,10 @@ class _Partition:
             if full is None or not isinstance(node, For):
                 return node
             start, stop = full.start, full.stop
-            for low in _operands("max", node.start):
+            for low in operands("max", node.start):
                 if linear(full.start) - linear(low) not in conditions and low != full.start:
                     start = start.max(low)
-            for high in _operands("min", node.stop):
+            for high in operands("min", node.stop):
                 if linear(high) - linear(full.stop) not in conditions and high != full.stop:
                     stop = stop.min(high)
             return replace(node, start=start, stop=stop)

@@ -7,7 +7,8 @@ from dataclasses import replace
 from loopwright.ir.expr import Expr, Load, Var
 from loopwright.ir.loops import Alloc, Block, Let, LoopNest, Space, Stmt, Store
 from loopwright.ir.visit import rebuild, rewrite, statements
-from loopwright.lower.chunk import bound_names, fresh_name
+from loopwright.ir.walk import fresh_name
+from loopwright.lower.chunk import bound_names
 
 __all__ = ["promote_scalars"]
 

@@ -27,7 +27,8 @@ from loopwright.ir.loops import (
     Store,
 )
 from loopwright.ir.visit import loads, names, rebuild, rewrite, statements
-from loopwright.lower.chunk import bound_names, fresh_name
+from loopwright.ir.walk import fresh_name
+from loopwright.lower.chunk import bound_names
 from loopwright.lower.linear import linear, normal
 from loopwright.lower.simplify import substitute_statement
 

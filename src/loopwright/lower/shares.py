@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import reduce
 
-from loopwright.ir.expr import Binary, Const, Expr, Var
+from loopwright.ir.expr import Const, Expr, Var
 from loopwright.ir.loops import Alloc, Block, For, If, Let, LoopNest, Mark, Stmt
 from loopwright.ir.visit import expressions, names, rebuild, statements
-from loopwright.lower.chunk import bound_names, fresh_name
+from loopwright.ir.walk import fresh_name, operands
+from loopwright.lower.chunk import bound_names
 from loopwright.lower.linear import linear, normal
 
 __all__ = ["join_strips"]
@@ -63,7 +64,7 @@ def _joined(loop: For, parts: int, far: Var, end: Var) -> Stmt:
         # The last strip may go beyond the last multiple of W, but not beyond its own end.
         ends = (
             (here + far).min(end) if _is(limit, here, size) else limit
-            for limit in _operands("min", stmt.stop)
+            for limit in operands("min", stmt.stop)
         )
         return replace(stmt, stop=reduce(lambda x, y: x.min(y), ends))
 
@@ -100,7 +101,7 @@ def _fits(stmt: Stmt, var: str, size: int, *, inside: bool = False) -> bool:
 def _goes_through(loop: For, var: str, size: int) -> bool:
     """Whether a loop runs over the strip from `var` on, as far as other limits let it."""
     here = Var(var)
-    starts, stops = _operands("max", loop.start), _operands("min", loop.stop)
+    starts, stops = operands("max", loop.start), operands("min", loop.stop)
     begins = [start for start in starts if var in names(start)]
     ends = [stop for stop in stops if var in names(stop)]
     if len(begins) != 1 or len(ends) != 1 or var in names(loop.step):
@@ -116,9 +117,3 @@ def _goes_through(loop: For, var: str, size: int) -> bool:
 
 def _is(expr: Expr, var: Var, distance: int) -> bool:
     return linear(expr) == linear(var + distance)
-
-
-def _operands(op: str, expr: Expr) -> list[Expr]:
-    if isinstance(expr, Binary) and expr.op == op:
-        return _operands(op, expr.x) + _operands(op, expr.y)
-    return [expr]

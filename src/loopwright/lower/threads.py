@@ -12,7 +12,8 @@ from dataclasses import replace
 from loopwright.ir.expr import Const
 from loopwright.ir.loops import Alloc, Barrier, Block, For, If, Let, LoopNest, Mark, Stmt
 from loopwright.ir.visit import statements
-from loopwright.lower.chunk import bound_names, fresh_name
+from loopwright.ir.walk import fresh_name
+from loopwright.lower.chunk import bound_names
 
 __all__ = ["share_out"]
 

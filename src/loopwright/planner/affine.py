@@ -15,6 +15,8 @@ from loopwright.analysis.sizes import likely_sizes
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Role
 from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import Filter, Node, bands, read_tree, sequence, statements_in
+from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.planner.affine_cost import CostModel
 from loopwright.planner.affine_jam import jam_loops
 from loopwright.planner.affine_marks import keep, mark_simd
@@ -26,12 +28,10 @@ from loopwright.transform.apply import apply_step
 from loopwright.transform.copies import accessors
 from loopwright.transform.facts import fact
 from loopwright.transform.legal import relaxed_order
-from loopwright.transform.rebuild import among, names_of, parted
+from loopwright.transform.rebuild import among, parted
 from loopwright.transform.reschedule import Reschedule, tree_text
 from loopwright.transform.scalars import Split, Spread, fewest_loops, spreadable
 from loopwright.transform.step import Step
-from loopwright.transform.tree import Branch, Node, bands, read_tree, sequence
-from loopwright.transform.tree import Sequence as InOrder
 
 __all__ = ["plan_marks", "plan_order"]
 
@@ -116,17 +116,19 @@ def _runs(
         every = frozenset(s.name for s in schedule.program.statements)
         yield every, root, _is_open(root, every, taken, model)
         return
-    run: list[Branch] = []
-    for branch in (*root.branches, None):
-        if branch is not None and _is_open(branch.child, names_of(branch.filter), taken, model):
+    run: list[Filter] = []
+    for branch in (*root.filters, None):
+        if branch is not None and _is_open(
+            branch.child, statements_in(branch.instances), taken, model
+        ):
             run.append(branch)
             continue
         if run:
-            names = frozenset().union(*(names_of(part.filter) for part in run))
+            names = frozenset().union(*(statements_in(part.instances) for part in run))
             yield names, sequence(run), True
             run = []
         if branch is not None:
-            yield names_of(branch.filter), branch.child, False
+            yield statements_in(branch.instances), branch.child, False
 
 
 def _is_open(node: Node, names: frozenset[str], taken: frozenset[str], model: CostModel) -> bool:

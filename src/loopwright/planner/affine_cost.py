@@ -23,10 +23,10 @@ from loopwright.analysis.reductions import reductions
 from loopwright.ir.expr import Binary, Call, Unary
 from loopwright.ir.machine import Cache, Machine
 from loopwright.ir.program import Program, Role, Statement
+from loopwright.ir.schedule_tree import Band, Leaf, Node, bands, directions, statements_in
 from loopwright.ir.visit import walk
 from loopwright.transform.facts import fact
-from loopwright.transform.rebuild import carries, names_of, split_among, unmoved, unordered
-from loopwright.transform.tree import Band, Leaf, Node, bands, directions
+from loopwright.transform.rebuild import carries, split_among, unmoved, unordered
 
 __all__ = ["CostModel", "Estimate"]
 
@@ -140,11 +140,11 @@ class CostModel:
             case Band():
                 return self._band(node, names, pairs, around, jam, copies)
             case _:
-                groups = [names_of(branch.filter) & set(names) for branch in node.branches]
+                groups = [statements_in(branch.instances) & set(names) for branch in node.filters]
                 here = split_among(pairs, groups)
                 parts = [
                     self.estimate(branch.child, group, own, around, jam, copies)
-                    for branch, group, own in zip(node.branches, groups, here, strict=True)
+                    for branch, group, own in zip(node.filters, groups, here, strict=True)
                 ]
                 return self._sum(parts)
 

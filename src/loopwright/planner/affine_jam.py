@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from loopwright.ir.schedule_tree import Band, Node, bands, read_tree
 from loopwright.planner.affine_cost import CostModel
 from loopwright.planner.draft import Draft
 from loopwright.transform.rebuild import among, is_strided
-from loopwright.transform.tree import Band, Node, bands, read_tree
 from loopwright.transform.unroll_jam import Jam
 
 __all__ = ["jam_loops"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from loopwright.analysis.footprint import references
 from loopwright.ir.loops import Mark
+from loopwright.ir.schedule_tree import Band, bands, directions, read_tree
 from loopwright.planner.draft import Draft
 from loopwright.transform.keep import Keep
 from loopwright.transform.legal import open_bands
 from loopwright.transform.mark import Simd
-from loopwright.transform.tree import Band, bands, directions, read_tree
 
 __all__ = ["keep", "mark_simd"]
 

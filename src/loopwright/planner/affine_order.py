@@ -13,22 +13,30 @@ from typing import Any
 
 from loopwright.analysis.components import components
 from loopwright.ir.program import Program
+from loopwright.ir.schedule_tree import (
+    Band,
+    Filter,
+    Leaf,
+    Node,
+    bands,
+    fused,
+    perfect_nest,
+    restricted,
+    sequence,
+    statements_in,
+    without_loop,
+)
+from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.planner.affine_cost import CostModel
 from loopwright.transform.rebuild import (
     among,
     edges,
     goes_back,
     has_same_range,
-    joined,
-    names_of,
     parted,
-    restricted,
     scheduled,
     unordered,
-    without_loop,
 )
-from loopwright.transform.tree import Band, Branch, Leaf, Node, bands, chain, sequence
-from loopwright.transform.tree import Sequence as InOrder
 
 __all__ = ["OrderSearch"]
 
@@ -103,7 +111,7 @@ class OrderSearch:
     ) -> Node:
         """The best order of the loops that stand directly inside each other in `source`."""
         options: list[tuple[float, Node]] = []
-        run = chain(source)
+        run = perfect_nest(source)
         # All orders of three loops; of more those that move loops inwards only.
         for band in run if len(run) <= _MOST_FREE else run[:2]:
             if goes_back(pairs, band):
@@ -143,22 +151,22 @@ class OrderSearch:
             case Band(child=child):
                 inside = unordered(pairs, node)
                 return replace(node, child=self._fused(child, names, inside, (*outer, node)))
-            case InOrder(branches=branches):
-                return self._neighbours(branches, pairs, outer)
+            case InOrder(filters=filters):
+                return self._neighbours(filters, pairs, outer)
 
     def _neighbours(
-        self, branches: tuple[Branch, ...], pairs: Pairs, outer: tuple[Band, ...]
+        self, filters: tuple[Filter, ...], pairs: Pairs, outer: tuple[Band, ...]
     ) -> Node:
         """Branches with neighbours made one where that pays."""
-        done: list[Branch] = []
-        for branch in branches:
-            inside = names_of(branch.filter)
+        done: list[Filter] = []
+        for branch in filters:
+            inside = statements_in(branch.instances)
             child = self._fused(branch.child, inside, among(pairs, inside), outer)
             self._append(done, replace(branch, child=child), pairs, outer)
         return sequence(done)
 
     def _append(
-        self, done: list[Branch], branch: Branch, pairs: Pairs, outer: tuple[Band, ...]
+        self, done: list[Filter], branch: Filter, pairs: Pairs, outer: tuple[Band, ...]
     ) -> bool:
         """Add a branch to those before it; whether it was made one with them, where that pays."""
         is_one = False
@@ -171,7 +179,7 @@ class OrderSearch:
         done.append(branch)
         return is_one
 
-    def _bodies(self, left: Branch, right: Branch, pairs: Pairs, outer: tuple[Band, ...]) -> Node:
+    def _bodies(self, left: Filter, right: Filter, pairs: Pairs, outer: tuple[Band, ...]) -> Node:
         """The bodies of two loops one after the other, fused where they meet.
 
         Inside each of them all was tried before; to try again would take quadratic time.
@@ -183,8 +191,8 @@ class OrderSearch:
         return sequence(done)
 
     def _one(
-        self, left: Branch, right: Branch, pairs: Pairs, outer: tuple[Band, ...]
-    ) -> Branch | None:
+        self, left: Filter, right: Filter, pairs: Pairs, outer: tuple[Band, ...]
+    ) -> Filter | None:
         """Two branches as one loop; None when that is not legal or does not pay."""
         first, second = left.child, right.child
         if not isinstance(first, Band) or not isinstance(second, Band):
@@ -196,9 +204,9 @@ class OrderSearch:
             return None
         limit = _SAME if was_one or is_outer else _FUSED
         bodies = replace(left, child=first.child), replace(right, child=second.child)
-        names = names_of(left.filter) | names_of(right.filter)
+        names = statements_in(left.instances) | statements_in(right.instances)
         here = among(pairs, names)
-        both = joined(first, second, sequence(bodies))
+        both = fused(first, second, sequence(bodies))
         if goes_back(here, both):
             return None
         inside = unordered(here, both)
@@ -206,17 +214,17 @@ class OrderSearch:
         apart = self.model.total(sequence((left, right)), names, here)
         if self.model.total(tree, names, here) > limit * apart:
             return None
-        return Branch(left.filter.union(right.filter), tree)
+        return Filter(left.instances.union(right.instances), tree)
 
     def _followed(self, band: Band) -> set[str]:
         """The loops of the source that a loop runs through: iterators are called after them."""
         return {iterator for iterator in self.model.followed(band).values() if iterator}
 
 
-def _parts(branch: Branch) -> list[Branch]:
+def _parts(branch: Filter) -> list[Filter]:
     """A branch, or if it is a sequence, the branches of that."""
     match branch.child:
-        case InOrder(branches=branches):
-            return [replace(b, filter=b.filter.intersect(branch.filter)) for b in branches]
+        case InOrder(filters=filters):
+            return [replace(b, instances=b.instances.intersect(branch.instances)) for b in filters]
         case _:
             return [branch]

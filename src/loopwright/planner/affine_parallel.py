@@ -19,30 +19,31 @@ from loopwright.analysis.sizes import likely_sizes
 from loopwright.ir.expr import Var
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
+from loopwright.ir.schedule_tree import (
+    Band,
+    Leaf,
+    Node,
+    bands,
+    map_bands,
+    moved_by,
+    perfect_nest,
+    read_tree,
+    wavefront,
+)
+from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.ir.visit import names
+from loopwright.ir.walk import fresh_name
 from loopwright.planner.draft import Draft
 from loopwright.transform.facts import fact
 from loopwright.transform.fuse import Fuse
 from loopwright.transform.legal import open_bands, relaxed_order
 from loopwright.transform.mark import Parallel, Share
 from loopwright.transform.partial_sums import PartialSums
-from loopwright.transform.rebuild import among, carries, unordered, wave_of
+from loopwright.transform.rebuild import among, carries, unordered
 from loopwright.transform.reorder import Interchange
 from loopwright.transform.reschedule import Reschedule, tree_text
 from loopwright.transform.step import Step
 from loopwright.transform.tile import StripMine, Tile
-from loopwright.transform.tree import (
-    Band,
-    Leaf,
-    Node,
-    bands,
-    chain,
-    fresh_name,
-    map_bands,
-    moved_by,
-    read_tree,
-)
-from loopwright.transform.tree import Sequence as InOrder
 
 __all__ = ["mark_parallel"]
 
@@ -79,8 +80,8 @@ class _Sharing:
         match node:
             case Leaf():
                 return
-            case InOrder(branches=branches):
-                for branch in branches:
+            case InOrder(filters=filters):
+                for branch in filters:
                     if not self._goes_along(branch.child):
                         self._mark_strips()
                         self.node(branch.child, outer)
@@ -228,7 +229,7 @@ class _Sharing:
         known = {other.loop for other in bands(read_tree(self.draft.schedule.tree))}
         root = read_tree(after.tree)
         first, second = (other for other in bands(root) if other.loop not in known)
-        wave = wave_of(first, second, fresh_name(f"{first.loop}_w", known | {first.loop}))
+        wave = wavefront(first, second, fresh_name(f"{first.loop}_w", known | {first.loop}))
         changed = map_bands(root, lambda other: wave if other.loop == first.loop else other)
         order = Reschedule(tree_text(after.tree.get_domain(), changed))
         return self.draft.take(tile, order, Parallel(first.loop))
@@ -299,7 +300,7 @@ class _Sharing:
         Loops of contractions and copies of unrolled ones belong to what was planned before.
         """
         opened = {other.loop for other in open_bands(self.draft.schedule)}
-        run = takewhile(lambda inner: inner.loop in opened, chain(band))
+        run = takewhile(lambda inner: inner.loop in opened, perfect_nest(band))
         return [inner for inner in run if not self._is_unrolled(inner)]
 
     def _is_open(self, band: Band) -> bool:

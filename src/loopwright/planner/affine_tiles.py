@@ -11,10 +11,10 @@ from __future__ import annotations
 from loopwright.analysis.footprint import average_trips, references
 from loopwright.analysis.sizes import likely_sizes
 from loopwright.ir.program import Program
+from loopwright.ir.schedule_tree import Band, bands, moved_by, perfect_nest
 from loopwright.planner.draft import Draft
 from loopwright.transform.legal import open_bands
 from loopwright.transform.tile import Tile
-from loopwright.transform.tree import Band, bands, chain, moved_by
 
 __all__ = ["tile_columns"]
 
@@ -32,7 +32,7 @@ def tile_columns(draft: Draft) -> None:
         if band.loop in covered:
             continue
         covered.update(inner.loop for inner in bands(band))
-        run = chain(band)
+        run = perfect_nest(band)
         if len(run) == 2 and _walks_columns(program, *run):
             draft.take(Tile((run[0].loop, run[1].loop), (_TILE, _TILE)))
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from loopwright.analysis.factors import elements, names_in
+from loopwright.analysis.factors import elements
 from loopwright.analysis.product_nest import is_banded, sum_of_products
 from loopwright.ir.program import Program, Statement
+from loopwright.ir.visit import names
 
 __all__ = ["Roles", "roles_of"]
 
@@ -30,12 +31,12 @@ def roles_of(program: Program, statement: Statement) -> Roles | None:
     if isinstance(total, str):
         return None
     order = statement.iterators
-    written = {name for entry in statement.write.index for name in names_in(entry)}
+    written = {name for entry in statement.write.index for name in names(entry)}
     pairs = []
     for product in total.products:
         assert product.right is not None
         sides = [
-            {n for load in elements(value, order) for n in names_in(load)} & set(order)
+            {n for load in elements(value, order) for n in names(load)} & set(order)
             for value in (product.left, product.right)
         ]
         pairs.append((sides[0], sides[1]))
@@ -66,7 +67,7 @@ def _is_column(
     statement: Statement, order: tuple[str, ...], written: set[str], name: str, other: str
 ) -> bool:
     """Whether vectors should rather run along `name` than along `other`."""
-    last = names_in(statement.write.index[-1]) if statement.write.index else set()
+    last = names(statement.write.index[-1]) if statement.write.index else set()
     if (name in last) != (other in last):
         return name in last
     if (name in written) != (other in written):

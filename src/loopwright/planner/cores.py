@@ -27,6 +27,7 @@ from loopwright.ir.islkit import GaveUp, attempt
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program, Role, Statement
 from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import Band, Leaf, bands, directions, perfect_nest, read_tree
 from loopwright.ir.visit import rewrite
 from loopwright.planner.core_roles import Roles, roles_of
 from loopwright.planner.core_sizes import core_step, strip_widths
@@ -42,7 +43,6 @@ from loopwright.transform.reorder import Interchange
 from loopwright.transform.scalars import Split, Spread, spreadable
 from loopwright.transform.step import Step
 from loopwright.transform.tile import StripMine
-from loopwright.transform.tree import Band, Leaf, bands, chain, directions, read_tree
 
 __all__ = ["plan_cores"]
 
@@ -199,7 +199,7 @@ class _Planner:
         """Cores in the innermost nest of the statement: one, or those of strips of some loop."""
         loops = self._loops()
         wanted = [loops.get(name, "") for name in (roles.i, roles.j, roles.p)]
-        nest = [chain(band) for band in self._path()]
+        nest = [perfect_nest(band) for band in self._path()]
         own = next((run for run in nest if isinstance(run[-1].child, Leaf)), ())
         names = [band.loop for band in own]
         if not set(wanted) <= set(names):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from loopwright.diagnostics import IllegalStep
 from loopwright.ir.program import Role
 from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import Band
 from loopwright.transform.apply import apply_step
 from loopwright.transform.copies import accessors
 from loopwright.transform.privatize import Privatize
 from loopwright.transform.step import Step
-from loopwright.transform.tree import Band
 
 __all__ = ["Draft"]
 

@@ -15,11 +15,11 @@ from loopwright.analysis.sizes import bytes_of, likely_sizes, row_bytes
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import Band, moved_by
 from loopwright.planner.draft import Draft
 from loopwright.transform.fetch import Fetch
 from loopwright.transform.legal import open_bands
 from loopwright.transform.step import Step
-from loopwright.transform.tree import Band, moved_by
 
 __all__ = ["plan_fetches"]
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loopwright.ir.schedule_tree import Band, bands, read_tree
 from loopwright.planner.draft import Draft
 from loopwright.transform.mark import Parallel, Share
 from loopwright.transform.reorder import Interchange
 from loopwright.transform.split_at import SplitAt
 from loopwright.transform.tile import StripMine
-from loopwright.transform.tree import Band, bands, read_tree
 
 __all__ = ["split_panel"]
 

@@ -18,6 +18,7 @@ from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import Band, bands, directions, perfect_nest, read_tree
 from loopwright.ir.walk import names
 from loopwright.planner.draft import Draft
 from loopwright.transform.align import Align
@@ -27,7 +28,6 @@ from loopwright.transform.reorder import Interchange
 from loopwright.transform.skew import Skew
 from loopwright.transform.step import Step
 from loopwright.transform.tile import StripMine
-from loopwright.transform.tree import Band, bands, chain, directions, read_tree
 from loopwright.transform.waves import smallest_skew
 
 __all__ = ["plan_alignment", "plan_stencils"]
@@ -124,7 +124,7 @@ def _shares_rows(schedule: Schedule, loop: str) -> bool:
 def _is_recurrence(schedule: Schedule, loop: str) -> bool:
     """Whether the loop's body is one nest whose innermost loop depends on itself."""
     band = next(b for b in bands(read_tree(schedule.tree)) if b.loop == loop)
-    nest = chain(band)
+    nest = perfect_nest(band)
     if any(True for _ in bands(nest[-1].child)):
         return False
     try:
@@ -141,7 +141,7 @@ def _side_by_side(
     loop = skew.loop
     if not chains:
         return skew, Parallel(loop)
-    inner = chain(next(b for b in bands(read_tree(schedule.tree)) if b.loop == loop))[2:]
+    inner = perfect_nest(next(b for b in bands(read_tree(schedule.tree)) if b.loop == loop))[2:]
     order = Interchange((*(band.loop for band in inner), loop))
     if not parallel:
         return skew, order

@@ -9,9 +9,9 @@ from typing import ClassVar
 from loopwright.diagnostics import UsageError
 from loopwright.ir.loops import Mark
 from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import read_tree
 from loopwright.transform.legal import find_band, open_bands
 from loopwright.transform.step import Step, refuse
-from loopwright.transform.tree import read_tree
 
 __all__ = ["Align"]
 

@@ -15,11 +15,10 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.islkit import context
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import bands, read_tree, split_nest
 from loopwright.transform.legal import find_band, open_bands, reordered, require_unmarked
-from loopwright.transform.rebuild import parted_nest
 from loopwright.transform.reorder import open_chains
 from loopwright.transform.step import Step, refuse
-from loopwright.transform.tree import bands, read_tree
 
 __all__ = ["SplitBox"]
 
@@ -69,7 +68,7 @@ class SplitBox(Step):
         if within.is_empty() or rest.is_empty():
             refuse(self, "there is no box in the nest" if within.is_empty() else "it is a box")
         parts = (rest, within) if self.last else (within, rest)
-        return reordered(self, schedule, parted_nest(root, nest, *parts, renamed=1 - self.last))
+        return reordered(self, schedule, split_nest(root, nest, *parts, new_names=1 - self.last))
 
     @classmethod
     def candidates(cls, schedule: Schedule) -> Iterator[SplitBox]:

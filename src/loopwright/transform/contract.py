@@ -14,10 +14,10 @@ from loopwright.analysis.contraction import find_contractions
 from loopwright.diagnostics import UsageError
 from loopwright.ir.contraction import Contraction, LoopRange
 from loopwright.ir.schedule import Core, Schedule
+from loopwright.ir.schedule_tree import Band, bands, read_tree
 from loopwright.transform.facts import fact
 from loopwright.transform.legal import initial_schedule, require_unmarked
 from loopwright.transform.step import Step, refuse
-from loopwright.transform.tree import Band, bands, read_tree
 
 __all__ = [
     "ELEMENTS",

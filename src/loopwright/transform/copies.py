@@ -17,8 +17,8 @@ from loopwright.analysis.reductions import reductions
 from loopwright.analysis.relations import ends, maps_of, union
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import prefix_schedule
 from loopwright.transform.facts import fact
-from loopwright.transform.tree import time_inside
 
 __all__ = ["accessors", "escaping_flow", "with_copies"]
 
@@ -41,7 +41,7 @@ def escaping_flow(schedule: Schedule, array: str, loop: str) -> Dependences:
     """The values of an array that are read in another iteration of `loop` than they are set in."""
     flow = fact(dependences, schedule.program).flow
     through = flow.intersect_domain(_writers(schedule.program, array))
-    inside = through.eq_at_multi_union_pw_aff(time_inside(schedule.tree, loop))
+    inside = through.eq_at_multi_union_pw_aff(prefix_schedule(schedule.tree, loop))
     nothing = isl.UnionMap.empty(flow.get_space())
     return Dependences(schedule.program, through.subtract(inside), nothing, nothing)
 
@@ -64,7 +64,7 @@ def with_copies(
         if among is not None and not accessors(program, array) & among:
             continue
         writers = frozenset(s.name for s in program.statements if s.write.array == array)
-        time = time_inside(schedule.tree, loop)
+        time = prefix_schedule(schedule.tree, loop)
         pairs = fact(_LocalPairs(array), program)
         if free_reductions:
             pairs = _without_reductions(pairs, array)

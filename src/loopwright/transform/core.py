@@ -19,10 +19,10 @@ from loopwright.ir.dtypes import DType
 from loopwright.ir.form import Feed, Form, Initial, Kind, Packing
 from loopwright.ir.loops import Mark
 from loopwright.ir.schedule import LoopCore, Schedule
+from loopwright.ir.schedule_tree import Leaf, bands, perfect_nest, read_tree
 from loopwright.semirings import identity
 from loopwright.transform.legal import find_band, open_bands, require_unmarked
 from loopwright.transform.step import Step, refuse
-from loopwright.transform.tree import Leaf, bands, chain, read_tree
 
 __all__ = ["ContractLoops"]
 
@@ -92,7 +92,7 @@ class ContractLoops(Step):
     def candidates(cls, schedule: Schedule) -> Iterator[ContractLoops]:
         """Every way to see a nest of three loops as a product, packed element by element."""
         for band in open_bands(schedule):
-            loops = chain(band)
+            loops = perfect_nest(band)
             if len(loops) != 3 or not isinstance(loops[-1].child, Leaf):
                 continue
             for i, j, p in permutations(inner.loop for inner in loops):

@@ -16,21 +16,21 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.expr import Expr, Load, Var
 from loopwright.ir.program import Access, Array, Program, Role, Statement
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.visit import rewrite
-from loopwright.transform.copies import accessors
-from loopwright.transform.legal import find_band, open_bands, reordered
-from loopwright.transform.step import Step, refuse
-from loopwright.transform.tree import (
+from loopwright.ir.schedule_tree import (
     Band,
-    Branch,
+    Filter,
     Leaf,
     Node,
     bands,
-    fresh_name,
     read_tree,
     sequence,
     write_tree,
 )
+from loopwright.ir.visit import rewrite
+from loopwright.ir.walk import fresh_name
+from loopwright.transform.copies import accessors
+from loopwright.transform.legal import find_band, open_bands, reordered
+from loopwright.transform.step import Step, refuse
 
 __all__ = ["Expand"]
 
@@ -224,4 +224,4 @@ def _behind(root: Node, domain: isl.UnionSet, after: Statement) -> Node:
         partial = isl.MultiUnionPwAff.from_union_pw_aff(isl.UnionPwAff.from_pw_aff(value))
         node = Band(name, partial.set_tuple_name(isl.dim_type.set, name), node)
     own = isl.UnionSet.from_set(isl.Set.universe(space))
-    return sequence((Branch(domain.universe(), root), Branch(own, node)))
+    return sequence((Filter(domain.universe(), root), Filter(own, node)))

@@ -11,21 +11,21 @@ import islpy as isl
 
 from loopwright.diagnostics import UsageError
 from loopwright.ir.schedule import Schedule
-from loopwright.transform.legal import find_band, open_bands, reordered, require_unmarked
-from loopwright.transform.step import Step, refuse
-from loopwright.transform.tree import (
+from loopwright.ir.schedule_tree import (
     Band,
-    Branch,
+    Filter,
     Leaf,
     Node,
     Sequence,
     bands,
-    fresh_name,
     map_bands,
     read_tree,
     rename_band,
     sequence,
 )
+from loopwright.ir.walk import fresh_name
+from loopwright.transform.legal import find_band, open_bands, reordered, require_unmarked
+from loopwright.transform.step import Step, refuse
 
 __all__ = ["Distribute", "Fuse"]
 
@@ -89,11 +89,11 @@ class Distribute(Step):
         if not isinstance(band.child, Sequence):
             refuse(self, f"the body of loop '{self.loop}' has one part only")
         taken = {other.loop for other in bands(root)}
-        parts: list[Branch] = []
-        for branch in band.child.branches:
+        parts: list[Filter] = []
+        for branch in band.child.filters:
             name = fresh_name(self.loop, taken) if parts else self.loop
             taken.add(name)
-            partial = band.partial.intersect_domain(branch.filter.universe())
+            partial = band.partial.intersect_domain(branch.instances.universe())
             part = rename_band(Band(self.loop, partial, branch.child), name)
             parts.append(replace(branch, child=part))
         spread = Sequence(tuple(parts))
@@ -114,8 +114,8 @@ def _neighbours(node: Node) -> Iterator[tuple[str, str]]:
             return
         case Band(child=child):
             yield from _neighbours(child)
-        case Sequence(branches=branches):
-            children = [branch.child for branch in branches]
+        case Sequence(filters=filters):
+            children = [branch.child for branch in filters]
             for left, right in pairwise(children):
                 if isinstance(left, Band) and isinstance(right, Band):
                     yield left.loop, right.loop
@@ -132,9 +132,9 @@ def _fused(node: Node, first: str, second: str) -> Node:
             return node
         case Band(child=child):
             return replace(node, child=_fused(child, first, second))
-        case Sequence(branches=branches):
-            parts: list[Branch] = []
-            for branch in branches:
+        case Sequence(filters=filters):
+            parts: list[Filter] = []
+            for branch in filters:
                 band, before = branch.child, parts[-1].child if parts else None
                 joins = isinstance(band, Band) and band.loop == second
                 if joins and isinstance(before, Band) and before.loop == first:
@@ -146,7 +146,7 @@ def _fused(node: Node, first: str, second: str) -> Node:
             assert_never(node)
 
 
-def _joined(left: Branch, right: Branch) -> Branch:
+def _joined(left: Filter, right: Filter) -> Filter:
     """Two branches of one band each as one branch."""
     first, second = left.child, right.child
     assert isinstance(first, Band)
@@ -154,4 +154,4 @@ def _joined(left: Branch, right: Branch) -> Branch:
     other = second.partial.set_tuple_name(isl.dim_type.set, first.loop)
     body = sequence((replace(left, child=first.child), replace(right, child=second.child)))
     band = Band(first.loop, first.partial.union_add(other), body)
-    return Branch(left.filter.union(right.filter), band)
+    return Filter(left.instances.union(right.instances), band)

@@ -14,9 +14,9 @@ from loopwright.analysis.relations import union
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Access, Program, Statement
 from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import bands, read_tree
 from loopwright.transform.legal import find_band, open_bands
 from loopwright.transform.step import Step, refuse
-from loopwright.transform.tree import bands, read_tree
 
 __all__ = ["Keep"]
 

@@ -17,10 +17,7 @@ from loopwright.analysis.relations import ends, maps_of, union
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
-from loopwright.transform.copies import accessors, escaping_flow, with_copies
-from loopwright.transform.facts import fact
-from loopwright.transform.step import Step, refuse
-from loopwright.transform.tree import (
+from loopwright.ir.schedule_tree import (
     Band,
     Node,
     bands,
@@ -29,6 +26,9 @@ from loopwright.transform.tree import (
     unique_names,
     write_tree,
 )
+from loopwright.transform.copies import accessors, escaping_flow, with_copies
+from loopwright.transform.facts import fact
+from loopwright.transform.step import Step, refuse
 
 __all__ = [
     "conflicts",

@@ -17,26 +17,26 @@ from loopwright.ir.islkit import context
 from loopwright.ir.islparts import functions_in, pieces_in
 from loopwright.ir.program import Access, Array, Program, Role, Statement
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.visit import loads, rewrite
-from loopwright.transform.facts import fact
-from loopwright.transform.legal import reordered
-from loopwright.transform.rebuild import names_of
-from loopwright.transform.scalars import limits_of
-from loopwright.transform.step import Step, refuse
-from loopwright.transform.tree import (
+from loopwright.ir.schedule_tree import (
     Band,
-    Branch,
+    Filter,
     Leaf,
     Node,
     bands,
     directions,
-    fresh_name,
     moved_by,
     read_tree,
     sequence,
+    statements_in,
     write_tree,
 )
-from loopwright.transform.tree import Sequence as InOrder
+from loopwright.ir.schedule_tree import Sequence as InOrder
+from loopwright.ir.visit import loads, rewrite
+from loopwright.ir.walk import fresh_name
+from loopwright.transform.facts import fact
+from loopwright.transform.legal import reordered
+from loopwright.transform.scalars import limits_of
+from loopwright.transform.step import Step, refuse
 
 __all__ = ["PartialSums", "neutral"]
 
@@ -133,8 +133,8 @@ def _path(tree: Node, statement: str) -> tuple[Band, ...] | None:
         case Band(child=child):
             inner = _path(child, statement)
             return None if inner is None else (tree, *inner)
-        case InOrder(branches=branches):
-            own = [b.child for b in branches if statement in names_of(b.filter)]
+        case InOrder(filters=filters):
+            own = [b.child for b in filters if statement in statements_in(b.instances)]
             return _path(own[0], statement) if len(own) == 1 else None
 
 
@@ -293,10 +293,10 @@ def _inserted(tree: Node, site: _Site, first: Statement, last: Statement) -> Nod
                 if loop == site.loop:
                     before, after = (_loops(s, site, taken) for s in (first, last))
                     parts = (
-                        Branch(_whole(first), before),
-                        Branch(partial.domain().universe(), node),
+                        Filter(_whole(first), before),
+                        Filter(partial.domain().universe(), node),
                     )
-                    return sequence((*parts, Branch(_whole(last), after)))
+                    return sequence((*parts, Filter(_whole(last), after)))
                 if loop not in outer:
                     return node
                 dimension, sign, shift = outer[loop]
@@ -304,12 +304,12 @@ def _inserted(tree: Node, site: _Site, first: Statement, last: Statement) -> Nod
                     own = _function(statement, 1 + dimension, sign, shift)
                     partial = partial.union_add(own.set_tuple_name(isl.dim_type.set, loop))
                 return Band(loop, partial, visit(child))
-            case InOrder(branches=branches):
+            case InOrder(filters=filters):
                 return sequence(
-                    Branch(b.filter.union(new), visit(b.child))
-                    if site.statement in names_of(b.filter)
+                    Filter(b.instances.union(new), visit(b.child))
+                    if site.statement in statements_in(b.instances)
                     else b
-                    for b in branches
+                    for b in filters
                 )
 
     return visit(tree)

@@ -8,14 +8,9 @@ from loopwright.analysis.legality import inside_loop
 from loopwright.ir.islkit import with_option
 from loopwright.ir.islparts import nodes_in, sets_in
 from loopwright.ir.schedule import Schedule
-from loopwright.transform.copies import with_copies
-from loopwright.transform.facts import fact
-from loopwright.transform.legal import relaxed_order
-from loopwright.transform.reschedule import Reschedule, named_tree, tree_text
-from loopwright.transform.symbolic import Numbers, large_numbers
-from loopwright.transform.tree import (
+from loopwright.ir.schedule_tree import (
     Band,
-    Branch,
+    Filter,
     Leaf,
     Node,
     bands,
@@ -24,6 +19,11 @@ from loopwright.transform.tree import (
     read_tree,
     sequence,
 )
+from loopwright.transform.copies import with_copies
+from loopwright.transform.facts import fact
+from loopwright.transform.legal import relaxed_order
+from loopwright.transform.reschedule import Reschedule, named_tree, tree_text
+from loopwright.transform.symbolic import Numbers, large_numbers
 
 __all__ = ["permutable_nest"]
 
@@ -97,5 +97,5 @@ def _read(node: isl.ScheduleNode, numbers: Numbers) -> Node:
         return inner
     parts = [node.child(k) for k in range(node.n_children())]
     return sequence(
-        Branch(numbers.universe(p.filter_get_filter()), _read(p.child(0), numbers)) for p in parts
+        Filter(numbers.universe(p.filter_get_filter()), _read(p.child(0), numbers)) for p in parts
     )

@@ -1,35 +1,29 @@
 """Parts of schedule trees for planners to build other trees from, and what dependences say of them.
 
-Trees here are values of transform/tree without a domain; `pairs` are the dependences
+Trees here are values of ir/schedule_tree without a domain; `pairs` are the dependences
 `{ S[i] -> T[j] }` between their statements that no loop around orders yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
-from typing import assert_never
+from collections.abc import Collection, Sequence
 
 import islpy as isl
 
 from loopwright.analysis.relations import ends, maps_of
 from loopwright.ir.islkit import context
-from loopwright.ir.islparts import functions_in, sets_in
+from loopwright.ir.islparts import functions_in
 from loopwright.ir.program import Program
-from loopwright.transform.symbolic import large_numbers
-from loopwright.transform.tree import (
+from loopwright.ir.schedule_tree import (
     Band,
-    Branch,
-    Leaf,
+    Filter,
     Node,
     bands,
     followed_name,
-    fresh_name,
-    map_bands,
-    rename_band,
     sequence,
 )
-from loopwright.transform.tree import Sequence as InOrder
+from loopwright.ir.walk import fresh_name
+from loopwright.transform.symbolic import large_numbers
 
 __all__ = [
     "among",
@@ -38,17 +32,11 @@ __all__ = [
     "goes_back",
     "has_same_range",
     "is_strided",
-    "joined",
-    "names_of",
     "parted",
-    "parted_nest",
-    "restricted",
     "scheduled",
     "split_among",
     "unmoved",
     "unordered",
-    "wave_of",
-    "without_loop",
 ]
 
 
@@ -78,11 +66,6 @@ def split_among(pairs: isl.UnionMap, groups: Sequence[Collection[str]]) -> tuple
         for at in places.get(first, set()) & places.get(second, set()):
             kept[at] = kept[at].union(isl.UnionMap.from_map(part))
     return tuple(kept)
-
-
-def names_of(instances: isl.UnionSet) -> frozenset[str]:
-    """The statements that instances belong to."""
-    return frozenset(part.get_tuple_name() for part in sets_in(instances))
 
 
 def unmoved(band: Band) -> frozenset[str]:
@@ -147,53 +130,9 @@ def is_strided(program: Program, names: Collection[str]) -> bool:
     return found
 
 
-def restricted(node: Node, names: Collection[str]) -> Node:
-    """`node` for some of its statements only."""
-    match node:
-        case Leaf():
-            return node
-        case Band(loop=loop, partial=partial, child=child):
-            kept = _universe_of(partial.domain(), names)
-            return Band(loop, partial.intersect_domain(kept), restricted(child, names))
-        case InOrder(branches=branches):
-            parts = []
-            for branch in branches:
-                kept = _universe_of(branch.filter, names)
-                if not kept.is_empty():
-                    inside = branch.filter.intersect(kept)
-                    parts.append(Branch(inside, restricted(branch.child, names)))
-            return sequence(parts) if parts else Leaf()
-        case _:
-            assert_never(node)
-
-
-def _universe_of(instances: isl.UnionSet, names: Collection[str]) -> isl.UnionSet:
-    """All instances, inside their domains or not, of those of `names` that occur."""
-    kept = isl.UnionSet.empty(instances.get_space())
-    for part in sets_in(instances):
-        if part.get_tuple_name() in names:
-            kept = kept.union(isl.UnionSet.from_set(isl.Set.universe(part.get_space())))
-    return kept
-
-
-def without_loop(node: Node, loop: str) -> Node:
-    """`node` with the band `loop` taken out."""
-    match node:
-        case Leaf():
-            return node
-        case Band(child=child):
-            if node.loop == loop:
-                return child
-            return replace(node, child=without_loop(child, loop))
-        case InOrder(branches=branches):
-            return sequence(replace(b, child=without_loop(b.child, loop)) for b in branches)
-        case _:
-            assert_never(node)
-
-
 def parted(program: Program, parts: Sequence[tuple[Collection[str], Node]]) -> Node:
     """The parts one after the other, each with the statements it is made of."""
-    return sequence(Branch(_domains(program, names), node) for names, node in parts)
+    return sequence(Filter(_domains(program, names), node) for names, node in parts)
 
 
 def _domains(program: Program, names: Collection[str]) -> isl.UnionSet:
@@ -204,55 +143,6 @@ def _domains(program: Program, names: Collection[str]) -> isl.UnionSet:
             whole = isl.Set.universe(statement.domain.get_space())
             found = found.union(isl.UnionSet.from_set(whole))
     return found
-
-
-def parted_nest(
-    root: Node, nest: Band, first: isl.UnionSet, second: isl.UnionSet, *, renamed: int = 1
-) -> Node:
-    """`root` with a nest run for the instances of `first` and then for those of `second`.
-
-    The loops of one of them, by its number, get new names.
-    """
-    taken = {band.loop for band in bands(root)}
-    new: dict[str, str] = {}
-    for loop in (band.loop for band in bands(nest)):
-        new[loop] = fresh_name(loop, taken)
-        taken.add(new[loop])
-    parts = []
-    for number, instances in enumerate((first, second)):
-        part = restricted(nest, names_of(instances))
-        parts.append(Branch(instances, _renamed(part, new) if number == renamed else part))
-    apart = InOrder(tuple(parts))
-    return map_bands(root, lambda band: apart if band.loop == nest.loop else band)
-
-
-def _renamed(node: Node, names: Mapping[str, str]) -> Node:
-    """`node` with some of its loops called by other names."""
-    match node:
-        case Leaf():
-            return node
-        case Band(loop=loop):
-            inner = replace(node, child=_renamed(node.child, names))
-            return rename_band(inner, names.get(loop, loop))
-        case InOrder(branches=branches):
-            return InOrder(tuple(replace(b, child=_renamed(b.child, names)) for b in branches))
-        case _:
-            assert_never(node)
-
-
-def joined(first: Band, second: Band, body: Node) -> Band:
-    """One loop over the iterations of two, with the given body."""
-    other = second.partial.set_tuple_name(isl.dim_type.set, first.loop)
-    return Band(first.loop, first.partial.union_add(other), body)
-
-
-def wave_of(first: Band, second: Band, name: str) -> Band:
-    """Two loops, the second directly inside the first, by waves of equal sums of their values.
-
-    In a wave the first one tells the second.
-    """
-    plain = [band.partial.set_tuple_name(isl.dim_type.set, name) for band in (first, second)]
-    return Band(name, plain[0].add(plain[1]), replace(first, child=second.child))
 
 
 def scheduled(

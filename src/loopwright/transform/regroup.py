@@ -13,6 +13,19 @@ from loopwright.analysis.legality import inside_loop
 from loopwright.analysis.relations import ends, maps_of
 from loopwright.diagnostics import UsageError
 from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import (
+    Band,
+    Filter,
+    Leaf,
+    Node,
+    Sequence,
+    bands,
+    map_bands,
+    read_tree,
+    rename_band,
+    restricted,
+)
+from loopwright.ir.walk import fresh_name
 from loopwright.transform.copies import with_copies
 from loopwright.transform.facts import fact
 from loopwright.transform.legal import (
@@ -22,20 +35,7 @@ from loopwright.transform.legal import (
     reordered,
     require_unmarked,
 )
-from loopwright.transform.rebuild import restricted
 from loopwright.transform.step import Step, refuse
-from loopwright.transform.tree import (
-    Band,
-    Branch,
-    Leaf,
-    Node,
-    Sequence,
-    bands,
-    fresh_name,
-    map_bands,
-    read_tree,
-    rename_band,
-)
 
 __all__ = ["Regroup", "isolate"]
 
@@ -71,12 +71,12 @@ class Regroup(Step):
         outside = {other.loop for other in bands(root)} - {other.loop for other in bands(band)}
         seen: set[str] = set(outside)
         taken = {other.loop for other in bands(root)}
-        branches = []
+        filters = []
         for first, last in pairwise((0, *accumulate(self.sizes))):
             chosen = _instances(schedule, self.statements[first:last])
             part = _named(restricted(band, self.statements[first:last]), seen, taken)
-            branches.append(Branch(chosen, part))
-        spread = branches[0].child if len(branches) == 1 else Sequence(tuple(branches))
+            filters.append(Filter(chosen, part))
+        spread = filters[0].child if len(filters) == 1 else Sequence(tuple(filters))
         changed = map_bands(root, lambda b: spread if b.loop == self.loop else b)
         return reordered(self, schedule, changed)
 
@@ -157,7 +157,7 @@ def _named(node: Node, seen: set[str], taken: set[str]) -> Node:
             seen.add(name)
             taken.add(name)
             return replace(rename_band(node, name), child=_named(node.child, seen, taken))
-        case Sequence(branches=branches):
-            return Sequence(tuple(replace(b, child=_named(b.child, seen, taken)) for b in branches))
+        case Sequence(filters=filters):
+            return Sequence(tuple(replace(b, child=_named(b.child, seen, taken)) for b in filters))
         case _:
             assert_never(node)

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from loopwright.diagnostics import UsageError
 from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import Band, Node, map_bands, perfect_nest, read_tree
 from loopwright.transform.legal import find_band, open_bands, reordered
 from loopwright.transform.step import Step, refuse
-from loopwright.transform.tree import Band, Node, chain, map_bands, read_tree
 
 __all__ = ["Interchange", "nested_chain", "open_chains", "rebuilt_chain"]
 
@@ -54,7 +54,7 @@ def nested_chain(
     step: Step, schedule: Schedule, root: Node, loops: tuple[str, ...]
 ) -> tuple[Band, ...]:
     """The bands called `loops`, outermost first; refuses unless they are directly nested."""
-    runs = (chain(find_band(step, schedule, root, loop))[: len(loops)] for loop in loops)
+    runs = (perfect_nest(find_band(step, schedule, root, loop))[: len(loops)] for loop in loops)
     found = next((run for run in runs if {band.loop for band in run} == set(loops)), None)
     if found is None:
         refuse(step, f"loops {', '.join(loops)} do not stand directly inside each other")
@@ -74,6 +74,6 @@ def open_chains(schedule: Schedule) -> Iterator[tuple[str, ...]]:
     covered: set[str] = set()
     for band in open_bands(schedule):
         if band.loop not in covered:
-            names = tuple(inner.loop for inner in chain(band))
+            names = tuple(inner.loop for inner in perfect_nest(band))
             covered.update(names)
             yield names

@@ -11,18 +11,18 @@ import islpy as isl
 from loopwright.ir.islkit import context
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
-from loopwright.transform.legal import reordered
-from loopwright.transform.step import Step, Text, refuse
-from loopwright.transform.tree import (
+from loopwright.ir.schedule_tree import (
     Band,
-    Branch,
+    Filter,
     Leaf,
     Node,
     followed_name,
-    fresh_name,
     sequence,
     write_tree,
 )
+from loopwright.ir.walk import fresh_name
+from loopwright.transform.legal import reordered
+from loopwright.transform.step import Step, Text, refuse
 from loopwright.transform.yaml_text import Data, NotYaml, read_yaml
 
 __all__ = ["Reschedule", "named_tree", "tree_text"]
@@ -102,7 +102,7 @@ class Reschedule(Step):
     def _branches(self, parts: Data, reached: isl.UnionSet) -> Node:
         if not isinstance(parts, list) or not parts:
             refuse(self, "a sequence has filters below it")
-        branches: list[Branch] = []
+        filters: list[Filter] = []
         seen = isl.UnionSet.empty(reached.get_space())
         for part in parts:
             if not isinstance(part, dict) or not part.keys() <= {"filter", "child"}:
@@ -113,10 +113,10 @@ class Reschedule(Step):
             if not inside.is_disjoint(seen):
                 refuse(self, "two filters of a sequence share instances")
             seen = seen.union(inside)
-            branches.append(Branch(chosen, self._node(part.get("child"), inside)))
+            filters.append(Filter(chosen, self._node(part.get("child"), inside)))
         if not reached.is_subset(seen):
             refuse(self, "the filters of a sequence leave instances out")
-        return sequence(branches)
+        return sequence(filters)
 
     def _text(self, data: Data) -> str:
         if not isinstance(data, str):
@@ -159,6 +159,6 @@ def named_tree(root: Node, program: Program) -> Node:
                 named = partial.set_tuple_name(isl.dim_type.set, name)
                 return Band(name, named, visit(child))
             case _:
-                return sequence(Branch(b.filter, visit(b.child)) for b in node.branches)
+                return sequence(Filter(b.instances, visit(b.child)) for b in node.filters)
 
     return visit(root)

@@ -24,10 +24,10 @@ from loopwright.ir.islparts import pieces_in
 from loopwright.ir.program import Array, Program, Role, Statement
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.visit import rewrite
+from loopwright.ir.walk import fresh_name
 from loopwright.transform.copies import accessors
 from loopwright.transform.facts import fact, hand_on, learn
 from loopwright.transform.step import Step, refuse
-from loopwright.transform.tree import fresh_name
 
 __all__ = ["Split", "Spread", "fewest_loops", "limits_of", "spreadable"]
 

@@ -12,21 +12,21 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.islkit import context
 from loopwright.ir.loops import Mark
 from loopwright.ir.schedule import Schedule
-from loopwright.transform.legal import find_band, open_bands, reordered, require_unmarked
-from loopwright.transform.step import Step, refuse
-from loopwright.transform.tile import strips_of
-from loopwright.transform.tree import (
+from loopwright.ir.schedule_tree import (
     Band,
-    Branch,
+    Filter,
     Node,
     Sequence,
     bands,
-    fresh_name,
     map_bands,
     read_tree,
     rename_band,
     sequence,
 )
+from loopwright.ir.walk import fresh_name
+from loopwright.transform.legal import find_band, open_bands, reordered, require_unmarked
+from loopwright.transform.step import Step, refuse
+from loopwright.transform.tile import strips_of
 from loopwright.transform.unroll_jam import sunk
 
 __all__ = ["Skew", "parts_of"]
@@ -86,17 +86,17 @@ class Skew(Step):
         return replace(after, marks=(*after.marks, *marks), factors=(*after.factors, *factors))
 
     def _skewed(
-        self, band: Band, parts: tuple[Branch, ...], taken: set[str]
+        self, band: Band, parts: tuple[Filter, ...], taken: set[str]
     ) -> tuple[Node, tuple[str, ...]]:
         """The waves in place of `band`, and the loops over the rows of one wave."""
         name = fresh_name(f"{self.loop}_w", taken)
         slope = isl.Val.int_from_si(context(), self.slope)
         time = band.partial.get_union_pw_aff(0).scale_val(slope)
         wave: isl.UnionPwAff | None = None
-        bodies: list[Branch] = []
+        bodies: list[Filter] = []
         copies: tuple[str, ...] = ()
         for part, is_row, shift in zip(parts, self.rows, self.shifts, strict=True):
-            here = part.filter.universe()
+            here = part.instances.universe()
             row = _constant(here, shift)
             body = part.child
             if is_row:
@@ -132,11 +132,11 @@ class Skew(Step):
                 yield cls(band.loop, len(parts), steps, rows, 2)
 
 
-def parts_of(band: Band) -> tuple[Branch, ...]:
+def parts_of(band: Band) -> tuple[Filter, ...]:
     """The parts of a loop's body, in order; a body that is no sequence is one part."""
     if isinstance(band.child, Sequence):
-        return band.child.branches
-    return (Branch(band.partial.domain(), band.child),)
+        return band.child.filters
+    return (Filter(band.partial.domain(), band.child),)
 
 
 def _constant(domain: isl.UnionSet, value: int) -> isl.UnionPwAff:

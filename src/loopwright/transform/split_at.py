@@ -11,11 +11,19 @@ import islpy as isl
 from loopwright.diagnostics import UsageError
 from loopwright.ir.islkit import context
 from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import (
+    Band,
+    Leaf,
+    Node,
+    bands,
+    perfect_nest,
+    read_tree,
+    split_nest,
+    statements_in,
+)
+from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.transform.legal import find_band, open_bands, reordered, require_unmarked
-from loopwright.transform.rebuild import names_of, parted_nest
 from loopwright.transform.step import Step, refuse
-from loopwright.transform.tree import Band, Leaf, Node, bands, chain, read_tree
-from loopwright.transform.tree import Sequence as InOrder
 
 __all__ = ["SplitAt"]
 
@@ -65,17 +73,17 @@ class SplitAt(Step):
         near, far = self._parts(inner, outer)
         reached = _reaching(root, self.nest, schedule.tree.get_domain())
         for part, word in ((near, "near"), (far, "far")):
-            if names_of(part.intersect(reached)) == frozenset():
+            if statements_in(part.intersect(reached)) == frozenset():
                 refuse(self, f"nothing in the nest is {word}")
         present = [part.intersect(reached.intersect(part).universe()) for part in (near, far)]
-        return reordered(self, schedule, parted_nest(root, whole, present[0], present[1]))
+        return reordered(self, schedule, split_nest(root, whole, present[0], present[1]))
 
     @classmethod
     def candidates(cls, schedule: Schedule) -> Iterator[SplitAt]:
         """Every inner loop of a nest, by the loop directly around the nest."""
         for band in open_bands(schedule):
             if isinstance(band.child, Band):
-                for inner in chain(band.child)[1:]:
+                for inner in perfect_nest(band.child)[1:]:
                     yield cls(band.child.loop, inner.loop, band.loop, _DISTANCE)
 
     def _parts(self, inner: Band, outer: Band) -> tuple[isl.UnionSet, isl.UnionSet]:
@@ -100,8 +108,8 @@ def _reaching(node: Node, loop: str, instances: isl.UnionSet) -> isl.UnionSet:
             return isl.UnionSet.empty(instances.get_space())
         case Band(child=child):
             return instances if node.loop == loop else _reaching(child, loop, instances)
-        case InOrder(branches=branches):
-            for branch in branches:
+        case InOrder(filters=filters):
+            for branch in filters:
                 if loop in {band.loop for band in bands(branch.child)}:
-                    return _reaching(branch.child, loop, instances.intersect(branch.filter))
+                    return _reaching(branch.child, loop, instances.intersect(branch.instances))
     return isl.UnionSet.empty(instances.get_space())

@@ -11,10 +11,11 @@ import islpy as isl
 from loopwright.diagnostics import UsageError
 from loopwright.ir.islkit import context
 from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import Band, Node, bands, read_tree
+from loopwright.ir.walk import fresh_name
 from loopwright.transform.legal import reordered, require_unmarked
 from loopwright.transform.reorder import nested_chain, open_chains, rebuilt_chain
 from loopwright.transform.step import Step
-from loopwright.transform.tree import Band, Node, bands, fresh_name, read_tree
 
 __all__ = ["StripMine", "Tile", "strips_of"]
 

@@ -11,22 +11,22 @@ import islpy as isl
 from loopwright.diagnostics import UsageError
 from loopwright.ir.loops import Mark
 from loopwright.ir.schedule import Schedule
-from loopwright.transform.legal import find_band, open_bands, reordered, require_unmarked
-from loopwright.transform.step import Step, refuse
-from loopwright.transform.tile import strips_of
-from loopwright.transform.tree import (
+from loopwright.ir.schedule_tree import (
     Band,
-    Branch,
+    Filter,
     Leaf,
     Node,
     Sequence,
     bands,
-    fresh_name,
     map_bands,
     read_tree,
     rename_band,
     sequence,
 )
+from loopwright.ir.walk import fresh_name
+from loopwright.transform.legal import find_band, open_bands, reordered, require_unmarked
+from loopwright.transform.step import Step, refuse
+from loopwright.transform.tile import strips_of
 
 __all__ = ["Jam", "sunk"]
 
@@ -95,9 +95,10 @@ def sunk(
                 return rename_band(Band(band.loop, own, node), copies[-1])
             case Band(child=child):
                 return replace(node, child=visit(child, here))
-            case Sequence(branches=branches):
+            case Sequence(filters=filters):
                 return sequence(
-                    Branch(b.filter, visit(b.child, here.intersect(b.filter))) for b in branches
+                    Filter(b.instances, visit(b.child, here.intersect(b.instances)))
+                    for b in filters
                 )
             case _:
                 assert_never(node)

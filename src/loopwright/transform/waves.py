@@ -21,10 +21,10 @@ import islpy as isl
 
 from loopwright.ir.islkit import context
 from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import Band, Filter, bands, read_tree
 from loopwright.transform.facts import fact
 from loopwright.transform.legal import relaxed_order
 from loopwright.transform.skew import Skew, parts_of
-from loopwright.transform.tree import Band, Branch, bands, read_tree
 
 __all__ = ["smallest_skew"]
 
@@ -66,20 +66,20 @@ def smallest_skew(
 
 
 def _distances(
-    schedule: Schedule, band: Band, parts: tuple[Branch, ...], rows: tuple[int, ...]
+    schedule: Schedule, band: Band, parts: tuple[Filter, ...], rows: tuple[int, ...]
 ) -> list[_Distance] | None:
     """The bounds between all parts; None when rows far from each other depend on each other."""
     pairs = fact(relaxed_order, schedule.program).all_
     time = isl.UnionMap.from_union_pw_aff(band.partial.get_union_pw_aff(0))
     places = [
-        _rows(part, is_row).intersect_domain(part.filter.universe())
+        _rows(part, is_row).intersect_domain(part.instances.universe())
         for part, is_row in zip(parts, rows, strict=True)
     ]
     found: list[_Distance] = []
     for x, source in enumerate(parts):
-        leaving = pairs.intersect_domain(source.filter)
+        leaving = pairs.intersect_domain(source.instances)
         for y, target in enumerate(parts):
-            between = leaving.intersect_range(target.filter)
+            between = leaving.intersect_range(target.instances)
             if between.is_empty():
                 continue
             start = time.flat_range_product(places[x])
@@ -95,11 +95,11 @@ def _distances(
     return found
 
 
-def _rows(part: Branch, is_row: int) -> isl.UnionMap:
+def _rows(part: Filter, is_row: int) -> isl.UnionMap:
     if is_row:
         assert isinstance(part.child, Band)
         return isl.UnionMap.from_union_pw_aff(part.child.partial.get_union_pw_aff(0))
-    zero = isl.UnionPwAff.val_on_domain(part.filter.universe(), isl.Val.zero(context()))
+    zero = isl.UnionPwAff.val_on_domain(part.instances.universe(), isl.Val.zero(context()))
     return isl.UnionMap.from_union_pw_aff(zero)
 
 

@@ -28,9 +28,9 @@ from loopwright.ir.loops import (
     Store,
 )
 from loopwright.ir.visit import rebuild
-from loopwright.ir.walk import loads, names, rewrite, substitute
+from loopwright.ir.walk import fresh_name, loads, names, rewrite, substitute
 from loopwright.lower.build import seq, unrolled
-from loopwright.lower.chunk import bound_names, fresh_name
+from loopwright.lower.chunk import bound_names
 from loopwright.lower.linear import linear, normal
 
 __all__ = ["with_rows_jammed"]

@@ -32,8 +32,8 @@ from loopwright.ir.loops import (
     Store,
 )
 from loopwright.ir.visit import rebuild, statements
-from loopwright.ir.walk import loads, rewrite, substitute
-from loopwright.lower.chunk import bound_names, fresh_name
+from loopwright.ir.walk import fresh_name, loads, rewrite, substitute
+from loopwright.lower.chunk import bound_names
 from loopwright.lower.simplify import substitute_statement
 
 __all__ = ["with_carried_pointers", "without_signs"]

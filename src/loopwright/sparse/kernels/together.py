@@ -29,9 +29,9 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
 )
-from loopwright.ir.walk import loads, names, rewrite, substitute
+from loopwright.ir.walk import fresh_name, loads, names, rewrite, substitute
 from loopwright.lower.build import CACHE_LINE, seq, unrolled, vector
-from loopwright.lower.chunk import bound_names, fresh_name
+from loopwright.lower.chunk import bound_names
 from loopwright.lower.linear import linear, normal
 
 __all__ = ["with_rows_together"]

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from loopwright.diagnostics import UsageError
 from loopwright.ir.expr import Const
 from loopwright.ir.loops import Block, For, If, Let, LoopNest, Mark, Prefetch, Stmt, Store
+from loopwright.ir.walk import fresh_name
 from loopwright.ir.walk import substitute as substitute_expr
-from loopwright.lower.chunk import fresh_name
 from loopwright.lower.simplify import simplify
 from loopwright.lower.threads import share_out
 from loopwright.sparse.spf.bodies import as_condition, as_expr

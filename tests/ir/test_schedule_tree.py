@@ -10,23 +10,23 @@ import pytest
 from loopwright.diagnostics import IllegalStep, InternalError
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
-from loopwright.transform.facts import fact
-from loopwright.transform.legal import initial_schedule
-from loopwright.transform.mark import Parallel
-from loopwright.transform.reschedule import Reschedule, tree_text
-from loopwright.transform.tile import StripMine
-from loopwright.transform.tree import (
+from loopwright.ir.schedule_tree import (
     Leaf,
     Sequence,
     bands,
-    chain,
     directions,
-    fresh_name,
+    perfect_nest,
     read_tree,
     sequence,
     unchanged_loops,
     write_tree,
 )
+from loopwright.ir.walk import fresh_name
+from loopwright.transform.facts import fact
+from loopwright.transform.legal import initial_schedule
+from loopwright.transform.mark import Parallel
+from loopwright.transform.reschedule import Reschedule, tree_text
+from loopwright.transform.tile import StripMine
 from programs import Do, For, jacobi, lu, matmul, program, triangular_solve
 
 
@@ -68,8 +68,8 @@ def test_directions() -> None:
 def test_chain_ends_at_a_sequence() -> None:
     root = read_tree(lu().schedule)
     outer = next(bands(root))
-    assert [band.loop for band in chain(outer)] == ["k", "i"]
-    assert isinstance(chain(outer)[-1].child, Sequence)
+    assert [band.loop for band in perfect_nest(outer)] == ["k", "i"]
+    assert isinstance(perfect_nest(outer)[-1].child, Sequence)
     assert isinstance(list(bands(root))[-1].child, Leaf)
 
 
@@ -90,7 +90,7 @@ def test_marks_are_proven_anew_where_loops_changed() -> None:
     marked = Parallel("x").apply(Parallel("j").apply(initial_schedule(source)))
     root = read_tree(marked.tree)
     assert isinstance(root, Sequence)
-    (outer, last) = root.branches
+    (outer, last) = root.filters
     i, j, _ = bands(root)
     turned = replace(outer, child=replace(j, child=replace(i, child=j.child)))
     domain = marked.tree.get_domain()
