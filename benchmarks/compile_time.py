@@ -24,7 +24,7 @@ from loopwright.backends.llvm import emit_module
 from loopwright.backends.llvm_entry import entry_symbols
 from loopwright.frontends.c import CRegion, read_c
 from loopwright.frontends.program import program_of
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
 from loopwright.pipeline import generic_schedule
 from loopwright.runtime.jit import compile_to_object, load_object

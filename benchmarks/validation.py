@@ -18,7 +18,7 @@ from benchmarks.measure import Bar, Outcome, Setting
 from loopwright.frontends.c import read_c
 from loopwright.frontends.program import program_of
 from loopwright.ir.program import Program
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.pipeline import generic_schedule
 from loopwright.validate import Report
 from loopwright.validate.in_c import validate_with_c

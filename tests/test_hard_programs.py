@@ -19,7 +19,7 @@ from loopwright.frontends.extract import extract
 from loopwright.ir.islkit import GaveUp, attempt
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.pipeline import generic_nest, generic_schedule
 from loopwright.planner import generic
 from loopwright.transform.plan import initial_schedule

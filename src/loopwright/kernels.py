@@ -22,7 +22,7 @@ from loopwright import options
 from loopwright.backends.llvm_entry import entry_symbols
 from loopwright.diagnostics import UsageError
 from loopwright.ir.form import Form
-from loopwright.log import log
+from loopwright.log import dump, log
 from loopwright.machines.host import host
 from loopwright.recent import Recent
 from loopwright.runtime import jit
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 __all__ = [
     "contraction_kernel",
     "contraction_nest",
-    "dump",
     "elementwise_nest",
     "nest_kernel",
     "recall",
@@ -127,12 +126,6 @@ def _module(nest: LoopNest, *, checked: bool = False) -> Module:
     from loopwright.backends.llvm import emit_module  # lazy: for new kernels only
 
     return emit_module(nest, host().features, checked=checked)
-
-
-def dump(stage: str, text: Callable[[], str]) -> None:
-    """Print a stage of compiling on stderr when LOOPWRIGHT_DUMP asks for it."""
-    if stage in options.current().dump:
-        print(f"--- loopwright {stage} ---\n{text()}", file=sys.stderr)
 
 
 def _load(

@@ -19,6 +19,7 @@ __all__ = ["Options", "cache_dir", "current", "override", "parse", "reload", "va
 
 PREFIX = "LOOPWRIGHT_"
 DUMPS = ("schedule", "loops", "llvm", "asm", "c")
+DUMP_AFTER = "loops:"  # before the name of a pass of lower/passes: the loops after that pass
 LOGS = ("cache", "plan", "recompile", "time", "tune")
 COLORS = ("auto", "always", "never")
 _WORDS = {"1": True, "true": True, "yes": True, "on": True}
@@ -35,7 +36,7 @@ class Options:
     num_threads: int | None = None  # workers of a kernel; None: the cores this process may use
     interpret: bool = False  # run the oracle instead of compiled code
     boundscheck: bool = False  # check every access of compiled code
-    dump: tuple[str, ...] = ()  # which stages to print while compiling, among DUMPS
+    dump: tuple[str, ...] = ()  # stages to print while compiling: DUMPS, loops:PASS
     cpu: str | None = None  # machine to compile for; None: the host
     log: tuple[str, ...] = ()  # which decisions to tell the logger `loopwright`, among LOGS
     color: str = "auto"  # one of COLORS
@@ -170,6 +171,16 @@ def _list_among(words: tuple[str, ...]) -> Callable[[str, str], tuple[str, ...]]
     return read
 
 
+def _stages(name: str, value: str) -> tuple[str, ...]:
+    """Stages in the order of DUMPS, then passes; which passes there are, lower/passes knows."""
+    found = {word.strip().lower() for word in value.split(",")} - {""}
+    passes = sorted(word for word in found if word.startswith(DUMP_AFTER))
+    if not found <= {*DUMPS, *passes}:
+        accepted = f"a comma-separated list of {', '.join(DUMPS)}"
+        raise _refusal(name, value, f"{accepted}, or {DUMP_AFTER}PASS for the loops after a pass")
+    return (*(word for word in DUMPS if word in found), *passes)
+
+
 def _refusal(name: str, value: str, accepted: str) -> UsageError:
     shown = value if len(value) <= 60 else value[:57] + "..."
     return UsageError(f"{name} has a value we cannot use", found=repr(shown), hint=accepted)
@@ -181,7 +192,7 @@ _READERS: dict[str, Callable[[str, str], object]] = {
     "num_threads": _threads,
     "interpret": _flag,
     "boundscheck": _flag,
-    "dump": _list_among(DUMPS),
+    "dump": _stages,
     "cpu": _machine,
     "log": _list_among(LOGS),
     "color": _choice,

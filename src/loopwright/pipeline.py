@@ -20,9 +20,9 @@ from loopwright.ir.loops import LoopNest, Mark
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import schedule_text
-from loopwright.kernels import ENTRY, dump
-from loopwright.log import log
-from loopwright.lower.astgen import lower_schedule
+from loopwright.kernels import ENTRY
+from loopwright.log import dump, log
+from loopwright.lower.passes import lower_schedule
 from loopwright.lower.specialise import specialise
 from loopwright.machines.host import host
 from loopwright.planner.generic import default_plan, extend_plan

@@ -12,7 +12,7 @@ from loopwright.ir.interpret import interpret_program
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.memory import element_strides
 from loopwright.kernels import thread_pool
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.lower.strides import stride_name
 from loopwright.runtime.jit import assembly, compile_to_object, load_object
 from loopwright.runtime.kernel import CompiledKernel

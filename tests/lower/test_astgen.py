@@ -11,7 +11,7 @@ import pytest
 from loopwright.diagnostics import InternalError
 from loopwright.ir.program import Program
 from loopwright.ir.text import nest_text, stmt_text
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.transform.contract import Contract
 from loopwright.transform.fuse import Fuse
 from loopwright.transform.mark import Vectorize

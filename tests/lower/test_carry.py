@@ -12,8 +12,8 @@ from loopwright.ir.check import check_nest
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
-from loopwright.lower.astgen import lower_schedule
 from loopwright.lower.carry import carry_in_registers
+from loopwright.lower.passes import lower_schedule
 from loopwright.lower.simplify import simplify
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.step import Step

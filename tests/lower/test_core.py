@@ -11,7 +11,7 @@ from backends.compiled import compile_nest, run_kernel
 from loopwright.ir.interpret import element_strides, interpret_program
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.lower.rename import names_bound
 from loopwright.lower.specialise import specialise
 from loopwright.lower.strides import stride_name

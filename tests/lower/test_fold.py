@@ -14,7 +14,7 @@ from loopwright.ir.loops import Let, LoopNest
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.ir.visit import statements
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.transform.mark import Parallel
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.step import Step

@@ -10,7 +10,7 @@ import pytest
 from loopwright.ir.loops import Block
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.lower.threads import share_out
 from loopwright.transform.mark import Parallel
 from loopwright.transform.plan import apply_plan

@@ -6,7 +6,7 @@ import pytest
 
 from kernels.build import system_compiler
 from loopwright.diagnostics import IllegalStep
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.transform.plan import apply_plan
 from loopwright.validate import Report, validate
 from loopwright.validate.runners import c_runners

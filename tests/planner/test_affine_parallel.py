@@ -9,7 +9,7 @@ import pytest
 
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load import load_machine
 from loopwright.planner.affine_parallel import mark_parallel
 from loopwright.planner.draft import Draft

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loopwright.ir.program import Program
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.planner.affine_tiles import tile_columns
 from loopwright.planner.draft import Draft
 from loopwright.transform.legal import initial_schedule

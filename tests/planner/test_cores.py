@@ -8,7 +8,7 @@ import pytest
 
 from frontends.kernels import compiled, define
 from loopwright.ir.program import Program
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load import load_machine
 from loopwright.planner import core_sizes, cores
 from loopwright.planner.core_roles import roles_of

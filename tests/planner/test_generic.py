@@ -9,7 +9,7 @@ import pytest
 from loopwright.ir.loops import For as ForLoop
 from loopwright.ir.program import Program
 from loopwright.ir.visit import statements
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load import load_machine
 from loopwright.planner.generic import default_plan, extend_plan
 from loopwright.transform.mark import Parallel

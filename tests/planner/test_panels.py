@@ -6,7 +6,7 @@ import pytest
 
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.planner.draft import Draft
 from loopwright.planner.panels import split_panel
 from loopwright.transform.legal import initial_schedule

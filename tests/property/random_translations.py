@@ -21,7 +21,7 @@ from loopwright.ir.loops import LoopNest
 from loopwright.ir.memory import UndefinedRead
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
 from loopwright.planner.generic import default_plan
 from loopwright.transform.facts import fact

@@ -16,7 +16,7 @@ from loopwright.ir.interpret import evaluate
 from loopwright.ir.islkit import QuotaExceeded, quota
 from loopwright.ir.program import Program, Role
 from loopwright.ir.schedule import Schedule
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.transform.facts import fact
 from loopwright.transform.legal import conflicts
 from loopwright.transform.mark import Unroll, Vectorize

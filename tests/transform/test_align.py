@@ -15,7 +15,7 @@ from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.ir.visit import statements
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load import load_machine
 from loopwright.planner.stencils import plan_alignment
 from loopwright.transform.align import Align

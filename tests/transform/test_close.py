@@ -8,7 +8,7 @@ import pytest
 from loopwright.analysis.closure import closure_of
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.program import Program
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
 from loopwright.planner.closures import plan_closures
 from loopwright.transform.close import Close

@@ -10,7 +10,7 @@ from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.transform.box import SplitBox
 from loopwright.transform.core import ContractLoops
 from loopwright.transform.expand import Expand

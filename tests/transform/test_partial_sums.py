@@ -14,7 +14,7 @@ from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Binary, Const
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.transform.box import SplitBox
 from loopwright.transform.mark import Parallel
 from loopwright.transform.partial_sums import PartialSums, neutral

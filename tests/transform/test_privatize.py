@@ -9,7 +9,7 @@ import pytest
 from loopwright.diagnostics import IllegalStep
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.transform.expand import Expand
 from loopwright.transform.fuse import Distribute
 from loopwright.transform.mark import Parallel, Vectorize

@@ -9,7 +9,7 @@ import pytest
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.program import Program
 from loopwright.ir.text import schedule_text, stmt_text
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.transform.mark import Parallel, Share
 from loopwright.transform.plan import apply_plan, initial_schedule
 from loopwright.transform.reorder import Interchange

@@ -9,7 +9,7 @@ import pytest
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.program import Program
 from loopwright.ir.text import schedule_text
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
 from loopwright.machines.load import load_machine
 from loopwright.planner.stencils import plan_stencils

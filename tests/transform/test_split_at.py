@@ -9,7 +9,7 @@ import pytest
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.transform.core import ContractLoops
 from loopwright.transform.legal import initial_schedule
 from loopwright.transform.mark import Parallel

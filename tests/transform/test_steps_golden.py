@@ -8,7 +8,7 @@ import pytest
 
 from loopwright.ir.program import Program
 from loopwright.ir.text import schedule_text, stmt_text
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.transform.fuse import Distribute, Fuse
 from loopwright.transform.mark import Parallel, Unroll, Vectorize
 from loopwright.transform.plan import apply_plan

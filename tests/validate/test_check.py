@@ -10,7 +10,7 @@ import pytest
 from loopwright.ir.loops import For, LoopNest, Stmt
 from loopwright.ir.program import Program
 from loopwright.ir.visit import rebuild
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.transform.mark import Parallel, Vectorize
 from loopwright.transform.plan import Plan, apply_plan
 from loopwright.transform.step import Step

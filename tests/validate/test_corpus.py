@@ -11,7 +11,7 @@ from loopwright.frontends.c import read_c
 from loopwright.frontends.program import program_of
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.pipeline import generic_schedule
 from loopwright.validate import check_translation
 from loopwright.validate.data import Runner

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.transform.plan import initial_schedule
 from loopwright.validate.data import check_data, first_difference
 from loopwright.validate.meaning import Arrays, Signs, draw_inputs, meaning_of

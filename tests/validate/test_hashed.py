@@ -9,7 +9,7 @@ import pytest
 from loopwright.ir.check import check_nest
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.transform.close import Close
 from loopwright.transform.mark import Parallel, Unroll, Vectorize
 from loopwright.transform.partial_sums import PartialSums

@@ -10,7 +10,7 @@ from loopwright.ir.expr import Const
 from loopwright.ir.loops import For, LoopNest, Stmt, Store
 from loopwright.ir.program import Program, Role
 from loopwright.ir.visit import rebuild
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.transform.close import Close
 from loopwright.transform.mark import Parallel
 from loopwright.transform.plan import Plan, apply_plan, initial_schedule

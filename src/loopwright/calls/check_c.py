@@ -14,7 +14,7 @@ from loopwright.frontends.smaller import smaller_tree
 from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.validate import Report
 from loopwright.validate.in_c import validate_with_c
 from loopwright.validate.large import can_run

@@ -23,7 +23,7 @@ from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import program_text, schedule_text
-from loopwright.kernels import dump
+from loopwright.log import dump
 from loopwright.planner.analytical import Choice
 from loopwright.planner.contraction_plan import contraction_plan
 from loopwright.runtime.arguments import Array

@@ -21,7 +21,7 @@ from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import schedule_text
-from loopwright.kernels import dump
+from loopwright.log import dump
 from loopwright.planner.analytical import Algebra, Choice
 from loopwright.planner.contraction_plan import contraction_plan
 from loopwright.transform.apply import apply_plan

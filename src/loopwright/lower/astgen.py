@@ -1,4 +1,4 @@
-"""Schedule -> LoopNest: isl generates the loops, we read its syntax tree.
+"""Schedule -> the loops that isl generates for it, read from isl's syntax tree.
 
 Every band carries an isl mark with its name while the syntax tree is generated, so each generated
 loop knows the band it came from, also where isl splits a band into several loops or drops a loop
@@ -25,7 +25,6 @@ from loopwright.ir.loops import Block, For, If, LoopNest, Mark, Stmt
 from loopwright.ir.schedule import LoopCore, Schedule
 from loopwright.ir.schedule_tree import band_name, band_node, band_nodes, bands_around, is_band
 from loopwright.ir.walk import fresh_name
-from loopwright.lower.align import align
 from loopwright.lower.bodies import statement_body
 from loopwright.lower.buffers import (
     allocate_private,
@@ -33,23 +32,10 @@ from loopwright.lower.buffers import (
     argument_buffers,
     scalar_names,
 )
-from loopwright.lower.carry import carry_in_registers
-from loopwright.lower.closure import lower_closure
-from loopwright.lower.core import insert_cores, placeholder
-from loopwright.lower.divisions import decide_divisions
-from loopwright.lower.fetch import fetch_ahead
-from loopwright.lower.fold import fold_triangles
+from loopwright.lower.core import placeholder
 from loopwright.lower.linear import plus
-from loopwright.lower.partition import partition
-from loopwright.lower.promote import promote_scalars
-from loopwright.lower.registers import keep_in_registers
-from loopwright.lower.shares import join_strips
-from loopwright.lower.simplify import simplify
-from loopwright.lower.threads import share_out
-from loopwright.lower.unroll import unroll
-from loopwright.lower.vectorize import vectorize
 
-__all__ = ["lower_schedule"]
+__all__ = ["GeneratedLoops", "generate_loops"]
 
 _MOST_EXCLUSIVE = 8  # statements of one loop that are compared with each other
 # isl tells divisions apart by what it knows of the operands; all of ours round down.
@@ -76,16 +62,17 @@ _BINARY = {
 }
 
 
-def lower_schedule(schedule: Schedule) -> LoopNest:
-    """The loop nest of a schedule that is no contraction as a whole.
+@dataclass(frozen=True, slots=True)
+class GeneratedLoops:
+    """A nest with the loops that isl generated, before any pass, and what its names stand for."""
 
-    With a parallel loop in it the nest is for any number of threads that enter it together; without
-    one it is for one thread. Vector loops have constant extent and hold stores and lets only.
-    """
-    if schedule.closure is not None:
-        return share_out(simplify(lower_closure(schedule.program, schedule.closure)))
-    if schedule.cores:
-        raise InternalError("contraction cores are not lowered by the generic road", str(schedule))
+    nest: LoopNest  # marks VECTOR and UNROLL ask for lanes and copies: extents are any
+    variables: Mapping[str, str]  # band name -> loop variable; a band without a loop has none
+    cores: Mapping[str, tuple[LoopCore, InnerContraction]]  # by their placeholders
+
+
+def generate_loops(schedule: Schedule) -> GeneratedLoops:
+    """The loops of a schedule as isl generates them, inside the memory of local arrays."""
     program = schedule.program
     build = isl.AstBuild.from_context(program.context)
     tree, cores = without_cores(schedule)
@@ -98,15 +85,7 @@ def lower_schedule(schedule: Schedule) -> LoopNest:
     body = allocate_shared(schedule, body)
     buffers, scalars = argument_buffers(program), scalar_names(program)
     nest = LoopNest(program.name, buffers, scalars, body, is_plain=True, reassoc=program.reassoc)
-    factors = reader.factors()
-    joined = join_strips(simplify(nest), factors)
-    whole = decide_divisions(simplify(partition(joined, factors)))
-    plain = promote_scalars(simplify(keep_in_registers(whole, reader.kept())))
-    unrolled = unroll(vectorize(plain, factors), factors)
-    aligned = fetch_ahead(align(unrolled, factors, program.arrays), reader.ahead())
-    # Where no loop is written out several times backends carry what there is to carry themselves.
-    finished = simplify(carry_in_registers(aligned) if factors else aligned)
-    return share_out(insert_cores(fold_triangles(finished), cores))
+    return GeneratedLoops(nest, reader.variables, cores)
 
 
 def _ast(build: isl.AstBuild, tree: isl.Schedule, *, is_grouped: bool) -> isl.AstNode:
@@ -171,21 +150,6 @@ class _Reader:
     cores: Mapping[str, tuple[LoopCore, InnerContraction]]
     values: dict[str, Expr] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)  # band name -> loop variable
-
-    def factors(self) -> dict[str, int]:
-        """Lanes and copies by loop variable."""
-        named = dict(self.schedule.factors)
-        return {var: named[loop] for loop, var in self.variables.items() if loop in named}
-
-    def ahead(self) -> dict[str, int]:
-        """By how many iterations loops prefetch rows, by loop variable."""
-        named = dict(self.schedule.ahead)
-        return {var: named[loop] for loop, var in self.variables.items() if loop in named}
-
-    def kept(self) -> list[tuple[str, str]]:
-        """Statements and the variables of loops during which their elements are kept."""
-        found = ((name, self.variables.get(loop)) for name, loop in self.schedule.kept)
-        return [(name, var) for name, var in found if var is not None]
 
     def statement(self, node: isl.AstNode, loop: str = "") -> Stmt:
         """`node` as a statement; `loop` is the band of the nearest mark above."""

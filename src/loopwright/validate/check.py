@@ -13,7 +13,7 @@ from loopwright.ir.check import check_nest
 from loopwright.ir.islkit import GaveUp, attempt
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.transform.legal import initial_schedule
 from loopwright.validate.data import Runner, check_data
 from loopwright.validate.difference import Difference, Kind, Report

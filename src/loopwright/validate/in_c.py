@@ -8,7 +8,7 @@ from loopwright.diagnostics import ToolchainError
 from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
-from loopwright.lower.astgen import lower_schedule
+from loopwright.lower.passes import lower_schedule
 from loopwright.transform.plan import initial_schedule
 from loopwright.validate.check import validate
 from loopwright.validate.data import Runner

@@ -1,0 +1,177 @@
+"""Schedule -> LoopNest: isl's loops, then the passes of PASSES in order.
+
+A pass is a pure function LoopNest -> LoopNest; its docstring shows the rewrite. Under
+LOOPWRIGHT_CHECK=1 the nest is checked after each pass, and LOOPWRIGHT_DUMP=loops:PASS prints it
+after the pass of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from loopwright import options
+from loopwright.analysis.inner_contraction import InnerContraction
+from loopwright.diagnostics import InternalError, UsageError
+from loopwright.ir.check import check_nest
+from loopwright.ir.extent import constant_trips
+from loopwright.ir.loops import Block, Copy, For, LoopNest, Mark, Stmt
+from loopwright.ir.program import Array
+from loopwright.ir.schedule import LoopCore, Schedule
+from loopwright.ir.text import nest_text
+from loopwright.ir.visit import rebuild
+from loopwright.log import dump
+from loopwright.lower.align import align
+from loopwright.lower.astgen import GeneratedLoops, generate_loops
+from loopwright.lower.carry import carry_in_registers
+from loopwright.lower.closure import lower_closure
+from loopwright.lower.core import insert_cores
+from loopwright.lower.divisions import decide_divisions
+from loopwright.lower.fetch import fetch_ahead
+from loopwright.lower.fold import fold_triangles
+from loopwright.lower.partition import partition
+from loopwright.lower.promote import promote_scalars
+from loopwright.lower.registers import keep_in_registers
+from loopwright.lower.shares import join_strips
+from loopwright.lower.simplify import simplify
+from loopwright.lower.threads import share_out
+from loopwright.lower.unroll import unroll
+from loopwright.lower.vectorize import vectorize
+
+__all__ = ["PASSES", "LoopDecisions", "Pass", "lower_schedule", "run_passes"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopDecisions:
+    """What a Schedule has decided about the loops of its nest; loops are named by variable."""
+
+    factors: Mapping[str, int] = field(default_factory=dict)  # lanes, copies or chunks of a loop
+    promoted: Sequence[tuple[str, str]] = ()  # (statement, loop): its elements live in registers
+    prefetch_distances: Mapping[str, int] = field(default_factory=dict)  # in iterations
+    arrays: Sequence[Array] = ()  # of the program
+    # What stands for a contraction in the nest, until it is inserted.
+    cores: Mapping[str, tuple[LoopCore, InnerContraction]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, schedule: Schedule, loops: GeneratedLoops) -> LoopDecisions:
+        """The decisions of a schedule; those about loops that isl has left out have no effect."""
+        names = loops.variables
+        return cls(
+            factors={names[loop]: factor for loop, factor in schedule.factors if loop in names},
+            promoted=[(name, names[loop]) for name, loop in schedule.kept if loop in names],
+            prefetch_distances={names[loop]: n for loop, n in schedule.ahead if loop in names},
+            arrays=schedule.program.arrays,
+            cores=loops.cores,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A rewrite of nests, and which of the schedule's decisions it carries out."""
+
+    rewrite: Callable[..., LoopNest]  # of the nest and the arguments
+    arguments: Callable[[LoopDecisions], tuple[object, ...]] = lambda decisions: ()
+    is_needed: Callable[[LoopDecisions], bool] = lambda decisions: True
+
+    @property
+    def name(self) -> str:
+        """The name of the rewrite, as LOOPWRIGHT_DUMP=loops:NAME spells it."""
+        return self.rewrite.__name__
+
+    def __call__(self, nest: LoopNest, decisions: LoopDecisions) -> LoopNest:
+        if not self.is_needed(decisions):
+            return nest
+        return self.rewrite(nest, *self.arguments(decisions))
+
+
+# Simplification comes after each pass that leaves bounds or guards to decide.
+_SIMPLIFY = Pass(simplify)
+_SHARE_OUT = Pass(share_out)
+
+PASSES = (
+    _SIMPLIFY,
+    Pass(join_strips, lambda decisions: (decisions.factors,)),
+    Pass(partition, lambda decisions: (decisions.factors,)),
+    _SIMPLIFY,
+    Pass(decide_divisions),
+    # Elements and scalars are promoted while unrolled loops still have their own extents.
+    Pass(keep_in_registers, lambda decisions: (decisions.promoted,)),
+    _SIMPLIFY,
+    Pass(promote_scalars),
+    Pass(vectorize, lambda decisions: (decisions.factors,)),
+    Pass(unroll, lambda decisions: (decisions.factors,)),
+    Pass(align, lambda decisions: (decisions.factors, decisions.arrays)),
+    Pass(fetch_ahead, lambda decisions: (decisions.prefetch_distances,)),
+    # Without copies of an outer loop LLVM finds the recurrences of a row by itself.
+    Pass(carry_in_registers, is_needed=lambda decisions: bool(decisions.factors)),
+    _SIMPLIFY,
+    Pass(fold_triangles),
+    # Contractions come last: none of the passes above has anything to do in them.
+    Pass(insert_cores, lambda decisions: (decisions.cores,)),
+    _SHARE_OUT,
+)
+# A blocked closure is written out to its last vector already.
+_CLOSURE_PASSES = (_SIMPLIFY, _SHARE_OUT)
+
+
+def lower_schedule(schedule: Schedule) -> LoopNest:
+    """The loop nest of a schedule that is no contraction as a whole.
+
+    With a parallel loop in it the nest is for any number of threads that enter it together; without
+    one it is for one thread. Vector loops have constant extent and hold stores and lets only.
+    """
+    if schedule.closure is not None:
+        nest = lower_closure(schedule.program, schedule.closure)
+        return run_passes(nest, LoopDecisions(), _CLOSURE_PASSES)
+    if schedule.cores:
+        raise InternalError("contraction cores are not lowered by the generic road", str(schedule))
+    loops = generate_loops(schedule)
+    return run_passes(loops.nest, LoopDecisions.of(schedule, loops), PASSES)
+
+
+def run_passes(nest: LoopNest, decisions: LoopDecisions, passes: Sequence[Pass]) -> LoopNest:
+    """`nest` after all `passes`, each checked and printed where the options ask for it."""
+    _require_known_passes()
+    is_checked = options.current().check
+    for each in passes:
+        before, nest = nest, each(nest, decisions)
+        if is_checked and nest != before:
+            _check_between_passes(nest, decisions, each.name)
+        dump(options.DUMP_AFTER + each.name, partial(nest_text, nest))
+    if is_checked:
+        check_nest(nest)
+    return nest
+
+
+def _require_known_passes() -> None:
+    """Raise UsageError where LOOPWRIGHT_DUMP names a pass that does not exist."""
+    known = dict.fromkeys(options.DUMP_AFTER + each.name for each in PASSES)
+    for stage in options.current().dump:
+        if stage.startswith(options.DUMP_AFTER) and stage not in known:
+            raise UsageError(
+                f"{options.variable('dump')} names a pass that does not exist",
+                found=repr(stage),
+                hint=f"one of {', '.join(known)}",
+            )
+
+
+def _check_between_passes(nest: LoopNest, decisions: LoopDecisions, name: str) -> None:
+    """Check a nest that some passes have yet to see.
+
+    Until loops are cut, a mark VECTOR or UNROLL only asks for lanes or copies, whatever the extent
+    of the loop. Placeholders of contractions are no statements of a nest yet.
+    """
+
+    def visit(stmt: Stmt) -> Stmt:
+        match stmt:
+            case For(mark=Mark.VECTOR | Mark.UNROLL) if constant_trips(stmt) is None:
+                return replace(stmt, mark=Mark.SERIAL)
+            case Copy() if decisions.cores:
+                return Block(())
+        return stmt
+
+    try:
+        check_nest(replace(nest, body=rebuild(nest.body, visit)))
+    except InternalError as error:
+        raise InternalError(f"after the pass {name}: {error.message}", nest_text(nest)) from error
