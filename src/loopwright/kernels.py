@@ -98,8 +98,8 @@ def elementwise_nest(
 ) -> LoopNest:
     """The nest of `target = value` over loops, for arrays with the given unit strides."""
     lanes = host().lanes(value.dtype.real.bits)
+    from loopwright.lower.buffers import specialise  # lazy: likewise
     from loopwright.lower.elementwise import lower_elementwise  # lazy: for new kernels only
-    from loopwright.lower.specialise import specialise  # lazy: likewise
 
     nest = lower_elementwise(ENTRY, loops, target, value, arrays, params, lanes)
     return specialise(nest, unit)

@@ -22,8 +22,8 @@ from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import schedule_text
 from loopwright.kernels import ENTRY
 from loopwright.log import dump, log
+from loopwright.lower.buffers import specialise
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.specialise import specialise
 from loopwright.machines.host import host
 from loopwright.planner.generic import default_plan, extend_plan
 from loopwright.transform.facts import forget

@@ -11,9 +11,9 @@ from backends.compiled import compile_nest, run_kernel
 from loopwright.ir.interpret import element_strides, interpret_program
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
+from loopwright.lower.buffers import specialise
+from loopwright.lower.build import names_bound
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.rename import names_bound
-from loopwright.lower.specialise import specialise
 from loopwright.lower.strides import stride_name
 from loopwright.transform.core import ContractLoops
 from loopwright.transform.plan import apply_plan

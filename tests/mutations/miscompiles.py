@@ -20,8 +20,15 @@ from loopwright.ir.expr import Binary, Const, Expr, Var
 from loopwright.ir.loops import Barrier, Block, Buffer, LoopNest, Stmt
 from loopwright.ir.program import Array, Program, Role
 from loopwright.ir.visit import rebuild
-from loopwright.lower import astgen, buffers, chunk, passes, promote, simplify
-from loopwright.lower.linear import Linear
+from loopwright.lower import (
+    astgen,
+    buffers,
+    passes,
+    register_promotion,
+    simplify,
+    vectorize,
+)
+from loopwright.lower.linear_forms import LinearForm
 from loopwright.lower.strides import stride_name
 from loopwright.transform import legal
 from loopwright.transform.fuse import Fuse
@@ -253,9 +260,9 @@ def _guard_dropped(original: Any) -> Any:
 def _guard_implied_by_less(original: Any) -> Any:
     """A sum that is at least -1 counts as one that is not negative."""
 
-    def form(cond: Expr) -> Linear | None:
-        found: Linear | None = original(cond)
-        return None if found is None else found + Linear((), 1)
+    def form(cond: Expr) -> LinearForm | None:
+        found: LinearForm | None = original(cond)
+        return None if found is None else found + LinearForm((), 1)
 
     return form
 
@@ -436,8 +443,10 @@ MISCOMPILES = (
         replaced(astgen._Reader, "expr", _full_tiles_short),
     ),
     Miscompile("min and max exchanged in bounds", scale, (StripMine("i", 3),), _extremes_exchanged),
-    Miscompile("statement dropped", guarded, (), replaced(simplify, "_plain_block", _last_dropped)),
-    Miscompile("guard dropped", guarded, (), replaced(simplify, "_plain_if", _guard_dropped)),
+    Miscompile(
+        "statement dropped", guarded, (), replaced(simplify, "_simplified_block", _last_dropped)
+    ),
+    Miscompile("guard dropped", guarded, (), replaced(simplify, "_simplified_if", _guard_dropped)),
     Miscompile(
         "guard taken for implied",
         all_but_first,
@@ -448,25 +457,25 @@ MISCOMPILES = (
         "remainder of an unrolled loop missing",
         scale,
         (Unroll("i", 4),),
-        replaced(chunk, "chunk_loop", _remainder_missing),
+        replaced(vectorize, "strip_mine", _remainder_missing),
     ),
     Miscompile(
         "remainder of a vector loop late",
         scale,
         (Vectorize("i", 4),),
-        replaced(chunk, "_rest_start", _remainder_late),
+        replaced(vectorize, "_remainder_start", _remainder_late),
     ),
     Miscompile(
         "one chunk too many",
         scale,
         (Vectorize("i", 4),),
-        replaced(chunk, "chunk_loop", _chunk_too_many),
+        replaced(vectorize, "strip_mine", _chunk_too_many),
     ),
     Miscompile(
         "barriers lost",
         sweep,
         (Parallel("i"), Parallel("j")),
-        replaced_pass("share_out", _barriers_lost),
+        replaced_pass("lower_to_spmd", _barriers_lost),
     ),
     Miscompile(
         "private memory outside its loop",
@@ -481,13 +490,13 @@ MISCOMPILES = (
         "iterators exchanged",
         triangle,
         (),
-        replaced(astgen, "statement_body", _iterators_exchanged),
+        replaced(astgen, "_instance", _iterators_exchanged),
     ),
     Miscompile(
         "register keeps an old value",
         reused_scalar,
         (Privatize("t", "i"),),
-        replaced(promote, "_promoted", _first_value_kept),
+        replaced(register_promotion, "_promoted", _first_value_kept),
     ),
     Miscompile(
         "operands of a difference exchanged",

@@ -25,7 +25,7 @@ from loopwright.kernels import (
     nest_kernel,
     thread_pool,
 )
-from loopwright.lower.linear import linear
+from loopwright.lower.linear_forms import linear
 from loopwright.machines.host import host
 from loopwright.planner.analytical import Algebra, Choice, choose
 from loopwright.planner.numbers import instance_of, value_of

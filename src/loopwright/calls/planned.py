@@ -29,8 +29,8 @@ from loopwright.ir.module import Module
 from loopwright.ir.program import Program, Role
 from loopwright.ir.text import program_text, schedule_text
 from loopwright.kernels import nest_kernel, stage_text, thread_pool
+from loopwright.lower.buffers import specialise
 from loopwright.lower.origins import origins
-from loopwright.lower.specialise import specialise
 from loopwright.pipeline import lowered
 from loopwright.remembered import remembered
 from loopwright.runtime.address import data_address

@@ -8,7 +8,7 @@ statement's iterators as functions of the loops.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -21,11 +21,12 @@ from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Binary, Const, Expr, Select, Unary, Var
 from loopwright.ir.islkit import context, with_option
 from loopwright.ir.islparts import map_nodes, maps_in
-from loopwright.ir.loops import Block, For, If, LoopNest, Mark, Stmt
+from loopwright.ir.loops import Block, For, If, LoopNest, Mark, Stmt, Store
+from loopwright.ir.program import Statement
 from loopwright.ir.schedule import LoopCore, Schedule
 from loopwright.ir.schedule_tree import band_name, band_node, band_nodes, bands_around, is_band
+from loopwright.ir.visit import substitute
 from loopwright.ir.walk import fresh_name
-from loopwright.lower.bodies import statement_body
 from loopwright.lower.buffers import (
     allocate_private,
     allocate_shared,
@@ -33,12 +34,12 @@ from loopwright.lower.buffers import (
     scalar_names,
 )
 from loopwright.lower.core import placeholder
-from loopwright.lower.linear import plus
+from loopwright.lower.linear_forms import add_constant
 
 __all__ = ["GeneratedLoops", "generate_loops"]
 
-_MOST_EXCLUSIVE = 8  # statements of one loop that are compared with each other
-# isl tells divisions apart by what it knows of the operands; all of ours round down.
+_MOST_EXCLUSIVE = 8  # statements of one loop that are compared in pairs
+# isl has a division for each thing it knows about the operands; all of ours round down.
 _BINARY = {
     "add": "add",
     "sub": "sub",
@@ -89,10 +90,10 @@ def generate_loops(schedule: Schedule) -> GeneratedLoops:
 
 
 def _ast(build: isl.AstBuild, tree: isl.Schedule, *, is_grouped: bool) -> isl.AstNode:
-    """isl's loops for a tree.
+    """isl's syntax tree for a schedule tree.
 
-    Where no iteration of a statement comes after one of another, isl may give each a loop of its
-    own. Iterations that have private arrays must stay whole: then loops are `is_grouped`.
+    isl may generate a loop for each statement where none has an iteration after one of another.
+    Iterations with private arrays must stay in one loop: then the tree `is_grouped`.
     """
     name = "ast_build_group_coscheduled"
     return with_option(name, int(is_grouped), lambda: build.node_from_schedule(tree))
@@ -102,10 +103,10 @@ def _with_marks(schedule: Schedule, tree: isl.Schedule) -> isl.Schedule:
     """`tree` with a mark of its name above each band, and options for isl.
 
     Outer loops stay one loop each, with guards inside: that keeps the text small and parallel
-    loops whole. Innermost loops are isl's choice, but for vector loops: lanes cannot part company,
-    so their guards are traded for loops of their own. So are those of statements that exclude one
-    another, as the common case of a subscript and its borders do (`frontends/cases`). A loop
-    with private arrays stays one: its body is where they are allocated.
+    loops whole. Innermost loops are isl's choice, but for two kinds that are separated into loops
+    without guards: vector loops, whose lanes would need masks, and loops of statements that
+    exclude one another, as the interior and the borders of a subscript do (`frontends/cases`). A
+    loop with private arrays stays one: its body is where they are allocated.
     """
     types = isl.ast_loop_type
     owners = {loop for _, loop in schedule.private}
@@ -129,7 +130,7 @@ def _with_marks(schedule: Schedule, tree: isl.Schedule) -> isl.Schedule:
 
 
 def _has_exclusive(band: isl.ScheduleNode) -> bool:
-    """Whether no iteration of an innermost loop runs both of some two statements inside it."""
+    """Whether some two statements of an innermost loop never run in the same iteration."""
     times = band.child(0).get_prefix_schedule_relation().intersect_domain(band.get_domain())
     iterations = [one.range().reset_tuple_id() for one in maps_in(times)]
     if not 1 < len(iterations) <= _MOST_EXCLUSIVE:
@@ -173,7 +174,7 @@ class _Reader:
                 values = [self.expr(entry) for entry in point]
                 if name in self.cores:
                     return placeholder(name, self.cores[name][1], values)
-                return statement_body(self.schedule.program.statement(name), values)
+                return _instance(self.schedule.program.statement(name), values)
         raise InternalError("isl made a syntax node we do not know", node.to_C_str())
 
     def _taken(self) -> set[str]:
@@ -222,13 +223,22 @@ class _Reader:
         return result
 
 
+def _instance(statement: Statement, point: Sequence[Expr]) -> Store:
+    """The store of the instance of a statement whose iterators have the values `point`."""
+    assert len(point) == len(statement.iterators), f"{statement.name} at {point}"
+    values = dict(zip(statement.iterators, point, strict=True))
+    index = tuple(substitute(entry, values) for entry in statement.write.index)
+    value = substitute(statement.value, values)
+    return Store(statement.write.array, index, value, statement.name)
+
+
 def _stop(cond: Expr, var: str) -> Expr:
     """The exclusive upper bound that the condition of a loop over `var` sets."""
     match cond:
         case Binary(op="lt", x=Var(name=name), y=bound) if name == var:
             return bound
         case Binary(op="le", x=Var(name=name), y=bound) if name == var:
-            return plus(bound, 1)
+            return add_constant(bound, 1)
         case Binary(op="and", x=x, y=y) if x.dtype != INT64:
             return _stop(x, var).min(_stop(y, var))
     raise InternalError("isl made a loop condition we do not know", str(cond))

@@ -1,15 +1,16 @@
-"""Arrays of a Program as buffers of a LoopNest: arguments seen through strides, local memory."""
+"""Arrays of a Program as buffers of a LoopNest: strided arguments, memory of local arrays."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from loopwright.ir.expr import Const, Expr, Var
-from loopwright.ir.loops import Alloc, Buffer, For, Mark, Space, Stmt
+from loopwright.ir.loops import Alloc, Buffer, For, LoopNest, Mark, Space, Stmt
 from loopwright.ir.program import Array, Program, Role
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.visit import rebuild, statements
-from loopwright.lower.simplify import touches
+from loopwright.lower.build import touches
 from loopwright.lower.strides import stride_name
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "allocate_shared",
     "argument_buffers",
     "scalar_names",
+    "specialise",
 ]
 
 
@@ -36,8 +38,22 @@ def scalar_names(program: Program) -> tuple[str, ...]:
     return (*program.params, *strides)
 
 
+def specialise(nest: LoopNest, known: Mapping[str, int]) -> LoopNest:
+    """`nest` with the strides that `known` names fixed: unit strides make vector accesses."""
+
+    def fixed(stride: Expr) -> Expr:
+        if isinstance(stride, Var) and stride.name in known:
+            return Const(known[stride.name])
+        return stride
+
+    def buffer(argument: Buffer) -> Buffer:
+        return replace(argument, strides=tuple(map(fixed, argument.strides)))
+
+    return replace(nest, buffers=tuple(map(buffer, nest.buffers)))
+
+
 def allocate_shared(schedule: Schedule, body: Stmt) -> Stmt:
-    """`body` inside the memory of the local arrays that are private to no loop."""
+    """`body` inside the allocations of the local arrays that are private to no loop."""
     is_shared = any(mark is Mark.PARALLEL for _, mark in schedule.marks)
     for array in reversed(schedule.program.arrays):
         if array.role is Role.LOCAL and array.name not in dict(schedule.private):
@@ -48,10 +64,10 @@ def allocate_shared(schedule: Schedule, body: Stmt) -> Stmt:
 
 
 def allocate_private(array: Array, around: frozenset[str], body: Stmt) -> Stmt:
-    """`body` with memory for a private array in each iteration of its loop.
+    """`body` with an allocation of a private array in each iteration of its loop.
 
-    `around` holds the variables of that loop and the loops around it. The memory goes into the
-    innermost of them that exists: a loop that was left out for having one iteration needs none.
+    `around` holds the variables of that loop and the loops around it. The allocation goes into the
+    innermost of them that isl has generated; it leaves out loops of one iteration.
     """
     space = Space.STACK if array.rank == 0 else Space.PRIVATE
 
@@ -65,10 +81,10 @@ def allocate_private(array: Array, around: frozenset[str], body: Stmt) -> Stmt:
 
 
 def _needs(stmt: Stmt, buffer: str) -> bool:
-    """Whether `stmt` uses a buffer for which it has no memory yet."""
+    """Whether `stmt` uses a buffer that it does not allocate."""
     parts = list(statements(stmt))
-    has_memory = any(isinstance(s, Alloc) and s.buffer.name == buffer for s in parts)
-    return not has_memory and any(touches(s, buffer) for s in parts)
+    is_allocated = any(isinstance(s, Alloc) and s.buffer.name == buffer for s in parts)
+    return not is_allocated and any(touches(s, buffer) for s in parts)
 
 
 def _alloc(array: Array, space: Space, body: Stmt) -> Alloc:

@@ -1,13 +1,42 @@
-"""Short spellings for making loop nests."""
+"""Pieces of loop nests: short constructors, names that are bound, renaming, substitution."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from loopwright.ir.expr import Const, Expr, Var, as_expr
-from loopwright.ir.loops import Block, For, Let, Mark, Stmt
+from loopwright.ir.expr import Const, Expr, Load, Var, as_expr
+from loopwright.ir.loops import (
+    Alloc,
+    Block,
+    Buffer,
+    Copy,
+    For,
+    Let,
+    LoopNest,
+    Mark,
+    Prefetch,
+    Stmt,
+    Store,
+)
+from loopwright.ir.visit import expressions, rebuild, rewrite, statements, substitute, walk
 
-__all__ = ["CACHE_LINE", "lets", "loop", "nothing", "seq", "unrolled", "vector"]
+__all__ = [
+    "CACHE_LINE",
+    "bound_names",
+    "is_straight_line",
+    "lets",
+    "loop",
+    "names_bound",
+    "nothing",
+    "renamed",
+    "renamed_expr",
+    "seq",
+    "substitute_statement",
+    "touches",
+    "unrolled",
+    "vector",
+]
 
 CACHE_LINE = 64  # bytes between prefetches; a larger line only makes some hints redundant
 nothing = Block(())
@@ -29,19 +58,99 @@ def loop(
     step: Expr | int = 1,
     mark: Mark = Mark.SERIAL,
 ) -> Stmt:
+    """A loop over `var` from `start` up to `stop`, which is excluded."""
     return For(var.name, as_expr(start), as_expr(stop), body, as_expr(step), mark)
 
 
 def unrolled(var: Var, count: int, body: Stmt) -> Stmt:
+    """An UNROLL loop of `count` iterations from 0."""
     return For(var.name, Const(0), Const(count), body, Const(1), Mark.UNROLL)
 
 
 def vector(var: Var, lanes: int, body: Stmt) -> Stmt:
+    """A VECTOR loop of `lanes` iterations from 0."""
     return For(var.name, Const(0), Const(lanes), body, Const(1), Mark.VECTOR)
 
 
 def lets(bindings: Sequence[tuple[Var, Expr]], body: Stmt) -> Stmt:
-    """Nested bindings, the first one outermost."""
+    """Nested bindings around `body`, the first one outermost."""
     for var, value in reversed(bindings):
         body = Let(var.name, value, body)
     return body
+
+
+# -- what a statement binds and uses -------------------------------------------------------------
+
+
+def is_straight_line(stmt: Stmt) -> bool:
+    """Whether `stmt` holds stores and bindings only: no loop, no branch, no memory of its own."""
+    return all(isinstance(inner, Store | Let | Block) for inner in statements(stmt))
+
+
+def touches(stmt: Stmt, buffer: str) -> bool:
+    """Whether `stmt` itself, not a statement below it, reads or writes a buffer."""
+    match stmt:
+        case Store(buffer=name) | Prefetch(buffer=name) if name == buffer:
+            return True
+        case Copy(target=target, source=source) if buffer in (target, source):
+            return True
+    parts = (part for expr in expressions(stmt) for part in walk(expr))
+    return any(isinstance(part, Load) and part.array == buffer for part in parts)
+
+
+def names_bound(stmt: Stmt) -> set[str]:
+    """The loop variables, bindings and buffers that `stmt` declares."""
+    found = set()
+    for node in statements(stmt):
+        match node:
+            case For(var=name) | Let(name=name) | Alloc(buffer=Buffer(name=name)):
+                found.add(name)
+    return found
+
+
+def bound_names(nest: LoopNest) -> set[str]:
+    """Every name in a nest: its arguments, and all that its statements declare."""
+    return {buffer.name for buffer in nest.buffers} | set(nest.scalars) | names_bound(nest.body)
+
+
+# -- renaming and substitution -------------------------------------------------------------------
+
+
+def substitute_statement(stmt: Stmt, values: dict[str, Expr]) -> Stmt:
+    """`stmt` with variables replaced by values; no loop or binding inside declares them again."""
+    return rebuild(stmt, expression=lambda expr: substitute(expr, values))
+
+
+def renamed_expr(expr: Expr, names: Mapping[str, str]) -> Expr:
+    """`expr` with its variables and arrays renamed by `names`."""
+
+    def change(node: Expr) -> Expr:
+        match node:
+            case Var(name=name) if name in names:
+                return replace(node, name=names[name])
+            case Load(array=name) if name in names:
+                return replace(node, array=names[name])
+        return node
+
+    return rewrite(expr, change)
+
+
+def renamed(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
+    """`stmt` with everything that it declares or uses renamed by `names`, all at once."""
+
+    def change(node: Stmt) -> Stmt:
+        match node:
+            case For(var=name) if name in names:
+                return replace(node, var=names[name])
+            case Let(name=name) if name in names:
+                return replace(node, name=names[name])
+            case Alloc(buffer=buffer) if buffer.name in names:
+                return replace(node, buffer=replace(buffer, name=names[buffer.name]))
+            case Store(buffer=name) | Prefetch(buffer=name) if name in names:
+                return replace(node, buffer=names[name])
+            case Copy(target=target, source=source):
+                target, source = names.get(target, target), names.get(source, source)
+                return replace(node, target=target, source=source)
+        return node
+
+    return rebuild(stmt, change, lambda expr: renamed_expr(expr, names))

@@ -1,4 +1,4 @@
-"""The arithmetic of a form: how factors, accumulators and old elements of out are combined."""
+"""The arithmetic of a contraction's semiring: products, accumulation, initial values, scaling."""
 
 from __future__ import annotations
 

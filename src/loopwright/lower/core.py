@@ -23,13 +23,19 @@ from loopwright.ir.loops import Alloc, Block, Buffer, Copy, LoopNest, Space, Stm
 from loopwright.ir.schedule import LoopCore
 from loopwright.ir.visit import loads, rebuild, rewrite, substitute
 from loopwright.ir.walk import fresh_name
-from loopwright.lower.build import lets, nothing, seq
-from loopwright.lower.chunk import bound_names
-from loopwright.lower.linear import normal
+from loopwright.lower.build import (
+    bound_names,
+    lets,
+    names_bound,
+    nothing,
+    renamed,
+    renamed_expr,
+    seq,
+)
+from loopwright.lower.linear_forms import normal
 from loopwright.lower.panels import PITCH
 from loopwright.lower.places import Affine, AffineOperand, Clip, StepClip
 from loopwright.lower.product import block_loops
-from loopwright.lower.rename import names_bound, renamed, renamed_expr
 
 __all__ = ["insert_cores", "lower_core", "placeholder"]
 

@@ -1,4 +1,4 @@
-"""A value for every element of an array: prologues and epilogues around a contraction."""
+"""Elementwise assignments as a LoopNest: prologues and epilogues around a contraction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where in the source a store of a nest comes from, told by its shape.
+"""The source line of each store of a nest, found by matching it with the program's statements.
 
 Lowering changes subscripts, never the operations on data: a store whose value has the operations,
 arrays and constants of exactly one statement is an instance of that statement.
@@ -22,7 +22,7 @@ Shape: TypeAlias = tuple[object, ...]
 
 
 def origins(program: Program) -> Callable[[Store], str]:
-    """A function from stores to `file:line`; the text is empty where nothing is certain."""
+    """A function from stores to `file:line`; empty where several statements or none match."""
     places: dict[Shape, set[str]] = {}
     for statement in program.statements:
         key = (statement.write.array, *_shape(statement.value))
@@ -34,7 +34,7 @@ def origins(program: Program) -> Callable[[Store], str]:
 
 
 def _shape(expr: Expr) -> Shape:
-    """The operations of an expression, arrays by name, index arithmetic left out."""
+    """The operations of an expression with its arrays and constants, without index arithmetic."""
     if expr.dtype == INT64 and not loads(expr):
         return ("index",)
     match expr:

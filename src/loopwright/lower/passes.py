@@ -22,22 +22,20 @@ from loopwright.ir.schedule import LoopCore, Schedule
 from loopwright.ir.text import nest_text
 from loopwright.ir.visit import rebuild
 from loopwright.log import dump
-from loopwright.lower.align import align
 from loopwright.lower.astgen import GeneratedLoops, generate_loops
-from loopwright.lower.carry import carry_in_registers
-from loopwright.lower.closure import lower_closure
+from loopwright.lower.blocked_closure import lower_closure
 from loopwright.lower.core import insert_cores
-from loopwright.lower.divisions import decide_divisions
-from loopwright.lower.fetch import fetch_ahead
-from loopwright.lower.fold import fold_triangles
-from loopwright.lower.partition import partition
-from loopwright.lower.promote import promote_scalars
-from loopwright.lower.registers import keep_in_registers
-from loopwright.lower.shares import join_strips
-from loopwright.lower.simplify import simplify
-from loopwright.lower.threads import share_out
-from loopwright.lower.unroll import unroll
-from loopwright.lower.vectorize import vectorize
+from loopwright.lower.predictive_commoning import predictive_commoning
+from loopwright.lower.prefetch import insert_prefetches
+from loopwright.lower.register_promotion import promote_registers, promote_scalars
+from loopwright.lower.separate_full_tiles import separate_full_tiles
+from loopwright.lower.simplify import simplify, simplify_divisions
+from loopwright.lower.vectorize import peel_for_alignment, unroll, vectorize
+from loopwright.lower.work_distribution import (
+    balance_triangles,
+    coarsen_parallel_loops,
+    lower_to_spmd,
+)
 
 __all__ = ["PASSES", "LoopDecisions", "Pass", "lower_schedule", "run_passes"]
 
@@ -87,32 +85,32 @@ class Pass:
 
 # Simplification comes after each pass that leaves bounds or guards to decide.
 _SIMPLIFY = Pass(simplify)
-_SHARE_OUT = Pass(share_out)
+_LOWER_TO_SPMD = Pass(lower_to_spmd)
 
 PASSES = (
     _SIMPLIFY,
-    Pass(join_strips, lambda decisions: (decisions.factors,)),
-    Pass(partition, lambda decisions: (decisions.factors,)),
+    Pass(coarsen_parallel_loops, lambda decisions: (decisions.factors,)),
+    Pass(separate_full_tiles, lambda decisions: (decisions.factors,)),
     _SIMPLIFY,
-    Pass(decide_divisions),
+    Pass(simplify_divisions),
     # Elements and scalars are promoted while unrolled loops still have their own extents.
-    Pass(keep_in_registers, lambda decisions: (decisions.promoted,)),
+    Pass(promote_registers, lambda decisions: (decisions.promoted,)),
     _SIMPLIFY,
     Pass(promote_scalars),
     Pass(vectorize, lambda decisions: (decisions.factors,)),
     Pass(unroll, lambda decisions: (decisions.factors,)),
-    Pass(align, lambda decisions: (decisions.factors, decisions.arrays)),
-    Pass(fetch_ahead, lambda decisions: (decisions.prefetch_distances,)),
+    Pass(peel_for_alignment, lambda decisions: (decisions.factors, decisions.arrays)),
+    Pass(insert_prefetches, lambda decisions: (decisions.prefetch_distances,)),
     # Without copies of an outer loop LLVM finds the recurrences of a row by itself.
-    Pass(carry_in_registers, is_needed=lambda decisions: bool(decisions.factors)),
+    Pass(predictive_commoning, is_needed=lambda decisions: bool(decisions.factors)),
     _SIMPLIFY,
-    Pass(fold_triangles),
+    Pass(balance_triangles),
     # Contractions come last: none of the passes above has anything to do in them.
     Pass(insert_cores, lambda decisions: (decisions.cores,)),
-    _SHARE_OUT,
+    _LOWER_TO_SPMD,
 )
 # A blocked closure is written out to its last vector already.
-_CLOSURE_PASSES = (_SIMPLIFY, _SHARE_OUT)
+_CLOSURE_PASSES = (_SIMPLIFY, _LOWER_TO_SPMD)
 
 
 def lower_schedule(schedule: Schedule) -> LoopNest:

@@ -23,7 +23,6 @@ from loopwright.ir.form import Feed, Form, Packing
 from loopwright.ir.loops import Alloc, Barrier, Buffer, If, LoopNest, Mark, Space, Stmt
 from loopwright.lower.bias import BIAS, column_bias
 from loopwright.lower.build import lets, loop, nothing, seq
-from loopwright.lower.deal import dealt
 from loopwright.lower.guard import allows_quick_form, look_through, quick_form, with_bits
 from loopwright.lower.packing import left_panels, right_panels
 from loopwright.lower.panels import pitch
@@ -31,6 +30,7 @@ from loopwright.lower.places import TABLES as BY_TABLES
 from loopwright.lower.places import Layout, table
 from loopwright.lower.rows import arguments
 from loopwright.lower.tile import register_tiles
+from loopwright.lower.work_distribution import snake_distribution
 
 __all__ = ["SCALARS", "TABLES", "block_loops", "lower_product"]
 
@@ -107,7 +107,7 @@ def block_loops(
         blocks = loop(ic, 0, M, rows, mc, share("i"))
     else:
         row_deal = Const(shares) // column_deal
-        blocks = dealt(ic, M, mc, turn // column_deal, row_deal, rows)
+        blocks = snake_distribution(ic, M, mc, turn // column_deal, row_deal, rows)
     if form.right_packing is not Packing.DIRECT:
         # With i shared out, all threads fill the block together and use it together.
         wait = Barrier() if form.parallel == "i" else nothing
@@ -120,7 +120,7 @@ def block_loops(
     body = around(lets([(Var("nb"), (N - jc).min(nc))], steps))
     if shares == 1:
         return loop(jc, 0, N, body, nc, share("j"))
-    mine = dealt(jc, N, nc, turn % column_deal, column_deal, body)
+    mine = snake_distribution(jc, N, nc, turn % column_deal, column_deal, body)
     return loop(turn, 0, shares, mine, mark=share("j"))
 
 

@@ -1,40 +1,35 @@
-"""Make a loop nest plain: fold index arithmetic, drop dead lets, empty loops and implied guards."""
+"""Simplify a loop nest: index arithmetic in normal form, without dead code and implied guards."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
-from loopwright.ir.loops import (
-    Alloc,
-    Block,
-    Copy,
-    For,
-    If,
-    Let,
-    LoopNest,
-    Mark,
-    Prefetch,
-    Stmt,
-    Store,
-)
-from loopwright.ir.visit import expressions, rebuild, rewrite, statements, substitute, walk
-from loopwright.lower.linear import Linear, linear, nonnegative_form, normal
+from loopwright.ir.loops import Alloc, Block, For, If, Let, LoopNest, Mark, Stmt, Store
+from loopwright.ir.visit import expressions, rebuild, rewrite, statements, walk
+from loopwright.ir.walk import operands
+from loopwright.lower.build import substitute_statement, touches
+from loopwright.lower.linear_forms import LinearForm, linear, nonnegative_form, normal
 
-__all__ = ["simplify", "substitute_statement", "touches"]
+__all__ = ["simplify", "simplify_divisions"]
 
 _EMPTY = Block(())
 
 
 def simplify(nest: LoopNest) -> LoopNest:
-    """The same nest with less text; meaning, order of stores and marks are kept."""
-    return replace(nest, body=rebuild(_fold(nest.body), _plain))
+    """Fold index arithmetic; drop unused bindings and memory, empty loops and implied guards.
 
+        for i in range(1 * n):
+            let k = i
+            if i < n + 1: a[k + 0] = x
+    ->  for i in range(n): a[i] = x
 
-def substitute_statement(stmt: Stmt, values: dict[str, Expr]) -> Stmt:
-    """`stmt` with variables replaced by name; loops inside do not rebind them."""
-    return rebuild(stmt, expression=lambda expr: substitute(expr, values))
+    The order of stores and the marks of loops stay.
+    """
+    return replace(nest, body=rebuild(_fold(nest.body), _simplified))
 
 
 def _fold(stmt: Stmt) -> Stmt:
@@ -64,18 +59,18 @@ def _fold_subscripts(expr: Expr) -> Expr:
     return expr
 
 
-def _plain(stmt: Stmt) -> Stmt:
-    """One statement whose parts are plain already."""
+def _simplified(stmt: Stmt) -> Stmt:
+    """One statement whose parts are simplified already."""
     match stmt:
         case Block(body=body):
-            return _plain_block(body)
+            return _simplified_block(body)
         case For():
-            return _plain_for(stmt)
+            return _simplified_for(stmt)
         case If():
-            return _plain_if(stmt)
+            return _simplified_if(stmt)
         case Let(name=name, value=value, body=body):
             if isinstance(value, Const | Var):
-                return rebuild(_fold(substitute_statement(body, {name: value})), _plain)
+                return rebuild(_fold(substitute_statement(body, {name: value})), _simplified)
             return stmt if _uses(body, name) else body
         case Alloc(buffer=buffer, body=body):
             is_used = any(touches(inner, buffer.name) for inner in statements(body))
@@ -83,14 +78,14 @@ def _plain(stmt: Stmt) -> Stmt:
     return stmt
 
 
-def _plain_block(body: tuple[Stmt, ...]) -> Stmt:
+def _simplified_block(body: tuple[Stmt, ...]) -> Stmt:
     flat: list[Stmt] = []
     for child in body:
         flat += child.body if isinstance(child, Block) else [child]
     return flat[0] if len(flat) == 1 else Block(tuple(flat))
 
 
-def _plain_for(loop: For) -> Stmt:
+def _simplified_for(loop: For) -> Stmt:
     if loop.body == _EMPTY:
         return _EMPTY
     extent = linear(loop.stop) - linear(loop.start)
@@ -100,34 +95,32 @@ def _plain_for(loop: For) -> Stmt:
     is_once = not extent.terms and loop.mark is not Mark.PARALLEL and loop.until is None
     if is_once and isinstance(loop.step, Const) and extent.constant <= _int(loop.step):
         inner = substitute_statement(loop.body, {loop.var: loop.start})
-        return rebuild(_fold(inner), _plain)
-    known = [linear(Var(loop.var)) - linear(bound) for bound in _bounds("max", loop.start)]
+        return rebuild(_fold(inner), _simplified)
+    known = [linear(Var(loop.var)) - linear(bound) for bound in operands("max", loop.start)]
     known += [
-        linear(bound) - linear(Var(loop.var)) + Linear((), -1)
-        for bound in _bounds("min", loop.stop)
+        linear(bound) - linear(Var(loop.var)) + LinearForm((), -1)
+        for bound in operands("min", loop.stop)
     ]
     return replace(loop, body=_assume(loop.body, known))
 
 
-def _plain_if(branch: If) -> Stmt:
+def _simplified_if(branch: If) -> Stmt:
     orelse = None if branch.orelse == _EMPTY else branch.orelse
     if isinstance(branch.cond, Const):
         return branch.body if branch.cond.value else (orelse or _EMPTY)
     if branch.body == _EMPTY and orelse is None:
         return _EMPTY
-    known = [form for c in conjuncts(branch.cond) if (form := nonnegative_form(c)) is not None]
+    known = [form for c in _conjuncts(branch.cond) if (form := nonnegative_form(c)) is not None]
     return If(branch.cond, _assume(branch.body, known), orelse)
 
 
-def conjuncts(cond: Expr) -> list[Expr]:
+def _conjuncts(cond: Expr) -> list[Expr]:
     """The conditions that `cond` joins with `and`."""
-    if isinstance(cond, Binary) and cond.op == "and" and cond.dtype == BOOL:
-        return conjuncts(cond.x) + conjuncts(cond.y)
-    return [cond]
+    return operands("and", cond) if cond.dtype == BOOL else [cond]
 
 
-def _assume(stmt: Stmt, known: list[Linear]) -> Stmt:
-    """`stmt` without the guards that follow from sums known to be >= 0."""
+def _assume(stmt: Stmt, known: list[LinearForm]) -> Stmt:
+    """`stmt` without the guards that follow from forms known to be >= 0."""
 
     def is_open(cond: Expr) -> bool:
         form = nonnegative_form(cond)
@@ -139,23 +132,17 @@ def _assume(stmt: Stmt, known: list[Linear]) -> Stmt:
     def visit(node: Stmt) -> Stmt:
         if not isinstance(node, If):
             return node
-        left = [cond for cond in conjuncts(node.cond) if is_open(cond)]
-        if len(left) == len(conjuncts(node.cond)):
+        left = [cond for cond in _conjuncts(node.cond) if is_open(cond)]
+        if len(left) == len(_conjuncts(node.cond)):
             return node
         cond: Expr = Const(True, BOOL)
         for part in left:
             cond = normal(Binary("and", cond, part))
-        return _plain_if(replace(node, cond=cond))
+        return _simplified_if(replace(node, cond=cond))
 
     if not any(isinstance(node, If) for node in statements(stmt)):
         return stmt
     return rebuild(stmt, visit)
-
-
-def _bounds(op: str, expr: Expr) -> list[Expr]:
-    if isinstance(expr, Binary) and expr.op == op:
-        return _bounds(op, expr.x) + _bounds(op, expr.y)
-    return [expr]
 
 
 def _int(constant: Const) -> int:
@@ -168,12 +155,107 @@ def _uses(stmt: Stmt, name: str) -> bool:
     return any(isinstance(x, Var) and x.name == name for e in everything for x in walk(e))
 
 
-def touches(stmt: Stmt, buffer: str) -> bool:
-    """Whether `stmt` itself, not a statement below it, reads or writes a buffer."""
+# -- divisions -----------------------------------------------------------------------------------
+
+
+def simplify_divisions(nest: LoopNest) -> LoopNest:
+    """Write quotients in subscripts without inner loop variables, by their ranges and divisors.
+
+        for t in range(0, n, 64): for i in range(t, t + 64): a[i // 64] = x
+    ->  for t in range(0, n, 64): for i in range(t, t + 64): a[t // 64] = x
+
+    The values of a loop from s in steps of q are multiples of gcd(s, q). Where m divides s and d,
+    floor((s + r) / d) = floor(s / d) for 0 <= r < m: the quotient does not change within a strip.
+    """
+    return replace(nest, body=_divisions_in(nest.body, {}))
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """What is known of the values of a loop variable."""
+
+    start: LinearForm
+    divisor: int  # of its first value; 0 when that is zero
+    step: int
+    reach: int | None  # its values lie in [start, start + reach)
+
+    @property
+    def common(self) -> int:
+        """A divisor of all its values."""
+        return math.gcd(self.divisor, self.step)
+
+
+def _divisions_in(stmt: Stmt, known: Mapping[str, _Range]) -> Stmt:
     match stmt:
-        case Store(buffer=name) | Prefetch(buffer=name) if name == buffer:
-            return True
-        case Copy(target=target, source=source) if buffer in (target, source):
-            return True
-    loads = (x for expr in expressions(stmt) for x in walk(expr) if isinstance(x, Load))
-    return any(load.array == buffer for load in loads)
+        case For(var=var, body=body):
+            return replace(stmt, body=_divisions_in(body, {**known, var: _range(stmt, known)}))
+        case Block(body=body):
+            return Block(tuple(_divisions_in(child, known) for child in body))
+        case If(body=body, orelse=orelse):
+            other = None if orelse is None else _divisions_in(orelse, known)
+            return replace(stmt, body=_divisions_in(body, known), orelse=other)
+        case Let() | Alloc():
+            return replace(stmt, body=_divisions_in(stmt.body, known))
+        case Store(index=index, value=value):
+            if not any(map(_divides, (*index, value))):
+                return stmt
+            divided = tuple(_divided(entry, known) for entry in index)
+
+            # Only subscripts: other expressions are data, which may wrap around.
+            def change(expr: Expr) -> Expr:
+                if not isinstance(expr, Load):
+                    return expr
+                return replace(expr, index=tuple(_divided(entry, known) for entry in expr.index))
+
+            return replace(stmt, index=divided, value=rewrite(value, change))
+    return stmt
+
+
+def _divides(expr: Expr) -> bool:
+    return any(isinstance(x, Binary) and x.op == "floordiv" for x in walk(expr))
+
+
+def _divided(entry: Expr, known: Mapping[str, _Range]) -> Expr:
+    """A subscript with its quotients simplified."""
+
+    def change(expr: Expr) -> Expr:
+        match expr:
+            case Binary(op="floordiv", x=x, y=Const(value=int(divisor))) if divisor > 0:
+                return _quotient(linear(x), divisor, known)
+        return expr
+
+    return normal(rewrite(entry, change))
+
+
+def _quotient(total: LinearForm, divisor: int, known: Mapping[str, _Range]) -> Expr:
+    """floor(total / divisor), without a loop variable that does not change it."""
+    for atom, factor in total.terms:
+        found = known.get(atom.name) if isinstance(atom, Var) else None
+        if found is None or factor != 1 or found.reach is None:
+            continue
+        # total = s + r with 0 <= r < reach, and something that the common divisor divides.
+        rest = total - LinearForm(((atom, 1),), 0)
+        common = math.gcd(_common(found.start + LinearForm(rest.terms, 0), known), divisor)
+        if rest.constant >= 0 and rest.constant + found.reach <= common:
+            return _quotient(found.start + LinearForm(rest.terms, 0), divisor, known)
+    common = math.gcd(_common(LinearForm(total.terms, 0), known), divisor)
+    aligned = total.constant - total.constant % common if common else total.constant
+    return normal(LinearForm(total.terms, aligned).expr // divisor)
+
+
+def _common(total: LinearForm, known: Mapping[str, _Range]) -> int:
+    """A number that divides all values of a form; 0 when they are all zero."""
+    result = abs(total.constant)
+    for atom, factor in total.terms:
+        found = known.get(atom.name) if isinstance(atom, Var) else None
+        result = math.gcd(result, abs(factor) * (found.common if found is not None else 1))
+    return result
+
+
+def _range(loop: For, known: Mapping[str, _Range]) -> _Range:
+    start = linear(loop.start)
+    step = loop.step.value if isinstance(loop.step, Const) else 1
+    assert isinstance(step, int)
+    gaps = [linear(end) - start for end in operands("min", loop.stop)]
+    reach = min((gap.constant for gap in gaps if not gap.terms), default=None)
+    return _Range(start, _common(start, known), step, reach)

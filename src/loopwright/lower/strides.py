@@ -1,4 +1,4 @@
-"""Strides of arguments as scalars of a nest."""
+"""Names of the scalars that hold strides; calls of cached kernels load no more of lower."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ __all__ = ["stride_name"]
 
 
 def stride_name(array: str, dimension: int) -> str:
-    """The scalar that holds an argument's stride, in elements."""
+    """The scalar of a nest that holds the stride of an argument's dimension, in elements."""
     return f"{array}_s{dimension}"

@@ -14,7 +14,7 @@ from loopwright.transform.step import Step, refuse
 
 __all__ = ["Close"]
 
-_RESERVED = "closure_"  # the names of lower/closure
+_RESERVED = "closure_"  # the names of lower/blocked_closure
 
 
 @dataclass(frozen=True, slots=True)

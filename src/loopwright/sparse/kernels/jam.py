@@ -29,9 +29,8 @@ from loopwright.ir.loops import (
 )
 from loopwright.ir.visit import rebuild
 from loopwright.ir.walk import fresh_name, loads, names, rewrite, substitute
-from loopwright.lower.build import seq, unrolled
-from loopwright.lower.chunk import bound_names
-from loopwright.lower.linear import linear, normal
+from loopwright.lower.build import bound_names, seq, unrolled
+from loopwright.lower.linear_forms import linear, normal
 
 __all__ = ["with_rows_jammed"]
 

@@ -33,8 +33,7 @@ from loopwright.ir.loops import (
 )
 from loopwright.ir.visit import rebuild, statements
 from loopwright.ir.walk import fresh_name, loads, rewrite, substitute
-from loopwright.lower.chunk import bound_names
-from loopwright.lower.simplify import substitute_statement
+from loopwright.lower.build import bound_names, substitute_statement
 
 __all__ = ["with_carried_pointers", "without_signs"]
 

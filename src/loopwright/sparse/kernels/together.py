@@ -30,9 +30,8 @@ from loopwright.ir.loops import (
     Store,
 )
 from loopwright.ir.walk import fresh_name, loads, names, rewrite, substitute
-from loopwright.lower.build import CACHE_LINE, seq, unrolled, vector
-from loopwright.lower.chunk import bound_names
-from loopwright.lower.linear import linear, normal
+from loopwright.lower.build import CACHE_LINE, bound_names, seq, unrolled, vector
+from loopwright.lower.linear_forms import linear, normal
 
 __all__ = ["with_rows_together"]
 

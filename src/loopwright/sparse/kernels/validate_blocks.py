@@ -33,8 +33,7 @@ from loopwright.ir.loops import (
 )
 from loopwright.ir.visit import expressions, loads, rebuild, statements, substitute
 from loopwright.ir.walk import fresh_name
-from loopwright.lower.build import lets, loop, seq
-from loopwright.lower.chunk import bound_names
+from loopwright.lower.build import bound_names, lets, loop, seq
 from loopwright.sparse.format import Index
 from loopwright.sparse.kernels.compose import REFUSED
 from loopwright.sparse.levels import Level, limit_of

@@ -9,7 +9,7 @@ from loopwright.ir.expr import Const, Expr
 from loopwright.ir.loops import Alloc, Block, Buffer, For, Mark, Space, Stmt
 from loopwright.ir.program import Role
 from loopwright.ir.visit import rebuild, statements
-from loopwright.lower.simplify import touches
+from loopwright.lower.build import touches
 from loopwright.sparse.spf.bodies import as_expr
 from loopwright.sparse.spf.computation import Computation, DataSpace
 

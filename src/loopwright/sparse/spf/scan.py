@@ -21,7 +21,7 @@ from loopwright.ir.loops import Block, For, If, Let, LoopNest, Mark, Prefetch, S
 from loopwright.ir.walk import fresh_name
 from loopwright.ir.walk import substitute as substitute_expr
 from loopwright.lower.simplify import simplify
-from loopwright.lower.threads import share_out
+from loopwright.lower.work_distribution import lower_to_spmd
 from loopwright.sparse.spf.bodies import as_condition, as_expr
 from loopwright.sparse.spf.bounds import is_bare
 from loopwright.sparse.spf.computation import Computation
@@ -60,7 +60,7 @@ def scan(computation: Computation) -> LoopNest:
         is_plain=True,
         reassoc=computation.reassoc,
     )
-    return share_out(simplify(nest))
+    return lower_to_spmd(simplify(nest))
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from loopwright.ir.loops import (
     Store,
 )
 from loopwright.ir.text import stmt_text
-from loopwright.lower.shares import join_strips
+from loopwright.lower.work_distribution import coarsen_parallel_loops
 from programs import parse
 
 BUFFER = Buffer("a", FLOAT64, (Const(1), Const(1)), writable=True)
@@ -49,7 +49,7 @@ def store(*place: str) -> Store:
 
 
 def joined(body: Stmt, parts: int = 2) -> Stmt:
-    return join_strips(LoopNest("f", (BUFFER,), ("n", "k"), body), {"t": parts}).body
+    return coarsen_parallel_loops(LoopNest("f", (BUFFER,), ("n", "k"), body), {"t": parts}).body
 
 
 def visited(stmt: Stmt, values: dict[str, int]) -> Iterator[tuple[int, ...]]:
@@ -113,7 +113,7 @@ def test_other_uses_of_strips_stay(body: Stmt) -> None:
 
 def test_only_loops_that_are_named() -> None:
     nest = strips("0", "n", ROWS)
-    assert join_strips(LoopNest("f", (BUFFER,), ("n",), nest), {"i": 4}).body == nest
+    assert coarsen_parallel_loops(LoopNest("f", (BUFFER,), ("n",), nest), {"i": 4}).body == nest
 
 
 @settings(max_examples=150, deadline=None)

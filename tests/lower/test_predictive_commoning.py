@@ -12,8 +12,8 @@ from loopwright.ir.check import check_nest
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
-from loopwright.lower.carry import carry_in_registers
 from loopwright.lower.passes import lower_schedule
+from loopwright.lower.predictive_commoning import predictive_commoning
 from loopwright.lower.simplify import simplify
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.step import Step
@@ -32,7 +32,7 @@ def row(*body: tuple[str, str], first: int = 2, arrays: str = "ab") -> Program:
 
 def carried(source: Program, *steps: Step) -> LoopNest:
     """The loops of a schedule, values carried also where no loop is written out several times."""
-    return simplify(carry_in_registers(lower_schedule(apply_plan(source, steps))))
+    return simplify(predictive_commoning(lower_schedule(apply_plan(source, steps))))
 
 
 def text(source: Program, *steps: Step) -> str:

@@ -1,14 +1,14 @@
-"""Blocked closures as a LoopNest: squares, rows and columns, products, and the way back.
+"""Blocked closures (Floyd-Warshall in blocks) as a LoopNest, with a fallback to source order.
 
     guard                                    sums cannot overflow, no element is NaN
     for K step block
       save a[K, K]; close it in source order
-      if some a[k, k] improves on standing still: restore it, leave
+      if some a[k, k] is better than the identity of times: restore it, leave
       a[K, :], a[:, K] in source order
       a[i, j] = a[i, j] plus over k in K of a[i, k] times a[k, j]       for i outside K
-    for k from the block that was left: source order
+    for k from the block that was left on: source order
 
-`left_at` holds the first step that was not taken; it is the end where all were.
+`left_at` holds the first step k that was not taken in blocks; the end where all were.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ chunk, limit = Var(PREFIX + "chunk"), Var(PREFIX + "limit")
 
 
 def lower_closure(program: Program, blocked: BlockedClosure) -> LoopNest:
-    """The nest of a program that is one closure."""
+    """The nest of a program that is one closure, in blocks."""
     body = _Writer(blocked).nest()
     return LoopNest(program.name, argument_buffers(program), scalar_names(program), body)
 
 
 class _Writer:
-    """Writes the parts of one blocked closure down."""
+    """Writes the phases of one blocked closure."""
 
     def __init__(self, blocked: BlockedClosure) -> None:
         self.blocked = blocked
@@ -53,7 +53,7 @@ class _Writer:
         self.start, self.stop = self.closure.start, self.closure.stop
 
     def nest(self) -> Stmt:
-        """All phases, then what they left."""
+        """All phases of all blocks, then the steps that were left to source order."""
         guarded = self.closure.needs_guard
         here = [(end, (first + self.blocked.block).min(self.stop))]
         square = self._in_order((first, end), (first, end), (first, end))
@@ -98,13 +98,13 @@ class _Writer:
     def _in_order(
         self, ks: tuple[Expr, Expr], rows: tuple[Expr, Expr], columns: tuple[Expr, Expr]
     ) -> Stmt:
-        """Steps in source order, over some rows and columns."""
+        """The steps `ks` in source order, over the given rows and columns."""
         value = self._better(self._element(i, j), self._element(i, k), self._element(k, j))
         inner = loop(j, *columns, Store(self.array, (i, j), value))
         return loop(k, *ks, loop(i, *rows, inner))
 
     def _guard(self) -> Stmt:
-        """Begin with all steps to take, or none where sums might overflow or meet a NaN.
+        """Set left_at to the end, or to the start where sums might overflow or an element is NaN.
 
         A path has fewer than n = stop - start steps, and no step lengthens a path. So with all
         elements between low and high, sums lie between 2 n min(low, 0) and 2 high for (min, +).
@@ -140,7 +140,7 @@ class _Writer:
         return Binary("le", high, self._limit(1, improves=self.closure.plus == plus))
 
     def _limit(self, sign: int, *, improves: bool) -> Expr:
-        """How far elements may lie from zero; where sums improve they grow along a path."""
+        """How large elements of a sign may be; where sums `improve` they grow along a path."""
         if not self.dtype.is_integer:
             # NaN compares false with everything; infinities must not meet their negatives.
             largest = float(np.finfo(self.dtype.name).max)
@@ -152,7 +152,7 @@ class _Writer:
         return cast(per_step * sign, self.dtype)
 
     def _test(self) -> Stmt:
-        """Leave at this block when a way back to k improves on standing still."""
+        """Leave at this block when a cycle through some k is better than the identity of times."""
         zero = Const(0, self.dtype)
         worse = "lt" if self.closure.plus == "min" else "gt"
         improves = Binary(worse, self._element(k, k), zero)
@@ -177,13 +177,13 @@ class _Writer:
         return Mark.PARALLEL if self.blocked.is_parallel else Mark.SERIAL
 
     def _rows(self) -> Stmt:
-        """The block's rows over all other columns, a few columns at a time."""
-        steps = loop(k, first, end, loop(i, first, end, self._swept(i, chunk, limit)))
+        """Update the block's rows in all columns outside of it, CHUNK columns at a time."""
+        steps = loop(k, first, end, loop(i, first, end, self._row_step(i, chunk, limit)))
         body = lets([(limit, (chunk + CHUNK).min(high))], steps)
         return self._sides(loop(chunk, low, high, body, CHUNK, self._share))
 
-    def _swept(self, at: Expr, start: Expr, stop: Expr) -> Stmt:
-        """Step k of one row, over some columns."""
+    def _row_step(self, at: Expr, start: Expr, stop: Expr) -> Stmt:
+        """Step k of one row, in the columns from `start` up to `stop`."""
         lanes = self.blocked.lanes
         factor = Var(PREFIX + "factor", self.dtype)
 
@@ -197,7 +197,7 @@ class _Writer:
         return lets([(factor, self._element(at, k))], seq(vectors, singles))
 
     def _others(self) -> Stmt:
-        """All rows outside the block: their columns of the block, then all columns."""
+        """Update all rows outside the block: first in the block's columns, then in all columns."""
         tall = self.blocked.rows
         whole = low + (high - low).max(0) // tall * tall
         many = loop(i, low, whole, self._strip(tall), tall, self._share)
@@ -206,7 +206,7 @@ class _Writer:
 
     def _strip(self, rows: int) -> Stmt:
         """`rows` rows from i on. The steps of one row depend on that row and the square only."""
-        closed = loop(row, 0, rows, loop(k, first, end, self._swept(i + row, first, end)))
+        closed = loop(row, 0, rows, loop(k, first, end, self._row_step(i + row, first, end)))
         return seq(closed, self._across(rows))
 
     def _across(self, rows: int) -> Stmt:

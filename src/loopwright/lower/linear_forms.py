@@ -1,4 +1,4 @@
-"""Index arithmetic in normal form: sums of atoms with integer coefficients.
+"""Index arithmetic as linear forms: sums of atoms with integer coefficients, and a normal form.
 
 Loop bounds and subscripts never leave the range of int64, so the rules here are those of the
 integers; they must not be used on the user's data, whose arithmetic wraps around.
@@ -12,34 +12,34 @@ from loopwright.ir.dtypes import BOOL, INT64
 from loopwright.ir.expr import Binary, Const, Expr, Select, Unary
 from loopwright.ir.walk import operands, rewrite
 
-__all__ = ["Linear", "linear", "nonnegative_form", "normal", "plus"]
+__all__ = ["LinearForm", "add_constant", "linear", "nonnegative_form", "normal"]
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
+class LinearForm:
     """The sum of coefficient * atom over `terms`, plus a constant."""
 
     terms: tuple[tuple[Expr, int], ...]  # atoms are not sums themselves; no coefficient is zero
     constant: int
 
-    def __add__(self, other: Linear) -> Linear:
+    def __add__(self, other: LinearForm) -> LinearForm:
         total: dict[Expr, int] = dict(self.terms)
         for atom, count in other.terms:
             total[atom] = total.get(atom, 0) + count
         kept = tuple((atom, count) for atom, count in total.items() if count)
-        return Linear(kept, self.constant + other.constant)
+        return LinearForm(kept, self.constant + other.constant)
 
-    def __mul__(self, factor: int) -> Linear:
+    def __mul__(self, factor: int) -> LinearForm:
         if factor == 0:
-            return Linear((), 0)
-        return Linear(tuple((a, c * factor) for a, c in self.terms), self.constant * factor)
+            return LinearForm((), 0)
+        return LinearForm(tuple((a, c * factor) for a, c in self.terms), self.constant * factor)
 
-    def __sub__(self, other: Linear) -> Linear:
+    def __sub__(self, other: LinearForm) -> LinearForm:
         return self + other * -1
 
     @property
     def expr(self) -> Expr:
-        """The sum written with the positive terms first and the constant last."""
+        """The form as an expression, positive terms first and the constant last."""
         positive = [(atom, count) for atom, count in self.terms if count > 0]
         negative = [(atom, count) for atom, count in self.terms if count < 0]
         if not positive:
@@ -55,11 +55,11 @@ class Linear:
         return total + self.constant if self.constant > 0 else total - -self.constant
 
 
-def linear(expr: Expr) -> Linear:
-    """`expr`, an int64 expression, as a sum; what is not a sum becomes an atom."""
+def linear(expr: Expr) -> LinearForm:
+    """`expr`, of int64, as a linear form; what is no sum, difference or multiple is an atom."""
     match expr:
         case Const(value=value) if isinstance(value, int) and expr.dtype == INT64:
-            return Linear((), value)
+            return LinearForm((), value)
         case Unary(op="neg", x=x):
             return linear(x) * -1
         case Binary(op="add", x=x, y=y):
@@ -72,32 +72,32 @@ def linear(expr: Expr) -> Linear:
                 return left * right.constant
             if not left.terms:
                 return right * left.constant
-            return Linear(((left.expr * right.expr, 1),), 0)
-    return Linear(((expr, 1),), 0)
+            return LinearForm(((left.expr * right.expr, 1),), 0)
+    return LinearForm(((expr, 1),), 0)
 
 
 def normal(expr: Expr) -> Expr:
-    """An index expression or condition in normal form."""
+    """An index expression or condition in normal form: sums collected, constants decided."""
     return rewrite(expr, _normal_node)
 
 
-def plus(expr: Expr, amount: int) -> Expr:
-    """`expr + amount` with the constant carried into minima, maxima and selections."""
+def add_constant(expr: Expr, amount: int) -> Expr:
+    """`expr + amount` with the constant added inside minima, maxima and selections."""
     match expr:
         case Binary(op="min" | "max" as op, x=x, y=y):
-            return normal(Binary(op, plus(x, amount), plus(y, amount)))
+            return normal(Binary(op, add_constant(x, amount), add_constant(y, amount)))
         case Select(cond=cond, x=x, y=y):
-            return Select(cond, plus(x, amount), plus(y, amount))
+            return Select(cond, add_constant(x, amount), add_constant(y, amount))
     return normal(expr + amount)
 
 
-def nonnegative_form(cond: Expr) -> Linear | None:
-    """The sum that is >= 0 exactly where the integer comparison `cond` holds; None for others."""
+def nonnegative_form(cond: Expr) -> LinearForm | None:
+    """The form that is >= 0 exactly where the integer comparison `cond` holds; None for others."""
     match cond:
         case Binary(op="le", x=x, y=y) | Binary(op="ge", x=y, y=x) if x.dtype == INT64:
             return linear(y) - linear(x)
         case Binary(op="lt", x=x, y=y) | Binary(op="gt", x=y, y=x) if x.dtype == INT64:
-            return linear(y) - linear(x) + Linear((), -1)
+            return linear(y) - linear(x) + LinearForm((), -1)
     return None
 
 
@@ -132,7 +132,7 @@ def _integer_node(expr: Binary) -> Expr:
 
 
 def _extremum(op: str, expr: Expr) -> Expr:
-    """A minimum or maximum without operands that another one decides."""
+    """A minimum or maximum without the operands that never decide it."""
     kept: list[Expr] = []
     for operand in operands(op, expr):
         for at, other in enumerate(kept):
@@ -151,26 +151,28 @@ def _extremum(op: str, expr: Expr) -> Expr:
 
 
 def _division(expr: Binary) -> Expr:
-    """floor(x / c) and x mod c without the multiples of a constant c."""
+    """floor(x / c) or x mod c, for a constant c, with the multiples of c taken out."""
     divisor = expr.y.value if isinstance(expr.y, Const) else None
     if not isinstance(divisor, int) or divisor <= 0:
         return expr
     total = linear(expr.x)
-    whole = Linear(
+    whole = LinearForm(
         tuple((a, c) for a, c in total.terms if c % divisor == 0),
         total.constant - total.constant % divisor,
     )
     rest = total - whole
     if expr.op == "mod":
         return rest.expr if not rest.terms else rest.expr % divisor
-    quotient = Linear(tuple((a, c // divisor) for a, c in whole.terms), whole.constant // divisor)
+    quotient = LinearForm(
+        tuple((a, c // divisor) for a, c in whole.terms), whole.constant // divisor
+    )
     if not rest.terms:
         return quotient.expr
-    return (quotient + Linear(((rest.expr // divisor, 1),), 0)).expr
+    return (quotient + LinearForm(((rest.expr // divisor, 1),), 0)).expr
 
 
 def _comparison(expr: Binary) -> Expr:
-    """A comparison decided where both sides differ by a constant."""
+    """A comparison; a constant where both sides differ by a constant."""
     form = nonnegative_form(expr)
     if form is not None and not form.terms:
         return Const(form.constant >= 0, BOOL)
@@ -178,7 +180,7 @@ def _comparison(expr: Binary) -> Expr:
 
 
 def _connective(op: str, x: Expr, y: Expr) -> Expr:
-    """`x and y`, `x or y` with constants decided."""
+    """`x and y` or `x or y` without constants and repeated operands."""
     for known, other in ((x, y), (y, x)):
         if isinstance(known, Const):
             return other if bool(known.value) == (op == "and") else known

@@ -11,7 +11,7 @@ from loopwright.ir.loops import Block
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.threads import share_out
+from loopwright.lower.work_distribution import lower_to_spmd
 from loopwright.transform.mark import Parallel
 from loopwright.transform.plan import apply_plan
 from oracle import assert_same
@@ -76,7 +76,7 @@ def test_any_number_of_threads(threads: int, n: int) -> None:
 
 def test_serial_nests_stay() -> None:
     nest = lower_schedule(apply_plan(matmul(), []))
-    assert share_out(nest) is nest
+    assert lower_to_spmd(nest) is nest
     serial = stmt_text(lower_schedule(apply_plan(mixed(), [])).body)
     assert serial.startswith("alloc stack t: int64[] strides []\nalloc scratch w: int64[n]")
 
@@ -84,4 +84,6 @@ def test_serial_nests_stay() -> None:
 def test_empty_parts_have_no_region() -> None:
     nest = lower_schedule(apply_plan(jacobi(), [Parallel("j")]))
     body = Block((Block(()), Block((Block(()), nest.body, Block(())))))
-    assert stmt_text(share_out(replace(nest, body=body)).body) == stmt_text(share_out(nest).body)
+    assert stmt_text(lower_to_spmd(replace(nest, body=body)).body) == stmt_text(
+        lower_to_spmd(nest).body
+    )

@@ -12,7 +12,7 @@ from loopwright.ir.expr import Const, Load, Var
 from loopwright.ir.interpret import interpret_nest
 from loopwright.ir.loops import Block, Buffer, LoopNest, Store
 from loopwright.lower.build import loop
-from loopwright.lower.deal import dealt
+from loopwright.lower.work_distribution import snake_distribution
 
 
 def work_of_hands(total: int, block: int, deal: int) -> tuple[np.ndarray, np.ndarray]:
@@ -29,7 +29,12 @@ def work_of_hands(total: int, block: int, deal: int) -> tuple[np.ndarray, np.nda
         "deal",
         tuple(Buffer(name, INT64, (Const(1),), writable=True) for name in ("often", "work")),
         ("total",),
-        loop(hand, 0, deal, dealt(at, Var("total"), Const(block), hand, Const(deal), body)),
+        loop(
+            hand,
+            0,
+            deal,
+            snake_distribution(at, Var("total"), Const(block), hand, Const(deal), body),
+        ),
     )
     check_nest(nest)
     arrays = {"often": np.zeros(-(-total // block), np.int64), "work": np.zeros(deal, np.int64)}

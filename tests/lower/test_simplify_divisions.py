@@ -12,7 +12,7 @@ from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Const, Expr, Load
 from loopwright.ir.loops import Block, Buffer, For, If, Let, LoopNest, Stmt, Store
 from loopwright.ir.text import stmt_text
-from loopwright.lower.divisions import decide_divisions
+from loopwright.lower.simplify import simplify_divisions
 from programs import parse
 
 BUFFER = Buffer("a", FLOAT64, (Const(1),), writable=True)
@@ -32,7 +32,7 @@ def store(*places: str) -> Stmt:
 
 
 def decided(body: Stmt) -> Stmt:
-    return decide_divisions(LoopNest("f", (BUFFER,), ("n", "m"), body)).body
+    return simplify_divisions(LoopNest("f", (BUFFER,), ("n", "m"), body)).body
 
 
 def visited(stmt: Stmt, values: dict[str, int]) -> Iterator[int]:

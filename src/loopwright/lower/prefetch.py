@@ -1,4 +1,4 @@
-"""Prefetch rows that serial loops walk down, some iterations before they are used."""
+"""Insert prefetches of the rows that a serial loop will access some iterations later."""
 
 from __future__ import annotations
 
@@ -9,44 +9,49 @@ from loopwright.ir.expr import Expr, Load, Var
 from loopwright.ir.loops import Block, For, Let, LoopNest, Mark, Prefetch, Stmt, Store
 from loopwright.ir.visit import expressions, loads, names, rebuild, statements
 from loopwright.ir.walk import substitute
-from loopwright.lower.linear import Linear, linear, normal
+from loopwright.lower.build import is_straight_line
+from loopwright.lower.linear_forms import LinearForm, linear, normal
 
-__all__ = ["fetch_ahead"]
+__all__ = ["insert_prefetches"]
 
 _MOST = 4  # prefetches of one loop
 
 
-def fetch_ahead(nest: LoopNest, distances: Mapping[str, int]) -> LoopNest:
-    """`nest` with prefetches in each serial loop of plain stores named in `distances`.
+def insert_prefetches(nest: LoopNest, distances: Mapping[str, int]) -> LoopNest:
+    """Prefetch what the serial loops in `distances` access that many iterations later.
 
-    Only the first subscript moves with the loop: rows behind the last one lie behind the array,
-    where nobody minds, and no subscript of an inner dimension leaves its range.
+        for j in range(n): s[i] = s[i] + u[j, i]
+    ->  for j in range(n): prefetch u[j + 8, i]; s[i] = s[i] + u[j, i]
+
+    Only loops of straight-line code, and only arrays of which the first subscript alone moves with
+    the loop: beyond the last row such an address lies behind the array, where a prefetch does
+    nothing, and no other subscript leaves its range.
     """
     arguments = {buffer.name for buffer in nest.buffers}
 
     def visit(stmt: Stmt) -> Stmt:
         if not isinstance(stmt, For) or stmt.mark is not Mark.SERIAL or stmt.var not in distances:
             return stmt
-        row = list(statements(stmt.body))
-        if not all(isinstance(inner, Store | Let | Block) for inner in row):
+        if not is_straight_line(stmt.body):
             return stmt
-        fetches = _fetches(stmt, row, distances[stmt.var], arguments)
-        return replace(stmt, body=Block((*fetches, stmt.body))) if fetches else stmt
+        row = list(statements(stmt.body))
+        prefetches = _prefetches(stmt, row, distances[stmt.var], arguments)
+        return replace(stmt, body=Block((*prefetches, stmt.body))) if prefetches else stmt
 
     return replace(nest, body=rebuild(nest.body, visit)) if distances else nest
 
 
-def _fetches(loop: For, row: list[Stmt], ahead: int, arguments: set[str]) -> list[Stmt]:
-    """One prefetch for all places of a row that lie beside each other: of the last of them.
+def _prefetches(loop: For, row: list[Stmt], distance: int, arguments: set[str]) -> list[Stmt]:
+    """One prefetch for all accesses of a row whose subscripts differ by constants: the furthest.
 
-    Loops around come to the others first, as they walk to the right.
+    Loops around move to the right, so the others were in the cache before.
     """
     bound = {stmt.name for stmt in row if isinstance(stmt, Let)} | {loop.var}
-    later = {loop.var: Var(loop.var) + loop.step * ahead}
+    later = {loop.var: Var(loop.var) + loop.step * distance}
     furthest: dict[tuple[object, ...], tuple[tuple[int, ...], tuple[Expr, ...]]] = {}
     written: set[tuple[object, ...]] = set()
-    for array, index, is_write in _places(row):
-        if array not in arguments or not _walks_rows(index, loop.var, bound):
+    for array, index, is_write in _accesses(row):
+        if array not in arguments or not _moves_by_rows(index, loop.var, bound):
             continue
         forms = [linear(entry) for entry in index]
         key = (array, *(frozenset(form.terms) for form in forms))
@@ -64,8 +69,8 @@ def _fetches(loop: For, row: list[Stmt], ahead: int, arguments: set[str]) -> lis
     ]
 
 
-def _places(row: list[Stmt]) -> Iterator[tuple[str, tuple[Expr, ...], bool]]:
-    """Everything that is touched: array, subscripts, whether it is written."""
+def _accesses(row: list[Stmt]) -> Iterator[tuple[str, tuple[Expr, ...], bool]]:
+    """All accesses of straight-line code: array, subscripts, whether it is written."""
     for stmt in row:
         for value in expressions(stmt):
             for load in loads(value):
@@ -74,7 +79,7 @@ def _places(row: list[Stmt]) -> Iterator[tuple[str, tuple[Expr, ...], bool]]:
             yield stmt.buffer, stmt.index, True
 
 
-def _walks_rows(index: tuple[Expr, ...], var: str, bound: set[str]) -> bool:
+def _moves_by_rows(index: tuple[Expr, ...], var: str, bound: set[str]) -> bool:
     """Whether the first of several subscripts, and no other, moves with the loop."""
     if len(index) < 2 or any(isinstance(x, Load) or loads(x) for x in index):
         return False
@@ -82,5 +87,5 @@ def _walks_rows(index: tuple[Expr, ...], var: str, bound: set[str]) -> bool:
     return _coefficient(linear(index[0]), var) != 0 and not inner & bound
 
 
-def _coefficient(form: Linear, var: str) -> int:
+def _coefficient(form: LinearForm, var: str) -> int:
     return dict(form.terms).get(Var(var), 0)

@@ -10,7 +10,7 @@ from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Binary, Const, Expr, Unary, Var
 from loopwright.ir.interpret import evaluate
 from loopwright.ir.text import expr_text
-from loopwright.lower.linear import linear, nonnegative_form, normal, plus
+from loopwright.lower.linear_forms import add_constant, linear, nonnegative_form, normal
 from programs import parse
 
 
@@ -50,8 +50,8 @@ def test_normal_form(given_text: str, expected: str) -> None:
 
 
 def test_plus_goes_inside() -> None:
-    assert expr_text(plus(index("min(n - 1, t + 31)"), 1)) == "min(n, t + 32)"
-    assert expr_text(plus(index("n - 1 if n < m else max(m, 2)"), 1)) == (
+    assert expr_text(add_constant(index("min(n - 1, t + 31)"), 1)) == "min(n, t + 32)"
+    assert expr_text(add_constant(index("n - 1 if n < m else max(m, 2)"), 1)) == (
         "n if n < m else max(m + 1, 3)"
     )
 
@@ -92,6 +92,6 @@ def grown(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
 def test_normal_form_means_the_same(x: Expr, y: Expr, op: str, values: dict[str, int]) -> None:
     for expr in (x, y, Binary(op, x, y)):
         assert evaluate(normal(expr), values) == evaluate(expr, values)
-    assert evaluate(plus(x, 3), values) == evaluate(x, values) + 3
+    assert evaluate(add_constant(x, 3), values) == evaluate(x, values) + 3
     assert evaluate(linear(x).expr, values) == evaluate(x, values)
     assert normal(normal(x)) == normal(x)

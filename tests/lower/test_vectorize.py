@@ -15,8 +15,7 @@ from loopwright.ir.interpret import interpret_nest
 from loopwright.ir.loops import Block, Buffer, For, If, LoopNest, Mark, Stmt, Store
 from loopwright.ir.text import stmt_text
 from loopwright.lower.simplify import simplify
-from loopwright.lower.unroll import unroll
-from loopwright.lower.vectorize import vectorize
+from loopwright.lower.vectorize import unroll, vectorize
 
 BUFFER = Buffer("a", INT64, (Const(1),), writable=True)
 

@@ -1,8 +1,9 @@
-"""Part full tiles from those at the edges, so that the copies of unrolled loops are all there.
+"""Full/partial tile separation: run the copies of unrolled loops without bounds in full tiles.
 
-An unrolled loop from max(i_t, ...) to min(i_t + F, ...) has its F iterations where the other limits
-do not matter. Loops around it test that once per iteration; the innermost loop, which is to run
-without tests, is cut into the part before, the part where it holds, and the part after.
+An unrolled loop from max(i_t, ...) to min(i_t + F, ...) has all of its F iterations, the tile is
+full, where the other bounds do not matter. Loops around it test that once per iteration; the
+innermost loop, which is to run without tests, is split into the part before the full tiles, the
+full tiles, and the part after them.
 """
 
 from __future__ import annotations
@@ -15,30 +16,39 @@ from loopwright.ir.expr import Binary, Const, Expr, Var
 from loopwright.ir.loops import Alloc, Block, For, If, Let, LoopNest, Mark, Stmt
 from loopwright.ir.visit import names, rebuild, statements
 from loopwright.ir.walk import operands
-from loopwright.lower.linear import Linear, linear, normal
+from loopwright.lower.linear_forms import LinearForm, linear, normal
 
-__all__ = ["partition"]
+__all__ = ["separate_full_tiles"]
 
 
-def partition(nest: LoopNest, factors: Mapping[str, int]) -> LoopNest:
-    """`nest` with the unrolled loops that `factors` names whole, or serial where they are not."""
-    if not any(_full(stmt, factors) for stmt in statements(nest.body)):
+def separate_full_tiles(nest: LoopNest, factors: Mapping[str, int]) -> LoopNest:
+    """Separate full tiles, whose unrolled loops have constant bounds, from partial ones.
+
+        for j: unroll for i in range(i_t, min(i_t + 4, n)): S
+    ->  if i_t + 4 <= n:
+            for j: unroll for i in range(i_t, i_t + 4): S
+        else:
+            for j: for i in range(i_t, min(i_t + 4, n)): S
+
+    `factors` names the unrolled loops and their extents; in partial tiles they become serial.
+    """
+    if not any(_full_tile(stmt, factors) for stmt in statements(nest.body)):
         return nest
     known = frozenset(nest.scalars)
-    return replace(nest, body=_Partition(factors).statement(nest.body, known))
+    return replace(nest, body=_Separation(factors).statement(nest.body, known))
 
 
 @dataclass(frozen=True, slots=True)
-class _Full:
-    """When an unrolled loop is whole: the limits it has then, and sums that must be >= 0."""
+class _FullTile:
+    """The bounds of an unrolled loop in a full tile, and when a tile is full."""
 
     start: Expr
     stop: Expr
-    conditions: tuple[Linear, ...]
+    conditions: tuple[LinearForm, ...]  # the tile is full where all are >= 0
 
 
-def _full(stmt: Stmt, factors: Mapping[str, int]) -> _Full | None:
-    """How an unrolled loop becomes whole; None for anything else."""
+def _full_tile(stmt: Stmt, factors: Mapping[str, int]) -> _FullTile | None:
+    """The full tile of an unrolled loop; None for any other statement."""
     if not isinstance(stmt, For) or stmt.mark is not Mark.UNROLL or stmt.var not in factors:
         return None
     count = factors[stmt.var]
@@ -50,19 +60,21 @@ def _full(stmt: Stmt, factors: Mapping[str, int]) -> _Full | None:
                 continue
             conditions = [linear(low) - linear(other) for other in lows if other != low]
             conditions += [linear(other) - linear(high) for other in highs if other != high]
-            return _Full(low, high, tuple(conditions))
+            return _FullTile(low, high, tuple(conditions))
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class _Partition:
-    factors: Mapping[str, int]
+class _Separation:
+    """Separates the full tiles of one nest."""
+
+    factors: Mapping[str, int]  # loop variable -> extent in a full tile
 
     def statement(self, stmt: Stmt, known: frozenset[str]) -> Stmt:
-        """`stmt` where the variables `known` have values already."""
+        """`stmt` with its full tiles separated; `known` are the variables in scope."""
         match stmt:
             case For(mark=Mark.UNROLL):
-                full = _full(stmt, self.factors)
+                full = _full_tile(stmt, self.factors)
                 body = self.statement(stmt.body, known | {stmt.var})
                 if full is None or full.conditions:
                     return replace(stmt, body=body, mark=Mark.SERIAL)
@@ -85,7 +97,7 @@ class _Partition:
         conditions = self._conditions(loop.body, inside)
         if not conditions:
             return replace(loop, body=self.statement(loop.body, inside))
-        whole = self.statement(self._assuming(loop.body, conditions), inside)
+        full = self.statement(self._assuming(loop.body, conditions), inside)
         worst = list(dict.fromkeys(conditions.values()))
         moves = [Var(loop.var) in dict(condition.terms) for condition in worst]
         still = [_without(condition, loop.var) for condition in worst]
@@ -94,11 +106,11 @@ class _Partition:
             test: Expr = Const(True, BOOL)
             for condition in worst:
                 test = normal(Binary("and", test, Binary("ge", condition.expr, Const(0))))
-            return replace(loop, body=If(test, whole, _serial(loop.body)))
-        return self._cut(loop, worst, whole)
+            return replace(loop, body=If(test, full, _serial(loop.body)))
+        return self._split(loop, worst, full)
 
-    def _cut(self, loop: For, conditions: Collection[Linear], whole: Stmt) -> Stmt:
-        """A loop cut where conditions begin and cease to hold."""
+    def _split(self, loop: For, conditions: Collection[LinearForm], full: Stmt) -> Stmt:
+        """The index set of a loop split where the conditions begin and cease to hold."""
         begin, end = loop.start, loop.stop
         var = Var(loop.var)
         for condition in conditions:
@@ -114,21 +126,22 @@ class _Partition:
         end = end if end == loop.stop else normal(end.max(begin))
         parts = (
             _serial(replace(loop, stop=begin)),
-            replace(loop, start=begin, stop=end, body=whole),
+            replace(loop, start=begin, stop=end, body=full),
             _serial(replace(loop, start=end)),
         )
         is_there = (loop.start != begin, True, end != loop.stop)
         return Block(tuple(p for p, there in zip(parts, is_there, strict=True) if there))
 
-    def _conditions(self, body: Stmt, known: frozenset[str]) -> dict[Linear, Linear]:
-        """What must hold for the unrolled loops inside to be whole, as far as it is known here.
+    def _conditions(self, body: Stmt, known: frozenset[str]) -> dict[LinearForm, LinearForm]:
+        """The conditions for full tiles inside `body` that the variables `known` decide.
 
-        Each condition as it stands, and with the worst values of unrolled loops around it put in.
+        Each condition is mapped to its worst case: that of the iteration of the unrolled loops
+        around it where it holds least.
         """
-        found: dict[Linear, Linear] = {}
+        found: dict[LinearForm, LinearForm] = {}
 
-        def visit(stmt: Stmt, around: tuple[tuple[str, _Full], ...]) -> None:
-            full = _full(stmt, self.factors)
+        def visit(stmt: Stmt, around: tuple[tuple[str, _FullTile], ...]) -> None:
+            full = _full_tile(stmt, self.factors)
             for condition in full.conditions if full is not None else ():
                 worst = condition
                 for name, outer in reversed(around):
@@ -143,11 +156,11 @@ class _Partition:
         visit(body, ())
         return found
 
-    def _assuming(self, body: Stmt, conditions: Collection[Linear]) -> Stmt:
-        """`body` with limits of unrolled loops left out that do not matter then."""
+    def _assuming(self, body: Stmt, conditions: Collection[LinearForm]) -> Stmt:
+        """`body` where `conditions` hold: unrolled loops without the bounds that do not matter."""
 
         def visit(node: Stmt) -> Stmt:
-            full = _full(node, self.factors)
+            full = _full_tile(node, self.factors)
             if full is None or not isinstance(node, For):
                 return node
             start, stop = full.start, full.stop
@@ -162,14 +175,14 @@ class _Partition:
         return rebuild(body, visit)
 
 
-def _without(condition: Linear, name: str) -> Linear:
-    """A sum without the term of a variable."""
+def _without(condition: LinearForm, name: str) -> LinearForm:
+    """A form without the term of a variable."""
     kept = tuple((atom, count) for atom, count in condition.terms if atom != Var(name))
-    return Linear(kept, condition.constant)
+    return LinearForm(kept, condition.constant)
 
 
-def _without_division(condition: Linear) -> Linear:
-    """The same condition with one division by a number less, where it has one.
+def _without_division(condition: LinearForm) -> LinearForm:
+    """An equivalent condition without divisions by constants.
 
     floor(e / d) + rest >= 0 means e + d * rest >= 0;
     rest - floor(e / d) >= 0 means d * rest + d - 1 - e >= 0.
@@ -178,20 +191,20 @@ def _without_division(condition: Linear) -> Linear:
         match atom:
             case Binary(op="floordiv", x=e, y=Const(value=int(d))) if d > 0 and abs(count) == 1:
                 kept = tuple(term for term in condition.terms if term[0] != atom)
-                rest = Linear(kept, condition.constant) * d
+                rest = LinearForm(kept, condition.constant) * d
                 if count > 0:
                     return _without_division(rest + linear(e))
-                return _without_division(rest + Linear((), d - 1) - linear(e))
+                return _without_division(rest + LinearForm((), d - 1) - linear(e))
     return condition
 
 
-def _worst(condition: Linear, name: str, full: _Full) -> Linear:
-    """A condition for all iterations of a whole unrolled loop: for the one where it is least."""
+def _worst(condition: LinearForm, name: str, full: _FullTile) -> LinearForm:
+    """A condition for all iterations of an unrolled loop: that of the one where it is least."""
     factor = dict(condition.terms).get(Var(name), 0)
     if not factor:
         return condition
-    place = linear(full.start) if factor > 0 else linear(full.stop) + Linear((), -1)
-    return condition - Linear(((Var(name), factor),), 0) + place * factor
+    place = linear(full.start) if factor > 0 else linear(full.stop) + LinearForm((), -1)
+    return condition - LinearForm(((Var(name), factor),), 0) + place * factor
 
 
 def _below(stmt: Stmt) -> tuple[Stmt, ...]:
@@ -205,34 +218,35 @@ def _below(stmt: Stmt) -> tuple[Stmt, ...]:
     return ()
 
 
-def _ceiling(total: Linear, factor: int) -> Expr:
-    return normal((total + Linear((), factor - 1)).expr // factor)
+def _ceiling(total: LinearForm, factor: int) -> Expr:
+    return normal((total + LinearForm((), factor - 1)).expr // factor)
 
 
 def _serial(body: Stmt) -> Stmt:
-    """`body` without unrolled loops: they become serial, outside of simd loops where they can.
+    """`body` for partial tiles: unrolled loops become serial, around SIMD loops where they can.
 
-    The iterations of a simd loop are independent of each other: a loop directly inside it, with
-    limits of its own, may as well stand around it, and neighbours stay in the lanes.
+    The iterations of a SIMD loop are independent: a loop directly inside it whose bounds do not
+    depend on it may be interchanged with it, and the SIMD loop stays innermost.
     """
 
     def visit(node: Stmt) -> Stmt:
         if isinstance(node, For) and node.mark is Mark.UNROLL:
             return replace(node, mark=Mark.SERIAL)
-        return _turned(node) if isinstance(node, For) and node.mark is Mark.SIMD else node
+        return _interchanged(node) if isinstance(node, For) and node.mark is Mark.SIMD else node
 
     return rebuild(body, visit)
 
 
-def _turned(loop: For) -> For:
+def _interchanged(loop: For) -> For:
+    """A SIMD loop moved into the loops directly inside it that do not depend on it."""
     inner = loop.body
     if not isinstance(inner, For) or loop.var in names(inner.start) | names(inner.stop):
         return loop
-    return replace(inner, body=_turned(replace(loop, body=inner.body)))
+    return replace(inner, body=_interchanged(replace(loop, body=inner.body)))
 
 
 def _is_innermost(loop: For) -> bool:
-    """Whether a loop of single steps holds no loops but unrolled ones."""
+    """Whether a serial loop of step 1 holds no loops but unrolled ones."""
     inner = (stmt for stmt in statements(loop.body) if isinstance(stmt, For))
-    is_plain = loop.step == Const(1) and loop.mark is not Mark.PARALLEL
-    return is_plain and all(stmt.mark is Mark.UNROLL for stmt in inner)
+    is_splittable = loop.step == Const(1) and loop.mark is not Mark.PARALLEL
+    return is_splittable and all(stmt.mark is Mark.UNROLL for stmt in inner)

@@ -1,12 +1,8 @@
-"""Carry what one iteration of a loop stores and the next one loads in a register.
+"""Predictive commoning: reuse what one iteration stores and the next one loads, in a register.
 
-    for j: p[i, j] = c / (a * p[i, j - 1] + b)
-->  t = p[i, start - 1]
-    for j: t = c / (a * t + b); p[i, j] = t
-
-The way through memory takes as long as two or three operations, and every recurrence would wait for
-it again and again. Backends see this themselves only where one row of an array is in sight: of
-copies of an outer loop they cannot tell that rows are apart.
+A recurrence through memory waits for a store to be forwarded to a load, which takes as long as two
+or three operations, in every iteration. LLVM finds such recurrences by itself where one row of an
+array is in sight; of unrolled copies of an outer loop it cannot tell that their rows differ.
 """
 
 from __future__ import annotations
@@ -31,16 +27,22 @@ from loopwright.ir.loops import (
 )
 from loopwright.ir.visit import expressions, loads, names, rebuild, rewrite, statements
 from loopwright.ir.walk import children, fresh_name, substitute
-from loopwright.lower.chunk import bound_names
-from loopwright.lower.linear import linear
+from loopwright.lower.build import bound_names
+from loopwright.lower.linear_forms import linear
 
-__all__ = ["carry_in_registers"]
+__all__ = ["predictive_commoning"]
 
-_MOST = 16  # elements that one loop carries; more are spilled, which is no gain
+_MOST = 16  # elements that one loop carries; more would be spilled
 
 
-def carry_in_registers(nest: LoopNest) -> LoopNest:
-    """`nest` with registers for what serial loops of plain stores carry to their next iteration."""
+def predictive_commoning(nest: LoopNest) -> LoopNest:
+    """Carry elements from one iteration of a serial loop of straight-line code to the next.
+
+        for j in range(s, n): p[i, j] = c / (a * p[i, j - 1] + b)
+    ->  if s < n:
+            alloc p_c; p_c = p[i, s - 1]
+            for j in range(s, n): p_c = c / (a * p_c + b); p[i, j] = p_c
+    """
     taken = bound_names(nest)
 
     def visit(stmt: Stmt) -> Stmt:
@@ -56,13 +58,13 @@ def carry_in_registers(nest: LoopNest) -> LoopNest:
 class _Carried:
     """An element that a store writes and the next iteration loads."""
 
-    element: Load  # as the iteration that loads it calls it
-    writer: int  # which store of the body writes it
-    is_read_late: bool  # also loaded after that store, which writes the next one
+    element: Load  # with the subscripts of the iteration that loads it
+    writer: int  # number of the store in the body that writes it
+    is_read_late: bool  # also loaded after that store, which writes the next iteration's element
 
 
 def _carried(loop: For) -> list[_Carried]:
-    """The elements that a loop may carry; none where the body is not stores in a row."""
+    """The elements that a loop may carry; none where its body is not straight-line code."""
     row = list(statements(loop.body))
     if not all(isinstance(stmt, Store | Let | Block | Prefetch) for stmt in row):
         return []
@@ -79,7 +81,7 @@ def _carried(loop: For) -> list[_Carried]:
 
 
 def _certain_loads(row: Sequence[Stmt]) -> dict[Load, int]:
-    """What every iteration loads, each with the number of the last store before or at its load."""
+    """The loads of every iteration, each with the number of stores before its last use."""
     found: dict[Load, int] = {}
     number = 0
     certain: set[Load] = set()
@@ -92,7 +94,7 @@ def _certain_loads(row: Sequence[Stmt]) -> dict[Load, int]:
 
 
 def _unconditional(expr: Expr) -> Iterator[Load]:
-    """The loads of an expression that happen whatever its conditions say."""
+    """The loads of an expression that no condition guards."""
     if isinstance(expr, Load):
         yield expr
     match expr:
@@ -107,7 +109,7 @@ def _unconditional(expr: Expr) -> Iterator[Load]:
 
 
 def _is_affine(place: Load | Store, bound: Collection[str]) -> bool:
-    """Whether subscripts are the same expressions of the loops around in every iteration."""
+    """Whether subscripts depend on loop variables only, not on data or on names in `bound`."""
     return not any(loads(index) or names(index) & set(bound) for index in place.index)
 
 
@@ -116,8 +118,8 @@ def _writer(
 ) -> int | None:
     """The store whose value an element has when the next iteration loads it; None if unknown.
 
-    It is the last one of an iteration that writes there. All others of its array must be apart from
-    the element: those behind it, and those of the iteration that loads.
+    That is the last store of an iteration to the element. Stores after it, and those of the
+    iteration that loads, must be to other elements for certain.
     """
     before = {loop.var: Var(loop.var) - loop.step}
     found = None
@@ -131,14 +133,14 @@ def _writer(
             found = number
         elif not any(gaps):
             found = None if found is None else -1
-        # In the iteration that loads, nobody may have written the element.
+        # The iteration that loads the element must not have written it.
         if not any(_gaps(store.index, element.index)):
             return None
     return None if found == -1 else found
 
 
 def _gaps(here: Sequence[Expr], there: Sequence[Expr]) -> list[int | None]:
-    """By how much each subscript differs; None where that is no constant."""
+    """The difference of each pair of subscripts; None where it is not constant."""
     differences = [linear(x) - linear(y) for x, y in zip(here, there, strict=True)]
     return [None if gap.terms else gap.constant for gap in differences]
 
@@ -146,8 +148,8 @@ def _gaps(here: Sequence[Expr], there: Sequence[Expr]) -> list[int | None]:
 def _with_registers(loop: For, found: Sequence[_Carried], taken: set[str]) -> Stmt:
     """The loop with a register for each element, loaded before the first iteration.
 
-    Where an element is loaded again after the next one was written, that waits in a register of its
-    own until the iteration ends.
+    Where an element is loaded again after the store that writes the next one, the stored value is
+    held in a register of its own until the iteration ends.
     """
     held: dict[Load, str] = {}
     targets: dict[int, str] = {}
@@ -175,7 +177,7 @@ def _with_registers(loop: For, found: Sequence[_Carried], taken: set[str]) -> St
         Store(name, (), replace(x, index=tuple(substitute(i, first) for i in x.index)))
         for x, name in held.items()
     ]
-    # Nothing may be touched for a loop that makes no iteration.
+    # A loop without iterations must not touch memory.
     whole: Stmt = Block((*starts, inside))
     for buffer in reversed(buffers):
         whole = Alloc(buffer, (), whole)
@@ -183,7 +185,7 @@ def _with_registers(loop: For, found: Sequence[_Carried], taken: set[str]) -> St
 
 
 def _replaced(body: Stmt, held: dict[Load, str], targets: dict[int, str]) -> Stmt:
-    """`body` with registers for the elements of `held`; stores fill those of `targets` as well."""
+    """`body` with registers for the elements of `held`, and stores that fill those of `targets`."""
 
     def change(expr: Expr) -> Expr:
         if isinstance(expr, Load) and expr in held:

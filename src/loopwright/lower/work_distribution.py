@@ -1,0 +1,304 @@
+"""Distribute the iterations of parallel loops over threads, evenly, and lower nests to SPMD form.
+
+Threads get contiguous ranges of equally many iterations of a parallel loop.
+`coarsen_parallel_loops` merges the strips of such a range; `balance_triangles` and
+`snake_distribution` give threads equal work where it grows or shrinks from one iteration to the
+next; `lower_to_spmd` makes a nest one that every thread of a team runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import reduce
+from itertools import product
+
+from loopwright.ir.expr import Const, Expr, Select, Var
+from loopwright.ir.loops import Alloc, Barrier, Block, For, If, Let, LoopNest, Mark, Stmt
+from loopwright.ir.visit import expressions, names, rebuild, statements
+from loopwright.ir.walk import fresh_name, operands
+from loopwright.lower.build import bound_names, lets, loop
+from loopwright.lower.linear_forms import linear, normal
+
+__all__ = ["balance_triangles", "coarsen_parallel_loops", "lower_to_spmd", "snake_distribution"]
+
+
+# -- coarsening ----------------------------------------------------------------------------------
+
+
+def coarsen_parallel_loops(nest: LoopNest, chunks: Mapping[str, int]) -> LoopNest:
+    """Coarsen the parallel loops over strips that `chunks` names to at most that many chunks.
+
+        parallel for t in range(a, b, F):
+            for i: for j in range(max(t, ...), min(t + F, ...)): S
+    ->  parallel for t in range(a, b, W):                          W a multiple of F
+            for i: for j in range(max(t, ...), min(t + W, end, ...)): S
+
+    The iterations of a parallel loop are independent, so the strips of one thread may run as one:
+    inner loops start less often and run further through memory. Loops stay as they are where some
+    statement uses the strip in another way than to run through it.
+    """
+    chunked = {
+        stmt.var
+        for stmt in statements(nest.body)
+        if isinstance(stmt, For) and stmt.mark is Mark.PARALLEL and stmt.var in chunks
+    }
+    if not chunked:
+        return nest
+    taken = bound_names(nest)
+
+    def visit(stmt: Stmt) -> Stmt:
+        if not isinstance(stmt, For) or stmt.var not in chunked:
+            return stmt
+        width, end = (Var(fresh_name(f"{stmt.var}_{word}", taken)) for word in ("width", "end"))
+        coarse = _coarsened(stmt, chunks[stmt.var], width, end)
+        if coarse is not stmt:
+            taken.update((width.name, end.name))
+        return coarse
+
+    return replace(nest, body=rebuild(nest.body, visit))
+
+
+def _coarsened(loop: For, chunks: int, width: Var, end: Var) -> Stmt:
+    """The loop with chunks of `width` iterations; `end` is bound to where the last strip ends."""
+    size = loop.step.value if isinstance(loop.step, Const) else 0
+    if not isinstance(size, int) or size < 2 or not _only_runs_through(loop.body, loop.var, size):
+        return loop
+    strip = Var(loop.var)
+    trips = normal((loop.stop - loop.start + (size - 1)) // size)
+
+    def widened(stmt: Stmt) -> Stmt:
+        if not isinstance(stmt, For) or loop.var not in names(stmt.stop):
+            return stmt
+        # The last chunk may go beyond the last multiple of the width, but not beyond its own end.
+        ends = (
+            (strip + width).min(end) if _is_after(limit, strip, size) else limit
+            for limit in operands("min", stmt.stop)
+        )
+        return replace(stmt, stop=reduce(lambda x, y: x.min(y), ends))
+
+    per_chunk = ((trips + (chunks - 1)) // chunks).max(Const(1)) * size
+    wide = replace(loop, step=width, body=rebuild(loop.body, widened))
+    last = normal(loop.start + trips * size)
+    return Let(width.name, normal(per_chunk), Let(end.name, last, wide))
+
+
+def _only_runs_through(stmt: Stmt, var: str, size: int, *, inside: bool = False) -> bool:
+    """Whether every statement stands in one loop through the strip `var`, its only use.
+
+    `inside` such a loop the strip must not be used again.
+    """
+    if isinstance(stmt, For) and not inside and _runs_through(stmt, var, size):
+        return _only_runs_through(stmt.body, var, size, inside=True)
+    if any(var in names(expr) for expr in expressions(stmt)):
+        return False
+    match stmt:
+        case For(body=body) | Let(body=body):
+            return _only_runs_through(body, var, size, inside=inside)
+        case If(body=body, orelse=orelse):
+            others = () if orelse is None else (orelse,)
+            return all(
+                _only_runs_through(part, var, size, inside=inside) for part in (body, *others)
+            )
+        case Block(body=parts):
+            return all(_only_runs_through(part, var, size, inside=inside) for part in parts)
+        case Alloc():
+            # Memory of one iteration may be too little for several.
+            return inside and all(
+                var not in names(expr) for part in statements(stmt) for expr in expressions(part)
+            )
+    return inside
+
+
+def _runs_through(loop: For, var: str, size: int) -> bool:
+    """Whether a loop runs over the strip of `size` iterations from `var` on, and no further."""
+    strip = Var(var)
+    starts, stops = operands("max", loop.start), operands("min", loop.stop)
+    begins = [start for start in starts if var in names(start)]
+    ends = [stop for stop in stops if var in names(stop)]
+    if len(begins) != 1 or len(ends) != 1 or var in names(loop.step):
+        return False
+    if not _is_after(begins[0], strip, 0) or not _is_after(ends[0], strip, size):
+        return False
+    step = loop.step.value if isinstance(loop.step, Const) else 0
+    # Steps continue evenly from strip to strip where every strip begins with one.
+    return step == 1 or (
+        len(starts) == 1 and isinstance(step, int) and step > 0 and size % step == 0
+    )
+
+
+def _is_after(expr: Expr, var: Var, distance: int) -> bool:
+    return linear(expr) == linear(var + distance)
+
+
+# -- balance -------------------------------------------------------------------------------------
+
+
+def balance_triangles(nest: LoopNest) -> LoopNest:
+    """Take the iterations of triangular parallel loops from both ends in turn.
+
+        parallel for i in range(n): for j in range(i): S
+    ->  parallel for i_fold in range(n):
+            let i = i_fold // 2, or n - 1 - i_fold // 2 where i_fold is odd
+            for j in range(i): S
+
+    Threads get ranges of equally many iterations; of a triangle one of two threads would do three
+    quarters. The iterations are independent, so they may run in any order, and in this one every
+    range has as much work as any other of its length.
+    """
+    taken = bound_names(nest)
+
+    def visit(stmt: Stmt) -> Stmt:
+        if not isinstance(stmt, For) or stmt.mark is not Mark.PARALLEL or not _is_triangular(stmt):
+            return stmt
+        turn, count = (Var(fresh_name(f"{stmt.var}_{word}", taken)) for word in ("fold", "count"))
+        taken.update((turn.name, count.name))
+        return _from_both_ends(stmt, turn, count)
+
+    return replace(nest, body=rebuild(nest.body, visit))
+
+
+def _from_both_ends(loop: For, turn: Var, count: Var) -> Stmt:
+    """The loop by `turn`, the number of an iteration among `count` of them."""
+    trips = normal((loop.stop - loop.start + (loop.step - 1)) // loop.step)
+    number = Select((turn % 2).equals(0), turn // 2, count - 1 - turn // 2)
+    body = Let(loop.var, loop.start + number * loop.step, loop.body)
+    return Let(count.name, trips, For(turn.name, Const(0), count, body, Const(1), Mark.PARALLEL))
+
+
+def _is_triangular(loop: For) -> bool:
+    """Whether the extent of a loop inside depends on the iteration of this one."""
+    inside = _loops_inside(loop.body, frozenset({loop.var}))
+    return any(_varies(inner, dependent) for inner, dependent in inside)
+
+
+def _loops_inside(stmt: Stmt, dependent: frozenset[str]) -> Iterator[tuple[For, frozenset[str]]]:
+    """The loops in `stmt`, each with the names in scope that depend on the outermost loop."""
+
+    def after(name: str, value: Expr) -> frozenset[str]:
+        return dependent | {name} if dependent & names(value) else dependent - {name}
+
+    match stmt:
+        case For(var=var, start=start, body=body):
+            yield stmt, dependent
+            yield from _loops_inside(body, after(var, start))
+        case Let(name=name, value=value, body=body):
+            yield from _loops_inside(body, after(name, value))
+        case Alloc(body=body):
+            yield from _loops_inside(body, dependent)
+        case If(body=body, orelse=orelse):
+            yield from _loops_inside(body, dependent)
+            if orelse is not None:
+                yield from _loops_inside(orelse, dependent)
+        case Block(body=parts):
+            for part in parts:
+                yield from _loops_inside(part, dependent)
+
+
+def _varies(loop: For, dependent: frozenset[str]) -> bool:
+    """Whether every bound on the number of iterations varies with a name of `dependent`.
+
+    A strip has a bound that does not. Divisions, as in the remainder of a strip after whole
+    vectors, do not count: what they leave is no triangle either.
+    """
+    starts, stops = operands("max", loop.start), operands("min", loop.stop)
+    extents = (linear(stop - start) for start, stop in product(starts, stops))
+    return all(
+        any(isinstance(atom, Var) and atom.name in dependent for atom, _ in extent.terms)
+        for extent in extents
+    )
+
+
+def snake_distribution(
+    at: Var, total: Expr, block: Expr, thread: Expr, threads: Expr, body: Stmt
+) -> Stmt:
+    """`body` for the blocks of range(0, total, block) that thread `thread` gets in snake order.
+
+        for at_round in range(0, total, block * threads):
+            let at = at_round + (thread, or threads - 1 - thread in odd rounds) * block
+            if at < total: body
+
+    Of 2T neighbouring blocks thread t of T has those numbered t and 2T - 1 - t: where work grows
+    evenly from block to block, as in triangles, all threads get the same.
+    """
+    first = Var(f"{at.name}_round")
+    is_odd_round = (first // (block * threads) % 2).equals(1)
+    number = Select(is_odd_round, threads - 1 - thread, thread)
+    inside = lets([(at, first + number * block)], If(at < total, body))
+    return loop(first, 0, total, inside, block * threads)
+
+
+# -- SPMD ----------------------------------------------------------------------------------------
+
+
+def lower_to_spmd(nest: LoopNest) -> LoopNest:
+    """Make a nest with parallel loops one that every thread of a team runs, with barriers.
+
+        S; parallel for i: T; U
+    ->  parallel for once in range(1): S
+        barrier
+        parallel for i: T
+        barrier
+        parallel for once in range(1): U
+
+    Threads enter the nest together and divide the iterations of parallel loops; every other
+    statement would run once per thread, so it goes into a parallel loop of one iteration. A nest
+    without parallel loops stays as it is.
+    """
+    if not _has_parallel(nest.body):
+        return nest
+    once = fresh_name("once", bound_names(nest))
+    return replace(nest, body=_without_last_barrier(_spmd(nest.body, once)))
+
+
+def _spmd(stmt: Stmt, once: str) -> Stmt:
+    """`stmt` as regions for all threads, each followed by a barrier."""
+    if not _has_parallel(stmt):
+        single = For(once, Const(0), Const(1), stmt, Const(1), Mark.PARALLEL)
+        return Block((single, Barrier()))
+    match stmt:
+        case For(mark=Mark.PARALLEL):
+            return Block((stmt, Barrier()))
+        case For(body=body) | Let(body=body) | Alloc(body=body):
+            return replace(stmt, body=_spmd(body, once))
+        case If(body=body, orelse=orelse):
+            other = None if orelse is None else _spmd(orelse, once)
+            return replace(stmt, body=_spmd(body, once), orelse=other)
+        case Block(body=parts):
+            return Block(tuple(_spmd(part, once) for part in _regions(parts)))
+    raise AssertionError(f"holds a parallel loop: {stmt}")
+
+
+def _regions(parts: tuple[Stmt, ...]) -> list[Stmt]:
+    """`parts` with serial neighbours joined: one region needs one barrier."""
+    regions: list[Stmt] = []
+    for part in parts:
+        if _is_empty(part):
+            continue
+        if regions and not _has_parallel(part) and not _has_parallel(regions[-1]):
+            before = regions.pop()
+            body = before.body if isinstance(before, Block) else (before,)
+            regions.append(Block((*body, part)))
+        else:
+            regions.append(part)
+    return regions
+
+
+def _is_empty(stmt: Stmt) -> bool:
+    return isinstance(stmt, Block) and all(map(_is_empty, stmt.body))
+
+
+def _without_last_barrier(stmt: Stmt) -> Stmt:
+    """`stmt` without the barrier at its very end: threads wait for each other there anyway."""
+    match stmt:
+        case Block(body=(*parts, Barrier())):
+            return Block(tuple(parts))
+        case Block(body=(*parts, last)):
+            return Block((*parts, _without_last_barrier(last)))
+        case Alloc(body=body) | Let(body=body):
+            return replace(stmt, body=_without_last_barrier(body))
+    return stmt
+
+
+def _has_parallel(stmt: Stmt) -> bool:
+    return any(isinstance(s, For) and s.mark is Mark.PARALLEL for s in statements(stmt))
