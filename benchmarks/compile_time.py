@@ -23,7 +23,7 @@ from benchmarks.measure import Bar, Outcome, Setting, Table
 from loopwright.backends.llvm import emit_module
 from loopwright.backends.llvm_entry import entry_symbols
 from loopwright.frontends.c import CRegion, read_c
-from loopwright.frontends.program import program_of
+from loopwright.frontends.extract import program_of
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
 from loopwright.pipeline import generic_schedule

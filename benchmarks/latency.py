@@ -25,7 +25,7 @@ import loopwright as lw
 from benchmarks.measure import Bar, Outcome, Setting, Table, check_close, race
 from loopwright import semirings
 from loopwright.calls.product import Scaling, plan_contraction
-from loopwright.frontends.einsum import parse_subscripts
+from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import DTYPES
 from loopwright.runtime.jit import compile_to_object, load_object
 from loopwright.runtime.scratch import local_scratch

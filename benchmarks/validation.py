@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.corpus_kernels import KERNELS, MODES, Kernel, Mode, write_source
 from benchmarks.measure import Bar, Outcome, Setting
 from loopwright.frontends.c import read_c
-from loopwright.frontends.program import program_of
+from loopwright.frontends.extract import program_of
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.pipeline import generic_schedule

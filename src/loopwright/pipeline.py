@@ -2,7 +2,7 @@
 
     SourceTree --frontends--> Program --planner--> Plan --transform--> Schedule --lower--> LoopNest
 
-from a Program on; `frontends/program` is the first, `kernels` goes on. isl's quota bounds effort.
+from a Program on; `frontends/extract` is the first, `kernels` goes on. isl's quota bounds effort.
 
 Where an arrow fails by a fault of ours (`faults`), the next simpler plan is taken: the model's
 without the planner that failed, then marks on the loops of the source, then source order.

@@ -16,7 +16,7 @@ from einsum_oracle import oracle
 from loopwright import kernels, options
 from loopwright.calls.product import Scaling, plan_contraction
 from loopwright.diagnostics import BoundsError
-from loopwright.frontends.einsum import parse_subscripts
+from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import DTYPES
 from loopwright.runtime.kernel import Bound
 from loopwright.semirings import make_semiring, maximum, semiring

@@ -12,7 +12,7 @@ from einsum_oracle import oracle
 from loopwright.calls import einsum_several
 from loopwright.calls.einsum_order import Order, order_of
 from loopwright.diagnostics import DtypeError, UsageError
-from loopwright.frontends.einsum import parse_subscripts
+from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import dtype_of
 from loopwright.semirings import make_semiring, maximum, semiring
 

@@ -50,7 +50,7 @@ def jacobi(x, y, steps):
 C = np.zeros((3, 5))
 product(C, np.full((3, 4), -2.0), np.ones((4, 5)), 2.0)
 total = jacobi(np.arange(9.0), np.zeros(9), 3)
-loaded = [x in sys.modules for x in ("islpy", "loopwright.frontends.python.function")]
+loaded = [x in sys.modules for x in ("islpy", "loopwright.frontends.python.py_statements")]
 print(C.sum(), total, *loaded)
 """
 

@@ -129,7 +129,7 @@ def test_programs_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
         for i in range(x.shape[0]):
             x[i] = y[i + 1]
 
-    monkeypatch.setattr("loopwright.frontends.program.check_program", complain)
+    monkeypatch.setattr("loopwright.frontends.extract.check_program", complain)
     with pytest.raises(InternalError, match="checked"):
         lw.jit(shifted)(np.ones(3), np.ones(4))
     with options.override(check=False):

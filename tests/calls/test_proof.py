@@ -10,7 +10,7 @@ import pytest
 import loopwright as lw
 from loopwright.calls.proof import prove_einsum
 from loopwright.diagnostics import IllegalStep
-from loopwright.frontends.einsum import Subscripts, parse_subscripts
+from loopwright.frontends.einsum_syntax import EinsumSubscripts, parse_subscripts
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.form import Initial, Kind
 from loopwright.ir.loops import For, LoopNest, Mark
@@ -57,7 +57,7 @@ def eager(machine: Machine) -> Machine:
     return replace(machine, parallel_cost=ParallelCost(0.0, 0.0))
 
 
-def shape_of(names: Subscripts, sizes: dict[str, int]) -> Instance:
+def shape_of(names: EinsumSubscripts, sizes: dict[str, int]) -> Instance:
     """The loops of an einsum over row-major operands."""
     left = names.operands[0]
     right = names.operands[1] if len(names.operands) > 1 else ""
@@ -73,7 +73,7 @@ def shape_of(names: Subscripts, sizes: dict[str, int]) -> Instance:
     return Instance(*map(tuple, bundles.values()))
 
 
-def algebra_of(names: Subscripts, *, reassoc: bool) -> Algebra:
+def algebra_of(names: EinsumSubscripts, *, reassoc: bool) -> Algebra:
     times = "mul" if len(names.operands) > 1 else "first"
     types = {"left": DOUBLE, "right": DOUBLE, "out": DOUBLE, "accumulator": DOUBLE}
     return Algebra(
@@ -87,7 +87,7 @@ def algebra_of(names: Subscripts, *, reassoc: bool) -> Algebra:
     )
 
 
-def names_of(text: str) -> Subscripts:
+def names_of(text: str) -> EinsumSubscripts:
     return parse_subscripts(text, tuple(map(len, text.split("->")[0].split(","))))
 
 

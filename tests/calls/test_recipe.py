@@ -13,7 +13,7 @@ from frontends.kernels import define
 from loopwright.calls.meaning import Meaning
 from loopwright.calls.recipe import Recipe, compile_test, recipe_key
 from loopwright.frontends.python import argument_types, parse_function
-from loopwright.frontends.tree import SourceTree
+from loopwright.frontends.source_tree import SourceTree
 from loopwright.ir.serial import Malformed
 
 

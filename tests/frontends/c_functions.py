@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from loopwright.frontends.c import CRegion, Kind
+from loopwright.frontends.c import CRegion, VariableKind
 from loopwright.frontends.extract import extract
-from loopwright.frontends.tree import ArrayParam, IntParam, ScalarParam
+from loopwright.frontends.source_tree import ArrayParam, IntParam, ScalarParam
 from loopwright.ir.check import check_program
 from loopwright.ir.interpret import interpret_program
 
@@ -69,7 +69,7 @@ def run_region(region: CRegion, values: Values) -> dict[str, Any]:
                 arrays[name] = np.array(values.get(variable.name, 0), dtype.name)
                 written[variable.name] = arrays[name]
             case ArrayParam(name=name):
-                assert variable.kind is Kind.ARRAY
+                assert variable.kind is VariableKind.ARRAY
                 arrays[name] = values[variable.name]
     for size in region.tree.sizes:
         params[size] = values[size.removesuffix("_0")].shape[0]

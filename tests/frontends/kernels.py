@@ -14,7 +14,7 @@ import numpy as np
 
 from loopwright.frontends.extract import extract
 from loopwright.frontends.python import argument_types, parse_function
-from loopwright.frontends.tree import ArrayParam, IntParam, SourceTree
+from loopwright.frontends.source_tree import ArrayParam, IntParam, SourceTree
 from loopwright.ir.check import check_program
 from loopwright.ir.interpret import evaluate, interpret_program
 from loopwright.ir.program import Program, Role

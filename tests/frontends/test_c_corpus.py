@@ -20,7 +20,7 @@ from kernels.corpus import (
     reference,
     write_source,
 )
-from loopwright.frontends.c import CFile, CRegion, Kind, read_c
+from loopwright.frontends.c import CFile, CRegion, VariableKind, read_c
 from loopwright.frontends.tree_text import tree_text
 from loopwright.ir.expr import Const
 
@@ -40,11 +40,11 @@ def test_every_mode_is_read(name: str, tmp_path: Path) -> None:
         regions = read(tmp_path, name, mode.with_restrict()).regions
         plain = read(tmp_path, name, mode).regions
         assert [tree_text(r.tree) for r in regions] == [tree_text(r.tree) for r in plain]
-        arrays = [v for r in regions for v in r.variables if v.kind is Kind.ARRAY]
+        arrays = [v for r in regions for v in r.variables if v.kind is VariableKind.ARRAY]
         if mode is not SYMBOLIC:
             assert all(isinstance(e, Const) for v in arrays for e in v.shape)
         if mode is LITERAL:
-            assert not any(v.kind is Kind.INTEGER for r in regions for v in r.variables)
+            assert not any(v.kind is VariableKind.INTEGER for r in regions for v in r.variables)
 
 
 @needs_compiler

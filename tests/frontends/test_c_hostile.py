@@ -81,18 +81,18 @@ def test_too_much(body: str, message: str) -> None:
 
 def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     package = "loopwright.frontends.c"
-    monkeypatch.setattr(f"{package}.statements._MOST_STATEMENTS", 20)
+    monkeypatch.setattr(f"{package}.c_statements._MOST_STATEMENTS", 20)
     assert refused(region("a[0] = 1;\n" * 21)) == "the region has more than 20 statements"
-    monkeypatch.setattr(f"{package}.function._MOST_REGION", 2 << 10)
+    monkeypatch.setattr(f"{package}.region_parser._MOST_REGION", 2 << 10)
     message = "the region has more than 2 KiB of text, macros expanded"
     assert refused(region("a[0] = 1;\n" * 300)) == message
-    monkeypatch.setattr(f"{package}.function._MOST_FUNCTION", 4 << 10)
+    monkeypatch.setattr(f"{package}.region_parser._MOST_FUNCTION", 4 << 10)
     text = region("a[0] = 1;").replace("#pragma scop", "x();\n" * 1000 + "#pragma scop")
     assert refused(text) == "the function has more than 4 KiB of text, macros expanded"
-    monkeypatch.setattr(f"{package}.macros._MOST_WORDS", 1000)
+    monkeypatch.setattr(f"{package}.builtin_preprocessor._MOST_WORDS", 1000)
     message = "macros of the file make more than 1000 words"
     assert refused(DOUBLING + region("a[0] = A60;")) == message
-    monkeypatch.setattr(f"{package}.text._MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(f"{package}.source_map._MOST_BYTES", 1 << 20)
     assert refused(b"x;\n" * (1 << 19)) == "the file is larger than 1 MiB"
 
 
@@ -107,7 +107,7 @@ DOUBLING = "#define A0 1 + 1\n" + "".join(f"#define A{k + 1} A{k} + A{k}\n" for 
 
 @needs_compiler
 def test_compiler_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loopwright.frontends.c.preprocess._SECONDS", 0.05)
+    monkeypatch.setattr("loopwright.frontends.c.preprocessor._SECONDS", 0.05)
     with pytest.raises(ToolchainError, match="took too long"):
         read_c(DOUBLING + region("a[0] = A60;"))
 

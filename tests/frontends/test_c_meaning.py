@@ -16,7 +16,7 @@ from frontends.c_functions import (
     run_compiled,
     run_region,
 )
-from loopwright.frontends.c import CRegion, Kind, read_c
+from loopwright.frontends.c import CRegion, VariableKind, read_c
 from loopwright.ir.evaluate import evaluate
 
 PATH = Path(__file__).parent / "c_meaning.c"
@@ -41,7 +41,7 @@ def arguments(region: CRegion) -> dict[str, Any]:
             values[name] = SIZES[name]
             continue
         variable = known[name]
-        assert variable.kind is Kind.ARRAY
+        assert variable.kind is VariableKind.ARRAY
         sizes = {**SIZES, f"{name}_0": SIZES["n"]}
         shape = [int(evaluate(extent, sizes)) for extent in variable.shape]
         dtype = variable.dtype.numpy

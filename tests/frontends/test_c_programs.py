@@ -11,7 +11,7 @@ import pytest
 import loopwright as lw
 from frontends.c_functions import assert_same, build, copies, needs_compiler, run_region
 from loopwright import cli
-from loopwright.frontends.c import CFile, CRegion, Kind, Origin, read_c
+from loopwright.frontends.c import CFile, CRegion, Origin, VariableKind, read_c
 from loopwright.ir.evaluate import evaluate
 
 FOLDER = Path(__file__).parent / "c_programs"
@@ -48,10 +48,10 @@ def arguments(regions: list[CRegion], sizes: dict[str, int]) -> Values:
     values: Values = {}
     for name in regions[0].parameters:
         variable = known.get(name)
-        is_array = variable is not None and variable.kind is Kind.ARRAY
+        is_array = variable is not None and variable.kind is VariableKind.ARRAY
         if name in sizes and not is_array:
             values[name] = sizes[name]
-        elif variable is None or variable.kind is not Kind.ARRAY:
+        elif variable is None or variable.kind is not VariableKind.ARRAY:
             dtype = np.float64 if variable is None else variable.dtype.numpy.type
             values[name] = dtype(SCALARS[name])
         else:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from frontends.c_functions import COMPILER
-from loopwright.frontends.c import CRegion, CVariable, Kind, Origin, read_c
-from loopwright.frontends.tree import ArrayParam, IntParam, ScalarParam
+from loopwright.frontends.c import CRegion, CVariable, Origin, VariableKind, read_c
+from loopwright.frontends.source_tree import ArrayParam, IntParam, ScalarParam
 from loopwright.frontends.tree_text import tree_text
 from loopwright.ir.expr import Const, Var
 from loopwright.ir.text import expr_text
@@ -174,17 +174,17 @@ def test_what_became_of_every_variable() -> None:
         )
     )
     assert {v.name: described(v) for v in region.variables} == {
-        "n": (Kind.INTEGER, Origin.PARAMETER, "long", (), False),
-        "x": (Kind.SCALAR, Origin.PARAMETER, "float", (), False),
-        "k": (Kind.ARRAY, Origin.PARAMETER, "int", ("n + 0",), True),
-        "w": (Kind.ARRAY, Origin.PARAMETER, "double", ("",), False),
-        "scale": (Kind.SCALAR, Origin.GLOBAL, "double", (), False),
-        "image": (Kind.ARRAY, Origin.GLOBAL, "unsigned char", ("40", "8"), False),
-        "m": (Kind.INTEGER, Origin.LOCAL, "int", (), False),
-        "s": (Kind.SCALAR, Origin.LOCAL, "double", (), True),
-        "z": (Kind.ARRAY, Origin.LOCAL, "double", ("5 * 2",), True),
-        "t": (Kind.SCALAR, Origin.REGION, "double", (), True),
-        "i": (Kind.ITERATOR, Origin.LOCAL, "int", (), True),
+        "n": (VariableKind.INTEGER, Origin.PARAMETER, "long", (), False),
+        "x": (VariableKind.SCALAR, Origin.PARAMETER, "float", (), False),
+        "k": (VariableKind.ARRAY, Origin.PARAMETER, "int", ("n + 0",), True),
+        "w": (VariableKind.ARRAY, Origin.PARAMETER, "double", ("",), False),
+        "scale": (VariableKind.SCALAR, Origin.GLOBAL, "double", (), False),
+        "image": (VariableKind.ARRAY, Origin.GLOBAL, "unsigned char", ("40", "8"), False),
+        "m": (VariableKind.INTEGER, Origin.LOCAL, "int", (), False),
+        "s": (VariableKind.SCALAR, Origin.LOCAL, "double", (), True),
+        "z": (VariableKind.ARRAY, Origin.LOCAL, "double", ("5 * 2",), True),
+        "t": (VariableKind.SCALAR, Origin.REGION, "double", (), True),
+        "i": (VariableKind.ITERATOR, Origin.LOCAL, "int", (), True),
     }
     assert region.parameters == ("n", "x", "unused", "k", "w")
     tree = region.tree
@@ -291,7 +291,7 @@ def test_loops_around_a_region() -> None:
     body = "for (i = 0; i < n; i++) a[i] += t; for (j = 0; j < n; j++) a[j] -= t;"
     before = "int i, j; for (int t = 0; t < 9; t++) { for (i = 0; i < 3; i++) g(i);"
     region = only(function(body, before=before, after="}"))
-    assert region.variable("t").kind is Kind.INTEGER
+    assert region.variable("t").kind is VariableKind.INTEGER
     assert not region.variable("i").is_live_out
     assert not region.variable("j").is_live_out
 

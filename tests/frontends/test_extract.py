@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from frontends.kernels import compiled, define
-from loopwright.frontends.rewrite import assignments
+from loopwright.frontends.tree_rewrites import assignments
 from loopwright.ir.expr import Binary, Const, Load, Var
 from loopwright.ir.program import Program, Role
 

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from loopwright.diagnostics import Span
-from loopwright.frontends.tree import (
+from loopwright.frontends.source_tree import (
     ArrayParam,
     Assign,
-    Branch,
+    ForLoop,
+    IfElse,
     Local,
-    Loop,
     Node,
     ScalarParam,
     SourceTree,
@@ -168,7 +168,7 @@ class Drawing:
             return [self.branch(around)]
         return self.statements(around)
 
-    def loop(self, around: tuple[Whole, ...]) -> Loop:
+    def loop(self, around: tuple[Whole, ...]) -> ForLoop:
         random = self.random
         n = size(random.choice(SIZES))
         near = [around[-1]] if around else []
@@ -185,15 +185,15 @@ class Drawing:
         line = self._line()
         inner = tuple(self.body((*around, itself)))
         if step > 0:
-            return Loop(var, start.expr, stop.expr, step, inner, line)
-        return Loop(var, (stop + (-1)).expr, (start + (-1)).expr, step, inner, line)
+            return ForLoop(var, start.expr, stop.expr, step, inner, line)
+        return ForLoop(var, (stop + (-1)).expr, (start + (-1)).expr, step, inner, line)
 
-    def branch(self, around: tuple[Whole, ...]) -> Branch:
+    def branch(self, around: tuple[Whole, ...]) -> IfElse:
         line = self._line()
         cond = self.condition(around)
         body = tuple(self.body(around))
         orelse = tuple(self.body(around)) if self.left > 0 and self.random.random() < 0.4 else ()
-        return Branch(cond, body, orelse, line)
+        return IfElse(cond, body, orelse, line)
 
     def condition(self, around: tuple[Whole, ...]) -> Expr:
         random = self.random
@@ -389,13 +389,13 @@ def _smaller_bodies(body: tuple[Node, ...]) -> Iterator[tuple[Node, ...]]:
         before, after = body[:at], body[at + 1 :]
         yield before + after
         match node:
-            case Loop(body=inner):
+            case ForLoop(body=inner):
                 for less in _smaller_bodies(inner):
                     if less:
                         yield (*before, replace(node, body=less), *after)
                 if node.step not in (1, -1):
                     yield (*before, replace(node, step=1 if node.step > 0 else -1), *after)
-            case Branch(body=inner, orelse=orelse):
+            case IfElse(body=inner, orelse=orelse):
                 yield before + inner + after
                 if orelse:
                     yield (*before, replace(node, orelse=()), *after)
@@ -433,9 +433,9 @@ def assigns(body: tuple[Node, ...]) -> Iterator[Assign]:
         match node:
             case Assign():
                 yield node
-            case Loop(body=inner):
+            case ForLoop(body=inner):
                 yield from assigns(inner)
-            case Branch(body=inner, orelse=orelse):
+            case IfElse(body=inner, orelse=orelse):
                 yield from assigns(inner)
                 yield from assigns(orelse)
 

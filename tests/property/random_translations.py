@@ -13,7 +13,7 @@ from random import Random
 from loopwright.analysis.reductions import relaxed_dependences
 from loopwright.diagnostics import IllegalStep
 from loopwright.frontends.extract import extract
-from loopwright.frontends.tree import SourceTree
+from loopwright.frontends.source_tree import SourceTree
 from loopwright.frontends.tree_text import tree_text
 from loopwright.ir.check import check_nest
 from loopwright.ir.islkit import GaveUp, attempt

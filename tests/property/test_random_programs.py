@@ -9,7 +9,7 @@ import pytest
 from kernels.build import system_compiler
 from loopwright.analysis.bounds import bounds_violation
 from loopwright.frontends.extract import extract
-from loopwright.frontends.tree import Branch, Loop, Node, SourceTree
+from loopwright.frontends.source_tree import ForLoop, IfElse, Node, SourceTree
 from loopwright.frontends.tree_text import tree_text
 from loopwright.ir.check import check_program
 from loopwright.ir.expr import Binary
@@ -93,9 +93,9 @@ def depth(tree: SourceTree) -> int:
         deepest = 0
         for node in nodes:
             match node:
-                case Loop(body=body):
+                case ForLoop(body=body):
                     deepest = max(deepest, 1 + below(body))
-                case Branch(body=body, orelse=orelse):
+                case IfElse(body=body, orelse=orelse):
                     deepest = max(deepest, below(body), below(orelse))
         return deepest
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopwright.diagnostics import UsageError
-from loopwright.frontends.einsum import parse_subscripts
+from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import FLOAT64, INT32
 from loopwright.ir.expr import Load, Var
 from loopwright.ir.interpret import interpret_nest

@@ -11,7 +11,7 @@ import pytest
 
 import loopwright as lw
 from loopwright.diagnostics import UsageError
-from loopwright.frontends.einsum import parse_subscripts
+from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import FLOAT64, dtype_of
 from loopwright.ir.interpret import interpret_nest
 from loopwright.ir.loops import For, LoopNest, Mark, Stmt

@@ -8,7 +8,7 @@ import pytest
 
 from kernels.corpus import CONSTANT, KERNELS, LITERAL, SYMBOLIC, Mode, write_source
 from loopwright.frontends.c import read_c
-from loopwright.frontends.program import program_of
+from loopwright.frontends.extract import program_of
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule

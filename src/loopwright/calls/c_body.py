@@ -14,7 +14,7 @@ import numpy as np
 
 from loopwright.diagnostics import Diagnostic, SourceError, Span
 from loopwright.frontends.c import CFile, CRegion, CVariable
-from loopwright.frontends.c.constants import Constant, constant_of
+from loopwright.frontends.c.constant_initializer import Constant, constant_of
 
 __all__ = ["initial_array", "initial_value", "require_only_regions"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from loopwright.backends.c_ranges import limits
 from loopwright.calls.c_body import initial_array, initial_value, require_only_regions
 from loopwright.diagnostics import DtypeError, UsageError
-from loopwright.frontends.c import CFile, CRegion, CVariable, Kind, Origin
+from loopwright.frontends.c import CFile, CRegion, CVariable, Origin, VariableKind
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Const, Expr, Var
 from loopwright.ir.visit import names
@@ -139,7 +139,7 @@ class CFunction:
         if variable.origin is Origin.GLOBAL and variable.name not in self.globals:
             shape = tuple(value_of(extent, {}) for extent in _constant(variable))
             self.globals[variable.name] = initial_array(variable, shape)
-        if variable.kind in (Kind.INTEGER, Kind.ITERATOR):
+        if variable.kind in (VariableKind.INTEGER, VariableKind.ITERATOR):
             self._integers.append((variable.name, self._integer(variable)))
         else:
             self._memory.append((variable.name, self._binder(variable)))
@@ -194,7 +194,7 @@ class CFunction:
         name, dtype = variable.name, variable.dtype
         extents = tuple(self._extent(extent) for extent in variable.shape)
         match variable.origin:
-            case Origin.PARAMETER if variable.kind is Kind.ARRAY:
+            case Origin.PARAMETER if variable.kind is VariableKind.ARRAY:
                 is_char = variable.ctype == "char"
 
                 def checked(given: Values, values: Values) -> Array:
@@ -224,7 +224,7 @@ class CFunction:
             v.tree_name: v.name
             for region in self._regions
             for v in region.variables
-            if v.kind in (Kind.INTEGER, Kind.ITERATOR) and v.tree_name
+            if v.kind in (VariableKind.INTEGER, VariableKind.ITERATOR) and v.tree_name
         }
         match extent:
             case Const(value=int(value)):
@@ -238,11 +238,12 @@ class CFunction:
     def _keep(self, region: CRegion, values: dict[str, Any]) -> None:
         """Integers that later regions read are what this one leaves in them."""
         for variable in region.variables:
-            if variable.kind is Kind.ITERATOR and variable.final is not None:
+            if variable.kind is VariableKind.ITERATOR and variable.final is not None:
                 table = {
                     v.tree_name: values[v.name]
                     for v in region.variables
-                    if v.kind is Kind.INTEGER or (v.kind is Kind.ITERATOR and v.tree_name)
+                    if v.kind is VariableKind.INTEGER
+                    or (v.kind is VariableKind.ITERATOR and v.tree_name)
                 }
                 values[variable.name] = value_of(variable.final, table)
 

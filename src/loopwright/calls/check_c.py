@@ -9,8 +9,8 @@ from __future__ import annotations
 from loopwright.calls.plans import Planner, given_planner
 from loopwright.calls.splice import Optimised
 from loopwright.diagnostics import IllegalStep, UsageError
-from loopwright.frontends.program import program_of
-from loopwright.frontends.smaller import smaller_tree
+from loopwright.frontends.extract import program_of
+from loopwright.frontends.tree_rewrites import shrink_sizes
 from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
@@ -34,7 +34,7 @@ def check_region(found: Optimised, planner: Planner, *, reassoc: bool) -> tuple[
     if _is_affordable(found.program):
         return validate_with_c(found.program, found.nest), ""
     for factor in _FACTORS:
-        smaller = smaller_tree(found.region.tree, factor)
+        smaller = shrink_sizes(found.region.tree, factor)
         if smaller is None:
             break
         try:

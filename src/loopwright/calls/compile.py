@@ -13,8 +13,8 @@ from loopwright.calls.recipe import Recipe, recipe_key
 from loopwright.calls.specialisation import Specialisation
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.c import CFile, CRegion, read_c
-from loopwright.frontends.program import program_of
-from loopwright.frontends.tree import SourceTree
+from loopwright.frontends.extract import program_of
+from loopwright.frontends.source_tree import SourceTree
 from loopwright.ir.program import Program
 from loopwright.runtime.threads import checked_threads, num_threads
 from loopwright.tracebacks import public_edge

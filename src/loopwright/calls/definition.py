@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from loopwright.calls.recipe import Recipe, recipe_key
 from loopwright.frontends.python import ArgType
-from loopwright.frontends.python.captures import lookup
-from loopwright.frontends.python.fingerprint import definition_text, value_texts
+from loopwright.frontends.python.fingerprint import definition_text, lookup, value_texts
 from loopwright.ir.serial import Malformed
 from loopwright.kernels import recall, remember
 
 if TYPE_CHECKING:
-    from loopwright.frontends.tree import SourceTree
+    from loopwright.frontends.source_tree import SourceTree
 
 __all__ = ["Definition"]
 
@@ -46,7 +45,7 @@ class Definition:
         """The function as read now."""
         if self._tree is None:
             # lazy: a known function is called without being read
-            from loopwright.frontends.python.function import parse_function
+            from loopwright.frontends.python.py_statements import parse_function
 
             self._tree = parse_function(self._function, self._types)
             self.captured = self._tree.captured

@@ -29,7 +29,11 @@ from loopwright.diagnostics import (
     UsageError,
     WrongTypeError,
 )
-from loopwright.frontends.einsum import Subscripts, parse_subscripts, sublist_subscripts
+from loopwright.frontends.einsum_syntax import (
+    EinsumSubscripts,
+    parse_subscripts,
+    sublist_subscripts,
+)
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
 from loopwright.ir.form import Initial
 from loopwright.recent import Recent
@@ -195,7 +199,7 @@ def _view(subscripts: str, operand: Any, asked: NumpyOptions) -> Any:
 
 
 def _compute(
-    names: Subscripts,
+    names: EinsumSubscripts,
     arrays: tuple[Array, ...],
     out: Array,
     ring: semirings.Semiring,
@@ -224,7 +228,7 @@ def _is_free(out: Array, operands: tuple[Array, ...]) -> bool:
 
 def _remember(
     start: tuple[Any, ...],
-    names: Subscripts,
+    names: EinsumSubscripts,
     arrays: tuple[Array, ...],
     ring: semirings.Semiring,
     accumulator: DType,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loopwright.calls.product import Scaling, contract
 from loopwright.calls.unproven import Unproven
-from loopwright.frontends.einsum import Subscripts
+from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.ir.dtypes import DType
 from loopwright.runtime.arguments import Array
 from loopwright.semirings import Semiring
@@ -13,7 +13,7 @@ __all__ = ["contract_or_loop"]
 
 
 def contract_or_loop(
-    names: Subscripts,
+    names: EinsumSubscripts,
     arrays: tuple[Array, ...],
     out: Array,
     ring: Semiring,

@@ -16,10 +16,10 @@ from loopwright.calls.meaning import Meaning
 from loopwright.calls.product import Scaling, extents_of, is_one
 from loopwright.calls.recipe import recipe_key
 from loopwright.diagnostics import UsageError
-from loopwright.frontends.einsum import Subscripts
+from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.frontends.einsum_tree import Combine, einsum_tree
-from loopwright.frontends.program import program_of
-from loopwright.frontends.tree import SourceTree
+from loopwright.frontends.extract import program_of
+from loopwright.frontends.source_tree import SourceTree
 from loopwright.ir.dtypes import DType, dtype_of
 from loopwright.ir.expr import Binary, Const, Expr
 from loopwright.ir.form import Initial
@@ -50,7 +50,7 @@ class _Call:
 
 
 def interpret_einsum(
-    names: Subscripts,
+    names: EinsumSubscripts,
     arrays: tuple[Array, ...],
     out: Array,
     ring: Semiring,
@@ -72,7 +72,7 @@ def interpret_einsum(
 
 
 def loop_einsum(
-    names: Subscripts,
+    names: EinsumSubscripts,
     arrays: tuple[Array, ...],
     out: Array,
     ring: Semiring,
@@ -97,7 +97,7 @@ def loop_einsum(
 
 
 def _call(
-    names: Subscripts,
+    names: EinsumSubscripts,
     arrays: tuple[Array, ...],
     out: Array,
     ring: Semiring,

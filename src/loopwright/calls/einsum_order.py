@@ -24,7 +24,7 @@ from numpy import einsum_path as numpy_path
 from loopwright.calls.einsum_options import GREEDY, Groups, Path
 from loopwright.calls.product import extents_of
 from loopwright.diagnostics import PathError
-from loopwright.frontends.einsum import Subscripts
+from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.ir.dtypes import DType
 from loopwright.runtime.arguments import Array
 from loopwright.semirings import Semiring
@@ -47,7 +47,7 @@ class Step:
     """Two of the operands left are taken out; what they make is put in at `place`."""
 
     pair: tuple[int, int]
-    names: Subscripts  # of the pair and of what is kept
+    names: EinsumSubscripts  # of the pair and of what is kept
     place: int
 
 
@@ -71,7 +71,7 @@ def elements(term: str, extents: Mapping[str, int]) -> int:
 
 
 def order_of(
-    names: Subscripts,
+    names: EinsumSubscripts,
     arrays: tuple[Array, ...],
     ring: Semiring,
     accumulator: DType,
@@ -144,7 +144,7 @@ def _in_a_row(count: int) -> tuple[Pair, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _groups(names: Subscripts, shapes: tuple[tuple[int, ...], ...], path: Path) -> Groups:
+def _groups(names: EinsumSubscripts, shapes: tuple[tuple[int, ...], ...], path: Path) -> Groups:
     """The positions that meet, group by group; searched for by NumPy where a search is named."""
     if path.groups is not None:
         _check_groups(path.groups, len(shapes))
@@ -242,7 +242,7 @@ def _union(terms: tuple[str, ...], numbers: tuple[int, ...] | list[int]) -> str:
 
 
 def _steps(
-    names: Subscripts, pairs: tuple[Pair, ...], commutes: bool, *, early: bool
+    names: EinsumSubscripts, pairs: tuple[Pair, ...], commutes: bool, *, early: bool
 ) -> tuple[Step, ...]:
     """Pairs by number to pairs by place; with `early` each drops the indices nobody else needs.
 
@@ -259,7 +259,7 @@ def _steps(
         kept = "".join(dict.fromkeys(c for c in both if c in needed)) if left else names.out
         place = len(left) if commutes else min(places)
         made = len(terms)
-        pair = Subscripts((terms[first], terms[second]), kept)
+        pair = EinsumSubscripts((terms[first], terms[second]), kept)
         terms[made] = kept
         left.insert(place, made)
         steps.append(Step(places, pair, place))

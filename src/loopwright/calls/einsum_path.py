@@ -14,7 +14,7 @@ from loopwright.calls.einsum_order import Order, elements, order_of
 from loopwright.calls.einsum_several import MOST_ELEMENTS, block_of
 from loopwright.calls.product import Scaling, extents_of, planned
 from loopwright.diagnostics import UsageError
-from loopwright.frontends.einsum import Subscripts, parse_subscripts
+from loopwright.frontends.einsum_syntax import EinsumSubscripts, parse_subscripts
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
 from loopwright.machines.host import host
 from loopwright.runtime.arguments import Array, as_operand
@@ -91,7 +91,7 @@ def _rows(
 
 
 def _row(
-    names: Subscripts,
+    names: EinsumSubscripts,
     arrays: tuple[Array, ...],
     ring: semirings.Semiring,
     accumulator: DType,
@@ -110,7 +110,7 @@ def _row(
     return _Row(len(extents), names.text, 2 * points, math.prod(shape), seconds)
 
 
-def _notes(order: Order, extents: dict[str, int], names: Subscripts) -> list[str]:
+def _notes(order: Order, extents: dict[str, int], names: EinsumSubscripts) -> list[str]:
     """Why nothing is reduced early, and what is done about large intermediate results."""
     if not order.reason:
         return []
@@ -125,7 +125,7 @@ def _notes(order: Order, extents: dict[str, int], names: Subscripts) -> list[str
     return notes
 
 
-def _report(names: Subscripts, rows: list[_Row], size: int) -> str:
+def _report(names: EinsumSubscripts, rows: list[_Row], size: int) -> str:
     head = f"{'scaling':>8}  {'operations':>12}  {'bytes':>12}  {'predicted':>10}  contraction"
     lines = [f"  complete contraction: {names.text}", head, "-" * 78]
     for row in rows:

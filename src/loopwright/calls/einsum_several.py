@@ -16,7 +16,7 @@ from loopwright.calls.einsum_kernel import contract_or_loop
 from loopwright.calls.einsum_options import Path
 from loopwright.calls.einsum_order import Order, elements, order_of
 from loopwright.calls.product import Scaling, extents_of
-from loopwright.frontends.einsum import Subscripts
+from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.ir.dtypes import DType
 from loopwright.ir.form import Initial
 from loopwright.log import log
@@ -29,7 +29,7 @@ MOST_ELEMENTS = 1 << 20  # of an intermediate result that holds every index: som
 
 
 def contract_several(
-    names: Subscripts,
+    names: EinsumSubscripts,
     arrays: tuple[Array, ...],
     out: Array,
     ring: Semiring,
@@ -81,7 +81,7 @@ class _Call:
         self._contract(last.names, (left[last.pair[0]], left[last.pair[1]]), out, scaling)
 
     def in_blocks(
-        self, names: Subscripts, arrays: tuple[Array, ...], out: Array, scaling: Scaling
+        self, names: EinsumSubscripts, arrays: tuple[Array, ...], out: Array, scaling: Scaling
     ) -> None:
         """Every step once per block, so that intermediate results stay small."""
         found = block_of(self._order, extents_of(names, arrays), names.out)
@@ -103,7 +103,7 @@ class _Call:
                 self.in_blocks(names, parts, out, more)
 
     def _contract(
-        self, names: Subscripts, pair: tuple[Array, Array], out: Array, scaling: Scaling
+        self, names: EinsumSubscripts, pair: tuple[Array, Array], out: Array, scaling: Scaling
     ) -> None:
         contract_or_loop(names, pair, out, self._ring, self._accumulator, scaling, self._threads)
 
@@ -125,7 +125,7 @@ def block_of(order: Order, extents: dict[str, int], out: str) -> tuple[str, int]
     return letter, max(1, extents[letter] * most // size)
 
 
-def _text(names: Subscripts, order: Order) -> str:
+def _text(names: EinsumSubscripts, order: Order) -> str:
     steps = "; ".join(step.names.text for step in order.steps)
     return f"einsum '{names.text}': {steps}{order.reason and f' ({order.reason})'}"
 

@@ -9,7 +9,7 @@ from loopwright.analysis.dependences import Dependences, dependences
 from loopwright.analysis.legality import Witness, carried_by, witness
 from loopwright.analysis.reductions import reductions, relaxed_dependences
 from loopwright.calls.splice import Optimised
-from loopwright.frontends.tree import Branch, Loop, Node
+from loopwright.frontends.source_tree import ForLoop, IfElse, Node
 from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.ir.program import Program
 from loopwright.ir.schedule_tree import loop_names
@@ -97,9 +97,9 @@ def _places(nodes: tuple[Node, ...]) -> dict[str, tuple[str, int]]:
     found: dict[str, tuple[str, int]] = {}
     for node in nodes:
         match node:
-            case Loop(var=var, body=body, span=span):
+            case ForLoop(var=var, body=body, span=span):
                 found[var] = (var, span.line)
                 found |= _places(body)
-            case Branch(body=body, orelse=orelse):
+            case IfElse(body=body, orelse=orelse):
                 found |= _places((*body, *orelse))
     return found

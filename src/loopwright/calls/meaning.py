@@ -14,8 +14,8 @@ from loopwright.calls.recipe import Argument, Recipe, Result
 from loopwright.calls.unproven import Unproven
 from loopwright.diagnostics import Diagnostic, IllegalStep, InternalError, UsageError
 from loopwright.faults import FAULTS, survive
-from loopwright.frontends.program import program_of
-from loopwright.frontends.tree import ArrayParam, IntParam, Param, ScalarParam, SourceTree
+from loopwright.frontends.extract import program_of
+from loopwright.frontends.source_tree import ArrayParam, IntParam, Param, ScalarParam, SourceTree
 from loopwright.ir.contraction import Contraction
 from loopwright.ir.expr import Var
 from loopwright.ir.interpret import interpret_program

@@ -12,7 +12,7 @@ import numpy as np
 
 from loopwright.calls.compile import compile
 from loopwright.diagnostics import ToolchainError, UsageError
-from loopwright.frontends.c import CFile, CVariable, Kind, Origin
+from loopwright.frontends.c import CFile, CVariable, Origin, VariableKind
 from loopwright.ir.expr import Expr, Var
 from loopwright.planner.numbers import value_of
 from loopwright.runtime.address import data_address
@@ -77,7 +77,8 @@ def _values(
     integers = {
         name: sizes.get(name, default)
         for name in parameters
-        if name not in variables or variables[name].kind in (Kind.INTEGER, Kind.ITERATOR)
+        if name not in variables
+        or variables[name].kind in (VariableKind.INTEGER, VariableKind.ITERATOR)
     }
     by_tree = {v.tree_name: integers[v.name] for v in variables.values() if v.name in integers}
     random = np.random.default_rng(0)
@@ -86,7 +87,7 @@ def _values(
         variable = variables.get(name)
         if variable is None or name in integers:
             values[name] = integers[name]
-        elif variable.kind is Kind.SCALAR:
+        elif variable.kind is VariableKind.SCALAR:
             values[name] = 1.0 if variable.dtype.is_float else 1
         else:
             shape = tuple(_extent(e, by_tree) for e in variable.shape)
@@ -138,7 +139,8 @@ def _original(
     kinds = [variables[parameter] for parameter in parameters]
     function.restype = None
     function.argtypes = [
-        ctypes.c_void_p if v.kind is Kind.ARRAY else _number_type(v.dtype.name) for v in kinds
+        ctypes.c_void_p if v.kind is VariableKind.ARRAY else _number_type(v.dtype.name)
+        for v in kinds
     ]
 
     def call(values: list[Any]) -> None:

@@ -23,7 +23,7 @@ from loopwright.calls.meaning import Meaning
 from loopwright.calls.plans import Planner
 from loopwright.calls.recipe import Recipe, compile_test
 from loopwright.diagnostics import Diagnostic, SourceError
-from loopwright.frontends.tree import SourceTree
+from loopwright.frontends.source_tree import SourceTree
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.module import Module
 from loopwright.ir.program import Program, Role

@@ -12,7 +12,7 @@ from loopwright.calls.plan_log import log_plan
 from loopwright.calls.unproven import Unproven
 from loopwright.diagnostics import UsageError
 from loopwright.faults import FAULTS, survive
-from loopwright.frontends.einsum import Subscripts
+from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.ir.dtypes import DType, dtype_of
 from loopwright.ir.expr import Var
 from loopwright.ir.form import Initial
@@ -47,7 +47,7 @@ class Scaling:
 
 
 def contract(
-    names: Subscripts,
+    names: EinsumSubscripts,
     arrays: tuple[Array, ...],
     out: Array,
     ring: semirings.Semiring,
@@ -77,7 +77,7 @@ def contract(
 
 
 def plan_contraction(
-    names: Subscripts,
+    names: EinsumSubscripts,
     arrays: tuple[Array, ...],
     out: Array,
     ring: semirings.Semiring,
@@ -117,7 +117,7 @@ def plan_contraction(
 
 
 def _launch(
-    names: Subscripts,
+    names: EinsumSubscripts,
     arrays: tuple[Array, ...],
     out: Array,
     ring: semirings.Semiring,
@@ -140,7 +140,7 @@ def _launch(
 
 
 def planned(
-    names: Subscripts,
+    names: EinsumSubscripts,
     arrays: tuple[Array, ...],
     out: Array,
     ring: semirings.Semiring,
@@ -187,7 +187,7 @@ def is_one(value: Any) -> bool:
     return isinstance(value, int | float | complex) and value == 1
 
 
-def _instance(names: Subscripts, arrays: tuple[Array, ...], out: Array) -> Instance:
+def _instance(names: EinsumSubscripts, arrays: tuple[Array, ...], out: Array) -> Instance:
     """The loops of the bundles; a repeated letter walks along a diagonal, size 1 stands still."""
     extents = extents_of(names, arrays)
     left, right = names.operands[0], names.operands[-1] if len(arrays) > 1 else ""
@@ -217,7 +217,7 @@ def _letter_strides(term: str, array: Array, extents: dict[str, int]) -> dict[st
     return found
 
 
-def extents_of(names: Subscripts, arrays: tuple[Array, ...]) -> dict[str, int]:
+def extents_of(names: EinsumSubscripts, arrays: tuple[Array, ...]) -> dict[str, int]:
     """Size of every letter; a size of 1 broadcasts."""
     found: dict[str, int] = {}
     where: dict[str, int] = {}

@@ -12,9 +12,9 @@ from loopwright.analysis.contraction import explain, find_contractions
 from loopwright.calls.unproven import Unproven
 from loopwright.diagnostics import InternalError
 from loopwright.faults import FAULTS, survive
-from loopwright.frontends.einsum import Subscripts
+from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.frontends.einsum_tree import FIRST_OPERAND, einsum_tree
-from loopwright.frontends.program import program_of
+from loopwright.frontends.extract import program_of
 from loopwright.ir.expr import Binary
 from loopwright.ir.form import Initial
 from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
@@ -29,7 +29,7 @@ from loopwright.transform.apply import apply_plan
 __all__ = ["prove_einsum"]
 
 
-def prove_einsum(names: Subscripts, algebra: Algebra, choice: Choice) -> Schedule:
+def prove_einsum(names: EinsumSubscripts, algebra: Algebra, choice: Choice) -> Schedule:
     """The legal schedule that `choice` stands for.
 
     Raises Unproven when isl gives up, and when a plan that is not legal is survived.
@@ -55,7 +55,7 @@ def prove_einsum(names: Subscripts, algebra: Algebra, choice: Choice) -> Schedul
     return schedule
 
 
-def _schedule(names: Subscripts, program: Program, choice: Choice) -> Schedule:
+def _schedule(names: EinsumSubscripts, program: Program, choice: Choice) -> Schedule:
     found = find_contractions(program)
     if len(found) != 1 or len(found[0].covers) != len(program.statements):
         reasons = "; ".join(explain(program))

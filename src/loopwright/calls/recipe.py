@@ -21,7 +21,7 @@ from loopwright.ir.program import Array
 from loopwright.ir.serial import Malformed, read_array, read_contraction, to_json
 
 if TYPE_CHECKING:
-    from loopwright.frontends.tree import SourceTree
+    from loopwright.frontends.source_tree import SourceTree
 
 __all__ = ["Argument", "Recipe", "Result", "compile_test", "recipe_key"]
 

@@ -32,7 +32,7 @@ from loopwright.runtime.kernel import CompiledKernel
 if TYPE_CHECKING:
     from loopwright.calls.contraction import ContractionUnit
     from loopwright.calls.meaning import Meaning
-    from loopwright.frontends.tree import SourceTree
+    from loopwright.frontends.source_tree import SourceTree
 
 __all__ = ["Specialisation"]
 

@@ -14,9 +14,9 @@ from loopwright.backends.c_names import identifiers
 from loopwright.backends.c_region import Surroundings, emit_region
 from loopwright.calls.plans import Planner
 from loopwright.diagnostics import Diagnostic, SourceError
-from loopwright.frontends.c import CFile, CRegion, Kind, Origin
-from loopwright.frontends.program import program_of
-from loopwright.frontends.tree import Branch, Loop, Node
+from loopwright.frontends.c import CFile, CRegion, Origin, VariableKind
+from loopwright.frontends.extract import program_of
+from loopwright.frontends.source_tree import ForLoop, IfElse, Node
 from loopwright.ir.expr import Expr
 from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.ir.loops import LoopNest
@@ -118,9 +118,9 @@ def _surroundings(region: CRegion, words: frozenset[str]) -> Surroundings:
     names = _loop_names(tree.body, words)
     for variable in region.variables:
         match variable.kind:
-            case Kind.INTEGER:
+            case VariableKind.INTEGER:
                 integers[variable.tree_name] = (variable.name, variable.dtype)
-            case Kind.ITERATOR:
+            case VariableKind.ITERATOR:
                 # One that is read before it counts is an integer of the program too.
                 if variable.tree_name:
                     integers[variable.tree_name] = (variable.name, variable.dtype)
@@ -139,11 +139,11 @@ def _loop_names(nodes: tuple[Node, ...], words: frozenset[str]) -> dict[str, str
     names: dict[str, str] = {}
     for node in nodes:
         match node:
-            case Loop(var=var, body=body):
+            case ForLoop(var=var, body=body):
                 plain = re.sub(r"_\d+$", "", var)
                 if var in words or plain in words:
                     names[var] = var if var in words else plain
                 names |= _loop_names(body, words)
-            case Branch(body=body, orelse=orelse):
+            case IfElse(body=body, orelse=orelse):
                 names |= _loop_names((*body, *orelse), words)
     return names

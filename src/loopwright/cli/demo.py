@@ -14,7 +14,7 @@ import loopwright as lw
 from loopwright import semirings
 from loopwright.calls.product import Scaling, plan_contraction
 from loopwright.diagnostics import InternalError
-from loopwright.frontends.einsum import parse_subscripts
+from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import DTYPES
 from loopwright.machines.host import host
 from loopwright.planner.explain import explain_choice

@@ -11,8 +11,8 @@ from functools import reduce
 from typing import TypeAlias
 
 from loopwright.diagnostics import Span
-from loopwright.frontends.einsum import Subscripts
-from loopwright.frontends.tree import ArrayParam, Assign, Loop, Node, SourceTree
+from loopwright.frontends.einsum_syntax import EinsumSubscripts
+from loopwright.frontends.source_tree import ArrayParam, Assign, ForLoop, Node, SourceTree
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Cast, Const, Expr, Var
 from loopwright.ir.program import Access
@@ -25,7 +25,7 @@ Combine: TypeAlias = Callable[[Expr, Expr], Expr]
 
 
 def einsum_tree(
-    names: Subscripts,
+    names: EinsumSubscripts,
     operands: tuple[DType, ...],
     sums: DType,
     plus: Combine,
@@ -59,7 +59,7 @@ def einsum_tree(
     return SourceTree("einsum", params, tuple(sizes.values()), (), tuple(body), None, (), span)
 
 
-def _argument_names(names: Subscripts) -> tuple[str, ...]:
+def _argument_names(names: EinsumSubscripts) -> tuple[str, ...]:
     count = len(names.operands)
     operands = (
         (FIRST_OPERAND, "right") if count <= 2 else tuple(f"operand{k}" for k in range(count))
@@ -78,7 +78,7 @@ def _renamed(out: Access) -> Access:
 
 def _nest(body: Node, loops: list[str], sizes: dict[str, str], span: Span) -> Node:
     for loop in reversed(loops):
-        body = Loop(loop, Const(0), Var(sizes[loop[0]]), 1, (body,), span)
+        body = ForLoop(loop, Const(0), Var(sizes[loop[0]]), 1, (body,), span)
     return body
 
 

@@ -1,40 +1,51 @@
 """SourceTree to Program: loops become sets, their order becomes a schedule tree.
 
-Only this file and `cases` of the front ends make isl objects.
+Of the front ends only this file and `piecewise_subscripts` make isl objects.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import assert_never
 
 import islpy as isl
 
-from loopwright.frontends.cases import split_cases
-from loopwright.frontends.names import Names
-from loopwright.frontends.rewrite import assignments
-from loopwright.frontends.tree import (
+from loopwright import options
+from loopwright.frontends.fresh_names import FreshNames
+from loopwright.frontends.piecewise_subscripts import split_piecewise
+from loopwright.frontends.source_tree import (
     ArrayParam,
     Assign,
-    Branch,
+    ForLoop,
+    IfElse,
     IntParam,
-    Loop,
     Node,
     ScalarParam,
     SourceTree,
 )
+from loopwright.frontends.tree_rewrites import assignments
+from loopwright.ir.check import check_program
 from loopwright.ir.expr import Expr, Var
 from loopwright.ir.islkit import GaveUp, NotAffine, affine, attempt, condition, context
 from loopwright.ir.program import Array, Program, Role, Statement
 from loopwright.ir.visit import names as names_in
 
-__all__ = ["extract", "implies"]
+__all__ = ["extract", "implies", "program_of"]
 
 _PROOF_QUOTA = 200_000  # isl operations for one small question
 
 
+def program_of(tree: SourceTree, *, reassoc: bool) -> Program:
+    """The checked Program of a source tree; `reassoc` allows floating sums in another order."""
+    program = replace(extract(tree), reassoc=reassoc)
+    if options.current().check:
+        check_program(program)
+    return program
+
+
 def extract(tree: SourceTree) -> Program:
-    """The polyhedral meaning of a source tree.
+    """The polyhedral representation of a source tree.
 
     Parameters are the sizes of the arrays and the integer arguments. Each loop is a band of one
     member named after it, whose value grows as the loop runs: `i`, or `-i` for a negative step.
@@ -42,7 +53,7 @@ def extract(tree: SourceTree) -> Program:
     """
     params = (*tree.sizes, *(p.name for p in tree.params if isinstance(p, IntParam)))
     known = _known(params, tree.sizes)
-    names = Names({*params, *(p.name for p in tree.params), *(v.name for v in tree.locals)})
+    names = FreshNames({*params, *(p.name for p in tree.params), *(v.name for v in tree.locals)})
     builder = _Builder(known, names)
     schedule = builder.block(tree.body, isl.Set.universe(_point(known)), ())
     if schedule is None:
@@ -104,9 +115,9 @@ def _arrays(tree: SourceTree) -> tuple[Array, ...]:
 
 
 class _Builder:
-    """Builds statements and the schedule of blocks, from the inside out."""
+    """Builds the statements, and the schedule tree from the innermost blocks outwards."""
 
-    def __init__(self, known: isl.Set, names: Names) -> None:
+    def __init__(self, known: isl.Set, names: FreshNames) -> None:
         self._known = known
         self._names = names
         self.statements: list[Statement] = []
@@ -122,9 +133,9 @@ class _Builder:
         match node:
             case Assign():
                 return self._assign(node, domain, iterators)
-            case Loop():
+            case ForLoop():
                 return self._loop(node, domain, iterators)
-            case Branch(cond=cond, body=body, orelse=orelse):
+            case IfElse(cond=cond, body=body, orelse=orelse):
                 where = condition(cond, domain.get_space())
                 then = self.block(body, domain.intersect(where).coalesce(), iterators)
                 other = self.block(orelse, domain.subtract(where).coalesce(), iterators)
@@ -138,7 +149,7 @@ class _Builder:
         if domain.intersect_params(self._known).is_empty():
             return None
         parts: list[isl.Schedule] = []
-        for piece, where in split_cases(node, domain, self._known):
+        for piece, where in split_piecewise(node, domain, self._known):
             name = self._names.fresh(f"S{len(self.statements)}")
             named = where.set_tuple_name(name)
             statement = Statement(name, iterators, named, piece.target, piece.value, node.span)
@@ -146,7 +157,9 @@ class _Builder:
             parts.append(isl.Schedule.from_domain(isl.UnionSet.from_set(named)))
         return _in_sequence(parts)
 
-    def _loop(self, node: Loop, domain: isl.Set, iterators: tuple[str, ...]) -> isl.Schedule | None:
+    def _loop(
+        self, node: ForLoop, domain: isl.Set, iterators: tuple[str, ...]
+    ) -> isl.Schedule | None:
         depth, first = len(iterators), len(self.statements)
         inner = domain.add_dims(isl.dim_type.set, 1)
         inner = inner.set_dim_name(isl.dim_type.set, depth, node.var)
@@ -159,7 +172,7 @@ class _Builder:
 
 
 def _in_sequence(parts: Sequence[isl.Schedule]) -> isl.Schedule | None:
-    """Schedules one after another; halves are joined, as each joining copies both its sides."""
+    """The sequence of schedules, built by halves: isl copies both operands of each sequence."""
     if len(parts) <= 1:
         return parts[0] if parts else None
     middle = len(parts) // 2
@@ -169,7 +182,7 @@ def _in_sequence(parts: Sequence[isl.Schedule]) -> isl.Schedule | None:
     return first.sequence(second)
 
 
-def _iterations(loop: Loop, space: isl.Space) -> isl.Set:
+def _iterations(loop: ForLoop, space: isl.Space) -> isl.Set:
     """The points of `space` that a loop visits: between its bounds, whole steps from its start."""
     at, start, stop = (affine(x, space) for x in (Var(loop.var), loop.start, loop.stop))
     if loop.step > 0:
@@ -182,7 +195,7 @@ def _iterations(loop: Loop, space: isl.Space) -> isl.Set:
     return visited.intersect(at.sub(start).mod_val(step).zero_set())
 
 
-def _band(loop: Loop, depth: int, statements: Sequence[Statement]) -> isl.MultiUnionPwAff:
+def _band(loop: ForLoop, depth: int, statements: Sequence[Statement]) -> isl.MultiUnionPwAff:
     """`loop[{ S[..., i, ...] -> [(i)] }]`, with -i where the loop runs downwards."""
     total = isl.UnionPwAff.empty_ctx(context())
     for statement in statements:

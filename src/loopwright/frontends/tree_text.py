@@ -1,17 +1,20 @@
-"""Readable text for a SourceTree: names made unique, types and conversions written out."""
+"""A SourceTree as Python-like text: unique names, types, all conversions written out.
+
+Apart from `source_tree`, which a kernel from the disk cache loads: printing needs isl.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
-from loopwright.frontends.tree import (
+from loopwright.frontends.source_tree import (
     ArrayParam,
     Assign,
-    Branch,
+    ForLoop,
+    IfElse,
     IntParam,
     Local,
-    Loop,
     Node,
     Param,
     ScalarParam,
@@ -62,10 +65,10 @@ def _block(nodes: Iterable[Node]) -> Iterator[str]:
         match node:
             case Assign(target=target, value=value):
                 yield f"{access_text(target)} = {expr_text(value)}"
-            case Loop(var=var, body=body):
+            case ForLoop(var=var, body=body):
                 yield f"for {var} in range({', '.join(map(expr_text, _range(node)))}):"
                 yield from _indented(_block(body))
-            case Branch(cond=cond, body=body, orelse=orelse):
+            case IfElse(cond=cond, body=body, orelse=orelse):
                 yield f"if {expr_text(cond)}:"
                 yield from _indented(_block(body))
                 if orelse:
@@ -75,7 +78,7 @@ def _block(nodes: Iterable[Node]) -> Iterator[str]:
                 assert_never(node)
 
 
-def _range(loop: Loop) -> tuple[Expr, ...]:
+def _range(loop: ForLoop) -> tuple[Expr, ...]:
     if loop.step != 1:
         return loop.start, loop.stop, Const(loop.step)
     return (loop.stop,) if loop.start == Const(0) else (loop.start, loop.stop)

@@ -105,7 +105,7 @@ def _with_marks(schedule: Schedule, tree: isl.Schedule) -> isl.Schedule:
     Outer loops stay one loop each, with guards inside: that keeps the text small and parallel
     loops whole. Innermost loops are isl's choice, but for two kinds that are separated into loops
     without guards: vector loops, whose lanes would need masks, and loops of statements that
-    exclude one another, as the interior and the borders of a subscript do (`frontends/cases`). A
+    exclude one another, as the interior and the borders of a subscript do (`piecewise_subscripts`). A
     loop with private arrays stays one: its body is where they are allocated.
     """
     types = isl.ast_loop_type

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from loopwright.frontends.c.cursor import Environment, Meaning, SyntaxFault
+from loopwright.frontends.c.arithmetic_types import INT, DataModel
 from loopwright.frontends.c.expression_parser import ExpressionParser
-from loopwright.frontends.c.syntax import (
+from loopwright.frontends.c.lexer import CToken, SyntaxFault, TokenStream
+from loopwright.frontends.c.syntax_tree import (
+    ArrayDim,
     Declaration,
-    Dim,
     Enumerator,
     InitList,
+    Symbol,
+    SymbolTable,
     SyntaxExpr,
     Typedef,
     TypeName,
 )
-from loopwright.frontends.c.tokens import Token
-from loopwright.frontends.c.types import INT, Model
 
 __all__ = ["DeclarationParser", "FunctionHead"]
 
@@ -75,29 +76,33 @@ class FunctionHead:
 
 
 class _Declarator(NamedTuple):
-    name: Token | None
-    derivations: tuple[Dim | str, ...]
+    name: CToken | None
+    derivations: tuple[ArrayDim | str, ...]
 
 
-class DeclarationParser(ExpressionParser):
-    """Reads declarations; `model` says what C leaves open about the types."""
+class DeclarationParser:
+    """Parses the declarations of a stream of tokens; `model` gives the widths of C's types."""
 
-    def __init__(self, text: str, tokens: list[Token], names: Environment, model: Model) -> None:
-        super().__init__(tokens, names)
+    def __init__(
+        self, text: str, tokens: Sequence[CToken], symbols: SymbolTable, model: DataModel
+    ) -> None:
+        self.tokens = TokenStream(tokens)
+        self.symbols = symbols
+        self.expressions = ExpressionParser(self.tokens, symbols, self)
         self._text = text
         self._model = model
 
     # -- types ------------------------------------------------------------------------------
 
     def is_type(self, ahead: int = 0) -> bool:
-        token = self.peek(ahead)
+        token = self.tokens.peek(ahead)
         if token.kind != "name":
             return False
         return token.text in _BEGIN or self._named(token.text) is not None
 
     def _named(self, name: str) -> TypeName | None:
         """The type that a name stands for."""
-        meaning = self.names.find(name)
+        meaning = self.symbols.find(name)
         if meaning is None:
             known = self._model.named(name)
             return None if known is None else TypeName(known, name)
@@ -112,8 +117,8 @@ class DeclarationParser(ExpressionParser):
         words: list[str] = []
         qualifiers: set[str] = set()
         named: TypeName | None = None
-        while self.token.kind == "name":
-            text = _SPELLINGS.get(self.token.text, self.token.text)
+        while self.tokens.token.kind == "name":
+            text = _SPELLINGS.get(self.tokens.token.text, self.tokens.token.text)
             if text in _QUALIFIERS or text in _STORAGE:
                 qualifiers.add(self._spelled())
             elif text in _NUMBERS or text in _OTHERS:
@@ -121,90 +126,90 @@ class DeclarationParser(ExpressionParser):
             elif text in _TAGGED:
                 named = self._tagged()
             elif text in _TYPEOF:
-                self.advance()
-                self.skip_brackets()
+                self.tokens.advance()
+                self.tokens.skip_brackets()
                 named = TypeName(None, "typeof")
             elif text in _WITH_PARENTHESES:
                 self._attribute()
             elif text == "__extension__":
-                self.advance()
+                self.tokens.advance()
             elif named is None and not words and self._named(text) is not None:
-                named = self._named(self.advance().text)
+                named = self._named(self.tokens.advance().text)
             else:
                 break
         if named is not None:
             return replace(named, qualifiers=named.qualifiers | qualifiers)
         if not words and not qualifiers:
-            raise self.fault("a type is missing")
+            raise self.tokens.fault("a type is missing")
         element = self._model.spelled(words) if words else INT
         text = element.name if element is not None else " ".join(words)
         return TypeName(element, text, (), frozenset(qualifiers))
 
     def _spelled(self) -> str:
-        text = self.advance().text
+        text = self.tokens.advance().text
         return _SPELLINGS.get(text, text)
 
     def _attribute(self) -> None:
-        self.advance()
-        while self.token.text in ("volatile", "__volatile__", "goto"):
-            self.advance()
-        if self.token.text == "(":
-            self.skip_brackets()
+        self.tokens.advance()
+        while self.tokens.token.text in ("volatile", "__volatile__", "goto"):
+            self.tokens.advance()
+        if self.tokens.token.text == "(":
+            self.tokens.skip_brackets()
 
     def _attributes(self) -> None:
-        while self.token.text in _WITH_PARENTHESES:
+        while self.tokens.token.text in _WITH_PARENTHESES:
             self._attribute()
 
     def _tagged(self) -> TypeName:
-        word = self.advance().text
+        word = self.tokens.advance().text
         self._attributes()
-        tag = self.advance().text if self.token.kind == "name" else ""
+        tag = self.tokens.advance().text if self.tokens.token.kind == "name" else ""
         text = f"{word} {tag}".strip()
-        if self.token.text == "{":
+        if self.tokens.token.text == "{":
             if word == "enum":
                 self._enumerators()
             else:
-                self.skip_brackets()
+                self.tokens.skip_brackets()
         self._attributes()
         return TypeName(INT, "int") if word == "enum" else TypeName(None, text)
 
     def _enumerators(self) -> None:
-        self.advance()
+        self.tokens.advance()
         base: SyntaxExpr | None = None
         offset = 0
-        while not self.accept("}"):
-            name = self.advance()
+        while not self.tokens.accept("}"):
+            name = self.tokens.advance()
             if name.kind != "name":
-                raise self.fault("a name is missing in the enum")
+                raise self.tokens.fault("a name is missing in the enum")
             self._attributes()
-            if self.accept("="):
-                base, offset = self.conditional(), 0
-            self.names.declare(Enumerator(name.text, base, offset))
+            if self.tokens.accept("="):
+                base, offset = self.expressions.conditional(), 0
+            self.symbols.declare(Enumerator(name.text, base, offset))
             offset += 1
-            if not self.accept(",") and self.token.text != "}":
-                raise self.fault("',' is missing in the enum")
+            if not self.tokens.accept(",") and self.tokens.token.text != "}":
+                raise self.tokens.fault("',' is missing in the enum")
 
     # -- declarators ------------------------------------------------------------------------
 
     def _declarator(self) -> _Declarator:
-        with self.nested():
+        with self.tokens.nested():
             pointers = 0
-            while self.accept("*"):
+            while self.tokens.accept("*"):
                 pointers += 1
-                while self.token.text in _QUALIFIERS or self.token.text in _SPELLINGS:
-                    self.advance()
+                while self.tokens.token.text in _QUALIFIERS or self.tokens.token.text in _SPELLINGS:
+                    self.tokens.advance()
             self._attributes()
             inner = _Declarator(None, ())
-            if self.token.text == "(" and self._is_inner_declarator():
-                self.advance()
+            if self.tokens.token.text == "(" and self._is_inner_declarator():
+                self.tokens.advance()
                 inner = self._declarator()
-                self.expect(")", "after a declarator in parentheses")
-            elif self.token.kind == "name" and self.token.text not in _BEGIN:
-                inner = _Declarator(self.advance(), ())
-            suffixes: list[Dim | str] = []
-            while self.token.text in ("[", "("):
-                if self.token.text == "(":
-                    self.skip_brackets()
+                self.tokens.expect(")", "after a declarator in parentheses")
+            elif self.tokens.token.kind == "name" and self.tokens.token.text not in _BEGIN:
+                inner = _Declarator(self.tokens.advance(), ())
+            suffixes: list[ArrayDim | str] = []
+            while self.tokens.token.text in ("[", "("):
+                if self.tokens.token.text == "(":
+                    self.tokens.skip_brackets()
                     suffixes.append("()")
                 else:
                     suffixes.append(self._brackets())
@@ -212,122 +217,127 @@ class DeclarationParser(ExpressionParser):
             return _Declarator(inner.name, (*inner.derivations, *suffixes, *("*",) * pointers))
 
     def _is_inner_declarator(self) -> bool:
-        after = self.peek(1)
+        after = self.tokens.peek(1)
         return after.text in ("*", "(", "[") or (after.kind == "name" and not self.is_type(1))
 
-    def _brackets(self) -> Dim:
-        self.advance()
-        while self.token.text in ("static", *_QUALIFIERS, *_SPELLINGS):
-            self.advance()
-        if self.token.text == "*" and self.peek(1).text == "]":
-            self.advance()
-        if self.accept("]"):
-            return Dim(None, "")
-        extent = self.assignment()
-        self.expect("]", "after an extent")
-        return Dim(extent, " ".join(self._text[slice(*extent.at)].split()))
+    def _brackets(self) -> ArrayDim:
+        self.tokens.advance()
+        while self.tokens.token.text in ("static", *_QUALIFIERS, *_SPELLINGS):
+            self.tokens.advance()
+        if self.tokens.token.text == "*" and self.tokens.peek(1).text == "]":
+            self.tokens.advance()
+        if self.tokens.accept("]"):
+            return ArrayDim(None, "")
+        extent = self.expressions.assignment()
+        self.tokens.expect("]", "after an extent")
+        return ArrayDim(extent, " ".join(self._text[slice(*extent.at)].split()))
 
     # -- declarations -----------------------------------------------------------------------
 
-    def declaration(self, where: Callable[[str], str]) -> list[Meaning]:
+    def declaration(self, where: Callable[[str], str]) -> list[Symbol]:
         """A declaration up to and with its semicolon; every name is declared as it is read.
 
         `where` tells for a name what it is declared in.
         """
         base = self._specifiers()
-        found: list[Meaning] = []
-        while self.token.text != ";":
+        found: list[Symbol] = []
+        while self.tokens.token.text != ";":
             declarator = self._declarator()
             name = declarator.name
             if name is None:
-                raise self.fault("a name is missing in the declaration")
+                raise self.tokens.fault("a name is missing in the declaration")
             kind = _derived(base, declarator)
             if "typedef" in base.qualifiers:
                 plain = replace(kind, qualifiers=kind.qualifiers - {"typedef"})
-                meaning: Meaning = Typedef(name.text, plain)
+                meaning: Symbol = Typedef(name.text, plain)
             else:
-                init = self._initialiser() if self.accept("=") else None
+                init = self._initialiser() if self.tokens.accept("=") else None
                 meaning = Declaration(
                     name.text, kind, init, (name.start, name.end), where(name.text)
                 )
-            self.names.declare(meaning)
+            self.symbols.declare(meaning)
             found.append(meaning)
-            if not self.accept(",") and self.token.text != ";":
-                raise self.fault(f"';' is missing after the declaration of '{name.text}'")
-        self.advance()
+            if not self.tokens.accept(",") and self.tokens.token.text != ";":
+                raise self.tokens.fault(f"';' is missing after the declaration of '{name.text}'")
+        self.tokens.advance()
         return found
 
     def _initialiser(self) -> SyntaxExpr | InitList:
-        if self.token.text != "{":
-            return self.assignment()
-        first = self.place
-        start = self.token.start
-        end = self.skip_brackets().end
-        held = [self.peek(at - self.place).text for at in range(first, self.place)]
+        if self.tokens.token.text != "{":
+            return self.expressions.assignment()
+        first = self.tokens.place
+        start = self.tokens.token.start
+        end = self.tokens.skip_brackets().end
+        held = [
+            self.tokens.peek(at - self.tokens.place).text for at in range(first, self.tokens.place)
+        ]
         return InitList(_ZEROS.issuperset(held), (start, end))
 
-    def function_head(self) -> FunctionHead:
-        """The head of a function definition; its parameters are declared in the open block.
+    def function_head(self, body: int) -> FunctionHead:
+        """The head of a function whose body begins at offset `body`, which becomes the next token.
 
-        The head is the last `name(...)` before the body, whatever stands before it.
+        The head is the last `name(...)` before the body, whatever stands before it. Its parameters
+        are declared in the open block.
         """
         result = self._result()
-        name: Token | None = None
-        parentheses = start = self.place
-        while self.token.kind != "end" and self.token.text != "{":
-            if self.token.text != "(":
-                self.advance()
+        name: CToken | None = None
+        parentheses = start = self.tokens.place
+        while self.tokens.token.kind != "end" and self.tokens.token.text != "{":
+            if self.tokens.token.text != "(":
+                self.tokens.advance()
                 continue
-            before = self.peek(-1) if self.place > start else self.token
-            at = self.place
+            before = self.tokens.peek(-1) if self.tokens.place > start else self.tokens.token
+            at = self.tokens.place
             is_named = before.kind == "name" and before.text not in _WITH_PARENTHESES
-            if before.text == ")" and self.peek(-2).kind == "name":  # (name)(...)
-                before, is_named = self.peek(-2), True
-            self.skip_brackets()
+            if before.text == ")" and self.tokens.peek(-2).kind == "name":  # (name)(...)
+                before, is_named = self.tokens.peek(-2), True
+            self.tokens.skip_brackets()
             if is_named:
                 name, parentheses = before, at
         if name is None:
-            raise self.fault("the head of the function is not understood")
-        self.place = parentheses + 1
+            raise self.tokens.fault("the head of the function is not understood")
+        self.tokens.place = parentheses + 1
         parameters: list[Declaration] = []
-        if self.token.text == "void" and self.peek(1).text == ")":
-            self.advance()
-        while self.token.text != ")":
-            if self.accept("..."):
+        if self.tokens.token.text == "void" and self.tokens.peek(1).text == ")":
+            self.tokens.advance()
+        while self.tokens.token.text != ")":
+            if self.tokens.accept("..."):
                 break
             parameters.append(self._parameter())
-            if not self.accept(","):
+            if not self.tokens.accept(","):
                 break
-        self.expect(")", "after the parameters")
+        self.tokens.expect(")", "after the parameters")
+        while self.tokens.token.start < body and self.tokens.token.kind != "end":
+            self.tokens.advance()  # attributes
         return FunctionHead(name.text, tuple(parameters), result)
 
     def _result(self) -> TypeName | None:
         """The type before the name of a function; the place stays where it is."""
-        before = self.place
+        before = self.tokens.place
         try:
             base = self._specifiers()
-            return replace(base, derivations=("*",)) if self.token.text == "*" else base
+            return replace(base, derivations=("*",)) if self.tokens.token.text == "*" else base
         except SyntaxFault:
             return None
         finally:
-            self.place = before
+            self.tokens.place = before
 
     def _parameter(self) -> Declaration:
         if self.is_type():
             base = self._specifiers()
-        elif self.token.kind == "name" and (
-            self.peek(1).kind == "name" or self.peek(1).text == "*"
+        elif self.tokens.token.kind == "name" and (
+            self.tokens.peek(1).kind == "name" or self.tokens.peek(1).text == "*"
         ):
-            base = TypeName(None, self.advance().text)  # of a header that is not read
+            base = TypeName(None, self.tokens.advance().text)  # of a header that is not read
         else:
             hint = "write the type of every parameter inside the parentheses"
-            raise self.fault("the type of the parameter is missing", hint)
+            raise self.tokens.fault("the type of the parameter is missing", hint)
         declarator = self._declarator()
-        name = declarator.name or self.token
+        name = declarator.name or self.tokens.token
         text = declarator.name.text if declarator.name else ""
         at = (name.start, name.end)
         found = Declaration(text, _derived(base, declarator), None, at, "parameter")
-        self.names.declare(found)
+        self.symbols.declare(found)
         return found
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Protocol
 
-from loopwright.frontends.c.cursor import Cursor, Environment
-from loopwright.frontends.c.syntax import (
+from loopwright.frontends.c.lexer import CToken, TokenStream
+from loopwright.frontends.c.syntax_tree import (
     AssignExpr,
     BinaryExpr,
     CallExpr,
@@ -17,13 +18,13 @@ from loopwright.frontends.c.syntax import (
     NumberLiteral,
     RefusedExpr,
     StepExpr,
+    SymbolTable,
     SyntaxExpr,
     TernaryExpr,
     Typedef,
     TypeName,
     UnaryExpr,
 )
-from loopwright.frontends.c.tokens import Token
 
 __all__ = ["ExpressionParser"]
 
@@ -46,20 +47,23 @@ _ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=
 _PREFIX = ("+", "-", "!", "~", "*", "&", "++", "--")
 
 
-class ExpressionParser(Cursor):
-    """Reads expressions; types are read by the declaration parser built on top of it."""
-
-    def __init__(self, tokens: list[Token], names: Environment) -> None:
-        super().__init__(tokens)
-        self.names = names
+class TypeParser(Protocol):
+    """What the parser of expressions needs to know of types: casts and sizeof hold them."""
 
     def is_type(self, ahead: int = 0) -> bool:
         """Whether a type begins at a token."""
-        raise NotImplementedError
 
     def type_name(self) -> TypeName:
         """A type as in a cast."""
-        raise NotImplementedError
+
+
+class ExpressionParser:
+    """Parses the expressions of a stream of tokens by precedence climbing."""
+
+    def __init__(self, tokens: TokenStream, symbols: SymbolTable, types: TypeParser) -> None:
+        self._tokens = tokens
+        self._symbols = symbols
+        self._types = types
 
     def expression(self) -> SyntaxExpr:
         """An expression with commas."""
@@ -74,21 +78,21 @@ class ExpressionParser(Cursor):
         return self._climb(_TERNARY)
 
     def _climb(self, least: int) -> SyntaxExpr:
-        with self.nested():
+        with self._tokens.nested():
             left = self._unary()
             while True:
-                token = self.token
+                token = self._tokens.token
                 if token.kind != "op":
                     return left
                 precedence = _PRECEDENCE.get(token.text)
                 if precedence is not None and precedence >= least:
-                    self.advance()
+                    self._tokens.advance()
                     right = self._climb(precedence + 1)
                     left = BinaryExpr(token.text, left, right, (left.at[0], right.at[1]))
                 elif token.text == "?" and least <= _TERNARY:
                     left = self._ternary(left)
                 elif token.text in _ASSIGNMENTS and least <= _ASSIGN:
-                    self.advance()
+                    self._tokens.advance()
                     right = self._climb(_ASSIGN)
                     left = AssignExpr(token.text, left, right, (left.at[0], right.at[1]))
                 elif token.text == "," and least == _COMMA:
@@ -97,36 +101,36 @@ class ExpressionParser(Cursor):
                     return left
 
     def _ternary(self, cond: SyntaxExpr) -> SyntaxExpr:
-        self.advance()
-        if self.accept(":"):
+        self._tokens.advance()
+        if self._tokens.accept(":"):
             y = self._climb(_TERNARY)
             return RefusedExpr("a conditional expression without its middle", (cond.at[0], y.at[1]))
         x = self._climb(_COMMA)
-        self.expect(":", "after '?'")
+        self._tokens.expect(":", "after '?'")
         y = self._climb(_TERNARY)
         return TernaryExpr(cond, x, y, (cond.at[0], y.at[1]))
 
     def _commas(self, first: SyntaxExpr) -> SyntaxExpr:
         parts = [first]
-        while self.accept(","):
+        while self._tokens.accept(","):
             parts.append(self._climb(_ASSIGN))
         return Comma(tuple(parts), (first.at[0], parts[-1].at[1]))
 
     def _unary(self) -> SyntaxExpr:
-        prefix: list[Token | tuple[Token, TypeName]] = []
+        prefix: list[CToken | tuple[CToken, TypeName]] = []
         while True:
-            token = self.token
+            token = self._tokens.token
             if token.kind == "op" and token.text in _PREFIX:
-                prefix.append(self.advance())
+                prefix.append(self._tokens.advance())
             elif token.text == "__extension__":
-                self.advance()
-            elif token.text == "(" and self.is_type(1):
-                self.advance()
-                kind = self.type_name()
-                self.expect(")", "after the type of a cast")
-                if self.token.text == "{":
+                self._tokens.advance()
+            elif token.text == "(" and self._types.is_type(1):
+                self._tokens.advance()
+                kind = self._types.type_name()
+                self._tokens.expect(")", "after the type of a cast")
+                if self._tokens.token.text == "{":
                     literal = RefusedExpr(
-                        "a compound literal", (token.start, self.skip_brackets().end)
+                        "a compound literal", (token.start, self._tokens.skip_brackets().end)
                     )
                     return self._wrapped(prefix, self._postfix(literal))
                 prefix.append((token, kind))
@@ -135,12 +139,14 @@ class ExpressionParser(Cursor):
         return self._wrapped(prefix, self._postfix(self._primary()))
 
     def _wrapped(
-        self, prefix: list[Token | tuple[Token, TypeName]], expr: SyntaxExpr
+        self, prefix: list[CToken | tuple[CToken, TypeName]], expr: SyntaxExpr
     ) -> SyntaxExpr:
         if len(prefix) > 20:
-            raise self.fault("this is nested too deeply", "leave out some of the prefix operators")
+            raise self._tokens.fault(
+                "this is nested too deeply", "leave out some of the prefix operators"
+            )
         for item in reversed(prefix):
-            if not isinstance(item, Token):
+            if not isinstance(item, CToken):
                 token, kind = item
                 expr = CastExpr(kind, expr, (token.start, expr.at[1]))
             elif item.text in ("++", "--"):
@@ -150,49 +156,49 @@ class ExpressionParser(Cursor):
         return expr
 
     def _primary(self) -> SyntaxExpr:
-        token = self.token
+        token = self._tokens.token
         at = (token.start, token.end)
         match token.kind:
             case "number":
-                self.advance()
+                self._tokens.advance()
                 return NumberLiteral(token.text, at)
             case "char":
-                self.advance()
+                self._tokens.advance()
                 return CharLiteral(token.text, at)
             case "string":
-                while self.token.kind == "string":
-                    at = (at[0], self.advance().end)
+                while self._tokens.token.kind == "string":
+                    at = (at[0], self._tokens.advance().end)
                 return RefusedExpr("a string", at)
             case "name" if token.text in ("sizeof", "_Alignof", "__alignof__"):
-                return self._size(self.advance())
-            case "name" if not self.is_type():
-                self.advance()
-                meaning = self.names.find(token.text)
+                return self._size(self._tokens.advance())
+            case "name" if not self._types.is_type():
+                self._tokens.advance()
+                meaning = self._symbols.find(token.text)
                 return Name(token.text, None if isinstance(meaning, Typedef) else meaning, at)
             case "op" if token.text == "(":
                 return self._parentheses()
-        self.check_character()
+        self._tokens.check_character()
         what = f"'{token.text}'" if token.text else "the end"
-        raise self.fault(f"an expression is missing before {what}")
+        raise self._tokens.fault(f"an expression is missing before {what}")
 
     def _parentheses(self) -> SyntaxExpr:
-        start = self.token.start
-        if self.peek(1).text == "{":
-            return RefusedExpr("a block as a value", (start, self.skip_brackets().end))
-        self.advance()
+        start = self._tokens.token.start
+        if self._tokens.peek(1).text == "{":
+            return RefusedExpr("a block as a value", (start, self._tokens.skip_brackets().end))
+        self._tokens.advance()
         inner = self._climb(_COMMA)
-        end = self.expect(")", "after an expression in parentheses").end
+        end = self._tokens.expect(")", "after an expression in parentheses").end
         return replace(inner, at=(start, end))
 
-    def _size(self, word: Token) -> SyntaxExpr:
-        if self.token.text == "(":
-            is_type = self.is_type(1)
-            before = self.place
-            end = self.skip_brackets().end
+    def _size(self, word: CToken) -> SyntaxExpr:
+        if self._tokens.token.text == "(":
+            is_type = self._types.is_type(1)
+            before = self._tokens.place
+            end = self._tokens.skip_brackets().end
             if is_type and word.text == "sizeof":
-                after, self.place = self.place, before + 1
-                kind = self.type_name()
-                self.place = after
+                after, self._tokens.place = self._tokens.place, before + 1
+                kind = self._types.type_name()
+                self._tokens.place = after
                 if kind.element is not None and kind.is_scalar:
                     return NumberLiteral(f"{kind.element.dtype.bytes}ul", (word.start, end))
             return RefusedExpr(f"'{word.text}'", (word.start, end))
@@ -201,35 +207,35 @@ class ExpressionParser(Cursor):
 
     def _postfix(self, expr: SyntaxExpr) -> SyntaxExpr:
         while True:
-            token = self.token
+            token = self._tokens.token
             if token.kind != "op":
                 return expr
             if token.text == "[":
-                self.advance()
+                self._tokens.advance()
                 index = self._climb(_COMMA)
-                end = self.expect("]", "after a subscript").end
+                end = self._tokens.expect("]", "after a subscript").end
                 expr = IndexExpr(expr, index, (expr.at[0], end))
             elif token.text == "(":
-                self.advance()
+                self._tokens.advance()
                 args = self._arguments()
-                end = self.expect(")", "after the arguments").end
+                end = self._tokens.expect(")", "after the arguments").end
                 expr = CallExpr(expr, args, (expr.at[0], end))
             elif token.text in ("++", "--"):
-                self.advance()
+                self._tokens.advance()
                 expr = StepExpr(token.text, expr, (expr.at[0], token.end))
             elif token.text in (".", "->"):
-                self.advance()
-                member = self.advance()
+                self._tokens.advance()
+                member = self._tokens.advance()
                 if member.kind != "name":
-                    raise self.fault(f"a name is missing after '{token.text}'")
+                    raise self._tokens.fault(f"a name is missing after '{token.text}'")
                 expr = RefusedExpr("a member of a structure", (expr.at[0], member.end))
             else:
                 return expr
 
     def _arguments(self) -> tuple[SyntaxExpr, ...]:
         args: list[SyntaxExpr] = []
-        if self.token.text != ")":
+        if self._tokens.token.text != ")":
             args.append(self._climb(_ASSIGN))
-            while self.accept(","):
+            while self._tokens.accept(","):
                 args.append(self._climb(_ASSIGN))
         return tuple(args)

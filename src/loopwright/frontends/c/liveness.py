@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loopwright.frontends.c.tokens import Token
+from loopwright.frontends.c.lexer import CToken
 
-__all__ = ["Surroundings", "changed_names", "is_mentioned"]
+__all__ = ["RegionContext", "changed_names", "is_mentioned"]
 
 _ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=")
 _ENDS = (";", "{", "}")
@@ -18,11 +18,11 @@ _NOT_TYPES = ("return", "goto", "case", "else", "do")
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class RegionContext:
     """The tokens of a function's body around one region."""
 
-    before: Sequence[Token]  # from the opening brace of the body to the region
-    after: Sequence[Token]  # from the region to the closing brace
+    before: Sequence[CToken]  # from the opening brace of the body to the region
+    after: Sequence[CToken]  # from the region to the closing brace
 
     def is_used_after(self, name: str) -> bool:
         """Whether the value that the region leaves in a variable may be read outside it."""
@@ -65,7 +65,7 @@ class Surroundings:
         return any(t.text in words for tokens in (self.before, self.after) for t in tokens)
 
 
-def is_mentioned(tokens: Sequence[Token], name: str, *, declared: bool = False) -> bool:
+def is_mentioned(tokens: Sequence[CToken], name: str, *, declared: bool = False) -> bool:
     """Whether a name occurs; with `declared`, other than in a declaration without a value."""
     for at, token in enumerate(tokens):
         if token.text != name or token.kind != "name":
@@ -76,7 +76,7 @@ def is_mentioned(tokens: Sequence[Token], name: str, *, declared: bool = False) 
     return False
 
 
-def _is_plain_declaration(tokens: Sequence[Token], at: int) -> bool:
+def _is_plain_declaration(tokens: Sequence[CToken], at: int) -> bool:
     """`int i, j;` and `double x[4][5];`: words of a type before, no value after."""
     start = at
     while start and tokens[start - 1].text not in _ENDS and tokens[start - 1].kind != "pragma":
@@ -96,7 +96,7 @@ def _is_plain_declaration(tokens: Sequence[Token], at: int) -> bool:
     return is_type and end < len(tokens) and tokens[end].text in (",", ";")
 
 
-def _reads_first(tokens: Sequence[Token], name: str) -> bool:
+def _reads_first(tokens: Sequence[CToken], name: str) -> bool:
     """Whether some way through the text reads a name before it is assigned."""
     at = 0
     while at < len(tokens):
@@ -111,7 +111,7 @@ def _reads_first(tokens: Sequence[Token], name: str) -> bool:
     return False
 
 
-def _counts(tokens: Sequence[Token], at: int, name: str) -> bool:
+def _counts(tokens: Sequence[CToken], at: int, name: str) -> bool:
     """Whether `for (name = ...` or `for (int name = ...` stands here, not starting at `name`."""
     words = [t.text for t in tokens[at + 1 : at + 5]]
     if words[:3] != ["(", name, "="]:
@@ -119,7 +119,7 @@ def _counts(tokens: Sequence[Token], at: int, name: str) -> bool:
     return not _is_own_start(tokens, at + 2)
 
 
-def _is_own_start(tokens: Sequence[Token], at: int) -> bool:
+def _is_own_start(tokens: Sequence[CToken], at: int) -> bool:
     """Whether `i = ...` reads i itself."""
     stop = next(
         (k for k in range(at + 2, len(tokens)) if tokens[k].text in (";", ",")), len(tokens)
@@ -127,7 +127,7 @@ def _is_own_start(tokens: Sequence[Token], at: int) -> bool:
     return any(t.text == tokens[at].text for t in tokens[at + 2 : stop])
 
 
-def _statement_end(tokens: Sequence[Token], at: int) -> int:
+def _statement_end(tokens: Sequence[CToken], at: int) -> int:
     """The place behind the statement that begins at `at`, a loop as a rule."""
     while at < len(tokens) and tokens[at].text in ("for", "while", "if", "else"):
         at += 1
@@ -141,7 +141,7 @@ def _statement_end(tokens: Sequence[Token], at: int) -> int:
     return at + 1
 
 
-def _partner(tokens: Sequence[Token], at: int) -> int:
+def _partner(tokens: Sequence[CToken], at: int) -> int:
     """The place of the bracket that closes the one at `at`."""
     depth = 0
     for place in range(at, len(tokens)):
@@ -152,7 +152,7 @@ def _partner(tokens: Sequence[Token], at: int) -> int:
     return len(tokens)
 
 
-def _overwrites(tokens: Sequence[Token], at: int) -> bool:
+def _overwrites(tokens: Sequence[CToken], at: int) -> bool:
     """Whether the first use of a name assigns it in any case: `i = ...;`, `for (i = ...`."""
     if at + 1 >= len(tokens) or tokens[at + 1].text != "=":
         return False
@@ -170,14 +170,14 @@ def _overwrites(tokens: Sequence[Token], at: int) -> bool:
     return depth == lowest
 
 
-def _is_address(tokens: Sequence[Token], name: str) -> bool:
+def _is_address(tokens: Sequence[CToken], name: str) -> bool:
     """Whether `&name` occurs; `x & name` counts too, which does no harm."""
     return any(
         t.text == name and at > 0 and tokens[at - 1].text == "&" for at, t in enumerate(tokens)
     )
 
 
-def changed_names(tokens: Sequence[Token]) -> frozenset[str]:
+def changed_names(tokens: Sequence[CToken]) -> frozenset[str]:
     """Names that some statement may change: assigned, stepped, or their address taken."""
     found: set[str] = set()
     for at, token in enumerate(tokens):
@@ -191,6 +191,6 @@ def changed_names(tokens: Sequence[Token]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _is_initialised(tokens: Sequence[Token], at: int) -> bool:
+def _is_initialised(tokens: Sequence[CToken], at: int) -> bool:
     """`int n = 5`: the value is there from the start."""
     return tokens[at + 1].text == "=" and at > 0 and tokens[at - 1].kind == "name"

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from loopwright.frontends.c.linear import as_terms, extreme, summed
-from loopwright.frontends.c.refusal import Refusal
-from loopwright.frontends.c.types import INT, CType, common_type
-from loopwright.frontends.c.values import (
+from loopwright.frontends.affine_check import why_no_affine_condition, why_not_piecewise
+from loopwright.frontends.c.affine_terms import as_terms, extreme, summed
+from loopwright.frontends.c.arithmetic_types import (
+    INT,
+    CType,
+    CValue,
     Prove,
-    Value,
+    common_type,
     constant,
     convert,
     data,
     index,
-    negated,
     number_of,
     promote,
     truth,
-    zero,
 )
-from loopwright.frontends.tree import why_no_affine_condition, why_not_piecewise
+from loopwright.frontends.constant_folding import folded_logical, negated, zero
+from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Binary, Const, Expr, Select, Unary, Var
 from loopwright.ir.visit import loads, rewrite
@@ -45,12 +46,12 @@ _MOST_PERIODS = 3  # multiples of a divisor that a dividend may lie above
 _BITS = {"&": "and", "|": "or", "^": "xor"}
 
 
-def binary(op: str, x: Value, y: Value, prove: Prove) -> Value:
+def binary(op: str, x: CValue, y: CValue, prove: Prove) -> CValue:
     """`x op y` for an operator of C other than && and ||."""
     if op in ("<<", ">>"):
         return _shift(op, promote(x, prove), promote(y, prove), prove)
     if op in _BITS and x.is_truth and y.is_truth:
-        return Value(Binary(_BITS[op], x.expr, y.expr), INT)
+        return CValue(Binary(_BITS[op], x.expr, y.expr), INT)
     ctype = common_type(x.ctype, y.ctype)
     x, y = convert(x, ctype, prove), convert(y, ctype, prove)
     if op in _COMPARE:
@@ -59,35 +60,35 @@ def binary(op: str, x: Value, y: Value, prove: Prove) -> Value:
         return _linear(op, x, y, ctype)
     if ctype.is_floating:
         if op == "/":
-            return Value(Binary("div", data(x), data(y)), ctype)
+            return CValue(Binary("div", data(x), data(y)), ctype)
         raise Refusal("LW103", f"'{op}' is not defined for '{ctype}'", hint="only integers have it")
     if op in ("/", "%"):
         return _divide(op, x, y, ctype, prove)
     return _bits(op, x, y, ctype)
 
 
-def _linear(op: str, x: Value, y: Value, ctype: CType) -> Value:
+def _linear(op: str, x: CValue, y: CValue, ctype: CType) -> CValue:
     name, combine = _LINEAR[op]
     if x.is_index and y.is_index:
         return index(combine(x.expr, y.expr), ctype)
-    return Value(Binary(name, data(x), data(y)), ctype)
+    return CValue(Binary(name, data(x), data(y)), ctype)
 
 
-def _compare(op: str, x: Value, y: Value, prove: Prove) -> Value:
+def _compare(op: str, x: CValue, y: CValue, prove: Prove) -> CValue:
     a, b = number_of(x), number_of(y)
     if a is not None and b is not None:
-        return Value(Const(_HOLDS[op](a, b), BOOL), INT)
+        return CValue(Const(_HOLDS[op](a, b), BOOL), INT)
     if x.is_index and y.is_index and _is_exact(x, prove) and _is_exact(y, prove):
-        return Value(Binary(_COMPARE[op], x.expr, y.expr), INT)
-    return Value(Binary(_COMPARE[op], data(x), data(y)), INT)
+        return CValue(Binary(_COMPARE[op], x.expr, y.expr), INT)
+    return CValue(Binary(_COMPARE[op], data(x), data(y)), INT)
 
 
-def _is_exact(value: Value, prove: Prove) -> bool:
+def _is_exact(value: CValue, prove: Prove) -> bool:
     """Whether an index is the number that C has, not one that differs by a multiple of 2^bits."""
     return not value.ctype.is_unsigned or prove(value.expr >= 0)
 
 
-def _is_exact_place(value: Value, prove: Prove) -> bool:
+def _is_exact_place(value: CValue, prove: Prove) -> bool:
     """Whether a value is a place that C and we compute alike."""
     is_place = value.is_index and why_not_piecewise(value.expr) is None
     return is_place and _is_exact(value, prove)
@@ -96,7 +97,7 @@ def _is_exact_place(value: Value, prove: Prove) -> bool:
 # -- division: C rounds towards zero, our // towards minus infinity -------------------------
 
 
-def _divide(op: str, x: Value, y: Value, ctype: CType, prove: Prove) -> Value:
+def _divide(op: str, x: CValue, y: CValue, ctype: CType, prove: Prove) -> CValue:
     match y.expr:
         case Const(value=0):
             raise Refusal("LW104", "an integer is divided by the constant zero")
@@ -107,7 +108,7 @@ def _divide(op: str, x: Value, y: Value, ctype: CType, prove: Prove) -> Value:
         found = _near_division(op, x.expr, y.expr, prove)
         if found is not None:
             return index(found, ctype)
-    return Value(_data_division(op, data(x), data(y)), ctype)
+    return CValue(_data_division(op, data(x), data(y)), ctype)
 
 
 def _near_division(op: str, x: Expr, y: Expr, prove: Prove) -> Expr | None:
@@ -206,7 +207,7 @@ def _data_division(op: str, x: Expr, y: Expr) -> Expr:
 # -- bits -----------------------------------------------------------------------------------
 
 
-def _shift(op: str, x: Value, y: Value, prove: Prove) -> Value:
+def _shift(op: str, x: CValue, y: CValue, prove: Prove) -> CValue:
     ctype = x.ctype
     if ctype.is_floating or y.ctype.is_floating:
         raise Refusal(
@@ -225,27 +226,27 @@ def _shift(op: str, x: Value, y: Value, prove: Prove) -> Value:
     plain, dtype = data(x), ctype.dtype
     if dtype.kind == "i" and count == dtype.bits - 1:  # 2^count is no number of this type
         sign = Binary("lt", plain, zero(dtype))
-        return Value(Select(sign, Const(-1, dtype), zero(dtype)), ctype)
-    return Value(Binary("floordiv", plain, Const(1 << count, dtype)), ctype)
+        return CValue(Select(sign, Const(-1, dtype), zero(dtype)), ctype)
+    return CValue(Binary("floordiv", plain, Const(1 << count, dtype)), ctype)
 
 
-def _bits(op: str, x: Value, y: Value, ctype: CType) -> Value:
+def _bits(op: str, x: CValue, y: CValue, ctype: CType) -> CValue:
     """`& | ^`; `i & 7` of an index is i modulo 8, also below zero."""
     if op == "&" and x.is_index and y.is_index:
         for mask, other in ((x.expr, y.expr), (y.expr, x.expr)):
             match mask:
                 case Const(value=int() as ones) if ones >= 0 and (ones & (ones + 1)) == 0:
                     return index(other % (ones + 1), ctype)
-    return Value(Binary(_BITS[op], data(x), data(y)), ctype)
+    return CValue(Binary(_BITS[op], data(x), data(y)), ctype)
 
 
 # -- one operand ----------------------------------------------------------------------------
 
 
-def unary(op: str, x: Value, prove: Prove) -> Value:
+def unary(op: str, x: CValue, prove: Prove) -> CValue:
     """`op x` for + - ~ !."""
     if op == "!":
-        return Value(negated(truth(x)), INT)
+        return CValue(negated(truth(x)), INT)
     x = promote(x, prove)
     if op == "+":
         return x
@@ -255,13 +256,13 @@ def unary(op: str, x: Value, prove: Prove) -> Value:
             raise Refusal("LW103", f"'~' is not defined for '{x.ctype}'", hint=hint)
         if x.is_index:
             return index(_minus(x.expr) - 1, x.ctype)
-        return Value(Unary("not", data(x)), x.ctype)
+        return CValue(Unary("not", data(x)), x.ctype)
     if x.is_index:
         return index(_minus(x.expr), x.ctype)
     match x.expr:
         case Const(value=float() as number, dtype=dtype):
-            return Value(Const(-number, dtype), x.ctype)
-    return Value(Unary("neg", data(x)), x.ctype)
+            return CValue(Const(-number, dtype), x.ctype)
+    return CValue(Unary("neg", data(x)), x.ctype)
 
 
 # -- conditions -----------------------------------------------------------------------------
@@ -270,16 +271,16 @@ def unary(op: str, x: Value, prove: Prove) -> Value:
 def logical(op: str, x: Expr, y: Expr) -> Expr:
     """`x && y` or `x || y` of conditions; y is evaluated only where x does not decide."""
     name = "and" if op == "&&" else "or"
-    for one, other in ((x, y), (y, x)):
-        if isinstance(one, Const):
-            return other if bool(one.value) == (name == "and") else one
+    known = folded_logical(name, x, y)
+    if known is not None:
+        return known
     if any(load.index for load in loads(y)):  # an element that x may guard
         decided = Const(name == "or", BOOL)
         return Select(x, y, decided) if name == "and" else Select(x, decided, y)
     return Binary(name, x, y)
 
 
-def choose(cond: Expr, x: Value, y: Value, prove: Prove) -> Value:
+def choose(cond: Expr, x: CValue, y: CValue, prove: Prove) -> CValue:
     """`cond ? x : y`: a minimum or maximum of indices where it is one.
 
     The affine parts of a condition come outermost: `i > 0 && A[i-1] > 0 ? A[i-1] : 0` reads no
@@ -291,7 +292,7 @@ def choose(cond: Expr, x: Value, y: Value, prove: Prove) -> Value:
     return select(cond, x, y, prove)
 
 
-def select(cond: Expr, x: Value, y: Value, prove: Prove) -> Value:
+def select(cond: Expr, x: CValue, y: CValue, prove: Prove) -> CValue:
     """The same for two values of one type, which is the result's; nothing is promoted."""
     match cond:
         case Const(value=known):
@@ -309,7 +310,7 @@ def select(cond: Expr, x: Value, y: Value, prove: Prove) -> Value:
                 parts = (rest, y) if op == "and" else (x, rest)
                 return select(outer, *parts, prove)
     if x.is_truth:
-        return Value(Select(cond, x.expr, y.expr), INT)
+        return CValue(Select(cond, x.expr, y.expr), INT)
     if x.is_index and y.is_index and _is_affine(cond):
         if prove(cond):
             return x
@@ -318,7 +319,7 @@ def select(cond: Expr, x: Value, y: Value, prove: Prove) -> Value:
         is_sum = why_not_piecewise(x.expr) is None and why_not_piecewise(y.expr) is None
         found = _extreme(cond, x.expr, y.expr, prove) if is_sum else None
         return index(found or Select(cond, x.expr, y.expr), x.ctype)
-    return Value(Select(cond, data(x), data(y)), x.ctype)
+    return CValue(Select(cond, data(x), data(y)), x.ctype)
 
 
 def _extreme(cond: Expr, x: Expr, y: Expr, prove: Prove) -> Expr | None:

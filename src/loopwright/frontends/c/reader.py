@@ -2,20 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 
 from loopwright.diagnostics import Collector, Diagnostic, SourceError
-from loopwright.frontends.c.assemble import assemble
-from loopwright.frontends.c.function import parse_regions
-from loopwright.frontends.c.functions import Functions
-from loopwright.frontends.c.lines import split_lines
-from loopwright.frontends.c.outline import Globals, outline
-from loopwright.frontends.c.places import Places
-from loopwright.frontends.c.preprocess import preprocess
-from loopwright.frontends.c.region import CFile, CRegion
-from loopwright.frontends.c.text import SourceText, read_text
-from loopwright.frontends.c.types import Model
+from loopwright.frontends.c.arithmetic_types import DataModel
+from loopwright.frontends.c.c_expressions import CExpressionReader
+from loopwright.frontends.c.c_file import CFile, CRegion, CVariable, Origin, VariableKind
+from loopwright.frontends.c.c_statements import CStatementReader
+from loopwright.frontends.c.file_outline import (
+    FunctionTable,
+    GlobalSymbols,
+    TopLevelItem,
+    TranslationUnit,
+    outline,
+)
+from loopwright.frontends.c.preprocessor import Preprocessed, preprocess
+from loopwright.frontends.c.region_parser import ParsedRegion, parse_regions
+from loopwright.frontends.c.region_scope import RegionScope, Variable
+from loopwright.frontends.c.source_map import (
+    PreprocessedText,
+    SourceMap,
+    SourceText,
+    read_text,
+    split_lines,
+)
+from loopwright.frontends.c.syntax_tree import (
+    ArrayDim,
+    Declaration,
+    DeclarationStmt,
+    assigned_in,
+    counters_in,
+    used_in,
+)
+from loopwright.frontends.fresh_names import FreshNames
+from loopwright.frontends.refusal import Refusal, Reported
+from loopwright.frontends.source_tree import (
+    ArrayParam,
+    IntParam,
+    Local,
+    Param,
+    ScalarParam,
+    SourceTree,
+)
+from loopwright.frontends.tree_rewrites import eliminate_dead_locals
 
 __all__ = ["read_c"]
 
@@ -40,36 +70,44 @@ def read_c(
     Raises SourceError with every fault of every region. A file without a region is refused too.
     """
     text = read_text(source, filename)
-    faults = Collector()
     preprocessed = preprocess(text, cpp_args, defines or {}, compiler)
-    model = Model(preprocessed.is_char_signed, preprocessed.long_bits)
     lines = split_lines(preprocessed.text)
-    places = Places(text, lines)
     items, stray = outline(lines.text)
-    names = Globals(lines.text, items, model)
-    functions = Functions(lines.text, items, names, model)
+    unit = _translation_unit(text, lines, items, preprocessed)
     for at in (*stray, *(at for item in items if not item.is_function for at in item.pragmas)):
         hint = "a region is part of the body of one function"
-        span = places.span((at, at + 1))
-        faults.add(Diagnostic(span, "the pragma stands outside a function", "LW130", hint=hint))
+        span = unit.source_map.span((at, at + 1))
+        message = "the pragma stands outside a function"
+        unit.faults.add(Diagnostic(span, message, "LW130", hint=hint))
     regions: list[CRegion] = []
     for item in items:
         if not item.is_function or not item.pragmas:
             continue
         try:
-            for parsed in parse_regions(text, lines.text, item, places, names, model, faults):
-                found = assemble(
-                    parsed, len(regions), text, lines.text, places, model, faults, functions
-                )
+            for parsed in parse_regions(unit, item):
+                found = _read_region(unit, parsed, len(regions))
                 regions += () if found is None else (found,)
         except RecursionError:
             message, hint = "this function is nested too deeply", "split it into smaller ones"
-            span = places.span((item.body, item.body + 1))
-            faults.add(Diagnostic(span, message, "LW132", hint=hint))
-    faults.raise_if_any()
+            span = unit.source_map.span((item.body, item.body + 1))
+            unit.faults.add(Diagnostic(span, message, "LW132", hint=hint))
+    unit.faults.raise_if_any()
     if not regions:
         raise SourceError(_no_region(text))
     return CFile(text.name, text.raw, text.encoding, tuple(regions))
+
+
+def _translation_unit(
+    source: SourceText,
+    lines: PreprocessedText,
+    items: tuple[TopLevelItem, ...],
+    preprocessed: Preprocessed,
+) -> TranslationUnit:
+    model = DataModel(preprocessed.is_char_signed, preprocessed.long_bits)
+    symbols = GlobalSymbols(lines.text, items, model)
+    functions = FunctionTable(lines.text, items, symbols, model)
+    source_map = SourceMap(source, lines)
+    return TranslationUnit(source, lines.text, source_map, model, symbols, functions, Collector())
 
 
 def _no_region(text: SourceText) -> Diagnostic:
@@ -79,3 +117,241 @@ def _no_region(text: SourceText) -> Diagnostic:
         return Diagnostic(span, "the pragma is not part of the program", "LW130", hint=hint)
     hint = "write '#pragma scop' before the loops and '#pragma endscop' after them"
     return Diagnostic(text.span(1), "the file has no region", "LW130", hint=hint)
+
+
+# -- one region ------------------------------------------------------------------------------
+
+
+def _read_region(unit: TranslationUnit, region: ParsedRegion, index: int) -> CRegion | None:
+    """The region as a tree and variables; None when something was refused (and reported)."""
+    before = len(unit.faults)
+    lasting = _lasting(region)
+    assigned, counters = assigned_in(region.body) | set(lasting), counters_in(region.body)
+    used = used_in(region.body)
+    scope = RegionScope(
+        FreshNames(others=unit.functions.identifiers(region.identifiers)),
+        assigned,
+        counters,
+        region.changing,
+        untouched={d for d in counters if d.where != "region"},
+        hidden=region.declared | {d.name for d in used if d.where != "global"},
+    )
+    read = CExpressionReader(unit, scope)
+    order = {d: at for at, d in enumerate(region.head.parameters)}
+    for declaration in sorted(used, key=lambda d: order.get(d, len(order))):
+        _declare_outer(read, declaration)
+    body = CStatementReader(read, unit.source_map).block(region.body)
+    facts = _RegionVariables(unit, region, scope, order, lasting)
+    iterators = [
+        iterator
+        for iterator in (facts.iterator(d) for d in used if d in counters and d.where != "region")
+        if iterator is not None
+    ]
+    for name, declaration in facts.unknown:
+        message = f"the value of '{name}' after the region is not known, and it is used there"
+        hint = (
+            f"assign '{name}' after the region, or declare it in the loops: for (int {name} = ..."
+        )
+        unit.faults.add(
+            Diagnostic(unit.source_map.span(declaration.at), message, "LW139", hint=hint)
+        )
+    declarations = tuple(_declared(unit, d) for d in lasting)
+    if len(unit.faults) > before:
+        return None
+    span = unit.source.span(region.first.line)
+    name = FreshNames().fresh(region.head.name)
+    params, sizes, local = facts.params(), tuple(scope.sizes), facts.locals()
+    local = (*local, *scope.temporaries)
+    tree = eliminate_dead_locals(SourceTree(name, params, sizes, local, body, None, (), span))
+    line = unit.source.lines[region.first.line - 1]
+    return CRegion(
+        region.head.name,
+        index,
+        region.first.end,
+        region.last.start,
+        region.first.start,
+        region.last.end,
+        line[: len(line) - len(line.lstrip())],
+        tuple(p.name for p in region.head.parameters),
+        (*facts.variables(p.name for p in (*tree.params, *tree.locals)), *iterators),
+        declarations,
+        tree,
+        span,
+    )
+
+
+def _lasting(region: ParsedRegion) -> tuple[Declaration, ...]:
+    """What the region declares for code behind it as well."""
+    statements = (s for s in region.body if isinstance(s, DeclarationStmt))
+    return tuple(d for s in statements for d in s.declarations if d.where == "lasting")
+
+
+def _declared(unit: TranslationUnit, declaration: Declaration) -> str:
+    """The declaration without its value, which is an assignment of the region."""
+    kind = declaration.type
+    extents = [d.text for d in kind.derivations if isinstance(d, ArrayDim)]
+    if kind.element is None or len(extents) < len(kind.derivations):
+        message = f"'{declaration.name}' is declared in the region and used after it"
+        hint = "declare it before '#pragma scop'"
+        span = unit.source_map.span(declaration.at)
+        unit.faults.add(Diagnostic(span, message, "LW134", hint=hint))
+    element = kind.text if kind.element is None else kind.element.name
+    return f"{element} {declaration.name}{''.join(f'[{text}]' for text in extents)};"
+
+
+def _is_kept(declaration: Declaration) -> bool:
+    """Whether a variable keeps its value from call to call, or others see it."""
+    return bool(declaration.type.qualifiers & {"static", "extern", "_Thread_local"})
+
+
+def _declare_outer(read: CExpressionReader, declaration: Declaration) -> None:
+    """Give a variable from outside its name before the loops take theirs.
+
+    What is refused here is refused again where the region uses it, and told there.
+    """
+    scope = read.scope
+    is_inner = declaration.where == "region" or declaration in scope.counters
+    if is_inner or read.fixed(declaration) is not None:
+        return
+    try:
+        read.variable(declaration)
+    except Refusal:
+        scope.refused.discard(declaration)
+    except Reported:
+        pass
+
+
+def _origin(declaration: Declaration) -> Origin:
+    return Origin.LOCAL if declaration.where == "lasting" else Origin(declaration.where)
+
+
+class _RegionVariables:
+    """What the variables of a region are to the function around it."""
+
+    def __init__(
+        self,
+        unit: TranslationUnit,
+        region: ParsedRegion,
+        scope: RegionScope,
+        order: dict[Declaration, int],
+        lasting: tuple[Declaration, ...],
+    ) -> None:
+        self._text = unit.text
+        self._source_map = unit.source_map
+        self._lasting = lasting
+        self._around = region.around
+        self._scope = scope
+        self._variables = sorted(
+            scope.variables.values(), key=lambda v: order.get(v.declaration, len(order))
+        )
+        self.unknown: list[tuple[str, Declaration]] = []
+
+    def params(self) -> tuple[Param, ...]:
+        return tuple(self._param(v) for v in self._variables if not self._is_local(v))
+
+    def locals(self) -> tuple[Local, ...]:
+        return tuple(
+            Local(v.name, v.ctype.dtype, v.shape, self._source_map.span(v.declaration.at))
+            for v in self._variables
+            if self._is_local(v)
+        )
+
+    def variables(self, names: Iterable[str]) -> tuple[CVariable, ...]:
+        by_name = {v.name: v for v in self._variables}
+        return tuple(self._described(by_name[name]) for name in names if name in by_name)
+
+    def _param(self, v: Variable) -> Param:
+        span = self._source_map.span(v.declaration.at)
+        if v.is_integer:
+            return IntParam(v.name, span)
+        if v.shape or v.declaration in self._scope.assigned:
+            return ArrayParam(v.name, v.ctype.dtype, v.shape, span)
+        return ScalarParam(v.name, v.ctype.dtype, span)
+
+    def _is_local(self, v: Variable) -> bool:
+        """Whether nothing outside the region sees or sets the variable."""
+        declaration = v.declaration
+        if declaration.where == "region":
+            return True
+        is_pointer = "*" in declaration.type.derivations
+        is_written = declaration in self._scope.assigned
+        is_given = v.is_integer or is_pointer or not is_written
+        if is_given or declaration in self._lasting or self._is_shared(declaration):
+            return False
+        is_set = declaration.where == "parameter" or self._around.is_set_before(declaration.name)
+        return not is_set and not self._around.is_used_after(declaration.name)
+
+    def _is_shared(self, declaration: Declaration) -> bool:
+        """Whether other functions, or later calls of this one, see the variable."""
+        return declaration.where == "global" or _is_kept(declaration)
+
+    def _described(self, v: Variable) -> CVariable:
+        declaration = v.declaration
+        is_written = declaration in self._scope.assigned or declaration.where == "region"
+        kind = (
+            VariableKind.ARRAY
+            if v.shape
+            else VariableKind.INTEGER
+            if v.is_integer
+            else VariableKind.SCALAR
+        )
+        return CVariable(
+            declaration.name,
+            v.name,
+            kind,
+            _origin(declaration),
+            v.ctype.name,
+            v.ctype.dtype,
+            tuple(d.text if isinstance(d, ArrayDim) else "" for d in declaration.type.derivations),
+            v.shape,
+            is_written,
+            is_written and self._is_live(declaration),
+            None,
+            self._source_map.span(declaration.at),
+            self._init(declaration),
+        )
+
+    def _init(self, declaration: Declaration) -> str:
+        if declaration.init is None or declaration in self._lasting:
+            return ""  # the region itself sets it
+        return " ".join(self._text[slice(*declaration.init.at)].split())
+
+    def _is_live(self, declaration: Declaration) -> bool:
+        if declaration.where == "region":
+            return False
+        is_array = bool(declaration.type.derivations)
+        if self._is_shared(declaration) or (is_array and declaration.where == "parameter"):
+            return True
+        # In a loop around the region its next run may read what this one leaves.
+        repeats = self._around.repeats or "*" in declaration.type.derivations
+        return repeats or self._around.is_used_after(declaration.name)
+
+    def iterator(self, declaration: Declaration) -> CVariable | None:
+        """A variable from outside that counts loops of the region."""
+        element = declaration.type.element
+        if element is None or declaration.type.derivations:
+            return None  # refused where its loop begins
+        placed = self._scope.variables.get(declaration)
+        is_read_again = placed is not None and self._around.repeats
+        is_live = self._is_shared(declaration) or self._around.is_used_after(declaration.name)
+        final = None
+        if is_live or is_read_again:
+            known = self._scope.known.get(declaration)
+            if known is None and declaration not in self._scope.untouched:
+                self.unknown.append((declaration.name, declaration))
+            final = None if known is None else known.expr
+        return CVariable(
+            declaration.name,
+            "" if placed is None else placed.name,
+            VariableKind.ITERATOR,
+            _origin(declaration),
+            element.name,
+            element.dtype,
+            (),
+            (),
+            is_written=True,
+            is_live_out=is_live or is_read_again,
+            final=final,
+            span=self._source_map.span(declaration.at),
+            init=self._init(declaration),
+        )

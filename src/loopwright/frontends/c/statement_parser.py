@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from loopwright.frontends.c.counters import with_one_counter
-from loopwright.frontends.c.cursor import Environment, SyntaxFault
 from loopwright.frontends.c.declaration_parser import DeclarationParser
-from loopwright.frontends.c.syntax import (
+from loopwright.frontends.c.lexer import CToken, SyntaxFault
+from loopwright.frontends.c.syntax_tree import (
+    AssignExpr,
     BlockStmt,
+    Comma,
     Declaration,
     DeclarationStmt,
     ExprStmt,
     ForStmt,
     IfStmt,
+    InitList,
+    Name,
     RefusedStmt,
     ReturnStmt,
+    StepExpr,
     SyntaxExpr,
     SyntaxStmt,
+    declarations_in,
 )
-from loopwright.frontends.c.tokens import Token
-from loopwright.frontends.c.types import Model
 
-__all__ = ["StatementParser", "pragma_word"]
+__all__ = ["StatementParser", "pragma_word", "with_one_counter"]
 
 _JUMPS = ("goto", "break", "continue")
 _ASSEMBLY = ("asm", "__asm__", "__asm")
 
 
-def pragma_word(token: Token) -> str:
+def pragma_word(token: CToken) -> str:
     """The first word of a pragma: "scop", "omp", ...; "" for any other token."""
     if token.kind != "pragma":
         return ""
@@ -36,18 +39,19 @@ def pragma_word(token: Token) -> str:
     return words[1] if len(words) > 1 and words[0] == "pragma" else "other"
 
 
-class StatementParser(DeclarationParser):
-    """Reads the statements of a region."""
+class StatementParser:
+    """Parses the statements of a region or of a function's body.
+
+    `report` is told each fault; parsing goes on with the next statement.
+    """
 
     def __init__(
-        self,
-        text: str,
-        tokens: list[Token],
-        names: Environment,
-        model: Model,
-        report: Callable[[SyntaxFault], None],
+        self, declarations: DeclarationParser, report: Callable[[SyntaxFault], None]
     ) -> None:
-        super().__init__(text, tokens, names, model)
+        self.declarations = declarations
+        self.tokens = declarations.tokens
+        self.symbols = declarations.symbols
+        self._expressions = declarations.expressions
         self._report = report
         self._is_lasting: Callable[[str], bool] = lambda name: False
         self._outermost = 0
@@ -56,9 +60,9 @@ class StatementParser(DeclarationParser):
     def function_body(self) -> BlockStmt:
         """The block of a function whose calls are replaced by its value."""
         self._is_inlined = True
-        self.check_character()
-        if self.token.text != "{":
-            raise self.fault("the body of the function is not understood")
+        self.tokens.check_character()
+        if self.tokens.token.text != "{":
+            raise self.tokens.fault("the body of the function is not understood")
         return self._block()
 
     def region(self, is_lasting: Callable[[str], bool]) -> tuple[SyntaxStmt, ...]:
@@ -67,7 +71,7 @@ class StatementParser(DeclarationParser):
         `is_lasting` tells of a variable declared in no inner block whether it is used afterwards.
         """
         found: list[SyntaxStmt] = []
-        self._is_lasting, self._outermost = is_lasting, self.names.depth
+        self._is_lasting, self._outermost = is_lasting, self.symbols.depth
         try:
             while not self._is_over():
                 statement = self._recovering()
@@ -75,17 +79,20 @@ class StatementParser(DeclarationParser):
                     found.append(statement)
         except SyntaxFault as fault:
             self._report(fault)
-            while self.token.kind != "end" and pragma_word(self.token) not in ("scop", "endscop"):
-                self.advance()
+            while self.tokens.token.kind != "end" and pragma_word(self.tokens.token) not in (
+                "scop",
+                "endscop",
+            ):
+                self.tokens.advance()
         return tuple(found)
 
     def _is_over(self) -> bool:
-        token = self.token
+        token = self.tokens.token
         return token.kind == "end" or token.text == "}" or pragma_word(token) in ("scop", "endscop")
 
     def _recovering(self) -> SyntaxStmt | None:
         """A statement; None when it was refused, reported and stepped over."""
-        before = self.place
+        before = self.tokens.place
         try:
             return self._statement()
         except SyntaxFault as fault:
@@ -97,30 +104,30 @@ class StatementParser(DeclarationParser):
 
     def _step_over(self, before: int) -> None:
         """Go on behind the statement that began at `before`: its semicolon or its block."""
-        if self.place == before:
-            self.advance()
+        if self.tokens.place == before:
+            self.tokens.advance()
         while not self._is_over():
-            if self.token.text == "{":
+            if self.tokens.token.text == "{":
                 try:
-                    self.skip_brackets()
+                    self.tokens.skip_brackets()
                 except SyntaxFault:
                     return  # the text ends inside the block; that is told elsewhere
                 return
-            if self.advance().text == ";":
+            if self.tokens.advance().text == ";":
                 return
 
     def _statement(self) -> SyntaxStmt:
-        while pragma_word(self.token) not in ("", "scop", "endscop"):
-            self.advance()  # pragmas of others do not change what loops compute
-        with self.nested():
+        while pragma_word(self.tokens.token) not in ("", "scop", "endscop"):
+            self.tokens.advance()  # pragmas of others do not change what loops compute
+        with self.tokens.nested():
             return self._plain()
 
     def _plain(self) -> SyntaxStmt:
-        token = self.token
+        token = self.tokens.token
         if token.text == "{":
             return self._block()
         if token.text == ";":
-            self.advance()
+            self.tokens.advance()
             return ExprStmt(None, (token.start, token.end))
         if token.kind == "name":
             if token.text == "for":
@@ -131,104 +138,193 @@ class StatementParser(DeclarationParser):
                 return self._return()
             if token.text in ("while", "do", "switch", *_JUMPS, *_ASSEMBLY, "case", "default"):
                 return self._refused(token.text)
-            if self.peek(1).text == ":" and self.peek(2).text != ":":
-                self.advance()
-                self.advance()
+            if self.tokens.peek(1).text == ":" and self.tokens.peek(2).text != ":":
+                self.tokens.advance()
+                self.tokens.advance()
                 body = () if self._is_over() else (self._statement(),)
                 return RefusedStmt("label", body, (token.start, token.end))
-            if self.is_type():
+            if self.declarations.is_type():
                 return self._declaration()
-        expr = self.expression()
-        end = self.expect(";", "after the statement").end
+        expr = self._expressions.expression()
+        end = self.tokens.expect(";", "after the statement").end
         return ExprStmt(expr, (token.start, end))
 
     def _block(self) -> BlockStmt:
-        start = self.advance().start
+        start = self.tokens.advance().start
         found: list[SyntaxStmt] = []
-        with self.names.block():
+        with self.symbols.block():
             while not self._is_over():
                 statement = self._recovering()
                 if statement is not None:
                     found.append(statement)
-        end = self.expect("}", "at the end of the block").end
+        end = self.tokens.expect("}", "at the end of the block").end
         return BlockStmt(tuple(found), (start, end))
 
     def _declaration(self) -> DeclarationStmt:
-        start = self.token.start
-        found = self.declaration(self._where)
+        start = self.tokens.token.start
+        found = self.declarations.declaration(self._where)
         objects = tuple(item for item in found if isinstance(item, Declaration))
-        return DeclarationStmt(objects, (start, self.peek(-1).end))
+        return DeclarationStmt(objects, (start, self.tokens.peek(-1).end))
 
     def _where(self, name: str) -> str:
         if self._is_inlined:
             return "inlined"
-        is_outermost = self.names.depth == self._outermost
+        is_outermost = self.symbols.depth == self._outermost
         return "lasting" if is_outermost and self._is_lasting(name) else "region"
 
     def _for(self) -> SyntaxStmt:
-        start = self.advance().start
-        self.expect("(", "after 'for'")
-        with self.names.block():
+        start = self.tokens.advance().start
+        self.tokens.expect("(", "after 'for'")
+        with self.symbols.block():
             init: DeclarationStmt | SyntaxExpr | None = None
-            if self.is_type():
+            if self.declarations.is_type():
                 init = self._declaration()
             else:
-                init = None if self.token.text == ";" else self.expression()
-                self.expect(";", "after the start of the loop")
-            cond = None if self.token.text == ";" else self.expression()
-            self.expect(";", "after the condition of the loop")
-            step = None if self.token.text == ")" else self.expression()
-            end = self.expect(")", "after the step of the loop").end
+                init = None if self.tokens.token.text == ";" else self._expressions.expression()
+                self.tokens.expect(";", "after the start of the loop")
+            cond = None if self.tokens.token.text == ";" else self._expressions.expression()
+            self.tokens.expect(";", "after the condition of the loop")
+            step = None if self.tokens.token.text == ")" else self._expressions.expression()
+            end = self.tokens.expect(")", "after the step of the loop").end
             body = self._body("for")
         return with_one_counter(ForStmt(init, cond, step, body, (start, body.at[1]), (start, end)))
 
     def _body(self, word: str) -> SyntaxStmt:
         if self._is_over():
-            raise self.fault(f"the statement after '{word}' is missing")
+            raise self.tokens.fault(f"the statement after '{word}' is missing")
         return self._statement()
 
     def _if(self) -> IfStmt:
-        start = self.advance().start
-        self.expect("(", "after 'if'")
-        cond = self.expression()
-        self.expect(")", "after the condition")
+        start = self.tokens.advance().start
+        self.tokens.expect("(", "after 'if'")
+        cond = self._expressions.expression()
+        self.tokens.expect(")", "after the condition")
         body = self._body("if")
-        orelse = self._body("else") if self.accept("else") else None
+        orelse = self._body("else") if self.tokens.accept("else") else None
         end = body.at[1] if orelse is None else orelse.at[1]
         return IfStmt(cond, body, orelse, (start, end))
 
     def _return(self) -> ReturnStmt:
-        word = self.advance()
-        value = None if self.token.text == ";" else self.expression()
-        self.expect(";", "after 'return'")
+        word = self.tokens.advance()
+        value = None if self.tokens.token.text == ";" else self._expressions.expression()
+        self.tokens.expect(";", "after 'return'")
         return ReturnStmt(value, (word.start, word.end))
 
     def _refused(self, word: str) -> RefusedStmt:
         """A statement without meaning here; its parts are read for faults of their own."""
-        start = self.advance()
+        start = self.tokens.advance()
         at = (start.start, start.end)
         match word:
             case "while" | "switch":
-                self.expect("(", f"after '{word}'")
-                cond = self.expression()
-                self.expect(")", "after the condition")
+                self.tokens.expect("(", f"after '{word}'")
+                cond = self._expressions.expression()
+                self.tokens.expect(")", "after the condition")
                 return RefusedStmt(word, (self._body(word),), at, (cond,))
             case "do":
                 body = self._body("do")
-                self.expect("while", "after the body of 'do'")
-                self.expect("(", "after 'while'")
-                cond = self.expression()
-                self.expect(")", "after the condition")
-                self.expect(";", "after 'do'")
+                self.tokens.expect("while", "after the body of 'do'")
+                self.tokens.expect("(", "after 'while'")
+                cond = self._expressions.expression()
+                self.tokens.expect(")", "after the condition")
+                self.tokens.expect(";", "after 'do'")
                 return RefusedStmt(word, (body,), at, (cond,))
             case "case" | "default":
-                while self.token.text not in (":", ";", "}") and not self._is_over():
-                    self.advance()
-                self.accept(":")
+                while self.tokens.token.text not in (":", ";", "}") and not self._is_over():
+                    self.tokens.advance()
+                self.tokens.accept(":")
                 inner = () if self._is_over() else (self._statement(),)
                 return RefusedStmt(word, inner, at)
             case _:
-                while self.token.text not in (";", "}") and not self._is_over():
-                    self.advance()
-                self.accept(";")
+                while self.tokens.token.text not in (";", "}") and not self._is_over():
+                    self.tokens.advance()
+                self.tokens.accept(";")
                 return RefusedStmt("asm" if word in _ASSEMBLY else word, (), at)
+
+
+# -- loops that count several variables ------------------------------------------------------
+
+
+def with_one_counter(loop: ForStmt) -> SyntaxStmt:
+    """The same loop with one variable in its head; itself where there is only one."""
+    starts, steps = _initial_values(loop), _comma_parts(loop.step)
+    if starts is None or loop.cond is None or (len(starts) < 2 and len(steps) < 2):
+        return loop
+    tested = list(_mentioned(loop.cond))
+    counter = next((d for d in tested if d in starts), None)
+    own = [part for part in steps if _changed_variable(part) is counter]
+    if counter is None or len(own) != 1:
+        return loop
+    others = [part for part in steps if part is not own[0]]
+    first = [start for d, start in starts.items() if d is not counter]
+    if any(counter in _uses(start) for start in first):
+        return loop
+    if any(counter in set(_mentioned(part)) for part in others):
+        return loop
+    body = loop.body
+    if others:
+        body = BlockStmt((body, *(ExprStmt(part, part.at) for part in others)), body.at)
+    plain = ForStmt(_start_of(starts[counter]), loop.cond, own[0], body, loop.at, loop.head)
+    return BlockStmt((*first, plain), loop.at)
+
+
+def _initial_values(loop: ForStmt) -> dict[Declaration, SyntaxStmt] | None:
+    """The statements that give the variables of a head their first values."""
+    match loop.init:
+        case DeclarationStmt(declarations=declarations, at=at):
+            return {d: DeclarationStmt((d,), at) for d in declarations}
+        case AssignExpr() | Comma():
+            found: dict[Declaration, SyntaxStmt] = {}
+            for part in _comma_parts(loop.init):
+                target = _changed_variable(part)
+                if not isinstance(part, AssignExpr) or part.op != "=" or target is None:
+                    return None
+                if target in found:
+                    return None
+                found[target] = ExprStmt(part, part.at)
+            return found
+        case _:
+            return None
+
+
+def _start_of(start: SyntaxStmt) -> DeclarationStmt | SyntaxExpr | None:
+    match start:
+        case DeclarationStmt():
+            return start
+        case ExprStmt(expr=expr):
+            return expr
+    raise AssertionError(start)
+
+
+def _comma_parts(expr: SyntaxExpr | None) -> tuple[SyntaxExpr, ...]:
+    match expr:
+        case None:
+            return ()
+        case Comma(parts=parts):
+            return parts
+        case _:
+            return (expr,)
+
+
+def _changed_variable(expr: SyntaxExpr) -> Declaration | None:
+    match expr:
+        case AssignExpr(target=Name(meaning=Declaration() as declaration)):
+            return declaration
+        case StepExpr(x=Name(meaning=Declaration() as declaration)):
+            return declaration
+        case _:
+            return None
+
+
+def _mentioned(expr: SyntaxExpr) -> Iterable[Declaration]:
+    return declarations_in((ExprStmt(expr, expr.at),))
+
+
+def _uses(start: SyntaxStmt) -> set[Declaration]:
+    """The variables that a first value is computed from."""
+    match start:
+        case DeclarationStmt(declarations=(Declaration(init=init),)):
+            return set() if init is None or isinstance(init, InitList) else set(_mentioned(init))
+        case ExprStmt(expr=AssignExpr(value=value)):
+            return set(_mentioned(value))
+        case _:
+            return set()

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from loopwright.frontends.python.arguments import ArgType, argument_types
-from loopwright.frontends.python.captures import is_unchanged
+from loopwright.frontends.python.arg_types import ArgType, argument_types
+from loopwright.frontends.python.fingerprint import is_unchanged
 
 if TYPE_CHECKING:
-    from loopwright.frontends.python.function import parse_function
+    from loopwright.frontends.python.py_statements import parse_function
 
 __all__ = ["ArgType", "argument_types", "is_unchanged", "parse_function"]
 
@@ -24,7 +24,7 @@ __all__ = ["ArgType", "argument_types", "is_unchanged", "parse_function"]
 def __getattr__(name: str) -> Any:
     if name == "parse_function":
         # lazy: a known function is called without being read
-        from loopwright.frontends.python.function import parse_function
+        from loopwright.frontends.python.py_statements import parse_function
 
         return parse_function
     raise AttributeError(f"module 'loopwright.frontends.python' has no attribute '{name}'")

@@ -1,32 +1,96 @@
-"""A function told apart from others without being read: its text, and values as text.
+"""What a compiled Python function depends on: its text and the values of its outer names.
 
-Reading a function (finding its lines, parsing them, typing its body) takes longer than all else
-that a call of a known one needs in a new process. What reading depends on is cheap to collect: the
-lines of the definition, the name and number of arguments, and the values of the outer names.
+Reading a function (finding its lines, parsing them, typing its body) takes longer than everything
+else that a call of a cached one needs in a new process. What reading depends on is cheap to
+collect: the lines of the definition, the name and number of arguments, the values of outer names.
 """
 
 from __future__ import annotations
 
+import builtins
 import sys
 from collections.abc import Iterable
-from types import FunctionType
+from types import FunctionType, ModuleType
 
 import numpy as np
 
-from loopwright.frontends.python.captures import lookup
-
-__all__ = ["definition_text", "value_texts"]
+__all__ = ["MISSING", "Captures", "definition_text", "is_unchanged", "lookup", "value_texts"]
 
 _NUMBERS = (bool, int, float, complex)
 # Modules whose functions and classes mean the same in every process.
 _KNOWN_MODULES = frozenset({"builtins", "math", "numpy"})
 
 
-def definition_text(function: FunctionType) -> str | None:
-    """Everything of a function's source that reading it depends on; None when that is not plain.
+class _Missing:
+    """The type of MISSING."""
 
-    The text is that of the file as it is now: so is what `read_source` would find. It runs from
-    the first decorator to the last line that is indented deeper.
+
+MISSING = _Missing()  # what a name stands for that is not defined
+
+
+class Captures:
+    """The outer names that a function reads, with the values they had when first looked up."""
+
+    def __init__(self, function: FunctionType) -> None:
+        self._function = function
+        self._found: dict[str, object] = {}
+
+    def resolve(self, dotted: str) -> object:
+        """Return the value of an outer name such as `n` or `np.pi`, or MISSING, and note it."""
+        value = lookup(self._function, dotted)
+        if not isinstance(value, ModuleType | _Missing):
+            self._found[dotted] = value
+        return value
+
+    def items(self) -> tuple[tuple[str, object], ...]:
+        """Every name asked for that stands for a value."""
+        return tuple(self._found.items())
+
+
+def is_unchanged(function: FunctionType, captured: tuple[tuple[str, object], ...]) -> bool:
+    """Whether the outer names of a parsed function still have the values it was parsed with."""
+    return all(_same(lookup(function, name), value) for name, value in captured)
+
+
+def _same(new: object, old: object) -> bool:
+    if new is old:
+        return True
+    # 1, 1.0 and True are equal but make different programs; repr tells 0.0 from -0.0, and nans.
+    return type(new) is type(old) and repr(new) == repr(old)
+
+
+def lookup(function: FunctionType, dotted: str) -> object:
+    """Return what a dotted name stands for; attributes are followed in modules and classes."""
+    name, *attributes = dotted.split(".")
+    value = _variable(function, name)
+    for attribute in attributes:
+        if not isinstance(value, ModuleType | type):
+            return MISSING
+        value = getattr(value, attribute, MISSING)
+    return value
+
+
+def _variable(function: FunctionType, name: str) -> object:
+    code = function.__code__
+    if name in code.co_freevars and function.__closure__ is not None:
+        cell = function.__closure__[code.co_freevars.index(name)]
+        try:
+            return cell.cell_contents
+        except ValueError:  # the enclosing function has not assigned it yet
+            return MISSING
+    if name in function.__globals__:
+        return function.__globals__[name]
+    return getattr(builtins, name, MISSING)
+
+
+# -- as text --------------------------------------------------------------------------------
+
+
+def definition_text(function: FunctionType) -> str | None:
+    """All of a function's source that reading it depends on; None when that cannot be told.
+
+    The text comes from the file as it is now, as `read_source` would find it. It runs from the
+    first decorator to the last line that is indented deeper.
     """
     code = function.__code__
     lines = _file_lines(code.co_filename)
@@ -64,7 +128,7 @@ def _indent(line: bytes) -> int:
 
 
 def value_texts(function: FunctionType, names: Iterable[str]) -> str | None:
-    """What outer names stand for now, as text; None when that would not tell values apart."""
+    """The current values of outer names as text; None when text would not tell values apart."""
     texts = [_value_text(lookup(function, name)) for name in names]
     return None if None in texts else repr(texts)
 

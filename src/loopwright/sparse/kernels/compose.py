@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from loopwright.frontends.einsum import Subscripts
+from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.ir.dtypes import INT64, DType
 from loopwright.ir.expr import Binary, Expr
 from loopwright.ir.program import Role
@@ -67,7 +67,7 @@ class Request:
     bits: tuple[int, ...]  # of the largest coordinate of each dimension
     fixed: tuple[tuple[str, int], ...]  # counts of the format whose value the code may rely on
     exact: tuple[str, ...]  # symbols of the format that are a size divided without a rest
-    subscripts: Subscripts
+    subscripts: EinsumSubscripts
     at: int  # which operand is sparse
     dense: tuple[DType, ...]  # types of the others, in their order
     ring: Semiring

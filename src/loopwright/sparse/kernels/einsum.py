@@ -9,7 +9,7 @@ import numpy as np
 
 from loopwright import options, semirings
 from loopwright.diagnostics import UsageError
-from loopwright.frontends.einsum import Subscripts, parse_subscripts
+from loopwright.frontends.einsum_syntax import EinsumSubscripts, parse_subscripts
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
 from loopwright.runtime.arguments import Array
 from loopwright.runtime.threads import num_threads, thread_count
@@ -270,12 +270,14 @@ def _kernel(
     return SparseKernel(executor, tensor, dense, result, is_direct)
 
 
-def _letters(names: Subscripts) -> list[str]:
+def _letters(names: EinsumSubscripts) -> list[str]:
     return list(dict.fromkeys("".join(names.operands)))
 
 
-def _plain(names: Subscripts) -> Subscripts:
+def _plain(names: EinsumSubscripts) -> EinsumSubscripts:
     """The same under letters in alphabetical order: code does not depend on their names."""
     alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
     plain = str.maketrans(dict(zip(_letters(names), alphabet, strict=False)))
-    return Subscripts(tuple(t.translate(plain) for t in names.operands), names.out.translate(plain))
+    return EinsumSubscripts(
+        tuple(t.translate(plain) for t in names.operands), names.out.translate(plain)
+    )

@@ -22,7 +22,7 @@ import numpy as np
 
 from loopwright import semirings
 from loopwright.diagnostics import IllegalStep, UsageError
-from loopwright.frontends.einsum import Subscripts, parse_subscripts
+from loopwright.frontends.einsum_syntax import EinsumSubscripts, parse_subscripts
 from loopwright.ir.dtypes import DType, dtype_of
 from loopwright.ir.program import Role
 from loopwright.runtime.threads import thread_count
@@ -67,7 +67,7 @@ _LAST = 1 << 20  # a time behind all statements of a stage
 class Product:
     """An einsum as the conversion of its sparse operand sees it."""
 
-    subscripts: Subscripts
+    subscripts: EinsumSubscripts
     at: int  # which operand is sparse
     dense: tuple[DType, ...]
     ring: semirings.Semiring

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from loopwright.diagnostics import UsageError
-from loopwright.frontends.einsum import Subscripts
+from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.recent import Recent
 from loopwright.runtime.arguments import Array, as_operand
 from loopwright.sparse.bridge import from_scipy, is_scipy, parts_of
@@ -123,8 +123,8 @@ def tensor_of(operand: Any) -> SparseTensor:
 
 
 def dense_operands(
-    names: Subscripts, operands: Sequence[Any], at: int, shape: tuple[int, ...]
-) -> tuple[Subscripts, list[Array], dict[str, int]]:
+    names: EinsumSubscripts, operands: Sequence[Any], at: int, shape: tuple[int, ...]
+) -> tuple[EinsumSubscripts, list[Array], dict[str, int]]:
     """Dense operands row by row, the letters as they are stored then, and the extents of letters.
 
     An array stored by columns is taken as its transpose; other strides are copied.
@@ -148,14 +148,14 @@ def dense_operands(
         if not whole.flags.c_contiguous and whole.T.flags.c_contiguous:
             whole, terms[n] = whole.T, terms[n][::-1]
         found.append(whole if _is_plain(whole) else np.array(whole, order="C"))
-    return Subscripts(tuple(terms), names.out), found, extents
+    return EinsumSubscripts(tuple(terms), names.out), found, extents
 
 
 def _is_plain(array: Array) -> bool:
     return array.flags.c_contiguous and array.flags.aligned
 
 
-def _disagreement(names: Subscripts, letter: str, one: int, other: int) -> UsageError:
+def _disagreement(names: EinsumSubscripts, letter: str, one: int, other: int) -> UsageError:
     return UsageError(
         f"einsum '{names.text}': index '{letter}' has two sizes",
         found=f"{one} and {other}",

@@ -21,7 +21,7 @@ from typing import NoReturn, TypeAlias
 import numpy as np
 
 from loopwright.diagnostics import UsageError
-from loopwright.frontends.python.words import BINARY, COMPARE
+from loopwright.frontends.python.python_grammar import BINARY, COMPARE
 from loopwright.ir import expr as ir
 from loopwright.ir.dtypes import BOOL, DTYPES, INT64, DType, dtype_of
 from loopwright.ir.program import Role

@@ -1,0 +1,114 @@
+"""Calls of functions of <math.h> and <stdlib.h>: pure, and computed in the type of their name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopwright.frontends.affine_check import why_not_affine
+from loopwright.frontends.c.arithmetic_types import (
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG_LONG,
+    CType,
+    CValue,
+    Prove,
+    constant,
+    convert,
+    data,
+)
+from loopwright.frontends.constant_folding import rounded_constant
+from loopwright.frontends.refusal import Refusal
+from loopwright.ir.dtypes import FLOAT32, FLOAT64
+from loopwright.ir.expr import Binary, Call, Const, Expr, Select, Unary
+from loopwright.ir.visit import walk
+
+__all__ = ["ACCEPTED", "call", "is_known", "takes_arguments"]
+
+# C's name -> ours and the number of arguments; with an f at the end they are of float.
+_PLAIN = {
+    name: (name, count)
+    for name, count in (
+        ("sqrt", 1), ("exp", 1), ("exp2", 1), ("log", 1), ("log2", 1), ("log10", 1), ("sin", 1),
+        ("cos", 1), ("tan", 1), ("tanh", 1), ("floor", 1), ("ceil", 1), ("pow", 2), ("fma", 3),
+    )
+}  # fmt: skip
+_OTHER = {"fabs": 1, "fmin": 2, "fmax": 2, "trunc": 1}
+_ABSOLUTE = ("abs", "labs", "llabs")
+_CONSTANTS = {
+    "inf": float("inf"), "inff": float("inf"), "huge_val": float("inf"), "huge_valf": float("inf"),
+    "nan": float("nan"), "nanf": float("nan"),
+}  # fmt: skip
+_BUILTIN = "__builtin_"
+ACCEPTED = (
+    "sqrt exp exp2 log log2 log10 sin cos tan tanh pow fma fabs fmin fmax floor ceil trunc, each"
+    " also with f at the end, abs and labs; define others in this file or a header"
+)
+
+
+def is_known(name: str) -> bool:
+    """Whether calls of `name` are understood."""
+    if name.startswith(_BUILTIN) and name.removeprefix(_BUILTIN) in _CONSTANTS:
+        return True
+    plain = name.removeprefix(_BUILTIN)
+    base = plain.removesuffix("f")
+    return plain in _ABSOLUTE or any(n in _PLAIN or n in _OTHER for n in (plain, base))
+
+
+def takes_arguments(name: str) -> bool:
+    """Whether a known function has arguments that matter; __builtin_nan("") has none."""
+    return name.removeprefix(_BUILTIN) not in _CONSTANTS
+
+
+def call(name: str, args: Sequence[CValue], long: CType, prove: Prove) -> CValue:
+    """The value of a call of a known function; `long` is the type of that name."""
+    plain = name.removeprefix(_BUILTIN)
+    if plain in _CONSTANTS:
+        ctype = FLOAT if plain.endswith("f") and plain != "inf" else DOUBLE
+        return CValue(rounded_constant(_CONSTANTS[plain], ctype.dtype), ctype)
+    if plain in _ABSOLUTE:
+        _check_count(name, args, 1)
+        return _absolute(convert(args[0], {"abs": INT, "labs": long}.get(plain, LONG_LONG), prove))
+    is_double = plain in _PLAIN or plain in _OTHER
+    base = plain if is_double else plain.removesuffix("f")
+    ctype = DOUBLE if is_double else FLOAT
+    count = _PLAIN[base][1] if base in _PLAIN else _OTHER[base]
+    _check_count(name, args, count)
+    exprs = tuple(data(convert(arg, ctype, prove)) for arg in args)
+    if base in _PLAIN:
+        return CValue(Call(_PLAIN[base][0], exprs), ctype)
+    return CValue(_other(base, exprs), ctype)
+
+
+def _check_count(name: str, args: Sequence[CValue], count: int) -> None:
+    if len(args) != count:
+        plural = "s" if count != 1 else ""
+        raise Refusal("LW137", f"'{name}' takes {count} argument{plural}", found=f"{len(args)}")
+
+
+def _absolute(x: CValue) -> CValue:
+    if x.is_index and why_not_affine(x.expr) is None:
+        if isinstance(x.expr, Const):
+            assert isinstance(x.expr.value, int)
+            return constant(abs(x.expr.value), x.ctype)
+        return CValue(x.expr.max(Unary("neg", x.expr)), x.ctype, is_index=True)
+    return CValue(Unary("abs", data(x)), x.ctype)
+
+
+def _other(name: str, args: tuple[Expr, ...]) -> Expr:
+    """fmin and fmax give the other argument where one is a NaN, unlike our min and max."""
+    match name, args:
+        case "fabs", (x,):
+            return Unary("abs", x)
+        case "trunc", (x,):
+            zero = Const(0.0, FLOAT64 if x.dtype == FLOAT64 else FLOAT32)
+            return Select(Binary("lt", x, zero), Call("ceil", (x,)), Call("floor", (x,)))
+        case _, (x, y):
+            order = "lt" if name == "fmin" else "gt"
+            for number, other in ((x, y), (y, x)):
+                if isinstance(number, Const):
+                    return Select(Binary(order, other, number), other, number)
+            if len(list(walk(x))) < len(list(walk(y))):  # the second is written once more
+                x, y = y, x
+            return Select(Binary("or", Binary(order, x, y), Binary("ne", y, y)), x, y)
+    raise AssertionError(name)

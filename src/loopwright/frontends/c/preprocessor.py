@@ -1,0 +1,209 @@
+"""Macros expanded and headers included, by the C compiler where there is one."""
+
+from __future__ import annotations
+
+import _thread
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO
+
+from loopwright.diagnostics import Diagnostic, SourceError, Span, ToolchainError, UsageError
+from loopwright.frontends.c.builtin_preprocessor import expand
+from loopwright.frontends.c.source_map import MAIN, SourceText
+
+__all__ = ["Preprocessed", "preprocess"]
+
+_COMPILERS = ("cc", "gcc", "clang")
+_ACCEPTED = re.compile(
+    r"-[DUI].+|-(?:iquote|isystem|include|D|U|I)|-std=[\w+:]+|-ansi|-f(?:un)?signed-char"
+    r"|-f?openmp|-pthread|-[OgwW][\w=,-]*|-m[\w=.+-]+",
+    re.DOTALL,
+)
+_WITH_VALUE = ("-iquote", "-isystem", "-include", "-D", "-U", "-I")
+_MACRO = re.compile(r"[^\W\d]\w*(?:\([\w\s,.]*\))?")
+_FAULT = re.compile(r"(.+?):(\d+):(?:(\d+):)? (?:fatal )?error: (.*)")
+_KILLED = 9  # SIGKILL, which not every system has
+_PROBE = "__loopwright_probe__"
+_MOST_OUTPUT = 64 << 20
+_SECONDS = 10  # of work; four times as much by the clock
+# A macro can ask for any amount of work: the compiler gets what a large file needs. Limits are
+# inherited by the programs that a compiler calls itself, which ending it would not end.
+_LIMITED = f'ulimit -t {_SECONDS}; ulimit -v 4194304 2>/dev/null; exec "$@"'
+
+
+@dataclass(frozen=True, slots=True)
+class Preprocessed:
+    """Text with line markers, and what the compiler makes of the types that C leaves open."""
+
+    text: str
+    is_char_signed: bool
+    long_bits: int
+
+
+def preprocess(
+    source: SourceText,
+    cpp_args: Sequence[str],
+    defines: Mapping[str, str | int | None],
+    compiler: str | None,
+) -> Preprocessed:
+    """Expand the macros of a file; see `read_c`."""
+    args = _arguments(cpp_args, defines)
+    command = _find(compiler)
+    if command is None:
+        signed = _is_char_signed(args)
+        return Preprocessed(expand(source, MAIN, args), signed, 64)
+    return _run(command, source, args)
+
+
+def _arguments(args: Sequence[str], defines: Mapping[str, str | int | None]) -> list[str]:
+    """All arguments of the preprocessor; those that do more than preprocess are refused."""
+    if isinstance(args, str):
+        raise UsageError(
+            "cpp_args is one text", found=args, hint='a list: ["-DN=100", "-Iinclude"]'
+        )
+    given: list[str] = []
+    waiting = iter(args)
+    for arg in waiting:
+        if not _ACCEPTED.fullmatch(arg):
+            hint = "-D, -U, -I, -iquote, -isystem, -include and -std are"
+            raise UsageError("not an argument for the preprocessor", found=arg, hint=hint)
+        given.append(arg)
+        if arg in _WITH_VALUE:
+            value = next(waiting, None)
+            if value is None:
+                raise UsageError(f"'{arg}' needs a value", hint=f"{arg} NAME")
+            given.append(value)
+    for name, body in defines.items():
+        if not _MACRO.fullmatch(name) or "\n" in str(body):
+            raise UsageError("not a macro", found=f"{name}={body}", hint='{"N": 100}')
+        given.append(f"-D{name}={'' if body is None else body}")
+    return given
+
+
+def _find(compiler: str | None) -> str | None:
+    """The path of the compiler to call; None for our own preprocessor."""
+    if compiler == "":
+        return None
+    for name in _COMPILERS if compiler is None else (compiler,):
+        found = shutil.which(name)
+        if found is not None:
+            return os.path.abspath(found)
+    if compiler is None:
+        return None
+    raise UsageError(f"the C compiler '{compiler}' is not found", hint='"" uses none')
+
+
+def _is_char_signed(args: Sequence[str]) -> bool:
+    """Whether plain char is signed on this machine, unless an argument says so."""
+    import platform  # lazy: slow to load, needed without a compiler only
+
+    flags = [arg for arg in args if arg in ("-fsigned-char", "-funsigned-char")]
+    if flags:
+        return flags[-1] == "-fsigned-char"
+    return (
+        not platform.machine().lower().startswith(("aarch64", "arm64", "arm", "ppc", "riscv", "s3"))
+    )
+
+
+def _run(compiler: str, source: SourceText, args: Sequence[str]) -> Preprocessed:
+    command = [compiler, "-E", "-w", "-x", "c", "-iquote", source.folder, *args, "-"]
+    probe = f'\n\n# 1 "{_PROBE}"\n{_PROBE} __CHAR_UNSIGNED__ __SIZEOF_LONG__\n'
+    given = f'# 1 "{MAIN}"\n'.encode() + source.plain + probe.encode()
+    status, output, errors = _call(command, given)
+    text = output.decode(source.encoding)
+    if status == -_KILLED:
+        raise ToolchainError(command, "do macros of the file double their text?", "took too long")
+    if status != 0:
+        raise _failure(command, source, errors.decode("utf-8", "replace"))
+    body, found, answer = text.rpartition(_PROBE)
+    if not found:
+        raise ToolchainError(command, errors.decode("utf-8", "replace"), "gave no output")
+    unsigned, bytes_of_long = answer.split()[:2]
+    return Preprocessed(body, not unsigned.isdigit(), 8 * int(bytes_of_long))
+
+
+def _call(command: Sequence[str], given: bytes) -> tuple[int, bytes, bytes]:
+    """Exit status, output and errors of a command; it is ended when it takes or gives too much."""
+    path = os.environ.get("PATH", os.defpath)
+    clean = {"PATH": path, "LC_ALL": "C", "TMPDIR": tempfile.gettempdir()}
+    shell = shutil.which("sh")
+    limited = [shell, "-c", _LIMITED, "sh", *command] if shell else list(command)
+    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stderr:
+        stdin.write(given)
+        stdin.seek(0)
+        try:
+            child = subprocess.Popen(
+                limited,
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env=clean,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ToolchainError(command, str(error), "cannot be called") from None
+        with child:
+            ended = threading.Lock()
+            ended.acquire()
+            try:
+                # Not a threading.Timer: its start fails with an error of its own where the handler
+                # of a signal raises.
+                _thread.start_new_thread(_end_late, (child, ended))
+                output = _read(child, command)
+                status = child.wait()
+            finally:
+                ended.release()
+        stderr.seek(0)
+        errors: bytes = stderr.read(_MOST_OUTPUT)
+    return status, output, errors
+
+
+def _end_late(child: subprocess.Popen[bytes], ended: threading.Lock) -> None:
+    """End a compiler that has not `ended` when the time is over."""
+    if not ended.acquire(timeout=4 * _SECONDS):
+        _end(child)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """End a compiler and all it has started."""
+    with suppress(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(child.pid, _KILLED)
+        else:
+            child.kill()
+
+
+def _read(child: subprocess.Popen[bytes], command: Sequence[str]) -> bytes:
+    pipe: IO[bytes] | None = child.stdout
+    assert pipe is not None
+    output = pipe.read(_MOST_OUTPUT + 1)
+    if len(output) > _MOST_OUTPUT:
+        _end(child)
+        reason = f"gave more than {_MOST_OUTPUT >> 20} MiB of text"
+        raise ToolchainError(command, "do macros of the file double their text?", reason)
+    return output
+
+
+def _failure(command: Sequence[str], source: SourceText, errors: str) -> Exception:
+    """What the compiler said, as faults of the source where it names places."""
+    found: list[Diagnostic] = []
+    for match in map(_FAULT.match, errors.splitlines()):
+        if match is None:
+            continue
+        file, line, column, message = match[1], int(match[2]), int(match[3] or 1), match[4]
+        span = Span(file, line, column, line, column + 1)
+        if file == MAIN:
+            span = source.span(line, column, column + 1)
+        is_missing = "No such file" in message or "not found" in message
+        hint = "give the folder of the header with -I" if is_missing else ""
+        found.append(Diagnostic(span, f"the preprocessor says: {message}", "LW131", hint=hint))
+    return (
+        SourceError(*found) if found else ToolchainError(command, errors.replace(MAIN, source.name))
+    )

@@ -1,0 +1,179 @@
+"""The functions a kernel may call: Python's, those of `math`, and NumPy's, with their typing.
+
+Functions of `math` compute in double precision and give Python floats; NumPy's keep the type of
+their argument. Arguments outside a function's range give nan or inf; Python's exceptions do not
+exist here.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+
+import numpy as np
+
+from loopwright.frontends.python.numpy_promotion import (
+    PyValue,
+    binary,
+    constant,
+    convert,
+    select,
+    truth,
+    unary,
+)
+from loopwright.frontends.refusal import Refusal
+from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType, dtype_of
+from loopwright.ir.expr import FUNCTIONS, Call, Const
+
+__all__ = ["ACCEPTED", "call", "is_known", "part"]
+
+_ANY = 255  # more arguments than anyone writes
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """How calls of one function are typed and built."""
+
+    least: int
+    most: int
+    build: Callable[[Sequence[PyValue]], PyValue]
+
+
+def is_known(function: object) -> bool:
+    """Whether calls of a function can be compiled."""
+    return id(function) in _TABLE
+
+
+def call(function: object, name: str, args: Sequence[PyValue]) -> PyValue:
+    """The value of `function(*args)` for a known function."""
+    found = _TABLE[id(function)]
+    if not found.least <= len(args) <= found.most:
+        least = f"at least {found.least}" if found.most == _ANY else str(found.least)
+        raise Refusal(
+            "LW124",
+            f"'{name}' takes {least} argument{'s' if found.least != 1 else ''}",
+            found=str(len(args)),
+        )
+    return found.build(args)
+
+
+def part(name: str, value: PyValue) -> PyValue:
+    """The `.real` or `.imag` part of a value."""
+    if value.dtype.is_complex:
+        return PyValue(Call(name, (value.expr,)), value.weak)
+    return value if name == "real" else PyValue(convert(constant(0), value.dtype), value.weak)
+
+
+def _strong(value: PyValue) -> PyValue:
+    """The result of a NumPy function: a NumPy scalar also where the arguments are Python's."""
+    return PyValue(value.expr)
+
+
+def _operator(op: str, args: Sequence[PyValue]) -> PyValue:
+    return _strong(binary(op, *args))
+
+
+def _extremum(op: str, args: Sequence[PyValue]) -> PyValue:
+    return reduce(partial(binary, op), args)
+
+
+def _resolved(ufunc: np.ufunc, args: Sequence[PyValue]) -> DType:
+    """The type NumPy computes `ufunc` in."""
+    python = {"i": int, "f": float, "c": complex}
+    kinds = [python[a.dtype.kind] if a.weak and a.dtype != BOOL else a.dtype.numpy for a in args]
+    try:
+        return dtype_of(ufunc.resolve_dtypes((*kinds, None))[0])
+    except TypeError:
+        types = " and ".join(map(str, args))
+        raise Refusal("LW103", f"'{ufunc.__name__}' is not defined for {types}") from None
+
+
+def _ufunc(ufunc: np.ufunc, name: str, args: Sequence[PyValue]) -> PyValue:
+    dtype = _resolved(ufunc, args)
+    converted = tuple(convert(a, dtype) for a in args)
+    if dtype.is_float or dtype.is_complex:
+        return PyValue(Call(name, converted))
+    return PyValue(converted[0])  # floor, ceil and conj leave integers as they are
+
+
+def _numpy_abs(ufunc: np.ufunc, args: Sequence[PyValue]) -> PyValue:
+    return _strong(unary("abs", PyValue(convert(args[0], _resolved(ufunc, args)))))
+
+
+def _math(function: Callable[..., float], name: str, args: Sequence[PyValue]) -> PyValue:
+    given = [convert(a, FLOAT64) for a in args]
+    constants = [x.value for x in given if isinstance(x, Const)]
+    if len(constants) == len(given):
+        try:
+            return constant(function(*constants))
+        except (ValueError, OverflowError):
+            raise Refusal("LW104", "this constant cannot be computed") from None
+    if name == "pow":
+        return binary("pow", *(PyValue(x, weak=True) for x in given))
+    result = PyValue(Call(name, tuple(given)), weak=True)
+    return _cast(INT64, True, [result]) if name in ("floor", "ceil") else result
+
+
+def _cast(dtype: DType, weak: bool, args: Sequence[PyValue]) -> PyValue:
+    if dtype == BOOL:
+        return PyValue(truth(args[0]), weak)
+    return PyValue(convert(args[0], dtype), weak)
+
+
+def _fabs(args: Sequence[PyValue]) -> PyValue:
+    return unary("abs", PyValue(convert(args[0], FLOAT64), weak=True))
+
+
+def _where(args: Sequence[PyValue]) -> PyValue:
+    return _strong(select(truth(args[0]), args[1], args[2]))
+
+
+def _rows() -> dict[object, _Function]:
+    """Every known function object."""
+    rows: dict[object, _Function] = {
+        builtins.min: _Function(2, _ANY, partial(_extremum, "min")),
+        builtins.max: _Function(2, _ANY, partial(_extremum, "max")),
+        builtins.abs: _Function(1, 1, lambda args: unary("abs", args[0])),
+        builtins.pow: _Function(2, 2, lambda args: binary("pow", *args)),
+        math.fabs: _Function(1, 1, _fabs),
+        np.where: _Function(3, 3, _where),
+        np.square: _Function(1, 1, lambda args: _strong(binary("mul", args[0], args[0]))),
+        np.real: _Function(1, 1, lambda args: _strong(part("real", args[0]))),
+        np.imag: _Function(1, 1, lambda args: _strong(part("imag", args[0]))),
+    }
+    for kind, name in ((bool, "bool"), (int, "int64"), (float, "float64"), (complex, "complex128")):
+        rows[kind] = _Function(1, 1, partial(_cast, DTYPES[name], True))
+    for dtype in DTYPES.values():
+        rows[dtype.numpy.type] = _Function(1, 1, partial(_cast, dtype, False))
+    for name, arity in FUNCTIONS.items():
+        ufunc, function = getattr(np, name, None), getattr(math, name, None)
+        if isinstance(ufunc, np.ufunc):
+            rows[ufunc] = _Function(arity, arity, partial(_ufunc, ufunc, name))
+        if function is not None:
+            rows[function] = _Function(arity, arity, partial(_math, function, name))
+    for ufunc in (np.absolute, np.fabs):
+        rows[ufunc] = _Function(1, 1, partial(_numpy_abs, ufunc))
+    for ufunc, op in _OPERATORS.items():
+        rows[ufunc] = _Function(2, 2, partial(_operator, op))
+    return rows
+
+
+_OPERATORS: dict[np.ufunc, str] = {
+    np.add: "add",
+    np.subtract: "sub",
+    np.multiply: "mul",
+    np.divide: "div",
+    np.floor_divide: "floordiv",
+    np.remainder: "mod",
+    np.power: "pow",
+    np.minimum: "min",
+    np.maximum: "max",
+}
+_ROWS = _rows()
+# By identity: a captured object need not be hashable, and may claim to equal anything.
+_TABLE: dict[int, _Function] = {id(function): row for function, row in _ROWS.items()}
+# For the hint of a refusal.
+ACCEPTED = "min, max, abs, len, int, float, and functions of math or NumPy such as sqrt and exp"
