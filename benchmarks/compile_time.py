@@ -20,14 +20,14 @@ from typing import Any
 
 from benchmarks.corpus_kernels import CONSTANT, KERNELS, MODES, write_source
 from benchmarks.measure import Bar, Outcome, Setting, Table
-from loopwright.backends.llvm import emit_module
+from loopwright.backends.llvm_emitter import emit_module
 from loopwright.backends.llvm_entry import entry_symbols
 from loopwright.frontends.c import CRegion, read_c
 from loopwright.frontends.extract import program_of
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
 from loopwright.pipeline import generic_schedule
-from loopwright.runtime.jit import compile_to_object, load_object
+from loopwright.runtime.llvm_engine import compile_to_object, load_object
 
 __all__ = ["run"]
 
@@ -106,7 +106,7 @@ def _compile_region(region: CRegion) -> list[float]:
     nest = lower_schedule(schedule)
     ends.append(_clock())
     module = emit_module(nest, host().features)
-    code = compile_to_object(module.text, is_plain=module.is_plain, apart=module.apart)
+    code = compile_to_object(module.units)
     load_object(code, entry_symbols(nest.name))
     ends.append(_clock())
     return [after - before for before, after in pairwise(ends)]

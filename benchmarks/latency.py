@@ -27,7 +27,7 @@ from loopwright import semirings
 from loopwright.calls.product import Scaling, plan_contraction
 from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import DTYPES
-from loopwright.runtime.jit import compile_to_object, load_object
+from loopwright.runtime.llvm_engine import compile_to_object, load_object
 from loopwright.runtime.scratch import local_scratch
 
 __all__ = ["run"]

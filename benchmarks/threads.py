@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.measure import Bar, Outcome, Setting, Table, check_equal
 from loopwright.kernels import thread_pool
-from loopwright.runtime.jit import compile_to_object, load_object
+from loopwright.runtime.llvm_engine import compile_to_object, load_object
 
 __all__ = ["run"]
 

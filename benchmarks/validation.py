@@ -21,7 +21,7 @@ from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.pipeline import generic_schedule
 from loopwright.validate import Report
-from loopwright.validate.in_c import validate_with_c
+from loopwright.validate.translation import validate_with_c
 
 __all__ = ["run"]
 

@@ -16,7 +16,7 @@ from loopwright.ir.dtypes import DTYPES, DType
 from loopwright.semirings import SEMIRINGS, Semiring, make_semiring, maximum, minimum
 from loopwright.semirings.distributive import (
     Law,
-    Range,
+    ValueRange,
     absorbing,
     holds_within,
     law_of,
@@ -62,7 +62,7 @@ def same(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 def test_stated_laws(ring: Semiring, dtype: DType) -> None:
     is_ranged = ring.name in RANGED and dtype.kind != "u"
     assert law_of(ring, dtype) is (Law.RANGE if is_ranged else Law.ALL)
-    one, wide = Range(-1, 1), Range(-100, 100)
+    one, wide = ValueRange(-1, 1), ValueRange(-100, 100)
     assert times_in_any_order(ring, dtype, [one, one, one])
     if dtype.name == "int8":
         assert times_in_any_order(ring, dtype, [wide, wide]) is not is_ranged
@@ -111,11 +111,11 @@ def rounded_to(dtype: DType, x: float) -> float:
         return float(np.array(x).astype(dtype.name))
 
 
-def range_of(elements: list[Any]) -> Range:
+def range_of(elements: list[Any]) -> ValueRange:
     low = min(elements)
     if low == 0 and any(math.copysign(1, x) < 0 for x in elements):
         low = -0.0
-    return Range(low, max(elements))
+    return ValueRange(low, max(elements))
 
 
 @given(operands())
@@ -173,7 +173,7 @@ def test_the_law_holds_where_it_is_said_to(case: tuple[Semiring, DType, list[lis
     ],
 )
 def test_limits(name: str, dtype: str, ranges: list[tuple[float, float]], holds: bool) -> None:
-    found = holds_within(SEMIRINGS[name], DTYPES[dtype], (Range(*r) for r in ranges))
+    found = holds_within(SEMIRINGS[name], DTYPES[dtype], (ValueRange(*r) for r in ranges))
     assert found is holds
 
 

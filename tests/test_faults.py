@@ -13,7 +13,7 @@ import loopwright as lw
 from loopwright import faults, kernels, options, pipeline
 from loopwright.calls import einsum as einsum_calls
 from loopwright.calls import meaning, product, proof
-from loopwright.cli import info, main
+from loopwright.cli import info_command, main
 from loopwright.diagnostics import IllegalStep, InternalError, UsageError
 from loopwright.faults import Faults, recorded_faults, survive
 from loopwright.planner import generic
@@ -113,7 +113,7 @@ def test_the_record_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_info_counts(capsys: pytest.CaptureFixture[str]) -> None:
-    assert info.collect()["faults"] == {"count": 0, "last": ""}
+    assert info_command.collect()["faults"] == {"count": 0, "last": ""}
     assert main(["info"]) == 0
     assert "faults of ours  none met\n" in capsys.readouterr().out
     survive(AssertionError(), "plan_marks of 'f'")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from loopwright.machines.host import host
     from loopwright.machines.load import load_machine as machine
     from loopwright.runtime.scratch import release_scratch
-    from loopwright.runtime.threads import set_num_threads
+    from loopwright.runtime.thread_pool import set_num_threads
     from loopwright.transform.plan import Plan
 
 __all__ = [
@@ -71,7 +71,7 @@ _HOMES = {
     "parse_c": "calls.compile",
     "release_scratch": "runtime.scratch",
     "semirings": "semirings:",
-    "set_num_threads": "runtime.threads",
+    "set_num_threads": "runtime.thread_pool",
     "sparse": "sparse:",
     # Not in __all__: there for opt_einsum, which takes `backend="loopwright"` if it finds them.
     "tensordot": "calls.tensordot",

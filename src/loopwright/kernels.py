@@ -25,10 +25,10 @@ from loopwright.ir.form import Form
 from loopwright.log import dump, log
 from loopwright.machines.host import host
 from loopwright.recent import Recent
-from loopwright.runtime import jit
-from loopwright.runtime.cache import Entry, disk_cache
+from loopwright.runtime import llvm_engine as jit
+from loopwright.runtime.disk_cache import Entry, disk_cache
 from loopwright.runtime.kernel import CompiledKernel
-from loopwright.runtime.threads import Pool
+from loopwright.runtime.thread_pool import Pool
 from loopwright.runtime.workers import SYMBOLS, pool_source
 
 if TYPE_CHECKING:
@@ -113,17 +113,17 @@ def stage_text(nest: LoopNest, stage: str) -> str:
         return nest_text(nest)
     if stage == "c":
         from loopwright.backends.c_dialect import OPENMP  # lazy: only those who ask for C need it
-        from loopwright.backends.c_function import emit_c  # lazy: likewise
+        from loopwright.backends.c_module import emit_c  # lazy: likewise
 
         return emit_c(replace(nest, name=ENTRY), OPENMP).text
     module = _module(replace(nest, name=ENTRY), checked=options.current().boundscheck)
     if stage == "llvm":
         return module.text
-    return jit.assembly(module.text, _cpu(), is_plain=module.is_plain, apart=module.apart)
+    return jit.assembly(module.units, _cpu())
 
 
 def _module(nest: LoopNest, *, checked: bool = False) -> Module:
-    from loopwright.backends.llvm import emit_module  # lazy: for new kernels only
+    from loopwright.backends.llvm_emitter import emit_module  # lazy: for new kernels only
 
     return emit_module(nest, host().features, checked=checked)
 
@@ -144,7 +144,7 @@ def _load(
 def _kernel(code: jit.LoadedObject, header: dict[str, Any]) -> CompiledKernel:
     if "ranks" not in header:
         return CompiledKernel(code, ENTRY, **header)
-    from loopwright.runtime.checked import CheckedKernel  # lazy: only those who check need it
+    from loopwright.runtime.checked_kernel import CheckedKernel  # lazy: for those who check only
 
     return CheckedKernel(code, ENTRY, **header)
 
@@ -211,8 +211,7 @@ def _compiled(nest: LoopNest, is_form: bool, checked: bool) -> Entry:
     }
     if checked:
         header |= _checks(nest, is_form)
-    plain, apart = module.is_plain, module.apart
-    return Entry(header, jit.compile_to_object(module.text, _cpu(), is_plain=plain, apart=apart))
+    return Entry(header, jit.compile_to_object(module.units, _cpu()))
 
 
 def _checks(nest: LoopNest, is_form: bool) -> dict[str, Any]:
@@ -220,7 +219,7 @@ def _checks(nest: LoopNest, is_form: bool) -> dict[str, Any]:
 
     Kernels of forms see their operands as memory, by places; others by the subscripts of arrays.
     """
-    from loopwright.backends.llvm_check import checked_names  # lazy: only those who check need it
+    from loopwright.backends.llvm_bounds_check import checked_names  # lazy: to check only
     from loopwright.ir.loops import Space  # lazy: for new kernels only
 
     arguments = [buffer for buffer in nest.buffers if buffer.space is Space.GLOBAL]

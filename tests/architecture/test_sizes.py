@@ -1,5 +1,6 @@
 """The size and the name of every file: one idea each, short enough to read in one sitting."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -32,6 +33,46 @@ def name_breaches(root: Path) -> list[str]:
         if path.is_dir() or path.suffix == ".py"
         if set(path.stem.split("_")) & EMPTY_NAMES or SECOND_TRY.search(path.stem)
     ]
+
+
+# Packages whose modules and public classes share their names with no other of the whole source.
+DISTINCT = ("backends", "cli", "machines", "runtime", "semirings", "validate")
+
+
+def shared_names(root: Path, packages: tuple[str, ...]) -> list[str]:
+    """Return each name of a module or public class of `packages` that another one has as well."""
+    homes: dict[str, list[str]] = {}
+    for file in sorted(root.rglob("*.py")):
+        path = file.relative_to(root).as_posix()
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+        modules = [] if file.stem.startswith("__") else [f"{file.stem}.py"]
+        for name in (*modules, *(name for name in classes if not name.startswith("_"))):
+            homes.setdefault(name, []).append(path)
+    return [
+        f"{name}: {', '.join(paths)}"
+        for name, paths in homes.items()
+        if len(paths) > 1 and any(path.startswith(packages) for path in paths)
+    ]
+
+
+def test_modules_and_classes_have_names_of_their_own() -> None:
+    assert shared_names(SOURCE, DISTINCT) == []
+
+
+def test_shared_names_are_seen(tmp_path: Path) -> None:
+    for folder, text in (
+        ("ir", "class A: ..."),
+        ("cli", "class A: ..."),
+        ("lower", "class _A: ..."),
+    ):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "tile.py").write_text(text, encoding="utf-8")
+    assert shared_names(tmp_path, ("cli",)) == [
+        "tile.py: cli/tile.py, ir/tile.py, lower/tile.py",
+        "A: cli/tile.py, ir/tile.py",
+    ]
+    assert shared_names(tmp_path, ("sparse",)) == []
 
 
 def test_no_file_is_too_long() -> None:

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from loopwright.backends.llvm import emit_module
-from loopwright.backends.llvm_check import checked_names
+from loopwright.backends.llvm_bounds_check import checked_names
+from loopwright.backends.llvm_emitter import emit_module
 from loopwright.backends.llvm_entry import entry_symbols
 from loopwright.ir.check import check_nest
 from loopwright.ir.interpret import Memory, interpret_nest
 from loopwright.ir.loops import LoopNest, Space
 from loopwright.kernels import thread_pool
-from loopwright.runtime.checked import CheckedKernel
-from loopwright.runtime.jit import compile_to_object, load_object
+from loopwright.runtime.checked_kernel import CheckedKernel
 from loopwright.runtime.kernel import CompiledKernel
+from loopwright.runtime.llvm_engine import compile_to_object, load_object
 
 Arrays = Mapping[str, np.ndarray]
 

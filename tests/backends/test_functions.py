@@ -9,8 +9,8 @@ import pytest
 
 from backends.compiled import assert_compiled
 from backends.test_operators import Make, Results, assert_exact, both, call
-from loopwright.backends.llvm_dot import dot
-from loopwright.backends.llvm_text import Code, Value
+from loopwright.backends.llvm_builder import FunctionBuilder, SSAValue
+from loopwright.backends.llvm_functions import dot
 from loopwright.ir.dtypes import DTYPES, INT32, DType
 from loopwright.ir.expr import FUNCTIONS, Binary, Call, Const, Load, Unary, Var
 from loopwright.ir.loops import Alloc, Block, Buffer, For, LoopNest, Mark, Space, Stmt, Store
@@ -180,11 +180,11 @@ def test_dot_adds_products_of_groups(
 def test_instructions_of_dot(
     features: set[str], lanes: int, types: tuple[str, str], word: str
 ) -> None:
-    code = Code()
+    code = FunctionBuilder()
     factors = [DTYPES[name] for name in types]
     width = lanes * 32 // factors[0].bits
-    x, y = (Value(f"%{name}", dtype, width) for name, dtype in zip("xy", factors, strict=True))
-    total = dot(code, (x, None), (y, None), Value("%z", INT32, lanes), frozenset(features))
+    x, y = (SSAValue(f"%{name}", dtype, width) for name, dtype in zip("xy", factors, strict=True))
+    total = dot(code, (x, None), (y, None), SSAValue("%z", INT32, lanes), frozenset(features))
     text = "\n".join(code.lines)
     assert (total.dtype, total.lanes) == (INT32, lanes)
     assert word in text

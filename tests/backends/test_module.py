@@ -10,7 +10,7 @@ import pytest
 
 from backends.compiled import assert_compiled
 from backends.test_operators import Make, call, nest_of
-from loopwright.backends.llvm import emit_module
+from loopwright.backends.llvm_emitter import emit_module
 from loopwright.backends.llvm_entry import entry_symbols
 from loopwright.diagnostics import InternalError
 from loopwright.ir.check_expr import BINARY_KINDS, FUNCTION_KINDS
@@ -19,7 +19,7 @@ from loopwright.ir.expr import Binary, Cast, Const, Load, Unary, Var
 from loopwright.ir.loops import Barrier, Block, Buffer, For, LoopNest, Mark, Store
 from loopwright.machines.host import host
 from loopwright.machines.load import load_machine
-from loopwright.runtime.jit import assembly, compile_to_object, load_object
+from loopwright.runtime.llvm_engine import assembly, compile_to_object, load_object
 
 # Functions of the C library that emitted code may call: all of them are in libc and libm.
 LIBRARY = {"sched_yield"} | {

@@ -34,7 +34,7 @@ from benchmarks.peak import peak_source
 from benchmarks.random_contractions import RANKS, draw
 from benchmarks.tccg import suite
 
-from loopwright.runtime.jit import compile_to_object
+from loopwright.runtime.llvm_engine import compile_to_object
 
 Scripted = dict[str, list[float]]
 

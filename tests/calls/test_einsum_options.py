@@ -18,7 +18,7 @@ from loopwright.calls.product import Scaling, plan_contraction
 from loopwright.diagnostics import BoundsError
 from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import DTYPES
-from loopwright.runtime.kernel import Bound
+from loopwright.runtime.kernel import BoundKernel
 from loopwright.semirings import make_semiring, maximum, semiring
 
 
@@ -29,8 +29,8 @@ def no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("compiled code has run")
 
-    monkeypatch.setattr(Bound, "__call__", refuse)
-    monkeypatch.setattr(Bound, "quick", lambda *_: refuse)
+    monkeypatch.setattr(BoundKernel, "__call__", refuse)
+    monkeypatch.setattr(BoundKernel, "quick", lambda *_: refuse)
 
 
 CALLS = [

@@ -14,7 +14,7 @@ from loopwright import kernels, options
 from loopwright.diagnostics import InternalError, SourceError, UsageError
 from loopwright.ir.expr import Var
 from loopwright.ir.loops import LoopNest, Store
-from loopwright.runtime.kernel import Bound
+from loopwright.runtime.kernel import BoundKernel
 
 
 def matvec(y, A, x):
@@ -55,7 +55,7 @@ def test_the_oracle_runs_instead(
     def refuse(*_: object) -> None:
         raise AssertionError("compiled code has run")
 
-    monkeypatch.setattr(Bound, "__call__", refuse)
+    monkeypatch.setattr(BoundKernel, "__call__", refuse)
     plain, ours = (tuple(map(clone, CALLS[function])) for _ in range(2))
     compiled = lw.jit(threads=2)(function)
     with options.override(interpret=True):

@@ -13,7 +13,7 @@ import pytest
 import loopwright as lw
 from backends.compiled import compile_nest
 from einsum_oracle import operators_of
-from loopwright.backends.llvm import emit_module
+from loopwright.backends.llvm_emitter import emit_module
 from loopwright.backends.llvm_team import can_claim
 from loopwright.ir.check import check_nest
 from loopwright.ir.dtypes import DTYPES

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from loopwright.analysis import reductions
-from loopwright.backends import c_types, llvm_memory, llvm_ops
-from loopwright.backends.llvm_text import Value
+from loopwright.backends import c_syntax, llvm_arithmetic, llvm_memory
+from loopwright.backends.llvm_builder import SSAValue
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Binary, Const, Expr, Var
 from loopwright.ir.loops import Barrier, Block, Buffer, LoopNest, Stmt
@@ -337,18 +337,18 @@ def _first_value_kept(original: Any) -> Any:
 
 
 def _operands_exchanged(original: Any) -> Any:
-    def binary(code: Any, op: str, x: Value, y: Value) -> Value:
+    def binary(code: Any, op: str, x: SSAValue, y: SSAValue) -> SSAValue:
         is_data = op == "sub" and x.dtype.is_float
-        found: Value = original(code, op, y, x) if is_data else original(code, op, x, y)
+        found: SSAValue = original(code, op, y, x) if is_data else original(code, op, x, y)
         return found
 
     return binary
 
 
 def _division_truncates(original: Any) -> Any:
-    def division(code: Any, op: str, x: Value, y: Value) -> Value:
+    def division(code: Any, op: str, x: SSAValue, y: SSAValue) -> SSAValue:
         word = "sdiv" if op == "floordiv" else "srem"
-        return Value(code.emit(f"{word} {x}, {y.text}"), x.dtype, x.lanes)
+        return SSAValue(code.emit(f"{word} {x}, {y.text}"), x.dtype, x.lanes)
 
     return division
 
@@ -360,9 +360,9 @@ def _choice_reversed(original: Any) -> Any:
 def _lanes_adjacent(original: Any) -> Any:
     """Every vector is loaded as if its elements were neighbours."""
 
-    def load(code: Any, memory: Any, offset: Value, stride: Value, lanes: int) -> Value:
-        near = Value("1", INT64) if lanes > 1 else stride
-        found: Value = original(code, memory, offset, near, lanes)
+    def load(code: Any, memory: Any, offset: SSAValue, stride: SSAValue, lanes: int) -> SSAValue:
+        near = SSAValue("1", INT64) if lanes > 1 else stride
+        found: SSAValue = original(code, memory, offset, near, lanes)
         return found
 
     return load
@@ -502,15 +502,17 @@ MISCOMPILES = (
         "operands of a difference exchanged",
         differences_of_rows,
         (),
-        replaced(llvm_ops, "binary", _operands_exchanged),
+        replaced(llvm_arithmetic, "binary", _operands_exchanged),
     ),
     Miscompile(
         "division towards zero",
         quotients,
         (),
-        replaced(llvm_ops, "_integer_division", _division_truncates),
+        replaced(llvm_arithmetic, "_integer_division", _division_truncates),
     ),
-    Miscompile("choice reversed", choices, (), replaced(llvm_ops, "select", _choice_reversed)),
+    Miscompile(
+        "choice reversed", choices, (), replaced(llvm_arithmetic, "select", _choice_reversed)
+    ),
     Miscompile(
         "lanes of a strided vector adjacent",
         every_other,
@@ -521,7 +523,7 @@ MISCOMPILES = (
         "parentheses lost in C",
         differences_of_rows,
         (),
-        replaced(c_types.Code, "within", _no_parentheses),
+        replaced(c_syntax.CText, "within", _no_parentheses),
         in_c=True,
     ),
 )

@@ -31,12 +31,12 @@ from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import Plan, apply_plan, candidates, initial_schedule
 from loopwright.transform.step import Step
 from loopwright.transform.tile import StripMine, Tile
-from loopwright.validate.data import check_data
+from loopwright.validate.check_data import check_data
+from loopwright.validate.check_order import check_order
 from loopwright.validate.difference import Difference
-from loopwright.validate.meaning import Meaning, Signs, meaning_of
-from loopwright.validate.order import check_order
+from loopwright.validate.problem_sizes import pick_sizes
+from loopwright.validate.reference_run import ReferenceRun, Signs, run_reference
 from loopwright.validate.runners import c_runners, jit_runner
-from loopwright.validate.sizes import pick_sizes
 from property.affine_programs import random_program, shrink
 
 ISL_QUOTA = 500_000  # operations for one program or one plan, a fraction of a second
@@ -52,7 +52,7 @@ class Case:
     seed: int
     tree: SourceTree
     program: Program
-    meanings: tuple[Meaning, ...]
+    references: tuple[ReferenceRun, ...]
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,14 @@ def case_of(seed: int, tree: SourceTree) -> Case | None:
     except GaveUp:
         return None
     try:
-        meanings = [
-            meaning_of(program, params, seed=seed, signs=signs)
+        references = [
+            run_reference(program, params, seed=seed, signs=signs)
             for params, signs in zip(sizes, cycle(Signs), strict=False)
         ]
     except UndefinedRead:
         # What set a local variable may be what was cut away.
         return None
-    return Case(seed, tree, program, tuple(meanings))
+    return Case(seed, tree, program, tuple(references))
 
 
 def draw_translations(case: Case, count: int) -> Iterator[Translation]:
@@ -179,16 +179,16 @@ def varied(random: Random, step: Step) -> Step:
 
 def differences(translation: Translation, threads: int = 3) -> tuple[Difference, ...]:
     """What the interpreter and LLVM make of a translation that its program does not say."""
-    nest, meanings = translation.nest, translation.case.meanings
+    nest, references = translation.nest, translation.case.references
     check_nest(nest)
-    for at, meaning in enumerate(meanings):
-        found = check_order(meaning, nest, threads=1 + at % threads, seed=at)
+    for at, reference in enumerate(references):
+        found = check_order(reference, nest, threads=1 + at % threads, seed=at)
         if found:
             return found
     if not translation.is_compiled:
         return ()
     run = jit_runner(nest, threads=1 + translation.case.seed % 2)
-    return tuple(found for meaning in meanings for found in check_data(meaning, run, "jit"))
+    return tuple(found for reference in references for found in check_data(reference, run, "jit"))
 
 
 def differences_in_c(
@@ -198,8 +198,8 @@ def differences_in_c(
     chosen = [translation for translation in translations if translation.is_compiled]
     runs = c_runners([translation.nest for translation in chosen], flags)
     for translation, run in zip(chosen, runs, strict=True):
-        for meaning in translation.case.meanings:
-            for found in check_data(meaning, run, "c"):
+        for reference in translation.case.references:
+            for found in check_data(reference, run, "c"):
                 yield translation, found
 
 

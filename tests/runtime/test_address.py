@@ -21,7 +21,7 @@ from loopwright.calls import einsum as einsum_module
 from loopwright.calls import product
 from loopwright.diagnostics import InternalError
 from loopwright.recent import Recent
-from loopwright.runtime import jit, scratch, toolchain
+from loopwright.runtime import llvm_engine, scratch, toolchain
 from loopwright.runtime.address import (
     Address,
     addresses_of,
@@ -73,8 +73,8 @@ def test_an_address_keeps_objects() -> None:
 
 def test_a_function_keeps_its_code() -> None:
     text = "define i64 @f(i64 %x) {\n  %y = add i64 %x, 5\n  ret i64 %y\n}"
-    loaded = jit.load_object(jit.compile_to_object(text), ("f",))
-    code, known = weakref.ref(loaded.code), len(jit._trackers)
+    loaded = llvm_engine.load_object(llvm_engine.compile_to_object(text), ("f",))
+    code, known = weakref.ref(loaded.code), len(llvm_engine._trackers)
     function = function_at(loaded.address("f"), ctypes.c_int64, result=ctypes.c_int64)
     del loaded
     gc.collect()
@@ -83,36 +83,36 @@ def test_a_function_keeps_its_code() -> None:
     del function
     gc.collect()
     assert code() is None
-    jit._unload()
-    assert len(jit._trackers) < known
+    llvm_engine._unload()
+    assert len(llvm_engine._trackers) < known
 
 
 def test_engines_go_with_their_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     """LLVM keeps what it knows of an object until its engine goes."""
-    monkeypatch.setattr(jit, "_lljit", None)
-    monkeypatch.setattr(jit, "_MOST_LINKED", 3)
-    code = jit.compile_to_object("define i64 @f() {\n  ret i64 5\n}")
-    loaded = [jit.load_object(code, ("f",)) for _ in range(7)]
-    trackers = list(jit._trackers.values())[-7:]
+    monkeypatch.setattr(llvm_engine, "_lljit", None)
+    monkeypatch.setattr(llvm_engine, "_MOST_LINKED", 3)
+    code = llvm_engine.compile_to_object("define i64 @f() {\n  ret i64 5\n}")
+    loaded = [llvm_engine.load_object(code, ("f",)) for _ in range(7)]
+    trackers = list(llvm_engine._trackers.values())[-7:]
     engines = [weakref.ref(tracker.engine) for tracker in trackers]
     del trackers
     assert [engines[0]() is engine() for engine in engines] == [True] * 3 + [False] * 4
     del loaded[:2], loaded[1:]
-    jit._unload()
+    llvm_engine._unload()
     gc.collect()
     assert [engine() is not None for engine in engines] == [True] * 3 + [False] * 3 + [True]
     assert function_at(loaded[0].address("f"), result=ctypes.c_int64)() == 5
     loaded.clear()
-    jit._unload()
+    llvm_engine._unload()
     assert engines[0]() is None
 
 
 def test_an_object_that_cannot_be_linked_keeps_no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jit, "_lljit", None)
+    monkeypatch.setattr(llvm_engine, "_lljit", None)
     with pytest.raises(InternalError):
-        jit.load_object(b"no object", ("f",))
-    code = jit.compile_to_object("define i64 @f() {\n  ret i64 5\n}")
-    assert jit.load_object(code, ("f",)).address("f")
+        llvm_engine.load_object(b"no object", ("f",))
+    code = llvm_engine.compile_to_object("define i64 @f() {\n  ret i64 5\n}")
+    assert llvm_engine.load_object(code, ("f",)).address("f")
 
 
 def _mapped() -> int:

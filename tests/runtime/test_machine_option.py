@@ -7,12 +7,12 @@ import pytest
 
 import loopwright as lw
 from loopwright import options
-from loopwright.backends.llvm import emit_module
+from loopwright.backends.llvm_emitter import emit_module
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DTYPES
 from loopwright.kernels import contraction_nest
 from loopwright.machines.host import host
-from loopwright.runtime.jit import compile_to_object
+from loopwright.runtime.llvm_engine import compile_to_object
 from lower.contractions import Feed, Kind, Packing, form_of, ring
 
 

@@ -16,9 +16,9 @@ from loopwright.ir.expr import Const, Load, Var
 from loopwright.ir.loops import Alloc, Barrier, Block, Buffer, For, LoopNest, Mark, Space, Store
 from loopwright.ir.team import IS_OPEN
 from loopwright.runtime import workers
-from loopwright.runtime.jit import LoadedObject, compile_to_object, load_object
 from loopwright.runtime.kernel import CompiledKernel
-from loopwright.runtime.threads import Pool
+from loopwright.runtime.llvm_engine import LoadedObject, compile_to_object, load_object
+from loopwright.runtime.thread_pool import Pool
 from loopwright.runtime.waiting import PLACE_WORDS
 
 MANY = 16  # threads; more than processors on most machines, and many more on ours

@@ -14,10 +14,10 @@ from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.pipeline import generic_schedule
 from loopwright.validate import check_translation
-from loopwright.validate.data import Runner
-from loopwright.validate.order import is_parallel
+from loopwright.validate.check_data import Runner
+from loopwright.validate.check_order import is_parallel
+from loopwright.validate.problem_sizes import pick_sizes
 from loopwright.validate.runners import jit_runners
-from loopwright.validate.sizes import pick_sizes
 
 SIZES = (0, 1, 2, 3, 5, 7)
 MOST_ACCESSES = 2_000

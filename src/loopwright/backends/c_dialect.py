@@ -12,17 +12,17 @@ __all__ = ["DIALECTS", "OPENMP", "C", "Dialect"]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The lines that one text output puts around the common ones."""
+    """The pragmas of one kind of C; empty ones are left out."""
 
     name: str
     team: str  # before a block that all threads run
-    share: str  # before a loop whose iterations the threads of a block share out
-    team_share: str  # before a loop that is a block of its own
+    share: str  # before a worksharing loop inside such a block
+    team_share: str  # before a parallel loop that is a block of its own
     once: str  # before what one thread of a block does
     no_wait: str  # after `share` and `once`: others need not wait at the end
     barrier: str  # threads of a block wait for one another
     vector: str  # before a loop of independent iterations
-    gather: str  # before a loop of sums, with a clause for each; without it they keep their order
+    reduction: str  # before a loop of reductions, with a clause for each; empty: in source order
     unroll: str  # before a loop to be repeated {count} times
 
 
@@ -35,7 +35,7 @@ C = Dialect(
     no_wait="",
     barrier="",
     vector="#pragma GCC ivdep",
-    gather="",
+    reduction="",
     unroll="#pragma GCC unroll {count}",
 )
 OPENMP = Dialect(
@@ -47,7 +47,7 @@ OPENMP = Dialect(
     no_wait=" nowait",
     barrier="#pragma omp barrier",
     vector="#pragma omp simd",
-    gather="#pragma omp simd",
+    reduction="#pragma omp simd",
     unroll="#pragma GCC unroll {count}",
 )
 DIALECTS = {dialect.name: dialect for dialect in (C, OPENMP)}

@@ -1,9 +1,10 @@
-"""Operations that C has not: each a few lines of C, told once and used by name.
+"""Operations that C lacks: helper functions, macros and builtins that compute them.
 
 In a file of its own a helper is an inline function. Between the user's lines no function can be
-defined, so there it is a macro of the same lines, defined where the code begins and undefined where
-it ends. The arguments of a macro become variables first, so each is evaluated once; names that
-begin with `lw_` are ours, which keeps the variables of nested uses apart.
+defined, so there it is a macro of the same lines, defined where the region begins and undefined
+where it ends. The arguments of a macro become variables first, so each is evaluated once; names
+that begin with `lw_` are ours, so that nested uses do not meet the user's variables. Mathematical
+functions are the compiler's builtins: no header is needed for them.
 """
 
 from __future__ import annotations
@@ -11,17 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from loopwright.backends.c_ranges import limits
-from loopwright.backends.c_types import c_type, constant, wrap_type
+from loopwright.backends.c_syntax import ATOM, UNARY, CText, c_type, constant, limits, wrap_type
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import DTYPES, FLOAT32, FLOAT64, DType
 
-__all__ = ["Helper", "helper"]
+__all__ = ["Helper", "helper", "math_call"]
 
 
 @dataclass(frozen=True, slots=True)
 class Helper:
-    """`name(lw_a, lw_b, ...)`: its lines, then its value."""
+    """A function `name(lw_a, lw_b, ...)` of C: statements, then its value."""
 
     name: str
     result: str  # type of the value; "" for a plain macro over any type
@@ -86,7 +86,7 @@ _Lines = tuple[tuple[str, ...], str]
 
 
 def _floordiv(dtype: DType) -> _Lines:
-    """A divisor of zero gives zero; the least number by -1 is itself."""
+    """Floor division; a divisor of zero gives zero, the least number by -1 is itself."""
     if dtype.kind == "u":
         return (), "lw_b == 0 ? 0 : lw_a / lw_b"
     negated = f"({c_type(dtype)})(0 - ({wrap_type(dtype)})lw_a)"
@@ -104,7 +104,7 @@ def _mod(dtype: DType) -> _Lines:
 
 
 def _quotient(dtype: DType) -> _Lines:
-    """C's own division, made total."""
+    """C's own division, defined for all operands."""
     negated = f"({c_type(dtype)})(0 - ({wrap_type(dtype)})lw_a)"
     safe = "const int lw_safe = lw_b != 0 && lw_b != -1;"
     return (safe,), f"lw_safe ? lw_a / (lw_safe ? lw_b : 1) : lw_b ? {negated} : 0"
@@ -134,7 +134,7 @@ def _power(dtype: DType) -> _Lines:
 
 
 def _saturating_sum(dtype: DType) -> _Lines:
-    """A sum that stops at the ends of the type."""
+    """A saturating sum."""
     low, high = (constant(limit, dtype) for limit in limits(dtype))
     total = f"({c_type(dtype)})(lw_a + lw_b)"
     if dtype.kind == "u":
@@ -144,7 +144,7 @@ def _saturating_sum(dtype: DType) -> _Lines:
 
 
 def _absorbing_sum(dtype: DType, end: int) -> _Lines:
-    """A sum that stops at the ends of the type; one of them absorbs."""
+    """A saturating sum in which the end `end` of the type absorbs."""
     lines, finite = _saturating_sum(dtype)
     if dtype.kind == "u":
         return lines, finite
@@ -161,7 +161,7 @@ def _add_bottom(dtype: DType) -> _Lines:
 
 
 def _saturating_product(dtype: DType) -> _Lines:
-    """The product of the magnitudes, which fits where it is not beyond the end it runs to."""
+    """A saturating product, by the magnitudes of its factors."""
     low, high = limits(dtype)
     wide = wrap_type(dtype)
     top = constant(high, dtype)
@@ -221,7 +221,7 @@ def _widened(dtype: DType) -> tuple[str, str, str]:
 
 
 def _float_mod(dtype: DType) -> _Lines:
-    """The remainder of NumPy: it has the sign of the divisor, a zero too."""
+    """NumPy's remainder: it has the sign of the divisor, also where it is zero."""
     real, suffix, given = _widened(dtype)
     exact = f"(lw_r != 0 ? lw_r : __builtin_copysign{suffix}(0, lw_y))"
     value = f"lw_down ? lw_r + lw_y : {exact}"
@@ -244,7 +244,7 @@ def _float_floordiv(dtype: DType) -> _Lines:
 
 
 def _complex_mul(dtype: DType) -> _Lines:
-    """Four products: C's own multiplication also repairs infinities."""
+    """Four real products; C's own multiplication also recovers infinities (Annex G)."""
     real = c_type(dtype.real)
     lines = (
         f"const {real} lw_ar = __real__ lw_a, lw_ai = __imag__ lw_a;",
@@ -304,7 +304,7 @@ _MAKERS: dict[tuple[str, str], tuple[int, Callable[[DType], _Lines]]] = {
 
 
 def _saturated(source: DType, dtype: DType) -> Helper:
-    """A float to an integer: towards zero, to the nearest end beyond the range, NaN to zero."""
+    """A saturating conversion of a float to an integer, towards zero; NaN gives zero."""
     low, high = limits(dtype)
     wide = FLOAT64 if source.bits == 64 else FLOAT32
     # 2^(bits - 1) and 2^bits are floats, the numbers before them need not be.
@@ -315,3 +315,52 @@ def _saturated(source: DType, dtype: DType) -> Helper:
     inside = f"lw_x >= {top} ? {last} : lw_x <= {bottom} ? {first} : ({c_type(dtype)})lw_x"
     name = f"lw_{source}_to_{dtype}"
     return Helper(name, c_type(dtype), (c_type(source),), lines, f"lw_x != lw_x ? 0 : {inside}")
+
+
+# -- mathematical functions -----------------------------------------------------------------------
+
+_LOG2_E, _LOG10_E, _LN_2 = 1.4426950408889634, 0.4342944819032518, 0.6931471805599453
+# Function -> the C function of complex numbers, a factor of its argument, a factor of its result.
+_COMPLEX: dict[str, tuple[str, float, float]] = {
+    "exp2": ("cexp", _LN_2, 1.0),
+    "log2": ("clog", 1.0, _LOG2_E),
+    "log10": ("clog", 1.0, _LOG10_E),
+}
+
+
+def math_call(function: str, dtype: DType, source: DType, *args: CText) -> CText:
+    """A call that gives a value of `dtype` from floating or complex arguments of type `source`."""
+    if source.is_complex:
+        return _complex(function, dtype, source, args[0])
+    match function:
+        case "conj" | "real":
+            return args[0]
+        case "imag":
+            return constant(0.0, dtype)
+    name = f"__builtin_{'fabs' if function == 'abs' else function}"
+    if source.bits == 64:
+        return CText(f"{name}({', '.join(map(str, args))})", ATOM)
+    if source.bits == 32:
+        return CText(f"{name}f({', '.join(map(str, args))})", ATOM)
+    wide = ", ".join(f"(float){arg.within(UNARY)}" for arg in args)
+    return CText(f"({c_type(dtype)}){name}f({wide})", UNARY)
+
+
+def _complex(function: str, dtype: DType, source: DType, x: CText) -> CText:
+    suffix = "" if source.real.bits == 64 else "f"
+    match function:
+        case "real" | "imag":
+            return CText(f"__{function}__ {x.within(UNARY)}", UNARY)
+        case "conj":
+            return CText(f"__builtin_conj{suffix}({x})", ATOM)
+        case "abs":
+            return CText(f"__builtin_cabs{suffix}({x})", ATOM)
+    name, before, after = _COMPLEX.get(function, (f"c{function}", 1.0, 1.0))
+    wide = DTYPES["complex128"]
+    argument = x.text if source == wide else f"({c_type(wide)}){x.within(UNARY)}"
+    if before != 1.0:
+        argument = f"{constant(before, FLOAT64)} * ({argument})"
+    text = f"__builtin_{name}({argument})"
+    if after != 1.0:
+        text = f"({constant(after, FLOAT64)} * {text})"
+    return CText(text, ATOM) if dtype == wide else CText(f"({c_type(dtype)}){text}", UNARY)

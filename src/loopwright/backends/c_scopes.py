@@ -1,74 +1,144 @@
-"""What a place in emitted C can name: blocks, bindings, memory."""
+"""Scopes of emitted C: blocks, constants, loop variables and memory, and what they are called."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from loopwright.backends.c_index import width_of
-from loopwright.backends.c_layout import Lines
-from loopwright.backends.c_memory import (
-    ALLOCATE,
-    Place,
-    array_extents,
-    declaration,
-    total_elements,
+from loopwright.backends.c_expressions import CExpressions, NamedBuffer, interval, width_of
+from loopwright.backends.c_operations import Helper
+from loopwright.backends.c_syntax import (
+    ATOM,
+    INDEX,
+    PRODUCT,
+    CText,
+    IndentedText,
+    NamesInUse,
+    Width,
+    c_type,
 )
-from loopwright.backends.c_names import Names
-from loopwright.backends.c_ranges import interval
-from loopwright.backends.c_shape import allocations, is_subscript
-from loopwright.backends.c_types import ATOM, INDEX, Code, Width, c_type
-from loopwright.backends.c_vectors import VectorExpressions
+from loopwright.backends.c_vectors import VectorStatements
 from loopwright.diagnostics import InternalError
-from loopwright.ir.dtypes import INT64
-from loopwright.ir.expr import Const, Expr
-from loopwright.ir.loops import Alloc, For, Let, LoopNest, Space, Stmt
-from loopwright.ir.visit import names, statements
+from loopwright.ir.dtypes import INT64, DType
+from loopwright.ir.expr import Const, Expr, Load, as_expr
+from loopwright.ir.loops import Alloc, Buffer, For, If, Let, LoopNest, Space, Stmt, Store
+from loopwright.ir.visit import expressions, names, statements, walk
 
-__all__ = ["Scopes", "memory_runs"]
+__all__ = ["Scopes", "allocations", "contiguous_buffers"]
+
+# Cache lines of memory that vectors like to begin on; never no bytes, for which the answer is open.
+ALLOCATE = Helper(
+    "lw_allocate",
+    "void *",
+    ("unsigned long",),
+    (
+        "void *lw_p = __builtin_aligned_alloc(64, lw_a / 64 * 64 + 64);",
+        "if (!lw_p) __builtin_abort();",
+    ),
+    "lw_p",
+)
+Index = Callable[[Expr], CText]  # writes an index expression
+
+
+def array_extents(buffer: Buffer, shape: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
+    """Extents of a C array with the strides of `buffer`; None when there is none.
+
+    The distance from one row to the next is the extent of a row, which may be more than is used.
+    """
+    strides = buffer.strides
+    if not strides:
+        return ()
+    if strides[-1] != Const(1):
+        return None
+    extents = [shape[0]]
+    for outer, inner, least in zip(strides, strides[1:], shape[1:], strict=False):
+        if outer == least * inner:
+            extents.append(least)
+            continue
+        match outer, inner, least:
+            case Const(value=int(o)), Const(value=int(i)), Const(value=int(m)):
+                if i <= 0 or o % i or o // i < m:
+                    return None
+                extents.append(Const(o // i))
+            case _:
+                return None
+    return tuple(extents)
+
+
+def total_elements(stmt: Alloc, extents: tuple[Expr, ...] | None) -> Expr:
+    """The number of elements of the memory; a negative extent counts as zero."""
+    total: Expr = Const(1)
+    if extents is not None:
+        for extent in extents:
+            total = total * extent.max(0)
+        return total
+    for extent, stride in zip(stmt.shape, stmt.buffer.strides, strict=True):
+        total = total + (extent - 1).max(0) * stride
+    return total
+
+
+def declaration(
+    name: str, dtype: DType, extents: tuple[Expr, ...] | None, count: Expr, write: Index, heap: bool
+) -> str:
+    """The declaration of local memory; `count` elements where it has no extents of its own."""
+    element = c_type(dtype)
+    sizes = (count,) if extents is None else extents
+    if not heap:
+        return f"{element} {name}" + "".join(f"[{write(as_expr(n))}]" for n in sizes) + ";"
+    rows = "".join(f"[{write(n)}]" for n in sizes[1:])
+    pointer = f"(*{name}){rows}" if rows else f"*{name}"
+    return f"{element} {pointer} = lw_allocate({write(count).within(PRODUCT)} * sizeof({element}));"
+
 
 _MOST_STACK = 16 << 10  # bytes of one array that a block declares; more goes to the heap
 
 
-class Scopes(VectorExpressions):
-    """Opens and closes blocks, declares variables and memory."""
+def allocations(stmt: Stmt, space: Space) -> list[Alloc]:
+    """The allocations in a space, outer ones first."""
+    return [s for s in statements(stmt) if isinstance(s, Alloc) and s.buffer.space is space]
+
+
+def is_subscript(stmt: Let) -> bool:
+    """Whether a bound integer is used as a subscript, bound or size: then it does not overflow."""
+    for inner in statements(stmt.body):
+        places = expressions(inner)
+        if isinstance(inner, Store):
+            places = (*inner.index, *(e for x in walk(inner.value) for e in _subscripts(x)))
+        elif isinstance(inner, Let | If):
+            places = tuple(e for x in places for part in walk(x) for e in _subscripts(part))
+        if any(stmt.name in names(e) for e in places):
+            return True
+    return False
+
+
+def _subscripts(expr: Expr) -> tuple[Expr, ...]:
+    return expr.index if isinstance(expr, Load) else ()
+
+
+class Scopes:
+    """Opens and closes blocks; declares variables and memory for the expressions in them."""
 
     def __init__(
-        self,
-        names: Names,
-        *,
-        from_c: bool = False,
-        margin: str = "",
+        self, names: NamesInUse, expressions: CExpressions, vectors: VectorStatements, margin: str
     ) -> None:
-        super().__init__(from_c=from_c)
         self.names = names
-        self.lines = Lines(margin)
-        self.places: dict[str, Place] = {}  # buffers by name
+        self.expressions = expressions
+        self.vectors = vectors
+        self.lines = IndentedText(margin)
         self.wishes: dict[str, str] = {}  # variables and arrays whose name the user chose
-        self.kept: dict[str, Place] = {}  # scratch memory that the text around has already
-        self.told = ""  # the origin told last
-        self._hoisted: dict[int, Place] = {}  # memory declared ahead, by identity of its Alloc
-        self.runs: frozenset[str] = frozenset()  # buffers whose last subscript runs along memory
-
-    def is_run(self, buffer: str) -> bool:
-        """Whether neighbours along the last subscript of a buffer are so in memory."""
-        return buffer in self.runs
-
-    def element(self, array: str, index: tuple[Expr, ...]) -> str:
-        if array not in self.places:
-            raise InternalError(f"buffer {array} does not exist here")
-        return self.places[array].element(index, self.index)
-
-    def row(self, array: str, index: tuple[Expr, ...]) -> str:
-        return self.places[array].element(index, self.index)
+        self.kept: dict[str, NamedBuffer] = {}  # scratch memory that the text around declares
+        self.last_origin = ""  # of the last store in this block
+        self._hoisted: dict[
+            int, NamedBuffer
+        ] = {}  # memory declared ahead, by identity of its Alloc
 
     def hoist(
         self, body: Stmt, scalars: frozenset[str], space: Space, *, has_team: bool = False
     ) -> list[str]:
-        """Declare the memory of a space ahead of everything; the names of what must be freed.
+        """Declare the memory of a space before all statements; return the names of what is freed.
 
-        All threads see one scratch memory. Private memory is one per thread, whatever the number
-        of times it is asked for.
+        All threads share one scratch memory. Private memory is one per thread, however often it
+        is allocated.
         """
         heap: list[str] = []
         for stmt in allocations(body, space):
@@ -86,55 +156,61 @@ class Scopes(VectorExpressions):
 
     @contextmanager
     def bound(self, stmt: Let) -> Iterator[None]:
-        """A binding as a constant of the enclosing block, to whose end its name stays taken."""
+        """A binding as a const variable of the enclosing block."""
         dtype = stmt.value.dtype
         is_index = dtype == INT64 and is_subscript(stmt)
         if is_index and isinstance(stmt.value, Const):
             with self.constant(stmt.name, stmt.value):
                 yield
             return
-        value = self.index(stmt.value) if is_index else self.value(stmt.value)
-        name = self.fresh_name(stmt.name)
-        low = interval(stmt.value, self.ranges)[0] if is_index else None
+        value = (
+            self.expressions.index(stmt.value) if is_index else self.expressions.value(stmt.value)
+        )
+        name = self.declare_name(stmt.name)
+        low = interval(stmt.value, self.expressions.ranges)[0] if is_index else None
         self.lines.add(f"const {c_type(dtype)} {name} = {value};")
-        self.spelling[stmt.name] = Code(name, ATOM, width_of(dtype))
+        self.expressions.spelling[stmt.name] = CText(name, ATOM, width_of(dtype))
         with self.known_range(stmt.name, low):
             yield
 
     @contextmanager
     def constant(self, name: str, value: Const) -> Iterator[None]:
-        """An integer variable that is a number, and is written as one."""
-        self.constants[name] = value
-        self.spelling[name] = self.index(value)
+        """An integer variable with a constant value, which is written in its place."""
+        self.expressions.constants[name] = value
+        self.expressions.spelling[name] = self.expressions.index(value)
         yield
-        del self.constants[name]
+        del self.expressions.constants[name]
 
     @contextmanager
     def loop(self, stmt: For) -> Iterator[None]:
         """The head of a loop, and its body between braces."""
-        start, stop, step = self.index(stmt.start), self.index(stmt.stop), self.index(stmt.step)
-        low = interval(stmt.start, self.ranges)[0]
+        start, stop, step = (
+            self.expressions.index(stmt.start),
+            self.expressions.index(stmt.stop),
+            self.expressions.index(stmt.step),
+        )
+        low = interval(stmt.start, self.expressions.ranges)[0]
         with self.names.block(), self.known_range(stmt.var, low):
-            name = self.fresh_name(stmt.var)
-            self.spelling[stmt.var] = Code(name, ATOM, Width.LONG)
+            name = self.declare_name(stmt.var)
+            self.expressions.spelling[stmt.var] = CText(name, ATOM, Width.LONG)
             by = f"{name}++" if step.text == "1" else f"{name} += {step}"
             bound = stop.within(ATOM) if " ? " in stop.text else stop.text
             goes_on = f"{name} < {bound}"
             if stmt.until is not None:
-                goes_on += f" && !({self.condition(stmt.until, is_guard=True)})"
+                goes_on += f" && !({self.expressions.condition(stmt.until, is_guard=True)})"
             with self.braces(f"for ({INDEX} {name} = {start}; {goes_on}; {by})"):
                 yield
 
     @contextmanager
     def known_range(self, name: str, low: int | None) -> Iterator[None]:
-        """Inside, a variable is known not to be negative, if it is not."""
-        before = self.ranges.pop(name, None)
+        """Inside, a variable is known to be at least `low`, if that is not negative."""
+        before = self.expressions.ranges.pop(name, None)
         if low is not None and low >= 0:
-            self.ranges[name] = (low, (1 << 63) - 1)
+            self.expressions.ranges[name] = (low, (1 << 63) - 1)
         yield
-        self.ranges.pop(name, None)
+        self.expressions.ranges.pop(name, None)
         if before is not None:
-            self.ranges[name] = before
+            self.expressions.ranges[name] = before
 
     @contextmanager
     def allocated(self, stmt: Alloc) -> Iterator[None]:
@@ -144,18 +220,18 @@ class Scopes(VectorExpressions):
         place, is_heap = self._hoisted.get(id(stmt)), False
         if place is None:
             place, is_heap = self._declare(stmt)
-        before = self.places.get(stmt.buffer.name)
-        self.places[stmt.buffer.name] = place
+        before = self.expressions.buffers.get(stmt.buffer.name)
+        self.expressions.buffers[stmt.buffer.name] = place
         yield
         if is_heap:
             self.free([place.name])
-        del self.places[stmt.buffer.name]
+        del self.expressions.buffers[stmt.buffer.name]
         if before is not None:
-            self.places[stmt.buffer.name] = before
+            self.expressions.buffers[stmt.buffer.name] = before
 
-    def _declare(self, stmt: Alloc) -> tuple[Place, bool]:
+    def _declare(self, stmt: Alloc) -> tuple[NamedBuffer, bool]:
         """Declare local memory: where it is, and whether it must be freed."""
-        if stmt.buffer.name in self.registers:
+        if stmt.buffer.name in self.vectors.registers:
             return self._declare_vectors(stmt), False
         buffer, extents = stmt.buffer, array_extents(stmt.buffer, stmt.shape)
         count = total_elements(stmt, extents)
@@ -163,28 +239,32 @@ class Scopes(VectorExpressions):
         is_small = isinstance(size, int) and size <= _MOST_STACK
         is_constant = extents is None or all(isinstance(n, Const) for n in extents)
         is_stack = is_small and is_constant
-        name = self.fresh_name(buffer.name)
+        name = self.declare_name(buffer.name)
         if not is_stack:
-            self.helpers[ALLOCATE.name] = ALLOCATE
-        self.lines.add(declaration(name, buffer.dtype, extents, count, self.index, not is_stack))
-        return Place(name, buffer.dtype, buffer.strides if extents is None else None), not is_stack
+            self.expressions.helpers[ALLOCATE.name] = ALLOCATE
+        self.lines.add(
+            declaration(name, buffer.dtype, extents, count, self.expressions.index, not is_stack)
+        )
+        return NamedBuffer(
+            name, buffer.dtype, buffer.strides if extents is None else None
+        ), not is_stack
 
-    def _declare_vectors(self, stmt: Alloc) -> Place:
+    def _declare_vectors(self, stmt: Alloc) -> NamedBuffer:
         """Declare registers: an array of vectors, whose elements are the last dimension."""
         buffer = stmt.buffer
-        kind = self.vector_type(buffer.dtype, self.registers[buffer.name])
-        name = self.fresh_name(buffer.name)
-        rows = "".join(f"[{self.index(extent)}]" for extent in stmt.shape[:-1])
+        kind = self.vectors.type_name(buffer.dtype, self.vectors.registers[buffer.name])
+        name = self.declare_name(buffer.name)
+        rows = "".join(f"[{self.expressions.index(extent)}]" for extent in stmt.shape[:-1])
         self.lines.add(f"{kind} {name}{rows};")
-        return Place(name, buffer.dtype, None)
+        return NamedBuffer(name, buffer.dtype, None)
 
-    def fresh_name(self, name: str) -> str:
-        """What a new variable or array is called in C."""
+    def declare_name(self, name: str) -> str:
+        """Declare the identifier of a new variable or array: the user's name where there is one."""
         wish = self.wishes.get(name)
         return self.names.declare(wish or name, is_own=wish is None)
 
     def free(self, heap: list[str]) -> None:
-        """Give memory back, the last first."""
+        """Free heap memory, in reverse order of its allocation."""
         for name in reversed(heap):
             self.lines.add(f"__builtin_free({name});")
 
@@ -196,20 +276,20 @@ class Scopes(VectorExpressions):
 
     @contextmanager
     def braces(self, head: str) -> Iterator[None]:
-        """What stands between braces; names in it are the caller's affair."""
+        """Braces around statements, without a scope of names."""
         self.lines.add(f"{head} {{" if head else "{")
         self.lines.indent()
-        self.told = ""
+        self.last_origin = ""
         yield
         self.lines.dedent()
         self.lines.add("}")
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """Between braces that the caller writes."""
+        """A scope of names between braces that the caller writes."""
         with self.names.block():
             self.lines.indent()
-            self.told = ""
+            self.last_origin = ""
             yield
             self.lines.dedent()
 
@@ -219,13 +299,16 @@ class Scopes(VectorExpressions):
             self.lines.directive(text)
 
 
-def memory_runs(nest: LoopNest, places: Mapping[str, Place]) -> frozenset[str]:
-    """Buffers whose neighbours along the last subscript are neighbours in memory."""
+def contiguous_buffers(nest: LoopNest, known: Mapping[str, NamedBuffer]) -> frozenset[str]:
+    """Buffers whose elements are contiguous along the last subscript.
+
+    `known` are the arguments; one name may be allocated more than once.
+    """
     steps: dict[str, set[bool]] = {}
-    for name, place in places.items():
-        steps[name] = {place.strides is None or place.strides[-1:] == (Const(1),)}
+    for name, buffer in known.items():
+        steps[name] = {buffer.strides is None or buffer.strides[-1:] == (Const(1),)}
     for stmt in statements(nest.body):
         if isinstance(stmt, Alloc):
-            is_run = stmt.buffer.strides[-1:] == (Const(1),)
-            steps.setdefault(stmt.buffer.name, set()).add(is_run)
+            is_contiguous = stmt.buffer.strides[-1:] == (Const(1),)
+            steps.setdefault(stmt.buffer.name, set()).add(is_contiguous)
     return frozenset(name for name, found in steps.items() if found == {True})

@@ -1,15 +1,16 @@
-"""Functions on LLVM values: intrinsics, the parts of complex numbers, what the C library adds.
+"""Functions on LLVM values: intrinsics, complex functions of the C library, dot products.
 
 LLVM has intrinsics for functions of real numbers and calls libm for most of them. Powers of
-integers and functions of complex numbers have none: they are computed lane by lane.
+integers and functions of complex numbers have none: they are computed lane by lane. Dot-product
+instructions add several products of narrow integers to each 32-bit lane at once: four of bytes or
+two of 16-bit integers. All their sums wrap modulo 2**32; the saturating forms are never used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from loopwright.backends.llvm_memory import extract, gather
-from loopwright.backends.llvm_ops import (
+from loopwright.backends.llvm_arithmetic import (
     binary,
     broadcast,
     cast,
@@ -18,10 +19,17 @@ from loopwright.backends.llvm_ops import (
     select,
     unary,
 )
-from loopwright.backends.llvm_text import Code, Value, intrinsic_suffix, literal
+from loopwright.backends.llvm_builder import (
+    FunctionBuilder,
+    SSAValue,
+    intrinsic_suffix,
+    literal,
+    type_name,
+)
+from loopwright.backends.llvm_memory import extract, gather
 from loopwright.ir.dtypes import DTYPES, FLOAT32, FLOAT64, INT64
 
-__all__ = ["absolute", "call", "power"]
+__all__ = ["absolute", "call", "dot", "power"]
 
 _LOG2_E, _LOG10_E, _LN_2 = 1.4426950408889634, 0.4342944819032518, 0.6931471805599453
 # Function -> the C function that computes it for complex numbers, a factor of its argument, a
@@ -63,8 +71,11 @@ done:
 
 
 def call(
-    code: Code, function: str, args: tuple[Value, ...], features: frozenset[str] = frozenset()
-) -> Value:
+    code: FunctionBuilder,
+    function: str,
+    args: tuple[SSAValue, ...],
+    features: frozenset[str] = frozenset(),
+) -> SSAValue:
     """A pure function, lane by lane; `features` are the machine's."""
     if function in _PARTS:
         return _PARTS[function](code, args[0])
@@ -89,9 +100,9 @@ def call(
 
 
 def _extreme_number(
-    code: Code, function: str, x: Value, y: Value, features: frozenset[str]
-) -> Value:
-    """The lesser or greater number, -0.0 before +0.0; a NaN loses."""
+    code: FunctionBuilder, function: str, x: SSAValue, y: SSAValue, features: frozenset[str]
+) -> SSAValue:
+    """The minimum or maximum that ignores NaN (IEEE minimumNumber), -0.0 before +0.0."""
     bits = x.lanes * x.dtype.bits
     whole = bits == 512 or (bits in (128, 256) and "avx512vl" in features)
     if "avx512dq" not in features or x.dtype.bits < 32 or not whole:
@@ -111,10 +122,10 @@ def _extreme_number(
     code.features["+avx512dq"] = None
     if bits != 512:
         code.features["+avx512vl"] = None
-    return Value(code.emit(f"call {x.type} @{name}({operands})"), x.dtype, x.lanes)
+    return SSAValue(code.emit(f"call {x.type} @{name}({operands})"), x.dtype, x.lanes)
 
 
-def power(code: Code, x: Value, y: Value) -> Value:
+def power(code: FunctionBuilder, x: SSAValue, y: SSAValue) -> SSAValue:
     """x to the power y, lane by lane."""
     x, y = same_lanes(code, x, y)
     if x.dtype.is_float:
@@ -126,35 +137,37 @@ def power(code: Code, x: Value, y: Value) -> Value:
     return _lane_by_lane(code, lambda a, b: _integer_power(code, a, b), x, y)
 
 
-def absolute(code: Code, x: Value) -> Value:
-    """The distance of complex numbers from 0; their squares might overflow."""
+def absolute(code: FunctionBuilder, x: SSAValue) -> SSAValue:
+    """The absolute value of complex numbers by hypot, since squares might overflow."""
     kind = "f" if x.dtype.real.bits == 32 else ""
 
-    def distance(z: Value) -> Value:
-        parts = [Value(text, z.dtype.real) for text in (z.text, z.imag)]
-        return Value(code.call(parts[0].type, f"hypot{kind}", *parts), z.dtype.real)
+    def distance(z: SSAValue) -> SSAValue:
+        parts = [SSAValue(text, z.dtype.real) for text in (z.text, z.imag)]
+        return SSAValue(code.call(parts[0].type, f"hypot{kind}", *parts), z.dtype.real)
 
     return _lane_by_lane(code, distance, x)
 
 
-def _lane_by_lane(code: Code, make: Callable[..., Value], *args: Value) -> Value:
+def _lane_by_lane(
+    code: FunctionBuilder, make: Callable[..., SSAValue], *args: SSAValue
+) -> SSAValue:
     lanes = args[0].lanes
     if lanes == 1:
         return make(*args)
     return gather(code, [make(*(extract(code, x, k) for x in args)) for k in range(lanes)])
 
 
-def _intrinsic(code: Code, function: str, *args: Value) -> Value:
+def _intrinsic(code: FunctionBuilder, function: str, *args: SSAValue) -> SSAValue:
     last = args[-1]
     name = f"llvm.{function}.{intrinsic_suffix(last.dtype, last.lanes)}"
-    return Value(code.call(last.type, name, *args), last.dtype, last.lanes)
+    return SSAValue(code.call(last.type, name, *args), last.dtype, last.lanes)
 
 
-def _integer_power(code: Code, x: Value, n: Value) -> Value:
+def _integer_power(code: FunctionBuilder, x: SSAValue, n: SSAValue) -> SSAValue:
     """Modulo 2^bits; x to a negative power is 1/x^n rounded towards zero, and 0 for x = 0."""
     code.declarations[_POWER] = None
     base, exponent = cast(code, x, INT64), cast(code, n, INT64)
-    whole = Value(code.emit(f"call i64 @lw_power({base}, {exponent})"), INT64)
+    whole = SSAValue(code.emit(f"call i64 @lw_power({base}, {exponent})"), INT64)
     if x.dtype.kind == "i":
         # Of whole numbers only 1 and -1 have an inverse, their own.
         other = code.emit(f"add {base}, 1")
@@ -163,62 +176,164 @@ def _integer_power(code: Code, x: Value, n: Value) -> Value:
         kept = code.emit(f"and i1 {is_unit}, {not_zero}")
         inverse = code.emit(f"select i1 {kept}, {whole}, i64 0")
         negative = code.emit(f"icmp slt {exponent}, 0")
-        whole = Value(code.emit(f"select i1 {negative}, i64 {inverse}, {whole}"), INT64)
+        whole = SSAValue(code.emit(f"select i1 {negative}, i64 {inverse}, {whole}"), INT64)
     return cast(code, whole, x.dtype)
 
 
-def _complex_call(code: Code, function: str, *args: Value) -> Value:
-    """A function of <complex.h> for double, whose numbers travel as two doubles each."""
+def _complex_call(code: FunctionBuilder, function: str, *args: SSAValue) -> SSAValue:
+    """Call a function of <complex.h>; the ABI passes a double complex as two doubles."""
     name, before, after = _COMPLEX[function]
     wide = DTYPES["complex128"]
-    parts: list[Value] = []
+    parts: list[SSAValue] = []
     for arg in args:
         z = cast(code, arg, wide)
         parts += [_scaled(code, text, before) for text in (z.text, z.imag)]
     both = code.call("{double, double}", name, *parts)
     re, im = (code.emit(f"extractvalue {{double, double}} {both}, {k}") for k in (0, 1))
     re, im = (_scaled(code, text, after).text for text in (re, im))
-    return cast(code, Value(re, wide, 1, im), args[0].dtype)
+    return cast(code, SSAValue(re, wide, 1, im), args[0].dtype)
 
 
-def _scaled(code: Code, text: str, factor: float) -> Value:
-    value = Value(text, FLOAT64)
+def _scaled(code: FunctionBuilder, text: str, factor: float) -> SSAValue:
+    value = SSAValue(text, FLOAT64)
     return value if factor == 1.0 else binary(code, "mul", value, literal(FLOAT64, factor))
 
 
-def _conj(code: Code, x: Value) -> Value:
+def _conj(code: FunctionBuilder, x: SSAValue) -> SSAValue:
     if not x.dtype.is_complex:
         return x
-    negated = unary(code, "neg", Value(x.imag, x.dtype.real, x.lanes))
-    return Value(x.text, x.dtype, x.lanes, negated.text)
+    negated = unary(code, "neg", SSAValue(x.imag, x.dtype.real, x.lanes))
+    return SSAValue(x.text, x.dtype, x.lanes, negated.text)
 
 
-def _imag(code: Code, x: Value) -> Value:
+def _imag(code: FunctionBuilder, x: SSAValue) -> SSAValue:
     if x.dtype.is_complex:
-        return Value(x.imag, x.dtype.real, x.lanes)
+        return SSAValue(x.imag, x.dtype.real, x.lanes)
     return broadcast(code, literal(x.dtype, 0), x.lanes)
 
 
-_PARTS: dict[str, Callable[[Code, Value], Value]] = {
+_PARTS: dict[str, Callable[[FunctionBuilder, SSAValue], SSAValue]] = {
     "conj": _conj,
-    "real": lambda code, x: Value(x.text, x.dtype.real, x.lanes),
+    "real": lambda code, x: SSAValue(x.text, x.dtype.real, x.lanes),
     "imag": _imag,
 }
 
 
-def _fma(code: Code, x: Value, y: Value, z: Value) -> Value:
+def _fma(code: FunctionBuilder, x: SSAValue, y: SSAValue, z: SSAValue) -> SSAValue:
     """x*y + z; complex products are four real ones chained on the accumulator."""
     if x.dtype.is_float:
         return _intrinsic(code, "fma", x, y, z)
     if not x.dtype.is_complex:
         return binary(code, "add", binary(code, "mul", x, y), z)
 
-    def part(text: str) -> Value:
-        return Value(text, x.dtype.real, x.lanes)
+    def part(text: str) -> SSAValue:
+        return SSAValue(text, x.dtype.real, x.lanes)
 
     minus = unary(code, "neg", part(x.imag))
     re = _fma(code, minus, part(y.imag), _fma(code, part(x.text), part(y.text), part(z.text)))
     im = _fma(
         code, part(x.imag), part(y.text), _fma(code, part(x.text), part(y.imag), part(z.imag))
     )
-    return Value(re.text, x.dtype, x.lanes, im.text)
+    return SSAValue(re.text, x.dtype, x.lanes, im.text)
+
+
+# -- dot products ---------------------------------------------------------------------------------
+
+# Lanes of the sum -> the intrinsic for pairs of 16-bit products, and the extension it needs.
+_PAIRS = {4: ("sse2.pmadd.wd", "sse2"), 8: ("avx2.pmadd.wd", "avx2")}
+_PAIRS[16] = ("avx512.pmaddw.d.512", "avx512bw")
+# Extensions that only processors with sse2 have.
+_WITH_SSE2 = frozenset({"sse3", "sse4.1", "sse4.2", "avx", "avx2"})
+
+
+def dot(
+    code: FunctionBuilder,
+    x: tuple[SSAValue, int | None],
+    y: tuple[SSAValue, int | None],
+    total: SSAValue,
+    features: frozenset[str],
+) -> SSAValue:
+    """total + the sums over groups of x*y.
+
+    Operands are rows of narrow integers, as many groups as `total` has lanes. One with a lane
+    number is the group that starts there, broadcast to every group of the other operand.
+    """
+    first, second = (_spread_group(code, row, lane, total) for row, lane in (x, y))
+    kinds, bits = first.dtype.kind + second.dtype.kind, first.dtype.bits
+    if bits == 8 and kinds in ("ii", "uu") and "dotprod" in features and total.lanes == 4:
+        # The spread operand comes last: there the instruction takes one group of a register.
+        ordered = (second, first) if x[1] is not None else (first, second)
+        name = f"llvm.aarch64.neon.{'s' if kinds == 'ii' else 'u'}dot.v4i32.v16i8"
+        return _fused(code, name, "+dotprod", total, *ordered)
+    vnni = _vnni(total.lanes, features)
+    width = 32 * total.lanes
+    if bits == 8 and kinds in ("iu", "ui") and vnni:
+        unsigned, signed = (second, first) if kinds == "iu" else (first, second)
+        return _fused(code, f"llvm.x86.avx512.vpdpbusd.{width}", vnni, total, unsigned, signed)
+    if bits == 16 and kinds == "ii" and vnni:
+        return _fused(code, f"llvm.x86.avx512.vpdpwssd.{width}", vnni, total, first, second)
+    if bits == 16 and kinds == "ii" and _has_pairs(total.lanes, features):
+        name, extension = _PAIRS[total.lanes]
+        code.features[f"+{extension}"] = None
+        # Two products of -32768 by itself wrap in the instruction, as they do in the sum.
+        products = code.call(total.type, f"llvm.x86.{name}", first, second)
+        return SSAValue(code.emit(f"add {total}, {products}"), total.dtype, total.lanes)
+    return _widened(code, first, second, total)
+
+
+def _vnni(lanes: int, features: frozenset[str]) -> str:
+    """The extensions with dot products of `lanes` sums on x86; empty where there are none."""
+    if "avx512vnni" in features and (lanes == 16 or (lanes in (4, 8) and "avx512vl" in features)):
+        return "+avx512vnni" if lanes == 16 else "+avx512vnni,+avx512vl"
+    return "+avxvnni" if "avxvnni" in features and lanes in (4, 8) else ""
+
+
+def _has_pairs(lanes: int, features: frozenset[str]) -> bool:
+    if lanes == 4:
+        return bool(features & _WITH_SSE2)
+    return lanes in _PAIRS and _PAIRS[lanes][1] in features
+
+
+def _fused(
+    code: FunctionBuilder, name: str, extension: str, total: SSAValue, x: SSAValue, y: SSAValue
+) -> SSAValue:
+    """One instruction for products and sum."""
+    code.features[extension] = None
+    return SSAValue(code.call(total.type, name, total, x, y), total.dtype, total.lanes)
+
+
+def _widened(code: FunctionBuilder, x: SSAValue, y: SSAValue, total: SSAValue) -> SSAValue:
+    """Products in the type of the sum, for processors without an instruction."""
+    wide = type_name(total.dtype, x.lanes)
+    factors = [
+        code.emit(f"{'sext' if v.dtype.kind == 'i' else 'zext'} {v} to {wide}") for v in (x, y)
+    ]
+    products = code.emit(f"mul {wide} {factors[0]}, {factors[1]}")
+    # LLVM's own partial reduction may add any lanes together: which ones depends on the processor.
+    result, group = total, x.lanes // total.lanes
+    for part in range(group):
+        mask = ", ".join(f"i32 {part + group * lane}" for lane in range(total.lanes))
+        every = code.emit(
+            f"shufflevector {wide} {products}, {wide} poison, <{total.lanes} x i32> <{mask}>"
+        )
+        result = SSAValue(code.emit(f"add {result}, {every}"), total.dtype, total.lanes)
+    return result
+
+
+def _spread_group(
+    code: FunctionBuilder, row: SSAValue, lane: int | None, total: SSAValue
+) -> SSAValue:
+    """The row itself, or its group at `lane` broadcast to every group."""
+    if lane is None:
+        return row
+    group = total.dtype.bits // row.dtype.bits
+    words, word = row.lanes // group, type_name(total.dtype)
+    as_words = code.emit(f"bitcast {row} to <{words} x {word}>")
+    mask = ", ".join([f"i32 {lane // group}"] * total.lanes)
+    spread = code.emit(
+        f"shufflevector <{words} x {word}> {as_words}, <{words} x {word}> poison, "
+        f"<{total.lanes} x i32> <{mask}>"
+    )
+    whole = type_name(row.dtype, group * total.lanes)
+    text = code.emit(f"bitcast <{total.lanes} x {word}> {spread} to {whole}")
+    return SSAValue(text, row.dtype, group * total.lanes)

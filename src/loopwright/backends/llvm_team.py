@@ -18,8 +18,11 @@ Other kernels have fixed shares: thread t of T takes the iterations from ceil(tr
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
+from loopwright.backends.llvm_builder import FunctionBuilder, SSAValue
 from loopwright.ir import team
+from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Expr
 from loopwright.ir.loops import (
     Alloc,
@@ -37,38 +40,30 @@ from loopwright.ir.loops import (
 )
 from loopwright.ir.visit import expressions, loads, statements
 
-__all__ = ["TEAM_FUNCTIONS", "can_claim", "is_for_teams"]
+__all__ = ["TEAM_FUNCTIONS", "can_claim", "claimed_pieces", "fixed_share", "is_for_teams"]
+
+
+def _waiting_function(name: str, word: int) -> str:
+    """LLVM text of a function that waits by calling word `word` of the team; one thread returns."""
+    return f"""
+define internal void @{name}(ptr %team, i64 %thread) noinline {{
+entry:
+  %threads = load i64, ptr %team, align 8
+  %alone = icmp eq i64 %threads, 1
+  br i1 %alone, label %done, label %arrive
+arrive:
+  %at = getelementptr i64, ptr %team, i64 {word}
+  %{name.removeprefix("lw_")} = load ptr, ptr %at, align 8
+  call void %{name.removeprefix("lw_")}(ptr %team, i64 %thread)
+  br label %done
+done:
+  ret void
+}}
+"""
+
 
 # The team's functions are those of the thread pool; a thread that is alone needs none of them.
-TEAM_FUNCTIONS = f"""
-define internal void @lw_barrier(ptr %team, i64 %thread) noinline {{
-entry:
-  %threads = load i64, ptr %team, align 8
-  %alone = icmp eq i64 %threads, 1
-  br i1 %alone, label %done, label %arrive
-arrive:
-  %at = getelementptr i64, ptr %team, i64 {team.BARRIER}
-  %barrier = load ptr, ptr %at, align 8
-  call void %barrier(ptr %team, i64 %thread)
-  br label %done
-done:
-  ret void
-}}
-
-define internal void @lw_meet(ptr %team, i64 %thread) noinline {{
-entry:
-  %threads = load i64, ptr %team, align 8
-  %alone = icmp eq i64 %threads, 1
-  br i1 %alone, label %done, label %arrive
-arrive:
-  %at = getelementptr i64, ptr %team, i64 {team.MEET}
-  %meet = load ptr, ptr %at, align 8
-  call void %meet(ptr %team, i64 %thread)
-  br label %done
-done:
-  ret void
-}}
-
+_CLAIMING = f"""
 ; Pieces per thread of a parallel loop; a thread that is alone takes the loop in one piece.
 define internal i64 @lw_pieces(ptr %team, i64 %trips) noinline {{
 entry:
@@ -100,6 +95,11 @@ claim:
   ret i64 %piece
 }}
 """
+TEAM_FUNCTIONS = (
+    _waiting_function("lw_barrier", team.BARRIER)
+    + _waiting_function("lw_meet", team.MEET)
+    + _CLAIMING
+)
 
 
 def is_for_teams(nest: LoopNest) -> bool:
@@ -119,7 +119,7 @@ def can_claim(nest: LoopNest) -> bool:
         if isinstance(s, Alloc) and s.buffer.name in own and any(map(_is_parallel, _outside(s)))
     }
     for stmt in outer:
-        if _is_parallel(stmt) and not all(_is_made_here(stmt, name) for name in lasting):
+        if _is_parallel(stmt) and not all(_is_defined_inside(stmt, name) for name in lasting):
             return False
         deciding = _deciding(stmt)
         if not all(load.array in fixed for expr in deciding for load in loads(expr)):
@@ -140,7 +140,7 @@ def _is_parallel(stmt: Stmt) -> bool:
 
 
 def _outside(stmt: Stmt) -> Iterator[Stmt]:
-    """`stmt` and what stands below it, but not in parallel loops."""
+    """`stmt` and the statements inside it, without those of parallel loops."""
     yield stmt
     match stmt:
         case For(mark=Mark.PARALLEL):
@@ -157,7 +157,7 @@ def _outside(stmt: Stmt) -> Iterator[Stmt]:
 
 
 def _deciding(stmt: Stmt) -> Iterator[Expr]:
-    """The expressions of a statement that decide where a thread goes or which element it meets."""
+    """The expressions of a statement that determine control flow or which element is accessed."""
     if not isinstance(stmt, Store):
         yield from expressions(stmt)
         return
@@ -166,8 +166,8 @@ def _deciding(stmt: Stmt) -> Iterator[Expr]:
         yield from load.index
 
 
-def _is_made_here(loop: Stmt, name: str) -> bool:
-    """Whether a parallel loop fills a buffer of its thread before it reads it, or only reads it."""
+def _is_defined_inside(loop: Stmt, name: str) -> bool:
+    """Whether a parallel loop writes a private buffer before reading it, or only reads it."""
     is_read = False
     for stmt in statements(loop):
         used: set[str] = {load.array for expr in expressions(stmt) for load in loads(expr)}
@@ -178,3 +178,66 @@ def _is_made_here(loop: Stmt, name: str) -> bool:
             case Store(buffer=target) | Copy(target=target) if target == name:
                 return not is_read
     return True
+
+
+# -- the iterations of a parallel loop that a thread runs ------------------------------------------
+
+Bounds = tuple[SSAValue, SSAValue, SSAValue]  # start, stop, step
+
+
+def fixed_share(code: FunctionBuilder, bounds: Bounds) -> tuple[SSAValue, SSAValue]:
+    """The iterations of this thread where every thread has a fixed share: start and stop."""
+    threads = code.emit("load i64, ptr %team, align 8")
+    return _part(code, bounds, _trip_count(code, bounds), "%thread", threads)
+
+
+@contextmanager
+def claimed_pieces(code: FunctionBuilder, bounds: Bounds) -> Iterator[tuple[SSAValue, SSAValue]]:
+    """A loop over the pieces that this thread claims; inside, start and stop of one piece."""
+    trips = _trip_count(code, bounds)
+    count = code.emit(f"call i64 @lw_pieces(ptr %team, i64 {trips})")
+    pieces = code.emit(f"mul nsw i64 {count}, {code.emit('load i64, ptr %team, align 8')}")
+    head, body, done = (code.label(x) for x in ("claim.", "piece.", "claimed."))
+    entered = code.block
+    code.branch(head)
+    code.start(head)
+    last, piece = code.name("last."), code.name("piece.")
+    phi_line = len(code.lines)
+    code.lines.append("")
+    code.effect(f"{piece} = call i64 @lw_claim(ptr %team, i64 %thread, i64 {count}, i64 {last})")
+    more = code.emit(f"icmp slt i64 {piece}, {pieces}")
+    code.effect(f"br i1 {more}, label %{body}, label %{done}")
+    code.start(body)
+    with code.scope():
+        yield _part(code, bounds, trips, piece, pieces)
+    code.lines[phi_line] = f"  {last} = phi i64 [ -1, %{entered} ], [ {piece}, %{code.block} ]"
+    code.branch(head)
+    code.start(done)
+
+
+def _trip_count(code: FunctionBuilder, bounds: Bounds) -> str:
+    """How many iterations a loop has; zero or less where it has none."""
+    start, stop, step = bounds
+    span = code.emit(f"sub nsw i64 {stop.text}, {start.text}")
+    rounded = code.emit(f"add nsw i64 {span}, {step.text}")
+    less = code.emit(f"sub nsw i64 {rounded}, 1")
+    return code.emit(f"sdiv i64 {less}, {step.text}")
+
+
+def _part(
+    code: FunctionBuilder, bounds: Bounds, trips: str, number: str, parts: str
+) -> tuple[SSAValue, SSAValue]:
+    """Part `number` of the iterations, from ceil(trips * number / parts) on: start and stop."""
+    start, stop, step = bounds
+
+    def edge(part: str, spare: str) -> str:
+        scaled = code.emit(f"mul nsw i64 {trips}, {part}")
+        above = code.emit(f"add nsw i64 {scaled}, {spare}")
+        first = code.emit(f"sdiv i64 {above}, {parts}")
+        distance = code.emit(f"mul nsw i64 {first}, {step.text}")
+        return code.emit(f"add nsw i64 {start.text}, {distance}")
+
+    spare = code.emit(f"sub nsw i64 {parts}, 1")
+    low, high = edge(number, spare), edge(code.emit(f"add nsw i64 {number}, 1"), spare)
+    nearer = code.call("i64", "llvm.smin.i64", SSAValue(high, INT64), stop)
+    return SSAValue(low, INT64), SSAValue(nearer, INT64)

@@ -12,8 +12,8 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.program import Role
 from loopwright.planner.numbers import value_of
-from loopwright.runtime.arguments import Array as NumpyArray
-from loopwright.runtime.arguments import as_operand, is_regular, overlap, overlaps_itself
+from loopwright.runtime.array_arguments import Array as NumpyArray
+from loopwright.runtime.array_arguments import as_operand, is_regular, overlap, overlaps_itself
 
 __all__ = ["Arrays", "Fresh", "Signature", "Values"]
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from loopwright.backends.c_ranges import limits
+from loopwright.backends.c_syntax import limits
 from loopwright.calls.c_body import initial_array, initial_value, require_only_regions
 from loopwright.diagnostics import DtypeError, UsageError
 from loopwright.frontends.c import CFile, CRegion, CVariable, Origin, VariableKind
@@ -19,7 +19,7 @@ from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Const, Expr, Var
 from loopwright.ir.visit import names
 from loopwright.planner.numbers import value_of
-from loopwright.runtime.arguments import Array
+from loopwright.runtime.array_arguments import Array
 from loopwright.tracebacks import public_edge
 
 __all__ = ["CFunction", "RegionCode", "checked_array", "known_functions"]

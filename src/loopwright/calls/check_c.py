@@ -16,8 +16,8 @@ from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.validate import Report
-from loopwright.validate.in_c import validate_with_c
-from loopwright.validate.large import can_run
+from loopwright.validate.problem_sizes import can_run
+from loopwright.validate.translation import validate_with_c
 
 __all__ = ["check_region"]
 

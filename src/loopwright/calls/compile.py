@@ -16,7 +16,7 @@ from loopwright.frontends.c import CFile, CRegion, read_c
 from loopwright.frontends.extract import program_of
 from loopwright.frontends.source_tree import SourceTree
 from loopwright.ir.program import Program
-from loopwright.runtime.threads import checked_threads, num_threads
+from loopwright.runtime.thread_pool import checked_threads, num_threads
 from loopwright.tracebacks import public_edge
 from loopwright.transform.plan import Plan
 

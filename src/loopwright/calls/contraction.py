@@ -29,7 +29,7 @@ from loopwright.lower.linear_forms import linear
 from loopwright.machines.host import host
 from loopwright.planner.analytical import Algebra, Choice, choose
 from loopwright.planner.numbers import instance_of, value_of
-from loopwright.semirings.identities import identity
+from loopwright.semirings.named import identity
 
 if TYPE_CHECKING:
     from loopwright.ir.loops import LoopNest

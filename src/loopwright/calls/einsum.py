@@ -37,8 +37,8 @@ from loopwright.frontends.einsum_syntax import (
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
 from loopwright.ir.form import Initial
 from loopwright.recent import Recent
-from loopwright.runtime.arguments import Array, check_out, takes_results
-from loopwright.runtime.threads import num_threads, thread_count
+from loopwright.runtime.array_arguments import Array, check_out, takes_results
+from loopwright.runtime.thread_pool import num_threads, thread_count
 from loopwright.tracebacks import hide_frames
 
 __all__ = ["einsum"]

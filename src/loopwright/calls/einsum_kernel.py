@@ -6,7 +6,7 @@ from loopwright.calls.product import Scaling, contract
 from loopwright.calls.unproven import Unproven
 from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.ir.dtypes import DType
-from loopwright.runtime.arguments import Array
+from loopwright.runtime.array_arguments import Array
 from loopwright.semirings import Semiring
 
 __all__ = ["contract_or_loop"]

@@ -28,7 +28,7 @@ from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.ir.loops import LoopNest
 from loopwright.kernels import nest_kernel, thread_pool
 from loopwright.machines.host import host
-from loopwright.runtime.arguments import Array, element_strides
+from loopwright.runtime.array_arguments import Array, element_strides
 from loopwright.semirings import Semiring
 
 __all__ = ["interpret_einsum", "loop_einsum"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from loopwright.diagnostics import DtypeError, PathError, UsageError, WrongTypeError
 from loopwright.ir.dtypes import DType, dtype_of
-from loopwright.runtime.arguments import Array, as_operand
+from loopwright.runtime.array_arguments import Array, as_operand
 
 __all__ = [
     "GREEDY",

@@ -26,11 +26,11 @@ from loopwright.calls.product import extents_of
 from loopwright.diagnostics import PathError
 from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.ir.dtypes import DType
-from loopwright.runtime.arguments import Array
+from loopwright.runtime.array_arguments import Array
 from loopwright.semirings import Semiring
 from loopwright.semirings.distributive import (
     Law,
-    Range,
+    ValueRange,
     absorbing,
     holds_within,
     law_of,
@@ -111,12 +111,12 @@ def _why_late(arrays: tuple[Array, ...], ring: Semiring, accumulator: DType) -> 
             return f"times of semiring '{ring.name}' {law} for these numbers of {accumulator}"
 
 
-def _ranges(arrays: tuple[Array, ...], ring: Semiring, accumulator: DType) -> Iterator[Range]:
+def _ranges(arrays: tuple[Array, ...], ring: Semiring, accumulator: DType) -> Iterator[ValueRange]:
     infinite = absorbing(ring, accumulator)
     return (_range(array, accumulator, infinite) for array in arrays)
 
 
-def _range(array: Array, accumulator: DType, infinite: int | None) -> Range:
+def _range(array: Array, accumulator: DType, infinite: int | None) -> ValueRange:
     """The range of an operand's finite elements, in the type in which they are multiplied."""
     if not np.can_cast(array.dtype, accumulator.numpy, "safe"):
         with np.errstate(all="ignore"):
@@ -124,13 +124,13 @@ def _range(array: Array, accumulator: DType, infinite: int | None) -> Range:
     if infinite is not None and (is_infinite := array == infinite).any():
         array = array[~is_infinite]
         if not array.size:
-            return Range(0, 0)
+            return ValueRange(0, 0)
     if array.dtype.kind != "f":
-        return Range(int(array.min()), int(array.max()))
+        return ValueRange(int(array.min()), int(array.max()))
     low, high = (float(x.reduce(array, axis=None)) for x in (np.fmin, np.fmax))
     if low == 0 and np.signbit(array).any():
         low = -0.0
-    return Range(low, high)
+    return ValueRange(low, high)
 
 
 # -- pairs ------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum_syntax import EinsumSubscripts, parse_subscripts
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
 from loopwright.machines.host import host
-from loopwright.runtime.arguments import Array, as_operand
+from loopwright.runtime.array_arguments import Array, as_operand
 
 __all__ = ["einsum_path"]
 

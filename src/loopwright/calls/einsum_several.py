@@ -20,7 +20,7 @@ from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.ir.dtypes import DType
 from loopwright.ir.form import Initial
 from loopwright.log import log
-from loopwright.runtime.arguments import Array
+from loopwright.runtime.array_arguments import Array
 from loopwright.semirings import Semiring
 
 __all__ = ["MOST_ELEMENTS", "block_of", "contract_several"]

@@ -20,8 +20,8 @@ from loopwright.diagnostics import LoopwrightError, SourceError, UsageError, Wro
 from loopwright.frontends.python import ArgType, argument_types, is_unchanged
 from loopwright.log import log
 from loopwright.recent import Recent
-from loopwright.runtime.cache import without_disk_cache
-from loopwright.runtime.threads import checked_threads, num_threads
+from loopwright.runtime.disk_cache import without_disk_cache
+from loopwright.runtime.thread_pool import checked_threads, num_threads
 from loopwright.tracebacks import hide_frames, public_edge
 
 __all__ = ["JitFunction", "jit"]

@@ -26,7 +26,7 @@ from loopwright.ir.text import program_text, schedule_text
 from loopwright.log import dump
 from loopwright.planner.analytical import Choice
 from loopwright.planner.contraction_plan import contraction_plan
-from loopwright.runtime.arguments import Array
+from loopwright.runtime.array_arguments import Array
 from loopwright.transform.apply import apply_plan
 
 __all__ = ["Meaning"]

@@ -15,8 +15,8 @@ import numpy as np
 
 from loopwright.analysis.contraction import explain
 from loopwright.backends.c_dialect import DIALECTS
-from loopwright.backends.c_function import emit_c
-from loopwright.backends.c_names import as_identifier
+from loopwright.backends.c_module import emit_c
+from loopwright.backends.c_syntax import as_identifier
 from loopwright.calls.arguments import Arrays, Signature, Values
 from loopwright.calls.layout import stride_values, unit_strides
 from loopwright.calls.meaning import Meaning
@@ -34,7 +34,7 @@ from loopwright.lower.origins import origins
 from loopwright.pipeline import lowered
 from loopwright.remembered import remembered
 from loopwright.runtime.address import data_address
-from loopwright.runtime.arguments import element_strides
+from loopwright.runtime.array_arguments import element_strides
 from loopwright.runtime.toolchain import (
     build_library,
     find_compiler,

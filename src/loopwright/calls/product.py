@@ -21,14 +21,14 @@ from loopwright.machines.host import host
 from loopwright.planner.analytical import Algebra, Choice, choose
 from loopwright.planner.instance import Dim, Instance
 from loopwright.recent import Recent
-from loopwright.runtime.arguments import Array, element_strides
-from loopwright.runtime.kernel import Bound
+from loopwright.runtime.array_arguments import Array, element_strides
+from loopwright.runtime.kernel import BoundKernel
 
 __all__ = ["Scaling", "contract", "extents_of", "is_one", "plan_contraction", "planned"]
 
 
 _MOST_LAUNCHES = 1024
-_launches: Recent[tuple[Any, ...], tuple[Choice, Bound]] = Recent(_MOST_LAUNCHES)
+_launches: Recent[tuple[Any, ...], tuple[Choice, BoundKernel]] = Recent(_MOST_LAUNCHES)
 _unproven: Recent[tuple[Any, ...], None] = Recent(_MOST_LAUNCHES)  # calls that run as plain loops
 
 
@@ -84,7 +84,7 @@ def plan_contraction(
     accumulator: DType,
     scaling: Scaling,
     threads: int,
-) -> tuple[Choice, Bound]:
+) -> tuple[Choice, BoundKernel]:
     """Choose a form for one or two operands, fetch its kernel and bind the launch.
 
     Launches are remembered: a call with the layout of an earlier one needs no planning. Raises
@@ -124,7 +124,7 @@ def _launch(
     accumulator: DType,
     scaling: Scaling,
     threads: int,
-) -> tuple[Choice, Bound]:
+) -> tuple[Choice, BoundKernel]:
     """A new launch: its plan, the proof of it, its kernel."""
     choice = planned(names, arrays, out, ring, accumulator, scaling, threads)
     log_plan(f"einsum '{names.text}'", choice)

@@ -26,7 +26,7 @@ from loopwright.kernels import nest_kernel, recall, remember, stage_text, thread
 from loopwright.log import log
 from loopwright.machines.host import host
 from loopwright.recent import Recent
-from loopwright.runtime.arguments import element_strides
+from loopwright.runtime.array_arguments import element_strides
 from loopwright.runtime.kernel import CompiledKernel
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 
 from loopwright.calls.einsum import einsum
 from loopwright.diagnostics import UsageError
-from loopwright.runtime.arguments import as_operand
+from loopwright.runtime.array_arguments import as_operand
 
 __all__ = ["tensordot", "transpose"]
 

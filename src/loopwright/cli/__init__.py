@@ -19,16 +19,38 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "main"]
 
+
+def _command(name: str, line: str) -> tuple[str, str, str]:
+    """A command that the module `<name>_command` of this package implements."""
+    return name, f"{__name__}.{name}_command", line
+
+
 # (name, module, one line of help), in the order of the help text.
 COMMANDS: tuple[tuple[str, str, str], ...] = (
-    ("demo", "loopwright.cli.demo", "compile and run three small programs on this machine"),
-    ("cc", "loopwright.cli.cc", "optimise the loops of a C file between its pragmas"),
-    ("explain", "loopwright.cli.explain", "tell what is done with the loops of a C file and why"),
-    ("convert", "loopwright.cli.convert", "convert a file of a sparse tensor to another format"),
-    ("machines", "loopwright.cli.machines", "list the known machines, or show one"),
-    ("calibrate", "loopwright.cli.calibrate", "measure this machine and store its description"),
-    ("info", "loopwright.cli.info", "print versions, machine, cache and options for a report"),
-    ("cache", "loopwright.cli.cache", "show, check or empty the kernel cache"),
+    _command("demo", "compile and run three small programs on this machine"),
+    _command("cc", "optimise the loops of a C file between its pragmas"),
+    (
+        "explain",
+        "loopwright.cli.explain_command",
+        "tell what is done with the loops of a C file and why",
+    ),
+    (
+        "convert",
+        "loopwright.cli.convert_command",
+        "convert a file of a sparse tensor to another format",
+    ),
+    _command("machines", "list the known machines, or show one"),
+    (
+        "calibrate",
+        "loopwright.cli.calibrate_command",
+        "measure this machine and store its description",
+    ),
+    (
+        "info",
+        "loopwright.cli.info_command",
+        "print versions, machine, cache and options for a report",
+    ),
+    _command("cache", "show, check or empty the kernel cache"),
 )
 
 EXIT_ERROR = 2
@@ -64,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _terminate(number: int, frame: object) -> NoReturn:
-    """End as an exception does, so that files half written are taken away."""
+    """Exit by an exception, so that temporary files are removed."""
     raise SystemExit(128 + number)
 
 

@@ -163,18 +163,19 @@ Stmt: TypeAlias = Block | For | If | Let | Store | Alloc | Copy | Barrier | Pref
 class LoopNest:
     """A complete kernel body: arguments, run-time integers, statements.
 
-    A plain nest is loops as people write them: backends optimise it with all they have, and may
-    round a product and a sum that uses it once instead of twice. Any other nest is written out to
-    the last vector, and is to be taken as it stands.
+    With `leave_to_llvm` a nest is loops as people write them: LLVM optimises it with its whole
+    pipeline, and may contract a product and a sum that uses it to one rounding. Any other nest is
+    explicit: vectors, registers and fused operations are written out, and code is emitted as it
+    stands, with few passes.
     """
 
     name: str
     buffers: tuple[Buffer, ...]  # arguments in call order
     scalars: tuple[str, ...]  # run-time int64 values in call order
     body: Stmt
-    is_plain: bool = False
+    leave_to_llvm: bool = False
     reassoc: bool = False  # updates `x = x + e` of floats may happen in another order
-    fuses: bool = True  # a product and a sum that uses it had better be rounded once, if plain
+    fuses: bool = True  # with leave_to_llvm: contract a product and a sum that uses it
 
     def buffer(self, name: str) -> Buffer:
         return next(b for b in self.buffers if b.name == name)

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Module"]
+__all__ = ["CodeUnit", "Module"]
+
+
+@dataclass(frozen=True, slots=True)
+class CodeUnit:
+    """Functions that are compiled alike; the units of a module are linked into one object."""
+
+    text: str
+    # Whether LLVM's whole pipeline optimises them (see LoopNest); else they are explicit: vectors
+    # and registers are written out, and few passes are needed.
+    leave_to_llvm: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +27,9 @@ class Module:
     call needs once and once per thread.
     """
 
-    language: str  # "llvm"
+    language: str  # "llvm" or "c"
     text: str
     entry: str  # name of the kernel's function
     buffers: tuple[str, ...]  # names of the array arguments in call order
-    scalars: tuple[str, ...]  # names of the launch values in order
-    is_plain: bool = False  # see LoopNest
-    # The same text as two modules: plain loops, and procedures that are to be taken as they stand.
-    apart: tuple[str, str] | None = None
+    scalars: tuple[str, ...]  # names of the kernel arguments that are int64, in order
+    units: tuple[CodeUnit, ...] = ()  # LLVM only: the same functions, as they are compiled

@@ -1,9 +1,9 @@
 """Shadow execution: interpreters whose values know how they were computed.
 
-A Shadow is a number with its name (ir/terms) and its slack (ir/rounding). Numbers decide where data
-steer a run; names tell afterwards whether two runs computed the same in all cases, not just for
-these numbers; slacks tell which numbers every machine must reproduce bit by bit. Whatever does not
-depend on the contents of arguments (loop variables, sizes) stays a plain number.
+A Shadow is a number with its value number (ir/terms) and its slack (ir/rounding). Numbers determine
+control flow that depends on data; value numbers tell afterwards whether two runs computed the same
+for all inputs, not just for these; slacks tell which numbers every machine must reproduce bit by
+bit. What does not depend on the contents of arguments (loop variables, sizes) stays a number.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from loopwright.ir.dtypes import DType, dtype_of
 from loopwright.ir.evaluate import Rules
 from loopwright.ir.memory import Cells
 from loopwright.ir.rounding import slack_of_binary, slack_of_call, slack_of_cast, slack_of_unary
-from loopwright.ir.terms import Name, Terms
+from loopwright.ir.terms import Terms, ValueNumber
 
 __all__ = ["Instance", "Shadow", "ShadowRules"]
 
 Instance = tuple[str, tuple[int, ...]]  # statement and point
-# What stands in the place of a name, which is never negative.
+# In place of a value number, which is never negative.
 _UNTOUCHED = -1
-_PLAIN = -2  # a number that does not depend on the contents of arguments: it is its own name
+_PLAIN = -2  # a number that does not depend on the contents of arguments: its value is known
 
 
 class Shadow:
-    """A number, the name of what it stands for, and how far rounding may have moved it."""
+    """A number, its value number, and how far rounding may have moved it."""
 
-    __slots__ = ("name", "number", "slack")
+    __slots__ = ("number", "slack", "value_number")
 
-    def __init__(self, number: Any, name: Name, slack: float = 0.0) -> None:
+    def __init__(self, number: Any, value_number: ValueNumber, slack: float = 0.0) -> None:
         self.number = number
-        self.name = name
+        self.value_number = value_number
         self.slack = slack
 
     @property
@@ -51,13 +51,13 @@ class Shadow:
 
 
 class _Rounded(Shadow):
-    """A number made of constants alone, and rounded on the way: it has the name of a constant."""
+    """A number made of constants alone, with rounding; its value number is a constant's."""
 
     __slots__ = ()
 
 
 class ShadowRules(Rules):
-    """Rules for shadows; memory made by them keeps names beside numbers.
+    """Rules for shadows; memory made by them keeps value numbers beside numbers.
 
     `strides` gives, for each argument, the distance in elements between neighbours of its
     dimensions: the place of an element is the same in a program and in a nest.
@@ -66,9 +66,9 @@ class ShadowRules(Rules):
     def __init__(self, terms: Terms, strides: Mapping[str, tuple[int, ...]]) -> None:
         self.terms = terms
         self.strides = strides
-        self.arguments: dict[str, _NamedCells] = {}
+        self.arguments: dict[str, _NumberedCells] = {}
         self.now: Instance | None = None  # the instance that runs, where it is known
-        self.first: dict[Name, Instance] = {}  # which instance first stored a value
+        self.first: dict[ValueNumber, Instance] = {}  # which instance first stored a value
 
     def begin(self, statement: str, point: tuple[int, ...]) -> None:
         self.now = statement, point
@@ -83,7 +83,7 @@ class ShadowRules(Rules):
             slack = slack_of_unary(op, number, x.slack)
             if isinstance(x, _Rounded):
                 return self.of_constants(number, slack)
-            return Shadow(number, terms.unary(op, _dtype(x), x.name), slack)
+            return Shadow(number, terms.unary(op, _dtype(x), x.value_number), slack)
 
         return apply
 
@@ -102,7 +102,9 @@ class ShadowRules(Rules):
             slack = slack_of_binary(op, left.number, right.number, number, *slacks)
             if not _is_of_data(x) and not _is_of_data(y):
                 return self.of_constants(number, slack)
-            return Shadow(number, terms.binary(op, _dtype(left), left.name, right.name), slack)
+            return Shadow(
+                number, terms.binary(op, _dtype(left), left.value_number, right.value_number), slack
+            )
 
         return apply
 
@@ -116,7 +118,7 @@ class ShadowRules(Rules):
             slack = slack_of_cast(x.number, number, dtype, x.slack)
             if isinstance(x, _Rounded):
                 return self.of_constants(number, slack)
-            return Shadow(number, terms.cast(_dtype(x), dtype, x.name), slack)
+            return Shadow(number, terms.cast(_dtype(x), dtype, x.value_number), slack)
 
         return apply
 
@@ -133,8 +135,10 @@ class ShadowRules(Rules):
             if not any(map(_is_of_data, args)):
                 return self.of_constants(result, slack)
             lifted = [self.lift(x) for x in args]
-            name = terms.call(function, _dtype(lifted[-1]), *(x.name for x in lifted))
-            return Shadow(result, name, slack)
+            value_number = terms.call(
+                function, _dtype(lifted[-1]), *(x.value_number for x in lifted)
+            )
+            return Shadow(result, value_number, slack)
 
         return apply
 
@@ -142,13 +146,13 @@ class ShadowRules(Rules):
         if not isinstance(cond, Shadow):
             return chosen
         first = self.lift(chosen)
-        second = self.terms.undefined() if other is None else self.lift(other).name
-        x, y = (first.name, second) if cond else (second, first.name)
+        second = self.terms.undefined() if other is None else self.lift(other).value_number
+        x, y = (first.value_number, second) if cond else (second, first.value_number)
         slack = math.inf if cond.slack else first.slack
-        return Shadow(first.number, self.terms.select(cond.name, x, y), slack)
+        return Shadow(first.number, self.terms.select(cond.value_number, x, y), slack)
 
     def cells(self, name: str, data: np.ndarray[Any, np.dtype[Any]], **facts: Any) -> Cells:
-        made = _NamedCells(self, name, data, **facts)
+        made = _NumberedCells(self, name, data, **facts)
         if name in self.strides and name not in self.arguments:
             self.arguments[name] = made
         return made
@@ -158,10 +162,10 @@ class ShadowRules(Rules):
         return _Rounded(number, self.terms.constant(number), slack) if slack else number
 
     def lift(self, value: Any) -> Shadow:
-        """A value with its name; a plain number is a constant."""
+        """A value with its value number; a plain number is a constant."""
         return value if isinstance(value, Shadow) else Shadow(value, self.terms.constant(value))
 
-    def contents(self, array: str) -> dict[int, Name]:
+    def contents(self, array: str) -> dict[int, ValueNumber]:
         """What the touched elements of an argument hold, by place."""
         return self.arguments[array].contents()
 
@@ -171,58 +175,58 @@ class ShadowRules(Rules):
 
     def touched(self, array: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Which elements of an argument were stored to."""
-        return np.asarray(self.arguments[array].names != _UNTOUCHED)
+        return np.asarray(self.arguments[array].value_numbers != _UNTOUCHED)
 
     def writer(self, array: str, place: int) -> Instance | None:
         """The instance that last stored to an element of an argument."""
         return self.arguments[array].writers.get(place)
 
 
-class _NamedCells(Cells):
-    """Memory that keeps the name of every element, and who stored it last."""
+class _NumberedCells(Cells):
+    """Memory that keeps the value number of every element, and the instance that stored it."""
 
-    __slots__ = ("names", "rules", "slacks", "writers")
+    __slots__ = ("rules", "slacks", "value_numbers", "writers")
 
     def __init__(
         self, rules: ShadowRules, name: str, data: np.ndarray[Any, np.dtype[Any]], **facts: Any
     ) -> None:
         super().__init__(name, data, **facts)
         self.rules = rules
-        self.names = np.full(data.shape, _UNTOUCHED, np.int64)
+        self.value_numbers = np.full(data.shape, _UNTOUCHED, np.int64)
         self.slacks = np.zeros(data.shape)
         self.writers: dict[int, Instance] = {}
 
     def read(self, index: tuple[int, ...]) -> Any:
         number = super().read(index)
         place = self.place(index)
-        if self.names[place] == _PLAIN:
+        if self.value_numbers[place] == _PLAIN:
             return self.rules.of_constants(number, float(self.slacks[place]))
-        return Shadow(number, self._name(place), float(self.slacks[place]))
+        return Shadow(number, self._value_number(place), float(self.slacks[place]))
 
     def write(self, index: tuple[int, ...], value: Any) -> None:
         shadow = self.rules.lift(value)
         super().write(index, shadow.number)
         place = self.place(index)
-        self.names[place] = shadow.name if _is_of_data(value) else _PLAIN
+        self.value_numbers[place] = shadow.value_number if _is_of_data(value) else _PLAIN
         self.slacks[place] = shadow.slack
         if self.rules.now is not None:
             self.writers[self._distance(place)] = self.rules.now
-            self.rules.first.setdefault(shadow.name, self.rules.now)
+            self.rules.first.setdefault(shadow.value_number, self.rules.now)
 
     def copy_from(self, index: tuple[int, ...], source: Cells, start: tuple[int, ...]) -> None:
         super().copy_from(index, source, start)
-        assert isinstance(source, _NamedCells), "all memory of a run is made by its rules"
+        assert isinstance(source, _NumberedCells), "all memory of a run is made by its rules"
         place, origin = self.place(index), source.place(start)
-        is_plain = source.names[origin] == _PLAIN
-        self.names[place] = _PLAIN if is_plain else source._name(origin)
+        is_number = source.value_numbers[origin] == _PLAIN
+        self.value_numbers[place] = _PLAIN if is_number else source._value_number(origin)
         self.slacks[place] = source.slacks[origin]
 
-    def contents(self) -> dict[int, Name]:
-        touched = map(tuple, np.argwhere(self.names != _UNTOUCHED))
-        return {self._distance(place): self._name(place) for place in touched}
+    def contents(self) -> dict[int, ValueNumber]:
+        touched = map(tuple, np.argwhere(self.value_numbers != _UNTOUCHED))
+        return {self._distance(place): self._value_number(place) for place in touched}
 
-    def _name(self, place: tuple[int, ...]) -> Name:
-        found = int(self.names[place])
+    def _value_number(self, place: tuple[int, ...]) -> ValueNumber:
+        found = int(self.value_numbers[place])
         if found >= 0:
             return found
         if found == _PLAIN:

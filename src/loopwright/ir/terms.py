@@ -1,19 +1,19 @@
-"""Names for computed values: equal names mean values that are equal for all inputs.
+"""Value numbers: equal numbers mean computed values that are equal for all inputs.
 
-A name is an element of the field of p = 2^61 - 1 numbers, drawn as a hash for everything that is
-taken as it is: contents on entry, results of operators without laws. Operators with laws that
-keep every bit get names that obey these laws:
+A value number is an element of the field of p = 2^61 - 1 numbers. Contents on entry and results of
+operators without laws are hashed. Operators with laws that keep every bit get value numbers that
+obey these laws:
 
 - where sums may be reassociated (integers always, floats if declared) + - * and / compute in the
   field. Two polynomials that differ agree at a random point with a probability of degree / p
-  (Schwartz 1980), so reordered and refactored sums have one name, others have different ones;
+  (Schwartz 1980), so reordered and refactored sums have one value number, others different ones;
 - elsewhere x - y is x + (-y), + and * commute, signs leave products and quotients, x * 1 = x;
-- min, max, and, or are associative, commutative and idempotent for every type: a name for the set
-  of their operands, constants among them combined, without the one that changes nothing. `xor` is
-  so but for pairs, which cancel.
+- min, max, and, or are associative, commutative and idempotent for every type: a hash of the set of
+  their operands, constants among them combined, without the identity. `xor` is so but for pairs,
+  which cancel.
 
 Conversions between integers to as many bits or fewer keep sums and products modulo 2^bits: they
-change no name. A fused multiply-add is named as the product and the sum it stands for.
+change no value number. A fused multiply-add has that of the product and the sum it stands for.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ import numpy as np
 from loopwright.ir.dtypes import DType, dtype_of
 from loopwright.ir.expr import SATURATING
 
-__all__ = ["Name", "Terms"]
+__all__ = ["Terms", "ValueNumber"]
 
-Name: TypeAlias = int
+ValueNumber: TypeAlias = int
 
 _PRIME = 2**61 - 1
 # Modulo the prime they are small numbers, from which they must be told apart.
@@ -46,37 +46,43 @@ _SYMMETRIC = frozenset({"eq", "ne"}) | SATURATING
 
 
 class Terms:
-    """Makes names, and remembers what each was first made from."""
+    """Makes value numbers, and records what each was first made from."""
 
     def __init__(self, *, reassociate: bool) -> None:
         self.reassociate = reassociate  # whether floating sums and products may be reordered
-        self.made: dict[Name, tuple[str, tuple[Name, ...]]] = {}  # name -> operator, operands
-        self.entries: dict[Name, tuple[str, int]] = {}  # contents on entry: array, place
-        self._hashes: dict[tuple[object, ...], Name] = {}
-        self._members: dict[Name, tuple[str, frozenset[Name]]] = {}  # of sets of operands
-        self._identities: dict[tuple[str, str], Name] = {}  # by operator and type
-        self._numbers: dict[Name, float] = {}  # constants, but for those too large to tell apart
+        self.made: dict[
+            ValueNumber, tuple[str, tuple[ValueNumber, ...]]
+        ] = {}  # number -> operator, operands
+        self.entries: dict[ValueNumber, tuple[str, int]] = {}  # contents on entry: array, place
+        self._hashes: dict[tuple[object, ...], ValueNumber] = {}
+        self._members: dict[
+            ValueNumber, tuple[str, frozenset[ValueNumber]]
+        ] = {}  # of sets of operands
+        self._identities: dict[tuple[str, str], ValueNumber] = {}  # by operator and type
+        self._numbers: dict[
+            ValueNumber, float
+        ] = {}  # constants, but for those too large to tell apart
 
     # -- what is not computed ----------------------------------------------------------------
 
-    def initial(self, array: str, place: int) -> Name:
+    def initial(self, array: str, place: int) -> ValueNumber:
         """The contents of an element on entry."""
-        name = self._hash("contents on entry", "initial", array, place)
-        self.entries.setdefault(name, (array, place))
-        return name
+        number = self._hash("contents on entry", "initial", array, place)
+        self.entries.setdefault(number, (array, place))
+        return number
 
-    def undefined(self) -> Name:
+    def undefined(self) -> ValueNumber:
         """Whatever stands where nothing was written."""
         return self._hash("an undefined value", "undefined")
 
-    def constant(self, value: np.generic) -> Name:
-        name = self._constant(value)
+    def constant(self, value: np.generic) -> ValueNumber:
+        number = self._constant(value)
         dtype = dtype_of(value.dtype)
         if not dtype.is_complex and (not dtype.is_integer or abs(int(value)) < _PRIME // 2):
-            self._numbers[name] = value.item()
-        return name
+            self._numbers[number] = value.item()
+        return number
 
-    def _constant(self, value: np.generic) -> Name:
+    def _constant(self, value: np.generic) -> ValueNumber:
         dtype = dtype_of(value.dtype)
         text = str(value)
         if dtype.is_integer and int(value) in _EXTREMES:
@@ -96,14 +102,14 @@ class Terms:
 
     # -- operators ---------------------------------------------------------------------------
 
-    def unary(self, op: str, dtype: DType, x: Name) -> Name:
+    def unary(self, op: str, dtype: DType, x: ValueNumber) -> ValueNumber:
         if op == "neg" and dtype.kind != "b":
             return self._note(-x, op, x)
         if op == "not" and dtype.is_integer:
             return self._note(-x - 1, op, x)
         return self._hash(op, op, dtype.name, x, parts=(x,))
 
-    def binary(self, op: str, dtype: DType, x: Name, y: Name) -> Name:
+    def binary(self, op: str, dtype: DType, x: ValueNumber, y: ValueNumber) -> ValueNumber:
         """`x op y` for operands of `dtype`."""
         if dtype.kind == "b":
             op = _ON_BOOLEANS.get(op, op)
@@ -118,7 +124,7 @@ class Terms:
             return self._hash(op, op, dtype.name, x, y, parts=(x, y))
         return rule(self, dtype, x, y)
 
-    def call(self, function: str, dtype: DType, *args: Name) -> Name:
+    def call(self, function: str, dtype: DType, *args: ValueNumber) -> ValueNumber:
         """A function of arguments whose last one has `dtype`."""
         if function == "fma":
             x, y, z = args
@@ -127,38 +133,38 @@ class Terms:
             return self.binary("pow", dtype, *args)
         return self._hash(function, function, dtype.name, *args, parts=args)
 
-    def cast(self, source: DType, target: DType, x: Name) -> Name:
+    def cast(self, source: DType, target: DType, x: ValueNumber) -> ValueNumber:
         is_modular = source.is_integer and target.is_integer and target.bits <= source.bits
         if source == target or is_modular:
             return x
         return self._hash(target.name, "cast", source.name, target.name, x, parts=(x,))
 
-    def select(self, cond: Name, x: Name, y: Name) -> Name:
+    def select(self, cond: ValueNumber, x: ValueNumber, y: ValueNumber) -> ValueNumber:
         if x == y:
             return x
         return self._hash("select", "select", cond, x, y, parts=(cond, x, y))
 
-    # -- how names are made ------------------------------------------------------------------
+    # -- how value numbers are made ------------------------------------------------------------
 
     def _is_ring(self, dtype: DType) -> bool:
         return dtype.is_integer or (self.reassociate and dtype.kind in "fc")
 
-    def _hash(self, what: str, *key: object, parts: tuple[Name, ...] = ()) -> Name:
-        name = self._hashes.get(key)
-        if name is None:
+    def _hash(self, what: str, *key: object, parts: tuple[ValueNumber, ...] = ()) -> ValueNumber:
+        number = self._hashes.get(key)
+        if number is None:
             digest = blake2b(repr(key).encode(), digest_size=8).digest()
-            name = self._hashes[key] = int.from_bytes(digest, "little") % _PRIME
-            self.made.setdefault(name, (what, parts))
-        return name
+            number = self._hashes[key] = int.from_bytes(digest, "little") % _PRIME
+            self.made.setdefault(number, (what, parts))
+        return number
 
-    def _note(self, number: int, what: str, *parts: Name) -> Name:
-        name = number % _PRIME
-        self.made.setdefault(name, (what, parts))
-        return name
+    def _note(self, number: int, what: str, *parts: ValueNumber) -> ValueNumber:
+        number = number % _PRIME
+        self.made.setdefault(number, (what, parts))
+        return number
 
-    def _set(self, op: str, dtype: DType, x: Name, y: Name) -> Name:
+    def _set(self, op: str, dtype: DType, x: ValueNumber, y: ValueNumber) -> ValueNumber:
         key = f"{op} {dtype.name}"
-        left, right = self._operands(key, x), self._operands(key, y)
+        left, right = self._members_of(key, x), self._members_of(key, y)
         members = left ^ right if op == "xor" else left | right
         identity = self._identity(op, dtype)
         members = self._folded(op, dtype, members) - {identity}
@@ -166,13 +172,15 @@ class Terms:
             return identity
         if len(members) == 1:
             return next(iter(members))
-        name = self._hash(op, key, *sorted(members), parts=(x, y))
-        self._members[name] = key, members
-        return name
+        number = self._hash(op, key, *sorted(members), parts=(x, y))
+        self._members[number] = key, members
+        return number
 
-    def _folded(self, op: str, dtype: DType, members: frozenset[Name]) -> frozenset[Name]:
+    def _folded(
+        self, op: str, dtype: DType, members: frozenset[ValueNumber]
+    ) -> frozenset[ValueNumber]:
         """Operands with one constant in place of several: runs may combine them as numbers."""
-        known = {name: self._numbers[name] for name in members if name in self._numbers}
+        known = {number: self._numbers[number] for number in members if number in self._numbers}
         if len(known) < 2 or any(value != value for value in known.values()):
             return members
         if op in _BITWISE and dtype.kind not in "fc":
@@ -180,16 +188,18 @@ class Terms:
             return (members - known.keys()) | {self.constant(dtype.numpy.type(number))}
         # Zeros of both signs stay both: which of them is less is left open.
         best = min(known.values()) if op == "min" else max(known.values())
-        return (members - known.keys()) | {name for name, value in known.items() if value == best}
+        return (members - known.keys()) | {
+            number for number, value in known.items() if value == best
+        }
 
-    def _identity(self, op: str, dtype: DType) -> Name:
+    def _identity(self, op: str, dtype: DType) -> ValueNumber:
         """The operand that changes nothing: what gathering in parts begins with."""
         key = op, dtype.name
         if key not in self._identities:
             self._identities[key] = self.constant(dtype.numpy.type(_neutral(op, dtype)))
         return self._identities[key]
 
-    def _operands(self, key: str, x: Name) -> frozenset[Name]:
+    def _members_of(self, key: str, x: ValueNumber) -> frozenset[ValueNumber]:
         found = self._members.get(x)
         return found[1] if found is not None and found[0] == key else frozenset((x,))
 
@@ -211,34 +221,34 @@ def _rational(number: float) -> int:
     return above * pow(below, -1, _PRIME) % _PRIME
 
 
-def _unsigned(x: Name) -> tuple[int, Name]:
-    """The sign and the rest of a name; the rest is the same for x and -x."""
+def _unsigned(x: ValueNumber) -> tuple[int, ValueNumber]:
+    """The sign and the rest of a number; the rest is the same for x and -x."""
     return (1, x) if x <= _PRIME - x else (-1, _PRIME - x)
 
 
-def _exact_sum(terms: Terms, dtype: DType, x: Name, y: Name) -> Name:
+def _exact_sum(terms: Terms, dtype: DType, x: ValueNumber, y: ValueNumber) -> ValueNumber:
     pair = (x, y) if x <= y else (y, x)
     return terms._hash("add", "add", dtype.name, *pair, parts=(x, y))
 
 
-def _exact_product(terms: Terms, dtype: DType, x: Name, y: Name) -> Name:
+def _exact_product(terms: Terms, dtype: DType, x: ValueNumber, y: ValueNumber) -> ValueNumber:
     if 1 in (x, y):
         return y if x == 1 else x
     (s, a), (t, b) = _unsigned(x), _unsigned(y)
     pair = (a, b) if a <= b else (b, a)
-    name = terms._hash("mul", "mul", dtype.name, *pair, parts=(x, y))
-    return name if s == t else terms._note(-name, "mul", x, y)
+    number = terms._hash("mul", "mul", dtype.name, *pair, parts=(x, y))
+    return number if s == t else terms._note(-number, "mul", x, y)
 
 
-def _exact_quotient(terms: Terms, dtype: DType, x: Name, y: Name) -> Name:
+def _exact_quotient(terms: Terms, dtype: DType, x: ValueNumber, y: ValueNumber) -> ValueNumber:
     if y == 1:
         return x
     (s, a), (t, b) = _unsigned(x), _unsigned(y)
-    name = terms._hash("div", "div", dtype.name, a, b, parts=(x, y))
-    return name if s == t else terms._note(-name, "div", x, y)
+    number = terms._hash("div", "div", dtype.name, a, b, parts=(x, y))
+    return number if s == t else terms._note(-number, "div", x, y)
 
 
-_Rule: TypeAlias = Callable[[Terms, DType, Name, Name], Name]
+_Rule: TypeAlias = Callable[[Terms, DType, ValueNumber, ValueNumber], ValueNumber]
 _IN_FIELD: dict[str, _Rule] = {
     "add": lambda terms, dtype, x, y: terms._note(x + y, "add", x, y),
     "sub": lambda terms, dtype, x, y: terms._note(x - y, "sub", x, y),

@@ -70,6 +70,23 @@ def names(expr: Expr) -> set[str]:
     return set().union(*map(names, children(expr)))
 
 
+def operands(op: str, expr: Expr) -> list[Expr]:
+    """The operands of nested applications of one operator: a, b, c of `(a + b) + c`."""
+    if isinstance(expr, Binary) and expr.op == op:
+        return operands(op, expr.x) + operands(op, expr.y)
+    return [expr]
+
+
+def fresh_name(wish: str, taken: Iterable[str]) -> str:
+    """`wish`, or `wish_2`, `wish_3`, ... when it is taken."""
+    used = set(taken)
+    name, count = wish, 1
+    while name in used:
+        count += 1
+        name = f"{wish}_{count}"
+    return name
+
+
 def rewrite(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """Rebuild `expr` bottom-up, passing every node through `change`."""
 
@@ -91,23 +108,6 @@ def rewrite(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
             return change(replace(expr, args=tuple(map(down, args))))
         case _:
             assert_never(expr)
-
-
-def fresh_name(wish: str, taken: Iterable[str]) -> str:
-    """`wish`, or `wish_2`, `wish_3`, ... when it is taken."""
-    used = set(taken)
-    name, count = wish, 1
-    while name in used:
-        count += 1
-        name = f"{wish}_{count}"
-    return name
-
-
-def operands(op: str, expr: Expr) -> list[Expr]:
-    """The operands of nested applications of one binary operator, from left to right."""
-    if isinstance(expr, Binary) and expr.op == op:
-        return operands(op, expr.x) + operands(op, expr.y)
-    return [expr]
 
 
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:

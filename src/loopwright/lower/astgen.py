@@ -85,7 +85,9 @@ def generate_loops(schedule: Schedule) -> GeneratedLoops:
         body = allocate_private(program.array(array), around, body)
     body = allocate_shared(schedule, body)
     buffers, scalars = argument_buffers(program), scalar_names(program)
-    nest = LoopNest(program.name, buffers, scalars, body, is_plain=True, reassoc=program.reassoc)
+    nest = LoopNest(
+        program.name, buffers, scalars, body, leave_to_llvm=True, reassoc=program.reassoc
+    )
     return GeneratedLoops(nest, reader.variables, cores)
 
 
@@ -105,8 +107,9 @@ def _with_marks(schedule: Schedule, tree: isl.Schedule) -> isl.Schedule:
     Outer loops stay one loop each, with guards inside: that keeps the text small and parallel
     loops whole. Innermost loops are isl's choice, but for two kinds that are separated into loops
     without guards: vector loops, whose lanes would need masks, and loops of statements that
-    exclude one another, as the interior and the borders of a subscript do (`piecewise_subscripts`). A
-    loop with private arrays stays one: its body is where they are allocated.
+    exclude one another, as the interior and the borders of a subscript do
+    (`piecewise_subscripts`). A loop with private arrays stays one: its body is where they are
+    allocated.
     """
     types = isl.ast_loop_type
     owners = {loop for _, loop in schedule.private}

@@ -48,7 +48,7 @@ class Calibration:
 
 
 def calibrated(machine: Machine, calibration: Calibration) -> Machine:
-    """`machine` with every measured number in place of the believed one, and its source changed."""
+    """`machine` with measured numbers in place of those of the data file, and their sources."""
     note = f"measured on this machine {calibration.date}".rstrip()
     sources = dict(machine.sources)
     arithmetic = dict(machine.arithmetic)
@@ -94,7 +94,7 @@ def _settled(measured: float, believed: float) -> float:
 
 
 def _line_through(points: tuple[tuple[int, float], ...], believed: ParallelCost) -> ParallelCost:
-    """The least-squares line through the points; the believed slope when there is one point."""
+    """The least-squares line through the points; with one point, the slope of the data file."""
     mean_x = sum(t for t, _ in points) / len(points)
     mean_y = sum(c for _, c in points) / len(points)
     spread = sum((t - mean_x) ** 2 for t, _ in points)
@@ -157,7 +157,7 @@ def _to_json(calibration: Calibration) -> dict[str, Any]:
 
 
 def _from_json(data: Any) -> Calibration:
-    """Raise ValueError, KeyError or TypeError on anything that is not a calibration."""
+    """The calibration in a JSON value; raises ValueError, KeyError or TypeError otherwise."""
     if data["format"] != FORMAT:
         raise ValueError("another format")
 

@@ -92,7 +92,7 @@ def _llvm_host_name() -> str:
 
 
 def _completed(found: tuple[Cache, ...], known: tuple[Cache, ...]) -> tuple[Cache, ...]:
-    """Fill what the system does not tell (ways and lines, under some hypervisors) from the data."""
+    """`found` with ways and lines that the system does not report taken from the data file."""
     result = []
     for level, cache_ in enumerate(found):
         like = known[min(level, len(known) - 1)]

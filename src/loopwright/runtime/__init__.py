@@ -1,1 +1,1 @@
-"""Modules to callables: code in memory, cache, threads, arguments."""
+"""From modules to callables: machine code, disk cache, threads, array arguments."""

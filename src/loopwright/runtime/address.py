@@ -1,9 +1,9 @@
-"""Addresses: numbers that say where something lies, each with the owner of what lies there.
+"""Addresses in memory, each with the object that owns the memory.
 
-Machine code takes numbers, and a number keeps nothing alive: memory whose owner is forgotten is
-given to others while a closure still calls code on it. Whoever holds an address therefore holds its
-owner (ADR 24). No other module takes addresses out of arrays or makes functions of them, which
-tests/architecture checks.
+Machine code takes numbers, and a number keeps nothing alive: memory whose owner is collected is
+reused while a closure still calls code on it. An Address therefore references its owner (ADR 24).
+No other module takes addresses of arrays or makes functions of them, which tests/architecture
+checks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Address", "addresses_of", "data_address", "function_at", "object_add
 
 
 class Address(int):
-    """A place in memory. What lies there stays as long as the address is referenced.
+    """An address in memory; the memory stays as long as the address is referenced.
 
     It is an int so that ctypes takes it as it is: a call with one costs what a call with a plain
     number does.
@@ -33,24 +33,24 @@ class Address(int):
         return address
 
     def __add__(self, offset: int) -> Address:
-        """A place further on in the same memory."""
+        """The address `offset` bytes further, with the same owner."""
         return Address(int.__add__(self, offset), self.owner)
 
 
 def data_address(array: np.ndarray[Any, np.dtype[Any]]) -> Address:
-    """Where the first element of an array lies."""
+    """The address of the first element of an array."""
     return Address(array.ctypes.data, array)
 
 
 def object_address(thing: object) -> Address:
-    """Where an object of Python lies: what entry points of kernels take for an array."""
+    """The address of a Python object: what entry points of kernels take for an array."""
     return Address(id(thing), thing)
 
 
 def addresses_of(things: Sequence[object]) -> bytes:
-    """Where objects of Python lie, one after the other, as machine code reads them.
+    """The addresses of Python objects as an array of machine words.
 
-    The memory is the result's own; the objects must be held by whoever calls code on it.
+    The bytes own no object: the caller must keep them alive.
     """
     return struct.pack(f"{len(things)}q", *map(id, things))
 

@@ -1,8 +1,8 @@
 """Measure the processor this process runs on: throughputs, latencies, bandwidths, in cycles.
 
-Time is the wall clock; a cycle is a sixteenth of a turn of the clock loop, measured right beside
-each number, so that a changing frequency does not matter. Of repeated runs the fastest counts:
-whatever disturbs a run only makes it longer.
+Times are of the wall clock; a cycle is a sixteenth of an iteration of the clock loop, measured
+beside each number, so that a changing frequency does not matter. Of repeated runs the fastest
+counts: disturbances only make a run longer.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import numpy.typing as npt
 from loopwright.ir.machine import Machine
 from loopwright.machines.calibration import Calibration
 from loopwright.runtime.address import Address, data_address, function_at
-from loopwright.runtime.jit import LoadedObject, compile_to_object, load_object
-from loopwright.runtime.microbenchmarks import Loop, clock_loop, loops, module
-from loopwright.runtime.threads import Pool
+from loopwright.runtime.llvm_engine import LoadedObject, compile_to_object, load_object
+from loopwright.runtime.microbenchmarks import MeasuredLoop, clock_loop, loops, module
+from loopwright.runtime.thread_pool import Pool
 from loopwright.runtime.workers import SYMBOLS, pool_source
 
 __all__ = ["calibrate"]
@@ -57,7 +57,7 @@ class _Bench:
     def cycles_per_turn(
         self, name: str, data: Address | None = None, least_turns: int = 1
     ) -> float:
-        """The fastest turn of a loop, in cycles of a clock measured between the runs."""
+        """The time of the fastest iteration of a loop, in cycles measured between the runs."""
         place = data_address(self.buffer) if data is None else data
         turns = max(least_turns, self._turns(name, place))
         clock_data = data_address(self.buffer) + (self.buffer.nbytes - 64)
@@ -70,7 +70,7 @@ class _Bench:
         return fastest / cycle
 
     def _turns(self, name: str, data: Address) -> int:
-        """How many turns make a run of the right length."""
+        """The number of iterations that take about `_RUN_SECONDS`."""
         turns = 256
         while turns < 1 << 30:
             # The fastest of three: one run that was interrupted would give far too few turns.
@@ -111,14 +111,14 @@ def calibrate(machine: Machine, report: Report = lambda line: None) -> Calibrati
 
 
 def _vectors(size: int) -> npt.NDArray[np.uint8]:
-    """Zeroed bytes that start where the widest vector may: measured loops use whole registers."""
+    """Zeroed bytes with the alignment of the widest vector register."""
     raw = np.zeros(size + _ALIGNMENT, np.uint8)
     first = -data_address(raw) % _ALIGNMENT
     return raw[first : first + size]
 
 
 def _arithmetic(
-    bench: _Bench, measured: list[Loop], report: Report
+    bench: _Bench, measured: list[MeasuredLoop], report: Report
 ) -> dict[str, dict[tuple[str, str], float]]:
     """Throughputs and latencies by quantity, operation and element type."""
     tables: dict[str, dict[tuple[str, str], float]] = {
@@ -140,8 +140,8 @@ def _arithmetic(
     return tables
 
 
-def _fill(buffer: npt.NDArray[np.uint8], loop: Loop) -> None:
-    """Ones everywhere but in %b, the third vector: no loop then reaches an extreme value."""
+def _fill(buffer: npt.NDArray[np.uint8], loop: MeasuredLoop) -> None:
+    """Fill the data with ones, for fma with zeros in %b, the third vector: no loop overflows."""
     values = buffer.view(loop.dtype)
     values[:] = 1
     if loop.operation == "fma":
@@ -163,14 +163,16 @@ def _load_latency(bench: _Bench, float_addition: float) -> float:
     return round(max(1.0, walk - max(1, round(both_ways) // 2)), 2)
 
 
-def _bandwidths(bench: _Bench, machine: Machine, loop: Loop) -> tuple[tuple[float, ...], float]:
+def _bandwidths(
+    bench: _Bench, machine: Machine, loop: MeasuredLoop
+) -> tuple[tuple[float, ...], float]:
     """Bytes per cycle read by one core from each cache, and from memory."""
     sizes = [_power_of_two(cache.size // 2) for cache in machine.caches]
     beyond = min(_MOST_MEMORY, 8 * sizes[-1])
     return tuple(_read_rate(bench, loop, size) for size in sizes), _read_rate(bench, loop, beyond)
 
 
-def _read_rate(bench: _Bench, loop: Loop, size: int) -> float:
+def _read_rate(bench: _Bench, loop: MeasuredLoop, size: int) -> float:
     block = np.ones(size // 8 + 16, np.int64)
     # On a line of its own, so that no vector straddles two.
     start = -data_address(block) % 128 // 8
@@ -206,7 +208,7 @@ def _parallel(bench: _Bench, cores: int) -> tuple[tuple[int, float], ...]:
 
 
 def _region_seconds(pool: Pool, function: Address, threads: int) -> float:
-    """The time of an empty region when its threads are awake and undisturbed: a low quantile."""
+    """The time of an empty parallel region whose threads are awake: a low quantile of many."""
     nothing = Address(0, None)
     fastest = float("inf")
     for _ in range(_ROUNDS):

@@ -16,11 +16,11 @@ from loopwright.runtime.address import (
     data_address,
     function_at,
 )
-from loopwright.runtime.jit import LoadedObject
+from loopwright.runtime.llvm_engine import LoadedObject
 from loopwright.runtime.scratch import local_scratch
-from loopwright.runtime.threads import Pool
+from loopwright.runtime.thread_pool import Pool
 
-__all__ = ["Bound", "CompiledKernel"]
+__all__ = ["BoundKernel", "CompiledKernel"]
 
 _pointer = ctypes.c_void_p
 
@@ -51,7 +51,7 @@ class CompiledKernel:
         self.buffers = tuple(buffers)
         self.scalars = tuple(scalars)
         self.is_parallel = is_parallel  # False: each thread of a team would do all the work
-        self.needs_memory = needs_memory  # True: perhaps, the launch values tell how much
+        self.needs_memory = needs_memory  # True: perhaps, the kernel arguments tell how much
         arguments = [_pointer] * (2 + len(self.buffers))
         self._call = function_at(code.address(f"{entry}_call"), *arguments)
         self._run = code.address(f"{entry}_run")
@@ -60,10 +60,10 @@ class CompiledKernel:
         self._private = function_at(private, _pointer, result=ctypes.c_int64)
 
     def alone(self, names: Sequence[str]) -> Callable[..., None] | None:
-        """The code on the caller's thread, called with the arrays and launch values of `names`.
+        """The code on the caller's thread, called with the arrays and kernel arguments of `names`.
 
-        Nothing is kept of a call, so that one whose values are new costs no more than others. None
-        where the code needs memory or a table besides.
+        No state is kept between calls, so that one with new values costs no more than others. None
+        where the code also needs scratch memory or a table.
         """
         if self.needs_memory:
             return None
@@ -82,14 +82,14 @@ class CompiledKernel:
         table: np.ndarray[Any, np.dtype[np.int64]],
         threads: int = 1,
         pool: Callable[[], Pool] | None = None,
-    ) -> Bound:
-        """Fix the launch values: a callable on arrays given in the order of `buffers`.
+    ) -> BoundKernel:
+        """Fix the kernel arguments: a callable on arrays given in the order of `buffers`.
 
         A kernel without parallel loops runs on the caller's thread, whatever `threads` says.
         """
         head = np.array([values[name] for name in self.scalars], dtype=np.int64)
         launch = data_address(np.concatenate([head, table]))
-        return Bound(
+        return BoundKernel(
             launch,
             (self._call, self._run),
             (int(self._scratch(launch)), int(self._private(launch))),
@@ -98,8 +98,8 @@ class CompiledKernel:
         )
 
 
-class Bound:
-    """A kernel with its launch values. Safe to call from several threads at once."""
+class BoundKernel:
+    """A kernel with fixed kernel arguments. Safe to call from several threads at once."""
 
     __slots__ = ("_call", "_launch", "_need", "_pool", "_run", "_sizes", "threads")
 
@@ -119,7 +119,7 @@ class Bound:
         self.threads = threads
 
     def __call__(self, *arrays: object) -> None:
-        """Run on array objects, which must be what the launch was made for."""
+        """Run on array objects, whose shapes and strides must be those the kernel was bound for."""
         if self.threads > 1 and self._run_team(arrays):
             return
         block = local_scratch().block
@@ -127,16 +127,18 @@ class Bound:
             block = local_scratch().reserve(self._need)
         self._call(self._launch, block, *map(id, arrays))
 
-    def again(self) -> tuple[Bound, np.ndarray[Any, np.dtype[np.int64]]]:
-        """The same with a copy of the launch values, which the caller may change."""
+    def again(self) -> tuple[BoundKernel, np.ndarray[Any, np.dtype[np.int64]]]:
+        """The same with a copy of the kernel arguments, which the caller may change."""
         launch = self._launch.owner
         assert isinstance(launch, np.ndarray)
         fresh = launch.copy()
         entries = self._call, self._run
-        return Bound(data_address(fresh), entries, self._sizes, self.threads, self._pool), fresh
+        return BoundKernel(
+            data_address(fresh), entries, self._sizes, self.threads, self._pool
+        ), fresh
 
     def quick(self, exchange: bool = False) -> Callable[[object, object, object], None]:
-        """This call for out, left and right (or right and left), with the least detours.
+        """This call as a function of out, left and right (or right and left), with least overhead.
 
         Small kernels take as long as a few attribute look-ups: these are done once, here.
         """

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from loopwright.ir.machine import Machine
 
-__all__ = ["Loop", "clock_loop", "loops", "module"]
+__all__ = ["MeasuredLoop", "clock_loop", "loops", "module"]
 
 _TYPES = {"float16": "half", "float32": "float", "float64": "double"}
 _TYPES |= {f"int{bits}": f"i{bits}" for bits in (8, 16, 32, 64)}
@@ -28,7 +28,7 @@ Step = Callable[[str, str, str], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class MeasuredLoop:
     """One measured function."""
 
     name: str
@@ -41,13 +41,13 @@ class Loop:
     vector_bytes: int = 0  # width of its registers
 
 
-def module(measured: list[Loop]) -> str:
+def module(measured: list[MeasuredLoop]) -> str:
     """The text of one module with all loops."""
     declarations = sorted({d for loop in measured for d in loop.declarations})
     return "\n".join([*declarations, *(loop.text for loop in measured)])
 
 
-def clock_loop() -> Loop:
+def clock_loop() -> MeasuredLoop:
     """A chain of 16 integer additions and exclusive ors: one cycle each on every processor."""
     links = []
     last = "%x"
@@ -63,14 +63,14 @@ def clock_loop() -> Loop:
         links,
         [f"store i64 {last}, ptr %data"],
     )
-    return Loop("clock", text, (), "clock", "", "", 16)
+    return MeasuredLoop("clock", text, (), "clock", "", "", 16)
 
 
-def loops(machine: Machine) -> list[Loop]:
+def loops(machine: Machine) -> list[MeasuredLoop]:
     """Every loop that has a meaning on this machine."""
     registers = 24 if machine.vector_registers >= 32 else 10
     floats = [t for t in _FLOATS if t != "float16" or "fp16" in machine.features]
-    found: list[Loop] = []
+    found: list[MeasuredLoop] = []
     for dtype in floats:
         if "fma" in machine.features:
             found += _fma_loops(machine, dtype, registers)
@@ -93,7 +93,7 @@ def _vector(machine: Machine, dtype: str) -> str:
     return f"<{machine.lanes(_BITS[element])} x {element}>"
 
 
-def _chains(machine: Machine, operation: str, dtype: str, registers: int) -> Loop:
+def _chains(machine: Machine, operation: str, dtype: str, registers: int) -> MeasuredLoop:
     """x_i <- x_i op a: throughput with many registers, latency with one."""
     kind = _vector(machine, dtype)
 
@@ -104,7 +104,7 @@ def _chains(machine: Machine, operation: str, dtype: str, registers: int) -> Loo
     return _register_loop(quantity, operation, dtype, kind, registers, step)
 
 
-def _fma_loops(machine: Machine, dtype: str, registers: int) -> list[Loop]:
+def _fma_loops(machine: Machine, dtype: str, registers: int) -> list[MeasuredLoop]:
     """c_i <- a*b + c_i by the addend, x <- x*a + b by a factor.
 
     Integers multiply and add in two operations which LLVM joins; so that the product of one turn is
@@ -130,7 +130,7 @@ def _fma_loops(machine: Machine, dtype: str, registers: int) -> list[Loop]:
     ]
 
 
-def _dot_loops(machine: Machine, dtype: str, registers: int) -> list[Loop]:
+def _dot_loops(machine: Machine, dtype: str, registers: int) -> list[MeasuredLoop]:
     """c_i <- c_i + sums of four products of bytes, or of two of 16-bit integers."""
     lanes, group = machine.lanes(32), 4 if dtype == "int8" else 2
     accumulator, factors = f"<{lanes} x i32>", f"<{group * lanes} x {_TYPES[dtype]}>"
@@ -193,7 +193,7 @@ def _register_loop(
     step: Step,
     *,
     links: int = 1,
-) -> Loop:
+) -> MeasuredLoop:
     """Chains in `registers` registers of type `kind`, each `links` operations long per turn.
 
     Data: two vectors for %a, which takes turns between them, one for %b, then the registers.
@@ -217,7 +217,9 @@ def _register_loop(
         after.append(f"store {kind} %y{i}, ptr %q{i}")
     text = _function(name, entry, phis, body, after)
     declarations = (_declaration(text, kind),) if "@llvm." in text else ()
-    return Loop(name, text, declarations, quantity, operation, dtype, registers * links, width)
+    return MeasuredLoop(
+        name, text, declarations, quantity, operation, dtype, registers * links, width
+    )
 
 
 def _declaration(text: str, kind: str) -> str:
@@ -226,17 +228,17 @@ def _declaration(text: str, kind: str) -> str:
     return f"declare {kind} @llvm.{name}({', '.join([kind] * count)})"
 
 
-def _vector_walk() -> Loop:
+def _vector_walk() -> MeasuredLoop:
     """p <- half of the vector at p: the latency of a vector load, and of moving its value out."""
     # volatile: the load would be narrowed to the half that is used
     body = ["%v = load volatile <2 x i64>, ptr %p", "%w = extractelement <2 x i64> %v, i64 0"]
     body.append("%next = inttoptr i64 %w to ptr")
     phis = ["%p = phi ptr [ %data, %entry ], [ %next, %turn ]"]
     text = _function("walk", [], phis, body, ["store ptr %next, ptr %data"])
-    return Loop("walk", text, (), "load", "", "", 1)
+    return MeasuredLoop("walk", text, (), "load", "", "", 1)
 
 
-def _transfer_loop() -> Loop:
+def _transfer_loop() -> MeasuredLoop:
     """x <- (x as a double, plus a) as an integer, plus z: to a vector register and back.
 
     The two sums keep the value from staying on either side; their latencies are known.
@@ -255,10 +257,10 @@ def _transfer_loop() -> Loop:
     ]
     phis = ["%x = phi i64 [ %s, %entry ], [ %y, %turn ]"]
     text = _function("transfer", entry, phis, body, ["store i64 %y, ptr %q"])
-    return Loop("transfer", text, (), "transfer", "", "", 1)
+    return MeasuredLoop("transfer", text, (), "transfer", "", "", 1)
 
 
-def _read_loop(machine: Machine) -> Loop:
+def _read_loop(machine: Machine) -> MeasuredLoop:
     """Read eight vectors a turn, around and around in a block of memory.
 
     The first word of the block is its size less one, a power of two less one.
@@ -274,7 +276,7 @@ def _read_loop(machine: Machine) -> Loop:
     body += [f"%ahead = add i64 %at, {step}", "%next = and i64 %ahead, %mask"]
     phis = ["%at = phi i64 [ 0, %entry ], [ %next, %turn ]"]
     text = _function("read", ["%mask = load i64, ptr %data"], phis, body, [])
-    return Loop("read", text, (), "bytes", "", "", step, machine.vector_bytes)
+    return MeasuredLoop("read", text, (), "bytes", "", "", step, machine.vector_bytes)
 
 
 def _function(

@@ -1,4 +1,4 @@
-"""Memory that is kept for the next call: scratch of kernels, and blocks that callers borrow.
+"""Memory that is reused by later calls: scratch of kernels, and arrays between kernels.
 
 Scratch memory of kernels is one growing block per calling thread. Whoever needs arrays between
 kernels takes them from a Loan and gives it back, also when a call raises:
@@ -38,13 +38,13 @@ _free: list[Bytes] = []
 _lock = threading.Lock()
 
 
-class Block(Address):
+class ScratchBlock(Address):
     """Memory aligned to a huge page; it stays as long as the block is referenced."""
 
     size = 0  # in bytes
 
     @classmethod
-    def of(cls, size: int) -> Block:
+    def of(cls, size: int) -> ScratchBlock:
         """A fresh block; contents are undefined."""
         memory = _fresh(size, _PAGE)
         start = data_address(memory)
@@ -53,31 +53,31 @@ class Block(Address):
         return block
 
 
-_NO_BLOCK = Block(0, None)
+_NO_BLOCK = ScratchBlock(0, None)
 
 
 class Scratch:
-    """One thread's block, the same until a larger one is asked for."""
+    """The scratch block of one thread; it grows on demand."""
 
     __slots__ = ("__weakref__", "block")
 
     def __init__(self) -> None:
         self.block = _NO_BLOCK
 
-    def reserve(self, size: int) -> Block:
+    def reserve(self, size: int) -> ScratchBlock:
         """A block of at least `size` bytes; contents are undefined."""
         block = self.block
         if size > block.size:
-            block = self.block = Block.of(-(-size // _PAGE) * _PAGE)
+            block = self.block = ScratchBlock.of(-(-size // _PAGE) * _PAGE)
         return block
 
     def release(self) -> None:
-        """Keep no block; a call that runs has a reference to the one it uses."""
+        """Drop the block; a running call still references the one it uses."""
         self.block = _NO_BLOCK
 
 
 def _fresh(size: int, spare: int = 0) -> Bytes:
-    """Memory from the system, in huge pages where it offers them; some is spared to align it."""
+    """`size + spare` bytes from the system, in huge pages where it offers them."""
     # Private: Python's default is memory that a forked child would share with its parent.
     kind = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     try:
@@ -90,7 +90,7 @@ def _fresh(size: int, spare: int = 0) -> Bytes:
 
 
 class Loan:
-    """Arrays of one call that nobody sees after it: they lie in memory that is kept for others."""
+    """Temporary arrays of one call, in memory that is reused by later calls."""
 
     __slots__ = ("_lent",)
 
@@ -105,7 +105,7 @@ class Loan:
         return block[:size].view(dtype).reshape(shape)
 
     def give_back(self) -> None:
-        """Keep the memory for the next call: nobody may use these arrays any more."""
+        """Return the memory for later calls; the arrays must not be used any more."""
         if self._lent:
             _keep(self._lent)
             self._lent = []

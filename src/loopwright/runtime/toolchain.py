@@ -1,4 +1,4 @@
-"""The C compiler of the system: found, asked what it can do, run on text, its output loaded.
+"""The C compiler of the system: its command and flags, libraries built by it and loaded.
 
 The compiler is run without a shell, in a folder of its own that only this user can read, and is
 stopped when it takes too long. Libraries are kept in the disk cache, named by a hash of the text,
@@ -11,7 +11,6 @@ import ctypes
 import hashlib
 import os
 import shlex
-import shutil
 import subprocess
 import tempfile
 import weakref
@@ -21,8 +20,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from loopwright.compilers import CANDIDATES, compiler_path
 from loopwright.diagnostics import ToolchainError, UsageError
-from loopwright.runtime.cache import Entry, disk_cache
+from loopwright.runtime.disk_cache import Entry, disk_cache
 
 __all__ = [
     "Compiler",
@@ -35,7 +35,6 @@ __all__ = [
     "tuning_flags",
 ]
 
-_CANDIDATES = ("cc", "gcc", "clang")
 _SECONDS = 120.0  # of one run
 _PROBE = "int probe(int x) { return x + 1; }\n"
 _MISSING = "install gcc or clang, or name a compiler in the variable CC"
@@ -61,10 +60,10 @@ def find_compiler(name: str | None = None) -> Compiler:
     wanted = name or os.environ.get("CC", "").strip()
     if wanted:
         return _compiler(tuple(_words(wanted)))
-    for candidate in _CANDIDATES:
-        if shutil.which(candidate):
-            return _compiler((candidate,))
-    raise ToolchainError(_CANDIDATES[:1], f"try: {_MISSING}", "there is no C compiler here")
+    found = compiler_path()
+    if found is not None:
+        return _compiler((found,))
+    raise ToolchainError(CANDIDATES[:1], f"try: {_MISSING}", "there is no C compiler here")
 
 
 def _words(text: str) -> list[str]:
@@ -76,7 +75,7 @@ def _words(text: str) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _compiler(command: tuple[str, ...]) -> Compiler:
-    path = shutil.which(command[0])
+    path = compiler_path(command[0])
     if path is None:
         raise ToolchainError(command, f"try: {_MISSING}", "there is no such program")
     full = (path, *command[1:])
@@ -97,7 +96,7 @@ def _accepts(command: tuple[str, ...], flags: tuple[str, ...]) -> bool:
 
 @lru_cache(maxsize=64)
 def tuning_flags(compiler: Compiler, *, openmp: bool) -> tuple[str, ...]:
-    """Flags for fast code on this machine, those that the compiler knows."""
+    """The flags for fast code on this machine that the compiler accepts."""
     flags = ["-O3", "-fno-math-errno", "-fno-trapping-math"]
     native = next((f for f in ("-march=native", "-mcpu=native") if compiler.accepts(f)), None)
     flags += [] if native is None else [native]
@@ -164,7 +163,7 @@ def openmp_threads(threads: int) -> int:
 
 
 def find_function(library: ctypes.CDLL, name: str) -> Any:
-    """A function of a library or of those it brings; it keeps the library. None: there is none."""
+    """A function of a library or its dependencies, which keeps the library; None if missing."""
     try:
         return library[name]
     except AttributeError:
@@ -188,7 +187,7 @@ def _opened(code: bytes) -> ctypes.CDLL:
 
 
 def complaint(path: Path, flags: Sequence[str], compiler: Compiler) -> str:
-    """What the compiler says against a file; empty when it accepts it."""
+    """The error messages of the compiler for a file; empty when it accepts it."""
     words = (*compiler.command, *flags, "-fsyntax-only", "-w", str(path))
     done = _run(words)
     return "" if done.returncode == 0 else done.stderr.strip() or "it failed without a word"
@@ -213,7 +212,7 @@ def _built(text: str, flags: Sequence[str], compiler: Compiler) -> bytes:
 
 
 def _run(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run a tool to its end, or to the end of our patience."""
+    """Run a tool, for at most `_SECONDS`."""
     try:
         return subprocess.run(
             words,

@@ -1,4 +1,4 @@
-"""Work that no handler of a signal breaks off."""
+"""Work that a signal handler cannot interrupt with an exception."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class _Outcome(Generic[T]):
-    """What became of work: its result, or what it raised. Around the work it catches the latter."""
+    """The result of some work or the exception it raised, which this catches as a context."""
 
     result: T
 
@@ -34,9 +34,9 @@ class _Outcome(Generic[T]):
 def undisturbed(work: Callable[[], T]) -> T:
     """`work()` on a thread of its own, where the caller's is the one that handles signals.
 
-    Python runs handlers on the main thread, after any instruction, and Ctrl-C raises from there.
-    What is done by then and what is not nobody can tell: llvmlite frees an object twice when it is
-    broken off just after it freed it. The caller may be broken off while it waits; the work is not.
+    Python runs signal handlers on the main thread, after any instruction, and Ctrl-C raises from
+    there, at an unknown state of the work: llvmlite frees an object twice when it is interrupted
+    just after freeing it. The caller may be interrupted while it waits; the work is not.
     """
     if threading.get_ident() != threading.main_thread().ident:
         return work()

@@ -1,7 +1,7 @@
-"""The one way to wait, as LLVM IR: spin briefly, then offer the processor, then sleep.
+"""Waiting of threads as LLVM IR: spin briefly, then yield the processor, then sleep.
 
-Who waits, waits at a place until its value has reached a target; values only rise while somebody
-waits. A place is 16 int64 words, two cache lines of its own:
+A thread waits at a place until its value has reached a target; values only rise while threads
+wait. A place is 16 int64 words, two cache lines of its own:
 
     word 0   the value             word 1   threads that sleep here or are about to
     words 2 to 9   mutex           words 10 to 15   condition variable (where there is no futex)
@@ -10,8 +10,8 @@ No wake-up is lost: the sleeper counts itself in word 1 and then reads the value
 the value and then reads word 1. All four are sequentially consistent, so at least one of them sees
 what the other did: either the sleeper stays awake, or the waker wakes. Between the sleeper's last
 look and its sleep the futex compares the value once more (the mutex closes the same gap). Waking
-costs one load where nobody sleeps. Needless wake-ups are allowed: the sleeper looks again, and
-spins for a while before it sleeps again, which is how workers are roused before there is a job.
+costs one load where no thread sleeps. Spurious wake-ups are allowed: the sleeper looks again, and
+spins for a while before it sleeps again, which is how workers are woken ahead of a job.
 """
 
 from __future__ import annotations

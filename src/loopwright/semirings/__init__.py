@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from loopwright.ir.trace import maximum, minimum
-    from loopwright.semirings.identities import identity
-    from loopwright.semirings.named import SEMIRINGS, Semiring, semiring
-    from loopwright.semirings.own import make_semiring
+    from loopwright.semirings.named import SEMIRINGS, Semiring, identity, semiring
+    from loopwright.semirings.user_defined import make_semiring
 
 __all__ = [
     "SEMIRINGS",
@@ -37,11 +36,9 @@ def __getattr__(name: str) -> Any:
     """Names load on first use: most calls need few of them, and making one's own needs most."""
     found: object
     if name == "make_semiring":
-        from loopwright.semirings import own as found  # lazy: see above
+        from loopwright.semirings import user_defined as found  # lazy: see above
     elif name in ("maximum", "minimum"):
         from loopwright.ir import trace as found  # lazy: see above
-    elif name == "identity":
-        from loopwright.semirings import identities as found  # lazy: see above
     elif name in __all__:
         from loopwright.semirings import named as found  # lazy: see above
     else:

@@ -25,10 +25,9 @@ import numpy as np
 
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import SATURATING
-from loopwright.semirings.identities import identity
-from loopwright.semirings.named import Semiring
+from loopwright.semirings.named import Semiring, identity
 
-__all__ = ["Law", "Range", "absorbing", "holds_within", "law_of", "times_in_any_order"]
+__all__ = ["Law", "ValueRange", "absorbing", "holds_within", "law_of", "times_in_any_order"]
 
 
 class Law(Enum):
@@ -39,8 +38,8 @@ class Law(Enum):
     UNKNOWN = "unknown"  # perhaps none
 
 
-class Range(NamedTuple):
-    """The least and greatest element of an operand; a low of -0.0 tells of negative zeros."""
+class ValueRange(NamedTuple):
+    """The least and greatest element of an operand; a low of -0.0 means negative zeros occur."""
 
     low: float
     high: float
@@ -76,7 +75,7 @@ def law_of(ring: Semiring, dtype: DType) -> Law:
     return Law.UNKNOWN
 
 
-def times_in_any_order(ring: Semiring, dtype: DType, ranges: Iterable[Range]) -> bool:
+def times_in_any_order(ring: Semiring, dtype: DType, ranges: Iterable[ValueRange]) -> bool:
     """Whether times is known to be associative and commutative, for floats up to rounding.
 
     The ranges of the operands are asked for only where saturation makes them decide.
@@ -99,7 +98,7 @@ def absorbing(ring: Semiring, dtype: DType) -> int | None:
     return None if operator is None else int(identity(operator, dtype).real)
 
 
-def holds_within(ring: Semiring, dtype: DType, ranges: Iterable[Range]) -> bool:
+def holds_within(ring: Semiring, dtype: DType, ranges: Iterable[ValueRange]) -> bool:
     """Whether the law, one of Law.RANGE, holds for operands whose elements lie in these ranges.
 
     Monotony is what counts: x times y grows with y. For integers that wrap this means that no
@@ -117,7 +116,7 @@ def holds_within(ring: Semiring, dtype: DType, ranges: Iterable[Range]) -> bool:
     return times == "mul_sat" or _products_hold(dtype, found)
 
 
-def _terms_regroup(times: str, dtype: DType, ranges: tuple[Range, ...]) -> bool:
+def _terms_regroup(times: str, dtype: DType, ranges: tuple[ValueRange, ...]) -> bool:
     """Whether saturating sums of terms, none of them absorbing, are the same in any order."""
     low = sum(min(r.low, 0) for r in ranges)
     high = sum(max(r.high, 0) for r in ranges)
@@ -128,7 +127,7 @@ def _terms_regroup(times: str, dtype: DType, ranges: tuple[Range, ...]) -> bool:
     return least + (times == "add_bottom") <= low and high <= greatest - (times == "add_top")
 
 
-def _sums_hold(dtype: DType, ranges: tuple[Range, ...]) -> bool:
+def _sums_hold(dtype: DType, ranges: tuple[ValueRange, ...]) -> bool:
     least, greatest = _limits(dtype)
     # The lowest and highest sum of any of the operands: those on the other side of 0 stay away.
     low = sum(min(r.low, 0) for r in ranges)
@@ -138,7 +137,7 @@ def _sums_hold(dtype: DType, ranges: tuple[Range, ...]) -> bool:
     return low >= least or high <= greatest
 
 
-def _products_hold(dtype: DType, ranges: tuple[Range, ...]) -> bool:
+def _products_hold(dtype: DType, ranges: tuple[ValueRange, ...]) -> bool:
     _, greatest = _limits(dtype)
     is_bounded = math.prod(max(r.high, 1) for r in ranges) <= greatest
     if dtype.is_integer:

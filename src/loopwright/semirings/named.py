@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from loopwright.diagnostics import DtypeError, UsageError
 from loopwright.ir.dtypes import DTYPES, DType
 from loopwright.ir.expr import Binary, Expr
-from loopwright.semirings.identities import identity
 
-__all__ = ["SEMIRINGS", "Number", "Operator", "Semiring", "combine", "semiring"]
+__all__ = ["SEMIRINGS", "Number", "Operator", "Semiring", "combine", "identity", "semiring"]
 
 Number: TypeAlias = bool | int | float | complex
 Operator: TypeAlias = str | Callable[[Any, Any], Any]  # a name of ir/expr, or a function to trace
@@ -35,8 +37,8 @@ class Semiring:
     identities: tuple[Number, Number] | None = None  # zero and one; None: those of the operators
     nothing: Number | None = None  # `absent`, where it is not zero
     saturating: str = ""  # what `times` is on integers, where it is not to wrap
-    refused: tuple[str, str] | None = None  # kinds that could be meant, and why they are not taken
-    vouched: bool = False  # its maker vouches that times distributes over plus
+    refused: tuple[str, str] | None = None  # kinds of types that are refused, and why
+    vouched: bool = False  # the user asserts that times distributes over plus
 
     def plus_expr(self, dtype: DType, x: Expr, y: Expr) -> Expr:
         """`x plus y` as an expression of `dtype`."""
@@ -159,3 +161,36 @@ def semiring(named: str | Semiring) -> Semiring:
             f"no semiring is named '{named}'", hint=f"{guess}accepted: {', '.join(SEMIRINGS)}"
         )
     return found
+
+
+def identity(operator: str, dtype: DType) -> Number:
+    """The identity of an operator of ir/expr: the value that leaves every other as it is."""
+    match operator:
+        case "add" | "or" | "xor":
+            return _typed(0, dtype)
+        case "mul":
+            return _typed(1, dtype)
+        case "and":
+            return True if dtype.kind == "b" else int(np.array(-1).astype(dtype.name))
+        case "min":
+            return _greatest(dtype)
+        case "max":
+            return _least(dtype)
+    raise UsageError(f"operator '{operator}' has no identity that we know")
+
+
+def _greatest(dtype: DType) -> Number:
+    if dtype.is_integer:
+        return int(np.iinfo(dtype.name).max)
+    return math.inf if dtype.is_float else True
+
+
+def _least(dtype: DType) -> Number:
+    if dtype.is_integer:
+        return int(np.iinfo(dtype.name).min)
+    return -math.inf if dtype.is_float else False
+
+
+def _typed(number: int, dtype: DType) -> Number:
+    value: Number = dtype.numpy.type(number).item()
+    return value

@@ -12,7 +12,7 @@ import numpy as np
 from loopwright.diagnostics import DtypeError, RoomError, UsageError
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
 from loopwright.kernels import thread_pool
-from loopwright.runtime.threads import thread_count
+from loopwright.runtime.thread_pool import thread_count
 
 from .arrangement import Arrangement, arrangement
 from .bridge import from_scipy, is_scipy

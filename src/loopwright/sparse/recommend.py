@@ -20,6 +20,7 @@ import numpy as np
 from loopwright.diagnostics import UsageError
 from loopwright.ir.machine import Machine
 from loopwright.machines.host import host
+from loopwright.tables import table_lines
 
 from .convert import as_tensor, convert_tensor
 from .format import Format
@@ -83,15 +84,7 @@ class Recommendation:
         raise UsageError(f"nothing is predicted for '{format}'", hint=f"one of {names}")
 
     def __str__(self) -> str:
-        rows = [_HEAD, *(found.row() for found in self.choices)]
-        widths = [max(len(row[at]) for row in rows) for at in range(len(_HEAD))]
-        lines = [
-            "  ".join(
-                cell.ljust(width) if at == 0 else cell.rjust(width)
-                for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in rows
-        ]
+        lines = table_lines([_HEAD, *(found.row() for found in self.choices)], numbers=True)
         return "\n".join([*self._notes(), *lines])
 
     def __repr__(self) -> str:

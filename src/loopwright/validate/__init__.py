@@ -5,7 +5,7 @@ if not report.is_clean:
     print(report)
 """
 
-from loopwright.validate.check import check_translation, validate
 from loopwright.validate.difference import Difference, Report
+from loopwright.validate.translation import check_translation, validate
 
 __all__ = ["Difference", "Report", "check_translation", "validate"]

@@ -1,4 +1,4 @@
-"""What a check found: differences between a program and what was made of it, told with places."""
+"""The findings of a validation: differences between a program and its translation."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from enum import Enum
 
 from loopwright.diagnostics import Span
 
-__all__ = ["Difference", "Kind", "Report"]
+__all__ = ["Difference", "DifferenceKind", "Report"]
 
 _MOST_SHOWN = 8
 
 
-class Kind(Enum):
-    """How a difference showed."""
+class DifferenceKind(Enum):
+    """How a difference was found."""
 
     ORDER = "order"  # an element is computed from other values
     DATA = "data"  # an element holds another number
-    FAULT = "fault"  # the run left its memory, read what nobody wrote, or raced
+    FAULT = "fault"  # an access out of bounds, a read of undefined memory, or a race
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One place where a program and what was made of it part."""
+    """One element or run in which a translation differs from its program."""
 
-    kind: Kind
-    runner: str  # who ran the translation: "interpreter", "hashed", "jit", "c"
+    kind: DifferenceKind
+    runner: str  # who ran the translation: "interpreter", "value numbers", "jit", "c"
     params: tuple[tuple[str, int], ...]  # the sizes
     threads: int
     element: str  # "A[1, 2]"; empty for faults
     expected: str
     found: str
-    note: str = ""  # where the two computations part
+    note: str = ""  # where the two computations first differ
     span: Span | None = None  # of the statement that should have written the element
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that a validation did."""
+    """What a validation compared, what it could not, and the differences it found."""
 
     differences: tuple[Difference, ...]
     checked: tuple[str, ...]  # what was compared, in words

@@ -10,20 +10,20 @@ from functools import partial
 import numpy as np
 
 from loopwright.backends.c_dialect import OPENMP, Dialect
-from loopwright.backends.c_function import emit_functions
-from loopwright.backends.llvm import emit_module
+from loopwright.backends.c_module import emit_functions
+from loopwright.backends.llvm_emitter import emit_module
 from loopwright.backends.llvm_entry import entry_symbols
 from loopwright.diagnostics import UsageError
 from loopwright.ir.loops import LoopNest, Space
 from loopwright.kernels import thread_pool
 from loopwright.machines.host import host
 from loopwright.runtime.address import data_address
-from loopwright.runtime.jit import compile_to_object, load_object
 from loopwright.runtime.kernel import CompiledKernel
+from loopwright.runtime.llvm_engine import compile_to_object, load_object
 from loopwright.runtime.toolchain import build_library, load_library
-from loopwright.validate.data import Runner
-from loopwright.validate.meaning import Arrays
-from loopwright.validate.order import is_parallel, launch_of
+from loopwright.validate.check_data import Runner
+from loopwright.validate.check_order import is_parallel, launch_of
+from loopwright.validate.reference_run import Arrays
 
 __all__ = ["c_runners", "jit_runner", "jit_runners"]
 
@@ -40,7 +40,7 @@ def jit_runners(nest: LoopNest, teams: Sequence[int]) -> tuple[Runner, ...]:
     """The same machine code for each number of threads."""
     _refuse_tables(nest)
     module = emit_module(nest, host().features)
-    text = compile_to_object(module.text, is_plain=module.is_plain, apart=module.apart)
+    text = compile_to_object(module.units)
     code = load_object(text, entry_symbols(nest.name))
     kernel = CompiledKernel(code, nest.name, module.buffers, module.scalars, is_parallel(nest))
 

@@ -27,7 +27,7 @@ import numpy as np
 import loopwright as lw
 from frontends.kernels import define
 from loopwright.cli import main
-from loopwright.runtime.threads import num_threads
+from loopwright.runtime.thread_pool import num_threads
 from outside.campaigns.campaign import Campaign, Case, Difference, Random, Unjudged, chance, pick
 from outside.campaigns.program_text import c_text, python_text
 

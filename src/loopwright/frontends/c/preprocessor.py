@@ -14,13 +14,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
+from loopwright.compilers import compiler_path
 from loopwright.diagnostics import Diagnostic, SourceError, Span, ToolchainError, UsageError
 from loopwright.frontends.c.builtin_preprocessor import expand
 from loopwright.frontends.c.source_map import MAIN, SourceText
 
 __all__ = ["Preprocessed", "preprocess"]
 
-_COMPILERS = ("cc", "gcc", "clang")
 _ACCEPTED = re.compile(
     r"-[DUI].+|-(?:iquote|isystem|include|D|U|I)|-std=[\w+:]+|-ansi|-f(?:un)?signed-char"
     r"|-f?openmp|-pthread|-[OgwW][\w=,-]*|-m[\w=.+-]+",
@@ -91,12 +91,9 @@ def _find(compiler: str | None) -> str | None:
     """The path of the compiler to call; None for our own preprocessor."""
     if compiler == "":
         return None
-    for name in _COMPILERS if compiler is None else (compiler,):
-        found = shutil.which(name)
-        if found is not None:
-            return os.path.abspath(found)
-    if compiler is None:
-        return None
+    found = compiler_path(compiler)
+    if found is not None or compiler is None:
+        return found
     raise UsageError(f"the C compiler '{compiler}' is not found", hint='"" uses none')
 
 

@@ -12,8 +12,8 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import INT64, DType, dtype_of
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Var
 from loopwright.ir.program import Role
-from loopwright.runtime.arguments import Array
-from loopwright.runtime.threads import thread_count
+from loopwright.runtime.array_arguments import Array
+from loopwright.runtime.thread_pool import thread_count
 from loopwright.sparse.convert import as_tensor, convert_tensor, convert_unfrozen
 from loopwright.sparse.formats import find
 from loopwright.sparse.formats.coordinates import names

@@ -19,7 +19,7 @@ __all__ = ["with_short_chains"]
 
 def with_short_chains(nest: LoopNest, machine: Machine) -> LoopNest:
     """The nest with products rounded before they are added, where its one sum is quicker so."""
-    if not nest.is_plain:
+    if not nest.leave_to_llvm:
         return nest
     sums = {
         (stmt.buffer, stmt.value.dtype.name)

@@ -11,8 +11,8 @@ from loopwright import options, semirings
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum_syntax import EinsumSubscripts, parse_subscripts
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
-from loopwright.runtime.arguments import Array
-from loopwright.runtime.threads import num_threads, thread_count
+from loopwright.runtime.array_arguments import Array
+from loopwright.runtime.thread_pool import num_threads, thread_count
 from loopwright.sparse.kernels.compose import Request
 from loopwright.sparse.kernels.executor import (
     Executor,

@@ -20,8 +20,8 @@ import numpy as np
 from loopwright.ir.dtypes import DType, dtype_of
 from loopwright.kernels import thread_pool
 from loopwright.runtime.address import object_address
-from loopwright.runtime.arguments import Array
-from loopwright.runtime.kernel import Bound
+from loopwright.runtime.array_arguments import Array
+from loopwright.runtime.kernel import BoundKernel
 from loopwright.sparse.check import check
 from loopwright.sparse.format import SIZES, Format
 from loopwright.sparse.formats.twins import is_verified
@@ -121,7 +121,7 @@ def _made(shape: tuple[int, ...], dtype: Any, fill: Any) -> Array:
 
 
 def _runner(
-    bound: Bound, kept: list[Any], places: list[int], made: Callable[[], Array]
+    bound: BoundKernel, kept: list[Any], places: list[int], made: Callable[[], Array]
 ) -> Callable[..., Any]:
     """The call of code on arrays: `kept` has those of the tensor, `places` says where others go."""
     bare = bound.bare()

@@ -25,7 +25,7 @@ from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.frontends.einsum_syntax import EinsumSubscripts, parse_subscripts
 from loopwright.ir.dtypes import DType, dtype_of
 from loopwright.ir.program import Role
-from loopwright.runtime.threads import thread_count
+from loopwright.runtime.thread_pool import thread_count
 from loopwright.sparse.convert import conversion, convert_unfrozen, refined
 from loopwright.sparse.format import COORDINATES, SIZES, Format
 from loopwright.sparse.formats import find

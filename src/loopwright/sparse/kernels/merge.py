@@ -18,7 +18,7 @@ from loopwright.ir.dtypes import INT64, DType, dtype_of
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Var
 from loopwright.ir.loops import Alloc, Block, Buffer, For, Let, LoopNest, Space, Stmt, Store
 from loopwright.kernels import nest_kernel
-from loopwright.runtime.arguments import Array
+from loopwright.runtime.array_arguments import Array
 from loopwright.runtime.kernel import CompiledKernel
 from loopwright.semirings import Semiring
 from loopwright.sparse.synthesis.stream import cast
@@ -133,7 +133,7 @@ def merged_nest(ring: Semiring, types: tuple[tuple[str, DType], ...]) -> LoopNes
     buffers = tuple(
         Buffer(name, of, (Const(1),), writable=name.startswith("o_")) for name, of in types
     )
-    return LoopNest("kernel", buffers, (_FAST, _ROWS), whole, is_plain=True)
+    return LoopNest("kernel", buffers, (_FAST, _ROWS), whole, leave_to_llvm=True)
 
 
 def _scalar(name: str) -> Load:

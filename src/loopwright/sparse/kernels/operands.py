@@ -12,7 +12,7 @@ import numpy as np
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.recent import Recent
-from loopwright.runtime.arguments import Array, as_operand
+from loopwright.runtime.array_arguments import Array, as_operand
 from loopwright.sparse.bridge import from_scipy, is_scipy, parts_of
 from loopwright.sparse.frozen import are_frozen
 from loopwright.sparse.inside import ends_check, quick_check

@@ -8,7 +8,7 @@ import numpy as np
 
 from loopwright import semirings
 from loopwright.diagnostics import UsageError
-from loopwright.runtime.threads import thread_count
+from loopwright.runtime.thread_pool import thread_count
 from loopwright.sparse.frozen import freeze, is_frozen
 from loopwright.sparse.handover import copied
 from loopwright.sparse.kernels.einsum import einsum, multiplied

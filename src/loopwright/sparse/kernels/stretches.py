@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loopwright.runtime.arguments import Array
+from loopwright.runtime.array_arguments import Array
 from loopwright.sparse.uf import Linear, evaluate
 
 __all__ = ["Edge", "Stretch", "cut_name", "find_stretches", "whole_stretch"]

@@ -14,8 +14,8 @@ from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Role
 from loopwright.kernels import nest_kernel, stage_text, thread_pool
 from loopwright.recent import Recent
-from loopwright.runtime.arguments import overlap
-from loopwright.runtime.kernel import Bound, CompiledKernel
+from loopwright.runtime.array_arguments import overlap
+from loopwright.runtime.kernel import BoundKernel, CompiledKernel
 from loopwright.sparse.spf.computation import Computation, DataSpace, computation_text
 from loopwright.sparse.spf.scan import scan
 from loopwright.sparse.spf.shared_run import cuts, is_worth_sharing, new_rows, shares_of
@@ -41,7 +41,7 @@ class CompiledComputation:
         # Run by one thread: arrays in the order of the spaces, then the values of symbols.
         self.alone: Callable[..., None] = self._first_alone
         self._kernel: CompiledKernel | None = None
-        self._bound: Recent[tuple[int, ...], Bound] = Recent(_MOST_BOUND)
+        self._bound: Recent[tuple[int, ...], BoundKernel] = Recent(_MOST_BOUND)
         self._shares: _Shares | None = None  # made by the first call of several threads
 
     def __call__(

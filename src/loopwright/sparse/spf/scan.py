@@ -57,7 +57,7 @@ def scan(computation: Computation) -> LoopNest:
         arguments(computation),
         computation.symbols,
         body,
-        is_plain=True,
+        leave_to_llvm=True,
         reassoc=computation.reassoc,
     )
     return lower_to_spmd(simplify(nest))

@@ -1,0 +1,536 @@
+"""Expressions in C, with the meaning of ir/evaluate and as few parentheses as that allows.
+
+Two kinds of integers are distinguished. Bounds and subscripts never leave the range of int64: they
+are plain sums of C. Data wraps around, which in C only unsigned types do: `(int)(x + 1u)`. Interval
+arithmetic finds data that cannot wrap, for which plain C will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias, assert_never
+
+from loopwright.backends.c_operations import Helper, helper, math_call
+from loopwright.backends.c_syntax import (
+    AND,
+    ATOM,
+    BIT_AND,
+    BIT_OR,
+    BIT_XOR,
+    CHOICE,
+    EQUAL,
+    INDEX,
+    OR,
+    ORDER,
+    PRODUCT,
+    SUM,
+    UNARY,
+    CText,
+    Width,
+    c_type,
+    constant,
+    limits,
+    unsigned,
+    wrap_type,
+)
+from loopwright.diagnostics import InternalError
+from loopwright.ir.dtypes import BOOL, INT64, DType
+from loopwright.ir.expr import (
+    COMPARISONS,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Unary,
+    Var,
+)
+from loopwright.ir.visit import loads
+from loopwright.ir.walk import expanded_dot, expanded_extreme, walk
+
+__all__ = ["CExpressions", "NamedBuffer", "interval", "operation", "width_of"]
+
+# -- intervals of integer expressions -------------------------------------------------------------
+
+Interval: TypeAlias = tuple[int, int]  # least and greatest value
+
+
+def fits(found: Interval, dtype: DType) -> bool:
+    """Whether all values of an interval are values of the type."""
+    low, high = limits(dtype)
+    return low <= found[0] and found[1] <= high
+
+
+def interval(expr: Expr, known: Mapping[str, Interval]) -> Interval:
+    """Bounds of an integer or boolean expression; `known` are those of variables.
+
+    An operation that could leave its type wraps around: it may then give any value of the type.
+    """
+    exact = raw_interval(expr, known)
+    return exact if fits(exact, expr.dtype) else limits(expr.dtype)
+
+
+def raw_interval(expr: Expr, known: Mapping[str, Interval]) -> Interval:
+    """As `interval`, but the outermost operation does not wrap around."""
+    dtype = expr.dtype
+    match expr:
+        case Const(value=value) if not isinstance(value, float | complex):
+            return int(value), int(value)
+        case Var(name=name):
+            return known.get(name, limits(dtype))
+        case Cast(x=x) if x.dtype.is_integer or x.dtype == BOOL:
+            return interval(x, known)
+        case Unary(op="neg", x=x) if dtype.is_integer:
+            low, high = interval(x, known)
+            return -high, -low
+        case Select(x=x, y=y) if dtype.is_integer:
+            one, other = interval(x, known), interval(y, known)
+            return min(one[0], other[0]), max(one[1], other[1])
+        case Binary(op=op, x=x, y=y) if dtype.is_integer:
+            return _binary_interval(op, interval(x, known), interval(y, known), dtype)
+        case Load():
+            return limits(dtype)
+    return limits(dtype)
+
+
+def _binary_interval(op: str, x: Interval, y: Interval, dtype: DType) -> Interval:
+    match op:
+        case "add":
+            return x[0] + y[0], x[1] + y[1]
+        case "sub":
+            return x[0] - y[1], x[1] - y[0]
+        case "mul":
+            corners = [a * b for a in x for b in y]
+            return min(corners), max(corners)
+        case "min":
+            return min(x[0], y[0]), min(x[1], y[1])
+        case "max":
+            return max(x[0], y[0]), max(x[1], y[1])
+        case "mod" if y[0] > 0:
+            return 0, y[1] - 1
+        case "floordiv" if y[0] > 0:
+            corners = [a // b for a in x for b in y]
+            return min(corners), max(corners)
+        case "and" if x[0] >= 0 and y[0] >= 0:
+            return 0, min(x[1], y[1])
+    return limits(dtype)
+
+
+_SIGNS = {"add": ("+", SUM), "sub": ("-", SUM), "mul": ("*", PRODUCT), "div": ("/", PRODUCT)}
+BITS = {"and": ("&", BIT_AND), "xor": ("^", BIT_XOR), "or": ("|", BIT_OR)}
+_EXTREMES = {"min": "least", "max": "most"}
+_ON_BOOLEANS = {"add": "or", "max": "or", "mul": "and", "min": "and"}
+
+
+@dataclass(frozen=True, slots=True)
+class NamedBuffer:
+    """A buffer that the text can name."""
+
+    name: str  # in C
+    dtype: DType
+    # None: an array of C with all its extents, or a variable. Otherwise a pointer to the element
+    # with all subscripts zero, and the strides.
+    strides: tuple[Expr, ...] | None
+
+    def element(self, index: tuple[Expr, ...], write: Callable[[Expr], CText]) -> str:
+        """The lvalue of one element; `write` gives the text of an index expression."""
+        if self.strides is None:
+            return self.name + "".join(f"[{write(entry)}]" for entry in index)
+        offset: Expr = Const(0)
+        for entry, stride in zip(index, self.strides, strict=True):
+            offset = offset + entry * stride
+        return f"{self.name}[{write(offset)}]"
+
+
+class CExpressions:
+    """Writes expressions over the variables and buffers in scope."""
+
+    def __init__(self, *, from_c: bool) -> None:
+        # Whether the source is C: what C leaves undefined was so there too. Integers on loop
+        # variables do not overflow, and floats that are converted to integers fit.
+        self.from_c = from_c
+        self.spelling: dict[str, CText] = {}  # variables by name
+        self.ranges: dict[str, Interval] = {}  # of integer variables, where they are known
+        self.constants: dict[str, Const] = {}  # integer variables that are bound to a number
+        self.buffers: dict[str, NamedBuffer] = {}  # by name
+        self.helpers: dict[str, Helper] = {}  # in use, by name
+
+    def element(self, array: str, index: tuple[Expr, ...]) -> str:
+        """The text of an array element, an lvalue; fewer subscripts name a row of vectors."""
+        if array not in self.buffers:
+            raise InternalError(f"buffer {array} does not exist here")
+        return self.buffers[array].element(index, self.index)
+
+    def variable(self, name: str) -> CText:
+        """The text of a variable."""
+        if name not in self.spelling:
+            raise InternalError(f"variable {name} has no name in C")
+        return self.spelling[name]
+
+    def use(self, what: str, dtype: DType, *args: CText, source: DType | None = None) -> CText:
+        """A call of a helper, which is noted as used."""
+        found = helper(what, dtype, source)
+        self.helpers[found.name] = found
+        width = Width.INT
+        if found.result == INDEX or (not found.result and any(_is_long(arg) for arg in args)):
+            width = Width.LONG
+        return CText(f"{found.name}({', '.join(map(str, args))})", ATOM, width)
+
+    # -- bounds and subscripts ------------------------------------------------------------------
+
+    def index(self, expr: Expr) -> CText:
+        """An int64 expression that does not leave its range."""
+        match expr:
+            case Const(value=int(value)):
+                return CText(str(value), ATOM if value >= 0 else UNARY)
+            case Var(name=name):
+                known = self.constants.get(name)
+                return self.variable(name) if known is None else self.index(known)
+            case Unary(op="neg", x=x):
+                inner = _long(self.index(x))
+                text = f"({inner})" if inner.text.startswith("-") else inner.within(UNARY)
+                return CText(f"-{text}", UNARY, Width.LONG)
+            case Binary(op="add" | "sub" | "mul" as op, x=x, y=y):
+                return self._index_sum(op, x, y)
+            case Binary(op="min" | "max" as op, x=x, y=y):
+                return self.use(op, INT64, self.index(x), self.index(y))
+            case Binary(op="floordiv" | "mod" as op, x=x, y=Const(value=int(divisor))) if (
+                divisor > 0
+            ):
+                return self._index_division(op, x, divisor)
+            case Select(cond=cond, x=x, y=y):
+                chosen = self.condition(cond, is_guard=True)
+                return choice(chosen, self.index(x), self.index(y))
+            case _:
+                return self.value(expr)
+
+    def _index_sum(self, op: str, x: Expr, y: Expr) -> CText:
+        x, y = self._resolved(x), self._resolved(y)
+        folded = {"add": x + y, "sub": x - y, "mul": x * y}[op]
+        if folded != Binary(op, x, y):
+            return self.index(folded)
+        match op, y:
+            case "add", Const(value=int(value)) if value < 0:
+                op, y = "sub", Const(-value)
+            case "sub", Const(value=int(value)) if value < 0:
+                op, y = "add", Const(-value)
+        left, right = self.index(x), self.index(y)
+        # In int a sum might overflow that does not in long.
+        if not _is_long(left) and not _is_long(right):
+            if isinstance(y, Const):
+                right = replace(right, text=f"{right.text}L")
+            elif isinstance(x, Const):
+                left = replace(left, text=f"{left.text}L")
+            else:
+                left = _long(left)
+        return replace(operation(op, left, right), width=Width.LONG)
+
+    def _resolved(self, expr: Expr) -> Expr:
+        """`expr` with variables that are bound to numbers replaced by these."""
+        if isinstance(expr, Var):
+            return self.constants.get(expr.name, expr)
+        if isinstance(expr, Binary) and expr.op in ("add", "sub", "mul"):
+            x, y = self._resolved(expr.x), self._resolved(expr.y)
+            return {"add": x + y, "sub": x - y, "mul": x * y}[expr.op]
+        return expr
+
+    def _index_division(self, op: str, x: Expr, divisor: int) -> CText:
+        left, right = self.index(x), CText(str(divisor), ATOM)
+        if interval(x, self.ranges)[0] >= 0:
+            sign = "/" if op == "floordiv" else "%"
+            return CText(f"{left.within(PRODUCT)} {sign} {divisor}", PRODUCT, left.width)
+        return self.use("floord" if op == "floordiv" else "modulo", INT64, left, right)
+
+    # -- conditions -----------------------------------------------------------------------------
+
+    def condition(self, expr: Expr, *, is_guard: bool = False) -> CText:
+        """A boolean expression, as C's 0 or 1; integers that a guard compares are indices."""
+        match expr:
+            case Const(value=value):
+                return CText("1" if value else "0", ATOM)
+            case Var(name=name):
+                return self.variable(name)
+            case Load(array=array, index=index):
+                return CText(self.element(array, index), ATOM)
+            case Unary(op="not", x=x):
+                return CText(f"!{self.condition(x, is_guard=is_guard).within(UNARY)}", UNARY)
+            case Binary(op=op, x=x, y=y) if op in COMPARISONS:
+                return self._comparison(op, x, y, is_guard or self.from_c)
+            case Binary(op=op, x=x, y=y):
+                left, right = (self.condition(e, is_guard=is_guard) for e in (x, y))
+                return _connective(_ON_BOOLEANS.get(op, op), left, right, bool(loads(expr)))
+            case Select(cond=cond, x=x, y=y):
+                return choice(self.condition(cond), self.condition(x), self.condition(y))
+            case Cast(x=x):
+                zero = constant(0, x.dtype.real)
+                found = self.value(x)
+                return CText(f"{found.within(EQUAL + 1)} != {zero.within(EQUAL + 1)}", EQUAL)
+            case Unary() | Call():
+                raise AssertionError(f"not a condition: {expr}")
+            case _:
+                assert_never(expr)
+
+    def _comparison(self, op: str, x: Expr, y: Expr, is_index: bool) -> CText:
+        binding = EQUAL if op in ("eq", "ne") else ORDER
+        is_index = is_index and x.dtype == INT64 and not loads(Binary(op, x, y))
+        left, right = (self.index(e) if is_index else self.value(e) for e in (x, y))
+        # Comparisons in comparisons are legal, and read wrongly by everybody.
+        return CText(f"{left.within(SUM)} {COMPARISONS[op]} {right.within(SUM)}", binding)
+
+    # -- values ---------------------------------------------------------------------------------
+
+    def value(self, expr: Expr) -> CText:
+        """Any expression, with the exact meaning of ir/evaluate."""
+        dtype = expr.dtype
+        if dtype == BOOL:
+            return self.condition(expr)
+        match expr:
+            case Const(value=number):
+                return constant(number, dtype)
+            case Var(name=name):
+                return self.variable(name)
+            case Load(array=array, index=index):
+                return CText(self.element(array, index), ATOM, width_of(dtype))
+            case Cast(x=x):
+                return self._cast(x, dtype)
+            case Select(cond=cond, x=x, y=y):
+                division = self._division_of_c(expr)
+                if division is not None:
+                    return division
+                return choice(self.condition(cond), self.value(x), self.value(y))
+            case Unary(op=op, x=x):
+                return self._unary(op, x, dtype)
+            case Call(function="dot", args=(first, second, total)):
+                return self.value(expanded_dot(first, second, total))
+            case Call(function="min_number" | "max_number" as function, args=(x, y)):
+                return self.value(expanded_extreme(function, x, y))
+            case Call(function="fma", args=(x, y, z)):
+                # Compilers contract this where the machine has the instruction; elsewhere the
+                # function of that name is slow.
+                return self.value(Binary("add", Binary("mul", x, y), z))
+            case Call(function="pow", args=(x, y)):
+                return self.value(Binary("pow", x, y))
+            case Call(function="add_sat", args=(x, y)):
+                return self.use("add_sat", dtype, self.value(x), self.value(y))
+            case Call(function=function, args=args):
+                return math_call(function, dtype, args[0].dtype, *map(self.value, args))
+            case Binary(op=op, x=x, y=y):
+                return self._binary(expr, op, x, y)
+            case _:
+                assert_never(expr)
+
+    def _binary(self, expr: Binary, op: str, x: Expr, y: Expr) -> CText:
+        dtype = expr.dtype
+        if dtype.is_integer:
+            return self._integer(expr, op, x, y)
+        left, right = self.value(x), self.value(y)
+        if op in _EXTREMES:
+            return self.use(_EXTREMES[op], dtype, left, right)
+        if op == "pow" and dtype.is_float:
+            return math_call("pow", dtype, dtype, left, right)
+        if op not in _SIGNS or (dtype.is_complex and op in ("mul", "div")):
+            return self.use(op, dtype, left, right)
+        found = operation(op, left, right)
+        # Without instructions for halves C would round only at the end of an expression.
+        return self._as(found, dtype) if dtype.bits == 16 else found
+
+    def _integer(self, expr: Binary, op: str, x: Expr, y: Expr) -> CText:
+        dtype = expr.dtype
+        if self._is_index(expr):
+            return self.index(expr)
+        if op in ("add", "sub", "mul"):
+            if dtype.kind == "i" and fits(raw_interval(expr, self.ranges), dtype):
+                return operation(op, self.value(x), self.value(y))
+            return self._wrapped(expr)
+        if op in BITS:
+            sign, binding = BITS[op]
+            left, right = self.value(x), self.value(y)
+            text = f"{left.within(UNARY)} {sign} {right.within(UNARY)}"
+            return CText(text, binding, width_of(dtype))
+        left, right = self.value(x), self.value(y)
+        if op in _EXTREMES:
+            return self.use(_EXTREMES[op], dtype, left, right)
+        if op in ("floordiv", "mod"):
+            return self._division(op, x, y, left, right)
+        return self.use(op, dtype, left, right)
+
+    def _is_index(self, expr: Expr) -> bool:
+        """Whether an integer was an index in C: made of loop variables, sizes and constants."""
+        return self.from_c and expr.dtype == INT64 and all(map(_is_index_node, walk(expr)))
+
+    def _division(self, op: str, x: Expr, y: Expr, left: CText, right: CText) -> CText:
+        dtype, sign = x.dtype, "/" if op == "floordiv" else "%"
+        divisor = y.value if isinstance(y, Const) else 0
+        assert isinstance(divisor, int)
+        if divisor <= 0:
+            return self.use(op, dtype, left, right)
+        if interval(x, self.ranges)[0] >= 0:
+            text = f"{left.within(PRODUCT)} {sign} {right.within(UNARY)}"
+            return CText(text, PRODUCT, width_of(dtype))
+        return self.use(op, dtype, left, right)
+
+    def _division_of_c(self, expr: Select) -> CText | None:
+        """`x / y` or `x % y` where `expr` is the C front end's form of it, else None."""
+        match expr:
+            case Select(
+                cond=Binary(op="and", x=sign, y=Binary(op="ne", x=Binary(op="mod", x=x, y=y))),
+                x=Binary(op="add", x=Binary(op="floordiv") as down, y=Const(value=1)),
+                y=other,
+            ) if other == down == Binary("floordiv", x, y):
+                op, helper_name = "/", "quotient"
+            case Select(
+                cond=Binary(op="and", x=sign, y=Binary(op="ne", x=Binary(op="mod") as rest)),
+                x=Binary(op="sub", x=first, y=last),
+                y=other,
+            ) if other == rest == first and last == rest.y:
+                x, y, op, helper_name = rest.x, rest.y, "%", "remainder"
+            case _:
+                return None
+        zero = Const(0, x.dtype)
+        is_negative = Binary("lt", x, zero)
+        divisor = y.value if isinstance(y, Const) else 0
+        mixed = Binary("xor", is_negative, Binary("lt", y, zero))
+        if sign != (is_negative if isinstance(divisor, int) and divisor > 0 else mixed):
+            return None
+        left, right = self.value(x), self.value(y)
+        if divisor not in (0, -1):
+            text = f"{left.within(PRODUCT)} {op} {right.within(UNARY)}"
+            return CText(text, PRODUCT, width_of(x.dtype))
+        return self.use(helper_name, x.dtype, left, right)
+
+    # -- integers that wrap around --------------------------------------------------------------
+
+    def _wrapped(self, expr: Expr) -> CText:
+        """An integer operation done in an unsigned type, converted back."""
+        dtype = expr.dtype
+        found = self._modular(expr, dtype)
+        return found if dtype.kind == "u" and dtype.bits >= 32 else self._as(found, dtype)
+
+    def _modular(self, expr: Expr, dtype: DType) -> CText:
+        """`expr` modulo 2^bits; sums and products are of an unsigned type."""
+        match expr:
+            case Const(value=int(value)):
+                return unsigned(value, dtype)
+            case Unary(op="neg", x=x):
+                return _signed("-", self._unsigned(self._modular(x, dtype), dtype))
+            case Binary(op="add" | "sub" | "mul" as op, x=x, y=y):
+                match op, y:
+                    case "add", Const(value=int(value)) if value < 0:
+                        op, y = "sub", Const(-value, dtype)
+                left, right = self._modular(x, dtype), self._modular(y, dtype)
+                if Width.WRAPS not in (left.width, right.width):
+                    left = self._unsigned(left, dtype)
+                return replace(operation(op, left, right), width=Width.WRAPS)
+            case _:
+                return self.value(expr)
+
+    def _unsigned(self, code: CText, dtype: DType) -> CText:
+        if code.width is Width.WRAPS:
+            return code
+        return CText(f"({wrap_type(dtype)}){code.within(UNARY)}", UNARY, Width.WRAPS)
+
+    # -- one operand ----------------------------------------------------------------------------
+
+    def _unary(self, op: str, x: Expr, dtype: DType) -> CText:
+        if op == "abs":
+            if x.dtype.kind == "u":
+                return self.value(x)
+            if x.dtype.kind == "i":
+                return self.use("abs", dtype, self.value(x))
+            return math_call("abs", dtype, x.dtype, self.value(x))
+        if dtype.is_integer and op == "neg":
+            if self._is_index(x):
+                return self.index(Unary("neg", x))
+            plain = dtype.kind == "i" and fits(raw_interval(Unary(op, x), self.ranges), dtype)
+            if not plain:
+                return self._wrapped(Unary(op, x))
+        result = _signed("-" if op == "neg" else "~", self.value(x))
+        is_small = dtype.kind == "u" and dtype.bits < 32
+        return self._as(result, dtype) if is_small or dtype.bits == 16 else result
+
+    def _cast(self, x: Expr, dtype: DType) -> CText:
+        source = x.dtype
+        if source == dtype:
+            return self.value(x)
+        match x:
+            case Const(value=int(number)) if not dtype.is_integer and abs(number) < 1 << 24:
+                return constant(number, dtype)
+        found = self.value(x)
+        if source.is_complex and not dtype.is_complex:
+            source, found = source.real, CText(f"__real__ {found.within(UNARY)}", UNARY)
+        if source.is_float and dtype.is_integer and not self.from_c:
+            return self.use("to", dtype, found, source=source)
+        if dtype.bits == 16 and dtype.is_float and source.is_integer:
+            found = CText(f"(float){found.within(UNARY)}", UNARY)
+        return self._as(found, dtype)
+
+    def _as(self, code: CText, dtype: DType) -> CText:
+        return CText(f"({c_type(dtype)}){code.within(UNARY)}", UNARY, width_of(dtype))
+
+
+def choice(cond: CText, x: CText, y: CText) -> CText:
+    """`cond ? x : y`."""
+    width = x.width if x.width == y.width else Width.INT
+    if Width.LONG in (x.width, y.width):
+        width = Width.LONG
+    return CText(f"{cond.within(OR)} ? {x.within(OR)} : {y.within(CHOICE)}", CHOICE, width)
+
+
+def operation(op: str, x: CText, y: CText) -> CText:
+    """`x op y`, grouped to the left."""
+    sign, binding = _SIGNS[op]
+    right = y.within(binding + 1)
+    # `x - -1` must not become a decrement.
+    right = f"({right})" if right.startswith(sign) else right
+    return CText(f"{x.within(binding)} {sign} {right}", binding, x.width)
+
+
+def _connective(op: str, left: CText, right: CText, has_loads: bool) -> CText:
+    """`and`, `or` and `xor` of conditions."""
+    if op == "xor":
+        return CText(f"{left.within(SUM)} != {right.within(SUM)}", EQUAL)
+    # Elements are compared without branches, which vectors of them could not follow.
+    if has_loads:
+        sign, binding = BITS[op]
+        return CText(f"{left.within(UNARY)} {sign} {right.within(UNARY)}", binding)
+    sign, binding = ("&&", AND) if op == "and" else ("||", OR)
+    # `a && b || c` is legal too, and warned of.
+    parts = (c.text if c.binding == binding else c.within(EQUAL) for c in (left, right))
+    return CText(f" {sign} ".join(parts), binding)
+
+
+def _is_long(code: CText) -> bool:
+    return code.width is Width.LONG
+
+
+def _long(code: CText) -> CText:
+    if _is_long(code):
+        return code
+    return CText(f"({INDEX}){code.within(UNARY)}", UNARY, Width.LONG)
+
+
+def width_of(dtype: DType) -> Width:
+    """The width in which C computes with an integer type; INT for other types."""
+    if not dtype.is_integer:
+        return Width.INT
+    if dtype.kind == "u" and dtype.bits >= 32:
+        return Width.WRAPS
+    return Width.LONG if dtype.bits == 64 else Width.INT
+
+
+def _signed(sign: str, x: CText) -> CText:
+    """`-x` or `~x`; a minus before another one would be a decrement."""
+    text = f"({x})" if x.text.startswith(sign) else x.within(UNARY)
+    return CText(f"{sign}{text}", UNARY, x.width)
+
+
+def _is_index_node(expr: Expr) -> bool:
+    match expr:
+        case Const() | Var() | Unary(op="neg") | Binary(op="add" | "sub" | "mul" | "min" | "max"):
+            return True
+        case Binary(op="floordiv" | "mod", y=Const(value=int(divisor))):
+            return divisor > 0
+    return False

@@ -1,0 +1,311 @@
+"""LoopNest to C statements: one printer, whose dialects are tables (c_dialect).
+
+All threads enter a nest, share the iterations of parallel loops and each do the rest themselves, as
+ir/interpret_nest defines. In OpenMP that is a parallel region with worksharing loops in it; a nest
+that is one parallel loop becomes a `parallel for`. Without OpenMP the same text runs on one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+from loopwright.backends.c_dialect import Dialect
+from loopwright.backends.c_expressions import CExpressions
+from loopwright.backends.c_scopes import Scopes, allocations, contiguous_buffers
+from loopwright.backends.c_syntax import ATOM, INDEX, CText, NamesInUse, Width, c_type
+from loopwright.backends.c_vectors import (
+    ReductionUpdate,
+    VectorStatements,
+    reductions,
+    register_lanes,
+    stores_of,
+    vector_lanes,
+)
+from loopwright.diagnostics import InternalError
+from loopwright.ir.expr import Binary, Const, Expr, Load, Unary, Var
+from loopwright.ir.extent import constant_trips
+from loopwright.ir.loops import (
+    Alloc,
+    Barrier,
+    Block,
+    Copy,
+    For,
+    If,
+    Let,
+    LoopNest,
+    Mark,
+    Prefetch,
+    Space,
+    Stmt,
+    Store,
+)
+from loopwright.ir.visit import statements
+
+__all__ = ["CPrinter", "Origin"]
+
+
+def needs_team(stmt: Stmt) -> bool:
+    """Whether a statement needs a team of threads: a barrier or a parallel loop."""
+    return isinstance(stmt, Barrier) or (isinstance(stmt, For) and stmt.mark is Mark.PARALLEL)
+
+
+def is_single_loop(stmt: Stmt) -> bool:
+    """Whether a nest is one parallel loop, perhaps with bindings and shared memory around it."""
+    match stmt:
+        case For(mark=Mark.PARALLEL):
+            return not is_single_thread(stmt)
+        case Block(body=(only,)):
+            return is_single_loop(only)
+        case Let(body=inner):
+            return is_single_loop(inner)
+        case Alloc(buffer=buffer, body=inner):
+            return buffer.space is Space.SCRATCH and is_single_loop(inner)
+    return False
+
+
+def is_single_thread(stmt: For) -> bool:
+    """Whether a parallel loop has one iteration: one thread runs it."""
+    return (stmt.start, stmt.stop) == (Const(0), Const(1))
+
+
+def is_innermost(stmt: Stmt) -> bool:
+    """Whether a vector loop is innermost, as compilers need to vectorise it."""
+    return not any(isinstance(s, For | Copy) for s in statements(stmt))
+
+
+_COMPOUND = {"add": "+=", "sub": "-=", "mul": "*="}
+_MOST_UNROLL = 64  # what compilers unroll whole
+Origin = Callable[[Store], str]  # where in the source a store comes from, in words
+
+
+class CPrinter:
+    """Writes the statements of a nest."""
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        names: NamesInUse,
+        *,
+        from_c: bool = False,
+        margin: str = "",
+        origin: Origin | None = None,
+    ) -> None:
+        self.dialect = dialect
+        self.expressions = CExpressions(from_c=from_c)
+        self.vectors = VectorStatements(self.expressions)
+        self.scopes = Scopes(names, self.expressions, self.vectors, margin)
+        self.lines = self.scopes.lines
+        self._origin = origin
+        self._is_contiguous: Callable[[str], bool] = frozenset[str]().__contains__
+        self._is_in_parallel_loop = False  # inside a parallel loop
+        self._may_reorder = False  # floating sums may be taken in another order
+
+    # -- the nest as a whole ----------------------------------------------------------------------
+
+    def nest(self, nest: LoopNest) -> None:
+        """All statements of a nest, whose arguments are declared."""
+        body, scalars = nest.body, frozenset(nest.scalars)
+        self._may_reorder = nest.reassoc
+        contiguous = contiguous_buffers(nest, self.expressions.buffers)
+        self._is_contiguous = contiguous.__contains__
+        self.vectors.registers = register_lanes(nest, self._is_contiguous)
+        has_team = any(needs_team(s) for s in statements(body)) and bool(self.dialect.team)
+        shared = self.scopes.hoist(body, scalars, Space.SCRATCH, has_team=has_team)
+        if not has_team:
+            private = self.scopes.hoist(body, scalars, Space.PRIVATE)
+            self.statement(body)
+            self.scopes.free(private)
+        elif is_single_loop(body) and not allocations(body, Space.PRIVATE):
+            self._single_loop(body)
+        else:
+            self.scopes.pragma(self.dialect.team)
+            with self.scopes.block():
+                private = self.scopes.hoist(body, scalars, Space.PRIVATE)
+                self.statement(body)
+                self.scopes.free(private)
+        self.scopes.free(shared)
+
+    def _single_loop(self, stmt: Stmt) -> None:
+        """A nest that is one parallel loop, perhaps with bindings around it."""
+        match stmt:
+            case Block(body=(only,)):
+                self._single_loop(only)
+            case Let(body=inner):
+                with self.scopes.bound(stmt):
+                    self._single_loop(inner)
+            case Alloc(body=inner):
+                with self.scopes.allocated(stmt):
+                    self._single_loop(inner)
+            case For():
+                self.scopes.pragma(self.dialect.team_share)
+                self._is_in_parallel_loop = True
+                self._for(stmt)
+                self._is_in_parallel_loop = False
+            case _:
+                raise AssertionError(f"not a single loop: {stmt}")
+
+    # -- statements -------------------------------------------------------------------------------
+
+    def statement(self, stmt: Stmt) -> None:
+        match stmt:
+            case Block(body=body):
+                self._sequence(body)
+            case For(mark=Mark.PARALLEL) if not self._is_in_parallel_loop:
+                self._worksharing_loop(stmt, waits=False)
+            case For():
+                self._loop(stmt)
+            case If(cond=cond, body=Block(body=()), orelse=inner) if inner is not None:
+                self.statement(If(Unary("not", cond), inner))
+            case If(cond=cond, body=inner, orelse=orelse):
+                self._branches(cond, inner, orelse)
+            case Let(body=inner):
+                with self.scopes.bound(stmt):
+                    self.statement(inner)
+            case Alloc(body=inner):
+                with self.scopes.allocated(stmt):
+                    self.statement(inner)
+            case Store():
+                self._store(stmt)
+            case Copy():
+                self._copy(stmt, ())
+            case Barrier():
+                self.scopes.pragma(self.dialect.barrier)
+            case Prefetch(buffer=name, index=index, write=write, level=level):
+                near = max(0, 4 - level)
+                place = self.expressions.element(name, index)
+                self.lines.add(f"__builtin_prefetch(&{place}, {int(write)}, {near});")
+            case _:
+                assert_never(stmt)
+
+    def _sequence(self, body: tuple[Stmt, ...]) -> None:
+        """Statements in order; a barrier behind a parallel loop is the implicit one of the loop."""
+        skip = False
+        for at, stmt in enumerate(body):
+            if skip:
+                skip = False
+            elif (
+                isinstance(stmt, For)
+                and stmt.mark is Mark.PARALLEL
+                and not self._is_in_parallel_loop
+            ):
+                skip = isinstance(body[at + 1] if at + 1 < len(body) else None, Barrier)
+                self._worksharing_loop(stmt, waits=skip)
+            else:
+                self.statement(stmt)
+
+    def _branches(self, cond: Expr, body: Stmt, orelse: Stmt | None) -> None:
+        self.lines.add(f"if ({self.expressions.condition(cond, is_guard=True)}) {{")
+        with self.scopes.inside():
+            self.statement(body)
+        if orelse is not None:
+            self.lines.add("} else {")
+            with self.scopes.inside():
+                self.statement(orelse)
+        self.lines.add("}")
+
+    def _worksharing_loop(self, stmt: For, *, waits: bool) -> None:
+        """A worksharing loop inside the block of a team."""
+        suffix = "" if waits else self.dialect.no_wait
+        self._is_in_parallel_loop = True
+        if self.dialect.once and is_single_thread(stmt):
+            self.scopes.pragma(self.dialect.once + suffix)
+            self.expressions.spelling[stmt.var] = CText("0", ATOM)
+            with self.scopes.block():
+                self.statement(stmt.body)
+        else:
+            if self.dialect.share:
+                self.scopes.pragma(self.dialect.share + suffix)
+            self._for(stmt)
+        self._is_in_parallel_loop = False
+
+    def _loop(self, stmt: For) -> None:
+        if stmt.mark in (Mark.BLOCK, Mark.THREAD):
+            raise InternalError(f"loop {stmt.var} is for a GPU, not for {self.dialect.name}")
+        # Without register tiles, loops read better and leave the lanes to the compiler.
+        lanes = vector_lanes(stmt, self._is_contiguous) if self.vectors.registers else None
+        if lanes is not None:
+            for store in stores_of(stmt.body) or ():
+                self._add_store(self.vectors.store(store, stmt, lanes), store)
+            return
+        trips = constant_trips(stmt)
+        if trips == 1 and isinstance(stmt.start, Const):
+            with self.scopes.constant(stmt.var, stmt.start):
+                self.statement(stmt.body)
+            return
+        if self._may_reorder and self.dialect.reduction:
+            updates = reductions(stmt)
+            if updates is not None:
+                self._reduction_loop(stmt, updates)
+                return
+        match stmt.mark:
+            case Mark.VECTOR | Mark.SIMD if is_innermost(stmt.body):
+                self.scopes.pragma(self.dialect.vector)
+            case Mark.UNROLL if trips is not None and 1 < trips <= _MOST_UNROLL:
+                self.scopes.pragma(self.dialect.unroll.format(count=trips))
+        self._for(stmt)
+
+    def _reduction_loop(self, stmt: For, updates: list[ReductionUpdate]) -> None:
+        """A loop of reductions into variables, which the compiler may split into lanes.
+
+        A loop without iterations must not touch the elements: they need not exist.
+        """
+        some = Binary("lt", stmt.start, stmt.stop)
+        with self.scopes.block(f"if ({self.expressions.condition(some, is_guard=True)})"):
+            names: list[str] = []
+            for update in updates:
+                name = self.scopes.names.declare(f"{update.target.array}_sum")
+                element = self.expressions.element(update.target.array, update.target.index)
+                self.lines.add(f"{c_type(update.target.dtype)} {name} = {element};")
+                names.append(name)
+            clauses = (f"({u.sign}:{n})" for n, u in zip(names, updates, strict=True))
+            self.scopes.pragma(self.dialect.reduction + "".join(f" reduction{c}" for c in clauses))
+            with self.scopes.loop(stmt):
+                for name, update in zip(names, updates, strict=True):
+                    text = f"{name} {_COMPOUND[update.op]} {self.expressions.value(update.value)};"
+                    self._add_store(text, update.store)
+            for name, update in zip(names, updates, strict=True):
+                element = self.expressions.element(update.target.array, update.target.index)
+                self.lines.add(f"{element} = {name};")
+
+    def _for(self, stmt: For) -> None:
+        with self.scopes.loop(stmt):
+            self.statement(stmt.body)
+
+    def _store(self, stmt: Store) -> None:
+        target = self.expressions.element(stmt.buffer, stmt.index)
+        text = f"{target} = {self.expressions.value(stmt.value)};"
+        match stmt.value:
+            case Binary(op="add" | "sub" | "mul" as op, x=Load(array=array, index=index), y=y) if (
+                (array, index) == (stmt.buffer, stmt.index)
+                and stmt.value.dtype.is_float
+                and stmt.value.dtype.bits > 16
+            ):
+                text = f"{target} {_COMPOUND[op]} {self.expressions.value(y)};"
+        self._add_store(text, stmt)
+
+    def _add_store(self, text: str, stmt: Store) -> None:
+        """A store, with its origin in the source where that changes."""
+        origin = "" if self._origin is None else self._origin(stmt)
+        self.lines.add(text, origin if origin != self.scopes.last_origin else "")
+        self.scopes.last_origin = origin
+
+    def _copy(self, stmt: Copy, offset: tuple[Expr, ...]) -> None:
+        """One loop per dimension around an assignment."""
+        done = len(offset)
+        if done < len(stmt.shape):
+            variable = Var(f"x{done} of copy")
+            inner = (*offset, variable)
+            with self.scopes.names.block():
+                name = self.scopes.names.declare(f"x{done}")
+                self.expressions.spelling[variable.name] = CText(name, ATOM, Width.LONG)
+                bound = self.expressions.index(stmt.shape[done])
+                loop = f"for ({INDEX} {name} = 0; {name} < {bound}; {name}++)"
+                with self.scopes.braces(loop):
+                    self._copy(stmt, inner)
+            return
+        to = tuple(a + x for a, x in zip(stmt.target_start, offset, strict=True))
+        origin = tuple(a + x for a, x in zip(stmt.source_start, offset, strict=True))
+        target = self.expressions.element(stmt.target, to)
+        source = self.expressions.element(stmt.source, origin)
+        self.lines.add(f"{target} = {source};")

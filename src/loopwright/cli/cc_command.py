@@ -1,0 +1,211 @@
+"""`loopwright cc`: a C file with the loops between its pragmas optimised, all else untouched."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from loopwright.calls.check_c import check_region
+from loopwright.calls.explain_c import explain_region
+from loopwright.calls.plans import Planner, loaded_planners, model_planner, tile_planner
+from loopwright.calls.splice import Optimised, optimise_region, schedules_text, spliced
+from loopwright.diagnostics import InternalError, ToolchainError, UsageError
+from loopwright.frontends.c import CFile, read_c
+from loopwright.runtime.toolchain import complaint, find_compiler
+
+__all__ = ["add_arguments", "add_source", "cpp_arguments", "run"]
+
+TARGETS = ("openmp", "c")
+_MOST_TILE = 1 << 20
+STDOUT = "-"
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """Declare the C file and what its preprocessor is told."""
+    parser.add_argument("file", help="a C file with regions between #pragma scop and endscop")
+    for flag, what in (
+        ("-D", "define a macro: -DN=1000"),
+        ("-U", "undefine a macro"),
+        ("-I", "a folder to look for included files in"),
+        ("-include", "a file to read first"),
+    ):
+        parser.add_argument(flag, action="append", default=[], metavar="X", help=what)
+    parser.add_argument("-std", default="", metavar="X", help="the language: gnu11, c99")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    add_source(parser)
+    parser.add_argument("-o", dest="output", help="the file to write; FILE.opt.c; - for stdout")
+    parser.add_argument(
+        "--target", choices=TARGETS, default="openmp", help="C with OpenMP (the default), or plain"
+    )
+    parser.add_argument(
+        "--reassoc", action="store_true", help="let floating sums be taken in another order"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="run the new code against the old before writing it"
+    )
+    parser.add_argument(
+        "--tile", "--tile-size", metavar="S,S,...", help="tile nests of loops by these sizes"
+    )
+    parser.add_argument(
+        "--dump-schedule",
+        "--save-schedule-file",
+        metavar="FILE",
+        help="write the schedule trees as YAML",
+    )
+    parser.add_argument(
+        "--load-schedule",
+        "--load-schedule-file",
+        metavar="FILE",
+        help="use these schedule trees, if they are legal",
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="tell what was done, and why not more"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Optimise the file; nothing is written unless all of it went well."""
+    if args.tile is not None and args.load_schedule is not None:
+        raise UsageError("--tile and --load-schedule exclude each other")
+    file = read_c(Path(args.file), cpp_args=cpp_arguments(args))
+    output = _output(args)
+    planners = _planners(args, file)
+    results = [
+        optimise_region(
+            file, region, planner, target=args.target, reassoc=args.reassoc, always=False
+        )
+        for region, planner in zip(file.regions, planners, strict=True)
+    ]
+    if args.check:
+        for found, planner in zip(results, planners, strict=True):
+            _check(found, planner, args)
+    text = spliced(file, results)
+    _verify(file, text, args)
+    if args.dump_schedule is not None:
+        _write(args.dump_schedule, schedules_text(results).encode())
+    _write(output, text)
+    for found in results:
+        _report(found, args, to_stdout=output != STDOUT)
+    return 0
+
+
+def cpp_arguments(args: argparse.Namespace) -> tuple[str, ...]:
+    """The preprocessor's arguments among those of the command."""
+    words = [f"{flag}{value}" for flag in ("-D", "-U", "-I") for value in getattr(args, flag[1:])]
+    words += [word for name in args.include for word in ("-include", name)]
+    return (*words, *([f"-std={args.std}"] if args.std else []))
+
+
+def _planners(args: argparse.Namespace, file: CFile) -> list[Planner]:
+    parallel = args.target == "openmp"
+    count = len(file.regions)
+    if args.load_schedule is not None:
+        return loaded_planners(_read(args.load_schedule), count, parallel=parallel)
+    if args.tile is not None:
+        return [tile_planner(_sizes(args.tile), parallel=parallel)] * count
+    return [model_planner(parallel=parallel)] * count
+
+
+def _sizes(text: str) -> list[int]:
+    words = text.split(",")
+    plain = all(word.isascii() and word.isdigit() and len(word) < 9 for word in words)
+    if not plain or not all(1 <= int(word) <= _MOST_TILE for word in words):
+        hint = "--tile 32,32,32: whole numbers from 1, one for each loop of a nest"
+        raise UsageError("--tile takes sizes", found=repr(text[:60]), hint=hint)
+    return [int(word) for word in words]
+
+
+def _check(found: Optimised, planner: Planner, args: argparse.Namespace) -> None:
+    """Validate the new code against the region, print what was checked, refuse on a difference."""
+    if found.text is None or found.nest is None:
+        return
+    report, note = check_region(found, planner, reassoc=args.reassoc)
+    place = f"{found.region.span.file}:{found.region.span.line}"
+    for line in (note, str(report)):
+        if line:
+            print(f"{place}: {line}", file=sys.stderr)
+    if not report.is_clean:
+        raise InternalError(f"{place}: the new code differs from the old", str(report))
+
+
+def _verify(file: CFile, text: bytes, args: argparse.Namespace) -> None:
+    """Compile the result: if the C compiler accepts the source, it must accept the new text."""
+    if text == file.source:
+        return
+    try:
+        compiler = find_compiler()
+    except ToolchainError:
+        return
+    folder = os.path.dirname(args.file) or "."
+    flags = (*cpp_arguments(args), "-iquote", folder)
+    with tempfile.TemporaryDirectory(prefix="loopwright-") as place:
+        after, before = Path(place) / "after.c", Path(place) / "before.c"
+        after.write_bytes(text)
+        told = complaint(after, flags, compiler)
+        if not told:
+            return
+        before.write_bytes(file.source)
+        if complaint(before, flags, compiler):
+            print(
+                f"{args.file}: warning: the C compiler does not take this file, so the result is "
+                "not checked by it",
+                file=sys.stderr,
+            )
+            return
+    raise InternalError("the C compiler does not take the new code", told)
+
+
+def _output(args: argparse.Namespace) -> str:
+    """The path of the output, which must not be the source."""
+    source = Path(args.file)
+    output: str = args.output or str(source.with_suffix(".opt.c"))
+    if output != STDOUT and os.path.exists(output) and os.path.samefile(output, source):
+        hint = f"-o {source.with_suffix('.opt.c').name}"
+        raise UsageError("the output would replace the source", found=output, hint=hint)
+    return output
+
+
+def _write(path: str, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    if path == STDOUT:
+        sys.stdout.buffer.write(content)
+        return
+    folder = os.path.dirname(os.path.abspath(path))
+    try:
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".loopwright-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(temporary, 0o666 & ~mask)  # as if it had been opened by its name
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise UsageError(f"cannot write '{path}': {error.strerror}") from None
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        raise UsageError(f"cannot read '{path}': {reason}") from None
+
+
+def _report(found: Optimised, args: argparse.Namespace, *, to_stdout: bool) -> None:
+    region = found.region
+    if found.text is None:
+        place = f"{region.span.file}:{region.span.line}"
+        print(f"{place}: note: the region is left as it is: {found.reason}", file=sys.stderr)
+    if args.explain:
+        stream = sys.stdout if to_stdout else sys.stderr
+        print(explain_region(found), file=stream)

@@ -1,0 +1,78 @@
+"""`loopwright explain`: what is done with each region of a C file, and why not more."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from loopwright.calls.explain_c import explain_region
+from loopwright.calls.measure_c import measure_function
+from loopwright.calls.plans import model_planner
+from loopwright.calls.splice import optimise_region
+from loopwright.cli.cc_command import TARGETS, add_source, cpp_arguments
+from loopwright.diagnostics import UsageError
+from loopwright.frontends.c import read_c
+
+__all__ = ["add_arguments", "run"]
+
+_SIZE = 200
+_MOST_SIZE = 1 << 31
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    add_source(parser)
+    parser.add_argument("--target", choices=TARGETS, default="openmp", help="as for 'cc'")
+    parser.add_argument("--reassoc", action="store_true", help="as for 'cc'")
+    parser.add_argument("--run", action="store_true", help="measure each function as well")
+    parser.add_argument(
+        "--size",
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help=f"an integer parameter of the run; N alone for all others ({_SIZE})",
+    )
+    parser.add_argument("--threads", type=int, help="threads of the run")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print one report per region, and the times of each function."""
+    sizes, default = _sizes(args.size)
+    path = Path(args.file)
+    file = read_c(path, cpp_args=cpp_arguments(args))
+    planner = model_planner(parallel=args.target == "openmp")
+    for region in file.regions:
+        found = optimise_region(file, region, planner, target=args.target, reassoc=args.reassoc)
+        print(explain_region(found))
+    if not args.run:
+        return 0
+    for name in dict.fromkeys(region.function for region in file.regions):
+        print(f"{name}:")
+        lines = measure_function(
+            file,
+            path,
+            name,
+            sizes,
+            default=default,
+            reassoc=args.reassoc,
+            threads=args.threads,
+            cpp_args=cpp_arguments(args),
+        )
+        print("\n".join(lines))
+    return 0
+
+
+def _sizes(words: list[str]) -> tuple[dict[str, int], int]:
+    """Sizes by parameter name, and the size of all other parameters."""
+    sizes: dict[str, int] = {}
+    default = _SIZE
+    for word in (part for text in words for part in text.split(",")):
+        name, _, value = word.rpartition("=")
+        is_number = value.isascii() and value.isdigit() and len(value) < 11
+        if not is_number or int(value) > _MOST_SIZE or (name and not name.isidentifier()):
+            raise UsageError("--size takes NAME=N or N", found=repr(word[:60]), hint="--size n=500")
+        if name:
+            sizes[name] = int(value)
+        else:
+            default = int(value)
+    return sizes, default

@@ -1,0 +1,114 @@
+"""`loopwright machines`: the processors we have data for, or one of them with all its sources."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+
+from loopwright.ir.machine import Cache, Machine
+from loopwright.machines.host import host
+from loopwright.machines.load import load_machine, machine_names, machine_to_json
+from loopwright.tables import table_lines
+
+__all__ = ["add_arguments", "run"]
+
+_PAIRS = (("add", "mul"), ("min", "add"))  # the step of a product, and of shortest paths
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    parser.add_argument("name", nargs="?", help="a machine, 'host', or the path of a JSON file")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print all machines, or one."""
+    if args.name is None:
+        machines = [load_machine(name) for name in machine_names()]
+        print(_json_list(machines) if args.json else _table(machines))
+        return 0
+    machine = host() if args.name == "host" else load_machine(args.name)
+    print(json.dumps(machine_to_json(machine), indent=2) if args.json else _page(machine))
+    return 0
+
+
+def _json_list(machines: list[Machine]) -> str:
+    return json.dumps([machine_to_json(machine) for machine in machines], indent=2)
+
+
+def _table(machines: list[Machine]) -> str:
+    head = ("machine", "isa", "bits", "regs", "L1", "L2", "L3", "L/N f64", "ops/cycle")
+    lines = table_lines([head, *(_row(machine) for machine in machines)])
+    note = (
+        "L/N: cycles and vector steps per cycle of a float64 multiply-add; ops/cycle: its bound,\n"
+        "and that of a (min, +) step. `loopwright machines NAME` shows every number and its source,"
+        "\n`loopwright machines host` this machine."
+    )
+    return "\n".join([*lines, "", note])
+
+
+def _row(machine: Machine) -> tuple[str, ...]:
+    step = machine.vmma("add", "mul", "float64")
+    bounds = [machine.peak_ops_per_cycle(plus, times, "float64") for plus, times in _PAIRS]
+    caches = [_size(machine.caches[i].size) if i < len(machine.caches) else "-" for i in range(3)]
+    return (
+        machine.name,
+        machine.isa,
+        str(machine.vector_bytes * 8),
+        str(machine.vector_registers),
+        *caches,
+        f"{step.latency:g}/{step.per_cycle:g}",
+        " ".join(f"{bound:g}" for bound in bounds),
+    )
+
+
+def _page(machine: Machine) -> str:
+    facts = list(_facts(machine))
+    width = max(34, *(len(value) for _, value in facts))
+    lines = [f"{machine.name}: {machine.description}", ""]
+    lines += [f"{key:<22} {value:<{width}} {machine.source(key)}" for key, value in facts]
+    lines += ["", f"{'operation':<22} {'latency   per cycle   instructions':<{width}} source"]
+    for (operation, dtype), cost in sorted(machine.arithmetic.items()):
+        latency = f"{cost.latency:g}"
+        if cost.accumulate != cost.latency:
+            latency += f" ({cost.accumulate:g})"
+        numbers = f"{latency:<9} {cost.per_cycle:<11g} {cost.instructions}"
+        source = machine.source(f"arithmetic.{operation}.{dtype}")
+        lines.append(f"{operation + ' ' + dtype:<22} {numbers:<{width}} {source}")
+    return "\n".join([*lines, "", "(n): cycles from the addend to the result"])
+
+
+def _facts(machine: Machine) -> Iterator[tuple[str, str]]:
+    """The fields of a machine and their values as text, in order of declaration."""
+    yield "isa", machine.isa
+    yield "llvm_cpu", machine.llvm_cpu
+    yield "features", " ".join(sorted(machine.features))
+    yield "cores", str(machine.cores)
+    frequency = machine.frequency_hz
+    yield "frequency_hz", "unknown" if frequency is None else f"{frequency / 1e9:.2f} GHz"
+    yield "vector_bytes", str(machine.vector_bytes)
+    yield "vector_registers", str(machine.vector_registers)
+    for cache in machine.caches:
+        yield "caches", _cache_text(cache)
+    for field in ("load_latency", "loads_per_cycle", "stores_per_cycle", "issue_width"):
+        yield field, f"{getattr(machine, field):g}"
+    for field in ("prefetches_per_cycle", "prefetch_latency"):
+        yield field, f"{getattr(machine, field):g}"
+    memory = machine.memory_bytes_per_cycle
+    if memory is not None:
+        yield "memory_bytes_per_cycle", f"{memory:g}"
+    cost = machine.parallel_cost
+    yield "parallel_cost", f"{cost.base:g} + {cost.per_thread:g} per thread"
+
+
+def _cache_text(cache: Cache) -> str:
+    text = f"L{cache.level} {_size(cache.size)}, {cache.ways} ways, {cache.line} B lines"
+    text += f", {cache.shared_by} threads" if cache.shared_by > 1 else ""
+    return text if cache.bytes_per_cycle is None else f"{text}, {cache.bytes_per_cycle:g} B/cycle"
+
+
+def _size(size: int) -> str:
+    if size % (1 << 20) == 0:
+        return f"{size >> 20} MiB"
+    return f"{size / (1 << 20):.1f} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"

@@ -1,0 +1,256 @@
+"""The disk cache of compiled objects: private, authenticated, atomic; its loss costs only time.
+
+An entry is one file named by the hash of everything its contents depend on:
+
+    magic, HMAC-SHA256 of the rest, length of the header, header (JSON), object code
+
+Loading a file means executing it, so nothing is trusted: the directory must belong to this user
+and be closed to others, and the HMAC is keyed by a secret file only this user can read. A file
+that is damaged, foreign or of another key is ignored and rebuilt. Failures to write are silent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from loopwright import options
+
+__all__ = ["CacheState", "DiskCache", "Entry", "disk_cache", "without_disk_cache"]
+
+_MAGIC = b"loopwright1\n"
+_SECRET = "secret"
+_SUFFIX = ".lwo"
+_TAG_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Object code and the header that describes it."""
+
+    header: dict[str, Any]
+    code: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CacheState:
+    """What `loopwright cache` reports."""
+
+    directory: str
+    usable: bool
+    reason: str  # why it is not usable
+    entries: int
+    bytes: int
+    damaged: int  # entries that would be ignored
+
+
+class DiskCache:
+    """Entries in one directory. Methods never raise for the state of the disk."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def get(self, key: str) -> Entry | None:
+        """The entry stored under `key`, or None."""
+        secret = self._secret(create=False)
+        if secret is None:
+            return None
+        return self._read(self._path(key), key, secret)
+
+    def put(self, key: str, entry: Entry) -> bool:
+        """Store an entry; True when it is on disk. Readers see it whole or not at all."""
+        secret = self._secret(create=True)
+        if secret is None:
+            return False
+        header = json.dumps(entry.header, sort_keys=True).encode()
+        rest = len(header).to_bytes(4, "little") + header + entry.code
+        return self._write(self._path(key), _MAGIC + _tag(secret, key, rest) + rest)
+
+    def clear(self) -> int:
+        """Remove all entries, leftovers and a secret of no use; the number of files removed."""
+        removed = 0
+        unusable = [self.directory / _SECRET] if self._has_bad_secret() else []
+        for path in [*self._files(), *unusable]:
+            try:
+                path.unlink()
+                removed += 1
+            except OSError:
+                continue
+        return removed
+
+    def state(self) -> CacheState:
+        """Count entries and try each one's authentication."""
+        reason = self._refusal()
+        if not reason and self._has_bad_secret():
+            reason = "its secret is damaged or open to others"
+        secret = self._secret(create=False)
+        entries = size = damaged = 0
+        for path in self._files():
+            if path.suffix != _SUFFIX:
+                continue
+            entries += 1
+            size += _size(path)
+            if secret is None or self._read(path, path.stem, secret) is None:
+                damaged += 1
+        return CacheState(str(self.directory), not reason, reason, entries, size, damaged)
+
+    def _path(self, key: str) -> Path:
+        return self.directory / f"{key}{_SUFFIX}"
+
+    def _files(self) -> Iterator[Path]:
+        try:
+            names = sorted(os.listdir(self.directory))
+        except OSError:
+            return
+        for name in names:
+            if name.endswith(_SUFFIX) or name.startswith(".new-"):
+                yield self.directory / name
+
+    def _refusal(self) -> str:
+        """Why the directory must not be used; empty when it may."""
+        try:
+            found = os.lstat(self.directory)
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            return error.strerror or str(error)
+        if not stat.S_ISDIR(found.st_mode):
+            return "is not a directory"
+        if hasattr(os, "getuid") and found.st_uid != os.getuid():
+            return "belongs to another user"
+        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            return "can be written by others"
+        if any(map(_lets_others_rename, self.directory.parents)):
+            return "lies in a folder that others can write"
+        return ""
+
+    def _has_bad_secret(self) -> bool:
+        """Whether a secret is there that must not be used."""
+        path = self.directory / _SECRET
+        return os.path.lexists(path) and _private_file(path) is None
+
+    def _secret(self, create: bool) -> bytes | None:
+        """The key of the HMAC, made on first use; None when the cache cannot be used."""
+        if self._refusal():
+            return None
+        path = self.directory / _SECRET
+        secret = _private_file(path)
+        if secret is not None or not create:
+            return secret
+        try:
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError:
+            return None
+        if self._refusal():
+            return None
+        self._write(path, os.urandom(32), replace=False)
+        return _private_file(path)
+
+    def _read(self, path: Path, key: str, secret: bytes) -> Entry | None:
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        start = len(_MAGIC) + _TAG_BYTES
+        tag, rest = data[len(_MAGIC) : start], data[start:]
+        if data[: len(_MAGIC)] != _MAGIC or not hmac.compare_digest(tag, _tag(secret, key, rest)):
+            return None
+        length = int.from_bytes(rest[:4], "little")
+        return Entry(json.loads(rest[4 : 4 + length]), rest[4 + length :])
+
+    def _write(self, path: Path, data: bytes, replace: bool = True) -> bool:
+        """Write to a new file, then give it its name in one step."""
+        temporary = self.directory / f".new-{os.getpid()}-{os.urandom(8).hex()}"
+        try:
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if replace:
+                os.replace(temporary, path)
+            else:
+                # A link fails when the name exists: the first of two processes wins.
+                os.link(temporary, path)
+                os.unlink(temporary)
+        except OSError:
+            _remove(temporary)
+            return False
+        return True
+
+
+class _Here(threading.local):
+    """State of the calling thread."""
+
+    without = 0  # how many blocks of without_disk_cache it is in
+
+
+_here = _Here()
+
+
+def disk_cache() -> DiskCache | None:
+    """The cache the options ask for; None when it is switched off, or in this thread for now."""
+    if not options.current().cache or _here.without:
+        return None
+    return DiskCache(options.cache_dir())
+
+
+@contextmanager
+def without_disk_cache() -> Iterator[None]:
+    """Neither read nor write the disk cache in the calling thread until the block ends."""
+    _here.without += 1
+    try:
+        yield
+    finally:
+        _here.without -= 1
+
+
+def _tag(secret: bytes, key: str, rest: bytes) -> bytes:
+    return hmac.new(secret, key.encode() + b"\0" + rest, hashlib.sha256).digest()
+
+
+def _private_file(path: Path) -> bytes | None:
+    """The secret, if it is a regular file of this user without access for others."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        with os.fdopen(handle, "rb") as file:
+            found = os.fstat(file.fileno())
+            mine = not hasattr(os, "getuid") or found.st_uid == os.getuid()
+            if not mine or not stat.S_ISREG(found.st_mode) or found.st_mode & 0o077:
+                return None
+            secret = file.read(64)
+    except OSError:
+        return None
+    return secret if len(secret) == 32 else None
+
+
+def _lets_others_rename(folder: Path) -> bool:
+    """Whether other users may rename entries of `folder`."""
+    try:
+        mode = os.stat(folder).st_mode
+    except OSError:
+        return False
+    return bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _remove(path: Path) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return

@@ -1,0 +1,276 @@
+"""From LLVM IR to callable addresses, by llvmlite: optimise, emit objects, link, unload."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import count
+from typing import TypeAlias
+
+import llvmlite.binding as llvm
+
+from loopwright.diagnostics import InternalError
+from loopwright.ir.module import CodeUnit
+from loopwright.runtime.address import Address
+from loopwright.runtime.undisturbed import undisturbed
+
+__all__ = [
+    "LoadedObject",
+    "assembly",
+    "compile_to_object",
+    "host_cpu_name",
+    "host_target",
+    "llvm_version",
+    "load_object",
+]
+
+# The units of a module, or the text of one that is explicit.
+LLVMCode: TypeAlias = str | Sequence[CodeUnit]
+
+_lock = threading.RLock()
+# LLVM keeps some 10 KiB of every object that was ever linked until its engine goes. An engine
+# therefore links so many and is followed by another; it goes with the last of its objects.
+_MOST_LINKED = 64
+_lljit: llvm.orcjit.LLJIT | None = None
+_linked_now = 0  # objects that this engine has linked
+_names = count()  # libraries of one engine must have different names
+_is_initialised = False
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedObject:
+    """Machine code in this process; the code stays as long as this object is referenced."""
+
+    code: object  # keeps the code alive
+    addresses: dict[str, int]
+
+    def address(self, symbol: str) -> Address:
+        return Address(self.addresses[symbol], self)
+
+
+@cache
+def host_cpu_name() -> str:
+    return undisturbed(lambda: str(llvm.get_host_cpu_name()))
+
+
+def host_target() -> str:
+    """What object code for this host depends on: the processor's name and its extensions."""
+    return f"{host_cpu_name()} {_host_features()}".rstrip()
+
+
+@cache
+def _host_features() -> str:
+    """The extensions this process may use, as LLVM's switches; empty: those the name implies.
+
+    A virtual machine may hide extensions that the model of its processor has, and code that uses
+    them is illegal there: on x86 LLVM asks the processor about each. On aarch64 it under-reports.
+    """
+
+    def asked() -> str:
+        if not llvm.get_default_triple().startswith("x86_64"):
+            return ""
+        return str(llvm.get_host_cpu_features().flatten())
+
+    return undisturbed(asked)
+
+
+def llvm_version() -> str:
+    return ".".join(map(str, llvm.llvm_version_info))
+
+
+def _machine_for(units: Sequence[CodeUnit], cpu: str | None) -> llvm.TargetMachine:
+    """The machine that emits `units`; where a function is optnone, at level 0.
+
+    The attribute alone keeps passes from running, but not analyses of the code generator.
+    """
+    return _target_machine(cpu, 0 if any(" optnone" in unit.text for unit in units) else 3)
+
+
+def _target_machine(cpu: str | None, effort: int = 3) -> llvm.TargetMachine:
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=cpu or host_cpu_name(),
+        features="" if cpu else _host_features(),
+        opt=effort,
+        reloc="pic",
+        codemodel="small",
+    )
+
+
+def _optimised(unit: CodeUnit, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    """Parse, verify and optimise the functions of one unit.
+
+    Explicit code needs few passes: skipping the others is what makes such kernels compile in
+    milliseconds (ADR 4). The wheel's LLVM aborts the process on broken IR, hence the verification
+    before any pass.
+    """
+    try:
+        module = llvm.parse_assembly(unit.text)
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise InternalError(f"emitted LLVM IR is not valid: {error}", unit.text) from error
+    if unit.leave_to_llvm:
+        tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+        tuning.loop_vectorization = tuning.slp_vectorization = True
+        tuning.loop_interleaving = tuning.loop_unrolling = True
+        builder = llvm.create_pass_builder(machine, tuning)
+        passes = builder.getModulePassManager()
+    else:
+        tuning = llvm.create_pipeline_tuning_options(speed_level=2)
+        builder = llvm.create_pass_builder(machine, tuning)
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_sroa_pass()
+        passes.add_simplify_cfg_pass()
+        passes.add_instruction_combine_pass()
+    passes.run(module, builder)
+    _dispose(passes)
+    return module
+
+
+def _dispose(passes: llvm.newpassmanagers.ModulePassManager) -> None:
+    """Free a pass manager.
+
+    llvmlite 0.50 never does: the empty method of its first base class hides the one that
+    would. A manager of the whole pipeline holds 300 KiB.
+    """
+    if type(passes)._dispose is llvm.ffi.ObjectRef._dispose:
+        llvm.newpassmanagers.NewPassManager._dispose(passes)
+        passes.detach()
+    passes.close()
+
+
+def _linked(code: LLVMCode, cpu: str | None) -> tuple[llvm.TargetMachine, llvm.ModuleRef]:
+    """The optimised module of all units, and the machine that emits it."""
+    _initialise()
+    units = [CodeUnit(code, leave_to_llvm=False)] if isinstance(code, str) else code
+    machine = _machine_for(units, cpu)
+    module, *others = (_optimised(_with_host_features(unit, cpu), machine) for unit in units)
+    for other in others:
+        module.link_in(other)
+    return machine, module
+
+
+def _with_host_features(unit: CodeUnit, cpu: str | None) -> CodeUnit:
+    """`unit` with the host's extensions added to those that functions name.
+
+    For a function that names extensions, LLVM ignores those of its target machine.
+    """
+    features = "" if cpu else _host_features()
+    if not features:
+        return unit
+    begin = '"target-features"="'
+    return replace(unit, text=unit.text.replace(begin, f"{begin}{features},"))
+
+
+def compile_to_object(code: LLVMCode, cpu: str | None = None) -> bytes:
+    """The bytes of a relocatable object for this host, or for the named CPU of its kind."""
+
+    def work() -> bytes:
+        with _lock:
+            machine, module = _linked(code, cpu)
+            return bytes(machine.emit_object(module))
+
+    return undisturbed(work)
+
+
+def assembly(code: LLVMCode, cpu: str | None = None) -> str:
+    """The assembly of the object that `compile_to_object` makes."""
+
+    def work() -> str:
+        with _lock:
+            machine, module = _linked(code, cpu)
+            return str(machine.emit_assembly(module))
+
+    return undisturbed(work)
+
+
+def load_object(code: bytes, symbols: tuple[str, ...]) -> LoadedObject:
+    """Link an object into the process; libc and libm are found in the process itself."""
+    return undisturbed(lambda: _loaded(code, symbols))
+
+
+def _loaded(code: bytes, symbols: tuple[str, ...]) -> LoadedObject:
+    with _lock:
+        _unload()
+        engine = _engine()
+        builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+        for symbol in symbols:
+            builder = builder.export_symbol(symbol)
+        try:
+            tracker = builder.link(engine, f"loopwright{next(_names)}")
+        except RuntimeError as error:
+            raise InternalError(f"compiled code cannot be linked: {error}") from error
+        tracker.engine = engine  # which must not go before its objects
+        code_of = _Code()
+        _trackers[_Unused(code_of, _unused.append)] = tracker
+        return LoadedObject(code_of, {symbol: int(tracker[symbol]) for symbol in symbols})
+
+
+class _Code:
+    """A token that is alive as long as code is in use."""
+
+    __slots__ = ("__weakref__",)
+
+
+# What LLVM linked is unloaded by whoever links next: the last reference to code may go anywhere,
+# also where a handler of a signal raises. The callback of these references is a function of C,
+# which nothing breaks off.
+_Unused = weakref.ref[_Code]
+_trackers: dict[weakref.ref[_Code], llvm.orcjit.ResourceTracker] = {}
+_unused: list[weakref.ref[_Code]] = []
+
+
+def _unload() -> None:
+    """Unload the code that nobody uses any more."""
+    while _unused:
+        del _trackers[_unused.pop()]
+
+
+def _before_fork() -> None:
+    """Wait until no thread is inside LLVM: a child must not inherit it in the middle of a call.
+
+    llvmlite guards every call with a lock of its own, also those of finalisers, which run outside
+    `_lock`; a child that inherits that one taken would wait for ever. Always `_lock` first.
+    """
+    _lock.acquire()
+    llvm.ffi.lib._lock.__enter__()
+
+
+def _after_fork() -> None:
+    llvm.ffi.lib._lock.__exit__(None, None, None)
+    _lock.release()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+
+
+def _initialise() -> None:
+    global _is_initialised
+    if not _is_initialised:
+        # Values carried from one iteration to the next become shuffles in vector loops, which cost
+        # more than loading them again; where it pays we keep elements ourselves (transform/keep).
+        llvm.set_option("loopwright", "-enable-load-pre=false")
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        _is_initialised = True
+
+
+def _engine() -> llvm.orcjit.LLJIT:
+    """The engine that links the next object."""
+    global _lljit, _linked_now
+    _initialise()
+    if _lljit is None or _linked_now >= _MOST_LINKED:
+        # JITLink keeps the sections of an object together. The older linker places each where
+        # there is room, and ends the process when two lie too far apart for the small code model.
+        _lljit = llvm.create_lljit_compiler(
+            _target_machine(None), use_jit_link=True, suppress_errors=True
+        )
+        _linked_now = 0
+    _linked_now += 1
+    return _lljit

@@ -1,0 +1,109 @@
+"""`loopwright cache`: the full text of each action on a sound, a damaged and a refused cache."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from loopwright import options
+from loopwright.cli import main
+from loopwright.runtime.disk_cache import DiskCache, Entry
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Path]:
+    """A cache directory of this test alone, not yet made."""
+    directory = tmp_path / "cache"
+    with options.override(cache_dir=str(directory)):
+        yield directory
+
+
+def _fill(place: Path) -> int:
+    """Store two entries and return their bytes."""
+    cache = DiskCache(place)
+    assert cache.put("a" * 8, Entry({"symbol": "f"}, b"code"))
+    assert cache.put("b" * 8, Entry({"symbol": "g"}, b"other"))
+    return sum(file.stat().st_size for file in place.glob("*.lwo"))
+
+
+def test_info_before_first_use(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cache"]) == 0
+    assert capsys.readouterr().out == (
+        f"directory  {place}\n"
+        "state      in use from the first kernel on\n"
+        "entries    0 (0 bytes)\n"
+        "damaged    0\n"
+    )
+    assert not place.exists()
+
+
+def test_info(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    size = _fill(place)
+    assert main(["cache", "info"]) == 0
+    assert capsys.readouterr().out == (
+        f"directory  {place}\nstate      in use\nentries    2 ({size} bytes)\ndamaged    0\n"
+    )
+
+
+def test_switched_off(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with options.override(cache=False):
+        assert main(["cache"]) == 0
+    assert "\nstate      switched off by LOOPWRIGHT_CACHE\n" in capsys.readouterr().out
+
+
+def test_check_passes_and_leaves_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _fill(place)
+    before = sorted(place.iterdir())
+    assert main(["cache", "check"]) == 0
+    assert capsys.readouterr().out.endswith("damaged    0\ncheck passed\n")
+    assert sorted(place.iterdir()) == before
+
+
+def test_check_tells_damage(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _fill(place)
+    victim = next(place.glob("a*.lwo"))
+    victim.write_bytes(victim.read_bytes()[:-1] + b"!")
+    assert main(["cache", "check"]) == 1
+    assert capsys.readouterr().out.endswith(
+        "damaged    1\n"
+        "problem: 1 of the entries cannot be used and will be rebuilt\n"
+        "try: loopwright cache clear, or another LOOPWRIGHT_CACHE_DIR\n"
+    )
+
+
+def test_check_tells_an_open_directory(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place.mkdir()
+    place.chmod(0o777)
+    assert main(["cache", "check"]) == 1
+    out = capsys.readouterr().out
+    assert "\nstate      not used: the directory can be written by others\n" in out
+    assert out.endswith(
+        "problem: the directory can be written by others\n"
+        "try: loopwright cache clear, or another LOOPWRIGHT_CACHE_DIR\n"
+    )
+
+
+def test_check_tells_a_disk_that_keeps_nothing(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DiskCache, "put", lambda self, key, entry: False)
+    assert main(["cache", "check"]) == 1
+    assert "problem: a probe could not be written and read back\n" in capsys.readouterr().out
+
+
+def test_check_where_no_directory_can_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    with options.override(cache_dir=str(tmp_path / "file" / "cache")):
+        assert main(["cache", "check"]) == 1
+    assert "problem: " in capsys.readouterr().out
+
+
+def test_clear(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _fill(place)
+    assert main(["cache", "clear"]) == 0
+    assert capsys.readouterr().out == f"removed 2 files from {place}\n"
+    assert DiskCache(place).state().entries == 0
+    assert main(["cache", "clear"]) == 0
+    assert capsys.readouterr().out == f"removed 0 files from {place}\n"

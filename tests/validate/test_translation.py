@@ -1,0 +1,149 @@
+"""A whole validation: what is compared, what is left out, and how both are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from loopwright.ir.loops import For, LoopNest, Stmt
+from loopwright.ir.program import Program
+from loopwright.ir.visit import rebuild
+from loopwright.lower.passes import lower_schedule
+from loopwright.transform.mark import Parallel, Vectorize
+from loopwright.transform.plan import Plan, apply_plan
+from loopwright.transform.step import Step
+from loopwright.validate import check_translation, validate
+from loopwright.validate.problem_sizes import pick_sizes
+from programs import Do, gemv, matmul, nest, program, triangular_solve
+from programs import For as Loop
+
+
+def lowered(source: Program, *steps: Step) -> LoopNest:
+    return lower_schedule(apply_plan(source, Plan(steps)))
+
+
+def test_clean_report() -> None:
+    source = program("scale", {"x": "inout float64 [n]"}, Loop("i", 0, "n", Do("x[i]", "2 * x[i]")))
+    report = validate(source, lowered(source, Vectorize("i", 4)), sizes=({"n": 0}, {"n": 5}))
+    assert report.is_clean
+    assert str(report) == (
+        "checked: order against the interpreter at n = 0; n = 5\n"
+        "checked: jit against the interpreter at n = 0; n = 5\n"
+        "checked: jit against the source order at n = 67; n = 9; n = 19; n = 7; n = 17\n"
+        "checked: order against the source order at n = 67; n = 9; n = 19; n = 7; n = 17"
+    )
+
+
+def test_threads_and_runners_are_compared() -> None:
+    source = gemv()
+    calls: list[int] = []
+    report = validate(
+        source,
+        lowered(source, Parallel("i")),
+        sizes=({"n": 3, "m": 2},),
+        runners={"mine": lambda arrays, params: calls.append(params["n"])},
+    )
+    assert not report.is_clean
+    assert calls
+    assert {difference.runner for difference in report.differences} == {"mine"}
+    assert "mine, jit, jit, 2 threads against the interpreter" in report.checked[1]
+
+
+def test_forms_are_compared_with_the_source_order_by_the_same_compiler() -> None:
+    """At large sizes: what both leave alike is no difference, whatever it is."""
+    source = program("scale", {"x": "inout float64 [n]"}, Loop("i", 0, "n", Do("x[i]", "2 * x[i]")))
+
+    def odd(arrays: dict[str, np.ndarray], params: object) -> None:
+        arrays["x"] *= 2
+        arrays["x"][8:] = np.nan  # the largest small size is 5
+
+    found = {
+        with_original: validate(
+            source,
+            lowered(source),
+            sizes=({"n": 5},),
+            runners={"mine": odd},  # type: ignore[dict-item]
+            originals={"mine": odd} if with_original else {},  # type: ignore[dict-item]
+        )
+        for with_original in (False, True)
+    }
+    assert {d.runner for d in found[False].differences} == {"mine"}
+    assert found[True].is_clean
+
+
+def test_difference_at_sizes_of_several_tiles() -> None:
+    """What goes wrong from the 16th iteration on shows at no small size."""
+    source = program("scale", {"x": "inout float64 [n]"}, Loop("i", 0, "n", Do("x[i]", "2 * x[i]")))
+
+    def capped(stmt: Stmt) -> Stmt:
+        return replace(stmt, stop=stmt.stop.min(16)) if isinstance(stmt, For) else stmt
+
+    nest_ = lowered(source)
+    report = validate(source, replace(nest_, body=rebuild(nest_.body, capped)))
+    assert {(d.kind.value, d.runner) for d in report.differences} == {
+        ("data", "jit"),
+        ("order", "value numbers"),
+    }
+    assert all(dict(d.params)["n"] > 16 for d in report.differences)
+
+
+def test_large_sizes_at_which_a_program_means_nothing_are_left_out() -> None:
+    """Element 8 of t is read from n = 9 on beside a written one, and nobody wrote it."""
+    arrays = {"x": "inout float64 [n]", "t": "local float64 [n + 9]"}
+    source = program(
+        "gap",
+        arrays,
+        Loop("i", 0, "n", Do("t[i + 9]", "x[i]")),
+        Loop("j", 8, "n", Do("x[j]", "t[j] + t[j + 1]")),  # the other element is written
+    )
+    report = validate(source, lowered(source), sizes=({"n": 3}, {"n": 9}))
+    assert report.is_clean
+    assert report.skipped[0] == "n = 9: the program fails: t[8] is read before it is written"
+    assert "n = 67" in report.skipped[1]
+    assert report.skipped[1].endswith("the program reads what nobody wrote")
+    assert any("against the source order at n = 7" in line for line in report.checked)
+
+
+def test_program_that_reads_what_nobody_wrote() -> None:
+    arrays = {"x": "inout float64 [n]", "t": "local float64 [n + 1]"}
+    source = program("unset", arrays, Loop("i", 0, "n", Do("x[i]", "t[i]")))
+    report = validate(source, lowered(source), sizes=({"n": 0}, {"n": 2}))
+    assert report.is_clean
+    assert report.skipped[0] == "n = 2: the program fails: t[0] is read before it is written"
+    assert not any("source order" in line for line in report.checked)  # no other size is left
+
+
+def test_translation_at_given_sizes() -> None:
+    source = matmul()
+    sizes = pick_sizes(source, count=3)
+    assert check_translation(source, lowered(source), sizes) == ()
+    wrong = lowered(matmul("ijk", Do("C[i, j]", "C[i, j] - A[i, k] * B[k, j]")))
+    assert check_translation(source, wrong, sizes)
+
+
+@pytest.mark.parametrize("make", [matmul, triangular_solve], ids=["matmul", "triangular_solve"])
+def test_sizes(make: object) -> None:
+    source: Program = make()  # type: ignore[operator]
+    found = pick_sizes(source, seed=3)
+    assert found == pick_sizes(source, seed=3)
+    assert len(found) == 8
+    assert dict.fromkeys(source.params, 0) in found
+    assert dict.fromkeys(source.params, 1) in found
+    assert len({tuple(params.items()) for params in found}) == len(found)
+
+
+def test_sizes_stay_in_bounds_and_within_effort() -> None:
+    ahead = program("ahead", {"x": "inout float64 [4]"}, Loop("i", 0, "n", Do("x[i]", "1")))
+    assert [params["n"] for params in pick_sizes(ahead)] == [0, 1, 2, 3]
+    constant = program(
+        "constant",
+        {"x": "inout float64 [900, 900]"},
+        nest((("i", 900), ("j", 900)), Do("x[i, j]", "1")),
+    )
+    assert pick_sizes(constant) == ()
+    assert pick_sizes(constant, most=10**6, count=1) == ({"n": 0},)
+    report = validate(constant, lowered(constant))
+    assert report.skipped == ("small sizes: the program allows none",)
+    assert report.checked[-1].startswith("order against the source order at n = 67")
