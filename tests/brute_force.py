@@ -13,7 +13,7 @@ from itertools import product
 
 import islpy as isl
 
-from loopwright.analysis.units import between_units
+from loopwright.analysis.statement_graph import statement_between
 from loopwright.ir.contraction import ACCUMULATOR, Contraction, LoopRange
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.program import Access, Program, Role, Statement
@@ -140,7 +140,7 @@ def run_with(program: Program, params: Mapping[str, int], found: tuple[Contracti
         for source, target in pairs
     }
     units = [frozenset(contraction.covers) for contraction in found]
-    assert between_units([e for e in edges if e[0] != e[1]], units) is None
+    assert statement_between([e for e in edges if e[0] != e[1]], units) is None
     memory = Memory(program)
     todo: list[Contraction | list[str]] = _components(program, edges, found)
     for item in todo:

@@ -19,7 +19,7 @@ from loopwright.faults import Faults, recorded_faults, survive
 from loopwright.planner import generic
 from loopwright.transform.contract import Block, Contract, ParallelBundle
 from loopwright.transform.core import ContractLoops
-from loopwright.transform.mark import Parallel
+from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import Plan
 from programs import matmul, matmul_in_nest, min_plus
@@ -219,15 +219,7 @@ def test_compile_without_a_planner(
 
 
 def test_a_plan_that_is_not_legal(monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = pipeline.apply_plan, []
-
-    def refused_once(program: Any, plan: Any) -> Any:
-        calls.append(plan)
-        if len(calls) == 1:
-            raise ERRORS[2]
-        return real(program, plan)
-
-    monkeypatch.setattr(pipeline, "apply_plan", refused_once)
+    monkeypatch.setattr(pipeline, "default_plan", failing(ERRORS[2]))
     called(2)
     assert recorded_faults().last.startswith("the plan of 'f': IllegalStep: ")
 

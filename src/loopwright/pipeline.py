@@ -26,8 +26,7 @@ from loopwright.lower.buffers import specialise
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
 from loopwright.planner.generic import default_plan, extend_plan
-from loopwright.transform.facts import forget
-from loopwright.transform.plan import Plan, apply_plan, initial_schedule
+from loopwright.transform.plan import Plan, apply_steps, initial_schedule
 from loopwright.transform.step import Step
 
 __all__ = ["Lowered", "TooHard", "generic_nest", "generic_schedule", "lowered", "marks_or_none"]
@@ -70,7 +69,6 @@ def lowered(program: Program, plan: Plan, schedule: Schedule) -> Lowered:
         _tell_gave_up(program, error)
     except FAULTS as error:
         survive(error, f"the loops of '{program.name}'")
-        forget()
         simpler = _marked_source(program, parallel=_is_parallel(schedule))
         if len(plan) and len(simpler[0]) and simpler[0] != plan:
             return lowered(program, *simpler)
@@ -93,31 +91,27 @@ def generic_schedule(program: Program, *, parallel: bool) -> tuple[Plan, Schedul
     Planners keep to quotas of their own. When isl gives up on what they have found together, the
     plan is empty: the program runs in the order it was written.
     """
-    plan = default_plan(program, host(), parallel=parallel, on_fault=survive)
     try:
-        with attempt(ISL_QUOTA):
-            return plan, apply_plan(program, plan)
+        return default_plan(program, host(), parallel=parallel, on_fault=survive)
     except GaveUp as error:
         _tell_gave_up(program, error)
-        forget()
-        return Plan(()), apply_plan(program, Plan(()))
+        return Plan(()), initial_schedule(program)
     except FAULTS as error:
         survive(error, f"the plan of '{program.name}'")
-        forget()
         return _marked_source(program, parallel=parallel)
 
 
 def _marked_source(program: Program, *, parallel: bool) -> tuple[Plan, Schedule]:
     """The loops of the source with threads and vectors, as far as these can be planned."""
-    steps = marks_or_none(initial_schedule(program), parallel=parallel)
+    source = initial_schedule(program)
+    steps = marks_or_none(source, parallel=parallel)
     try:
         with attempt(ISL_QUOTA):
-            return Plan(steps), apply_plan(program, steps)
+            return Plan(steps), apply_steps(source, steps)
     except GaveUp as error:
         _tell_gave_up(program, error)
     except FAULTS as error:
         survive(error, f"the marks of '{program.name}'")
-    forget()
     return Plan(()), initial_schedule(program)
 
 
@@ -132,7 +126,6 @@ def marks_or_none(schedule: Schedule, *, parallel: bool) -> tuple[Step, ...]:
         log("plan", lambda: reason)
     except FAULTS as error:
         survive(error, f"the marks of '{name}'")
-    forget()
     return ()
 
 

@@ -8,7 +8,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 import brute_force
-from loopwright.analysis.contraction import explain, find_contractions
+from loopwright.analysis.find_contractions import explain, find_contractions
 from loopwright.ir.program import Program
 from programs import Do, For, program
 

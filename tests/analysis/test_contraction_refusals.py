@@ -5,7 +5,7 @@ from dataclasses import replace
 import islpy as isl
 import pytest
 
-from loopwright.analysis.contraction import explain, find_contractions
+from loopwright.analysis.find_contractions import explain, find_contractions
 from loopwright.ir.islkit import context
 from loopwright.ir.program import Program
 from programs import (

@@ -2,8 +2,8 @@
 
 import pytest
 
-from loopwright.analysis.contraction import explain, find_contractions
 from loopwright.analysis.dependences import dependences
+from loopwright.analysis.find_contractions import explain, find_contractions
 from loopwright.ir.contraction import Contraction
 from loopwright.ir.islkit import quota
 from loopwright.ir.program import Program

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from loopwright.analysis.contraction import find_contractions
+from loopwright.analysis.find_contractions import find_contractions
 from loopwright.frontends.extract import extract
 from loopwright.frontends.python import argument_types, parse_function
 from loopwright.ir.contraction import Contraction

@@ -14,7 +14,7 @@ from calls.c_sources import GEMM, SAXPY, SERIAL, TWO
 from loopwright import options
 from loopwright.calls.compile import CompiledFile
 from loopwright.diagnostics import DtypeError, LoopwrightError, SourceError, UsageError
-from loopwright.transform.mark import Vectorize
+from loopwright.transform.loop_marks import Vectorize
 from loopwright.transform.plan import Plan
 
 TARGETS = ["host", pytest.param("openmp", marks=needs_cc), pytest.param("c", marks=needs_cc)]

@@ -10,7 +10,7 @@ from loopwright.ir.islkit import inside
 from loopwright.ir.program import Program
 from loopwright.ir.text import expr_text, stmt_text
 from loopwright.lower.passes import lower_schedule
-from loopwright.transform.legal import initial_schedule
+from loopwright.transform.schedule_legality import initial_schedule
 from oracle import assert_same
 
 

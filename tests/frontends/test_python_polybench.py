@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from frontends.kernels import assert_same, bind, compiled, define
-from loopwright.analysis.bounds import bounds_violation, predicate
+from loopwright.analysis.subscript_bounds import bounds_violation, predicate
 
 RNG = np.random.default_rng(3)
 N = 6

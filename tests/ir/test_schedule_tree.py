@@ -22,11 +22,10 @@ from loopwright.ir.schedule_tree import (
     write_tree,
 )
 from loopwright.ir.walk import fresh_name
-from loopwright.transform.facts import fact
-from loopwright.transform.legal import initial_schedule
-from loopwright.transform.mark import Parallel
+from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.reschedule import Reschedule, tree_text
-from loopwright.transform.tile import StripMine
+from loopwright.transform.schedule_legality import initial_schedule
+from loopwright.transform.tiling import StripMine
 from programs import Do, For, jacobi, lu, matmul, program, triangular_solve
 
 
@@ -112,17 +111,3 @@ def test_foreign_trees_are_refused() -> None:
     )
     with pytest.raises(InternalError, match="named bands of one member"):
         read_tree(tree)
-
-
-def test_facts_are_kept() -> None:
-    calls: list[str] = []
-
-    def count(source: Program) -> int:
-        calls.append(source.name)
-        return len(calls)
-
-    one, two = matmul(), jacobi()
-    assert [fact(count, one), fact(count, one), fact(count, two), fact(count, one)] == [1, 1, 2, 1]
-    for _ in range(64):
-        fact(count, lu())
-    assert fact(count, one) == 67

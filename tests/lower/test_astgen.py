@@ -13,12 +13,12 @@ from loopwright.ir.program import Program
 from loopwright.ir.text import nest_text, stmt_text
 from loopwright.lower.passes import lower_schedule
 from loopwright.transform.contract import Contract
-from loopwright.transform.fuse import Fuse
-from loopwright.transform.mark import Vectorize
+from loopwright.transform.interchange import Interchange
+from loopwright.transform.loop_fusion import Fuse
+from loopwright.transform.loop_marks import Vectorize
 from loopwright.transform.plan import apply_plan, initial_schedule
-from loopwright.transform.reorder import Interchange
 from loopwright.transform.step import Step
-from loopwright.transform.tile import Tile
+from loopwright.transform.tiling import Tile
 from oracle import assert_same
 from programs import (
     Do,

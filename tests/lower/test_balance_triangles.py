@@ -15,10 +15,10 @@ from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.ir.visit import statements
 from loopwright.lower.passes import lower_schedule
-from loopwright.transform.mark import Parallel
+from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.step import Step
-from loopwright.transform.tile import StripMine
+from loopwright.transform.tiling import StripMine
 from oracle import assert_same
 from programs import Do, For, program
 

@@ -12,7 +12,7 @@ from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
 from loopwright.lower.work_distribution import lower_to_spmd
-from loopwright.transform.mark import Parallel
+from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.plan import apply_plan
 from oracle import assert_same
 from programs import Do, For, jacobi, matmul, program

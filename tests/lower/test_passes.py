@@ -12,7 +12,7 @@ from loopwright.ir.expr import Const
 from loopwright.ir.loops import Block, LoopNest, Store
 from loopwright.lower import passes
 from loopwright.lower.passes import PASSES, LoopDecisions, Pass, lower_schedule, run_passes
-from loopwright.transform.mark import Vectorize
+from loopwright.transform.loop_marks import Vectorize
 from loopwright.transform.plan import apply_plan
 from programs import Do, For, program
 

@@ -17,7 +17,7 @@ from loopwright.lower.predictive_commoning import predictive_commoning
 from loopwright.lower.simplify import simplify
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.step import Step
-from loopwright.transform.unroll_jam import Jam
+from loopwright.transform.unroll_and_jam import UnrollAndJam
 from oracle import assert_same
 from programs import Do, For, program
 
@@ -108,11 +108,11 @@ def test_copies_of_an_outer_loop() -> None:
             ),
         ),
     )
-    found = text(source, Jam("i", 2))
+    found = text(source, UnrollAndJam("i", 2))
     whole = found.split("else", 1)[0]
     assert whole.count("alloc") == 6  # of each row p twice and q
     for n in (0, 1, 2, 3, 6, 7):
-        assert_same(source, carried(source, Jam("i", 2)), {"n": n})
+        assert_same(source, carried(source, UnrollAndJam("i", 2)), {"n": n})
 
 
 PLACES = ("a[j]", "a[j - 1]", "a[j + 1]", "a[j - 2]", "a[2]", "b[j]", "b[j - 1]", "a[n - j]")

@@ -30,14 +30,14 @@ from loopwright.lower import (
 )
 from loopwright.lower.linear_forms import LinearForm
 from loopwright.lower.strides import stride_name
-from loopwright.transform import legal
-from loopwright.transform.fuse import Fuse
-from loopwright.transform.mark import Parallel, Unroll, Vectorize
+from loopwright.transform import schedule_legality
+from loopwright.transform.interchange import Interchange
+from loopwright.transform.loop_fusion import Fuse
+from loopwright.transform.loop_marks import Parallel, Unroll, Vectorize
 from loopwright.transform.privatize import Privatize
-from loopwright.transform.reorder import Interchange
 from loopwright.transform.skew import Skew
 from loopwright.transform.step import Step
-from loopwright.transform.tile import StripMine, Tile
+from loopwright.transform.tiling import StripMine, Tile
 from programs import Do, For, nest, program
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -206,7 +206,7 @@ def all_but_first() -> Program:
 
 def no_proof_of(name: str) -> Patch:
     """A proof that finds nothing wrong with anything."""
-    return replaced(legal, name, lambda original: lambda *args, **kwargs: None)
+    return replaced(schedule_legality, name, lambda original: lambda *args, **kwargs: None)
 
 
 def _bound_too_low(original: Any) -> Any:

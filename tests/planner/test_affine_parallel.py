@@ -13,14 +13,14 @@ from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load import load_machine
 from loopwright.planner.affine_parallel import mark_parallel
 from loopwright.planner.draft import Draft
-from loopwright.transform.legal import initial_schedule
-from loopwright.transform.mark import Parallel, Share
+from loopwright.transform.interchange import Interchange
+from loopwright.transform.loop_marks import Parallel, ParallelChunks
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import Plan, apply_plan
-from loopwright.transform.reorder import Interchange
 from loopwright.transform.reschedule import Reschedule
+from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.step import Step
-from loopwright.transform.tile import StripMine, Tile
+from loopwright.transform.tiling import StripMine, Tile
 from oracle import assert_same
 from programs import Do, For, program
 
@@ -45,7 +45,7 @@ def shared(source: Program, *before: Step) -> tuple[Step, ...]:
 
 
 def marked(steps: tuple[Step, ...]) -> list[str]:
-    return [step.loop for step in steps if isinstance(step, Parallel | Share)]
+    return [step.loop for step in steps if isinstance(step, Parallel | ParallelChunks)]
 
 
 def rows() -> Program:
@@ -65,7 +65,7 @@ def test_the_outermost_loop() -> None:
 
 def test_strips_of_a_single_loop() -> None:
     one = program("one", {"x": "inout float64 [n]"}, For("i", 0, "n", Do("x[i]", "2 * x[i]")))
-    assert shared(one) == (StripMine("i", 16), Share("i_t", PARTS))
+    assert shared(one) == (StripMine("i", 16), ParallelChunks("i_t", PARTS))
 
 
 def test_copies_of_a_scalar_where_it_needs_them() -> None:
@@ -77,7 +77,7 @@ def test_copies_of_a_scalar_where_it_needs_them() -> None:
 
 def test_strips_around_a_sum_of_fixed_order() -> None:
     steps = shared(column_sums(reassoc=False))
-    assert steps == (StripMine("j", 16), Interchange(("j_t", "i")), Share("j_t", PARTS))
+    assert steps == (StripMine("j", 16), Interchange(("j_t", "i")), ParallelChunks("j_t", PARTS))
 
 
 def test_strips_around_a_sum_where_they_part_no_rows() -> None:
@@ -167,7 +167,7 @@ def test_nests_in_a_serial_loop_go_along() -> None:
         For("l", 0, "n", For("m", 0, "n", Do("A[l, m]", "A[l, m] - r[m]"))),
     )
     steps = shared(program("along", arrays, body, params="few n"))
-    assert [step.kind for step in steps][-2:] == ["fuse", "share"]
+    assert [step.kind for step in steps][-2:] == ["fuse", "parallel_chunks"]
     assert marked(steps) == ["j_t"]
 
 

@@ -6,8 +6,8 @@ from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.planner.affine_tiles import tile_columns
 from loopwright.planner.draft import Draft
-from loopwright.transform.legal import initial_schedule
-from loopwright.transform.tile import Tile
+from loopwright.transform.schedule_legality import initial_schedule
+from loopwright.transform.tiling import Tile
 from oracle import assert_same
 from programs import Do, For, program
 

@@ -14,8 +14,8 @@ from loopwright.planner import core_sizes, cores
 from loopwright.planner.core_roles import roles_of
 from loopwright.planner.cores import plan_cores
 from loopwright.transform.core import ContractLoops
-from loopwright.transform.legal import initial_schedule
 from loopwright.transform.plan import apply_plan
+from loopwright.transform.schedule_legality import initial_schedule
 from oracle import assert_same
 from planner.core_kernels import ARGUMENTS, KERNELS
 

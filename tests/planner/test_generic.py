@@ -12,7 +12,7 @@ from loopwright.ir.visit import statements
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load import load_machine
 from loopwright.planner.generic import default_plan, extend_plan
-from loopwright.transform.mark import Parallel
+from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.plan import apply_plan
 from oracle import assert_same
 from programs import (
@@ -86,7 +86,8 @@ PROGRAMS: tuple[Callable[[], Program], ...] = (
 @pytest.mark.parametrize("parallel", [False, True])
 def test_plan_keeps_the_meaning(make: Callable[[], Program], parallel: bool) -> None:
     source = make()
-    plan = default_plan(source, MACHINE, parallel=parallel)
+    plan, planned = default_plan(source, MACHINE, parallel=parallel)
+    assert planned.tree.plain_is_equal(apply_plan(source, plan).tree)
     nest = lower_schedule(apply_plan(source, plan))
     for sizes in ((0, 0, 0), (7, 6, 3)):
         params = dict(zip(source.params, sizes, strict=False))
@@ -95,17 +96,17 @@ def test_plan_keeps_the_meaning(make: Callable[[], Program], parallel: bool) -> 
 
 @pytest.mark.parametrize("make", PROGRAMS, ids=lambda make: make.__name__)
 def test_one_thread_gets_no_parallel_loop(make: Callable[[], Program]) -> None:
-    steps = default_plan(make(), MACHINE).steps
+    steps, _ = default_plan(make(), MACHINE)
     assert not any(isinstance(step, Parallel) for step in steps)
 
 
 def test_contractions_become_cores() -> None:
-    assert "contract_loops" in {step.kind for step in default_plan(matmul(), MACHINE)}
+    assert "contract_loops" in {step.kind for step in default_plan(matmul(), MACHINE)[0]}
 
 
 def test_columns_are_walked_by_rows() -> None:
     """The loop along memory ends up innermost."""
-    nest = lower_schedule(apply_plan(copy_columns(), default_plan(copy_columns(), MACHINE)))
+    nest = lower_schedule(default_plan(copy_columns(), MACHINE)[1])
     loops = [stmt.var for stmt in statements(nest.body) if isinstance(stmt, ForLoop)]
     assert loops[0].startswith("i")
     assert loops[-1].startswith("j")

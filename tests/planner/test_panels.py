@@ -9,11 +9,11 @@ from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.planner.draft import Draft
 from loopwright.planner.panels import split_panel
-from loopwright.transform.legal import initial_schedule
+from loopwright.transform.index_set_splitting import SplitIndexSet
 from loopwright.transform.plan import apply_plan
-from loopwright.transform.split_at import SplitAt
+from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.step import Step
-from loopwright.transform.tile import StripMine
+from loopwright.transform.tiling import StripMine
 from oracle import assert_same
 from programs import Do, For, program
 
@@ -49,7 +49,7 @@ def panel(source: Program, shares: int) -> list[Step]:
 @pytest.mark.parametrize("shares", [1, 2])
 def test_rows_and_columns_are_parted(shares: int) -> None:
     steps = panel(factor(), shares)
-    parted = [step.loop for step in steps if isinstance(step, SplitAt)]
+    parted = [step.loop for step in steps if isinstance(step, SplitIndexSet)]
     assert parted == ["i", "j"]
 
 

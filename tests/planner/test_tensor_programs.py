@@ -13,7 +13,6 @@ import loopwright as lw
 from loopwright.ir.loops import Mark
 from loopwright.machines.load import load_machine
 from loopwright.planner.generic import default_plan
-from loopwright.transform.plan import apply_plan
 
 # Declarations of the arguments, with sizes B, N, M, K; the loops.
 PROGRAMS = {
@@ -197,8 +196,7 @@ def test_compiled(name: str, sizes: dict[str, int] | None, threads: int) -> None
 def test_batches_go_to_threads(machine: str) -> None:
     """Where a loop of many products is free, threads get whole products and meet once."""
     (program,) = lw.parse_c(source("batched, bias and relu", LARGE | {"B": 500}))
-    plan = default_plan(program, load_machine(machine), parallel=True)
-    schedule = apply_plan(program, plan)
+    _, schedule = default_plan(program, load_machine(machine), parallel=True)
     (core,) = schedule.loop_cores
     assert core.shares == 1
     assert schedule.mark("x_2") is Mark.PARALLEL
@@ -206,8 +204,8 @@ def test_batches_go_to_threads(machine: str) -> None:
 
 def test_few_batches_do_not() -> None:
     (program,) = lw.parse_c(source("batched, bias and relu", LARGE | {"B": 2}))
-    plan = default_plan(program, load_machine("neoverse-n1"), parallel=True)
-    (core,) = apply_plan(program, plan).loop_cores
+    _, schedule = default_plan(program, load_machine("neoverse-n1"), parallel=True)
+    (core,) = schedule.loop_cores
     assert core.shares > 1
 
 

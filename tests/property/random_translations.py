@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from itertools import chain, cycle
 from random import Random
 
-from loopwright.analysis.reductions import relaxed_dependences
 from loopwright.diagnostics import IllegalStep
 from loopwright.frontends.extract import extract
 from loopwright.frontends.source_tree import SourceTree
 from loopwright.frontends.tree_text import tree_text
+from loopwright.ir.analysis_manager import AnalysisManager
 from loopwright.ir.check import check_nest
 from loopwright.ir.islkit import GaveUp, attempt
 from loopwright.ir.loops import LoopNest
@@ -24,13 +24,12 @@ from loopwright.ir.schedule import Schedule
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
 from loopwright.planner.generic import default_plan
-from loopwright.transform.facts import fact
-from loopwright.transform.legal import conflicts
-from loopwright.transform.mark import Unroll, Vectorize
+from loopwright.transform.loop_marks import Unroll, Vectorize
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import Plan, apply_plan, candidates, initial_schedule
+from loopwright.transform.schedule_legality import conflicts, validity_dependences
 from loopwright.transform.step import Step
-from loopwright.transform.tile import StripMine, Tile
+from loopwright.transform.tiling import StripMine, Tile
 from loopwright.validate.check_data import check_data
 from loopwright.validate.check_order import check_order
 from loopwright.validate.difference import Difference
@@ -110,7 +109,7 @@ def draw_translations(case: Case, count: int) -> Iterator[Translation]:
         try:
             with attempt(ISL_QUOTA):
                 if at < 0:
-                    plan = default_plan(case.program, host(), parallel=case.seed % 2 == 0)
+                    plan, _ = default_plan(case.program, host(), parallel=case.seed % 2 == 0)
                 else:
                     plan = draw_plan(random, initial_schedule(case.program))
         except GaveUp:
@@ -123,8 +122,9 @@ def has_facts(program: Program) -> bool:
     """Whether isl finds the dependences; without them no step is legal."""
     try:
         with attempt(ISL_QUOTA):
-            fact(relaxed_dependences, program)
-            fact(conflicts, program)
+            analyses = AnalysisManager(program)
+            analyses.derive(validity_dependences)
+            analyses.derive(conflicts)
     except GaveUp:
         return False
     return True

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import loopwright as lw
 from calls.comparison import assert_same, clone
 from frontends.kernels import bind, compiled
-from loopwright.analysis.bounds import find_violation
+from loopwright.analysis.subscript_bounds import find_violation
 from loopwright.diagnostics import SourceError
 from property.python_functions import PythonFunction, python_functions
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontends.kernels import assert_same, bind, compiled, interpreted
-from loopwright.analysis.bounds import bounds_violation, find_violation, predicate
+from loopwright.analysis.subscript_bounds import bounds_violation, find_violation, predicate
 from loopwright.diagnostics import InternalError
 from property.python_functions import PythonFunction, python_functions
 

@@ -9,20 +9,18 @@ from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
 from frontends.kernels import bind, compiled
-from loopwright.analysis.bounds import find_violation
-from loopwright.analysis.reductions import relaxed_dependences
+from loopwright.analysis.subscript_bounds import find_violation
 from loopwright.diagnostics import IllegalStep
 from loopwright.ir.interpret import evaluate
 from loopwright.ir.islkit import QuotaExceeded, quota
 from loopwright.ir.program import Program, Role
 from loopwright.ir.schedule import Schedule
 from loopwright.lower.passes import lower_schedule
-from loopwright.transform.facts import fact
-from loopwright.transform.legal import conflicts
-from loopwright.transform.mark import Unroll, Vectorize
-from loopwright.transform.plan import Plan, apply_plan, candidates, initial_schedule
+from loopwright.transform.loop_marks import Unroll, Vectorize
+from loopwright.transform.plan import Plan, apply_plan, apply_steps, candidates, initial_schedule
+from loopwright.transform.schedule_legality import conflicts, validity_dependences
 from loopwright.transform.step import Step
-from loopwright.transform.tile import StripMine, Tile
+from loopwright.transform.tiling import StripMine, Tile
 from oracle import assert_same, assert_same_on
 from programs import Do, For, program
 from property.python_functions import PythonFunction, python_functions
@@ -169,10 +167,10 @@ def test_python_functions_under_any_plan(
     }
     try:
         with quota(ISL_QUOTA):
-            fact(relaxed_dependences, source)
-            fact(conflicts, source)
-            plan = draw_plan(data.draw, initial_schedule(source))
-            nest = lower_schedule(apply_plan(source, plan))
+            start = initial_schedule(source)
+            start.analyses.derive(validity_dependences)
+            start.analyses.derive(conflicts)
+            nest = lower_schedule(apply_steps(start, draw_plan(data.draw, start)))
     except QuotaExceeded:
         reject()
     assert_same_on(arrays, source, nest, params, threads=data.draw(st.integers(1, 3)))

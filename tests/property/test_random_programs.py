@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kernels.build import system_compiler
-from loopwright.analysis.bounds import bounds_violation
+from loopwright.analysis.subscript_bounds import bounds_violation
 from loopwright.frontends.extract import extract
 from loopwright.frontends.source_tree import ForLoop, IfElse, Node, SourceTree
 from loopwright.frontends.tree_text import tree_text

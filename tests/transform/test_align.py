@@ -18,8 +18,7 @@ from loopwright.ir.visit import statements
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load import load_machine
 from loopwright.planner.stencils import plan_alignment
-from loopwright.transform.align import Align
-from loopwright.transform.mark import Simd
+from loopwright.transform.loop_marks import Align, Simd
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.skew import Skew
 from loopwright.transform.step import Step

@@ -16,9 +16,9 @@ from loopwright.transform.contract import (
     Reassociate,
     RegisterTile,
 )
-from loopwright.transform.mark import Parallel
+from loopwright.transform.interchange import Interchange
+from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.plan import apply_plan, candidates
-from loopwright.transform.reorder import Interchange
 from loopwright.transform.step import Step
 from programs import Do, For, gemv, matmul, matmul_in_nest, program, trace
 

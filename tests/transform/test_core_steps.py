@@ -11,17 +11,17 @@ from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
-from loopwright.transform.box import SplitBox
+from loopwright.transform.array_expansion import ExpandArray
 from loopwright.transform.core import ContractLoops
-from loopwright.transform.expand import Expand
-from loopwright.transform.legal import initial_schedule
-from loopwright.transform.mark import Parallel
-from loopwright.transform.permute import permutable_nest
+from loopwright.transform.index_set_splitting import SeparateBox
+from loopwright.transform.interchange import Interchange
+from loopwright.transform.isl_scheduler import permutable_nest
+from loopwright.transform.loop_fusion import DistributeStatements, isolate
+from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.plan import apply_plan
-from loopwright.transform.regroup import Regroup, isolate
-from loopwright.transform.reorder import Interchange
+from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.step import Step
-from loopwright.transform.tile import StripMine
+from loopwright.transform.tiling import StripMine
 from oracle import assert_same
 from programs import Do, For, lu, matmul, program
 
@@ -73,7 +73,7 @@ def symmetric() -> Program:
 
 
 def test_split_box() -> None:
-    steps = (StripMine("i", 4), SplitBox(("i", "k", "j"), ("i",), ("S0",), 0))
+    steps = (StripMine("i", 4), SeparateBox(("i", "k", "j"), ("i",), ("S0",), 0))
     assert loops_after(triangle(), *steps) == text("""
         for i_t in range(0, n, 4):
             for i in range(i_t, min(n, i_t + 4)):
@@ -88,7 +88,7 @@ def test_split_box() -> None:
 
 
 def test_regroup_may_change_the_order() -> None:
-    found = Regroup("i", ("S0", "S2", "S3", "S1"), (3, 1))
+    found = DistributeStatements("i", ("S0", "S2", "S3", "S1"), (3, 1))
     source = symmetric()
     assert isolate(initial_schedule(source), "i", "S1") == found
     assert loops_after(source, found) == text("""
@@ -107,7 +107,10 @@ def test_regroup_may_change_the_order() -> None:
 
 
 def test_expand_a_local_scalar() -> None:
-    steps = (Expand("t", ("i", "j")), Regroup("i", ("S0", "S2", "S3", "S1"), (1, 1, 2)))
+    steps = (
+        ExpandArray("t", ("i", "j")),
+        DistributeStatements("i", ("S0", "S2", "S3", "S1"), (1, 1, 2)),
+    )
     assert loops_after(symmetric(), *steps) == text("""
         alloc scratch t_x: float64[n, n] strides [n, 1]
         for i in range(n):
@@ -139,7 +142,7 @@ def lines() -> Program:
 
 
 def test_expand_an_argument_keeps_its_last_values() -> None:
-    steps = (Expand("line", ("q",)), Regroup("q", ("S0", "S1"), (1, 1)))
+    steps = (ExpandArray("line", ("q",)), DistributeStatements("q", ("S0", "S1"), (1, 1)))
     assert loops_after(lines(), *steps) == text("""
         alloc scratch line_x: float64[n, m] strides [m, 1]
         for q in range(n):
@@ -160,10 +163,10 @@ def test_expand_an_argument_keeps_its_last_values() -> None:
 def test_cores_in_strips_of_a_triangle() -> None:
     steps = (
         StripMine("i", 4),
-        SplitBox(("i", "k", "j"), ("i",), ("S0",), 0),
+        SeparateBox(("i", "k", "j"), ("i",), ("S0",), 0),
         core("i", "j", "k"),
         StripMine("i_2", 2),
-        SplitBox(("i_2", "k_2", "j_2"), ("i_2",), ("S0",), 1),
+        SeparateBox(("i_2", "k_2", "j_2"), ("i_2",), ("S0",), 1),
         core("i_2", "j_2", "k_2"),
     )
     loops_after(triangle(), *steps)
@@ -180,7 +183,7 @@ def test_blocked_factorisation() -> None:
     found = permutable_nest(initial_schedule(source), "i", "S0")
     assert found is not None
     turned = Interchange(("k", "i", "j"))
-    cut = (StripMine("k", 3), SplitBox(("k", "i", "j"), ("k",), ("S0", "S2"), 1))
+    cut = (StripMine("k", 3), SeparateBox(("k", "i", "j"), ("k",), ("S0", "S2"), 1))
     schedule = apply_plan(source, (found, turned, *cut))
     inner = inner_contraction(source, schedule.tree, ("i", "j", "k"))
     assert not isinstance(inner, str)
@@ -234,28 +237,28 @@ REFUSED: tuple[tuple[Program, tuple[Step, ...], str], ...] = (
     ),
     (
         triangle(),
-        (SplitBox(("i", "k", "j"), ("i",), ("S1",), 0),),
+        (SeparateBox(("i", "k", "j"), ("i",), ("S1",), 0),),
         "the statements of the nest are S0",
     ),
     (
         matmul(),
-        (SplitBox(("i", "j", "k"), ("i",), ("S0",), 0),),
+        (SeparateBox(("i", "j", "k"), ("i",), ("S0",), 0),),
         "it is a box",
     ),
     (
         symmetric(),
-        (Regroup("i", ("S1", "S0", "S2", "S3"), (1, 3)),),
+        (DistributeStatements("i", ("S1", "S0", "S2", "S3"), (1, 3)),),
         "would reverse flow S3[0, 0] -> S1[1, 0, 0]",
     ),
     (
         symmetric(),
-        (Regroup("i", ("S0", "S1"), (1, 1)),),
+        (DistributeStatements("i", ("S0", "S1"), (1, 1)),),
         "the statements of loop 'i' are S0, S1, S2, S3",
     ),
-    (symmetric(), (Expand("t", ("k",)),), "array 't' is used outside the loops, by S0, S3"),
-    (symmetric(), (Expand("t", ("j", "i")),), "loop 'i' is not inside loop 'j'"),
-    (symmetric(), (Expand("x", ("i",)),), "there is no array 'x'"),
-    (lines(), (Expand("A", ("q",)),), "S0 reads what 'A' held before"),
+    (symmetric(), (ExpandArray("t", ("k",)),), "array 't' is used outside the loops, by S0, S3"),
+    (symmetric(), (ExpandArray("t", ("j", "i")),), "loop 'i' is not inside loop 'j'"),
+    (symmetric(), (ExpandArray("x", ("i",)),), "there is no array 'x'"),
+    (lines(), (ExpandArray("A", ("q",)),), "S0 reads what 'A' held before"),
 )
 
 
@@ -271,10 +274,10 @@ def test_values_that_pass_between_iterations_are_not_expanded() -> None:
     body = For("i", 0, "n", Do("s", "s + a[i]"), Do("b[i]", "s"))
     source = program("scan", arrays, Do("s", "0"), body)
     with pytest.raises(IllegalStep, match="array 's' is used outside the loops, by S0"):
-        apply_plan(source, [Expand("s", ("i",))])
+        apply_plan(source, [ExpandArray("s", ("i",))])
     inner = program("scan", arrays, For("i", 0, "n", Do("s", "s + a[i]"), Do("b[i]", "s")))
     with pytest.raises(IllegalStep, match="array 's' carries out of an iteration"):
-        apply_plan(inner, [Expand("s", ("i",))])
+        apply_plan(inner, [ExpandArray("s", ("i",))])
 
 
 @pytest.mark.parametrize(
@@ -284,10 +287,10 @@ def test_values_that_pass_between_iterations_are_not_expanded() -> None:
         lambda: ContractLoops("i", "j", "k", TILE, (0, 1, 1), (), "lane", 1),
         lambda: ContractLoops("i", "j", "k", TILE, BLOCKS, ("direct",), "lane", 1),
         lambda: ContractLoops("i", "j", "k", TILE, BLOCKS, (), "by hand", 1),
-        lambda: SplitBox(("i",), (), ("S0",), 0),
-        lambda: SplitBox(("i",), ("i",), ("S0",), 2),
-        lambda: Regroup("i", ("S0",), (2,)),
-        lambda: Expand("t", ()),
+        lambda: SeparateBox(("i",), (), ("S0",), 0),
+        lambda: SeparateBox(("i",), ("i",), ("S0",), 2),
+        lambda: DistributeStatements("i", ("S0",), (2,)),
+        lambda: ExpandArray("t", ()),
     ],
 )
 def test_unusable_steps(make: object) -> None:

@@ -15,13 +15,13 @@ from loopwright.ir.expr import Binary, Const
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
-from loopwright.transform.box import SplitBox
-from loopwright.transform.mark import Parallel
+from loopwright.transform.index_set_splitting import SeparateBox
+from loopwright.transform.interchange import Interchange
+from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.partial_sums import PartialSums, neutral
 from loopwright.transform.plan import apply_plan, candidates, initial_schedule
-from loopwright.transform.reorder import Interchange
 from loopwright.transform.step import Step
-from loopwright.transform.tile import StripMine
+from loopwright.transform.tiling import StripMine
 from oracle import assert_same
 from programs import Do, For, program
 
@@ -213,7 +213,7 @@ def test_refused(source: Program, step: PartialSums, told: str) -> None:
 
 
 def test_parted_nests_are_refused() -> None:
-    schedule = apply_plan(total("+"), [SplitBox(("i", "j"), ("i",), ("S0",), 0)])
+    schedule = apply_plan(total("+"), [SeparateBox(("i", "j"), ("i",), ("S0",), 0)])
     step = PartialSums("S0", "i", 4)
     with pytest.raises(IllegalStep) as caught:
         step.apply(schedule)

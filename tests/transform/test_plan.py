@@ -9,9 +9,8 @@ import pytest
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import schedule_text
-from loopwright.transform.align import Align
-from loopwright.transform.box import SplitBox
-from loopwright.transform.close import Close
+from loopwright.transform.array_expansion import ExpandArray
+from loopwright.transform.blocked_closure import BlockClosure
 from loopwright.transform.contract import (
     Block,
     Contract,
@@ -22,28 +21,33 @@ from loopwright.transform.contract import (
     RegisterTile,
 )
 from loopwright.transform.core import ContractLoops
-from loopwright.transform.expand import Expand
-from loopwright.transform.fetch import Fetch
-from loopwright.transform.fuse import Distribute, Fuse
-from loopwright.transform.keep import Keep
-from loopwright.transform.mark import Parallel, Share, Simd, Unroll, Vectorize
+from loopwright.transform.index_set_splitting import SeparateBox, SplitIndexSet
+from loopwright.transform.interchange import Interchange
+from loopwright.transform.loop_fusion import Distribute, DistributeStatements, Fuse
+from loopwright.transform.loop_marks import (
+    Align,
+    Parallel,
+    ParallelChunks,
+    PrefetchRows,
+    Simd,
+    Unroll,
+    Vectorize,
+)
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import STEPS, Plan, apply_plan, candidates, initial_schedule
 from loopwright.transform.privatize import Privatize
-from loopwright.transform.regroup import Regroup
-from loopwright.transform.reorder import Interchange
+from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.reschedule import Reschedule
-from loopwright.transform.scalars import Split, Spread
+from loopwright.transform.scalar_expansion import ExpandScalar, SplitLiveRanges
 from loopwright.transform.skew import Skew
-from loopwright.transform.split_at import SplitAt
 from loopwright.transform.step import Step, Text
-from loopwright.transform.tile import StripMine, Tile
-from loopwright.transform.unroll_jam import Jam
+from loopwright.transform.tiling import StripMine, Tile
+from loopwright.transform.unroll_and_jam import UnrollAndJam
 from programs import jacobi, matmul, matmul_in_nest
 
 ONE_OF_EACH = Plan(
     (
-        Close("S1", 64, 4, 4, 2, 0),
+        BlockClosure("S1", 64, 4, 4, 2, 0),
         Contract("S1"),
         RegisterTile("S1", 6, 8, 4),
         Block("S1", 96, 1024, 256),
@@ -53,31 +57,31 @@ ONE_OF_EACH = Plan(
         PrefetchAhead("S1", 4),
         Fuse("i", "j"),
         Distribute("i"),
-        Regroup("i", ("S0", "S1"), (1, 1)),
+        DistributeStatements("i", ("S0", "S1"), (1, 1)),
         Interchange(("j", "i")),
         Tile(("i", "j"), (32, 64)),
         StripMine("k", 8),
-        SplitBox(("i", "j"), ("i",), ("S0",), 1),
-        SplitAt("k", "i", "k_t", 12),
+        SeparateBox(("i", "j"), ("i",), ("S0",), 1),
+        SplitIndexSet("k", "i", "k_t", 12),
         ContractLoops(
             "i", "j", "k", (6, 4, 2, 4, 32), (192, 1024, 512), ("along_p", "gather"), "lane", 1
         ),
-        Jam("i", 4),
+        UnrollAndJam("i", 4),
         Skew("t", 2, (0, 1), (1, 1), 8, 2),
         Reschedule(Text("domain: '{ S0[i] }'")),
-        Split("t"),
-        Spread("t", ("i",)),
+        SplitLiveRanges("t"),
+        ExpandScalar("t", ("i",)),
         PartialSums("S0", "i", 64),
-        Expand("t", ("i",)),
+        ExpandArray("t", ("i",)),
         Privatize("t", "k"),
         Parallel("i_t"),
-        Share("j_t", 2),
+        ParallelChunks("j_t", 2),
         Vectorize("j", 4),
         Simd("j"),
         Align("j", 2),
         Unroll("k", 2),
-        Keep("S0", "k"),
-        Fetch("k", 8),
+        PromoteToRegisters("S0", "k"),
+        PrefetchRows("k", 8),
     )
 )
 
@@ -93,7 +97,7 @@ def test_json_there_and_back() -> None:
 def test_json_is_readable() -> None:
     plan = Plan((Tile(("i", "j"), (32, 64)), Parallel("i_t")))
     assert plan.dumps() == (
-        '{"version": 1, "steps": [\n'
+        '{"version": 2, "steps": [\n'
         '  {"kind": "tile", "loops": ["i", "j"], "sizes": [32, 64]},\n'
         '  {"kind": "parallel", "loop": "i_t"}\n'
         "]}"
@@ -107,7 +111,7 @@ KINDS = ", ".join(step.kind for step in STEPS)
 
 
 def steps(*items: object) -> str:
-    return json.dumps({"version": 1, "steps": items})
+    return json.dumps({"version": 2, "steps": items})
 
 
 @pytest.mark.parametrize(
@@ -117,13 +121,13 @@ def steps(*items: object) -> str:
             "[1",
             "a plan is JSON text\nnote: found Expecting ',' delimiter: line 1 column 3 (char 2)",
         ),
-        ("[]", 'a plan is a JSON object\nnote: found []\ntry: {"version": 1, "steps": [...]}'),
+        ("[]", 'a plan is a JSON object\nnote: found []\ntry: {"version": 2, "steps": [...]}'),
         (
-            '{"version": 2, "steps": []}',
-            "unknown version of plan\nnote: found 2\ntry: 1",
+            '{"version": 3, "steps": []}',
+            "unknown version of plan\nnote: found 3\ntry: 2",
         ),
         (
-            '{"version": 1, "steps": {}}',
+            '{"version": 2, "steps": {}}',
             "steps is a list of at most 1000\nnote: found {}",
         ),
         (steps(3), "a step is a JSON object\nnote: found 3"),

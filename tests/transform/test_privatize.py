@@ -10,14 +10,14 @@ from loopwright.diagnostics import IllegalStep
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
-from loopwright.transform.expand import Expand
-from loopwright.transform.fuse import Distribute
-from loopwright.transform.mark import Parallel, Vectorize
+from loopwright.transform.array_expansion import ExpandArray
+from loopwright.transform.interchange import Interchange
+from loopwright.transform.loop_fusion import Distribute
+from loopwright.transform.loop_marks import Parallel, Vectorize
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.privatize import Privatize
-from loopwright.transform.reorder import Interchange
 from loopwright.transform.step import Step
-from loopwright.transform.tile import StripMine, Tile
+from loopwright.transform.tiling import StripMine, Tile
 from oracle import assert_same
 from programs import Do, For, program
 
@@ -200,7 +200,7 @@ def test_copies_are_proven_again_after_a_reorder() -> None:
 
 def test_arrays_with_copies_are_not_expanded() -> None:
     with pytest.raises(IllegalStep, match="array 't' has private copies already"):
-        Expand("t", ("i",)).apply(apply_plan(stencil(), [Privatize("t", "i")]))
+        ExpandArray("t", ("i",)).apply(apply_plan(stencil(), [Privatize("t", "i")]))
 
 
 def test_iterations_with_copies_stay_whole() -> None:

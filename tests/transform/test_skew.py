@@ -13,11 +13,10 @@ from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
 from loopwright.machines.load import load_machine
 from loopwright.planner.stencils import plan_stencils
-from loopwright.transform.mark import Parallel
+from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.plan import apply_plan, initial_schedule
-from loopwright.transform.skew import Skew
+from loopwright.transform.skew import Skew, smallest_skew
 from loopwright.transform.step import Step
-from loopwright.transform.waves import smallest_skew
 from oracle import assert_same
 from programs import Do, For, program
 

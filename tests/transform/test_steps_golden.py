@@ -9,12 +9,12 @@ import pytest
 from loopwright.ir.program import Program
 from loopwright.ir.text import schedule_text, stmt_text
 from loopwright.lower.passes import lower_schedule
-from loopwright.transform.fuse import Distribute, Fuse
-from loopwright.transform.mark import Parallel, Unroll, Vectorize
+from loopwright.transform.interchange import Interchange
+from loopwright.transform.loop_fusion import Distribute, Fuse
+from loopwright.transform.loop_marks import Parallel, Unroll, Vectorize
 from loopwright.transform.plan import apply_plan
-from loopwright.transform.reorder import Interchange
 from loopwright.transform.step import Step
-from loopwright.transform.tile import StripMine, Tile
+from loopwright.transform.tiling import StripMine, Tile
 from oracle import assert_same
 from programs import (
     Do,

@@ -7,12 +7,12 @@ import pytest
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.program import Program
 from loopwright.transform.contract import Contract
-from loopwright.transform.fuse import Distribute, Fuse
-from loopwright.transform.mark import Parallel, Unroll, Vectorize
+from loopwright.transform.interchange import Interchange
+from loopwright.transform.loop_fusion import Distribute, Fuse
+from loopwright.transform.loop_marks import Parallel, Unroll, Vectorize
 from loopwright.transform.plan import apply_plan
-from loopwright.transform.reorder import Interchange
 from loopwright.transform.step import Step
-from loopwright.transform.tile import StripMine, Tile
+from loopwright.transform.tiling import StripMine, Tile
 from programs import Do, For, jacobi, lu, matmul, matmul_in_nest, nest, program
 
 

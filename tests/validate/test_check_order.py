@@ -11,12 +11,12 @@ from loopwright.ir.loops import For, LoopNest, Stmt, Store
 from loopwright.ir.program import Program, Role
 from loopwright.ir.visit import rebuild
 from loopwright.lower.passes import lower_schedule
-from loopwright.transform.close import Close
-from loopwright.transform.mark import Parallel
+from loopwright.transform.blocked_closure import BlockClosure
+from loopwright.transform.interchange import Interchange
+from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.plan import Plan, apply_plan, initial_schedule
-from loopwright.transform.reorder import Interchange
 from loopwright.transform.step import Step
-from loopwright.transform.tile import Tile
+from loopwright.transform.tiling import Tile
 from loopwright.validate.check_order import check_order
 from loopwright.validate.difference import DifferenceKind
 from loopwright.validate.reference_run import Signs, run_reference
@@ -128,7 +128,7 @@ def test_outputs_may_hold_anything_where_nothing_is_written() -> None:
 def test_closures_are_compared_by_numbers(signs: Signs) -> None:
     """In blocks other terms are computed; absorption makes them equal."""
     source = replace(floyd_warshall(), reassoc=True)
-    blocked = nest_of(source, next(Close.candidates(initial_schedule(source))))
+    blocked = nest_of(source, next(BlockClosure.candidates(initial_schedule(source))))
     reference = run_reference(source, {"n": 6}, signs=signs)
     assert check_order(reference, blocked) == ()
 

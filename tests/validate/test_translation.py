@@ -11,7 +11,7 @@ from loopwright.ir.loops import For, LoopNest, Stmt
 from loopwright.ir.program import Program
 from loopwright.ir.visit import rebuild
 from loopwright.lower.passes import lower_schedule
-from loopwright.transform.mark import Parallel, Vectorize
+from loopwright.transform.loop_marks import Parallel, Vectorize
 from loopwright.transform.plan import Plan, apply_plan
 from loopwright.transform.step import Step
 from loopwright.validate import check_translation, validate

@@ -10,13 +10,13 @@ from loopwright.ir.check import check_nest
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
-from loopwright.transform.close import Close
-from loopwright.transform.mark import Parallel, Unroll, Vectorize
+from loopwright.transform.blocked_closure import BlockClosure
+from loopwright.transform.interchange import Interchange
+from loopwright.transform.loop_marks import Parallel, Unroll, Vectorize
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import Plan, apply_plan, initial_schedule
-from loopwright.transform.reorder import Interchange
 from loopwright.transform.step import Step
-from loopwright.transform.tile import Tile
+from loopwright.transform.tiling import Tile
 from loopwright.validate.check_large import compare_value_numbers
 from loopwright.validate.problem_sizes import large_sizes
 from loopwright.validate.runners import jit_runner
@@ -121,7 +121,7 @@ def test_rewritings_that_keep_every_bit_keep_value_numbers(first: str, second: s
 
 def test_data_that_steer_cannot_be_hashed() -> None:
     source = replace(floyd_warshall(), reassoc=True)
-    blocked = lowered(source, next(Close.candidates(initial_schedule(source))))
+    blocked = lowered(source, next(BlockClosure.candidates(initial_schedule(source))))
     with pytest.raises(NotNumbered, match="its data decide which statements run"):
         number_values(blocked, reassociate=True)
 

@@ -23,7 +23,6 @@ from loopwright.analysis.element_index import (
     is_inside,
     reordering_conflict,
 )
-from loopwright.analysis.factors import Product, elements
 from loopwright.analysis.product_nest import (
     LOOPS,
     NestStatement,
@@ -32,6 +31,7 @@ from loopwright.analysis.product_nest import (
     product_nest,
     sum_of_products,
 )
+from loopwright.analysis.update_statements import FactoredProduct, elements
 from loopwright.ir.expr import Cast, Expr, Load, Var
 from loopwright.ir.program import Access, Program, Role
 from loopwright.ir.visit import rewrite, substitute
@@ -155,7 +155,7 @@ def _products(program: Program, member: NestStatement) -> SumOfProducts:
     return found
 
 
-def _sides(product: Product) -> tuple[Expr, Expr]:
+def _sides(product: FactoredProduct) -> tuple[Expr, Expr]:
     assert product.right is not None
     return product.left, product.right
 

@@ -21,18 +21,21 @@ from loopwright.analysis.dependences import Dependences
 from loopwright.analysis.relations import ends, maps_of
 from loopwright.diagnostics import InternalError, Span
 from loopwright.ir.program import Program
-from loopwright.ir.schedule_tree import band_node, bands_around
+from loopwright.ir.schedule_tree import band_node, bands_around, loop_names
 
 __all__ = [
     "Instance",
     "Witness",
     "carried_by",
+    "explain_loops",
     "inside_loop",
     "is_parallel",
     "is_permutable",
+    "parallel_loops",
     "violation",
     "witness",
 ]
+
 
 Kind = isl.schedule_node_type
 _PASSED_THROUGH = (Kind.domain, Kind.filter, Kind.mark, Kind.context, Kind.guard, Kind.extension)
@@ -215,3 +218,18 @@ def _smallest(program: Program, kind: str, pair: isl.Map, verb: str) -> Witness:
     points = (tuple(values[len(names) : cut]), tuple(values[cut:]))
     source, target = (Instance(s.name, p, s.span) for s, p in zip(statements, points, strict=True))
     return Witness(kind, source, target, tuple(zip(names, values[: len(names)], strict=True)), verb)
+
+
+def parallel_loops(dependences: Dependences, tree: isl.Schedule) -> tuple[str, ...]:
+    """The loops whose iterations may run at once, parents first, in source order."""
+    return tuple(loop for loop in loop_names(tree) if is_parallel(dependences, tree, loop))
+
+
+def explain_loops(dependences: Dependences, tree: isl.Schedule) -> tuple[str, ...]:
+    """One line for each loop: that it is parallel, or a dependence between its iterations."""
+    return tuple(f"{loop}: {_verdict(dependences, tree, loop)}" for loop in loop_names(tree))
+
+
+def _verdict(dependences: Dependences, tree: isl.Schedule, loop: str) -> str:
+    found = witness(carried_by(dependences, tree, loop), verb="carries")
+    return "parallel" if found is None else str(found)

@@ -19,10 +19,14 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from loopwright.analysis.box import box_of
-from loopwright.analysis.factors import Product, factors
+from loopwright.analysis.loop_ranges import rectangular_ranges
 from loopwright.analysis.relations import affine_sum, function_exprs, maps_of
-from loopwright.analysis.update import is_reorderable, update_of
+from loopwright.analysis.update_statements import (
+    FactoredProduct,
+    factored_product,
+    is_reorderable,
+    update_of,
+)
 from loopwright.ir.contraction import LoopRange
 from loopwright.ir.expr import Binary, Expr, Unary
 from loopwright.ir.program import Program, Statement
@@ -91,7 +95,7 @@ class SumOfProducts:
     """`x = x plus product plus product ...`."""
 
     plus: str
-    products: tuple[Product, ...]  # each with two factors
+    products: tuple[FactoredProduct, ...]  # each with two factors
 
 
 def product_nest(program: Program, tree: isl.Schedule, loops: Sequence[str]) -> ProductNest | str:
@@ -229,7 +233,7 @@ def _shape(
         alone = inner
         for other in reversed(range(len(LOOPS))):
             alone = alone if other == position else alone.project_out(kinds.set, other, 1)
-        found = box_of(alone, (name,), context_)
+        found = rectangular_ranges(alone, (name,), context_)
         if isinstance(found, str):
             return found
         ranges += found
@@ -280,9 +284,9 @@ def sum_of_products(
     parts: list[Expr] = [update.value]
     if update.op == "add" and is_reorderable("add", statement.write.dtype, program):
         parts = _summands(update.value)
-    found: list[Product] = []
+    found: list[FactoredProduct] = []
     for part in parts:
-        product = factors(program, part, tuple(loops))
+        product = factored_product(program, part, tuple(loops))
         if isinstance(product, str):
             return product
         if product.right is None:

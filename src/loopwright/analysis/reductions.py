@@ -21,7 +21,7 @@ from loopwright.analysis.dependences import (
     memory_dependences,
 )
 from loopwright.analysis.relations import ends, maps_of, moved_dimensions, union
-from loopwright.analysis.update import Update, is_reorderable, update_of
+from loopwright.analysis.update_statements import Update, is_reorderable, update_of
 from loopwright.ir.expr import Expr
 from loopwright.ir.program import Access, Program, Statement
 from loopwright.ir.visit import loads

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from loopwright.analysis.bounds import bounds_violation, find_violation, predicate_text
+from loopwright.analysis.subscript_bounds import bounds_violation, find_violation, predicate_text
 from loopwright.calls.arguments import Values
 from loopwright.calls.c_function import checked_array
 from loopwright.calls.planned import PlannedCode

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loopwright.analysis.contraction import explain
 from loopwright.analysis.dependences import Dependences, dependences
+from loopwright.analysis.find_contractions import explain
 from loopwright.analysis.legality import Witness, carried_by, witness
 from loopwright.analysis.reductions import reductions, relaxed_dependences
 from loopwright.calls.splice import Optimised

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
-from loopwright.analysis.bounds import bounds_violation, find_violation, predicate_text
-from loopwright.analysis.contraction import explain, find_contractions
+from loopwright.analysis.find_contractions import explain, find_contractions
+from loopwright.analysis.subscript_bounds import bounds_violation, find_violation, predicate_text
 from loopwright.calls.recipe import Argument, Recipe, Result
 from loopwright.calls.unproven import Unproven
 from loopwright.diagnostics import Diagnostic, IllegalStep, InternalError, UsageError

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from loopwright.analysis.contraction import explain
+from loopwright.analysis.find_contractions import explain
 from loopwright.backends.c_dialect import DIALECTS
 from loopwright.backends.c_module import emit_c
 from loopwright.backends.c_syntax import as_identifier

@@ -13,11 +13,11 @@ from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.pipeline import generic_schedule, marks_or_none
 from loopwright.transform.contract import Contract
-from loopwright.transform.plan import Plan, apply_plan, initial_schedule
-from loopwright.transform.reorder import open_chains
+from loopwright.transform.interchange import open_chains
+from loopwright.transform.plan import Plan, apply_plan, apply_steps, initial_schedule
 from loopwright.transform.reschedule import Reschedule
 from loopwright.transform.step import Step, Text
-from loopwright.transform.tile import Tile
+from loopwright.transform.tiling import Tile
 
 __all__ = ["Planner", "given_planner", "loaded_planners", "model_planner", "tile_planner"]
 
@@ -98,9 +98,9 @@ def _marked(
     try:
         with attempt(ISL_QUOTA):
             steps = first(program)
-            marks = marks_or_none(apply_plan(program, steps), parallel=parallel)
-            whole = Plan((*steps, *marks))
-            return whole, apply_plan(program, whole)
+            schedule = apply_plan(program, steps)
+            marks = marks_or_none(schedule, parallel=parallel)
+            return Plan((*steps, *marks)), apply_steps(schedule, marks)
     except GaveUp as error:
         reason = f"the order that was asked of '{program.name}' is too hard to check"
         raise UsageError(reason, found=str(error)) from error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from loopwright.analysis.contraction import explain, find_contractions
+from loopwright.analysis.find_contractions import explain, find_contractions
 from loopwright.calls.unproven import Unproven
 from loopwright.diagnostics import InternalError
 from loopwright.faults import FAULTS, survive

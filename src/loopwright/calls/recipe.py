@@ -185,7 +185,7 @@ _ALLOWED = (
 
 @lru_cache(maxsize=256)
 def compile_test(text: str, params: tuple[str, ...]) -> Test:
-    """The text of `analysis.bounds.predicate_text` as a function; raises Malformed.
+    """The text of `analysis.subscript_bounds.predicate_text` as a function; raises Malformed.
 
     Integer arithmetic and comparisons of `p['param']` are all that is let through.
     """

@@ -24,8 +24,8 @@ from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.lower.origins import origins
 from loopwright.pipeline import TooHard, lowered
+from loopwright.transform.isl_yaml import schedule_yaml
 from loopwright.transform.plan import Plan, initial_schedule
-from loopwright.transform.yaml import schedule_yaml
 
 __all__ = ["Optimised", "optimise_region", "schedules_text", "spliced"]
 

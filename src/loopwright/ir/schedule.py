@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from loopwright.ir.analysis_manager import AnalysisManager, Results
 from loopwright.ir.closure import BlockedClosure
 from loopwright.ir.contraction import Contraction
 from loopwright.ir.form import Form
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from loopwright.ir.islkit import IslSchedule
 
 __all__ = ["Core", "LoopCore", "Schedule"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,11 @@ class LoopCore:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """An execution order (isl schedule tree), loop marks, and contraction cores."""
+    """An execution order (isl schedule tree), loop marks, and contraction cores.
+
+    Beside these decisions a schedule owns results that follow from them: `analyses` of its program
+    and `tree_results`, shared by the schedules of one program or tree, and its own, see `get`.
+    """
 
     program: Program
     tree: IslSchedule  # every band has one member and is named after its loop
@@ -67,6 +75,27 @@ class Schedule:
     ahead: tuple[tuple[str, int], ...] = ()  # (loop, iterations) by which it prefetches rows
     loop_cores: tuple[LoopCore, ...] = ()  # contractions in place of loops of the tree
     closure: BlockedClosure | None = None  # the whole program, taken in another way
+    # Where these are about another program or tree, as after `replace`, new ones are made.
+    analyses: AnalysisManager = field(
+        default=cast(AnalysisManager, None), repr=False, compare=False
+    )
+    tree_results: Results[IslSchedule] = field(
+        default=cast("Results[IslSchedule]", None), repr=False, compare=False
+    )
+    _results: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.analyses is None or self.analyses.program is not self.program:
+            object.__setattr__(self, "analyses", AnalysisManager(self.program))
+        if self.tree_results is None or self.tree_results.subject is not self.tree:
+            object.__setattr__(self, "tree_results", Results(self.tree))
+
+    def get(self, analysis: Callable[[Schedule], T]) -> T:
+        """`analysis(schedule)`, computed when first asked for and kept as long as the schedule."""
+        if analysis not in self._results:
+            self._results[analysis] = analysis(self)
+        found: T = self._results[analysis]
+        return found
 
     def mark(self, loop: str) -> Mark:
         return dict(self.marks).get(loop, Mark.SERIAL)

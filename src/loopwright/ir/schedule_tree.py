@@ -22,6 +22,7 @@ from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.islkit import context, inside
 from loopwright.ir.islparts import functions_in, nodes_in, pieces_in, sets_in
 from loopwright.ir.program import Program
+from loopwright.ir.schedule import Schedule
 from loopwright.ir.walk import fresh_name
 
 __all__ = [
@@ -38,10 +39,12 @@ __all__ = [
     "directions",
     "followed_name",
     "fused",
+    "in_sequence",
     "is_band",
     "loop_names",
     "map_bands",
     "moved_by",
+    "nodes_of",
     "perfect_nest",
     "prefix_schedule",
     "read_tree",
@@ -54,6 +57,7 @@ __all__ = [
     "tree_lines",
     "unchanged_loops",
     "unique_names",
+    "universe_of",
     "wavefront",
     "without_loop",
     "write_tree",
@@ -116,6 +120,11 @@ def sequence(filters: Iterable[Filter]) -> Node:
 def read_tree(tree: isl.Schedule) -> Node:
     """The nodes below the domain of an isl schedule tree."""
     return _read(tree.get_root().child(0), tree)
+
+
+def nodes_of(schedule: Schedule) -> Node:
+    """The nodes below the domain of a schedule's tree, read once for each tree."""
+    return schedule.tree_results.get(read_tree)
 
 
 def _read(node: isl.ScheduleNode, tree: isl.Schedule) -> Node:
@@ -261,6 +270,21 @@ def unique_names(node: Node) -> Node:
 def statements_in(instances: isl.UnionSet) -> frozenset[str]:
     """The names of the statements that have instances in a set."""
     return frozenset(part.get_tuple_name() for part in sets_in(instances))
+
+
+def in_sequence(program: Program, parts: Iterable[tuple[Collection[str], Node]]) -> Node:
+    """The parts one after the other, each with the statements it is made of."""
+    return sequence(Filter(universe_of(program, names), node) for names, node in parts)
+
+
+def universe_of(program: Program, names: Collection[str]) -> isl.UnionSet:
+    """All instances of some statements, inside their domains or not."""
+    found = isl.UnionSet.empty(program.context.get_space())
+    for statement in program.statements:
+        if statement.name in names:
+            whole = isl.Set.universe(statement.domain.get_space())
+            found = found.union(isl.UnionSet.from_set(whole))
+    return found
 
 
 def restricted(node: Node, names: Collection[str]) -> Node:

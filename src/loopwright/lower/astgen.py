@@ -14,7 +14,7 @@ from itertools import combinations
 
 import islpy as isl
 
-from loopwright.analysis.grouping import holds_core, without_cores
+from loopwright.analysis.core_grouping import holds_core, without_cores
 from loopwright.analysis.inner_contraction import InnerContraction
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import INT64

@@ -28,7 +28,7 @@ from loopwright.lower.combine import cast
 
 __all__ = ["PREFIX", "lower_closure"]
 
-# Names of programs do not begin so (transform/close sees to it).
+# Names of programs do not begin so (transform/blocked_closure sees to it).
 PREFIX = "closure_"
 CHUNK = 128  # columns that stay in L1 together with all rows of a block
 first, end, side, low, high = (Var(PREFIX + x) for x in ("first", "end", "side", "low", "high"))

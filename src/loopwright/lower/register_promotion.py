@@ -1,8 +1,8 @@
 """Promote memory to registers: scalars in straight-line code, elements that a loop leaves alone.
 
-`promote_registers` writes scalars, in stack memory, for the elements of arrays that a step has
-proven to be untouched by others (transform/keep); `promote_scalars` turns stack memory of rank 0
-into bindings where the code is straight. Backends keep both in registers.
+`promote_registers` writes scalars, in stack memory, for the elements of arrays that a step of
+transform/register_promotion has proven to be untouched by others; `promote_scalars` turns stack
+memory of rank 0 into bindings where the code is straight. Backends keep both in registers.
 """
 
 from __future__ import annotations

@@ -11,11 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loopwright.analysis.sizes import likely_sizes
+from loopwright.analysis.size_estimates import likely_sizes
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Role
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.schedule_tree import Filter, Node, bands, read_tree, sequence, statements_in
+from loopwright.ir.schedule_tree import (
+    Filter,
+    Node,
+    bands,
+    in_sequence,
+    nodes_of,
+    sequence,
+    statements_in,
+)
 from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.planner.affine_cost import CostModel
 from loopwright.planner.affine_jam import jam_loops
@@ -25,12 +33,15 @@ from loopwright.planner.affine_parallel import mark_parallel
 from loopwright.planner.affine_tiles import tile_columns
 from loopwright.planner.draft import Draft
 from loopwright.transform.apply import apply_step
-from loopwright.transform.copies import accessors
-from loopwright.transform.facts import fact
-from loopwright.transform.legal import relaxed_order
-from loopwright.transform.rebuild import among, parted
+from loopwright.transform.band_dependences import among
 from loopwright.transform.reschedule import Reschedule, tree_text
-from loopwright.transform.scalars import Split, Spread, fewest_loops, spreadable
+from loopwright.transform.scalar_expansion import (
+    ExpandScalar,
+    SplitLiveRanges,
+    expandable_loops,
+    fewest_expanded_loops,
+)
+from loopwright.transform.schedule_legality import accessors, validity_dependences
 from loopwright.transform.step import Step
 
 __all__ = ["plan_marks", "plan_order"]
@@ -53,26 +64,26 @@ def plan_order(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple
     """Steps to a better order of the loops left open; none when the order they have is good."""
     taken = _taken(schedule)
     splits: list[Step] = []
-    for split in Split.candidates(schedule):
-        if not accessors(schedule.program, split.array) & taken:
+    for split in SplitLiveRanges.candidates(schedule):
+        if not accessors(schedule.analyses, split.array) & taken:
             schedule = apply_step(schedule, split)
             splits.append(split)
     most: dict[str, tuple[str, ...]] = {}
     free = schedule
     scalars = [a.name for a in schedule.program.arrays if a.role is Role.LOCAL and not a.rank]
     for name in scalars:
-        loops = spreadable(schedule.program, name)
-        if loops and not accessors(schedule.program, name) & taken:
+        loops = expandable_loops(schedule.analyses, name)
+        if loops and not accessors(schedule.analyses, name) & taken:
             most[name] = loops
-            free = apply_step(free, Spread(name, loops))
+            free = apply_step(free, ExpandScalar(name, loops))
     order = _order(free, machine, likely_sizes(schedule.program))
     if not order.steps:
         return ()
     spreads: list[Step] = []
     for name, loops in most.items():
-        needed = fewest_loops(schedule.program, name, loops, order.schedule.tree)
+        needed = fewest_expanded_loops(schedule.analyses, name, loops, order.schedule.tree)
         if needed:
-            spreads.append(Spread(name, needed))
+            spreads.append(ExpandScalar(name, needed))
     return (*splits, *spreads, *order.steps)
 
 
@@ -85,11 +96,11 @@ def _taken(schedule: Schedule) -> frozenset[str]:
 def _order(schedule: Schedule, machine: Machine, sizes: dict[str, int]) -> Draft:
     """Another order for a program whose scalars are spread."""
     program = schedule.program
-    pairs = fact(relaxed_order, program).all_
-    model = CostModel(program, machine, sizes)
+    pairs = schedule.analyses.derive(validity_dependences).all_
+    model = CostModel(schedule.analyses, machine, sizes)
     search = OrderSearch(program, model)
     draft = Draft(schedule)
-    root = read_tree(schedule.tree)
+    root = nodes_of(schedule)
     parts: list[tuple[frozenset[str], Node]] = []
     is_better = False
     for names, node, is_open in _runs(schedule, model, root):
@@ -97,7 +108,7 @@ def _order(schedule: Schedule, machine: Machine, sizes: dict[str, int]) -> Draft
         is_better = is_better or found is not None
         parts.append((names, found or node))
     if is_better:
-        whole = parted(program, parts) if len(parts) > 1 else parts[0][1]
+        whole = in_sequence(program, parts) if len(parts) > 1 else parts[0][1]
         draft.take(Reschedule(tree_text(schedule.tree.get_domain(), whole)))
     names = frozenset(s.name for s in program.statements) - _taken(schedule)
     jam_loops(draft, model, names, pairs)

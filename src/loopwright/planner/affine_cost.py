@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from loopwright.analysis.footprint import Reference, average_trips, references
 from loopwright.analysis.reductions import reductions
+from loopwright.analysis.size_estimates import Reference, average_trips, references
+from loopwright.ir.analysis_manager import AnalysisManager
 from loopwright.ir.expr import Binary, Call, Unary
 from loopwright.ir.machine import Cache, Machine
-from loopwright.ir.program import Program, Role, Statement
+from loopwright.ir.program import Role, Statement
 from loopwright.ir.schedule_tree import Band, Leaf, Node, bands, directions, statements_in
 from loopwright.ir.visit import walk
-from loopwright.transform.facts import fact
-from loopwright.transform.rebuild import carries, split_among, unmoved, unordered
+from loopwright.transform.band_dependences import carries, split_among, unmoved, unordered
 
 __all__ = ["CostModel", "Estimate"]
 
@@ -90,13 +90,15 @@ class _Facts:
 class CostModel:
     """Costs of trees over the statements of one program."""
 
-    def __init__(self, program: Program, machine: Machine, sizes: Mapping[str, int]) -> None:
-        self.program = program
+    def __init__(
+        self, analyses: AnalysisManager, machine: Machine, sizes: Mapping[str, int]
+    ) -> None:
+        program = self.program = analyses.program
         self.machine = machine
         trips = average_trips(program, sizes)
         fixed = {
             r.statement: frozenset(r.loops)
-            for r in fact(reductions, program)
+            for r in analyses.get(reductions)
             if not r.is_reorderable
         }
         self._registers = {a.name for a in program.arrays if a.role is Role.LOCAL and not a.rank}

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from loopwright.ir.schedule_tree import Band, Node, bands, read_tree
+from loopwright.ir.schedule_tree import Band, Node, bands, nodes_of
 from loopwright.planner.affine_cost import CostModel
 from loopwright.planner.draft import Draft
-from loopwright.transform.rebuild import among, is_strided
-from loopwright.transform.unroll_jam import Jam
+from loopwright.transform.band_dependences import among, is_strided
+from loopwright.transform.unroll_and_jam import UnrollAndJam
 
 __all__ = ["jam_loops"]
 
@@ -26,7 +26,7 @@ _MOST = 2  # jams that a nest gets
 
 def jam_loops(draft: Draft, model: CostModel, names: Collection[str], pairs: Pairs) -> None:
     """Take the jams that pay, nest by nest, the best first."""
-    for nest in _outermost(read_tree(draft.schedule.tree)):
+    for nest in _outermost(nodes_of(draft.schedule)):
         inside = nest.statements
         is_plain = all(model.followed(band).keys() >= band.statements for band in bands(nest))
         # Of a loop with gaps no block is whole.
@@ -60,6 +60,6 @@ def _jam_nest(
         if cost > _WORTH * best:
             return
         outer.remove(loop)
-        if draft.take(Jam(loop, factor)):
+        if draft.take(UnrollAndJam(loop, factor)):
             chosen[loop] = factor
             best = cost

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from loopwright.analysis.footprint import references
+from loopwright.analysis.size_estimates import references
 from loopwright.ir.loops import Mark
-from loopwright.ir.schedule_tree import Band, bands, directions, read_tree
+from loopwright.ir.schedule_tree import Band, bands, directions, nodes_of
 from loopwright.planner.draft import Draft
-from loopwright.transform.keep import Keep
-from loopwright.transform.legal import open_bands
-from loopwright.transform.mark import Simd
+from loopwright.transform.loop_marks import Simd
+from loopwright.transform.register_promotion import PromoteToRegisters
+from loopwright.transform.schedule_legality import open_bands
 
 __all__ = ["keep", "mark_simd"]
 
@@ -27,7 +27,7 @@ def keep(draft: Draft) -> None:
         if is_first_copy or _is_innermost(draft, band):
             for statement in sorted(band.statements):
                 if _has_still(draft, band, statement):
-                    draft.take(Keep(statement, band.loop))
+                    draft.take(PromoteToRegisters(statement, band.loop))
 
 
 def _has_still(draft: Draft, band: Band, name: str) -> bool:
@@ -60,6 +60,6 @@ def _is_innermost(draft: Draft, band: Band) -> bool:
 
 def _around(draft: Draft, band: Band) -> Band | None:
     """The loop that stands directly around another one."""
-    everywhere = bands(read_tree(draft.schedule.tree))
+    everywhere = bands(nodes_of(draft.schedule))
     around = [b for b in everywhere if band.loop in {inner.loop for inner in bands(b.child)}]
     return around[-1] if around else None

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from loopwright.analysis.components import components
+from loopwright.analysis.statement_graph import strongly_connected_components
 from loopwright.ir.program import Program
 from loopwright.ir.schedule_tree import (
     Band,
@@ -20,6 +20,7 @@ from loopwright.ir.schedule_tree import (
     Node,
     bands,
     fused,
+    in_sequence,
     perfect_nest,
     restricted,
     sequence,
@@ -28,15 +29,8 @@ from loopwright.ir.schedule_tree import (
 )
 from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.planner.affine_cost import CostModel
-from loopwright.transform.rebuild import (
-    among,
-    edges,
-    goes_back,
-    has_same_range,
-    parted,
-    scheduled,
-    unordered,
-)
+from loopwright.transform.band_dependences import among, edges, goes_back, has_same_range, unordered
+from loopwright.transform.isl_scheduler import scheduled_band
 
 __all__ = ["OrderSearch"]
 
@@ -70,14 +64,14 @@ class OrderSearch:
 
     def _built(self, names: Sequence[str], pairs: Pairs, source: Node, fixed: Fixed) -> Node:
         """The statements in groups, each in its best order."""
-        groups = components(names, edges(pairs))
+        groups = strongly_connected_components(names, edges(pairs))
         if len(groups) == 1:
             return self._group(names, pairs, source, fixed)
         parts = []
         for group in groups:
             inner = restricted(source, group)
             parts.append((group, self._group(group, among(pairs, group), inner, fixed)))
-        return parted(self.program, parts)
+        return in_sequence(self.program, parts)
 
     def _group(self, names: Sequence[str], pairs: Pairs, source: Node, fixed: Fixed) -> Node:
         """Statements of one circle, or a single one, in the best order of the loops they share.
@@ -93,7 +87,7 @@ class OrderSearch:
             return found
         if not self.model.has_far(found, names):
             return found
-        other = scheduled(self.program, names, pairs, source)
+        other = scheduled_band(self.program, names, pairs, source)
         if other is None:
             return found
         tree = self._ordered(names, pairs, other, fixed, is_source=False)

@@ -13,9 +13,8 @@ import math
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from loopwright.analysis.footprint import average_trips, references
 from loopwright.analysis.reductions import Reduction, reductions
-from loopwright.analysis.sizes import likely_sizes
+from loopwright.analysis.size_estimates import average_trips, likely_sizes, references
 from loopwright.ir.expr import Var
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
@@ -26,24 +25,23 @@ from loopwright.ir.schedule_tree import (
     bands,
     map_bands,
     moved_by,
+    nodes_of,
     perfect_nest,
-    read_tree,
     wavefront,
 )
 from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.ir.visit import names
 from loopwright.ir.walk import fresh_name
 from loopwright.planner.draft import Draft
-from loopwright.transform.facts import fact
-from loopwright.transform.fuse import Fuse
-from loopwright.transform.legal import open_bands, relaxed_order
-from loopwright.transform.mark import Parallel, Share
+from loopwright.transform.band_dependences import among, carries, unordered
+from loopwright.transform.interchange import Interchange
+from loopwright.transform.loop_fusion import Fuse
+from loopwright.transform.loop_marks import Parallel, ParallelChunks
 from loopwright.transform.partial_sums import PartialSums
-from loopwright.transform.rebuild import among, carries, unordered
-from loopwright.transform.reorder import Interchange
 from loopwright.transform.reschedule import Reschedule, tree_text
+from loopwright.transform.schedule_legality import open_bands, validity_dependences
 from loopwright.transform.step import Step
-from loopwright.transform.tile import StripMine, Tile
+from loopwright.transform.tiling import StripMine, Tile
 
 __all__ = ["mark_parallel"]
 
@@ -62,7 +60,7 @@ _LINE = 8  # cycles to fetch a line that nobody else needs, from L2 or L3 with o
 
 def mark_parallel(draft: Draft, machine: Machine) -> None:
     """Mark a loop of every nest that may be parallel and is worth it."""
-    _Sharing(draft, machine).node(read_tree(draft.schedule.tree), ())
+    _Sharing(draft, machine).node(nodes_of(draft.schedule), ())
 
 
 @dataclass(slots=True)
@@ -70,7 +68,7 @@ class _Sharing:
     draft: Draft
     machine: Machine
     trips: dict[str, dict[str, float]] = field(default_factory=dict)
-    strips: Share | None = None  # of the nest before, to be marked
+    strips: ParallelChunks | None = None  # of the nest before, to be marked
 
     def __post_init__(self) -> None:
         program = self.draft.schedule.program
@@ -168,13 +166,15 @@ class _Sharing:
         loop = self._new_loop(cut)
         return loop, (cut, Interchange((loop, *around)))
 
-    def _share(self, loop: str) -> Share:
-        return Share(loop, _PARTS * max(2, self.machine.cores))
+    def _share(self, loop: str) -> ParallelChunks:
+        return ParallelChunks(loop, _PARTS * max(2, self.machine.cores))
 
     def _in_parts(self, band: Band, outer: tuple[Band, ...]) -> bool:
         """The loop with sums of its own for every block of iterations."""
         program = self.draft.schedule.program
-        pairs = among(fact(relaxed_order, program).all_, band.statements)
+        pairs = among(
+            self.draft.schedule.analyses.derive(validity_dependences).all_, band.statements
+        )
         for other in outer:
             pairs = unordered(pairs, other)
         if self._is_innermost(band) or carries(pairs, band):
@@ -226,8 +226,8 @@ class _Sharing:
         after = self.draft.reach(tile)
         if after is None:
             return False
-        known = {other.loop for other in bands(read_tree(self.draft.schedule.tree))}
-        root = read_tree(after.tree)
+        known = {other.loop for other in bands(nodes_of(self.draft.schedule))}
+        root = nodes_of(after)
         first, second = (other for other in bands(root) if other.loop not in known)
         wave = wavefront(first, second, fresh_name(f"{first.loop}_w", known | {first.loop}))
         changed = map_bands(root, lambda other: wave if other.loop == first.loop else other)
@@ -290,8 +290,8 @@ class _Sharing:
         assert after is not None, "a loop cut into strips keeps its order"
         last = self.draft.reach(*steps[:-1])
         assert last is not None
-        before = {band.loop for band in bands(read_tree(last.tree))}
-        (loop,) = {band.loop for band in bands(read_tree(after.tree))} - before
+        before = {band.loop for band in bands(nodes_of(last))}
+        (loop,) = {band.loop for band in bands(nodes_of(after))} - before
         return loop
 
     def _nested(self, band: Band) -> list[Band]:

@@ -8,13 +8,12 @@ tiles of i and j neighbouring columns, which lie in the same lines, are used tog
 
 from __future__ import annotations
 
-from loopwright.analysis.footprint import average_trips, references
-from loopwright.analysis.sizes import likely_sizes
+from loopwright.analysis.size_estimates import average_trips, likely_sizes, references
 from loopwright.ir.program import Program
 from loopwright.ir.schedule_tree import Band, bands, moved_by, perfect_nest
 from loopwright.planner.draft import Draft
-from loopwright.transform.legal import open_bands
-from loopwright.transform.tile import Tile
+from loopwright.transform.schedule_legality import open_bands
+from loopwright.transform.tiling import Tile
 
 __all__ = ["tile_columns"]
 

@@ -19,30 +19,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from loopwright.analysis.footprint import average_trips
 from loopwright.analysis.inner_contraction import inner_contraction
-from loopwright.analysis.sizes import likely_sizes
+from loopwright.analysis.size_estimates import average_trips, likely_sizes
 from loopwright.ir.expr import Expr, Load
 from loopwright.ir.islkit import GaveUp, attempt
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program, Role, Statement
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.schedule_tree import Band, Leaf, bands, directions, perfect_nest, read_tree
+from loopwright.ir.schedule_tree import (
+    Band,
+    Leaf,
+    bands,
+    directions,
+    nodes_of,
+    perfect_nest,
+)
 from loopwright.ir.visit import rewrite
 from loopwright.planner.core_roles import Roles, roles_of
 from loopwright.planner.core_sizes import core_step, strip_widths
 from loopwright.planner.draft import Draft
 from loopwright.planner.panels import split_panel
-from loopwright.transform.box import SplitBox
-from loopwright.transform.copies import accessors
-from loopwright.transform.expand import Expand
-from loopwright.transform.mark import Parallel
-from loopwright.transform.permute import permutable_nest
-from loopwright.transform.regroup import isolate
-from loopwright.transform.reorder import Interchange
-from loopwright.transform.scalars import Split, Spread, spreadable
+from loopwright.transform.array_expansion import ExpandArray
+from loopwright.transform.index_set_splitting import SeparateBox
+from loopwright.transform.interchange import Interchange
+from loopwright.transform.isl_scheduler import permutable_nest
+from loopwright.transform.loop_fusion import isolate
+from loopwright.transform.loop_marks import Parallel
+from loopwright.transform.scalar_expansion import ExpandScalar, SplitLiveRanges, expandable_loops
+from loopwright.transform.schedule_legality import accessors
 from loopwright.transform.step import Step
-from loopwright.transform.tile import StripMine
+from loopwright.transform.tiling import StripMine
 
 __all__ = ["plan_cores"]
 
@@ -137,8 +143,10 @@ class _Planner:
         loops = self._loops()
         if not set(roles.missing) <= loops.keys():
             return False
-        self.draft.take(Split(self._out()))
-        return self.draft.take(Expand(self._out(), tuple(loops[name] for name in roles.missing)))
+        self.draft.take(SplitLiveRanges(self._out()))
+        return self.draft.take(
+            ExpandArray(self._out(), tuple(loops[name] for name in roles.missing))
+        )
 
     def _out(self) -> str:
         return self.draft.schedule.program.statement(self.statement).write.array
@@ -163,12 +171,12 @@ class _Planner:
         if len(self._loops()) != 3:
             return False
         # A scalar that every iteration uses keeps all of them in order.
-        program = self.draft.schedule.program
-        for array in program.arrays:
-            users = accessors(program, array.name)
+        analyses = self.draft.schedule.analyses
+        for array in analyses.program.arrays:
+            users = accessors(analyses, array.name)
             if array.role is Role.LOCAL and not array.rank and users & path[0].statements:
-                over = spreadable(program, array.name)
-                if not over or not self.draft.take(Spread(array.name, over)):
+                over = expandable_loops(analyses, array.name)
+                if not over or not self.draft.take(ExpandScalar(array.name, over)):
                     return False
         step = permutable_nest(self.draft.schedule, path[0].loop, self.statement)
         if step is None or not self.draft.take(step):
@@ -179,7 +187,7 @@ class _Planner:
 
     def _path(self, statement: str = "") -> list[Band]:
         """The loops around the statement, or another one, outermost first."""
-        found = bands(read_tree(self.draft.schedule.tree))
+        found = bands(nodes_of(self.draft.schedule))
         return [band for band in found if (statement or self.statement) in band.statements]
 
     def _loops(self, statement: str = "") -> dict[str, str]:
@@ -301,7 +309,7 @@ class _Planner:
         for way in ways:
             before = self._state()
             known = set(self._names())
-            if not self.draft.take(SplitBox(tuple(order), (loop,), *way)):
+            if not self.draft.take(SeparateBox(tuple(order), (loop,), *way)):
                 continue
             rest = [name for name in self._names() if name not in known]
             if self._core(nest, {loop: width}):
@@ -337,4 +345,4 @@ class _Planner:
         return [loops.get(name) for name in (roles.i, roles.j, roles.p)] == [*nest.names]
 
     def _names(self) -> list[str]:
-        return [band.loop for band in bands(read_tree(self.draft.schedule.tree))]
+        return [band.loop for band in bands(nodes_of(self.draft.schedule))]

@@ -7,8 +7,8 @@ from loopwright.ir.program import Role
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import Band
 from loopwright.transform.apply import apply_step
-from loopwright.transform.copies import accessors
 from loopwright.transform.privatize import Privatize
+from loopwright.transform.schedule_legality import accessors
 from loopwright.transform.step import Step
 
 __all__ = ["Draft"]
@@ -48,6 +48,6 @@ class Draft:
             Privatize(array.name, band.loop)
             for array in program.arrays
             if array.role is Role.LOCAL and array.name not in taken
-            if (users := accessors(program, array.name)) and users <= band.statements
+            if (users := accessors(self.schedule.analyses, array.name)) and users <= band.statements
         ]
         return [step for step in offered if self.reach(step) is not None]

@@ -10,15 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from loopwright.analysis.footprint import average_trips, references
-from loopwright.analysis.sizes import bytes_of, likely_sizes, row_bytes
+from loopwright.analysis.size_estimates import (
+    average_trips,
+    bytes_of,
+    likely_sizes,
+    references,
+    row_bytes,
+)
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import Band, moved_by
 from loopwright.planner.draft import Draft
-from loopwright.transform.fetch import Fetch
-from loopwright.transform.legal import open_bands
+from loopwright.transform.loop_marks import PrefetchRows
+from loopwright.transform.schedule_legality import open_bands
 from loopwright.transform.step import Step
 
 __all__ = ["plan_fetches"]
@@ -35,7 +40,7 @@ def plan_fetches(schedule: Schedule, machine: Machine, *, parallel: bool) -> tup
     trips = average_trips(schedule.program, sizes)
     for band in open_bands(schedule):
         if _walks_far(schedule.program, machine, band, sizes, trips):
-            draft.take(Fetch(band.loop, _AHEAD))  # refused unless serial and innermost
+            draft.take(PrefetchRows(band.loop, _AHEAD))  # refused unless serial and innermost
     return tuple(draft.steps)
 
 

@@ -29,9 +29,8 @@ from loopwright.planner.cores import plan_cores
 from loopwright.planner.draft import Draft
 from loopwright.planner.fetches import plan_fetches
 from loopwright.planner.stencils import plan_alignment, plan_stencils
-from loopwright.transform.facts import fact, forget
-from loopwright.transform.legal import initial_schedule
 from loopwright.transform.plan import Plan
+from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.step import Step
 
 __all__ = ["default_plan", "extend_plan"]
@@ -59,13 +58,13 @@ def _raise(error: Exception, where: str) -> None:
 
 def default_plan(
     program: Program, machine: Machine, *, parallel: bool = False, on_fault: OnFault = _raise
-) -> Plan:
-    """A legal plan for `program`; `parallel` says whether it will run on several threads.
+) -> tuple[Plan, Schedule]:
+    """A legal plan for `program` and its schedule; `parallel`: it will run on several threads.
 
     What is too hard for a planner is left to those after it. So is what it fails on, if `on_fault`
     returns.
     """
-    draft = Draft(fact(initial_schedule, program))
+    draft = Draft(initial_schedule(program))
     for planner in _PLANNERS:
         if draft.schedule.closure is not None:
             break
@@ -74,25 +73,25 @@ def default_plan(
                 draft.take(*planner(draft.schedule, machine, parallel=parallel))
         except GaveUp as error:
             log("plan", partial(_refusal, planner.__name__, program.name, error))
-            forget()
             draft = _retraced(program, tuple(draft.steps))
         except FAULTS as error:
             on_fault(error, f"{planner.__name__} of '{program.name}'")
-            forget()
             draft = _retraced(program, tuple(draft.steps))
-    return Plan(tuple(draft.steps))
+    return Plan(tuple(draft.steps)), draft.schedule
 
 
 def _retraced(program: Program, steps: tuple[Step, ...]) -> Draft:
-    """The draft after steps that were legal, all facts computed anew."""
+    """The draft after steps that were legal, made anew.
+
+    The work that was broken off may have left results half done: none of them is used again.
+    """
     try:
         with attempt(_QUOTA):
-            draft = Draft(fact(initial_schedule, program))
+            draft = Draft(initial_schedule(program))
             draft.take(*steps)
             return draft
     except GaveUp:
-        forget()
-        return Draft(fact(initial_schedule, program))
+        return Draft(initial_schedule(program))
 
 
 def _refusal(planner: str, name: str, error: GaveUp) -> str:

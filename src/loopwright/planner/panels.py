@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.ir.schedule_tree import Band, bands, read_tree
+from loopwright.ir.schedule_tree import Band, bands, nodes_of
 from loopwright.planner.draft import Draft
-from loopwright.transform.mark import Parallel, Share
-from loopwright.transform.reorder import Interchange
-from loopwright.transform.split_at import SplitAt
-from loopwright.transform.tile import StripMine
+from loopwright.transform.index_set_splitting import SplitIndexSet
+from loopwright.transform.interchange import Interchange
+from loopwright.transform.loop_marks import Parallel, ParallelChunks
+from loopwright.transform.tiling import StripMine
 
 __all__ = ["split_panel"]
 
@@ -33,11 +33,11 @@ def split_panel(draft: Draft, order: Sequence[str], width: int, shares: int) -> 
     The strip has `width` iterations; `shares` says how many threads there are. Nothing changes
     where that is not legal.
     """
-    around = [b.loop for b in bands(read_tree(draft.schedule.tree)) if order[0] in _inside(b)]
+    around = [b.loop for b in bands(nodes_of(draft.schedule)) if order[0] in _inside(b)]
     for loop in order[1:]:
         before = draft.schedule, list(draft.steps)
         known = set(_names(draft))
-        if not around or not draft.take(SplitAt(order[0], loop, around[-1], width)):
+        if not around or not draft.take(SplitIndexSet(order[0], loop, around[-1], width)):
             continue
         far = [name for name in _names(draft) if name not in known]
         if not _arrange(draft, far, far[order.index(loop)], shares):
@@ -53,7 +53,7 @@ def _arrange(draft: Draft, far: Sequence[str], own: str, shares: int) -> bool:
     if not draft.take(StripMine(own, _STRIP if shares > 1 else _LONG_STRIP)):
         return False
     (strips,) = (name for name in _names(draft) if name not in known)
-    dealt = [Share(strips, _PARTS * shares)] if shares > 1 else []
+    dealt = [ParallelChunks(strips, _PARTS * shares)] if shares > 1 else []
     return draft.take(Interchange((strips, *far)), *dealt)
 
 
@@ -62,4 +62,4 @@ def _inside(band: Band) -> set[str]:
 
 
 def _names(draft: Draft) -> list[str]:
-    return [band.loop for band in bands(read_tree(draft.schedule.tree))]
+    return [band.loop for band in bands(nodes_of(draft.schedule))]

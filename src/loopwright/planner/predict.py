@@ -12,8 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from loopwright.analysis.footprint import average_trips
-from loopwright.analysis.sizes import bytes_of, likely_sizes
+from loopwright.analysis.size_estimates import average_trips, bytes_of, likely_sizes
 from loopwright.ir.expr import COMPARISONS, Binary, Call, Expr, Unary
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program, Role, Statement

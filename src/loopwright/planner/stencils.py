@@ -11,24 +11,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loopwright.analysis.sizes import bytes_of, likely_sizes, row_bytes
+from loopwright.analysis.size_estimates import bytes_of, likely_sizes, row_bytes
 from loopwright.diagnostics import IllegalStep
 from loopwright.ir.expr import Expr, Var
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.schedule_tree import Band, bands, directions, perfect_nest, read_tree
+from loopwright.ir.schedule_tree import Band, bands, directions, nodes_of, perfect_nest
 from loopwright.ir.walk import names
 from loopwright.planner.draft import Draft
-from loopwright.transform.align import Align
-from loopwright.transform.legal import open_bands
-from loopwright.transform.mark import Parallel
-from loopwright.transform.reorder import Interchange
-from loopwright.transform.skew import Skew
+from loopwright.transform.interchange import Interchange
+from loopwright.transform.loop_marks import Align, Parallel
+from loopwright.transform.schedule_legality import open_bands
+from loopwright.transform.skew import Skew, smallest_skew
 from loopwright.transform.step import Step
-from loopwright.transform.tile import StripMine
-from loopwright.transform.waves import smallest_skew
+from loopwright.transform.tiling import StripMine
 
 __all__ = ["plan_alignment", "plan_stencils"]
 
@@ -113,7 +111,7 @@ def _fitting(program: Program, skew: Skew, room: int, width: int) -> int:
 
 def _shares_rows(schedule: Schedule, loop: str) -> bool:
     """Whether statements read an array in several rows, which neighbouring rows read too."""
-    band = next(b for b in bands(read_tree(schedule.tree)) if b.loop == loop)
+    band = next(b for b in bands(nodes_of(schedule)) if b.loop == loop)
     for name in band.statements:
         rows = {(a.array, a.index[0]) for a in schedule.program.statement(name).reads if a.index}
         if len(rows) > len({array for array, _ in rows}):
@@ -123,7 +121,7 @@ def _shares_rows(schedule: Schedule, loop: str) -> bool:
 
 def _is_recurrence(schedule: Schedule, loop: str) -> bool:
     """Whether the loop's body is one nest whose innermost loop depends on itself."""
-    band = next(b for b in bands(read_tree(schedule.tree)) if b.loop == loop)
+    band = next(b for b in bands(nodes_of(schedule)) if b.loop == loop)
     nest = perfect_nest(band)
     if any(True for _ in bands(nest[-1].child)):
         return False
@@ -141,7 +139,7 @@ def _side_by_side(
     loop = skew.loop
     if not chains:
         return skew, Parallel(loop)
-    inner = perfect_nest(next(b for b in bands(read_tree(schedule.tree)) if b.loop == loop))[2:]
+    inner = perfect_nest(next(b for b in bands(nodes_of(schedule)) if b.loop == loop))[2:]
     order = Interchange((*(band.loop for band in inner), loop))
     if not parallel:
         return skew, order

@@ -8,11 +8,10 @@ from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.diagnostics import IllegalStep
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
-from loopwright.transform.facts import fact
-from loopwright.transform.legal import initial_schedule
+from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.step import Step
 
-__all__ = ["apply_plan", "apply_step", "initial_schedule"]
+__all__ = ["apply_plan", "apply_step", "apply_steps", "initial_schedule"]
 
 
 def apply_plan(program: Program, plan: Iterable[Step]) -> Schedule:
@@ -20,29 +19,36 @@ def apply_plan(program: Program, plan: Iterable[Step]) -> Schedule:
 
     Every step proves itself; the first that cannot raises IllegalStep.
     """
-    schedule = fact(initial_schedule, program)
-    for step in plan:
+    return apply_steps(initial_schedule(program), plan)
+
+
+def apply_steps(schedule: Schedule, steps: Iterable[Step]) -> Schedule:
+    """The schedule that steps make of another one; the first that is illegal raises IllegalStep."""
+    for step in steps:
         schedule = apply_step(schedule, step)
     return schedule
 
 
 def apply_step(schedule: Schedule, step: Step) -> Schedule:
-    """`step.apply(schedule)`, remembered: steps are tried, then taken, then applied in a plan."""
-    kept = fact(_steps_tried, schedule.program)
-    key = id(schedule), step
-    if key not in kept:
+    """`step.apply(schedule)`, computed once: planners try steps, then take them."""
+    tried = schedule.get(_steps_tried)
+    if step not in tried:
         after: Schedule | IllegalStep
         try:
             after = step.apply(schedule)
             _require_cores(step, schedule, after)
         except IllegalStep as error:
             after = error
-        # The schedule itself is kept, lest another one takes its address.
-        kept[key] = schedule, after
-    found = kept[key][1]
+        tried[step] = after
+    found = tried[step]
     if isinstance(found, IllegalStep):
         raise found.with_traceback(None)
     return found
+
+
+def _steps_tried(schedule: Schedule) -> dict[Step, Schedule | IllegalStep]:
+    """What steps have made of a schedule so far."""
+    return {}
 
 
 def _require_cores(step: Step, before: Schedule, after: Schedule) -> None:
@@ -57,10 +63,3 @@ def _require_cores(step: Step, before: Schedule, after: Schedule) -> None:
         found = None if old == new else inner_contraction(after.program, after.tree, core.loops)
         if isinstance(found, str):
             raise IllegalStep(step, f"{core} would be none: {found}")
-
-
-def _steps_tried(
-    program: Program,
-) -> dict[tuple[int, Step], tuple[Schedule, Schedule | IllegalStep]]:
-    """For schedules of a program and steps: the schedule itself, and what the step makes of it."""
-    return {}

@@ -10,13 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from loopwright.analysis.contraction import find_contractions
+from loopwright.analysis.find_contractions import find_contractions
 from loopwright.diagnostics import UsageError
 from loopwright.ir.contraction import Contraction, LoopRange
 from loopwright.ir.schedule import Core, Schedule
-from loopwright.ir.schedule_tree import Band, bands, read_tree
-from loopwright.transform.facts import fact
-from loopwright.transform.legal import initial_schedule, require_unmarked
+from loopwright.ir.schedule_tree import Band, bands, nodes_of
+from loopwright.transform.schedule_legality import initial_schedule, require_unmarked
 from loopwright.transform.step import Step, refuse
 
 __all__ = [
@@ -55,7 +54,7 @@ class Contract(Step):
     statement: str  # name of the updating statement
 
     def apply(self, schedule: Schedule) -> Schedule:
-        known = {c.statement: c for c in fact(find_contractions, schedule.program)}
+        known = {c.statement: c for c in schedule.analyses.get(find_contractions)}
         if self.statement not in known:
             names = ", ".join(known) or "none"
             refuse(self, f"'{self.statement}' is no contraction; those of the program are {names}")
@@ -71,7 +70,7 @@ class Contract(Step):
     @classmethod
     def candidates(cls, schedule: Schedule) -> Iterator[Contract]:
         taken = {core.contraction.statement for core in schedule.cores}
-        for found in fact(find_contractions, schedule.program):
+        for found in schedule.analyses.get(find_contractions):
             if found.statement not in taken:
                 yield cls(found.statement)
 
@@ -313,7 +312,7 @@ def _bundle(contraction: Contraction, name: str) -> tuple[LoopRange, ...]:
 def _bands_of(schedule: Schedule, contraction: Contraction) -> list[Band]:
     """The loops around the statements that the contraction replaces."""
     covers = set(contraction.covers)
-    return [band for band in bands(read_tree(schedule.tree)) if band.statements & covers]
+    return [band for band in bands(nodes_of(schedule)) if band.statements & covers]
 
 
 def _same(left: list[Band], right: list[Band]) -> bool:

@@ -19,9 +19,9 @@ from loopwright.ir.dtypes import DType
 from loopwright.ir.form import Feed, Form, Initial, Kind, Packing
 from loopwright.ir.loops import Mark
 from loopwright.ir.schedule import LoopCore, Schedule
-from loopwright.ir.schedule_tree import Leaf, bands, perfect_nest, read_tree
+from loopwright.ir.schedule_tree import Leaf, bands, nodes_of, perfect_nest
 from loopwright.semirings import identity
-from loopwright.transform.legal import find_band, open_bands, require_unmarked
+from loopwright.transform.schedule_legality import find_band, open_bands, require_unmarked
 from loopwright.transform.step import Step, refuse
 
 __all__ = ["ContractLoops"]
@@ -73,7 +73,7 @@ class ContractLoops(Step):
             raise UsageError("unknown packing or feed", f"{self.packing}, {self.feed}", hint)
 
     def apply(self, schedule: Schedule) -> Schedule:
-        root = read_tree(schedule.tree)
+        root = nodes_of(schedule)
         for loop in self._loops:
             find_band(self, schedule, root, loop)
         require_unmarked(self, schedule, self._loops)

@@ -11,6 +11,7 @@ import islpy as isl
 from loopwright.analysis.dependences import access_map
 from loopwright.analysis.reductions import Reduction, reductions
 from loopwright.diagnostics import UsageError
+from loopwright.ir.analysis_manager import AnalysisManager
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.islkit import context
@@ -25,6 +26,7 @@ from loopwright.ir.schedule_tree import (
     bands,
     directions,
     moved_by,
+    nodes_of,
     read_tree,
     sequence,
     statements_in,
@@ -33,9 +35,8 @@ from loopwright.ir.schedule_tree import (
 from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.ir.visit import loads, rewrite
 from loopwright.ir.walk import fresh_name
-from loopwright.transform.facts import fact
-from loopwright.transform.legal import reordered
-from loopwright.transform.scalars import limits_of
+from loopwright.transform.scalar_expansion import iterator_range
+from loopwright.transform.schedule_legality import reordered
 from loopwright.transform.step import Step, refuse
 
 __all__ = ["PartialSums", "neutral"]
@@ -74,18 +75,19 @@ class PartialSums(Step):
             refuse(self, f"'{self.statement}' is no reduction whose order is free")
         if self.iterator not in found.loops:
             refuse(self, f"'{self.statement}' does not gather along '{self.iterator}'")
-        root = read_tree(schedule.tree)
+        root = nodes_of(schedule)
         here = self._site(program, found, root)
         source = self._site(program, found, read_tree(program.schedule))
-        limits = limits_of([program.statement(self.statement)], self.iterator)
+        limits = iterator_range([program.statement(self.statement)], self.iterator)
         if limits is None or not _is_natural(limits[0]):
             refuse(self, f"the range of '{self.iterator}' does not begin at a number from 0 on")
         # What loops around set in both orders needs no memory of its own.
         told = tuple(sorted(here.told & source.told))
-        parts = fact(_Parts(self, told), program)
-        changed = _inserted(root, here, *parts.statements[-2:])
-        tree = write_tree(_domain(parts), changed)
-        return reordered(self, replace(schedule, program=parts, tree=tree), changed)
+        parts = schedule.analyses.get(_Parts(self, told))
+        changed = _inserted(root, here, *parts.program.statements[-2:])
+        tree = write_tree(_domain(parts.program), changed)
+        after = replace(schedule, program=parts.program, tree=tree, analyses=parts)
+        return reordered(self, after, changed)
 
     @classmethod
     def candidates(cls, schedule: Schedule) -> Iterator[PartialSums]:
@@ -209,12 +211,12 @@ def _is_natural(first: Expr) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """A program with a reduction in parts; a fact, so that it is one object."""
+    """Analysis: the program with a reduction in parts, with a manager of its own."""
 
     step: PartialSums
     told: tuple[int, ...]  # dimensions of the array that parts do without
 
-    def __call__(self, program: Program) -> Program:
+    def __call__(self, program: Program) -> AnalysisManager:
         step = self.step
         own = program.statement(step.statement)
         found = next(r for r in reductions(program) if r.statement == step.statement)
@@ -222,7 +224,7 @@ class _Parts:
         taken = {*program.params, *(a.name for a in program.arrays)}
         name = fresh_name(f"{array.name}_parts", taken)
         taken.add(name)
-        limits = limits_of([own], step.iterator)
+        limits = iterator_range([own], step.iterator)
         assert limits is not None, "checked before"
         count = (limits[1] + (step.size - 1)) // step.size
         kept = [d for d in range(array.rank) if d not in self.told]
@@ -257,7 +259,7 @@ class _Parts:
         tree = read_tree(program.schedule)
         source = _inserted(tree, step._site(program, found, tree), *ends)
         order = write_tree(_domain(found_program), source)
-        return replace(found_program, schedule=order)
+        return AnalysisManager(replace(found_program, schedule=order))
 
 
 def _redirected(value: Expr, old: Load, new: Load) -> Expr:

@@ -9,10 +9,9 @@ from typing import Any
 
 from loopwright.diagnostics import UsageError
 from loopwright.ir.schedule import Schedule
-from loopwright.transform.align import Align
-from loopwright.transform.apply import apply_plan, apply_step, initial_schedule
-from loopwright.transform.box import SplitBox
-from loopwright.transform.close import Close
+from loopwright.transform.apply import apply_plan, apply_step, apply_steps, initial_schedule
+from loopwright.transform.array_expansion import ExpandArray
+from loopwright.transform.blocked_closure import BlockClosure
 from loopwright.transform.contract import (
     Block,
     Contract,
@@ -23,28 +22,41 @@ from loopwright.transform.contract import (
     RegisterTile,
 )
 from loopwright.transform.core import ContractLoops
-from loopwright.transform.expand import Expand
-from loopwright.transform.fetch import Fetch
-from loopwright.transform.fuse import Distribute, Fuse
-from loopwright.transform.keep import Keep
-from loopwright.transform.mark import Parallel, Share, Simd, Unroll, Vectorize
+from loopwright.transform.index_set_splitting import SeparateBox, SplitIndexSet
+from loopwright.transform.interchange import Interchange
+from loopwright.transform.loop_fusion import Distribute, DistributeStatements, Fuse
+from loopwright.transform.loop_marks import (
+    Align,
+    Parallel,
+    ParallelChunks,
+    PrefetchRows,
+    Simd,
+    Unroll,
+    Vectorize,
+)
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.privatize import Privatize
-from loopwright.transform.regroup import Regroup
-from loopwright.transform.reorder import Interchange
+from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.reschedule import Reschedule
-from loopwright.transform.scalars import Split, Spread
+from loopwright.transform.scalar_expansion import ExpandScalar, SplitLiveRanges
 from loopwright.transform.skew import Skew
-from loopwright.transform.split_at import SplitAt
 from loopwright.transform.step import Step, step_from_json
-from loopwright.transform.tile import StripMine, Tile
-from loopwright.transform.unroll_jam import Jam
+from loopwright.transform.tiling import StripMine, Tile
+from loopwright.transform.unroll_and_jam import UnrollAndJam
 
-__all__ = ["STEPS", "Plan", "apply_plan", "apply_step", "candidates", "initial_schedule"]
+__all__ = [
+    "STEPS",
+    "Plan",
+    "apply_plan",
+    "apply_step",
+    "apply_steps",
+    "candidates",
+    "initial_schedule",
+]
 
 # Every kind of step, in the order in which searches try them.
 STEPS: tuple[type[Step], ...] = (
-    Close,
+    BlockClosure,
     Contract,
     RegisterTile,
     Block,
@@ -54,32 +66,32 @@ STEPS: tuple[type[Step], ...] = (
     PrefetchAhead,
     Fuse,
     Distribute,
-    Regroup,
+    DistributeStatements,
     Interchange,
     Tile,
     StripMine,
-    SplitBox,
-    SplitAt,
+    SeparateBox,
+    SplitIndexSet,
     ContractLoops,
-    Jam,
+    UnrollAndJam,
     Skew,
     Reschedule,
-    Split,
-    Spread,
+    SplitLiveRanges,
+    ExpandScalar,
     PartialSums,
-    Expand,
+    ExpandArray,
     Privatize,
     Parallel,
-    Share,
+    ParallelChunks,
     Vectorize,
     Simd,
     Align,
     Unroll,
-    Keep,
-    Fetch,
+    PromoteToRegisters,
+    PrefetchRows,
 )
 _KINDS = {step.kind: step for step in STEPS}
-_VERSION = 1
+_VERSION = 2
 _MOST_STEPS = 1000
 
 
@@ -97,7 +109,7 @@ class Plan:
     def from_json(cls, data: object) -> Plan:
         """The plan that `data` describes; data of any other shape is refused."""
         if not isinstance(data, dict) or data.keys() != {"version", "steps"}:
-            hint = '{"version": 1, "steps": [...]}'
+            hint = '{"version": 2, "steps": [...]}'
             raise UsageError("a plan is a JSON object", found=repr(data)[:80], hint=hint)
         if data["version"] != _VERSION:
             raise UsageError("unknown version of plan", repr(data["version"])[:80], str(_VERSION))

@@ -8,8 +8,7 @@ from typing import ClassVar
 
 from loopwright.ir.program import Role
 from loopwright.ir.schedule import Schedule
-from loopwright.transform.copies import accessors
-from loopwright.transform.legal import open_bands, with_private
+from loopwright.transform.schedule_legality import accessors, open_bands, with_private
 from loopwright.transform.step import Step, refuse
 
 __all__ = ["Privatize"]
@@ -51,7 +50,7 @@ class Privatize(Step):
         for array in schedule.program.arrays:
             if array.role is not Role.LOCAL or array.name in dict(schedule.private):
                 continue
-            users = accessors(schedule.program, array.name)
+            users = accessors(schedule.analyses, array.name)
             for band in open_bands(schedule):
                 if users and users <= band.statements:
                     yield cls(array.name, band.loop)

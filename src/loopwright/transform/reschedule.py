@@ -21,9 +21,9 @@ from loopwright.ir.schedule_tree import (
     write_tree,
 )
 from loopwright.ir.walk import fresh_name
-from loopwright.transform.legal import reordered
+from loopwright.transform.isl_yaml import Data, NotYaml, read_yaml
+from loopwright.transform.schedule_legality import reordered
 from loopwright.transform.step import Step, Text, refuse
-from loopwright.transform.yaml_text import Data, NotYaml, read_yaml
 
 __all__ = ["Reschedule", "named_tree", "tree_text"]
 

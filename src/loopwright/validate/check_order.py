@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from loopwright.analysis.closure import closure_of
+from loopwright.analysis.find_closures import find_closure
 from loopwright.diagnostics import InternalError, Span
 from loopwright.ir.closure import Closure
 from loopwright.ir.expr import Load
@@ -49,7 +49,7 @@ def check_order(
     except InternalError as error:
         return (_fault(reference, team, error),)
     found = _differing(reference, rules, arrays, team)
-    if found and isinstance(closure_of(reference.program), Closure):
+    if found and isinstance(find_closure(reference.program), Closure):
         # Terms that absorption makes equal have different value numbers: compare the numbers.
         return compare_arrays(reference, arrays, "interpreter", threads=team)
     return found

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from random import Random
 
-from loopwright.analysis.bounds import bounds_violation, predicate
-from loopwright.analysis.effort import count_accesses
+from loopwright.analysis.size_estimates import count_accesses
+from loopwright.analysis.subscript_bounds import bounds_violation, predicate
 from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Const
 from loopwright.ir.loops import For, LoopNest

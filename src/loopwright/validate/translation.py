@@ -7,15 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from loopwright.analysis.bounds import predicate
-from loopwright.analysis.unset import unset_locals
+from loopwright.analysis.subscript_bounds import predicate, uninitialised_locals
 from loopwright.diagnostics import InternalError, ToolchainError
 from loopwright.ir.check import check_nest
 from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
-from loopwright.transform.legal import initial_schedule
+from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.validate.check_data import Runner, check_data
 from loopwright.validate.check_large import compare_numbers, compare_value_numbers
 from loopwright.validate.check_order import check_order, has_data_dependent_control, is_parallel
@@ -186,7 +185,7 @@ class _Work:
         """The sizes at which the program reads no undefined memory."""
         try:
             with attempt(_QUOTA):
-                is_unset = predicate(unset_locals(self.program))
+                is_unset = predicate(uninitialised_locals(self.program))
         except GaveUp:
             self.skipped.append("larger sizes: the program fails at small ones")
             return ()

@@ -1,0 +1,385 @@
+"""Contractions in a program: statements that together are one generalised matrix product.
+
+    out[b, i, j] = final( initial[b, i, j]  plus  SUM_p  left[b, i, p] times right[b, p, j] )
+
+What is looked at is the meaning, not the shape of the source: an updating statement on a box, the
+chains in which its values flow, the statement that starts each chain and those that take its end.
+Any loop order, any place of the first and last statements, scalars as accumulators: all the same.
+
+Loops of `out` found in left and right go to the bundle batch, in right only to j, all others to i
+(with stride 0 in left when they do not occur there). Loops of the reduction go to p, whichever of
+the factors they occur in. A scalar in a factor is anything that does not vary with the loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import islpy as isl
+
+from loopwright.analysis.dependences import access_map, dependences, flow_through
+from loopwright.analysis.loop_ranges import rectangular_ranges
+from loopwright.analysis.reduction_chains import (
+    ChainLink,
+    ReductionChain,
+    chain_consumer,
+    chain_start,
+    loop_order,
+    reduction_chain,
+)
+from loopwright.analysis.reductions import reads_what_it_writes
+from loopwright.analysis.statement_graph import statement_between
+from loopwright.analysis.update_statements import (
+    FactoredProduct,
+    Update,
+    elements,
+    factored_product,
+    is_reorderable,
+    loop_values,
+    update_of,
+)
+from loopwright.analysis.value_flow import ForwardedProgram, forward_scalars
+from loopwright.ir.contraction import ACCUMULATOR, Contraction, LoopRange, Operand
+from loopwright.ir.expr import Binary, Expr, Load, Var
+from loopwright.ir.islkit import affine_map
+from loopwright.ir.program import Access, Program, Role, Statement
+from loopwright.ir.text import access_text, expr_text
+from loopwright.ir.visit import loads, rewrite, substitute
+from loopwright.ir.visit import names as names_in
+from loopwright.remembered import remembered
+
+__all__ = [
+    "explain",
+    "find_contractions",
+]
+
+
+class _Refused(Exception):  # noqa: N818, a verdict and no error
+    """Carries the reason why a statement is no contraction."""
+
+
+def find_contractions(program: Program) -> tuple[Contraction, ...]:
+    """The contractions of a program, each to be run as one unit; no statement is in two of them."""
+    verdicts = _verdicts(program).values()
+    return tuple(verdict for verdict in verdicts if isinstance(verdict, Contraction))
+
+
+def explain(program: Program) -> tuple[str, ...]:
+    """One line for each statement: why it is or is not (part of) a contraction."""
+    verdicts = _verdicts(program)
+    owners = {
+        name: verdict.statement
+        for verdict in verdicts.values()
+        if isinstance(verdict, Contraction)
+        for name in verdict.covers
+    }
+    lines = []
+    for statement in program.statements:
+        name, verdict = statement.name, verdicts[statement.name]
+        if isinstance(verdict, Contraction):
+            lines.append(f"{name}: contraction {_description(verdict)}")
+        elif name in owners:
+            lines.append(f"{name}: part of the contraction {owners[name]}")
+        else:
+            lines.append(f"{name}: no contraction: {verdict}")
+    return tuple(lines)
+
+
+def _description(found: Contraction) -> str:
+    """The product, its operator and loops, in one line."""
+    left, right = found.left.value, found.right
+    product = left if right is None else Binary(found.times, left, right.value)
+    parts = (("batch", found.batch), ("i", found.i), ("j", found.j), ("p", found.p))
+    bundles = [f"{name} = ({', '.join(x.name for x in loops)})" for name, loops in parts if loops]
+    order = "" if not found.p else ", in any order" if found.reassoc else ", in source order"
+    text = f"of {expr_text(product)} by {found.plus} into {access_text(found.out)}"
+    return f"{text}: {', '.join(bundles) or 'one element'}{order}"
+
+
+class _Facts:
+    """What is asked of a program more than once."""
+
+    def __init__(self, found: ForwardedProgram) -> None:
+        self.program = found.program
+        self.absorbed = found.absorbed
+        self.flows = _Flows(found.program)
+
+    @remembered
+    def edges(self) -> frozenset[tuple[str, str]]:
+        return dependences(self.program).edges()
+
+
+class _Flows(dict[str, isl.UnionMap]):
+    """The flow through each array, computed when first asked for."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__()
+        self.program = program
+
+    def __missing__(self, array: str) -> isl.UnionMap:
+        self[array] = flow_through(self.program, array)
+        return self[array]
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """An updating statement with chains: a contraction but for what stands around it."""
+
+    chain: ReductionChain
+    update: Update
+    product: FactoredProduct
+    p: tuple[LoopRange, ...]  # loops of the reduction in the order of the SUM
+    reassoc: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A candidate with the statements that it takes in."""
+
+    candidate: _Candidate
+    start: ChainLink | None
+    takers: tuple[ChainLink, ...]
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        start = (self.start.statement,) if self.start else ()
+        takers = (link.statement for link in self.takers)
+        return (*start, self.candidate.chain.statement, *takers)
+
+
+def _verdicts(program: Program) -> dict[str, Contraction | str]:
+    """For every statement the contraction it is the update of, or why it is none."""
+    facts = _Facts(forward_scalars(program))
+    verdicts: dict[str, Contraction | str] = {
+        name: f"its value is a part of {reader}"
+        for reader, names in facts.absorbed.items()
+        for name in names
+    }
+    candidates: list[_Candidate] = []
+    for statement in facts.program.statements:
+        try:
+            candidates.append(_candidate(facts, statement))
+        except _Refused as refusal:
+            verdicts[statement.name] = str(refusal)
+    units: list[frozenset[str]] = []
+    # A statement without reduction loops may also be the start or the end of another contraction.
+    for candidate in sorted(candidates, key=lambda c: not c.p):
+        verdict = _verdict(facts, candidate, units)
+        verdicts[candidate.chain.statement.name] = verdict
+        if isinstance(verdict, Contraction):
+            units.append(frozenset(verdict.covers))
+    return {s.name: verdicts[s.name] for s in program.statements}
+
+
+def _candidate(facts: _Facts, statement: Statement) -> _Candidate:
+    program = facts.program
+    if ACCUMULATOR in (*program.params, *statement.iterators):
+        raise _Refused(f"the name '{ACCUMULATOR}' is taken")
+    update = update_of(program, statement)
+    if update is None:
+        raise _Refused("not of the form x = x op e with an associative operator")
+    product = _unless_refused(factored_product(program, update.value, statement.iterators))
+    ranges = _unless_refused(
+        rectangular_ranges(statement.domain, statement.iterators, program.context)
+    )
+    changed = reads_what_it_writes(program, statement, update)
+    if changed is not None:
+        raise _Refused(f"it reads elements of '{changed}' that it also writes")
+    flow = facts.flows[statement.write.array]
+    chain = _unless_refused(reduction_chain(program, statement, ranges, flow))
+    reassoc = is_reorderable(update.op, statement.write.dtype, program)
+    return _in_order(facts, _Candidate(chain, update, product, chain.inner, reassoc))
+
+
+def _in_order(facts: _Facts, candidate: _Candidate) -> _Candidate:
+    """The candidate with the reduction loops in source order, all of them increasing."""
+    statement = candidate.chain.statement
+    order = loop_order(facts.program, statement) if candidate.p else {}
+    if order is None and not candidate.reassoc:
+        raise _Refused("the reduction runs in an order that is not one of its loops")
+    if not order:
+        return candidate
+    places = list(order)
+    p = tuple(sorted(candidate.p, key=lambda loop: places.index(loop.name)))
+    if candidate.reassoc:
+        return replace(candidate, p=p)
+    mirrored = {
+        loop.name: loop.start + loop.stop - 1 - Var(loop.name) for loop in p if order[loop.name] < 0
+    }
+    left, right = candidate.product.left, candidate.product.right
+    product = replace(
+        candidate.product,
+        left=substitute(left, mirrored),
+        right=None if right is None else substitute(right, mirrored),
+    )
+    return replace(candidate, p=p, product=product)
+
+
+def _verdict(
+    facts: _Facts, candidate: _Candidate, units: list[frozenset[str]]
+) -> Contraction | str:
+    """The largest contraction around a candidate that may run as a unit."""
+    taken = frozenset().union(*units)
+    first_reason = ""
+    for form in _forms(facts, candidate):
+        names = frozenset(statement.name for statement in form.statements)
+        if names & taken:
+            continue
+        try:
+            found = _contraction(facts, form)
+            _require_unit(facts, names, units)
+        except _Refused as refusal:
+            first_reason = first_reason or str(refusal)
+            continue
+        return found
+    return first_reason or "its statements belong to another contraction"
+
+
+def _forms(facts: _Facts, candidate: _Candidate) -> Iterator[_Form]:
+    """What a candidate may take in, the most first."""
+    chain = candidate.chain
+    start = chain_start(chain, facts.flows[chain.statement.write.array])
+    if start is not None and loop_values(start.statement.value, start.statement.iterators):
+        start = None
+    for first in (start, None) if start else (None,):
+        takers = _takers(facts, chain, first)
+        for count in range(len(takers), -1, -1):
+            yield _Form(candidate, first, takers[:count])
+
+
+def _takers(facts: _Facts, chain: ReductionChain, start: ChainLink | None) -> tuple[ChainLink, ...]:
+    """The statements behind the chains, each working on the value of the one before alone."""
+    takers: list[ChainLink] = []
+    place = chain.statement.write
+    while True:
+        link = chain_consumer(chain, facts.flows, start, takers[-1] if takers else None)
+        if link is None or loop_values(link.statement.value, link.statement.iterators):
+            return tuple(takers)
+        target = _at(link.statement.write, link)
+        if target.array == place.array:
+            is_over = _element(chain, target).is_equal(_element(chain, place))
+        else:
+            is_over = facts.program.array(place.array).role is Role.LOCAL
+        if not is_over or link in takers:
+            return tuple(takers)
+        takers.append(link)
+        place = target
+
+
+def _contraction(facts: _Facts, form: _Form) -> Contraction:
+    """The contraction of a form, its reads proven to be untouched by its writes."""
+    candidate = form.candidate
+    chain, product = candidate.chain, candidate.product
+    own = chain.statement.write
+    out = _at(form.takers[-1].statement.write, form.takers[-1]) if form.takers else own
+    initial = _at_chain(form.start.statement.value, form.start) if form.start else own.load()
+    final: Expr = Var(ACCUMULATOR, own.dtype)
+    array = own.array
+    for link in form.takers:
+        final = substitute(_value_taken(link, array), {ACCUMULATOR: final})
+        array = link.statement.write.array
+    for access in {out, own} if form.start is None else {out}:
+        if not _element(chain, access).is_injective():
+            raise _Refused(f"several results are stored to one element of '{access.array}'")
+    _require_untouched(facts.program, form, out, (initial, final))
+    left = _operand(product.left, chain)
+    right = None if product.right is None else _operand(product.right, chain)
+    in_left = {name for x in left.access.index for name in names_in(x)}
+    in_right = {name for x in right.access.index for name in names_in(x)} if right else set()
+    both, only = in_left & in_right, in_right - in_left
+    return Contraction(
+        statement=chain.statement.name,
+        plus=candidate.update.op,
+        times=product.times,
+        dtype=own.dtype,
+        batch=tuple(loop for loop in chain.outer if loop.name in both),
+        i=tuple(loop for loop in chain.outer if loop.name not in in_right),
+        j=tuple(loop for loop in chain.outer if loop.name in only),
+        p=candidate.p,
+        out=out,
+        left=left,
+        right=right,
+        initial=initial,
+        final=final,
+        reassoc=candidate.reassoc,
+        covers=tuple(
+            name
+            for statement in form.statements
+            for name in (*facts.absorbed.get(statement.name, ()), statement.name)
+        ),
+    )
+
+
+def _require_untouched(program: Program, form: _Form, out: Access, around: Iterable[Expr]) -> None:
+    """Refuse when a value the contraction reads may be one that it has written before.
+
+    The first and last values may read the very element they are for: out is injective.
+    """
+    chain, product = form.candidate.chain, form.candidate.product
+    writes = [access_map(program, s, s.write).range() for s in form.statements]
+    names = {statement.write.array for statement in form.statements}
+    values = [product.left] + ([product.right] if product.right else [])
+    domain = chain.statement.domain.intersect_params(program.context)
+    reads = [(x, affine_map(domain, x.array, x.index)) for v in values for x in loads(v)]
+    own = [_element(chain, access) for access in (out, chain.statement.write)]
+    for load in (x for value in around for x in loads(value)):
+        element = _element(chain, Access(load.array, load.index, load.dtype))
+        if load.array not in names or not any(
+            load.array == m.get_tuple_name(isl.dim_type.out) and element.is_equal(m) for m in own
+        ):
+            reads.append((load, element))
+    for load, read in reads:
+        if load.array in names and not all(_are_disjoint(read.range(), w) for w in writes):
+            raise _Refused(f"it reads elements of '{load.array}' that it also writes")
+
+
+def _require_unit(facts: _Facts, names: frozenset[str], units: list[frozenset[str]]) -> None:
+    if len(names) == len(facts.program.statements):
+        return
+    between = statement_between(facts.edges, [*units, names])
+    if between is not None:
+        raise _Refused(f"{between} must run between its instances")
+
+
+_T = TypeVar("_T")
+
+
+def _unless_refused(found: _T | str) -> _T:
+    if isinstance(found, str):
+        raise _Refused(found)
+    return found
+
+
+def _operand(value: Expr, chain: ReductionChain) -> Operand:
+    (element,) = elements(value, chain.statement.iterators)
+    return Operand(Access(element.array, element.index, element.dtype), value)
+
+
+def _at_chain(expr: Expr, link: ChainLink) -> Expr:
+    """An expression of a link's statement in terms of the loops o."""
+    return substitute(expr, link.values)
+
+
+def _at(access: Access, link: ChainLink) -> Access:
+    return replace(access, index=tuple(_at_chain(x, link) for x in access.index))
+
+
+def _element(chain: ReductionChain, access: Access) -> isl.Map:
+    """`{ [o] -> A[x] }`, the element of each chain."""
+    return affine_map(chain.box, access.array, access.index)
+
+
+def _value_taken(link: ChainLink, array: str) -> Expr:
+    """The value of a link with the load from `array` replaced by the accumulator."""
+
+    def change(node: Expr) -> Expr:
+        is_taken = isinstance(node, Load) and node.array == array
+        return Var(ACCUMULATOR, node.dtype) if is_taken else node
+
+    return rewrite(_at_chain(link.statement.value, link), change)
+
+
+def _are_disjoint(read: isl.Set, written: isl.Set) -> bool:
+    return read.get_tuple_name() != written.get_tuple_name() or bool(read.is_disjoint(written))

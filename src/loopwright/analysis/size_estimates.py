@@ -1,0 +1,288 @@
+"""Estimates for decisions at compile time, never for proofs: array sizes, accesses, footprints.
+
+A subscript is a sum of c_x * x over the iterators x; of an array accessed in loops with t_x
+iterations each, about
+
+    product over the subscripts of  1 + sum of |c_x| * (t_x - 1)
+
+elements are accessed, an iterator counted in the first subscript that has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import islpy as isl
+
+from loopwright.ir.evaluate import evaluate
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Unary, Var
+from loopwright.ir.islkit import context
+from loopwright.ir.islparts import pieces_in
+from loopwright.ir.program import Access, Array, Program, Statement
+from loopwright.ir.visit import walk
+
+__all__ = [
+    "Reference",
+    "average_trips",
+    "bytes_of",
+    "coefficients",
+    "count_accesses",
+    "likely_sizes",
+    "references",
+    "row_bytes",
+]
+
+
+# Where nothing is known, arrays are taken to be too large for caches near to a core.
+_ELEMENTS = 1 << 22
+
+
+def likely_sizes(program: Program) -> dict[str, int]:
+    """A value for every parameter: its largest one where it is bounded, else a guess.
+
+    The context bounds it, or arrays of constant extents that loops up to it must stay inside. The
+    guess makes the arrays of highest rank whose extents use the parameter 2^22 elements large.
+    """
+    found: dict[str, int] = {}
+    inside = _largest_inside(program)
+    known = program.context
+    for name in program.params:
+        at = known.find_dim_by_name(isl.dim_type.param, name)
+        most = None
+        if at >= 0:
+            as_set = known.move_dims(isl.dim_type.set, 0, isl.dim_type.param, at, 1)
+            value = as_set.dim_max_val(0)
+            most = value.to_python() if value.is_int() else None
+        if most is None:
+            most = inside.get(name)
+        ranks = [a.rank for a in program.arrays if _uses(a, name)]
+        found[name] = most if most is not None else round(_ELEMENTS ** (1 / max(ranks, default=2)))
+    return found
+
+
+def _largest_inside(program: Program) -> dict[str, int]:
+    """For parameters that end loops: the largest value with which subscripts stay inside arrays.
+
+    Of a loop whose last value is a parameter plus a number, and a subscript that is its iterator
+    plus a number, in a dimension of constant extent.
+    """
+    found: dict[str, int] = {}
+    for statement in program.statements:
+        ends: dict[str, list[tuple[str, int]]] = {}
+        for access in (statement.write, *statement.reads):
+            for entry, extent in zip(access.index, program.array(access.array).shape, strict=True):
+                iterator, shift = _shifted(entry)
+                if iterator not in statement.iterators or not isinstance(extent, Const):
+                    continue
+                if iterator not in ends:
+                    ends[iterator] = _last_values(statement, iterator)
+                for param, offset in ends[iterator]:
+                    limit = int(extent.value.real) - 1 - offset - shift
+                    found[param] = min(found.get(param, limit), limit)
+    return {param: limit for param, limit in found.items() if limit > 0}
+
+
+def _shifted(entry: Expr) -> tuple[str, int]:
+    """The variable and the number whose sum a subscript is; no variable for others."""
+    match entry:
+        case Var(name=name):
+            return name, 0
+        case Binary(op="add", x=Var(name=name), y=Const(value=int(shift))):
+            return name, shift
+        case Binary(op="add", x=Const(value=int(shift)), y=Var(name=name)):
+            return name, shift
+        case Binary(op="sub", x=Var(name=name), y=Const(value=int(shift))):
+            return name, -shift
+    return "", 0
+
+
+def _last_values(statement: Statement, iterator: str) -> list[tuple[str, int]]:
+    """The parameters and numbers whose sums are the last values of a loop."""
+    at = statement.iterators.index(iterator)
+    found: list[tuple[str, int]] = []
+    for _, piece in pieces_in(statement.domain.dim_max(at)):
+        count = piece.dim(isl.dim_type.param)
+        factors = [piece.get_coefficient_val(isl.dim_type.param, k) for k in range(count)]
+        used = [(k, f) for k, f in enumerate(factors) if not f.is_zero()]
+        if len(used) == 1 and used[0][1].is_one() and piece.get_constant_val().is_int():
+            name = piece.get_dim_name(isl.dim_type.param, used[0][0])
+            found.append((name or "", piece.get_constant_val().to_python()))
+    return found
+
+
+def bytes_of(array: Array, sizes: dict[str, int]) -> int:
+    """Bytes of an array when the parameters have the given values."""
+    return _product(array, sizes, 0)
+
+
+def row_bytes(array: Array, sizes: dict[str, int]) -> int:
+    """Bytes of one row of an array: all but its first extent."""
+    return _product(array, sizes, 1)
+
+
+def _product(array: Array, sizes: dict[str, int], first: int) -> int:
+    total = array.dtype.bytes
+    for extent in array.shape[first:]:
+        total *= max(0, int(evaluate(extent, sizes, {})))
+    return total
+
+
+def _uses(array: Array, name: str) -> bool:
+    return any(isinstance(x, Var) and x.name == name for e in array.shape for x in walk(e))
+
+
+def count_accesses(program: Program, params: Mapping[str, int], enough: int) -> int:
+    """A bound of the number of accesses: those of a statement times the box around its domain.
+
+    Counting ends where the sum is beyond `enough`: boxes of many dimensions are quickly too large.
+    """
+    total = 0
+    for statement in program.statements:
+        domain = statement.domain
+        for name, value in params.items():
+            at = domain.find_dim_by_name(isl.dim_type.param, name)
+            if at >= 0:
+                number = isl.Val.int_from_si(context(), value)
+                domain = domain.fix_val(isl.dim_type.param, at, number)
+        total += _box(domain, enough) * (1 + len(statement.reads))
+        if total > enough:
+            break
+    return total
+
+
+def _box(domain: isl.Set, enough: int) -> int:
+    """The number of points of the smallest box around a set."""
+    if domain.is_empty():
+        return 0
+    points = 1
+    for at in range(domain.dim(isl.dim_type.set)):
+        low, high = domain.dim_min_val(at), domain.dim_max_val(at)
+        if not (low.is_int() and high.is_int()):
+            return enough + 1
+        points *= high.to_python() - low.to_python() + 1
+        if points > enough:
+            break
+    return points
+
+
+_FAR = 1 << 20  # elements between neighbours in a dimension that is not the last
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One way in which a statement reads or writes an array."""
+
+    array: str
+    element: int  # bytes
+    subscripts: tuple[tuple[tuple[str, int], ...], ...]  # coefficients of iterators, by dimension
+    reads: int  # different elements that one instance reads so
+    is_written: bool
+
+    def stride(self, iterator: str) -> int:
+        """Elements between two neighbouring iterations; a very large number across rows."""
+        total = 0
+        for dimension, subscript in enumerate(reversed(self.subscripts)):
+            total += dict(subscript).get(iterator, 0) * (_FAR if dimension else 1)
+        return total
+
+    def elements(self, trips: Mapping[str, float]) -> tuple[float, float]:
+        """Rows touched, and elements of each, by loops over the iterators in `trips`."""
+        rows = elements = 1.0
+        seen: set[str] = set()
+        for subscript in self.subscripts:
+            rows *= elements
+            # A diagonal is no square: an iterator counts where it first occurs.
+            elements = _count([(x, c) for x, c in subscript if x not in seen], trips)
+            seen.update(x for x, _ in subscript)
+        return rows, elements
+
+    def lines(self, trips: Mapping[str, float], line: int) -> float:
+        """Cache lines of `line` bytes touched by loops over the iterators in `trips`."""
+        rows, elements = self.elements(trips)
+        return rows * max(1.0, min(elements, elements * self.element / line * self._step()))
+
+    def _step(self) -> int:
+        """The least stride along the last dimension: 1 where neighbours are visited."""
+        factors = [abs(c) for _, c in self.subscripts[-1]] if self.subscripts else []
+        return min(factors, default=1)
+
+
+def _count(subscript: Sequence[tuple[str, int]], trips: Mapping[str, float]) -> float:
+    return 1.0 + sum(abs(c) * max(0.0, trips.get(x, 1.0) - 1.0) for x, c in subscript)
+
+
+def references(statement: Statement) -> tuple[Reference, ...]:
+    """The different ways in which a statement walks through arrays; constants are left out."""
+    found: dict[tuple[object, ...], Reference] = {}
+    accesses: list[tuple[Access, bool]] = [(access, False) for access in statement.reads]
+    for access, is_write in [*accesses, (statement.write, True)]:
+        subscripts = tuple(coefficients(entry) for entry in access.index)
+        key = access.array, subscripts
+        reads = found[key].reads if key in found else 0
+        count = reads + (not is_write)
+        found[key] = Reference(access.array, access.dtype.bytes, subscripts, count, is_write)
+    return tuple(found.values())
+
+
+def coefficients(expr: Expr) -> tuple[tuple[str, int], ...]:
+    """The coefficient of every variable in an affine expression, sorted by name.
+
+    Of divisions, remainders and extrema the operands count: an estimate of how far they reach.
+    """
+    total: dict[str, int] = {}
+
+    def add(node: Expr, factor: int) -> None:
+        match node:
+            case Var(name=name):
+                total[name] = total.get(name, 0) + factor
+            case Unary(op="neg", x=x):
+                add(x, -factor)
+            case Cast(x=x):
+                add(x, factor)
+            case Binary(op="mul", x=x, y=Const(value=int(value))):
+                add(x, factor * value)
+            case Binary(op="mul", x=Const(value=int(value)), y=y):
+                add(y, factor * value)
+            case Binary(op="sub", x=x, y=y):
+                add(x, factor)
+                add(y, -factor)
+            case Binary(op="floordiv" | "mod", x=x):
+                add(x, factor)
+            case Binary(x=x, y=y):
+                add(x, factor)
+                add(y, factor)
+
+    add(expr, 1)
+    return tuple(sorted((name, c) for name, c in total.items() if c))
+
+
+def average_trips(program: Program, sizes: Mapping[str, int]) -> dict[str, dict[str, float]]:
+    """Iterations of every loop of every statement when the loops around it stand in their middle.
+
+    Statement -> iterator -> iterations, for parameters of the given sizes. The product over a
+    statement is near its number of instances; of a triangle n * n/2.
+    """
+    return {s.name: _trips(s, sizes) for s in program.statements}
+
+
+def _trips(statement: Statement, sizes: Mapping[str, int]) -> dict[str, float]:
+    domain = statement.domain
+    for at in range(domain.dim(isl.dim_type.param)):
+        name = domain.get_dim_name(isl.dim_type.param, at)
+        value = isl.Val.int_from_si(context(), sizes.get(name or "", 1))
+        domain = domain.fix_val(isl.dim_type.param, at, value)
+    trips: dict[str, float] = {}
+    for at, iterator in enumerate(statement.iterators):
+        low, high = domain.dim_min_val(at), domain.dim_max_val(at)
+        if domain.is_empty() or not (low.is_int() and high.is_int()):
+            trips[iterator] = 1.0
+            continue
+        first, last = low.to_python(), high.to_python()
+        trips[iterator] = float(last - first + 1)
+        # The middle itself may be no point of a strided loop: take the nearest one above.
+        middle = isl.Val.int_from_si(context(), (first + last) // 2)
+        above = domain.lower_bound_val(isl.dim_type.set, at, middle)
+        if not above.is_empty():
+            domain = domain.fix_val(isl.dim_type.set, at, above.dim_min_val(at))
+    return trips

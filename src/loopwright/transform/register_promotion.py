@@ -1,0 +1,96 @@
+"""PromoteToRegisters: elements that a statement accesses stay in registers while a loop runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import islpy as isl
+
+from loopwright.analysis.dependences import Dependences, access_map
+from loopwright.analysis.legality import inside_loop, witness
+from loopwright.analysis.relations import union
+from loopwright.ir.loops import Mark
+from loopwright.ir.program import Access, Program, Statement
+from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import bands, nodes_of
+from loopwright.transform.schedule_legality import find_band, open_bands
+from loopwright.transform.step import Step, refuse
+
+__all__ = [
+    "PromoteToRegisters",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PromoteToRegisters(Step):
+    """Keep elements that a statement touches in registers while a loop runs.
+
+    rewrite:  for k: a[i] = a[i] + b[k] * c[i]
+              ->  t = a[i]; u = c[i]
+                  for k: t = t + b[k] * u
+                  a[i] = t
+    needs:    while the loop runs, nobody writes what the statement reads, nobody else touches what
+              it writes; an element that it updates counts as written
+    refuses:  IllegalStep with two instances that meet in an element
+    """
+
+    kind: ClassVar[str] = "promote_to_registers"
+
+    statement: str
+    loop: str
+
+    def apply(self, schedule: Schedule) -> Schedule:
+        root = nodes_of(schedule)
+        band = find_band(self, schedule, root, self.loop)
+        if self.statement not in band.statements:
+            refuse(self, f"statement '{self.statement}' does not stand in loop '{self.loop}'")
+        marks = [schedule.mark(inner.loop) for inner in bands(band)]
+        if Mark.PARALLEL in marks:
+            refuse(self, f"threads share the work of loop '{self.loop}', but no registers")
+        if (self.statement, self.loop) in schedule.kept:
+            refuse(self, f"what '{self.statement}' touches is kept already")
+        found = witness(_meetings(schedule, self.statement, self.loop, band.statements), "meet in")
+        if found is not None:
+            refuse(self, "an element is not its own", found)
+        return replace(schedule, kept=(*schedule.kept, (self.statement, self.loop)))
+
+    @classmethod
+    def candidates(cls, schedule: Schedule) -> Iterator[PromoteToRegisters]:
+        for band in open_bands(schedule):
+            if not any(True for _ in bands(band.child)):
+                for statement in sorted(band.statements):
+                    if (statement, band.loop) not in schedule.kept:
+                        yield cls(statement, band.loop)
+
+
+def _meetings(schedule: Schedule, statement: str, loop: str, inside: frozenset[str]) -> Dependences:
+    """The pairs of instances in one run of the loop that spoil registers for a statement.
+
+    `{ S[i] -> T[j] }`: T writes what S reads, or T is another statement and touches what S writes.
+    """
+    program = schedule.program
+    own = program.statement(statement)
+    others = [program.statement(name) for name in sorted(inside)]
+    reads = [a for a in own.reads if a != own.write]
+    written = _maps(program, [(s, s.write) for s in others])
+    read = _maps(program, [(own, access) for access in reads])
+    target = _maps(program, [(own, own.write)])
+    strangers = [s for s in others if s is not own]
+    touched = [(s, access) for s in strangers for access in (s.write, *s.reads)]
+
+    def meet(first: isl.UnionMap, second: isl.UnionMap) -> isl.UnionMap:
+        return inside_loop(first.apply_range(second.reverse()), schedule.tree, loop)
+
+    return Dependences(
+        program,
+        flow=isl.UnionMap.empty(program.context.get_space()),
+        anti=meet(read, written),
+        output=meet(target, _maps(program, touched)),
+    )
+
+
+def _maps(program: Program, accesses: list[tuple[Statement, Access]]) -> isl.UnionMap:
+    maps = (access_map(program, statement, access) for statement, access in accesses)
+    return union(program.context.get_space(), maps)

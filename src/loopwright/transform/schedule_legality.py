@@ -1,0 +1,314 @@
+"""The proof behind every step: values flow as in the source, and loops deserve their marks.
+
+A step may change the order of statement instances as long as every dependence is kept. It may mark
+a loop as parallel or vector when the loop carries no dependence. With a private copy of an array
+per iteration of a loop, two instances access the same element only inside one iteration of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import islpy as isl
+
+from loopwright.analysis.dependences import Dependences, dependences, memory_dependences
+from loopwright.analysis.inner_contraction import inner_contraction
+from loopwright.analysis.legality import Witness, carried_by, violation, witness
+from loopwright.analysis.product_nest import is_same_nest
+from loopwright.analysis.reductions import reductions, relaxed_dependences
+from loopwright.analysis.relations import ends, maps_of, union
+from loopwright.ir.analysis_manager import AnalysisManager
+from loopwright.ir.loops import Mark
+from loopwright.ir.program import Program
+from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import (
+    Band,
+    Node,
+    bands,
+    nodes_of,
+    prefix_schedule,
+    read_tree,
+    unchanged_loops,
+    unique_names,
+    write_tree,
+)
+from loopwright.transform.step import Step, refuse
+
+__all__ = [
+    "accessors",
+    "conflicts",
+    "escaping_flow",
+    "find_band",
+    "initial_schedule",
+    "open_bands",
+    "privatized_dependences",
+    "reordered",
+    "require_unmarked",
+    "validity_dependences",
+    "with_mark",
+    "with_private",
+]
+
+
+# Marks whose iterations run side by side.
+_CONCURRENT = frozenset({Mark.PARALLEL, Mark.VECTOR, Mark.SIMD, Mark.BLOCK, Mark.THREAD})
+
+
+def conflicts(analyses: AnalysisManager) -> Dependences:
+    """The pairs of instances that must not run at once.
+
+    The exact dependences name nearest pairs only and leave the others to transitivity. Where
+    reductions were put into another order, the instances between two others may have moved away:
+    for their elements every pair counts.
+    """
+    program = analyses.program
+    exact = analyses.get(dependences)
+    free = {r.element.array for r in reductions(program) if r.is_reorderable}
+    if not free:
+        return exact
+    pairs = memory_dependences(program, free)
+    return Dependences(
+        program,
+        flow=exact.flow.union(pairs.flow),
+        anti=exact.anti.union(pairs.anti),
+        output=exact.output.union(pairs.output),
+    )
+
+
+def validity_dependences(analyses: AnalysisManager) -> Dependences:
+    """The dependences that every order must keep: those of reductions may change theirs."""
+    return relaxed_dependences(analyses.program, analyses.get(dependences))
+
+
+def initial_schedule(program: Program) -> Schedule:
+    """The source order, serial; loops of one name are told apart as `i`, `i_2`, `i_3`, ..."""
+    root = read_tree(program.schedule)
+    unique = unique_names(root)
+    if unique is root:
+        return Schedule(program, program.schedule)
+    return Schedule(program, write_tree(program.schedule.get_domain(), unique))
+
+
+def open_bands(schedule: Schedule) -> Iterator[Band]:
+    """The loops that steps may change: all but those of contraction cores."""
+    taken = {name for core in schedule.cores for name in core.contraction.covers}
+    gone = {loop for core in schedule.loop_cores for loop in core.loops}
+    for band in bands(nodes_of(schedule)):
+        if not band.statements & taken and band.loop not in gone:
+            yield band
+
+
+def find_band(step: Step, schedule: Schedule, root: Node, loop: str) -> Band:
+    """The band called `loop` in the tree `root` of `schedule`."""
+    found = next((band for band in bands(root) if band.loop == loop), None)
+    if found is None:
+        names = ", ".join(band.loop for band in bands(root)) or "none"
+        refuse(step, f"there is no loop '{loop}'; the loops are {names}")
+    for core in schedule.cores:
+        if found.statements & set(core.contraction.covers):
+            refuse(step, f"loop '{loop}' belongs to the contraction {core.contraction.statement}")
+    for inner in schedule.loop_cores:
+        if loop in inner.loops:
+            refuse(step, f"loop '{loop}' belongs to {inner}")
+    return found
+
+
+def require_unmarked(step: Step, schedule: Schedule, loops: Iterable[str]) -> None:
+    """Refuse a step on loops that are mapped already."""
+    for loop in loops:
+        mark = schedule.mark(loop)
+        if mark is not Mark.SERIAL:
+            refuse(step, f"loop '{loop}' is marked {mark.value}; marks come after other steps")
+
+
+def reordered(step: Step, schedule: Schedule, root: Node) -> Schedule:
+    """`schedule` with the tree `root`, proven to keep all dependences and to deserve its marks."""
+    if schedule.kept:
+        refuse(step, "elements are kept in registers; the order comes before")
+    tree = write_tree(schedule.tree.get_domain(), root)
+    after = replace(schedule, tree=tree)
+    for array, loop in schedule.private:
+        _require_private(step, after, root, array, loop)
+    relaxed = schedule.analyses.derive(validity_dependences)
+    broken = violation(privatized_dependences(relaxed, after, free_reductions=True), tree)
+    if broken is not None:
+        refuse(step, broken.verb, _pair(broken))
+    if schedule.marks:
+        proven = unchanged_loops(nodes_of(schedule), root)
+        for loop, mark in schedule.marks:
+            if loop not in proven:
+                _require_mark(step, after, root, loop, mark)
+    for core in schedule.loop_cores:
+        if is_same_nest(schedule.tree, tree, core.loops):
+            continue
+        found = inner_contraction(schedule.program, tree, core.loops)
+        if isinstance(found, str):
+            refuse(step, f"{core} would be none: {found}")
+    return after
+
+
+def with_mark(
+    step: Step, schedule: Schedule, loop: str, mark: Mark, factor: int | None = None
+) -> Schedule:
+    """`schedule` with `loop` mapped by `mark`, proven to allow it."""
+    root = nodes_of(schedule)
+    find_band(step, schedule, root, loop)
+    require_unmarked(step, schedule, [loop])
+    _require_mark(step, schedule, root, loop, mark)
+    factors = schedule.factors if factor is None else (*schedule.factors, (loop, factor))
+    return replace(schedule, marks=(*schedule.marks, (loop, mark)), factors=factors)
+
+
+def _require_mark(step: Step, schedule: Schedule, root: Node, loop: str, mark: Mark) -> None:
+    """Refuse `step` unless the loop may bear the mark."""
+    if mark not in _CONCURRENT:
+        return
+    band = find_band(step, schedule, root, loop)
+    inner = [schedule.mark(loop.loop) for loop in bands(band.child)]
+    # Copies of an unrolled loop are no loop any more, for a backend that vectorises on its own.
+    if inner and (mark is Mark.VECTOR or (mark is Mark.SIMD and set(inner) != {Mark.UNROLL})):
+        refuse(step, f"{mark.value} loop '{loop}' is not innermost")
+    inside = schedule.analyses.derive(conflicts).where(partial(_among, band.statements))
+    pairs = privatized_dependences(inside, schedule, free_reductions=False, among=band.statements)
+    found = witness(carried_by(pairs, schedule.tree, loop))
+    if found is not None:
+        refuse(step, f"loop '{loop}' carries", _pair(found))
+
+
+def _among(names: frozenset[str], relation: isl.UnionMap) -> isl.UnionMap:
+    """The pairs between the given statements."""
+    kept = (m for m in maps_of(relation) if set(ends(m)) <= names)
+    return union(relation.get_space(), kept)
+
+
+def with_private(step: Step, schedule: Schedule, array: str, loop: str) -> Schedule:
+    """`schedule` with a copy of `array` per iteration of `loop`, proven to make no difference."""
+    _require_private(step, schedule, nodes_of(schedule), array, loop)
+    return replace(schedule, private=(*schedule.private, (array, loop)))
+
+
+def _require_private(step: Step, schedule: Schedule, root: Node, array: str, loop: str) -> None:
+    """Refuse `step` unless each iteration of the loop may have its own copy of the array."""
+    band = find_band(step, schedule, root, loop)
+    outside = sorted(accessors(schedule.analyses, array) - band.statements)
+    if outside:
+        refuse(step, f"array '{array}' is used outside loop '{loop}', by {', '.join(outside)}")
+    found = witness(escaping_flow(schedule, array, loop))
+    if found is not None:
+        refuse(step, f"array '{array}' carries out of an iteration of '{loop}'", _pair(found))
+
+
+def _pair(found: Witness) -> str:
+    """The two instances of a witness and their places, without its verb."""
+    return str(found).removeprefix(found.verb).strip()
+
+
+def accessors(analyses: AnalysisManager, array: str) -> frozenset[str]:
+    """The statements that read or write an array."""
+    return analyses.get(_users).get(array, frozenset())
+
+
+def _users(program: Program) -> dict[str, frozenset[str]]:
+    """The statements that read or write each array."""
+    found: dict[str, set[str]] = {}
+    for statement in program.statements:
+        for array in {statement.write.array, *(access.array for access in statement.reads)}:
+            found.setdefault(array, set()).add(statement.name)
+    return {array: frozenset(names) for array, names in found.items()}
+
+
+def escaping_flow(schedule: Schedule, array: str, loop: str) -> Dependences:
+    """The values of an array that are read in another iteration of `loop` than they are set in."""
+    flow = schedule.analyses.get(dependences).flow
+    through = flow.intersect_domain(_writers(schedule.program, array))
+    inside = through.eq_at_multi_union_pw_aff(prefix_schedule(schedule.tree, loop))
+    nothing = isl.UnionMap.empty(flow.get_space())
+    return Dependences(schedule.program, through.subtract(inside), nothing, nothing)
+
+
+def privatized_dependences(
+    found: Dependences,
+    schedule: Schedule,
+    *,
+    free_reductions: bool,
+    among: frozenset[str] | None = None,
+) -> Dependences:
+    """`found` for a program whose private arrays have their copies.
+
+    Of the pairs that meet in a private array all those inside one iteration count, not the nearest
+    only: instances between them may have gone to other copies. `free_reductions` leaves out the
+    pairs within a reduction of free order; `among` tells the statements that `found` is about.
+    """
+    program = schedule.program
+    for array, loop in schedule.private:
+        if among is not None and not accessors(schedule.analyses, array) & among:
+            continue
+        writers = frozenset(s.name for s in program.statements if s.write.array == array)
+        time = prefix_schedule(schedule.tree, loop)
+        pairs = schedule.analyses.derive(_LocalPairs(array))
+        if free_reductions:
+            pairs = _without_reductions(pairs, array)
+        inside = pairs.where(partial(_agreeing, time))
+        # A statement writes one array: its pairs of these kinds are through that one.
+        found = Dependences(
+            program,
+            flow=_without(found.flow, 0, writers).union(inside.flow),
+            anti=_without(found.anti, 1, writers).union(inside.anti),
+            output=_without(found.output, 0, writers).union(inside.output),
+        )
+    return found
+
+
+def _agreeing(time: isl.MultiUnionPwAff, relation: isl.UnionMap) -> isl.UnionMap:
+    """The pairs that meet in one iteration."""
+    return relation.eq_at_multi_union_pw_aff(time)
+
+
+def _without(relation: isl.UnionMap, end: int, names: frozenset[str]) -> isl.UnionMap:
+    """The pairs whose first (0) or second (1) instance belongs to none of some statements."""
+    kept = (part for part in maps_of(relation) if ends(part)[end] not in names)
+    return union(relation.get_space(), kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _LocalPairs:
+    """Analysis: all pairs of instances whose order matters in a local array.
+
+    Of flow the exact pairs are enough, writes that are overwritten come before what overwrites
+    them, but for reductions of free order: the last of them is not known.
+    """
+
+    array: str
+
+    def __call__(self, analyses: AnalysisManager) -> Dependences:
+        program = analyses.program
+        pairs = memory_dependences(program, {self.array})
+        free = {r.element.array for r in analyses.get(reductions) if r.is_reorderable}
+        if self.array in free:
+            return pairs
+        flow = analyses.get(dependences).flow.intersect_domain(_writers(program, self.array))
+        return Dependences(program, flow, pairs.anti, pairs.output)
+
+
+def _without_reductions(pairs: Dependences, array: str) -> Dependences:
+    for reduction in reductions(pairs.program):
+        if reduction.is_reorderable and reduction.element.array == array:
+            own = pairs.on_itself(reduction.statement)
+            pairs = Dependences(
+                pairs.program,
+                flow=pairs.flow.subtract(own.flow),
+                anti=pairs.anti.subtract(own.anti),
+                output=pairs.output.subtract(own.output),
+            )
+    return pairs
+
+
+def _writers(program: Program, array: str) -> isl.UnionSet:
+    """The instances of the statements that write an array."""
+    found = isl.UnionSet.empty(program.context.get_space())
+    for statement in program.statements:
+        if statement.write.array == array:
+            found = found.union(isl.UnionSet.from_set(statement.domain))
+    return found

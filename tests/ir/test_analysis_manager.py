@@ -1,0 +1,48 @@
+"""Results of analyses live as long as the schedules of their program."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from loopwright.ir.analysis_manager import AnalysisManager
+from loopwright.ir.program import Program
+from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import nodes_of
+from programs import jacobi, matmul
+
+
+def test_an_analysis_is_computed_once() -> None:
+    calls: list[str] = []
+
+    def name(program: Program) -> str:
+        calls.append(program.name)
+        return program.name
+
+    def twice(analyses: AnalysisManager) -> str:
+        calls.append("twice")
+        return 2 * analyses.get(name)
+
+    analyses = AnalysisManager(matmul())
+    assert [analyses.derive(twice), analyses.get(name), analyses.derive(twice)] == [
+        "matmulmatmul",
+        "matmul",
+        "matmulmatmul",
+    ]
+    assert calls == ["twice", "matmul"]
+    assert AnalysisManager(analyses.program, {name: "known"}).get(name) == "known"
+
+
+def test_schedules_of_one_program_share_its_analyses() -> None:
+    program, other = matmul(), jacobi()
+    schedule = Schedule(program, program.schedule)
+    assert schedule.analyses.program is program
+    assert replace(schedule, marks=()).analyses is schedule.analyses
+    changed = replace(schedule, program=other, tree=other.schedule)
+    assert changed.analyses.program is other
+
+
+def test_nodes_are_read_once_for_a_tree() -> None:
+    program, other = matmul(), jacobi()
+    schedule = Schedule(program, program.schedule)
+    assert nodes_of(replace(schedule, marks=())) is nodes_of(schedule)
+    assert nodes_of(replace(schedule, program=other, tree=other.schedule)) != nodes_of(schedule)

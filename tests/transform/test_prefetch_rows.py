@@ -1,0 +1,119 @@
+"""Rows fetched ahead: which places, what is refused, which loops the planner chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from loopwright.diagnostics import IllegalStep, UsageError
+from loopwright.ir.program import Program
+from loopwright.ir.text import stmt_text
+from loopwright.lower.passes import lower_schedule
+from loopwright.machines.load import load_machine
+from loopwright.planner.fetches import plan_fetches
+from loopwright.transform.loop_marks import Parallel, PrefetchRows
+from loopwright.transform.plan import apply_plan
+from loopwright.transform.step import Step
+from loopwright.transform.unroll_and_jam import UnrollAndJam
+from oracle import assert_same
+from programs import Do, For, program
+
+
+def columns(value: str, extent: int | str = "n", rank: int = 2, *, down: bool = True) -> Program:
+    """A sum down the columns of u, or up."""
+    shape = ", ".join([str(extent)] * rank)
+    middle = "0, " * (rank - 2)
+    value = value.replace("~", middle)
+    bounds: tuple[str | int, str | int, int] = (1, "n", 1) if down else ("n - 2", 0, -1)
+    loop = For("j", *bounds[:2], Do("s[i, j]", value), step=bounds[2])
+    arrays = {"u": f"in float64 [{shape}]", "s": f"inout float64 [{extent}, {extent}]"}
+    return program("columns", arrays, For("i", 1, "n - 1", loop))
+
+
+DOWN, UP = "s[i, j - 1] + u[j, ~i]", "s[i, j + 1] + u[j, ~i]"
+
+
+def text(source: Program, *steps: Step) -> str:
+    return stmt_text(lower_schedule(apply_plan(source, steps)).body)
+
+
+def prefetches(source: Program, *steps: Step) -> list[str]:
+    return [line.strip() for line in text(source, *steps).splitlines() if "prefetch" in line]
+
+
+def test_golden() -> None:
+    assert prefetches(columns(DOWN), PrefetchRows("j", 8)) == ["prefetch L1 u[j + 8, i]"]
+
+
+def test_up_a_column() -> None:
+    """The loop runs over -j."""
+    assert prefetches(columns(UP, down=False), PrefetchRows("j", 8)) == ["prefetch L1 u[-8 - j, i]"]
+
+
+def test_copies_share_a_line() -> None:
+    """Of places beside each other only the one furthest to the right is asked for."""
+    value = "s[i, j - 1] + u[j, i - 1] + u[j - 1, i] + u[j, i + 1]"
+    found = prefetches(columns(value), UnrollAndJam("i", 4), PrefetchRows("j", 8))
+    assert found == ["prefetch L1 u[j + 8, i_t + 4]"]
+
+
+def test_rows_that_are_walked_along_are_left_alone() -> None:
+    assert not prefetches(columns("s[i, j - 1] + u[i, j] + u[j, j]"), PrefetchRows("j", 8))
+
+
+@pytest.mark.parametrize(
+    ("steps", "reason"),
+    [
+        ((Parallel("i"), PrefetchRows("i", 8)), "marked or holds"),
+        ((PrefetchRows("i", 8),), "marked or holds"),
+        ((PrefetchRows("j", 8), PrefetchRows("j", 4)), "fetches already"),
+        ((PrefetchRows("q", 8),), "no loop 'q'"),
+    ],
+)
+def test_refused(steps: Sequence[Step], reason: str) -> None:
+    with pytest.raises(IllegalStep, match=reason):
+        apply_plan(columns(DOWN), steps)
+
+
+def test_no_iterations_ahead() -> None:
+    with pytest.raises(UsageError, match="one or more"):
+        PrefetchRows("j", 0)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 7])
+@pytest.mark.parametrize(
+    "steps", [(PrefetchRows("j", 8),), (UnrollAndJam("i", 2), PrefetchRows("j", 3))]
+)
+def test_meaning(n: int, steps: tuple[Step, ...]) -> None:
+    source = columns(DOWN)
+    assert_same(source, lower_schedule(apply_plan(source, steps)), {"n": n})
+
+
+@pytest.mark.parametrize(
+    ("source", "is_planned"),
+    [
+        (columns(DOWN, 2000), True),
+        (columns(UP, 2000, down=False), True),
+        (columns(DOWN, 2000, rank=3), True),
+        (columns(DOWN, 200), False),  # in a cache
+        (columns("s[i, j - 1] + u[i, j]", 2000), False),  # along a row
+    ],
+    ids=["down", "up", "cube", "near", "along"],
+)
+def test_planned(source: Program, is_planned: bool) -> None:
+    machine = load_machine("neoverse-n1")
+    steps = plan_fetches(apply_plan(source, ()), machine, parallel=False)
+    assert [step.kind for step in steps] == ["prefetch_rows"] * is_planned
+
+
+def test_loops_around_others_are_not_planned() -> None:
+    body = For("k", 0, "n", Do("s[i, j]", "s[i, j] + u[j, k]"))
+    shape = "float64 [2000, 2000]"
+    source = program(
+        "product",
+        {"u": f"in {shape}", "s": f"inout {shape}"},
+        For("i", 0, "n", For("j", 0, "n", body)),
+    )
+    machine = load_machine("neoverse-n1")
+    assert plan_fetches(apply_plan(source, ()), machine, parallel=False) == ()
