@@ -73,15 +73,16 @@ def _compiled(
     machines: Iterable[str], only: str | None, quick: bool, jobs: int
 ) -> dict[str, Record]:
     """The hashes of the corpus for each machine, compiled by several processes."""
-    parts = 1 if quick else PARTS
+    parts = PARTS if only is None and not quick else 1  # each part starts a process
     tasks = [(machine, part) for machine in machines for part in range(parts)]
     found: dict[str, Record] = {machine: {} for machine, _ in tasks}
     work = partial(_compile_part, parts=parts, only=only, quick=quick)
     # A process compiles for one machine, see target_machine.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, context, max_tasks_per_child=1) as pool:
-        for (machine, _), record in zip(tasks, pool.map(work, tasks), strict=True):
+        for (machine, part), record in zip(tasks, pool.map(work, tasks), strict=True):
             found[machine] |= record
+            print(f"{machine}: part {part + 1} of {parts} is compiled", file=sys.stderr)
     return found
 
 

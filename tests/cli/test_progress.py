@@ -5,7 +5,7 @@ import io
 import pytest
 
 from loopwright.cli import progress
-from loopwright.cli.progress import ProgressBar
+from loopwright.cli.progress import ProgressBar, StatusLine
 
 
 class Terminal(io.StringIO):
@@ -46,3 +46,20 @@ def test_the_line_is_wiped_after_an_error() -> None:
     with pytest.raises(ZeroDivisionError), ProgressBar("reading", stream) as bar:
         bar(1, 1 // 0)
     assert stream.getvalue() == ""
+
+
+def test_a_status_is_replaced_on_a_terminal() -> None:
+    stream = Terminal()
+    with StatusLine(stream, lines=True) as line:
+        line.show("loads and stores")
+        line.show("sums")
+    shown = ["", "loads and stores", "sums            ", "    ", ""]
+    assert stream.getvalue().split("\r") == shown
+
+
+def test_a_status_is_a_line_elsewhere() -> None:
+    stream = io.StringIO()
+    with StatusLine(stream, lines=True) as line:
+        line.show("loads and stores")
+        line.show("sums")
+    assert stream.getvalue() == "  loads and stores\n  sums\n"

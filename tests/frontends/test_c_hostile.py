@@ -89,7 +89,7 @@ def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{package}.region_parser._MOST_FUNCTION", 4 << 10)
     text = region("a[0] = 1;").replace("#pragma scop", "x();\n" * 1000 + "#pragma scop")
     assert refused(text) == "the function has more than 4 KiB of text, macros expanded"
-    monkeypatch.setattr(f"{package}.builtin_preprocessor._MOST_WORDS", 1000)
+    monkeypatch.setattr(f"{package}.macro_expansion._MOST_WORDS", 1000)
     message = "macros of the file make more than 1000 words"
     assert refused(DOUBLING + region("a[0] = A60;")) == message
     monkeypatch.setattr(f"{package}.source_map._MOST_BYTES", 1 << 20)

@@ -1,4 +1,4 @@
-"""From schedule to loops: bounds, guards, strides, local memory, names; each against the oracle."""
+"""isl's loops as a nest: bounds, guards, strides, local memory, names; all against the oracle."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_empty_program() -> None:
     assert lowered(source, n=3) == "pass"
 
 
-def test_cores_are_not_ours() -> None:
+def test_whole_contractions_are_lowered_elsewhere() -> None:
     with pytest.raises(InternalError, match="contraction cores are not lowered"):
         lower_schedule(apply_plan(matmul(), [Contract("S0")]))
 

@@ -1,4 +1,4 @@
-"""Parallel loops of unequal iterations: taken from both ends, right, and even."""
+"""Triangular parallel loops are balanced: which they are, what they compute, how even they get."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_only_unequal_iterations_are_folded(shape: str) -> None:
-    source, steps, is_folded = SHAPES[shape]
-    assert ("_fold" in stmt_text(lowered(source, *steps).body)) == is_folded
+def test_only_triangles_are_balanced(shape: str) -> None:
+    source, steps, is_balanced = SHAPES[shape]
+    assert ("_fold" in stmt_text(lowered(source, *steps).body)) == is_balanced
 
 
 PLACE = next(
@@ -76,8 +76,8 @@ PLACE = next(
 
 @settings(max_examples=30, deadline=None)
 @given(n=st.integers(1, 200), threads=st.integers(1, 8))
-def test_equal_runs_have_equal_work(n: int, threads: int) -> None:
-    """Rows 1 to n long, shared out as backends do: no thread has much more than the mean."""
+def test_ranges_of_equal_length_have_equal_work(n: int, threads: int) -> None:
+    """Rows of 1 to n elements, in the ranges of backends: no thread has much more than the mean."""
     ends = [-(-n * t // threads) for t in range(threads + 1)]
     order = [int(evaluate(PLACE, {"i_fold": t, "i_count": n})) for t in range(n)]
     assert sorted(order) == list(range(n))

@@ -1,4 +1,4 @@
-"""Strips of a parallel loop: joined where they fit together, and the same iterations either way."""
+"""Coarsened parallel loops: which strips are merged, and that the iterations stay the same."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def store(*place: str) -> Store:
     return Store("a", tuple(map(index, place)), Const(1.0, FLOAT64))
 
 
-def joined(body: Stmt, parts: int = 2) -> Stmt:
-    return coarsen_parallel_loops(LoopNest("f", (BUFFER,), ("n", "k"), body), {"t": parts}).body
+def coarsened(body: Stmt, chunks: int = 2) -> Stmt:
+    return coarsen_parallel_loops(LoopNest("f", (BUFFER,), ("n", "k"), body), {"t": chunks}).body
 
 
 def visited(stmt: Stmt, values: dict[str, int]) -> Iterator[tuple[int, ...]]:
@@ -75,7 +75,7 @@ ROWS = loop("i", "0", "n", loop("j", "max(k, t)", "min(n, t + 16)", store("i", "
 
 
 def test_golden() -> None:
-    assert stmt_text(joined(strips("k - k % 16", "n", ROWS))) == "\n".join(
+    assert stmt_text(coarsened(strips("k - k % 16", "n", ROWS))) == "\n".join(
         (
             "let t_width: int64 = max(((n + k % 16 - k + 15) // 16 + 1) // 2, 1) * 16",
             "let t_end: int64 = k + (n + k % 16 - k + 15) // 16 * 16 - k % 16",
@@ -108,7 +108,7 @@ def test_golden() -> None:
 )  # fmt: skip
 def test_other_uses_of_strips_stay(body: Stmt) -> None:
     nest = strips("0", "n", body)
-    assert joined(nest) == nest
+    assert coarsened(nest) == nest
 
 
 def test_only_loops_that_are_named() -> None:
@@ -125,11 +125,11 @@ def test_only_loops_that_are_named() -> None:
     st.sampled_from(("t", "max(k, t)", "max(3, t)")),
     st.sampled_from((1, 1, 2)),
 )
-def test_iterations_stay(n: int, k: int, parts: int, size: int, start: str, step: int) -> None:
+def test_iterations_stay(n: int, k: int, chunks: int, size: int, start: str, step: int) -> None:
     inner = loop("j", start, f"min(n, t + {size})", store("i", "j"), step=step)
     nest = strips("k - k % 8", "n", loop("i", "0", "2", inner), inner_too(size), size=size)
     values = {"n": n, "k": k}
-    assert Counter(visited(joined(nest, parts), values)) == Counter(visited(nest, values))
+    assert Counter(visited(coarsened(nest, chunks), values)) == Counter(visited(nest, values))
 
 
 def inner_too(size: int) -> Stmt:

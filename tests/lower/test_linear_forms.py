@@ -1,4 +1,4 @@
-"""Index arithmetic: normal forms, and that they mean the same."""
+"""Linear forms and normal forms of index arithmetic, and that values stay the same."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_normal_form(given_text: str, expected: str) -> None:
     assert expr_text(normal(index(given_text))) == expected
 
 
-def test_plus_goes_inside() -> None:
+def test_constants_are_added_inside_minima() -> None:
     assert expr_text(add_constant(index("min(n - 1, t + 31)"), 1)) == "min(n, t + 32)"
     assert expr_text(add_constant(index("n - 1 if n < m else max(m, 2)"), 1)) == (
         "n if n < m else max(m + 1, 3)"

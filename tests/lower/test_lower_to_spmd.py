@@ -1,4 +1,4 @@
-"""Nests for many threads: one worker for what is serial, barriers between regions."""
+"""SPMD nests: serial statements run on one thread, barriers separate regions."""
 
 from __future__ import annotations
 

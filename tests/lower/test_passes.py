@@ -21,6 +21,11 @@ SCALE = program(
 )
 
 
+@pytest.mark.parametrize("each", dict.fromkeys(PASSES), ids=lambda each: each.name)
+def test_the_docstring_shows_the_rewrite(each: Pass) -> None:
+    assert "\n    ->  " in (each.rewrite.__doc__ or "")
+
+
 def test_dump_after_a_pass(capsys: pytest.CaptureFixture[str]) -> None:
     with options.override(dump=("loops:vectorize",)):
         lower_schedule(apply_plan(SCALE, [Vectorize("i", 4)]))

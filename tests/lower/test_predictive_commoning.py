@@ -1,4 +1,4 @@
-"""Values carried from one iteration to the next: where they are, where memory must be asked."""
+"""Predictive commoning: which elements are carried in registers, which must be loaded."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def row(*body: tuple[str, str], first: int = 2, arrays: str = "ab") -> Program:
 
 
 def carried(source: Program, *steps: Step) -> LoopNest:
-    """The loops of a schedule, values carried also where no loop is written out several times."""
+    """The nest of a schedule with elements carried, also where nothing is unrolled."""
     return simplify(predictive_commoning(lower_schedule(apply_plan(source, steps))))
 
 
@@ -56,7 +56,7 @@ def test_golden() -> None:
 
 
 def test_an_element_is_loaded_after_the_next_was_stored() -> None:
-    """The next one waits until the iteration is over."""
+    """The stored value is held in a register of its own until the iteration ends."""
     found = text(row(("a[j]", "0.5 * a[j - 1]"), ("b[j]", "b[j - 1] + a[j - 1]")))
     assert "a[j - 1]" not in found.split("for j", 1)[1]
     assert found.count("alloc") == 3
@@ -85,13 +85,13 @@ def test_the_last_store_counts() -> None:
 
 
 def test_a_condition_decides_what_is_loaded() -> None:
-    """What only some iterations load may lie outside the array for the first."""
+    """An element that only some iterations load may be out of bounds in the first."""
     source = row(("a[j]", "a[j - 1] if b[j] > 0 else b[j]"), first=0)
     assert "alloc" not in text(source)
 
 
 def test_copies_of_an_outer_loop() -> None:
-    """Rows of copies are apart, which backends cannot know."""
+    """Unrolled copies write different rows, which LLVM cannot know."""
     source = program(
         "rows",
         {"p": GRID, "q": GRID},

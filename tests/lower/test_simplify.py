@@ -1,4 +1,4 @@
-"""Plain nests: what goes and what stays."""
+"""Simplified nests: which bindings, guards, loops and memory go, and which stay."""
 
 from __future__ import annotations
 

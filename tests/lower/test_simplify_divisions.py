@@ -1,4 +1,4 @@
-"""Divisions in subscripts: decided outside of strips, and never changed in value."""
+"""Divisions in subscripts: written without the loops inside strips, values unchanged."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def store(*places: str) -> Stmt:
     return Block(tuple(Store("a", (index(place),), one) for place in places))
 
 
-def decided(body: Stmt) -> Stmt:
+def simplified(body: Stmt) -> Stmt:
     return simplify_divisions(LoopNest("f", (BUFFER,), ("n", "m"), body)).body
 
 
@@ -56,7 +56,7 @@ def visited(stmt: Stmt, values: dict[str, int]) -> Iterator[int]:
 
 def test_golden() -> None:
     strips = loop("i", "t", "min(t + 64, n)", store("i // 64", "i // 128", "i // 32"))
-    assert stmt_text(decided(loop("t", "0", "n", strips, 64))) == "\n".join(
+    assert stmt_text(simplified(loop("t", "0", "n", strips, 64))) == "\n".join(
         (
             "for t in range(0, n, 64):",
             "    for i in range(t, min(t + 64, n)):",
@@ -70,7 +70,7 @@ def test_golden() -> None:
 def test_strips_of_strips() -> None:
     inner = loop("i", "s", "s + 4", store("i // 64", "(i + 1) // 64"))
     strips = loop("s", "t", "min(t + 64, n)", inner, 4)
-    told = stmt_text(decided(loop("t", "0", "n", strips, 64)))
+    told = stmt_text(simplified(loop("t", "0", "n", strips, 64)))
     assert "a[t // 64] = 1.0" in told
     # 1 past the last one of a strip may be in the next block
     assert "a[(i + 1) // 64] = 1.0" in told
@@ -78,14 +78,14 @@ def test_strips_of_strips() -> None:
 
 def test_starts_that_no_block_begins_with() -> None:
     body = loop("t", "3", "n", loop("i", "t", "t + 64", store("i // 64")), 64)
-    assert decided(body) == body
+    assert simplified(body) == body
 
 
-def test_loads_are_decided_and_other_values_are_not() -> None:
+def test_subscripts_of_loads_are_simplified_and_data_is_not() -> None:
     load = Load("a", (index("i // 8"),), FLOAT64)
     value = load * Const(2.0, FLOAT64)
     body = loop("t", "0", "n", loop("i", "t", "t + 8", Store("a", (index("i"),), value)), 8)
-    assert "a[i] = a[t // 8] * 2.0" in stmt_text(decided(body))
+    assert "a[i] = a[t // 8] * 2.0" in stmt_text(simplified(body))
 
 
 @st.composite
@@ -110,4 +110,4 @@ def nests(draw: st.DrawFn) -> Stmt:
 @given(nests(), st.integers(-3, 12))
 def test_values_stay(body: Stmt, n: int) -> None:
     values = {"n": n, "m": 5}
-    assert list(visited(decided(body), values)) == list(visited(body, values))
+    assert list(visited(simplified(body), values)) == list(visited(body, values))

@@ -24,7 +24,7 @@ from loopwright.lower import (
     astgen,
     buffers,
     passes,
-    register_promotion,
+    promote_registers,
     simplify,
     vectorize,
 )
@@ -496,7 +496,7 @@ MISCOMPILES = (
         "register keeps an old value",
         reused_scalar,
         (Privatize("t", "i"),),
-        replaced(register_promotion, "_promoted", _first_value_kept),
+        replaced(promote_registers, "_promoted", _first_value_kept),
     ),
     Miscompile(
         "operands of a difference exchanged",

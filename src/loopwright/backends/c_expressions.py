@@ -58,7 +58,7 @@ __all__ = ["CExpressions", "NamedBuffer", "interval", "operation", "width_of"]
 Interval: TypeAlias = tuple[int, int]  # least and greatest value
 
 
-def fits(found: Interval, dtype: DType) -> bool:
+def _fits(found: Interval, dtype: DType) -> bool:
     """Whether all values of an interval are values of the type."""
     low, high = limits(dtype)
     return low <= found[0] and found[1] <= high
@@ -69,11 +69,11 @@ def interval(expr: Expr, known: Mapping[str, Interval]) -> Interval:
 
     An operation that could leave its type wraps around: it may then give any value of the type.
     """
-    exact = raw_interval(expr, known)
-    return exact if fits(exact, expr.dtype) else limits(expr.dtype)
+    exact = _raw_interval(expr, known)
+    return exact if _fits(exact, expr.dtype) else limits(expr.dtype)
 
 
-def raw_interval(expr: Expr, known: Mapping[str, Interval]) -> Interval:
+def _raw_interval(expr: Expr, known: Mapping[str, Interval]) -> Interval:
     """As `interval`, but the outermost operation does not wrap around."""
     dtype = expr.dtype
     match expr:
@@ -120,7 +120,7 @@ def _binary_interval(op: str, x: Interval, y: Interval, dtype: DType) -> Interva
 
 
 _SIGNS = {"add": ("+", SUM), "sub": ("-", SUM), "mul": ("*", PRODUCT), "div": ("/", PRODUCT)}
-BITS = {"and": ("&", BIT_AND), "xor": ("^", BIT_XOR), "or": ("|", BIT_OR)}
+_BITS = {"and": ("&", BIT_AND), "xor": ("^", BIT_XOR), "or": ("|", BIT_OR)}
 _EXTREMES = {"min": "least", "max": "most"}
 _ON_BOOLEANS = {"add": "or", "max": "or", "mul": "and", "min": "and"}
 
@@ -203,7 +203,7 @@ class CExpressions:
                 return self._index_division(op, x, divisor)
             case Select(cond=cond, x=x, y=y):
                 chosen = self.condition(cond, is_guard=True)
-                return choice(chosen, self.index(x), self.index(y))
+                return _choice(chosen, self.index(x), self.index(y))
             case _:
                 return self.value(expr)
 
@@ -263,7 +263,7 @@ class CExpressions:
                 left, right = (self.condition(e, is_guard=is_guard) for e in (x, y))
                 return _connective(_ON_BOOLEANS.get(op, op), left, right, bool(loads(expr)))
             case Select(cond=cond, x=x, y=y):
-                return choice(self.condition(cond), self.condition(x), self.condition(y))
+                return _choice(self.condition(cond), self.condition(x), self.condition(y))
             case Cast(x=x):
                 zero = constant(0, x.dtype.real)
                 found = self.value(x)
@@ -300,7 +300,7 @@ class CExpressions:
                 division = self._division_of_c(expr)
                 if division is not None:
                     return division
-                return choice(self.condition(cond), self.value(x), self.value(y))
+                return _choice(self.condition(cond), self.value(x), self.value(y))
             case Unary(op=op, x=x):
                 return self._unary(op, x, dtype)
             case Call(function="dot", args=(first, second, total)):
@@ -342,11 +342,11 @@ class CExpressions:
         if self._is_index(expr):
             return self.index(expr)
         if op in ("add", "sub", "mul"):
-            if dtype.kind == "i" and fits(raw_interval(expr, self.ranges), dtype):
+            if dtype.kind == "i" and _fits(_raw_interval(expr, self.ranges), dtype):
                 return operation(op, self.value(x), self.value(y))
             return self._wrapped(expr)
-        if op in BITS:
-            sign, binding = BITS[op]
+        if op in _BITS:
+            sign, binding = _BITS[op]
             left, right = self.value(x), self.value(y)
             text = f"{left.within(UNARY)} {sign} {right.within(UNARY)}"
             return CText(text, binding, width_of(dtype))
@@ -444,7 +444,7 @@ class CExpressions:
         if dtype.is_integer and op == "neg":
             if self._is_index(x):
                 return self.index(Unary("neg", x))
-            plain = dtype.kind == "i" and fits(raw_interval(Unary(op, x), self.ranges), dtype)
+            plain = dtype.kind == "i" and _fits(_raw_interval(Unary(op, x), self.ranges), dtype)
             if not plain:
                 return self._wrapped(Unary(op, x))
         result = _signed("-" if op == "neg" else "~", self.value(x))
@@ -471,7 +471,7 @@ class CExpressions:
         return CText(f"({c_type(dtype)}){code.within(UNARY)}", UNARY, width_of(dtype))
 
 
-def choice(cond: CText, x: CText, y: CText) -> CText:
+def _choice(cond: CText, x: CText, y: CText) -> CText:
     """`cond ? x : y`."""
     width = x.width if x.width == y.width else Width.INT
     if Width.LONG in (x.width, y.width):
@@ -494,7 +494,7 @@ def _connective(op: str, left: CText, right: CText, has_loads: bool) -> CText:
         return CText(f"{left.within(SUM)} != {right.within(SUM)}", EQUAL)
     # Elements are compared without branches, which vectors of them could not follow.
     if has_loads:
-        sign, binding = BITS[op]
+        sign, binding = _BITS[op]
         return CText(f"{left.within(UNARY)} {sign} {right.within(UNARY)}", binding)
     sign, binding = ("&&", AND) if op == "and" else ("||", OR)
     # `a && b || c` is legal too, and warned of.

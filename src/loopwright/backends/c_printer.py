@@ -45,31 +45,31 @@ from loopwright.ir.visit import statements
 __all__ = ["CPrinter", "Origin"]
 
 
-def needs_team(stmt: Stmt) -> bool:
+def _needs_team(stmt: Stmt) -> bool:
     """Whether a statement needs a team of threads: a barrier or a parallel loop."""
     return isinstance(stmt, Barrier) or (isinstance(stmt, For) and stmt.mark is Mark.PARALLEL)
 
 
-def is_single_loop(stmt: Stmt) -> bool:
+def _is_single_loop(stmt: Stmt) -> bool:
     """Whether a nest is one parallel loop, perhaps with bindings and shared memory around it."""
     match stmt:
         case For(mark=Mark.PARALLEL):
-            return not is_single_thread(stmt)
+            return not _is_single_thread(stmt)
         case Block(body=(only,)):
-            return is_single_loop(only)
+            return _is_single_loop(only)
         case Let(body=inner):
-            return is_single_loop(inner)
+            return _is_single_loop(inner)
         case Alloc(buffer=buffer, body=inner):
-            return buffer.space is Space.SCRATCH and is_single_loop(inner)
+            return buffer.space is Space.SCRATCH and _is_single_loop(inner)
     return False
 
 
-def is_single_thread(stmt: For) -> bool:
+def _is_single_thread(stmt: For) -> bool:
     """Whether a parallel loop has one iteration: one thread runs it."""
     return (stmt.start, stmt.stop) == (Const(0), Const(1))
 
 
-def is_innermost(stmt: Stmt) -> bool:
+def _is_innermost(stmt: Stmt) -> bool:
     """Whether a vector loop is innermost, as compilers need to vectorise it."""
     return not any(isinstance(s, For | Copy) for s in statements(stmt))
 
@@ -110,13 +110,13 @@ class CPrinter:
         contiguous = contiguous_buffers(nest, self.expressions.buffers)
         self._is_contiguous = contiguous.__contains__
         self.vectors.registers = register_lanes(nest, self._is_contiguous)
-        has_team = any(needs_team(s) for s in statements(body)) and bool(self.dialect.team)
+        has_team = any(_needs_team(s) for s in statements(body)) and bool(self.dialect.team)
         shared = self.scopes.hoist(body, scalars, Space.SCRATCH, has_team=has_team)
         if not has_team:
             private = self.scopes.hoist(body, scalars, Space.PRIVATE)
             self.statement(body)
             self.scopes.free(private)
-        elif is_single_loop(body) and not allocations(body, Space.PRIVATE):
+        elif _is_single_loop(body) and not allocations(body, Space.PRIVATE):
             self._single_loop(body)
         else:
             self.scopes.pragma(self.dialect.team)
@@ -208,7 +208,7 @@ class CPrinter:
         """A worksharing loop inside the block of a team."""
         suffix = "" if waits else self.dialect.no_wait
         self._is_in_parallel_loop = True
-        if self.dialect.once and is_single_thread(stmt):
+        if self.dialect.once and _is_single_thread(stmt):
             self.scopes.pragma(self.dialect.once + suffix)
             self.expressions.spelling[stmt.var] = CText("0", ATOM)
             with self.scopes.block():
@@ -239,7 +239,7 @@ class CPrinter:
                 self._reduction_loop(stmt, updates)
                 return
         match stmt.mark:
-            case Mark.VECTOR | Mark.SIMD if is_innermost(stmt.body):
+            case Mark.VECTOR | Mark.SIMD if _is_innermost(stmt.body):
                 self.scopes.pragma(self.dialect.vector)
             case Mark.UNROLL if trips is not None and 1 < trips <= _MOST_UNROLL:
                 self.scopes.pragma(self.dialect.unroll.format(count=trips))

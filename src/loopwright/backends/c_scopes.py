@@ -27,7 +27,7 @@ from loopwright.ir.visit import expressions, names, statements, walk
 __all__ = ["Scopes", "allocations", "contiguous_buffers"]
 
 # Cache lines of memory that vectors like to begin on; never no bytes, for which the answer is open.
-ALLOCATE = Helper(
+_ALLOCATE = Helper(
     "lw_allocate",
     "void *",
     ("unsigned long",),
@@ -37,10 +37,10 @@ ALLOCATE = Helper(
     ),
     "lw_p",
 )
-Index = Callable[[Expr], CText]  # writes an index expression
+_Index = Callable[[Expr], CText]  # writes an index expression
 
 
-def array_extents(buffer: Buffer, shape: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
+def _array_extents(buffer: Buffer, shape: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
     """Extents of a C array with the strides of `buffer`; None when there is none.
 
     The distance from one row to the next is the extent of a row, which may be more than is used.
@@ -65,7 +65,7 @@ def array_extents(buffer: Buffer, shape: tuple[Expr, ...]) -> tuple[Expr, ...] |
     return tuple(extents)
 
 
-def total_elements(stmt: Alloc, extents: tuple[Expr, ...] | None) -> Expr:
+def _total_elements(stmt: Alloc, extents: tuple[Expr, ...] | None) -> Expr:
     """The number of elements of the memory; a negative extent counts as zero."""
     total: Expr = Const(1)
     if extents is not None:
@@ -77,8 +77,13 @@ def total_elements(stmt: Alloc, extents: tuple[Expr, ...] | None) -> Expr:
     return total
 
 
-def declaration(
-    name: str, dtype: DType, extents: tuple[Expr, ...] | None, count: Expr, write: Index, heap: bool
+def _declaration(
+    name: str,
+    dtype: DType,
+    extents: tuple[Expr, ...] | None,
+    count: Expr,
+    write: _Index,
+    heap: bool,
 ) -> str:
     """The declaration of local memory; `count` elements where it has no extents of its own."""
     element = c_type(dtype)
@@ -98,7 +103,7 @@ def allocations(stmt: Stmt, space: Space) -> list[Alloc]:
     return [s for s in statements(stmt) if isinstance(s, Alloc) and s.buffer.space is space]
 
 
-def is_subscript(stmt: Let) -> bool:
+def _is_subscript(stmt: Let) -> bool:
     """Whether a bound integer is used as a subscript, bound or size: then it does not overflow."""
     for inner in statements(stmt.body):
         places = expressions(inner)
@@ -158,7 +163,7 @@ class Scopes:
     def bound(self, stmt: Let) -> Iterator[None]:
         """A binding as a const variable of the enclosing block."""
         dtype = stmt.value.dtype
-        is_index = dtype == INT64 and is_subscript(stmt)
+        is_index = dtype == INT64 and _is_subscript(stmt)
         if is_index and isinstance(stmt.value, Const):
             with self.constant(stmt.name, stmt.value):
                 yield
@@ -233,17 +238,17 @@ class Scopes:
         """Declare local memory: where it is, and whether it must be freed."""
         if stmt.buffer.name in self.vectors.registers:
             return self._declare_vectors(stmt), False
-        buffer, extents = stmt.buffer, array_extents(stmt.buffer, stmt.shape)
-        count = total_elements(stmt, extents)
+        buffer, extents = stmt.buffer, _array_extents(stmt.buffer, stmt.shape)
+        count = _total_elements(stmt, extents)
         size = count.value * buffer.dtype.bytes if isinstance(count, Const) else None
         is_small = isinstance(size, int) and size <= _MOST_STACK
         is_constant = extents is None or all(isinstance(n, Const) for n in extents)
         is_stack = is_small and is_constant
         name = self.declare_name(buffer.name)
         if not is_stack:
-            self.expressions.helpers[ALLOCATE.name] = ALLOCATE
+            self.expressions.helpers[_ALLOCATE.name] = _ALLOCATE
         self.lines.add(
-            declaration(name, buffer.dtype, extents, count, self.expressions.index, not is_stack)
+            _declaration(name, buffer.dtype, extents, count, self.expressions.index, not is_stack)
         )
         return NamedBuffer(
             name, buffer.dtype, buffer.strides if extents is None else None

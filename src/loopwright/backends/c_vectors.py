@@ -33,10 +33,10 @@ __all__ = [
 
 _LANES = (2, 4, 8, 16)
 _OPERATORS = ("add", "sub", "mul", "div")
-IsContiguous = Callable[[str], bool]  # of a buffer, along its last subscript
+_IsContiguous = Callable[[str], bool]  # of a buffer, along its last subscript
 
 
-def vector_lanes(loop: For, is_contiguous: IsContiguous) -> int | None:
+def vector_lanes(loop: For, is_contiguous: _IsContiguous) -> int | None:
     """The number of lanes of a loop that becomes vector statements; None when it stays a loop."""
     trips = constant_trips(loop)
     if loop.mark is not Mark.VECTOR or loop.start != Const(0) or trips not in _LANES:
@@ -47,7 +47,7 @@ def vector_lanes(loop: For, is_contiguous: IsContiguous) -> int | None:
     return trips
 
 
-def register_lanes(nest: LoopNest, is_contiguous: IsContiguous) -> Mapping[str, int]:
+def register_lanes(nest: LoopNest, is_contiguous: _IsContiguous) -> Mapping[str, int]:
     """Buffers in registers whose last dimension is the lanes of a vector, by name.
 
     All vector loops that touch them must become vector statements of just that many lanes: an
@@ -91,14 +91,14 @@ def stores_of(stmt: Stmt) -> list[Store] | None:
     return None
 
 
-def _is_vector_store(store: Store, lane: str, is_contiguous: IsContiguous) -> bool:
+def _is_vector_store(store: Store, lane: str, is_contiguous: _IsContiguous) -> bool:
     target = Load(store.buffer, store.index, store.value.dtype)
     return _is_vector_load(target, lane, is_contiguous) and _is_vector(
         store.value, lane, is_contiguous
     )
 
 
-def _is_vector(expr: Expr, lane: str, is_contiguous: IsContiguous) -> bool:
+def _is_vector(expr: Expr, lane: str, is_contiguous: _IsContiguous) -> bool:
     """Whether an expression is uniform over the lanes, or made of contiguous elements."""
     if not _is_real(expr.dtype):
         return False
@@ -116,7 +116,7 @@ def _is_vector(expr: Expr, lane: str, is_contiguous: IsContiguous) -> bool:
     return False
 
 
-def _is_vector_load(load: Load, lane: str, is_contiguous: IsContiguous) -> bool:
+def _is_vector_load(load: Load, lane: str, is_contiguous: _IsContiguous) -> bool:
     if not load.index or not is_contiguous(load.array):
         return False
     *outer, last = load.index

@@ -68,7 +68,7 @@ from loopwright.ir.visit import (
 
 __all__ = ["emit_module"]
 
-ARENA_ALIGN = 128  # scratch buffers start on cache-line pairs
+_ARENA_ALIGN = 128  # scratch buffers start on cache-line pairs
 # LLVM's work on loop variables grows exponentially with the loops around them: where there are
 # more, it is asked not to optimise.
 _MOST_LOOPS = 16
@@ -236,12 +236,12 @@ class _Emitter:
         size = memory.index_binary(
             self.code, "mul", self._reach(alloc), SSAValue(str(alloc.buffer.dtype.bytes), INT64)
         )
-        size = memory.index_binary(self.code, "add", size, SSAValue(str(ARENA_ALIGN - 1), INT64))
+        size = memory.index_binary(self.code, "add", size, SSAValue(str(_ARENA_ALIGN - 1), INT64))
         found = int_literal(size)
         if found is not None:
-            return SSAValue(str(max(found, 0) // ARENA_ALIGN * ARENA_ALIGN), INT64)
+            return SSAValue(str(max(found, 0) // _ARENA_ALIGN * _ARENA_ALIGN), INT64)
         some = self.code.call("i64", "llvm.smax.i64", size, SSAValue("0", INT64))
-        return SSAValue(self.code.emit(f"and i64 {some}, {-ARENA_ALIGN}"), INT64)
+        return SSAValue(self.code.emit(f"and i64 {some}, {-_ARENA_ALIGN}"), INT64)
 
     def _reach(self, alloc: Alloc) -> SSAValue:
         """Elements from the first to the last of a buffer, with the gaps between them."""

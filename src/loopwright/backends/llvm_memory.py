@@ -13,11 +13,19 @@ from loopwright.ir.dtypes import INT64, DType
 __all__ = [
     "PointerBuffer",
     "RegisterBuffer",
+    "address",
+    "extract",
+    "gather",
     "index_binary",
     "load",
     "make_registers",
     "moved",
+    "read_across",
+    "read_row",
+    "splat_lane",
     "store",
+    "write_lane",
+    "write_row",
 ]
 
 

@@ -1,1 +1,1 @@
-"""Front ends: programs as people write them to Program."""
+"""Front ends: einsum expressions, Python functions and C regions to a Program."""

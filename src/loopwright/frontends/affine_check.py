@@ -31,7 +31,7 @@ __all__ = [
     "why_not_piecewise",
 ]
 
-PRODUCT = "a product of two variables"  # the reason that front ends can give good advice for
+PRODUCT = "a product of two variables"  # a reason for which the C front end has a hint of its own
 
 
 def not_affine(code: str, what: str, source: str, reason: str, hint: str) -> Refusal:
@@ -53,7 +53,7 @@ def why_not_affine(expr: Expr) -> str | None:
 
 
 def why_not_piecewise(expr: Expr) -> str | None:
-    """The same, with cases: `i - 1 if i > 0 else n - 1` is one affine function or another.
+    """Why `expr` is not piecewise affine, as `i - 1 if i > 0 else n - 1` is; None when it is.
 
     Accepts what `islkit.affine` accepts, but for conversions that may lose bits.
     """

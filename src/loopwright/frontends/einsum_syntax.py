@@ -1,6 +1,6 @@
 """All of NumPy's einsum syntax: implicit output, ellipsis, repeated indices, many operands.
 
-Everything here works on letters and ranks; no array is looked at.
+Only letters and ranks matter here, no array is read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from loopwright.diagnostics import UsageError, WrongTypeError
 
 __all__ = ["EinsumSubscripts", "parse_subscripts", "sublist_subscripts"]
 
-# In the order of their codes, which is that of the implicit output: index lists rely on it.
+# In ASCII order, as the letters of an implicit output: index lists rely on it.
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _HINT = "letters, ',' between operands, '...' once in each, and '->' before the output"
 
@@ -81,7 +81,7 @@ def _letter(entry: object) -> str:
 
 
 def _check_characters(text: str) -> None:
-    """Refuse what is no subscript text, at the place where it stops to be one."""
+    """Refuse text that is no einsum expression, at its first wrong character."""
     at = arrows = 0
     has_dots = False
     while at < len(text):
@@ -137,7 +137,7 @@ def _output(
 ) -> str:
     every = "".join(operands)
     if right is None:
-        # The implicit output: the ellipsis, then letters that stand once, in alphabetical order.
+        # Implicit output: the ellipsis, then the letters that occur once, in alphabetical order.
         once = sorted(c for c in set(every) if every.count(c) == 1 and c not in extra)
         return extra + "".join(once)
     if "..." in right:
@@ -161,7 +161,7 @@ def _refusal(text: str, at: int, why: str, *, length: int = 1, hint: str = _HINT
     if text.isprintable() and text.isascii():
         why += f"\n    {text}\n    {' ' * at}{'^' * length}"
     else:
-        why += f", at character {at + 1}"  # carets would not stand under it
+        why += f", at character {at + 1}"  # carets would be misaligned
     return UsageError(f"einsum '{text}': {why}", hint=hint)
 
 

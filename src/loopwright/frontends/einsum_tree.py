@@ -1,4 +1,4 @@
-"""An einsum as a tree of loops, from where it takes the same road as any other program.
+"""An einsum as a SourceTree, which is compiled like any other program.
 
 for every index of out:          out[...] = zero
 for every index:                 out[...] = out[...] plus left[...] times right[...] times ...
@@ -32,9 +32,9 @@ def einsum_tree(
     times: Combine,
     zero: bool | int | float | complex | None,
 ) -> SourceTree:
-    """Products of the operands summed into `out`; without `zero` its old elements are added to.
+    """The loops that sum products of the operands into `out`; without `zero`, onto its elements.
 
-    Factors meet from left to right, in the type of the sums.
+    Factors are combined from left to right, in the type of the sums.
     """
     span = Span("<einsum>", 1, 1, 1, len(names.text) + 1, names.text)
     letters = dict.fromkeys("".join(names.operands) + names.out)
@@ -68,7 +68,7 @@ def _argument_names(names: EinsumSubscripts) -> tuple[str, ...]:
 
 
 def _first(letter: str) -> str:
-    """The loop over a letter in the nest that sets out to zero: names are unique in a tree."""
+    """The loop variable of a letter in the nest that zeroes `out`: names are unique in a tree."""
     return f"{letter}_0"
 
 

@@ -33,7 +33,7 @@ from loopwright.ir.visit import names as names_in
 
 __all__ = ["extract", "implies", "program_of"]
 
-_PROOF_QUOTA = 200_000  # isl operations for one small question
+_PROOF_QUOTA = 200_000  # isl operations for one proof
 
 
 def program_of(tree: SourceTree, *, reassoc: bool) -> Program:
@@ -62,7 +62,7 @@ def extract(tree: SourceTree) -> Program:
 
 
 def implies(given: Sequence[Expr], wanted: Expr) -> bool:
-    """Whether affine conditions force another one, for all integers; False when isl gives up."""
+    """Whether affine conditions imply another one, for all integers; False when isl gives up."""
     variables = sorted(set().union(*map(names_in, (*given, wanted))))
     try:
         with attempt(_PROOF_QUOTA):
@@ -183,7 +183,7 @@ def _in_sequence(parts: Sequence[isl.Schedule]) -> isl.Schedule | None:
 
 
 def _iterations(loop: ForLoop, space: isl.Space) -> isl.Set:
-    """The points of `space` that a loop visits: between its bounds, whole steps from its start."""
+    """The iterations of a loop in `space`: within its bounds, whole steps from its start."""
     at, start, stop = (affine(x, space) for x in (Var(loop.var), loop.start, loop.stop))
     if loop.step > 0:
         visited = at.ge_set(start).intersect(at.lt_set(stop))

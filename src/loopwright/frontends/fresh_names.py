@@ -1,4 +1,4 @@
-"""Unique names for everything in a program, from names the user wrote."""
+"""Unique names for the loops, arrays and statements of a program, from the user's names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 __all__ = ["FreshNames"]
 
-# Words of isl's own notation (isl_stream.c): sets are printed and read back by people and tests.
+# Keywords of isl's notation (isl_stream.c): printed sets are read back by people and tests.
 _LOGIC = ("and", "or", "not", "implies", "exists", "true", "false")
 _NUMBERS = (
     "infty",
@@ -23,13 +23,13 @@ _NUMBERS = (
     "floord",
 )
 _ISL_WORDS = frozenset((*_LOGIC, *_NUMBERS))
-_STRIDE = re.compile(r"_s[0-9]+$")  # the strides of an array A are called A_s0, A_s1, ... below
+_STRIDE = re.compile(r"_s[0-9]+$")  # later stages call the strides of an array A: A_s0, A_s1, ...
 
 
 class FreshNames:
-    """Hands out each name once. Names are C identifiers, no words of isl and no strides.
+    """Hands out each name once: C identifiers that are neither keywords of isl nor strides.
 
-    Names that are made up are none of `others`, the identifiers of the text around.
+    Names that are made up avoid `others`, the identifiers of the surrounding source.
     """
 
     def __init__(self, taken: Iterable[str] = (), others: Iterable[str] = ()) -> None:

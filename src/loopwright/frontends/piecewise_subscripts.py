@@ -1,14 +1,14 @@
-"""Subscripts with cases (`i == 0 ? n - 1 : i - 1`, a minimum, a maximum): the common case apart.
+"""Index-set splitting at piecewise subscripts: `i == 0 ? n - 1 : i - 1`, minima, maxima.
 
     S: v[i] = u[i == 0 ? n - 1 : i - 1]  for 0 <= i < n
     ->  S0: v[i] = u[i - 1]                       where i != 0
         S1: v[i] = u[i == 0 ? n - 1 : i - 1]      where i == 0
 
-Both statements stand where the one stood, and every iteration runs exactly one of them. The common
-case has plain subscripts, so that its loops are vectors, tiles and passes as without the borders;
-what is left reads the same elements by piecewise affine subscripts.
+Both statements take the place of the original, and every iteration runs exactly one of them. The
+common case has affine subscripts, so its loops are vectorised, tiled and skewed as without borders;
+the rest keeps its piecewise affine subscripts.
 
-An update (`C[i, j] += A[i, k] * B[k, min(j, 3)]`) whose cases each speak of one loop is left whole:
+An update (`C[i, j] += A[i, k] * B[k, min(j, 3)]`) whose cases depend on one loop each is not split:
 as a contraction it reads such an operand from a copy, made in one pass over the operand.
 """
 
@@ -28,20 +28,20 @@ from loopwright.ir.visit import loads, rewrite, walk
 
 __all__ = ["split_piecewise"]
 
-_MOST_STATEMENTS = 4  # that one assignment becomes
+_MOST_STATEMENTS = 4  # made from one assignment
 _QUOTA = 300_000  # isl operations for one assignment
-_MOST_CASES = 64  # conditions that are settled for one statement
-_WORTH = 8  # what is left is split again while it is more than this part of the common case
-_SAMPLES = (1000, 37)  # parameters are taken as 1000, 1037, 1074, ...; and in the other order
+_MOST_CASES = 64  # conditions decided for one statement
+_WORTH = 8  # the rest is split again while it has over 1/8 of the points of the common case
+# Volumes are estimated for the parameters 1000, 1037, 1074, ..., and for these in reverse order.
+_SAMPLES = (1000, 37)
 
 
 def split_piecewise(
     assign: Assign, domain: isl.Set, known: isl.Set
 ) -> list[tuple[Assign, isl.Set]]:
-    """An assignment and its domain, split where its subscripts have cases; `known` holds always.
+    """An assignment and its domain, split at the cases of its subscripts.
 
-    The domains are disjoint and not empty, and their union is `domain`, but for points that no
-    parameters of `known` have.
+    The domains are disjoint and not empty; their union is `domain` for all parameters in `known`.
     """
     if _first_case(assign) is None or _is_update_by_loops(assign, domain):
         return [(assign, domain)]
@@ -67,7 +67,7 @@ def _split(assign: Assign, domain: isl.Set, known: isl.Set) -> list[tuple[Assign
 
 
 def _common_case(assign: Assign, domain: isl.Set, known: isl.Set) -> tuple[Assign, isl.Set]:
-    """The assignment with every case settled for most of `domain`, and where it is."""
+    """The assignment with each case decided for the larger part of `domain`, and that part."""
     for _ in range(_MOST_CASES):
         case = _first_case(assign)
         if case is None:
@@ -96,7 +96,7 @@ def _is_update_by_loops(assign: Assign, domain: isl.Set) -> bool:
 
 
 def _first_case(assign: Assign) -> Expr | None:
-    """An innermost case of a subscript."""
+    """The first innermost case of a subscript."""
     cases = (part for entry in _subscripts(assign) for part in walk(entry) if _is_case(part))
     for case in cases:
         return next((x for x in _inside(case) if _is_case(x)), case)
@@ -125,18 +125,18 @@ def _is_case(expr: Expr) -> bool:
 
 
 def _sides(case: Expr) -> tuple[tuple[Expr, Expr], tuple[Expr, Expr]]:
-    """Two conditions that cover everything, and the value where each of them holds."""
+    """Two conditions of which one always holds, and the value of the case under each."""
     match case:
         case Select(cond=cond, x=x, y=y):
             return (cond, x), (Unary("not", cond), y)
-        case Binary(op=op, x=x, y=y):  # where both are equal, either will do
+        case Binary(op=op, x=x, y=y):  # where x == y both conditions hold
             order = "le" if op == "min" else "ge"
             return (Binary(order, x, y), x), (Binary(order, y, x), y)
     raise AssertionError(case)
 
 
 def _settled(assign: Assign, case: Expr, value: Expr) -> Assign:
-    """The assignment with `value` for a case in all its subscripts."""
+    """The assignment with `value` in place of a case in all its subscripts."""
 
     def change(node: Expr) -> Expr:
         return value if node == case else node
@@ -147,7 +147,7 @@ def _settled(assign: Assign, case: Expr, value: Expr) -> Assign:
 
 
 def _volume(piece: isl.Set) -> int:
-    """About how many points a piece has, for some large parameters: those of its boxes."""
+    """An estimate of the number of points for sample parameters: the volumes of bounding boxes."""
     count = piece.dim(isl.dim_type.param)
     start, step = _SAMPLES
     values = [start + step * at for at in range(count)]

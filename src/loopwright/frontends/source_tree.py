@@ -1,4 +1,4 @@
-"""SourceTree: a loop program as written, between a language's syntax and the polyhedral model.
+"""SourceTree: a loop program as the user wrote it, before it becomes a polyhedral Program.
 
 The Python and C front ends produce it, `extract` turns it into a Program. Values are typed
 expressions of `ir/expr`, all conversions written out. Names are unique in the whole tree: two
@@ -63,7 +63,7 @@ Param: TypeAlias = ArrayParam | IntParam | ScalarParam
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """A variable of the function; a scalar has no extents. Its contents start undefined."""
+    """A variable of the function, undefined at first; a scalar has no extents."""
 
     name: str
     dtype: DType
@@ -107,7 +107,7 @@ Node: TypeAlias = Assign | ForLoop | IfElse
 
 @dataclass(frozen=True, slots=True)
 class ReturnValues:
-    """What the function hands back: names of array parameters and locals."""
+    """The array parameters and locals that the function returns, by name."""
 
     names: tuple[str, ...]
     is_tuple: bool  # `return a,` and `return a` differ
@@ -123,5 +123,5 @@ class SourceTree:
     locals: tuple[Local, ...]
     body: tuple[Node, ...]
     result: ReturnValues | None
-    captured: tuple[tuple[str, object], ...]  # outer names and the values they had
+    captured: tuple[tuple[str, object], ...]  # outer names and their values at reading
     span: Span

@@ -35,8 +35,8 @@ __all__ = [
     "split_selects",
 ]
 
-_MOST_COPIES = 128  # nodes of all copies of a value that is written out where it is used
-_MOST_SPLITS = 6  # affine conditions of one statement; each doubles its copies
+_MOST_COPIES = 128  # expression nodes in all copies of a substituted value
+_MOST_SPLITS = 6  # affine conditions taken out of one statement; each doubles its copies
 
 
 def assignments(nodes: Iterable[Node]) -> Iterator[Assign]:
@@ -65,14 +65,14 @@ def fill_nest(target: Local, value: Expr, names: FreshNames) -> Node:
 
 
 def split_selects(assign: Assign, given: Container[str] = ()) -> Node:
-    """Take affine conditions that guard loads out of the value of an assignment.
+    """Turn selects on affine conditions that guard loads into branches.
 
     rewrite:  S: x = a[i-1] if i > 0 else 0
               ->  if i > 0: S0: x = a[i-1]   else: S1: x = 0
 
     Both branches of a Select may be evaluated, so a guarded load must not stay inside one. A Select
-    on data stays: which elements it touches cannot be known. Loads of scalars in `given`, which
-    always have a value, need no guard.
+    on data stays, since its accesses are not affine. Loads of scalars in `given`, which always have
+    a value, need no guard.
     """
     return _split(assign, given, _MOST_SPLITS)
 
@@ -94,18 +94,18 @@ def _is_guard(expr: Expr, given: Container[str]) -> bool:
 
 
 def _put(expr: Expr, old: Expr, new: Expr) -> Expr:
-    """`expr` with `new` for every `old`."""
+    """`expr` with every `old` replaced by `new`."""
     return rewrite(expr, lambda node: new if node == old else node)
 
 
 def forward_substitute(chain: Sequence[Assign]) -> tuple[Assign, ...]:
-    """Put values of scalars back where they are used, if that makes the text hardly longer.
+    """Substitute scalars by their values where that hardly lengthens the program.
 
     rewrite:  t = a[i] + b[i]; u = t * c[i]; x[i] = u - u*u
               ->  x[i] = (a[i] + b[i]) * c[i] - ((a[i] + b[i]) * c[i]) * ((a[i] + b[i]) * c[i])
 
     All but the last assignment set scalars, each once, that only later ones of the chain read.
-    Fewer statements leave planners more freedom; backends find common parts again.
+    Fewer statements leave planners more freedom; backends eliminate common subexpressions again.
     """
     *scalars, last = chain
     kept: list[Assign] = [last]
@@ -120,7 +120,7 @@ def forward_substitute(chain: Sequence[Assign]) -> tuple[Assign, ...]:
 
 
 def _operators(expr: Expr) -> int:
-    """The number of nodes of a value, those of subscripts aside."""
+    """The number of nodes of a value without its subscripts."""
     return 1 if isinstance(expr, Load) else 1 + sum(map(_operators, children(expr)))
 
 
@@ -165,14 +165,14 @@ def _without(nodes: tuple[Node, ...], dead: set[str]) -> tuple[Node, ...]:
 # Every element that may be assigned must exist whether the condition holds or not.
 
 
-# An element that is assigned, and conditions that hold wherever it is.
+# An assigned element, and the conditions under which the assignment runs.
 Target = tuple[Access, tuple[Expr, ...]]
 
 
 def predicate_assignments(
     nodes: Sequence[Node], mask: Expr, own: Collection[str]
 ) -> tuple[Node, ...]:
-    """`nodes` with assignments that change nothing where `mask` fails; `own` are their locals."""
+    """`nodes` whose assignments keep the old value where `mask` is false; `own` are locals."""
 
     def change(node: Node) -> Node:
         match node:
@@ -193,7 +193,7 @@ def predicate_assignments(
 
 
 def merge_branches(cond: Expr, body: Sequence[Node], orelse: Sequence[Node]) -> Assign | None:
-    """Both sides as one assignment, where they are assignments to one element."""
+    """Both branches as one assignment of a select, where they assign the same element."""
     match body, orelse:
         case [Assign() as first], [Assign() as second] if first.target == second.target:
             return replace(first, value=Select(cond, first.value, second.value))
@@ -203,7 +203,7 @@ def merge_branches(cond: Expr, body: Sequence[Node], orelse: Sequence[Node]) -> 
 
 
 def assigned_elements(nodes: Sequence[Node], facts: tuple[Expr, ...] = ()) -> list[Target]:
-    """Every element that nodes assign, with the conditions of the loops and branches around."""
+    """Every element that nodes assign, with the conditions of the loops and branches around it."""
     found: list[Target] = []
     for node in nodes:
         match node:
@@ -227,7 +227,7 @@ def is_addressable(
     cond: Expr,
     prove: Callable[[Expr], bool],
 ) -> bool:
-    """Whether an element is there in any case: within its array, or read by the condition."""
+    """Whether an element is in bounds whether `cond` holds or not: proven, or read by `cond`."""
     if any((x.array, x.index) == (target.array, target.index) for x in loads(cond)):
         return True
     pairs = zip(target.index, shape, strict=True)
@@ -243,9 +243,9 @@ def is_addressable(
 # caller checks that no subscript leaves its array.
 
 
-_LEAST = 32  # a size that is left
-_CLOSE = 16  # numbers of one size lie within it
-_LARGE = _LEAST + _CLOSE  # from here on a number is a size
+_LEAST = 32  # sizes are divided down to this at most
+_CLOSE = 16  # integers at most so far apart belong to one size
+_LARGE = _LEAST + _CLOSE  # integers from here on are sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +253,7 @@ class ShrunkTree:
     """A tree with smaller literal sizes, and the size that each was made from."""
 
     tree: SourceTree
-    sizes: dict[int, int]  # the largest number of each size that changed, and what it became
+    sizes: dict[int, int]  # old to new, of the largest integer of each size
 
 
 def shrink_sizes(tree: SourceTree, factor: int) -> ShrunkTree | None:
@@ -279,7 +279,7 @@ def shrink_sizes(tree: SourceTree, factor: int) -> ShrunkTree | None:
 
 
 def _literal_size(expr: Expr) -> int:
-    """The number that an expression is, if it is a size; else 0."""
+    """The value of a literal size; 0 for any other expression."""
     match expr:
         case Const(value=int(value)) if not isinstance(value, bool) and abs(value) >= _LARGE:
             return value
@@ -288,7 +288,7 @@ def _literal_size(expr: Expr) -> int:
 
 
 def _divide_sizes(numbers: list[int], factor: int) -> tuple[dict[int, int], dict[int, int]]:
-    """What sizes become, and what every number becomes; numbers come in descending order."""
+    """New values of the sizes that change, and of all `numbers`, which are in descending order."""
     sizes: dict[int, int] = {}
     changed: dict[int, int] = {}
     largest = 0
@@ -301,7 +301,7 @@ def _divide_sizes(numbers: list[int], factor: int) -> tuple[dict[int, int], dict
 
 
 def _map_affine(tree: SourceTree, change: Callable[[Expr], Expr]) -> SourceTree:
-    """The tree with the affine expressions of its extents, bounds, conditions and subscripts."""
+    """The tree with `change` applied to all extents, bounds, conditions and subscripts."""
 
     def each(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return tuple(map(change, index))

@@ -1,6 +1,6 @@
 """A SourceTree as Python-like text: unique names, types, all conversions written out.
 
-Apart from `source_tree`, which a kernel from the disk cache loads: printing needs isl.
+A module of its own because `ir/text` imports isl, which a kernel from the disk cache never loads.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _INDENT = "    "
 
 
 def tree_text(tree: SourceTree) -> str:
-    """A source tree in the manner of Python."""
+    """A source tree as Python-like text."""
     return "\n".join(_lines(tree))
 
 

@@ -65,7 +65,11 @@ def placeholder(name: str, found: InnerContraction, outer: Sequence[Expr]) -> St
 def insert_cores(
     nest: LoopNest, cores: Mapping[str, tuple[LoopCore, InnerContraction]]
 ) -> LoopNest:
-    """`nest` with cores in the places of their placeholders."""
+    """Write contractions out in the places of their placeholders.
+
+        copy [core.0, 0] to C[] from A[]
+    ->  let M, N, K, mc, nc, kc = ...; the loops of lower/product
+    """
     if not cores:
         return nest
     taken = bound_names(nest)

@@ -23,11 +23,11 @@ from loopwright.ir.text import nest_text
 from loopwright.ir.visit import rebuild
 from loopwright.log import dump
 from loopwright.lower.astgen import GeneratedLoops, generate_loops
-from loopwright.lower.blocked_closure import lower_closure
 from loopwright.lower.core import insert_cores
+from loopwright.lower.insert_prefetches import insert_prefetches
+from loopwright.lower.lower_closure import lower_closure
 from loopwright.lower.predictive_commoning import predictive_commoning
-from loopwright.lower.prefetch import insert_prefetches
-from loopwright.lower.register_promotion import promote_registers, promote_scalars
+from loopwright.lower.promote_registers import promote_registers, promote_scalars
 from loopwright.lower.separate_full_tiles import separate_full_tiles
 from loopwright.lower.simplify import simplify, simplify_divisions
 from loopwright.lower.vectorize import peel_for_alignment, unroll, vectorize

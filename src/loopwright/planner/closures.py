@@ -1,4 +1,4 @@
-"""Closures of idempotent semirings: the three-phase blocked order of `lower/blocked_closure`."""
+"""Closures of idempotent semirings: the three-phase blocked order of `lower/lower_closure`."""
 
 from __future__ import annotations
 

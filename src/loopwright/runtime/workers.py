@@ -43,7 +43,7 @@ _PROCESSORS = 1024  # as many as glibc's cpu_set_t holds
 # until that thread pauses, which a caller at work does not do: half a call was seen to be lost so.
 # A worker found beside its caller therefore forbids itself that processor, and stays elsewhere
 # until it meets its caller again; where no other processor is allowed, it stays.
-_APART = f"""
+_AVOID_CALLER = f"""
 declare i32 @sched_getcpu()
 declare i32 @sched_getaffinity(i32, i64, ptr)
 declare i32 @sched_setaffinity(i32, i64, ptr)
@@ -88,7 +88,7 @@ done:
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
-_TOGETHER = """
+_ANYWHERE = """
 define internal i64 @processor() {
   ret i64 -1
 }
@@ -445,8 +445,8 @@ SYMBOLS = ("lw_pool_init", "lw_pool_rouse", "lw_pool_stop", "lw_worker", "lw_for
 
 def pool_source(system: str = sys.platform) -> str:
     """LLVM IR of the pool's native side, for the pipeline to compile and cache like any kernel."""
-    apart = _APART if system == "linux" else _TOGETHER
-    return waiting_source(_isa(), system) + _POOL + _TEAM + apart
+    placement = _AVOID_CALLER if system == "linux" else _ANYWHERE
+    return waiting_source(_isa(), system) + _POOL + _TEAM + placement
 
 
 def _isa() -> str:

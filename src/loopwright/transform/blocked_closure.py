@@ -17,7 +17,7 @@ __all__ = [
 ]
 
 
-_RESERVED = "closure_"  # the names of lower/blocked_closure
+_RESERVED = "closure_"  # the names of lower/lower_closure
 
 
 @dataclass(frozen=True, slots=True)

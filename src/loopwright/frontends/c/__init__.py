@@ -11,11 +11,11 @@ of numbers, functions of <math.h> and functions that the file defines (`inline`)
 promotions and the rounding of quotients are C's. Subscripts may have cases, as those of periodic
 borders: `i == 0 ? n - 1 : i - 1` and `(i + 1) % n` are piecewise affine.
 
-What is taken for granted, beyond what C itself says:
-- Arrays of different names do not overlap: that is the promise of the pragma.
-- Places (bounds, subscripts, loop variables) stay within their types: they are computed in int64.
-  Unsigned arithmetic that may fall below zero is not among them, unless an array ends there first.
-- Elements that are read on both sides of a conditional expression or an if on data exist.
+What is assumed, beyond what C itself says:
+- Arrays of different names do not overlap: whoever writes the pragma asserts this.
+- Bounds, subscripts and loop variables stay within their types: they are computed in int64.
+  Unsigned arithmetic that may fall below zero is not, unless the extent of an array excludes it.
+- Elements that are read on either side of a conditional expression or an if on data are in bounds.
   Conditions on loop variables guard what they guard in C.
 
 A variable of the function that the region writes keeps its value for later, unless nothing reads it

@@ -1,4 +1,4 @@
-"""Affine integer expressions as sums of terms: what a loop's bound or a min or max looks like."""
+"""Affine integer expressions in normal form, sums of terms: for loop bounds, minima, maxima."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from loopwright.ir.expr import Binary, Const, Expr, Unary, Var
 
 __all__ = ["Terms", "as_terms", "extreme", "solve", "summed"]
 
-Terms = Mapping[
-    Expr | None, int
-]  # factor of each part that is no sum itself; of None: the constant
+Terms = Mapping[Expr | None, int]  # the coefficient of each term; of None, the constant
 
 
 def as_terms(expr: Expr) -> Terms:
-    """`expr` as a sum; parts such as `i // 2` or `min(i, j)` are terms as they stand."""
+    """`expr` as a sum of terms; parts such as `i // 2` or `min(i, j)` are terms themselves."""
     match expr:
         case Const(value=int() as value):
             return {None: value} if value else {}
@@ -58,7 +56,7 @@ def summed(terms: Terms) -> Expr:
 
 
 def solve(terms: Terms, var: str) -> tuple[int, Expr] | None:
-    """For `terms = k*var + rest` the pair (k, rest); None unless var stands there by itself."""
+    """For `terms = k*var + rest` the pair (k, rest); None when other terms hold var, or k is 0."""
     factor = terms.get(Var(var), 0)
     rest = {part: count for part, count in terms.items() if part != Var(var)}
     if not factor or any(part is not None and _mentions(part, var) for part in rest):

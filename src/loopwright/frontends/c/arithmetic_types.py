@@ -45,11 +45,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class CType:
-    """An arithmetic type; C keeps apart types of one dtype, as long and long long."""
+    """An arithmetic type; several may have one dtype, as long and long long do."""
 
     name: str = field(compare=False)  # C's shortest spelling, or the typedef's of a system header
     dtype: DType
-    rank: int  # orders integers by width; floating types stand above them
+    rank: int  # conversion rank: integers by width, then floating types
 
     @property
     def is_floating(self) -> bool:
@@ -93,13 +93,13 @@ _BY_BITS = {8: ("char", 1), 16: ("short", 2), 32: ("int", 3), 64: ("long", 4)}
 
 @dataclass(frozen=True, slots=True)
 class DataModel:
-    """What C leaves open and the compiler settles."""
+    """What the C standard leaves to the implementation: signedness of char, width of long."""
 
     is_char_signed: bool = True
     long_bits: int = 64
 
     def named(self, name: str) -> CType | None:
-        """The type that a system header gives to `name`."""
+        """The type that a system header defines as `name`."""
         if name == "bool":
             return BOOLEAN
         if name not in _FIXED:
@@ -160,14 +160,16 @@ def common_type(x: CType, y: CType) -> CType:
 # -- values and their conversions -----------------------------------------------------------
 
 
-# Whether an affine condition holds wherever the place being read is reached.
+# Whether an affine condition holds whenever the expression being read is evaluated.
 Prove: TypeAlias = Callable[[Expr], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class CValue:
-    """A typed expression; its dtype is that of the C type, or int64 for an index, or bool for the
-    outcome of a comparison, which C calls an int.
+    """A typed expression.
+
+    Its dtype is that of the C type, but int64 for an index, and bool for the result of a
+    comparison, whose C type is int.
     """
 
     expr: Expr
@@ -185,7 +187,7 @@ def constant(value: int, ctype: CType = INT) -> CValue:
 
 
 def number_of(value: CValue) -> int | None:
-    """The integer that a value is known to be."""
+    """The integer value of a constant index; None for any other value."""
     match value.expr:
         case Const(value=int() as number) if value.is_index:
             return _wrapped(number, value.ctype.dtype)
@@ -256,7 +258,7 @@ def _floating(value: CValue, dtype: DType, prove: Prove) -> Expr:
 
 
 def _exact(value: CValue, prove: Prove) -> Expr:
-    """An index as it really is in C: one of unsigned type that may be negative here wraps."""
+    """The value that an index has in C: an unsigned one that may be negative wraps around."""
     if value.ctype.is_unsigned and not prove(value.expr >= 0):
         return Cast(value.expr, value.ctype.dtype)
     return value.expr
@@ -275,7 +277,7 @@ def _as_integer(value: CValue, ctype: CType, prove: Prove) -> CValue:
 
 
 def _truncated(number: float, ctype: CType) -> CValue:
-    """A floating constant as an integer, cut off towards zero."""
+    """A floating constant as an integer, truncated towards zero."""
     limits = np.iinfo(ctype.dtype.name)
     whole = int(number) if abs(number) < float("inf") else limits.max + 1
     if not limits.min <= whole <= limits.max:
@@ -298,14 +300,14 @@ def truth(value: CValue) -> Expr:
 
 
 def promote(value: CValue, prove: Prove) -> CValue:
-    """The value as `+x` gives it."""
+    """The value after integer promotion, as `+x` gives it."""
     return convert(value, promoted(value.ctype) if not value.is_truth else INT, prove)
 
 
 # -- literals --------------------------------------------------------------------------------
 
 
-# Headers write limits as long double constants and convert them at once: that much is understood.
+# Headers write limits as long double constants that are converted at once, which is accepted.
 LONG_DOUBLE = CType("long double", FLOAT64, 8)
 _INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)([uUlL]*)")
 _DECIMAL = re.compile(
@@ -317,7 +319,7 @@ _HEXADECIMAL = re.compile(
 _SUFFIXES = ("", "u", "l", "ul", "lu", "ll", "ull", "llu")
 _ESCAPES = {"n": 10, "t": 9, "r": 13, "0": 0, "a": 7, "b": 8, "f": 12, "v": 11, "e": 27}
 _BASES = {"x": 16, "b": 2}
-_MOST_DIGITS = 400  # beyond this no number of C is meant, and Python would take long
+_MOST_DIGITS = 400  # longer literals fit no type of C, and take Python long to convert
 
 
 def number(text: str, model: DataModel) -> CValue:
@@ -335,7 +337,7 @@ def number(text: str, model: DataModel) -> CValue:
 
 
 def _integer_literal(digits: str, suffix: str, model: DataModel) -> CValue:
-    """The first type of C's list that holds the number; only decimals never become unsigned."""
+    """An integer of the first type that holds it (C11 6.4.4.1); decimals never become unsigned."""
     prefix = digits[1:2].lower()
     is_decimal = digits[0] != "0"
     if prefix in _BASES:

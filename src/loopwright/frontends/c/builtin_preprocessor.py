@@ -1,6 +1,6 @@
-"""A small preprocessor: #include, #define, #if, for machines without a C compiler.
+"""The built-in preprocessor (#include, #define, #if), for machines without a C compiler.
 
-System headers that are not found are left out; the constants of a few of them are known here.
+System headers that are not found are left out; the constants of a few of them are built in.
 """
 
 from __future__ import annotations
@@ -9,14 +9,19 @@ import operator
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from loopwright.diagnostics import Diagnostic, SourceError, Span
 from loopwright.frontends.c.arithmetic_types import DataModel
 from loopwright.frontends.c.declaration_parser import DeclarationParser
 from loopwright.frontends.c.lexer import SyntaxFault, tokenize
+from loopwright.frontends.c.macro_expansion import (
+    MacroFault,
+    Macros,
+    MacroToken,
+    macro_text,
+    macro_tokens,
+)
 from loopwright.frontends.c.source_map import SourceText
 from loopwright.frontends.c.syntax_tree import (
     BinaryExpr,
@@ -28,9 +33,9 @@ from loopwright.frontends.c.syntax_tree import (
     UnaryExpr,
 )
 
-__all__ = ["Macro", "MacroFault", "MacroToken", "Macros", "expand", "macro_text", "macro_tokens"]
+__all__ = ["expand"]
 
-_MOST_DEPTH = 40  # headers inside headers; fifty times as many in all
+_MOST_DEPTH = 40  # of nested headers; fifty times as many in all
 _MOST_BYTES = 32 << 20
 _COMMENTS = re.compile(
     r"""/\*.*?\*/|(?P<open>/\*)|//[^\n]*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\n""", re.DOTALL
@@ -81,7 +86,7 @@ def expand(source: SourceText, main: str, args: Sequence[str]) -> str:
 
 
 class _Fault(Exception):  # noqa: N818, becomes a SourceError with its place
-    """Something that stops preprocessing."""
+    """An error that stops preprocessing."""
 
 
 class _Unended(Exception):  # noqa: N818, as above
@@ -127,7 +132,7 @@ class _Preprocessor:
     def _file(self, name: str, folder: str, raw: bytes) -> Iterator[str]:
         yield f'# 1 "{name}" 1'
         lines = _logical_lines(_decoded(raw), name)
-        conditions: list[tuple[bool, bool]] = []  # whether this part counts, whether one has
+        conditions: list[tuple[bool, bool]] = []  # of each open #if: is this branch taken, was any
         expected = 1
         while lines:
             number, text = lines.pop()
@@ -153,7 +158,7 @@ class _Preprocessor:
             raise _Fault("#endif is missing")
 
     def _conditional(self, word: str, rest: str, stack: list[tuple[bool, bool]]) -> bool:
-        """Follow #if and its kin; False for any other directive."""
+        """Process #if, #elif, #else and #endif; False for any other directive."""
         outer = all(counts for counts, _ in stack)
         if word in ("if", "ifdef", "ifndef"):
             holds = outer and self._holds(word, rest)
@@ -259,12 +264,12 @@ def _decoded(raw: bytes) -> str:
 
 
 def _logical_lines(text: str, name: str) -> list[tuple[int, str]]:
-    """Lines with their numbers, last first: continued ones joined, comments a space each."""
+    """Logical lines with their numbers, last first: continued lines joined, comments blanked."""
     lines: list[tuple[int, str]] = []
     number = start = 1
     parts: list[str] = []
     at = 0
-    # A continued line counts as lines further down: its text goes on, its number stays.
+    # A continued line keeps its number; the lines that continue it count for those after it.
     spliced = _CONTINUED.sub("\x00", text)
     for match in _COMMENTS.finditer(spliced):
         parts.append(spliced[at : match.start()])
@@ -288,7 +293,7 @@ def _logical_lines(text: str, name: str) -> list[tuple[int, str]]:
 
 
 def _pragma_operators(text: str, marker: str) -> Iterator[str]:
-    """A line with every `_Pragma("...")` in it made a line of its own."""
+    """A line with each `_Pragma("...")` in it moved to a line of its own."""
     pieces = _OPERATOR.split(text)
     yield pieces[0]
     for pragma, rest in zip(pieces[1::2], pieces[2::2], strict=True):
@@ -299,14 +304,14 @@ def _pragma_operators(text: str, marker: str) -> Iterator[str]:
 
 
 def _next_line(lines: list[tuple[int, str]]) -> list[MacroToken] | None:
-    """The words of the next line, for a call of a macro that goes on there."""
+    """The tokens of the next line, for a macro call that continues there."""
     if not lines or lines[-1][1].lstrip().startswith("#"):
         return None
     return macro_tokens("\n" + lines.pop()[1])
 
 
 def _options(args: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Options with their values, joined to them or following."""
+    """Options with their values, which are attached or the next argument."""
     waiting = iter(args)
     for arg in waiting:
         option = next((o for o in _VALUED if arg.startswith(o)), None)
@@ -315,7 +320,7 @@ def _options(args: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _folders(args: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
-    """Folders for quoted names only, folders for all, files to include first."""
+    """Folders for quoted includes only, folders for all includes, files to include first."""
     given = list(_options(args))
     quoted = [os.fspath(value) for option, value in given if option == "-iquote"]
     angled = [value for option, value in given if option in ("-I", "-isystem")]
@@ -323,7 +328,7 @@ def _folders(args: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
 
 
 def _condition_value(expr: SyntaxExpr) -> int:
-    """The value of a condition of #if; raises ValueError for what has none."""
+    """The value of the condition of an #if; raises ValueError for anything else."""
     match expr:
         case NumberLiteral(text=text):
             digits = text.rstrip("uUlL")
@@ -374,227 +379,3 @@ _INFIX: dict[str, Callable[[int, int], int]] = {
     "|": operator.or_,
     "^": operator.xor,
 }
-
-
-# -- macro expansion (C11 6.10.3) ------------------------------------------------------------
-
-
-_MOST_WORDS = 200_000  # made by macros of one file: some double their text at every level
-_MOST_CALLS = 60  # calls of macros inside the arguments of others
-
-_MACRO_TOKEN = re.compile(
-    r"""(?P<space>[ \t\r\n\f\v]+)|(?P<name>[^\W\d]\w*)|(?P<number>\.?\d(?:[eEpP][+-]|[\w.])*)
-    |(?P<string>(?:u8|[uUL])?"(?:[^"\\\n]|\\.)*"|[uUL]?'(?:[^'\\\n]|\\.)+')
-    |(?P<op>\#\#|<<=|>>=|\.\.\.|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|.)""",
-    re.DOTALL | re.VERBOSE,
-)
-
-
-class MacroFault(Exception):  # noqa: N818, not an error of ours: it becomes a Diagnostic
-    """A macro that cannot be expanded."""
-
-
-class MacroToken(NamedTuple):
-    """A token before and during expansion."""
-
-    kind: str
-    text: str
-    is_apart: bool = False  # white space stands before it
-    hidden: frozenset[str] = frozenset()  # macros that made it and do not expand again in it
-
-
-@dataclass(frozen=True, slots=True)
-class Macro:
-    """`#define name body` or `#define name(params) body`."""
-
-    name: str
-    params: tuple[str, ...] | None
-    body: tuple[MacroToken, ...]
-    is_variadic: bool = False
-
-
-def macro_tokens(text: str) -> list[MacroToken]:
-    """Cut text without comments into words."""
-    found: list[MacroToken] = []
-    is_apart = False
-    for match in _MACRO_TOKEN.finditer(text):
-        kind = match.lastgroup or "op"
-        if kind != "space":
-            found.append(MacroToken(kind, match[0], is_apart))
-        is_apart = kind == "space"
-    return found
-
-
-def macro_text(tokens: Sequence[MacroToken]) -> str:
-    """The text of words, apart where they were or where they would run together."""
-    parts: list[str] = []
-    last = ""
-    for word in tokens:
-        if last and (word.is_apart or _runs_together(last, word.text)):
-            parts.append(" ")
-        parts.append(word.text)
-        last = word.text
-    return "".join(parts)
-
-
-def _runs_together(x: str, y: str) -> bool:
-    def is_word(character: str) -> bool:
-        return character.isalnum() or character in "_.\"'"
-
-    if is_word(x[-1]) or is_word(y[0]):
-        return is_word(x[-1]) and is_word(y[0])
-    return x[-1] not in "()[]{};,?~" and y[0] not in "()[]{};,?~"
-
-
-class Macros:
-    """The macros defined at a place of the text."""
-
-    def __init__(self) -> None:
-        self._defined: dict[str, Macro] = {}
-        self._spent = 0
-
-    def define(self, text: str) -> None:
-        """What stands after `#define`, or NAME and a body."""
-        match = re.match(r"\s*([^\W\d]\w*)(\(([^)]*)\))?", text)
-        if match is None:
-            raise MacroFault("a name is missing after #define")
-        body = tuple(macro_tokens(text[match.end() :]))
-        params, is_variadic = None, False
-        if match[2] is not None:
-            names = [part.strip() for part in match[3].split(",")] if match[3].strip() else []
-            is_variadic = bool(names) and names[-1].endswith("...")
-            if is_variadic:
-                names[-1] = names[-1].removesuffix("...").strip() or "__VA_ARGS__"
-            params = tuple(names)
-        self._defined[match[1]] = Macro(match[1], params, body, is_variadic)
-
-    def undefine(self, name: str) -> None:
-        self._defined.pop(name, None)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._defined
-
-    def expand(
-        self,
-        tokens: Sequence[MacroToken],
-        more: Callable[[], Sequence[MacroToken] | None] = lambda: None,
-        depth: int = 0,
-    ) -> list[MacroToken]:
-        """Replace every macro; `more` gives the words of the next line to calls that need them."""
-        if depth > _MOST_CALLS:
-            raise MacroFault("calls of macros are nested too deeply")
-        done: list[MacroToken] = []
-        waiting = list(reversed(tokens))
-        while waiting:
-            word = waiting.pop()
-            macro = self._defined.get(word.text) if word.kind == "name" else None
-            if macro is None or word.text in word.hidden:
-                done.append(word)
-                continue
-            args: list[list[MacroToken]] = []
-            if macro.params is not None:
-                found = self._arguments(waiting, more, macro)
-                if found is None:
-                    done.append(word)
-                    continue
-                args = found
-            made = self._substitute(macro, args, depth)
-            self._spent += len(made) + 1
-            if self._spent > _MOST_WORDS:
-                raise MacroFault(f"macros of the file make more than {_MOST_WORDS} words")
-            hidden = word.hidden | {macro.name}
-            new = [w._replace(hidden=w.hidden | hidden) for w in made]
-            if new:
-                new[0] = new[0]._replace(is_apart=word.is_apart)
-            waiting += reversed(new)
-        return done
-
-    def _arguments(
-        self,
-        waiting: list[MacroToken],
-        more: Callable[[], Sequence[MacroToken] | None],
-        macro: Macro,
-    ) -> list[list[MacroToken]] | None:
-        """The arguments of a call, taken off `waiting`; None when no call stands there."""
-        while not waiting:
-            line = more()
-            if line is None:
-                return None
-            waiting += reversed(line)
-        if waiting[-1].text != "(":
-            return None
-        waiting.pop()
-        args: list[list[MacroToken]] = [[]]
-        depth = 0
-        params = macro.params or ()
-        while True:
-            while not waiting:
-                line = more()
-                if line is None:
-                    raise MacroFault(f"')' is missing in the call of the macro '{macro.name}'")
-                waiting += reversed(line)
-            word = waiting.pop()
-            if word.text == ")" and depth == 0:
-                break
-            depth += (word.text in "([{") - (word.text in ")]}")
-            is_rest = macro.is_variadic and len(args) == len(params)
-            if word.text == "," and depth == 0 and not is_rest:
-                args.append([])
-            else:
-                args[-1].append(word)
-        if not params and args == [[]]:
-            args = []
-        if macro.is_variadic and len(args) == len(params) - 1:
-            args.append([])
-        if len(args) != len(params):
-            message = (
-                f"the macro '{macro.name}' takes {len(params)} arguments, {len(args)} are given"
-            )
-            raise MacroFault(message)
-        return args
-
-    def _substitute(
-        self, macro: Macro, args: list[list[MacroToken]], depth: int
-    ) -> list[MacroToken]:
-        """The body of a macro with its arguments put in, # and ## done."""
-        raw = dict(zip(macro.params or (), args, strict=True))
-        expanded: dict[str, list[MacroToken]] = {}
-        made: list[MacroToken] = []
-        body = macro.body
-        at = 0
-        is_pasting = False
-        while at < len(body):
-            word = body[at]
-            if word.text == "##" and at > 0:
-                is_pasting = True
-                at += 1
-                continue
-            follows = body[at + 1].text if at + 1 < len(body) else ""
-            if word.text == "#" and macro.params is not None and follows in raw:
-                piece = [_stringified(raw[follows])]
-                at += 1
-            elif word.text in raw and word.kind == "name":
-                if is_pasting or follows == "##":
-                    piece = raw[word.text]
-                else:
-                    if word.text not in expanded:
-                        expanded[word.text] = self.expand(raw[word.text], depth=depth + 1)
-                    piece = expanded[word.text]
-                piece = [piece[0]._replace(is_apart=word.is_apart), *piece[1:]] if piece else []
-            else:
-                piece = [word]
-            if is_pasting and made and piece:
-                glued = macro_tokens(made.pop().text + piece[0].text)
-                piece = [*glued, *piece[1:]]
-            made += piece
-            is_pasting = False
-            at += 1
-        return made
-
-
-def _stringified(arg: Sequence[MacroToken]) -> MacroToken:
-    escaped = [
-        w._replace(text=re.sub(r'(["\\])', r"\\\1", w.text)) if w.kind == "string" else w
-        for w in arg
-    ]
-    return MacroToken("string", f'"{macro_text(escaped)}"')

@@ -1,4 +1,4 @@
-"""Assignments: to array elements, scalars and new variables of the region."""
+"""C assignments (`x = y`, `x += 2`, `x++`) and declarations with initial values."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from loopwright.frontends.c.syntax_tree import (
     IndexExpr,
     InitList,
     Name,
-    RefusedExpr,
     StepExpr,
     SyntaxExpr,
     UnaryExpr,
+    UnsupportedExpr,
 )
 from loopwright.frontends.constant_folding import zero
 from loopwright.frontends.refusal import Refusal, Reported
@@ -64,7 +64,7 @@ class CAssignmentReader:
         return self._read.need(node)[0], ()
 
     def _read_target(self, target: SyntaxExpr) -> None:
-        """Report the faults of a target whose value has faults of its own."""
+        """Report the faults of the target after those of the value."""
         if isinstance(target, IndexExpr):
             self._read.try_value(target)
 
@@ -92,7 +92,7 @@ class CAssignmentReader:
                 return self._nodes(access, data(new), span)
             case UnaryExpr(op="*"):
                 raise Refusal("LW135", "a pointer is followed", hint=POINTERS)
-            case Name() | RefusedExpr():
+            case Name() | UnsupportedExpr():
                 self._read.need(target)
         hint = "assign to a variable or an array element"
         raise Refusal("LW106", "this cannot be assigned", hint=hint)
@@ -107,7 +107,7 @@ class CAssignmentReader:
         return self._give(declaration, value, span)
 
     def _give(self, declaration: Declaration, value: CValue, span: Span) -> Sequence[Node]:
-        """Give a scalar its value, and remember it where places can be computed from it."""
+        """Assign a scalar; an affine value is remembered for bounds and subscripts."""
         scope = self._scope
         element = element_of(declaration)
         if declaration.type.derivations:
@@ -129,20 +129,20 @@ class CAssignmentReader:
         return self._nodes(Access(variable.name, (), element.dtype), data(new), span)
 
     def _nodes(self, target: Access, value: Expr, span: Span) -> Sequence[Node]:
-        """An assignment, after those of the values that it shares."""
+        """An assignment, preceded by those of the temporaries that it reads."""
         shared = tuple(self._read.pending)
         self._read.pending.clear()
         chain = forward_substitute((*shared, Assign(target, value, span)))
         return [self._node(assign) for assign in chain]
 
     def shared(self) -> Sequence[Node]:
-        """The assignments of values that the expression read last shares."""
+        """The assignments of the temporaries of the expression that was read last."""
         pending = tuple(self._read.pending)
         self._read.pending.clear()
         return [self._node(assign) for assign in pending]
 
     def split(self, assign: Assign) -> Sequence[Node]:
-        """An assignment that was made of others, its guarded elements in branches."""
+        """A merged assignment, with loads that affine conditions guard in branches."""
         return [self._node(assign)]
 
     def _node(self, assign: Assign) -> Node:
@@ -161,7 +161,7 @@ class CAssignmentReader:
     # -- declarations -----------------------------------------------------------------------
 
     def declare(self, declaration: Declaration, span: Span) -> Sequence[Node]:
-        """A variable of the region, with its first value if it has one."""
+        """A variable that the region declares, with its initial value if it has one."""
         storage = declaration.type.qualifiers & {"static", "extern", "_Thread_local"}
         if storage:
             word = sorted(storage)[0]
@@ -196,7 +196,7 @@ def _check_writable(declaration: Declaration) -> None:
 
 
 def _is_guarded(expr: Expr) -> bool:
-    """Whether elements are read under a condition on loop variables that is still in the value."""
+    """Whether a select on an affine condition still guards loads of array elements."""
     if not isinstance(expr, Select) or why_no_affine_condition(expr.cond) is not None:
         return False
     return any(load.index for load in (*loads(expr.x), *loads(expr.y)))

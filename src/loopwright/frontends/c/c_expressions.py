@@ -1,6 +1,6 @@
 """C expressions to typed values.
 
-Every refusal is reported where it stands and reading goes on, so one run finds all faults.
+Each refusal is reported at its node and reading goes on, so that one run reports all errors.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from loopwright.frontends.c.file_outline import TranslationUnit
 from loopwright.frontends.c.inline_expansion import Inliner
 from loopwright.frontends.c.lexer import Range
 from loopwright.frontends.c.operators import binary, by_cases, choose, logical, unary
-from loopwright.frontends.c.region_scope import Alias, RegionScope, Variable, place
+from loopwright.frontends.c.region_scope import Alias, RegionScope, Variable, declare_variable
 from loopwright.frontends.c.syntax_tree import (
     AssignExpr,
     BinaryExpr,
@@ -46,11 +46,11 @@ from loopwright.frontends.c.syntax_tree import (
     IndexExpr,
     Name,
     NumberLiteral,
-    RefusedExpr,
     StepExpr,
     SyntaxExpr,
     TernaryExpr,
     UnaryExpr,
+    UnsupportedExpr,
 )
 from loopwright.frontends.refusal import Refusal, Reported, did_you_mean, wrong_rank
 from loopwright.frontends.source_tree import Assign, Local
@@ -62,12 +62,12 @@ from loopwright.ir.visit import children, loads, walk
 __all__ = ["POINTERS", "CExpressionReader", "why_unusable"]
 
 _MOST_MESSAGE = 200
-_MOST_PLACE = 200  # nodes of a place that a variable is known to hold
+_MOST_PLACE = 200  # nodes of an affine value that is remembered for a variable
 _MOST_CASES = 8  # conditional expressions of one subscript
 _FEWER = "part the loop at the borders"
-_MOST_COPIED = 6  # nodes of a value that is written out wherever it is used
-_MOST_NODES = 10_000  # of one value; rounding towards zero and fmin name their operands again
-_MOST_DEPTH = 150  # operators above one another; later stages recurse over the same depth
+_MOST_COPIED = 6  # nodes of a value that is copied to each of its uses
+_MOST_NODES = 10_000  # of one value; truncating division and fmin copy their operands
+_MOST_DEPTH = 150  # of nested operators; later stages recurse over the same depth
 _AFFINE = (
     "sums of loop variables, integer parameters and constants, times constants; also / and % by"
     " constants, and cond ? a : b"
@@ -86,8 +86,8 @@ class CExpressionReader:
         self._depth = 0
         self._size = _ExpressionSizes()
         self._functions = unit.functions
-        self._guards = 0  # conditions on loop variables around the expression being read
-        # Values that the expressions of the statement being read share, computed before it.
+        self._guards = 0  # number of affine conditions around the expression being read
+        # Assignments to temporaries that the statement being read needs computed before it.
         self.pending: list[Assign] = []
         self._inline = Inliner(self, unit.functions)
         self.scope = scope
@@ -96,16 +96,16 @@ class CExpressionReader:
     # -- entry points -----------------------------------------------------------------------
 
     def report(self, refusal: Refusal, at: Range) -> None:
-        """Note a refusal at a place."""
+        """Report a refusal at a range of the text."""
         span = self._source_map.span(at)
         message = refusal.message
-        if len(message) > _MOST_MESSAGE:  # a name of the source may have any length
+        if len(message) > _MOST_MESSAGE:  # names in the source may have any length
             message = message[: _MOST_MESSAGE - 3] + "..."
         self._faults.add(Diagnostic(span, message, refusal.code, refusal.found, refusal.hint))
 
     @contextmanager
-    def apart(self) -> Iterator[Collector]:
-        """Gather what is reported meanwhile by itself."""
+    def separate_faults(self) -> Iterator[Collector]:
+        """Collect the faults reported meanwhile apart from the others."""
         before, self._faults = self._faults, Collector()
         try:
             yield self._faults
@@ -114,7 +114,7 @@ class CExpressionReader:
 
     @contextmanager
     def guarded(self, cond: Expr) -> Iterator[None]:
-        """Read what a condition on loop variables may guard: nothing is computed before it."""
+        """Read an expression under a condition; no temporary is hoisted out of an affine one."""
         is_guard = any(_is_affine_comparison(part) for part in walk(cond))
         self._guards += is_guard
         try:
@@ -122,8 +122,8 @@ class CExpressionReader:
         finally:
             self._guards -= is_guard
 
-    def shared(self, name: str, value: CValue, at: Range) -> CValue:
-        """The value, computed by a statement of its own where it is large and nothing guards it."""
+    def computed_once(self, name: str, value: CValue, at: Range) -> CValue:
+        """The value, held in a temporary if it is large and no affine condition guards it."""
         is_small = self._size.of(value.expr) <= _MOST_COPIED
         if is_small or self._guards or value.is_index or value.is_truth:
             return value
@@ -139,7 +139,7 @@ class CExpressionReader:
         return Load(unique, (), dtype)
 
     def is_short(self, value: CValue) -> bool:
-        """Whether a value may be written out wherever it is used."""
+        """Whether a value is small enough to be remembered for a variable."""
         return self._size.of(value.expr) <= _MOST_PLACE
 
     def try_value(self, node: SyntaxExpr) -> CValue | None:
@@ -160,7 +160,7 @@ class CExpressionReader:
             raise Reported
         return values
 
-    def written(self, node: SyntaxExpr) -> str:
+    def source_text(self, node: SyntaxExpr) -> str:
         """The text of `node`, macros expanded."""
         text = " ".join(self._text[slice(*node.at)].split())
         return text if len(text) <= 60 else text[:57] + "..."
@@ -171,7 +171,7 @@ class CExpressionReader:
         return self.as_affine(value, node, code, what)
 
     def as_affine(self, value: CValue, node: SyntaxExpr, code: str, what: str) -> Expr:
-        """The same of a value that was read before."""
+        """The affine expression of a value that was read before."""
         try:
             return self._plain(value, node, code, what)
         except Refusal as refusal:
@@ -180,7 +180,7 @@ class CExpressionReader:
 
     def _plain(self, value: CValue, node: SyntaxExpr, code: str, what: str) -> Expr:
         if value.ctype.is_floating:
-            found = f"{self.written(node)}, a value of type '{value.ctype}'"
+            found = f"{self.source_text(node)}, a value of type '{value.ctype}'"
             raise Refusal("LW114", f"{what} is not an integer", found=found)
         if value.is_truth and isinstance(value.expr, Const):
             value = convert(value, INT, self.scope.prove)
@@ -197,10 +197,10 @@ class CExpressionReader:
                 hint = _ROWS
             case _:
                 hint = _AFFINE
-        raise not_affine(code, what, self.written(node), reason, hint)
+        raise not_affine(code, what, self.source_text(node), reason, hint)
 
     def condition(self, node: SyntaxExpr) -> Expr:
-        """The truth of `node`."""
+        """`node` as a boolean expression."""
         match node:
             case BinaryExpr(op="&&" | "||" as op, x=x, y=y):
                 left = self._try_condition(x)
@@ -250,7 +250,7 @@ class CExpressionReader:
         return Access(variable.name, index, variable.ctype.dtype), variable
 
     def array_part(self, node: SyntaxExpr) -> Alias:
-        """The array or row of one that is passed to a function: A, A[i], &A[i][j], A + i."""
+        """The array or row that an argument of a function denotes: A, A[i], &A[i][j], A + i."""
         match node:
             case Name():
                 return self._array(node)
@@ -259,7 +259,9 @@ class CExpressionReader:
             case IndexExpr(base=base, index=entry):
                 part = self._moved(self.array_part(base), entry)
                 if len(part.prefix) + 1 >= len(part.variable.shape):
-                    raise Refusal("LW137", "a number is passed for an array", self.written(node))
+                    raise Refusal(
+                        "LW137", "a number is passed for an array", self.source_text(node)
+                    )
                 return Alias(part.variable, (*part.prefix, part.offset), Const(0))
             case BinaryExpr(op="+", x=base, y=entry):
                 return self._moved(self.array_part(base), entry)
@@ -267,7 +269,7 @@ class CExpressionReader:
                 part = self.array_part(base)
                 if kind.element == part.variable.ctype and kind.derivations == ("*",):
                     return part
-        raise Refusal("LW137", "this is no array or row of one", self.written(node), POINTERS)
+        raise Refusal("LW137", "this is no array or row of one", self.source_text(node), POINTERS)
 
     def _moved(self, part: Alias, entry: SyntaxExpr) -> Alias:
         moved = part.offset + self.affine(entry, "LW110", "the subscript")
@@ -281,24 +283,26 @@ class CExpressionReader:
                 return Alias(self.variable(declaration), (), Const(0))
             case Name(name=name):
                 raise self._unknown(name)
-            case RefusedExpr() | UnaryExpr() | CallExpr() | CastExpr():
+            case UnsupportedExpr() | UnaryExpr() | CallExpr() | CastExpr():
                 self.need(base)
-        raise Refusal("LW115", "only named arrays have subscripts", self.written(base), POINTERS)
+        raise Refusal(
+            "LW115", "only named arrays have subscripts", self.source_text(base), POINTERS
+        )
 
     def variable(self, declaration: Declaration) -> Variable:
-        """What became of a variable of C; its extents are read when it is first met."""
+        """The tree's variable for one of C; its extents are read at its first use."""
         scope = self.scope
         if declaration in scope.refused:
             raise Reported
         if declaration not in scope.variables:
             self._check_visible(declaration)
             scope.refused.add(declaration)
-            scope.variables[declaration] = place(scope, declaration, self.extent)
+            scope.variables[declaration] = declare_variable(scope, declaration, self.extent)
             scope.refused.remove(declaration)
         return scope.variables[declaration]
 
     def _check_visible(self, declaration: Declaration) -> None:
-        """Refuse what an inlined function names and the text of the region cannot name."""
+        """Refuse a variable of an inlined function that is not visible in the region."""
         if not self._inline.active:
             return
         name = declaration.name
@@ -374,7 +378,7 @@ class CExpressionReader:
             case Comma():
                 hint = "write one statement after another"
                 raise Refusal("LW136", "a comma inside an expression cannot be compiled", hint=hint)
-            case RefusedExpr(what=what):
+            case UnsupportedExpr(what=what):
                 code = "LW134" if "structure" in what else "LW132"
                 hint = "use arrays of numbers" if code == "LW134" else ""
                 raise Refusal(code, f"{what} cannot be compiled", hint=hint)
@@ -406,8 +410,8 @@ class CExpressionReader:
             return self._inline.value(node, name)
         if not libm_calls.is_known(name):
             for arg in node.args:
-                if not isinstance(arg, Name | RefusedExpr | UnaryExpr):
-                    self.try_value(arg)  # names may be arrays, no fault of their own
+                if not isinstance(arg, Name | UnsupportedExpr | UnaryExpr):
+                    self.try_value(arg)  # a name may be an array: no error of its own
             message = f"the function '{name}' is not known to be pure, and has no body here"
             raise Refusal("LW137", message, hint=f"accepted are {libm_calls.ACCEPTED}")
         args = (
@@ -431,7 +435,7 @@ class CExpressionReader:
         raise self._unknown(node.name)
 
     def read(self, declaration: Declaration) -> CValue:
-        """What a bare variable stands for at this place."""
+        """The value of a bare variable."""
         scope = self.scope
         if declaration in scope.loops:
             ctype = declaration.type.element
@@ -446,7 +450,7 @@ class CExpressionReader:
                 f"the value of the loop variable '{declaration.name}' is not known here",
                 hint="compute it from the bounds of the loop, or use a variable of its own",
             )
-        fixed = self.fixed(declaration)
+        fixed = self.constant_value(declaration)
         if fixed is not None:
             return fixed
         variable = self.variable(declaration)
@@ -457,8 +461,8 @@ class CExpressionReader:
             return index(Var(variable.name), variable.ctype)
         return CValue(Load(variable.name, (), variable.ctype.dtype), variable.ctype)
 
-    def fixed(self, declaration: Declaration) -> CValue | None:
-        """The value of `const int n = 10;`."""
+    def constant_value(self, declaration: Declaration) -> CValue | None:
+        """The value of a constant such as `const int n = 10;`; None for other variables."""
         kind, init = declaration.type, declaration.init
         is_constant = (
             "const" in kind.qualifiers
@@ -490,7 +494,7 @@ def _is_affine_comparison(part: Expr) -> bool:
 
 
 def why_unusable(expr: Expr) -> str:
-    """Why a value cannot serve as a bound, a subscript or a condition, in words."""
+    """The reason why a value cannot be a bound, a subscript or an affine condition."""
     found = loads(expr)
     if any(load.index for load in found):
         return "which depends on an array element"
@@ -515,18 +519,18 @@ def _is_division(expr: Expr) -> bool:
 
 
 class _ExpressionSizes:
-    """Nodes and depths, remembered by object: shared parts count each time but cost once."""
+    """Sizes and depths of expressions, memoised by object since expressions share parts."""
 
     def __init__(self) -> None:
-        # the expression keeps its address its own
+        # by id; the entry keeps the expression alive, so no id is reused
         self._known: dict[int, tuple[Expr, int, int]] = {}
 
     def of(self, expr: Expr) -> int:
-        """The number of nodes of `expr` written out."""
+        """The number of nodes of `expr` as a tree."""
         return self._measure(expr)[1]
 
     def depth_of(self, expr: Expr) -> int:
-        """The number of nodes above one another."""
+        """The height of `expr` as a tree."""
         return self._measure(expr)[2]
 
     def _measure(self, expr: Expr) -> tuple[Expr, int, int]:

@@ -1,4 +1,4 @@
-"""What a C file holds for us: its regions between `#pragma scop` and `#pragma endscop`."""
+"""The result of reading a C file: its regions between `#pragma scop` and `#pragma endscop`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["CFile", "CRegion", "CVariable", "Origin", "VariableKind"]
 
 
 class VariableKind(Enum):
-    """What a variable is in the tree of its region."""
+    """How a variable is represented in the tree of its region."""
 
     ARRAY = "array"  # ArrayParam or Local with extents
     SCALAR = "scalar"  # ScalarParam, or ArrayParam or Local of rank 0 where the region writes it
     INTEGER = "integer"  # IntParam: an integer that the region only reads
-    ITERATOR = "iterator"  # counts loops; takes no storage in the tree
+    ITERATOR = "iterator"  # a loop variable, without storage in the tree
 
 
 class Origin(Enum):
@@ -34,21 +34,23 @@ class Origin(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CVariable:
-    """A C object that a region uses, and what became of it."""
+    """A C variable that a region uses, and its representation in the tree."""
 
     name: str  # as C spells it
-    tree_name: str  # its Param or Local in the tree; "" for an iterator that the tree has not
+    tree_name: str  # its Param or Local in the tree; "" for an iterator that has none
     kind: VariableKind
     origin: Origin
     ctype: str  # C text of the element type without qualifiers: "double", "unsigned char"
     dtype: DType
     extents: tuple[str, ...]  # C text of each extent, macros expanded; "" where none is given
-    shape: tuple[Expr, ...]  # the same over the tree's names; an unknown one is Var of a size
+    shape: tuple[
+        Expr, ...
+    ]  # the same as expressions of the tree; an unknown extent is Var of a size
     is_written: bool  # the region may assign it
-    is_live_out: bool  # its value after the region matters
-    final: Expr | None  # an iterator that is live: its value after the region, over IntParams
+    is_live_out: bool  # its value after the region may be read
+    final: Expr | None  # of a live iterator: its value after the region, over IntParams
     span: Span  # of the declaration
-    init: str = ""  # C text of the value it is declared with, macros expanded; "" without one
+    init: str = ""  # C text of its initial value, macros expanded; "" without one
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class CRegion:
     `source[outer_start:outer_end]` are the same with both pragma lines.
     """
 
-    function: str  # name of the function it stands in
+    function: str  # name of the enclosing function
     index: int  # position among the regions of the file, from 0
     start: int
     end: int
@@ -69,7 +71,7 @@ class CRegion:
     parameters: tuple[str, ...]  # names of all parameters of the function, used here or not
     variables: tuple[CVariable, ...]  # those the region uses: in the order of tree.params, then
     # locals, then iterators
-    declarations: tuple[str, ...]  # of variables that it declares and other code uses: C lines
+    declarations: tuple[str, ...]  # C lines, of variables that it declares and later code uses
     tree: SourceTree  # params: parameters in the function's order, then others by first use
     span: Span  # of the line of `#pragma scop`
 
@@ -80,7 +82,7 @@ class CRegion:
 
 @dataclass(frozen=True, slots=True)
 class CFile:
-    """A C source file and its regions, in the order of the text."""
+    """A C source file and its regions, in source order."""
 
     name: str  # as the user spelled it
     source: bytes

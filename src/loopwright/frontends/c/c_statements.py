@@ -33,11 +33,11 @@ from loopwright.frontends.c.syntax_tree import (
     ForStmt,
     IfStmt,
     NumberLiteral,
-    RefusedStmt,
     ReturnStmt,
     StepExpr,
     SyntaxExpr,
     SyntaxStmt,
+    UnsupportedStmt,
     changed_by,
     counter_of,
     declared_in,
@@ -57,7 +57,7 @@ from loopwright.ir.program import Access
 
 __all__ = ["CStatementReader"]
 
-_MOST_STATEMENTS = 4000  # of one region; the polyhedral model of more takes too long
+_MOST_STATEMENTS = 4000  # of one region; isl takes too long for more
 
 
 class CStatementReader:
@@ -75,7 +75,7 @@ class CStatementReader:
         return tuple(node for statement in body for node in self._statement(statement))
 
     def _statement(self, node: SyntaxStmt) -> tuple[Node, ...]:
-        self._read.pending.clear()  # of a statement that was refused
+        self._read.pending.clear()  # left by a statement that was refused
         try:
             return tuple(self._accept(node))
         except Refusal as refusal:
@@ -96,10 +96,10 @@ class CStatementReader:
                 return self._for(node)
             case IfStmt():
                 return self._if(node)
-            case RefusedStmt():
+            case UnsupportedStmt():
                 return self._refuse(node)
             case ReturnStmt():
-                return self._refuse(RefusedStmt("return", (), node.at))
+                return self._refuse(UnsupportedStmt("return", (), node.at))
 
     def _counted(self) -> None:
         self._count += 1
@@ -139,8 +139,8 @@ class CStatementReader:
             except Reported:
                 continue
 
-    def _refuse(self, node: RefusedStmt) -> Iterable[Node]:
-        """Report a statement that has no meaning here, and the faults inside it."""
+    def _refuse(self, node: UnsupportedStmt) -> Iterable[Node]:
+        """Report an unsupported statement, and the faults inside it."""
         if node.word == "do" and self._runs_once(node):
             return self.block(node.body)
         word, hint = UNSUPPORTED_STATEMENTS[node.word]
@@ -153,8 +153,8 @@ class CStatementReader:
         self._scope.forget(changed)
         return ()
 
-    def _runs_once(self, node: RefusedStmt) -> bool:
-        """Whether a do loop is one of those that macros of several statements are made of."""
+    def _runs_once(self, node: UnsupportedStmt) -> bool:
+        """Whether a do loop is `do ... while (0)`, the idiom of macros with several statements."""
         (cond,) = node.conditions
         return isinstance(cond, NumberLiteral) and cond.text == "0"
 
@@ -167,7 +167,7 @@ class CStatementReader:
         try:
             head = read_header(self._read, node)
         except Reported:
-            self._body_alone(node, changed)
+            self._check_body(node, changed)
             return ()
         if head.counter in changed:
             self._refuse_change(node, head.counter)
@@ -178,7 +178,9 @@ class CStatementReader:
         stepped = self._stepped(body, changed)
         with scope.loop(head.counter, unique, changed):
             for declaration, (first, amount) in stepped.items():
-                scope.known[declaration] = self._after(first, amount, steps_before(head, unique))
+                scope.known[declaration] = self._value_after(
+                    first, amount, steps_before(head, unique)
+                )
             try:
                 stop = read_bound(self._read, node, head, unique)
                 var = Var(unique)
@@ -194,14 +196,14 @@ class CStatementReader:
         if not head.is_own:
             scope.known[head.counter] = index(final_value(head, stop), head.ctype)
         for declaration, (first, amount) in stepped.items():
-            scope.known[declaration] = self._after(first, amount, iterations(head, stop))
+            scope.known[declaration] = self._value_after(first, amount, iterations(head, stop))
         span = self._source_map.span(node.head)
         return (ForLoop(unique, head.start, stop, head.step, nodes, span),)
 
     def _stepped(
         self, body: SyntaxStmt, changed: frozenset[Declaration]
     ) -> dict[Declaration, tuple[CValue, int]]:
-        """Variables that every iteration steps by constants: first values, steps of a whole one."""
+        """Induction variables of a loop: their initial values and their steps per iteration."""
         children = list(_in_order(body))
         found: dict[Declaration, tuple[CValue, int]] = {}
         for declaration in changed & self._scope.known.keys():
@@ -215,18 +217,18 @@ class CStatementReader:
     def _step_of(self, node: SyntaxStmt, declaration: Declaration) -> int | None:
         if not isinstance(node, ExprStmt):
             return None
-        with self._read.apart():  # told where the statement itself is read
+        with self._read.separate_faults():  # reported when the statement itself is read
             try:
                 return step_amount(self._read, node.expr, declaration)
             except (Refusal, Reported):
                 return None
 
-    def _after(self, first: CValue, amount: int, count: Expr) -> CValue:
-        """What a variable holds after `count` steps."""
+    def _value_after(self, first: CValue, amount: int, count: Expr) -> CValue:
+        """The value of an induction variable after `count` iterations."""
         return index(summed(as_terms(first.expr + count * amount)), first.ctype)
 
-    def _body_alone(self, node: ForStmt, changed: frozenset[Declaration]) -> None:
-        """Read the body of a loop whose head was refused, for its own faults."""
+    def _check_body(self, node: ForStmt, changed: frozenset[Declaration]) -> None:
+        """Report the faults in the body of a loop whose head was refused."""
         counter = counter_of(node)
         if counter is None or counter in self._scope.loops or counter.type.element is None:
             self._scope.forget(changed)
@@ -245,7 +247,7 @@ class CStatementReader:
     def _if(self, node: IfStmt) -> Iterable[Node]:
         cond = self._condition(node.cond)
         others = () if node.orelse is None else (node.orelse,)
-        if isinstance(cond, Const):  # decided by constants
+        if isinstance(cond, Const):  # a constant condition
             return self.block((node.body,) if cond.value else others)
         if cond is None:
             for side in ((node.body,), others):
@@ -254,10 +256,10 @@ class CStatementReader:
             self._scope.forget(changed_by((node.body, *others)))
             return ()
         shared = self._assign.shared()
-        return (*shared, *self._under(cond, node, others))
+        return (*shared, *self._if_on(cond, node, others))
 
-    def _under(self, cond: Expr, node: IfStmt, others: tuple[SyntaxStmt, ...]) -> Sequence[Node]:
-        """What an `if` does under a condition: a branch on its affine parts, a mask on the rest."""
+    def _if_on(self, cond: Expr, node: IfStmt, others: tuple[SyntaxStmt, ...]) -> Sequence[Node]:
+        """An `if` as a branch on the affine parts of its condition, predicated on the rest."""
         match cond:
             case _ if why_no_affine_condition(cond) is None:
                 return self._branch(
@@ -270,7 +272,7 @@ class CStatementReader:
                 return self._branch(
                     first,
                     node,
-                    lambda: self._under(second, node, others),
+                    lambda: self._if_on(second, node, others),
                     lambda: self.block(others),
                 )
             case (
@@ -281,9 +283,9 @@ class CStatementReader:
                     first,
                     node,
                     lambda: self.block((node.body,)),
-                    lambda: self._under(second, node, others),
+                    lambda: self._if_on(second, node, others),
                 )
-        return self._masked(cond, node, others)
+        return self._predicated(cond, node, others)
 
     def _branch(
         self,
@@ -292,7 +294,7 @@ class CStatementReader:
         read_body: Callable[[], Sequence[Node]],
         read_other: Callable[[], Sequence[Node]],
     ) -> Sequence[Node]:
-        """A branch on an affine condition; variables are known after it by cases."""
+        """A branch on an affine condition; variables have piecewise affine values after it."""
         scope = self._scope
         with scope.branch(cond):
             body = tuple(read_body())
@@ -311,8 +313,10 @@ class CStatementReader:
             return ()
         return (IfElse(cond, body, orelse, self._source_map.span(node.cond.at)),)
 
-    def _masked(self, cond: Expr, node: IfStmt, others: tuple[SyntaxStmt, ...]) -> Sequence[Node]:
-        """An `if` on data: both sides run, and keep the old values where they should not."""
+    def _predicated(
+        self, cond: Expr, node: IfStmt, others: tuple[SyntaxStmt, ...]
+    ) -> Sequence[Node]:
+        """An `if` on data, if-converted: both sides run and keep old values where not selected."""
         scope = self._scope
         with self._read.guarded(cond), scope.branch():
             body = self.block((node.body,))
@@ -337,7 +341,7 @@ class CStatementReader:
     def _require_targets(
         self, cond: Expr, node: IfStmt, sides: tuple[Sequence[Node], Sequence[Node]]
     ) -> None:
-        """Refuse an assignment under a condition on data to what may not be there otherwise."""
+        """Refuse a predicated assignment to an element that may be out of bounds."""
         scope = self._scope
         shapes = {v.name: v.shape for v in scope.variables.values()}
         first, second = (assigned_elements(side) for side in sides)
@@ -349,13 +353,13 @@ class CStatementReader:
                 if is_addressable(target, shapes[target.array], cond, scope.prove):
                     continue
             hint = "where it depends on data, write A[i] = condition ? x : A[i];"
-            condition = self._read.written(node.cond)
+            condition = self._read.source_text(node.cond)
             refusal = not_affine("LW101", "the condition", condition, why_unusable(cond), hint)
             self._read.report(refusal, node.cond.at)
             raise Reported
 
     def _condition(self, node: SyntaxExpr) -> Expr | None:
-        """The truth of a condition; None when it was refused (and reported)."""
+        """A condition as a boolean expression; None when it was refused (and reported)."""
         try:
             return self._read.condition(node)
         except Refusal as refusal:
@@ -366,7 +370,7 @@ class CStatementReader:
 
 
 def _in_order(body: SyntaxStmt) -> Iterator[SyntaxStmt]:
-    """The statements that a body consists of, without its braces."""
+    """The statements of a body, nested blocks flattened."""
     if isinstance(body, BlockStmt):
         for child in body.body:
             yield from _in_order(child)

@@ -1,4 +1,4 @@
-"""Constant expressions and lists of them, as variables are declared with: `{4.0 / 9, 1.0 / 9}`."""
+"""Constant initializers of C variables: `2 * 3`, `{4.0 / 9, 1.0 / 9}`."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ Constant: TypeAlias = "int | float | list[Constant]"
 
 
 def constant_of(text: str, model: DataModel | None = None) -> Constant | None:
-    """The number, or the nested lists of numbers, that C text stands for; None for any other text.
+    """The number or the nested lists of numbers that a C text denotes; None for any other text.
 
-    Arithmetic is C's: quotients of integers are cut off, floating numbers are rounded by type.
+    Arithmetic is C's: integer quotients are truncated, floating values are rounded to their type.
     """
     parser = DeclarationParser(text, list(tokenize(text)), SymbolTable(lambda _: None), DataModel())
     try:

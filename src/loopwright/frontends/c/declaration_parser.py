@@ -23,7 +23,7 @@ from loopwright.frontends.c.syntax_tree import (
 
 __all__ = ["DeclarationParser", "FunctionHead"]
 
-# Other spellings of one word, as headers of compilers use them.
+# Alternative spellings of keywords, as used in headers of compilers.
 _SPELLINGS = {
     "__restrict": "restrict",
     "__restrict__": "restrict",
@@ -72,7 +72,7 @@ class FunctionHead:
 
     name: str
     parameters: tuple[Declaration, ...]
-    result: TypeName | None = None  # what it returns; None when that is not understood
+    result: TypeName | None = None  # its return type; None when that cannot be parsed
 
 
 class _Declarator(NamedTuple):
@@ -101,7 +101,7 @@ class DeclarationParser:
         return token.text in _BEGIN or self._named(token.text) is not None
 
     def _named(self, name: str) -> TypeName | None:
-        """The type that a name stands for."""
+        """The type that a name denotes; None for other names."""
         meaning = self.symbols.find(name)
         if meaning is None:
             known = self._model.named(name)
@@ -113,7 +113,7 @@ class DeclarationParser:
         return _derived(base, self._declarator())
 
     def _specifiers(self) -> TypeName:
-        """The words before the first declarator."""
+        """The declaration specifiers: everything before the first declarator."""
         words: list[str] = []
         qualifiers: set[str] = set()
         named: TypeName | None = None
@@ -235,9 +235,9 @@ class DeclarationParser:
     # -- declarations -----------------------------------------------------------------------
 
     def declaration(self, where: Callable[[str], str]) -> list[Symbol]:
-        """A declaration up to and with its semicolon; every name is declared as it is read.
+        """A declaration with its semicolon; each name is declared as it is parsed.
 
-        `where` tells for a name what it is declared in.
+        `where` gives the `Declaration.where` of a name.
         """
         base = self._specifiers()
         found: list[Symbol] = []
@@ -265,11 +265,12 @@ class DeclarationParser:
     def _initialiser(self) -> SyntaxExpr | InitList:
         if self.tokens.token.text != "{":
             return self.expressions.assignment()
-        first = self.tokens.place
+        first = self.tokens.position
         start = self.tokens.token.start
         end = self.tokens.skip_brackets().end
         held = [
-            self.tokens.peek(at - self.tokens.place).text for at in range(first, self.tokens.place)
+            self.tokens.peek(at - self.tokens.position).text
+            for at in range(first, self.tokens.position)
         ]
         return InitList(_ZEROS.issuperset(held), (start, end))
 
@@ -281,13 +282,13 @@ class DeclarationParser:
         """
         result = self._result()
         name: CToken | None = None
-        parentheses = start = self.tokens.place
+        parentheses = start = self.tokens.position
         while self.tokens.token.kind != "end" and self.tokens.token.text != "{":
             if self.tokens.token.text != "(":
                 self.tokens.advance()
                 continue
-            before = self.tokens.peek(-1) if self.tokens.place > start else self.tokens.token
-            at = self.tokens.place
+            before = self.tokens.peek(-1) if self.tokens.position > start else self.tokens.token
+            at = self.tokens.position
             is_named = before.kind == "name" and before.text not in _WITH_PARENTHESES
             if before.text == ")" and self.tokens.peek(-2).kind == "name":  # (name)(...)
                 before, is_named = self.tokens.peek(-2), True
@@ -296,7 +297,7 @@ class DeclarationParser:
                 name, parentheses = before, at
         if name is None:
             raise self.tokens.fault("the head of the function is not understood")
-        self.tokens.place = parentheses + 1
+        self.tokens.position = parentheses + 1
         parameters: list[Declaration] = []
         if self.tokens.token.text == "void" and self.tokens.peek(1).text == ")":
             self.tokens.advance()
@@ -312,15 +313,15 @@ class DeclarationParser:
         return FunctionHead(name.text, tuple(parameters), result)
 
     def _result(self) -> TypeName | None:
-        """The type before the name of a function; the place stays where it is."""
-        before = self.tokens.place
+        """The return type of the function that follows; the position does not change."""
+        before = self.tokens.position
         try:
             base = self._specifiers()
             return replace(base, derivations=("*",)) if self.tokens.token.text == "*" else base
         except SyntaxFault:
             return None
         finally:
-            self.tokens.place = before
+            self.tokens.position = before
 
     def _parameter(self) -> Declaration:
         if self.is_type():
@@ -328,7 +329,9 @@ class DeclarationParser:
         elif self.tokens.token.kind == "name" and (
             self.tokens.peek(1).kind == "name" or self.tokens.peek(1).text == "*"
         ):
-            base = TypeName(None, self.tokens.advance().text)  # of a header that is not read
+            base = TypeName(
+                None, self.tokens.advance().text
+            )  # a type of a header that was left out
         else:
             hint = "write the type of every parameter inside the parentheses"
             raise self.tokens.fault("the type of the parameter is missing", hint)

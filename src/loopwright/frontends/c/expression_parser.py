@@ -1,4 +1,4 @@
-"""Expressions of C, by precedence climbing."""
+"""The parser of C expressions, by precedence climbing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from loopwright.frontends.c.syntax_tree import (
     IndexExpr,
     Name,
     NumberLiteral,
-    RefusedExpr,
     StepExpr,
     SymbolTable,
     SyntaxExpr,
@@ -24,6 +23,7 @@ from loopwright.frontends.c.syntax_tree import (
     Typedef,
     TypeName,
     UnaryExpr,
+    UnsupportedExpr,
 )
 
 __all__ = ["ExpressionParser"]
@@ -48,7 +48,7 @@ _PREFIX = ("+", "-", "!", "~", "*", "&", "++", "--")
 
 
 class TypeParser(Protocol):
-    """What the parser of expressions needs to know of types: casts and sizeof hold them."""
+    """The parser of types that expressions need for casts and sizeof."""
 
     def is_type(self, ahead: int = 0) -> bool:
         """Whether a type begins at a token."""
@@ -66,15 +66,15 @@ class ExpressionParser:
         self._types = types
 
     def expression(self) -> SyntaxExpr:
-        """An expression with commas."""
+        """An expression, comma operators included."""
         return self._climb(_COMMA)
 
     def assignment(self) -> SyntaxExpr:
-        """An expression without commas of its own."""
+        """An assignment expression: no comma operator outside parentheses."""
         return self._climb(_ASSIGN)
 
     def conditional(self) -> SyntaxExpr:
-        """An expression without assignments of its own: an extent, a value of an enum."""
+        """A conditional expression, as in an enum: no assignment outside parentheses."""
         return self._climb(_TERNARY)
 
     def _climb(self, least: int) -> SyntaxExpr:
@@ -104,7 +104,9 @@ class ExpressionParser:
         self._tokens.advance()
         if self._tokens.accept(":"):
             y = self._climb(_TERNARY)
-            return RefusedExpr("a conditional expression without its middle", (cond.at[0], y.at[1]))
+            return UnsupportedExpr(
+                "a conditional expression without its middle", (cond.at[0], y.at[1])
+            )
         x = self._climb(_COMMA)
         self._tokens.expect(":", "after '?'")
         y = self._climb(_TERNARY)
@@ -129,7 +131,7 @@ class ExpressionParser:
                 kind = self._types.type_name()
                 self._tokens.expect(")", "after the type of a cast")
                 if self._tokens.token.text == "{":
-                    literal = RefusedExpr(
+                    literal = UnsupportedExpr(
                         "a compound literal", (token.start, self._tokens.skip_brackets().end)
                     )
                     return self._wrapped(prefix, self._postfix(literal))
@@ -168,7 +170,7 @@ class ExpressionParser:
             case "string":
                 while self._tokens.token.kind == "string":
                     at = (at[0], self._tokens.advance().end)
-                return RefusedExpr("a string", at)
+                return UnsupportedExpr("a string", at)
             case "name" if token.text in ("sizeof", "_Alignof", "__alignof__"):
                 return self._size(self._tokens.advance())
             case "name" if not self._types.is_type():
@@ -184,7 +186,7 @@ class ExpressionParser:
     def _parentheses(self) -> SyntaxExpr:
         start = self._tokens.token.start
         if self._tokens.peek(1).text == "{":
-            return RefusedExpr("a block as a value", (start, self._tokens.skip_brackets().end))
+            return UnsupportedExpr("a block as a value", (start, self._tokens.skip_brackets().end))
         self._tokens.advance()
         inner = self._climb(_COMMA)
         end = self._tokens.expect(")", "after an expression in parentheses").end
@@ -193,17 +195,17 @@ class ExpressionParser:
     def _size(self, word: CToken) -> SyntaxExpr:
         if self._tokens.token.text == "(":
             is_type = self._types.is_type(1)
-            before = self._tokens.place
+            before = self._tokens.position
             end = self._tokens.skip_brackets().end
             if is_type and word.text == "sizeof":
-                after, self._tokens.place = self._tokens.place, before + 1
+                after, self._tokens.position = self._tokens.position, before + 1
                 kind = self._types.type_name()
-                self._tokens.place = after
+                self._tokens.position = after
                 if kind.element is not None and kind.is_scalar:
                     return NumberLiteral(f"{kind.element.dtype.bytes}ul", (word.start, end))
-            return RefusedExpr(f"'{word.text}'", (word.start, end))
+            return UnsupportedExpr(f"'{word.text}'", (word.start, end))
         operand = self._unary()
-        return RefusedExpr(f"'{word.text}'", (word.start, operand.at[1]))
+        return UnsupportedExpr(f"'{word.text}'", (word.start, operand.at[1]))
 
     def _postfix(self, expr: SyntaxExpr) -> SyntaxExpr:
         while True:
@@ -228,7 +230,7 @@ class ExpressionParser:
                 member = self._tokens.advance()
                 if member.kind != "name":
                     raise self._tokens.fault(f"a name is missing after '{token.text}'")
-                expr = RefusedExpr("a member of a structure", (expr.at[0], member.end))
+                expr = UnsupportedExpr("a member of a structure", (expr.at[0], member.end))
             else:
                 return expr
 

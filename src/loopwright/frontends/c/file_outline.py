@@ -1,7 +1,7 @@
-"""The outermost level of a C file: where functions lie, and what is declared between them.
+"""The top level of a C file: where its functions are, and what is declared between them.
 
-Functions without a region are stepped over as text, whatever they hold; a declaration is read only
-when a region asks for its name.
+Functions without a region are skipped as text, so that they may hold any C; a declaration is parsed
+only when a region uses its name.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class TopLevelItem:
     end: int
     body: int  # the end when there is no brace
     is_function: bool
-    pragmas: tuple[int, ...]  # offsets of the lines of our pragmas inside
+    pragmas: tuple[int, ...]  # offsets of its lines `#pragma scop` and `#pragma endscop`
 
 
 def outline(text: str) -> tuple[tuple[TopLevelItem, ...], tuple[int, ...]]:
-    """The items of a file, and the offsets of our pragmas that stand outside all of them."""
+    """The items of a file, and the offsets of scop pragmas outside all of them."""
     items: list[TopLevelItem] = []
     stray: list[int] = []
     pragmas: list[int] = []
@@ -60,7 +60,7 @@ def outline(text: str) -> tuple[tuple[TopLevelItem, ...], tuple[int, ...]]:
                 start = match.end()
         elif mark == "{":
             if not depth and _LINKAGE.search(text, start, at):
-                start = at + 1  # extern "C" { ... } holds items like any other place
+                start = at + 1  # extern "C" { ... } contains top-level items
                 continue
             if not depth and body < 0:
                 body = at
@@ -88,13 +88,13 @@ def outline(text: str) -> tuple[tuple[TopLevelItem, ...], tuple[int, ...]]:
 
 
 def _is_function_head(head: str) -> bool:
-    """Whether what stands before a brace is the head of a function."""
+    """Whether the text before a brace is the head of a function."""
     plain = _ATTRIBUTE.sub("", head).rstrip()
     return plain.endswith(")") and "=" not in plain
 
 
 class GlobalSymbols:
-    """Names that are declared outside functions, found on demand."""
+    """The symbols declared at file scope, parsed on demand."""
 
     def __init__(self, text: str, items: tuple[TopLevelItem, ...], model: DataModel) -> None:
         self._text = text
@@ -105,10 +105,10 @@ class GlobalSymbols:
         self._found: dict[str, Symbol | None] = {}
 
     def find(self, name: str) -> Symbol | None:
-        """What the file's declarations say `name` is; of several, one that gives all extents."""
+        """The symbol of a name; of several declarations, one with all extents if there is one."""
         if name in self._found:
             return self._found[name]
-        self._found[name] = None  # a declaration that needs its own name finds nothing
+        self._found[name] = None  # a declaration that refers to itself finds nothing
         best: Symbol | None = None
         for match in re.finditer(rf"\b{re.escape(name)}\b", self._text):
             at = bisect_right(self._starts, match.start()) - 1
@@ -123,14 +123,14 @@ class GlobalSymbols:
         return best
 
     def _declared(self, at: int) -> list[Symbol]:
-        """The names that an item declares; none when it cannot be read."""
+        """The symbols that an item declares; none when it cannot be parsed."""
         if at not in self._read:
             self._read[at] = []
             item = self._items[at]
             symbols = SymbolTable(self.find)
             tokens = [t for t in tokenize(self._text, item.start, item.end) if t.kind != "pragma"]
             parser = DeclarationParser(self._text, tokens, symbols, self._model)
-            with suppress(SyntaxFault):  # exotic C outside the regions is no concern of ours
+            with suppress(SyntaxFault):  # outside the regions any C is allowed
                 parser.declaration(lambda _: "global")
             self._read[at] = symbols.declared
         return self._read[at]
@@ -173,13 +173,13 @@ class FunctionTable:
         return name in self._items
 
     def find(self, name: str) -> DefinedFunction | SyntaxFault:
-        """A function that the file defines, or why its text cannot be read."""
+        """A function that the file defines, or why its text cannot be parsed."""
         if name not in self._parsed:
             self._parsed[name] = self._parse(self._items[name])
         return self._parsed[name]
 
     def identifiers(self, called: frozenset[str]) -> frozenset[str]:
-        """`called` and all names in the functions that these names reach."""
+        """`called` and all identifiers of the functions that they call, transitively."""
         found: set[str] = set(called)
         waiting = [name for name in called if name in self._items]
         done: set[str] = set()
@@ -214,7 +214,7 @@ class FunctionTable:
 
 
 def _function_name(text: str, item: TopLevelItem) -> str:
-    """The last name before parentheses in the head of a function, attributes aside."""
+    """The name of a function: the last one before parentheses in its head, attributes removed."""
     head = re.sub(r"__attribute__\s*\(\(.*?\)\)", " ", text[item.start : item.body], flags=re.S)
     depth = 0
     for match in reversed(list(re.finditer(r"[()]", head))):

@@ -1,4 +1,4 @@
-"""The head of a for loop: its variable, start, bound and step."""
+"""C for loops: `for (i = start; i < stop; i += 2)` to a variable, its start, bound and step."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _UNSIGNED = "count with int or long"
 
 @dataclass(frozen=True, slots=True)
 class LoopHeader:
-    """What the head says apart from its condition."""
+    """The variable, start and step of a loop; its condition is read by `read_bound`."""
 
     counter: Declaration
     ctype: CType  # of the counter
@@ -114,9 +114,9 @@ def _step(read: CExpressionReader, loop: ForStmt, counter: Declaration) -> int:
 def step_amount(
     read: CExpressionReader, step: SyntaxExpr | None, counter: Declaration
 ) -> int | None:
-    """By how much an expression steps a variable; None where it does not.
+    """The constant by which `i++`, `i += 2` or `i = i - 2` steps a variable; else None.
 
-    Raises Refusal for a step that is no constant.
+    Raises Refusal for a step that is not constant.
     """
     match step:
         case StepExpr(op=op, x=Name(meaning=name)) if name is counter:
@@ -141,7 +141,7 @@ def _amount(read: CExpressionReader, node: SyntaxExpr, sign: int) -> int:
             if amount == 0:
                 raise Refusal("LW105", "the step of the loop is zero", hint=_STEP)
             return sign * amount
-    found = read.written(node)
+    found = read.source_text(node)
     raise Refusal("LW105", "the step of the loop is not a constant", found=found, hint=_STEP)
 
 
@@ -149,9 +149,9 @@ def _amount(read: CExpressionReader, node: SyntaxExpr, sign: int) -> int:
 
 
 def read_bound(read: CExpressionReader, loop: ForStmt, head: LoopHeader, unique: str) -> Expr:
-    """Where the loop stops, exclusive; the scope already has the loop's variable.
+    """The exclusive upper (or lower) bound of a loop whose variable the scope already has.
 
-    Raises Reported. A condition of several parts joined by && stops at the first that fails.
+    Raises Reported. Of conditions joined by && the tightest bound counts.
     """
     if loop.cond is None:
         refusal = Refusal("LW138", "the loop has no condition", hint=_FORM)
@@ -185,7 +185,7 @@ def _stop(read: CExpressionReader, part: SyntaxExpr, head: LoopHeader, unique: s
     name = head.counter.name
     if not isinstance(part, BinaryExpr) or part.op not in _TURNED:
         message = f"the condition of the loop does not compare '{name}' with a bound"
-        raise Refusal("LW138", message, found=read.written(part), hint=_FORM)
+        raise Refusal("LW138", message, found=read.source_text(part), hint=_FORM)
     left, right = read.need(part.x, part.y)
     relation, limit = part.op, None
     for value, node in ((left, part.x), (right, part.y)):
@@ -193,7 +193,7 @@ def _stop(read: CExpressionReader, part: SyntaxExpr, head: LoopHeader, unique: s
     solved = solve(as_terms(left.expr - right.expr), unique)
     if solved is None:
         message = f"the condition of the loop does not bound '{name}'"
-        raise Refusal("LW138", message, found=read.written(part), hint=_FORM)
+        raise Refusal("LW138", message, found=read.source_text(part), hint=_FORM)
     factor, rest = solved
     if factor < 0:
         relation = _TURNED[relation]
@@ -212,7 +212,10 @@ def _stop(read: CExpressionReader, part: SyntaxExpr, head: LoopHeader, unique: s
 def _exclusive(
     relation: str, factor: int, rest: Expr, limit: Expr | None, head: LoopHeader
 ) -> Expr:
-    """The first value past `factor * i + rest <relation> 0`, turned round for a factor below 0."""
+    """The first i that fails `factor * i + rest <relation> 0`, in the direction of the step.
+
+    For a negative factor the relation is turned round already.
+    """
     if (head.step > 0) == (relation in (">", ">=")) and relation != "!=":
         word = "upwards" if head.step > 0 else "downwards"
         message = f"the loop runs {word} and its condition bounds it on the other side"
@@ -220,7 +223,7 @@ def _exclusive(
             "LW138", message, hint="for (i = 0; i < n; i++), for (i = n - 1; i >= 0; i--)"
         )
     size = abs(factor)
-    # |factor| * i <relation> limit, all on one side of i.
+    # Solved for i: |factor| * i <relation> bound.
     bound = limit if limit is not None else (Const(0) - rest if factor > 0 else rest)
     if size > 1 and relation == "!=":
         raise Refusal("LW138", "'!=' compares a multiple of the loop variable", hint="use '<'")
@@ -242,7 +245,7 @@ def _rounded_up(bound: Expr, size: int) -> Expr:
 
 
 def _check_reached(read: CExpressionReader, relation: str, stop: Expr, head: LoopHeader) -> None:
-    """`!=` stops a loop only if the bound is met exactly."""
+    """Refuse `!=` unless the loop provably meets its bound."""
     if relation != "!=":
         return
     if abs(head.step) != 1:
@@ -255,7 +258,7 @@ def _check_reached(read: CExpressionReader, relation: str, stop: Expr, head: Loo
 
 
 def _check_unsigned(read: CExpressionReader, stop: Expr, head: LoopHeader) -> None:
-    """Unsigned numbers wrap around below zero: the loop must not get there."""
+    """Refuse an unsigned loop variable that may wrap around below zero."""
     name = head.counter.name
     if head.step > 0:
         if not read.scope.prove(head.start >= 0):
@@ -267,20 +270,20 @@ def _check_unsigned(read: CExpressionReader, stop: Expr, head: LoopHeader) -> No
 
 
 def final_value(head: LoopHeader, stop: Expr) -> Expr:
-    """The value that C leaves in the variable after the loop."""
+    """The value of the loop variable after the loop."""
     if abs(head.step) == 1:
         return head.start.max(stop) if head.step > 0 else head.start.min(stop)
     return head.start + iterations(head, stop) * head.step
 
 
 def iterations(head: LoopHeader, stop: Expr) -> Expr:
-    """How often the body runs when the variable reaches `stop`."""
+    """The trip count of the loop."""
     size = abs(head.step)
     distance = stop - head.start if head.step > 0 else head.start - stop
     return (distance.max(0) + (size - 1)) // size
 
 
 def steps_before(head: LoopHeader, unique: str) -> Expr:
-    """How many iterations ran before the one in which the variable has its value."""
+    """The number of iterations before the current one."""
     var = Var(unique)
     return (var - head.start if head.step > 0 else head.start - var) // abs(head.step)

@@ -1,13 +1,13 @@
-"""Calls of functions that the file defines: the body's value in place of the call.
+"""Inline expansion: calls of functions that the file defines, replaced by their value.
 
-A body is run symbolically: its parameters and variables stand for values, assignments change what
-they stand for, an `if` chooses between the values of its two sides. Arguments are converted to the
+A body is executed symbolically: its parameters and variables hold expressions, assignments replace
+them, an `if` selects between the values of its two sides. Arguments are converted to the
 types of the parameters, results to the type of the function, as C does. Both sides of an `if` on
 data are evaluated, as those of `?:` are; conditions on loop variables guard what they guard in C.
 A parameter that is a pointer stands for the array it is given, or for a row of it.
 
-Whatever a caller could see besides the value (assignments to other variables or to elements, loops
-of unknown length, recursion) is refused, with its place in the function.
+Side effects (assignments to other variables or to elements), loops of unknown length and recursion
+are refused, with their location in the function.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from loopwright.frontends.c.syntax_tree import (
     IfStmt,
     InitList,
     Name,
-    RefusedStmt,
     ReturnStmt,
     StepExpr,
     SyntaxExpr,
     SyntaxStmt,
+    UnsupportedStmt,
     declarations_in,
     statements_in,
 )
@@ -55,12 +55,12 @@ from loopwright.ir.expr import Const, Expr
 
 __all__ = ["Inliner"]
 
-_MOST_STEPS = 2000  # statements run for one call, unrolled loops and both sides of ifs counted
-_MOST_DEPTH = 24  # calls inside calls
+_MOST_STEPS = 2000  # statements executed for one call, in unrolled loops and both sides of ifs
+_MOST_DEPTH = 24  # of nested calls
 
 
 class ExpressionEvaluator(Protocol):
-    """What is needed of the reader of expressions."""
+    """What inline expansion needs of `CExpressionReader`, which depends on it."""
 
     @property
     def scope(self) -> RegionScope: ...
@@ -75,20 +75,20 @@ class ExpressionEvaluator(Protocol):
 
     def report(self, refusal: Refusal, at: Range) -> None: ...
 
-    def apart(self) -> AbstractContextManager[Collector]: ...
+    def separate_faults(self) -> AbstractContextManager[Collector]: ...
 
-    def shared(self, name: str, value: CValue, at: Range) -> CValue: ...
+    def computed_once(self, name: str, value: CValue, at: Range) -> CValue: ...
 
     def guarded(self, cond: Expr) -> AbstractContextManager[None]: ...
 
 
 @dataclass(slots=True)
 class _Call:
-    """One call being run."""
+    """One call being executed."""
 
     result: CType
     own: set[Declaration]  # its parameters and variables
-    uses: Counter[Declaration]  # how often the text of the function names a variable
+    uses: Counter[Declaration]  # number of occurrences of each variable
     steps: int = 0
 
 
@@ -98,7 +98,7 @@ class Inliner:
 
     read: ExpressionEvaluator
     functions: FunctionTable
-    active: list[str] = field(default_factory=list)  # functions being run, the outermost first
+    active: list[str] = field(default_factory=list)  # functions being executed, outermost first
 
     def value(self, node: CallExpr, name: str) -> CValue:
         """The value of a call of the function `name`, which the file defines."""
@@ -111,7 +111,7 @@ class Inliner:
         scalars = [(p, arg) for p, arg in pairs if p.type.is_scalar]
         values = self.read.need(*(arg for _, arg in scalars))
         parts = [(p, self._part(name, p, arg)) for p, arg in pairs if not p.type.is_scalar]
-        with self.read.apart() as faults:
+        with self.read.separate_faults() as faults:
             found = self._run_apart(name, function, [p for p, _ in scalars], values, parts)
         if found is not None:
             return found
@@ -144,7 +144,7 @@ class Inliner:
         return function
 
     def _part(self, name: str, parameter: Declaration, arg: SyntaxExpr) -> Alias:
-        """The array that a pointer or array parameter stands for."""
+        """The array or row that is passed to a pointer or array parameter."""
         if parameter.type.element is None or "()" in parameter.type.derivations:
             message = f"'{parameter.name}' of '{name}' is neither a number nor an array of numbers"
             raise Refusal("LW137", message, hint="pass numbers and arrays")
@@ -162,7 +162,7 @@ class Inliner:
         values: Sequence[CValue],
         parts: Sequence[tuple[Declaration, Alias]],
     ) -> CValue | None:
-        """The value of a call; None when something was refused, and reported in the function."""
+        """The value of a call; None when something in the function was refused and reported."""
         head, scope = function.head, self.read.scope
         assert head.result is not None
         assert head.result.element is not None
@@ -195,7 +195,7 @@ class Inliner:
         return convert(value, element, self.read.scope.prove)
 
     def _check_extents(self, parameter: Declaration, part: Alias) -> None:
-        """Refuse an array that the function would subscript by other extents than its own."""
+        """Refuse an array whose extents differ from those that the parameter declares."""
         kind, variable = parameter.type, part.variable
         name = parameter.name
         if kind.element != variable.ctype:
@@ -224,7 +224,7 @@ class Inliner:
     # -- statements -------------------------------------------------------------------------
 
     def _run(self, call: _Call, body: Sequence[SyntaxStmt]) -> CValue | None:
-        """What consecutive statements return; None when they run to their end."""
+        """The value that consecutive statements return; None when they return nothing."""
         waiting = list(reversed(body))
         while waiting:
             node = waiting.pop()
@@ -255,14 +255,14 @@ class Inliner:
                             return self._choose(call, cond, sides, waiting[::-1])
                         else:
                             self._merge(call, cond, sides)
-                    case RefusedStmt(word=word):
+                    case UnsupportedStmt(word=word):
                         text, hint = UNSUPPORTED_STATEMENTS[word]
                         raise Refusal("LW137", f"{text} cannot be inlined", hint=hint)
         return None
 
     @contextmanager
     def _at(self, at: Range) -> Iterator[None]:
-        """Report what is refused at a statement there."""
+        """Report a refusal inside a statement at its range."""
         try:
             yield
         except Refusal as refusal:
@@ -282,7 +282,7 @@ class Inliner:
         sides: tuple[Sequence[SyntaxStmt], Sequence[SyntaxStmt]],
         rest: Sequence[SyntaxStmt],
     ) -> CValue | None:
-        """What an `if` and the statements after it return."""
+        """The value that an `if` and the statements after it return."""
         found: list[CValue | None] = []
         for test, side in zip((cond, negated(cond)), sides, strict=True):
             with self._branch(test):
@@ -298,7 +298,7 @@ class Inliner:
         cond: Expr,
         sides: tuple[Sequence[SyntaxStmt], Sequence[SyntaxStmt]],
     ) -> None:
-        """Run both sides of an `if`; variables stand for a choice afterwards."""
+        """Execute both sides of an `if`; variables hold selects afterwards."""
         scope = self.read.scope
         ends: list[dict[Declaration, CValue]] = []
         for test, side in zip((cond, negated(cond)), sides, strict=True):
@@ -323,7 +323,7 @@ class Inliner:
             yield
 
     def _iteration(self, call: _Call, node: ForStmt) -> list[SyntaxStmt]:
-        """The next iteration of a loop of constant length, and the loop after it, last first."""
+        """The next iteration of a loop of constant length and the rest of the loop, last first."""
         match node.init:
             case DeclarationStmt(declarations=declarations):
                 for declaration in declarations:
@@ -366,9 +366,9 @@ class Inliner:
                 self._set(call, declaration, convert(value, kind.element, scope.prove))
 
     def _set(self, call: _Call, declaration: Declaration, value: CValue) -> None:
-        """Let a variable stand for a value; one that is used again is computed once."""
+        """Assign a variable; a value that is used several times is computed once."""
         if call.uses[declaration] > 1:
-            value = self.read.shared(declaration.name, value, declaration.at)
+            value = self.read.computed_once(declaration.name, value, declaration.at)
         self.read.scope.known[declaration] = value
 
     def _effect(self, call: _Call, expr: SyntaxExpr) -> None:
@@ -394,7 +394,7 @@ class Inliner:
             case CallExpr():
                 raise Refusal("LW137", "a function is called for its effect")
             case _:
-                return  # a value that nobody uses
+                return  # an unused value
 
     def _give(self, call: _Call, target: SyntaxExpr, value: CValue) -> None:
         match target:
@@ -412,4 +412,4 @@ class Inliner:
 
 
 def _may_return(body: Sequence[SyntaxStmt]) -> bool:
-    return any(isinstance(s, ReturnStmt | RefusedStmt) for s in statements_in(body))
+    return any(isinstance(s, ReturnStmt | UnsupportedStmt) for s in statements_in(body))

@@ -1,4 +1,4 @@
-"""The words of C: one regular expression cuts text into tokens."""
+"""The lexer of C, and the stream of tokens that the parsers share."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Range: TypeAlias = tuple[int, int]  # [start, end) of the text
 
 
 class CToken(NamedTuple):
-    """A word of C text; it lies at [start, end) of the text it was cut from."""
+    """A token of C at [start, end) of the text."""
 
-    kind: str  # name, number, char, string, op, pragma, bad (cannot begin a word), end
+    kind: str  # name, number, char, string, op, pragma, bad (begins no token), end
     text: str
     start: int
     end: int
@@ -33,12 +33,12 @@ _TOKEN = re.compile(
     |(?P<bad>/\*|.)""",
     re.DOTALL | re.VERBOSE,
 )
-# Compilers write letters beyond ASCII so when they expand macros (C11 6.4.3).
+# Universal character names: preprocessors write letters beyond ASCII so (C11 6.4.3).
 _UNIVERSAL = re.compile(r"\\u([\da-fA-F]{4})|\\U([\da-fA-F]{8})")
 
 
 def tokenize(text: str, start: int = 0, end: int | None = None) -> Iterator[CToken]:
-    """Cut text[start:end] into tokens; comments and white space are left out."""
+    """The tokens of text[start:end], without comments and white space."""
     stop = len(text) if end is None else end
     for match in _TOKEN.finditer(text, start, stop):
         kind = match.lastgroup
@@ -48,7 +48,7 @@ def tokenize(text: str, start: int = 0, end: int | None = None) -> Iterator[CTok
 
 
 def _plain(name: str) -> str:
-    """A name with its universal characters as letters; one that is no letter stays as it is."""
+    """A name with its universal character names replaced by the letters that they denote."""
 
     def letter(match: re.Match[str]) -> str:
         code = int(match[1] or match[2], 16)
@@ -65,11 +65,11 @@ _UNENDED = {
     "'": "the character constant does not end",
     "/*": "the comment does not end",
 }
-_MOST_DEPTH = 110  # nested brackets and statements; each takes some frames of Python's own stack
+_MOST_DEPTH = 110  # of nested brackets and statements; each takes several Python stack frames
 
 
 class SyntaxFault(Exception):  # noqa: N818, not an error of ours: it becomes a Diagnostic
-    """Text that is not C, or not the C that is read here; some text is not worth going on with."""
+    """A syntax error, or syntax that is not supported; `stops` ends the parsing of the region."""
 
     def __init__(self, at: Range, message: str, hint: str = "", *, stops: bool = False) -> None:
         super().__init__(message)
@@ -80,33 +80,33 @@ class SyntaxFault(Exception):  # noqa: N818, not an error of ours: it becomes a 
 
 
 class TokenStream:
-    """Steps through tokens; past the last one there is an `end` token for ever."""
+    """A position in a list of tokens; past the last one every token is an `end` token."""
 
     def __init__(self, tokens: Sequence[CToken]) -> None:
         end = tokens[-1].end if tokens else 0
         self._tokens = tokens
         self._end = CToken("end", "", end, end)
         self._depth = 0
-        self.place = 0
+        self.position = 0
 
     @property
     def token(self) -> CToken:
         return self.peek(0)
 
     def peek(self, ahead: int) -> CToken:
-        at = self.place + ahead
+        at = self.position + ahead
         return self._tokens[at] if 0 <= at < len(self._tokens) else self._end
 
     def advance(self) -> CToken:
         token = self.token
-        self.place += 1
+        self.position += 1
         return token
 
     def accept(self, *texts: str) -> CToken | None:
-        """The next token if it is one of the words or operators `texts`."""
+        """The next token, consumed, if it is one of the names or operators `texts`; else None."""
         token = self.token
         if token.text in texts and token.kind in ("op", "name"):
-            self.place += 1
+            self.position += 1
             return token
         return None
 
@@ -118,7 +118,7 @@ class TokenStream:
         return found
 
     def check_character(self) -> None:
-        """Refuse a character that begins no word of C."""
+        """Refuse a character that begins no token of C."""
         token = self.token
         if token.kind == "bad":
             raise self.fault(_UNENDED.get(token.text, f"the character {token.text!r} is no C"))
@@ -128,10 +128,10 @@ class TokenStream:
         return SyntaxFault((token.start, max(token.end, token.start + 1)), message, hint)
 
     def skip_brackets(self) -> CToken:
-        """Step over a bracket, all it holds and its partner, which is returned."""
+        """Skip a bracket with its contents; the closing bracket is returned."""
         waiting: list[str] = []
         while True:
-            # No bracket reaches over the borders of a region.
+            # No bracket is closed beyond the pragmas of a region.
             is_border = self.token.kind == "pragma" and _BORDER.match(self.token.text)
             if self.token.kind == "end" or is_border:
                 raise self.fault(f"'{waiting[-1]}' is missing")
@@ -149,7 +149,7 @@ class TokenStream:
 
     @contextmanager
     def nested(self) -> Iterator[None]:
-        """Inside brackets or a statement: refuses a depth that Python cannot follow."""
+        """Count a level of nesting, and refuse a depth beyond Python's recursion limit."""
         self._depth += 1
         try:
             if self._depth > _MOST_DEPTH:

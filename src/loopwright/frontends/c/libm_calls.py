@@ -1,4 +1,4 @@
-"""Calls of functions of <math.h> and <stdlib.h>: pure, and computed in the type of their name."""
+"""Calls of functions of <math.h> and of abs: pure, computed in the type that their name tells."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from loopwright.ir.visit import walk
 
 __all__ = ["ACCEPTED", "call", "is_known", "takes_arguments"]
 
-# C's name -> ours and the number of arguments; with an f at the end they are of float.
+# C's name -> the name in the IR and the number of arguments; the suffix f means float.
 _PLAIN = {
     name: (name, count)
     for name, count in (
@@ -47,7 +47,7 @@ ACCEPTED = (
 
 
 def is_known(name: str) -> bool:
-    """Whether calls of `name` are understood."""
+    """Whether calls of `name` are accepted."""
     if name.startswith(_BUILTIN) and name.removeprefix(_BUILTIN) in _CONSTANTS:
         return True
     plain = name.removeprefix(_BUILTIN)
@@ -61,7 +61,7 @@ def takes_arguments(name: str) -> bool:
 
 
 def call(name: str, args: Sequence[CValue], long: CType, prove: Prove) -> CValue:
-    """The value of a call of a known function; `long` is the type of that name."""
+    """The value of a call of a known function; `long` is the C type long."""
     plain = name.removeprefix(_BUILTIN)
     if plain in _CONSTANTS:
         ctype = FLOAT if plain.endswith("f") and plain != "inf" else DOUBLE
@@ -96,7 +96,7 @@ def _absolute(x: CValue) -> CValue:
 
 
 def _other(name: str, args: tuple[Expr, ...]) -> Expr:
-    """fmin and fmax give the other argument where one is a NaN, unlike our min and max."""
+    """A function that is no operation of the IR: fmin and fmax ignore a NaN, min and max do not."""
     match name, args:
         case "fabs", (x,):
             return Unary("abs", x)
@@ -108,7 +108,7 @@ def _other(name: str, args: tuple[Expr, ...]) -> Expr:
             for number, other in ((x, y), (y, x)):
                 if isinstance(number, Const):
                     return Select(Binary(order, other, number), other, number)
-            if len(list(walk(x))) < len(list(walk(y))):  # the second is written once more
+            if len(list(walk(x))) < len(list(walk(y))):  # y is copied once more than x
                 x, y = y, x
             return Select(Binary("or", Binary(order, x, y), Binary("ne", y, y)), x, y)
     raise AssertionError(name)

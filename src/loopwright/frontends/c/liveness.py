@@ -1,6 +1,6 @@
-"""Which variables of a function matter before and after a region, from its words alone.
+"""Liveness of variables around a region, from the tokens of the function alone.
 
-Names are compared as text: two variables of one name count as one, which errs on the safe side.
+Names are compared as text: two variables of one name count as one, which is conservative.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ class RegionContext:
         return self.repeats and self._is_read_again(name)
 
     def is_set_before(self, name: str) -> bool:
-        """Whether a value from outside may reach the region, or one from its last run."""
+        """Whether a value from outside, or from an earlier execution, may reach the region."""
         return self._jumps() or self.repeats or is_mentioned(self.before, name, declared=True)
 
     @property
     def repeats(self) -> bool:
-        """Whether the region may stand in a loop of the function: not in its outermost block."""
+        """Whether the region may be in a loop: it is not in the outermost block."""
         depth = sum((t.text == "{") - (t.text == "}") for t in self.before)
         return depth > 1 or (bool(self.before) and self.before[-1].text in (")", "else", "do"))
 
     def _is_read_again(self, name: str) -> bool:
-        """Whether the block around reads a variable before it assigns it, when run again."""
-        depth = brace = 0  # the brace that opens the outermost block around, inside the body
+        """Whether the enclosing block, executed again, reads a variable before assigning it."""
+        depth = brace = 0  # of the outermost enclosing block inside the body
         for at, token in enumerate(self.before):
             depth += (token.text == "{") - (token.text == "}")
             if depth <= 1:
@@ -77,7 +77,7 @@ def is_mentioned(tokens: Sequence[CToken], name: str, *, declared: bool = False)
 
 
 def _is_plain_declaration(tokens: Sequence[CToken], at: int) -> bool:
-    """`int i, j;` and `double x[4][5];`: words of a type before, no value after."""
+    """Whether a name is declared without a value: `int i, j;` or `double x[4][5];`."""
     start = at
     while start and tokens[start - 1].text not in _ENDS and tokens[start - 1].kind != "pragma":
         start -= 1
@@ -97,13 +97,13 @@ def _is_plain_declaration(tokens: Sequence[CToken], at: int) -> bool:
 
 
 def _reads_first(tokens: Sequence[CToken], name: str) -> bool:
-    """Whether some way through the text reads a name before it is assigned."""
+    """Whether some path through the tokens reads a name before it is assigned."""
     at = 0
     while at < len(tokens):
         if tokens[at].text == "for" and _counts(tokens, at, name):
             if _overwrites(tokens, at + 2):
                 return False
-            at = _statement_end(tokens, at)  # uses inside follow the loop's own assignment
+            at = _statement_end(tokens, at)  # uses inside come after the loop's own assignment
         elif tokens[at].text == name and tokens[at].kind == "name":
             return not _overwrites(tokens, at)
         else:
@@ -112,7 +112,7 @@ def _reads_first(tokens: Sequence[CToken], name: str) -> bool:
 
 
 def _counts(tokens: Sequence[CToken], at: int, name: str) -> bool:
-    """Whether `for (name = ...` or `for (int name = ...` stands here, not starting at `name`."""
+    """Whether `for (name = ...` or `for (int name = ...` begins here, with another start."""
     words = [t.text for t in tokens[at + 1 : at + 5]]
     if words[:3] != ["(", name, "="]:
         return words[0:1] == ["("] and words[2:4] == [name, "="]
@@ -120,7 +120,7 @@ def _counts(tokens: Sequence[CToken], at: int, name: str) -> bool:
 
 
 def _is_own_start(tokens: Sequence[CToken], at: int) -> bool:
-    """Whether `i = ...` reads i itself."""
+    """Whether the right-hand side of `i = ...` reads i."""
     stop = next(
         (k for k in range(at + 2, len(tokens)) if tokens[k].text in (";", ",")), len(tokens)
     )
@@ -128,7 +128,7 @@ def _is_own_start(tokens: Sequence[CToken], at: int) -> bool:
 
 
 def _statement_end(tokens: Sequence[CToken], at: int) -> int:
-    """The place behind the statement that begins at `at`, a loop as a rule."""
+    """The index after the statement that begins at `at`, usually a loop."""
     while at < len(tokens) and tokens[at].text in ("for", "while", "if", "else"):
         at += 1
         if at < len(tokens) and tokens[at].text == "(":
@@ -142,7 +142,7 @@ def _statement_end(tokens: Sequence[CToken], at: int) -> int:
 
 
 def _partner(tokens: Sequence[CToken], at: int) -> int:
-    """The place of the bracket that closes the one at `at`."""
+    """The index of the bracket that closes the one at `at`."""
     depth = 0
     for place in range(at, len(tokens)):
         depth += tokens[place].text in ("(", "[", "{")
@@ -153,7 +153,7 @@ def _partner(tokens: Sequence[CToken], at: int) -> int:
 
 
 def _overwrites(tokens: Sequence[CToken], at: int) -> bool:
-    """Whether the first use of a name assigns it in any case: `i = ...;`, `for (i = ...`."""
+    """Whether the use of a name assigns it unconditionally: `i = ...;`, `for (i = ...`."""
     if at + 1 >= len(tokens) or tokens[at + 1].text != "=":
         return False
     head = at
@@ -171,14 +171,14 @@ def _overwrites(tokens: Sequence[CToken], at: int) -> bool:
 
 
 def _is_address(tokens: Sequence[CToken], name: str) -> bool:
-    """Whether `&name` occurs; `x & name` counts too, which does no harm."""
+    """Whether `&name` occurs; `x & name` counts too, which is conservative."""
     return any(
         t.text == name and at > 0 and tokens[at - 1].text == "&" for at, t in enumerate(tokens)
     )
 
 
 def changed_names(tokens: Sequence[CToken]) -> frozenset[str]:
-    """Names that some statement may change: assigned, stepped, or their address taken."""
+    """Names that are assigned, incremented, decremented, or whose address is taken."""
     found: set[str] = set()
     for at, token in enumerate(tokens):
         if token.kind != "name":
@@ -192,5 +192,5 @@ def changed_names(tokens: Sequence[CToken]) -> frozenset[str]:
 
 
 def _is_initialised(tokens: Sequence[CToken], at: int) -> bool:
-    """`int n = 5`: the value is there from the start."""
+    """Whether `=` at a name is its initialisation, as in `int n = 5`."""
     return tokens[at + 1].text == "=" and at > 0 and tokens[at - 1].kind == "name"

@@ -1,4 +1,4 @@
-"""C's operators on values: their types, and exact expressions where ours differ from them."""
+"""C's operators on typed values: result types, and IR expressions with C's exact semantics."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LINEAR: dict[str, tuple[str, Callable[[Expr, Expr], Expr]]] = {
     "-": ("sub", lambda x, y: x - y),
     "*": ("mul", lambda x, y: x * y),
 }
-_MOST_PERIODS = 3  # multiples of a divisor that a dividend may lie above
+_MOST_PERIODS = 3  # quotients that are tried for a dividend near a multiple of its divisor
 _BITS = {"&": "and", "|": "or", "^": "xor"}
 
 
@@ -84,12 +84,12 @@ def _compare(op: str, x: CValue, y: CValue, prove: Prove) -> CValue:
 
 
 def _is_exact(value: CValue, prove: Prove) -> bool:
-    """Whether an index is the number that C has, not one that differs by a multiple of 2^bits."""
+    """Whether an index equals the value in C, rather than only modulo 2^bits."""
     return not value.ctype.is_unsigned or prove(value.expr >= 0)
 
 
 def _is_exact_place(value: CValue, prove: Prove) -> bool:
-    """Whether a value is a place that C and we compute alike."""
+    """Whether a value is a piecewise affine index that equals the value in C."""
     is_place = value.is_index and why_not_piecewise(value.expr) is None
     return is_place and _is_exact(value, prove)
 
@@ -112,11 +112,11 @@ def _divide(op: str, x: CValue, y: CValue, ctype: CType, prove: Prove) -> CValue
 
 
 def _near_division(op: str, x: Expr, y: Expr, prove: Prove) -> Expr | None:
-    """`x / y` or `x % y` where x is known to lie within two neighbouring multiples of y.
+    """`x / y` or `x % y` as a case distinction, where at most two quotients are possible.
 
-    Periodic borders are written so: (i + 1) % n and (i - 1 + n) % n of 0 <= i < n.
+    Periodic boundaries are written so: (i + 1) % n and (i - 1 + n) % n with 0 <= i < n.
     """
-    # Of sums alone: x is written several times, and cases inside it would multiply.
+    # Of sums only: x is copied several times, and cases inside it would multiply.
     if isinstance(x, Const) or not (_is_plain(x) and _is_plain(y)) or not prove(y >= 1):
         return None
     for count in range(_MOST_PERIODS):
@@ -133,9 +133,9 @@ def _near_division(op: str, x: Expr, y: Expr, prove: Prove) -> Expr | None:
 
 
 def by_cases(place: Expr, prove: Prove) -> Expr:
-    """A subscript with its remainders by constants as cases, where they have two at most.
+    """A subscript with its remainders by constants as case distinctions of at most two cases.
 
-    Cases can be peeled off, remainders cannot.
+    Index-set splitting removes cases (`piecewise_subscripts`), it cannot remove remainders.
     """
 
     def change(node: Expr) -> Expr:
@@ -160,7 +160,7 @@ def _sum(x: Expr) -> Expr:
 def _affine_division(op: str, x: Expr, divisor: int, prove: Prove) -> Expr:
     """`x / divisor` or `x % divisor` of an affine x.
 
-    Towards zero is downwards where x >= 0 and upwards where x < 0, and one of the two is zero:
+    C rounds towards zero: down where x >= 0, up where x < 0. One of the summands is always zero:
     x / c = max(floor(x / c), 0) + min(ceil(x / c), 0).
     """
     size = abs(divisor)
@@ -187,7 +187,7 @@ def _minus(x: Expr) -> Expr:
 
 
 def _data_division(op: str, x: Expr, y: Expr) -> Expr:
-    """`x / y` or `x % y` of data: ours is one off where the signs differ and a rest is left."""
+    """`x / y` or `x % y` of data: floored division, corrected where the signs differ."""
     down, rest = Binary("floordiv", x, y), Binary("mod", x, y)
     if x.dtype.kind == "u":
         return down if op == "/" else rest
@@ -224,7 +224,7 @@ def _shift(op: str, x: CValue, y: CValue, prove: Prove) -> CValue:
     if x.is_index and _is_exact(x, prove):
         return index(x.expr // (1 << count), ctype)
     plain, dtype = data(x), ctype.dtype
-    if dtype.kind == "i" and count == dtype.bits - 1:  # 2^count is no number of this type
+    if dtype.kind == "i" and count == dtype.bits - 1:  # 2^count does not fit the type
         sign = Binary("lt", plain, zero(dtype))
         return CValue(Select(sign, Const(-1, dtype), zero(dtype)), ctype)
     return CValue(Binary("floordiv", plain, Const(1 << count, dtype)), ctype)
@@ -274,14 +274,14 @@ def logical(op: str, x: Expr, y: Expr) -> Expr:
     known = folded_logical(name, x, y)
     if known is not None:
         return known
-    if any(load.index for load in loads(y)):  # an element that x may guard
+    if any(load.index for load in loads(y)):  # x may guard the load of an element
         decided = Const(name == "or", BOOL)
         return Select(x, y, decided) if name == "and" else Select(x, decided, y)
     return Binary(name, x, y)
 
 
 def choose(cond: Expr, x: CValue, y: CValue, prove: Prove) -> CValue:
-    """`cond ? x : y`: a minimum or maximum of indices where it is one.
+    """`cond ? x : y`, as a minimum or maximum of indices where it is one.
 
     The affine parts of a condition come outermost: `i > 0 && A[i-1] > 0 ? A[i-1] : 0` reads no
     element outside A, because statements are split at affine conditions.
@@ -293,7 +293,7 @@ def choose(cond: Expr, x: CValue, y: CValue, prove: Prove) -> CValue:
 
 
 def select(cond: Expr, x: CValue, y: CValue, prove: Prove) -> CValue:
-    """The same for two values of one type, which is the result's; nothing is promoted."""
+    """`cond ? x : y` of two values of the result's type, without conversions."""
     match cond:
         case Const(value=known):
             return x if known else y
@@ -323,7 +323,7 @@ def select(cond: Expr, x: CValue, y: CValue, prove: Prove) -> CValue:
 
 
 def _extreme(cond: Expr, x: Expr, y: Expr, prove: Prove) -> Expr | None:
-    """`cond ? x : y` as a minimum or maximum, if it is one here."""
+    """`cond ? x : y` as a minimum or maximum, if it provably is one."""
     found = extreme(cond, x, y)
     if found is not None:
         return found

@@ -1,4 +1,4 @@
-"""Macros expanded and headers included, by the C compiler where there is one."""
+"""Preprocessing: by the C compiler where there is one, else by `builtin_preprocessor`."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _ACCEPTED = re.compile(
 _WITH_VALUE = ("-iquote", "-isystem", "-include", "-D", "-U", "-I")
 _MACRO = re.compile(r"[^\W\d]\w*(?:\([\w\s,.]*\))?")
 _FAULT = re.compile(r"(.+?):(\d+):(?:(\d+):)? (?:fatal )?error: (.*)")
-_KILLED = 9  # SIGKILL, which not every system has
+_KILLED = 9  # SIGKILL, which `signal` does not define on every system
 _PROBE = "__loopwright_probe__"
 _MOST_OUTPUT = 64 << 20
-_SECONDS = 10  # of work; four times as much by the clock
-# A macro can ask for any amount of work: the compiler gets what a large file needs. Limits are
-# inherited by the programs that a compiler calls itself, which ending it would not end.
+_SECONDS = 10  # of CPU time; four times as much wall-clock time
+# Macros can cause any amount of work: the compiler gets what a large file needs. The limits are
+# inherited by its child processes, which would survive if only the compiler were killed.
 _LIMITED = f'ulimit -t {_SECONDS}; ulimit -v 4194304 2>/dev/null; exec "$@"'
 
 
 @dataclass(frozen=True, slots=True)
 class Preprocessed:
-    """Text with line markers, and what the compiler makes of the types that C leaves open."""
+    """Text with line markers, and the implementation-defined properties of the compiler's types."""
 
     text: str
     is_char_signed: bool
@@ -63,7 +63,7 @@ def preprocess(
 
 
 def _arguments(args: Sequence[str], defines: Mapping[str, str | int | None]) -> list[str]:
-    """All arguments of the preprocessor; those that do more than preprocess are refused."""
+    """The arguments of the preprocessor; those with other effects are refused."""
     if isinstance(args, str):
         raise UsageError(
             "cpp_args is one text", found=args, hint='a list: ["-DN=100", "-Iinclude"]'
@@ -88,7 +88,7 @@ def _arguments(args: Sequence[str], defines: Mapping[str, str | int | None]) -> 
 
 
 def _find(compiler: str | None) -> str | None:
-    """The path of the compiler to call; None for our own preprocessor."""
+    """The path of the compiler to call; None for the built-in preprocessor."""
     if compiler == "":
         return None
     found = compiler_path(compiler)
@@ -127,7 +127,7 @@ def _run(compiler: str, source: SourceText, args: Sequence[str]) -> Preprocessed
 
 
 def _call(command: Sequence[str], given: bytes) -> tuple[int, bytes, bytes]:
-    """Exit status, output and errors of a command; it is ended when it takes or gives too much."""
+    """Exit status, output and errors of a command, which is killed at its limits."""
     path = os.environ.get("PATH", os.defpath)
     clean = {"PATH": path, "LC_ALL": "C", "TMPDIR": tempfile.gettempdir()}
     shell = shutil.which("sh")
@@ -150,8 +150,8 @@ def _call(command: Sequence[str], given: bytes) -> tuple[int, bytes, bytes]:
             ended = threading.Lock()
             ended.acquire()
             try:
-                # Not a threading.Timer: its start fails with an error of its own where the handler
-                # of a signal raises.
+                # Not a threading.Timer: its start() fails with another error when a signal
+                # handler raises meanwhile.
                 _thread.start_new_thread(_end_late, (child, ended))
                 output = _read(child, command)
                 status = child.wait()
@@ -163,13 +163,13 @@ def _call(command: Sequence[str], given: bytes) -> tuple[int, bytes, bytes]:
 
 
 def _end_late(child: subprocess.Popen[bytes], ended: threading.Lock) -> None:
-    """End a compiler that has not `ended` when the time is over."""
+    """Kill a compiler that has not `ended` in time."""
     if not ended.acquire(timeout=4 * _SECONDS):
         _end(child)
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """End a compiler and all it has started."""
+    """Kill a compiler and its child processes."""
     with suppress(OSError):
         if hasattr(os, "killpg"):
             os.killpg(child.pid, _KILLED)
@@ -189,7 +189,7 @@ def _read(child: subprocess.Popen[bytes], command: Sequence[str]) -> bytes:
 
 
 def _failure(command: Sequence[str], source: SourceText, errors: str) -> Exception:
-    """What the compiler said, as faults of the source where it names places."""
+    """The compiler's errors as a SourceError where they have locations, else a ToolchainError."""
     found: list[Diagnostic] = []
     for match in map(_FAULT.match, errors.splitlines()):
         if match is None:

@@ -1,4 +1,4 @@
-"""A C file to its regions: the stages in order."""
+"""A C file to its regions: read, preprocess, outline, parse, translate to trees."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ def read_c(
     """Read the regions of a C file.
 
     `source` is a path, or the text itself: bytes, or a str of several lines. `filename` is the name
-    that messages use, and its folder is where `#include "..."` looks for text given as such.
+    that messages use, and `#include "..."` in text given directly looks in its folder.
     `cpp_args` go to the preprocessor (-D, -U, -I, -include, -std); `defines` are macros by name,
     None for an empty one. `compiler` names the C compiler whose preprocessor runs: by default the
-    first of cc, gcc and clang that is there; with "" the small one of our own, which leaves out
-    system headers it does not find.
+    first of cc, gcc and clang that is installed; "" uses the built-in one, which leaves out system
+    headers that it does not find.
 
     Raises SourceError with every fault of every region. A file without a region is refused too.
     """
@@ -123,7 +123,7 @@ def _no_region(text: SourceText) -> Diagnostic:
 
 
 def _read_region(unit: TranslationUnit, region: ParsedRegion, index: int) -> CRegion | None:
-    """The region as a tree and variables; None when something was refused (and reported)."""
+    """The tree and the variables of a region; None when something was refused (and reported)."""
     before = len(unit.faults)
     lasting = _lasting(region)
     assigned, counters = assigned_in(region.body) | set(lasting), counters_in(region.body)
@@ -181,13 +181,13 @@ def _read_region(unit: TranslationUnit, region: ParsedRegion, index: int) -> CRe
 
 
 def _lasting(region: ParsedRegion) -> tuple[Declaration, ...]:
-    """What the region declares for code behind it as well."""
+    """The variables that the region declares and later code uses."""
     statements = (s for s in region.body if isinstance(s, DeclarationStmt))
     return tuple(d for s in statements for d in s.declarations if d.where == "lasting")
 
 
 def _declared(unit: TranslationUnit, declaration: Declaration) -> str:
-    """The declaration without its value, which is an assignment of the region."""
+    """The C text of a declaration without its value, which the region assigns."""
     kind = declaration.type
     extents = [d.text for d in kind.derivations if isinstance(d, ArrayDim)]
     if kind.element is None or len(extents) < len(kind.derivations):
@@ -200,18 +200,18 @@ def _declared(unit: TranslationUnit, declaration: Declaration) -> str:
 
 
 def _is_kept(declaration: Declaration) -> bool:
-    """Whether a variable keeps its value from call to call, or others see it."""
+    """Whether a variable is static, extern or thread-local."""
     return bool(declaration.type.qualifiers & {"static", "extern", "_Thread_local"})
 
 
 def _declare_outer(read: CExpressionReader, declaration: Declaration) -> None:
-    """Give a variable from outside its name before the loops take theirs.
+    """Name a variable from outside the region before the loops get their names.
 
-    What is refused here is refused again where the region uses it, and told there.
+    A variable that is refused here is refused and reported again where the region uses it.
     """
     scope = read.scope
     is_inner = declaration.where == "region" or declaration in scope.counters
-    if is_inner or read.fixed(declaration) is not None:
+    if is_inner or read.constant_value(declaration) is not None:
         return
     try:
         read.variable(declaration)
@@ -226,7 +226,7 @@ def _origin(declaration: Declaration) -> Origin:
 
 
 class _RegionVariables:
-    """What the variables of a region are to the function around it."""
+    """The variables of a region as parameters, locals and iterators, with their liveness."""
 
     def __init__(
         self,
@@ -269,7 +269,7 @@ class _RegionVariables:
         return ScalarParam(v.name, v.ctype.dtype, span)
 
     def _is_local(self, v: Variable) -> bool:
-        """Whether nothing outside the region sees or sets the variable."""
+        """Whether nothing outside the region reads or assigns the variable."""
         declaration = v.declaration
         if declaration.where == "region":
             return True
@@ -282,7 +282,7 @@ class _RegionVariables:
         return not is_set and not self._around.is_used_after(declaration.name)
 
     def _is_shared(self, declaration: Declaration) -> bool:
-        """Whether other functions, or later calls of this one, see the variable."""
+        """Whether other functions, or later calls of this one, may read the variable."""
         return declaration.where == "global" or _is_kept(declaration)
 
     def _described(self, v: Variable) -> CVariable:
@@ -313,7 +313,7 @@ class _RegionVariables:
 
     def _init(self, declaration: Declaration) -> str:
         if declaration.init is None or declaration in self._lasting:
-            return ""  # the region itself sets it
+            return ""  # the region itself assigns it
         return " ".join(self._text[slice(*declaration.init.at)].split())
 
     def _is_live(self, declaration: Declaration) -> bool:
@@ -322,15 +322,15 @@ class _RegionVariables:
         is_array = bool(declaration.type.derivations)
         if self._is_shared(declaration) or (is_array and declaration.where == "parameter"):
             return True
-        # In a loop around the region its next run may read what this one leaves.
+        # In a loop around the region, its next execution may read the value.
         repeats = self._around.repeats or "*" in declaration.type.derivations
         return repeats or self._around.is_used_after(declaration.name)
 
     def iterator(self, declaration: Declaration) -> CVariable | None:
-        """A variable from outside that counts loops of the region."""
+        """A variable from outside the region that is a loop variable inside."""
         element = declaration.type.element
         if element is None or declaration.type.derivations:
-            return None  # refused where its loop begins
+            return None  # refused where its loop is read
         placed = self._scope.variables.get(declaration)
         is_read_again = placed is not None and self._around.repeats
         is_live = self._is_shared(declaration) or self._around.is_used_after(declaration.name)

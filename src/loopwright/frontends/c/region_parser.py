@@ -1,4 +1,4 @@
-"""A function of C to its regions."""
+"""The parser of a function with regions: declarations and regions, other code is skipped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_FUNCTION = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class ParsedRegion:
-    """The syntax of one region, and what stands around it."""
+    """The syntax of one region, and its context in the function."""
 
     head: FunctionHead
     body: tuple[SyntaxStmt, ...]
@@ -31,7 +31,7 @@ class ParsedRegion:
     around: RegionContext
     identifiers: frozenset[str]  # all names in the function
     changing: frozenset[str]  # those that some statement of it may change
-    declared: frozenset[str]  # names of its own that are visible where the region begins
+    declared: frozenset[str]  # names of the function that are visible where the region begins
 
 
 def parse_regions(unit: TranslationUnit, item: TopLevelItem) -> list[ParsedRegion]:
@@ -51,7 +51,7 @@ def parse_regions(unit: TranslationUnit, item: TopLevelItem) -> list[ParsedRegio
 
 
 def _is_too_long(unit: TranslationUnit, item: TopLevelItem) -> bool:
-    """Refuse text that would take minutes to read; nobody writes so much by hand."""
+    """Refuse text that would take minutes to read, as only generators write it."""
     marks = (*item.pragmas, item.end)
     longest = max(end - start for start, end in pairwise(marks))
     if longest <= _MOST_REGION and item.end - item.start <= _MOST_FUNCTION:
@@ -75,7 +75,7 @@ def _ends_region(token: CToken) -> bool:
 
 
 class _FunctionBody:
-    """Walks over the body of a function: declarations are read, other code is stepped over."""
+    """Scans the body of a function: parses declarations and regions, skips other code."""
 
     def __init__(
         self,
@@ -91,13 +91,13 @@ class _FunctionBody:
         self._symbols = declarations.symbols
         self._tokens = tokens
         self._head = head
-        self._begin = self._stream.place
+        self._begin = self._stream.position
         self._identifiers = frozenset(token.text for token in tokens if token.kind == "name")
         self._changing = changed_names(tokens)
 
     def regions(self) -> list[ParsedRegion]:
         stream, found = self._stream, list[ParsedRegion]()
-        is_start = True  # of a statement
+        is_start = True  # whether a statement begins at the next token
         while stream.token.kind != "end":
             token = stream.token
             word = pragma_word(token)
@@ -127,41 +127,41 @@ class _FunctionBody:
         return found
 
     def _declaration(self) -> None:
-        before = self._stream.place
+        before = self._stream.position
         try:
             self._declarations.declaration(lambda _: "local")
         except SyntaxFault:
-            self._stream.place = before + 1  # exotic C; what it declares stays unknown
+            self._stream.position = before + 1  # unsupported C: what it declares stays unknown
 
     def _for(self) -> None:
-        """`for (int t = 0; ...) {` around a region: t is known in the block that follows."""
+        """Declare `t` of `for (int t = 0; ...) {` around a region in the block that follows."""
         stream = self._stream
         stream.advance()
-        before = stream.place
+        before = stream.position
         try:
             stream.skip_brackets()
         except SyntaxFault:
-            stream.place = before + 1
+            stream.position = before + 1
             return
-        after = stream.place
-        stream.place = before + 1
+        after = stream.position
+        stream.position = before + 1
         if not self._declarations.is_type():
-            stream.place = after
+            stream.position = after
             return
-        is_block = stream.peek(after - stream.place).text == "{"
+        is_block = stream.peek(after - stream.position).text == "{"
         if is_block:
             self._symbols.open()
         self._declaration()
-        stream.place = after + 1 if is_block else after
+        stream.position = after + 1 if is_block else after
 
     def _region(self) -> ParsedRegion | None:
         """The region whose first pragma is the next token."""
-        stream, start = self._stream, self._stream.place
+        stream, start = self._stream, self._stream.position
         opening = stream.advance()
         declared = self._symbols.own()
-        behind = self._behind(stream.place)
+        behind = self._behind(stream.position)
         body = self._statements.region(lambda name: is_mentioned(behind, name))
-        stop = stream.place
+        stop = stream.position
         closing = stream.token
         word = pragma_word(closing)
         if word != "endscop":
@@ -185,12 +185,12 @@ class _FunctionBody:
         )
 
     def _behind(self, place: int) -> list[CToken]:
-        """The tokens from the end of the region that begins at `place`."""
+        """The tokens after the region that begins at `place`."""
         ends = (at for at in range(place, len(self._tokens)) if _ends_region(self._tokens[at]))
         return self._tokens[next(ends, len(self._tokens)) :]
 
     def _step_over(self, regions: int) -> None:
-        """Go on behind what would end this many regions; a new one may begin when none is left."""
+        """Skip to the end of this many regions, or to the start of a region when one is left."""
         stream = self._stream
         if pragma_word(stream.token) == "scop":
             stream.advance()
@@ -206,7 +206,7 @@ class _FunctionBody:
             stream.advance()
 
     def _pragma(self, token: CToken) -> PragmaLine | None:
-        """The line of the source that a pragma stands on."""
+        """The source line of a pragma; None (reported) when it is not in the file itself."""
         file, number = self._unit.source_map.origin(token.start)
         lines = self._unit.source.pragmas
         found = next((p for p in lines if p.line == number), None) if file == MAIN else None

@@ -1,4 +1,4 @@
-"""What is known of every variable of C at the place of a region being read."""
+"""The variables of a region while it is read: names, extents, known values, facts."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from loopwright.frontends.source_tree import Local
 from loopwright.ir.expr import Binary, Const, Expr, Var
 from loopwright.ir.visit import names
 
-__all__ = ["Alias", "RegionScope", "Variable", "element_of", "place"]
+__all__ = ["Alias", "RegionScope", "Variable", "declare_variable", "element_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable of C that has a place in the tree."""
+    """A variable of C that has a parameter or a local in the tree."""
 
     declaration: Declaration
     name: str  # in the tree
@@ -40,8 +40,9 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """What a pointer parameter of an inlined function stands for: p[k][...] is an element of the
-    variable at (*prefix, offset + k, ...).
+    """The array behind a pointer parameter of an inlined function.
+
+    p[k][...] is the element of the variable at (*prefix, offset + k, ...).
     """
 
     variable: Variable
@@ -54,32 +55,38 @@ class RegionScope:
     """The variables of one region while it is read from top to bottom.
 
     A variable that was last assigned an affine index is `known`: reading it gives that expression.
-    Loop variables have no storage at all: between loops they are known or they are nothing.
+    Loop variables have no storage: outside their loops they are known or must not be read.
     """
 
     names: FreshNames
-    assigned: frozenset[Declaration]  # by assignments and by ++ and --, loop headers aside
-    counters: frozenset[Declaration]  # every variable that counts a loop somewhere in the region
+    assigned: frozenset[Declaration]  # by =, +=, ++ and so on outside of loop headers
+    counters: frozenset[Declaration]  # every loop variable of the region
     changing: frozenset[str]  # names that some statement of the function changes
-    untouched: set[Declaration]  # counters that still have the value from before the region
+    untouched: set[Declaration]  # loop variables that still have the value from before the region
     variables: dict[Declaration, Variable] = field(default_factory=dict)
     sizes: list[str] = field(default_factory=list)
-    loops: dict[Declaration, str] = field(default_factory=dict)  # being run -> unique name
+    loops: dict[Declaration, str] = field(
+        default_factory=dict
+    )  # variable of an enclosing loop -> unique name
     known: dict[Declaration, CValue] = field(default_factory=dict)
     refused: set[Declaration] = field(default_factory=set)  # reported once already
     always: list[Expr] = field(default_factory=list)  # conditions that hold in the whole region
-    facts: list[Expr] = field(default_factory=list)  # conditions that hold at this place
-    depth: int = 0  # loops and branches around this place
+    facts: list[Expr] = field(
+        default_factory=list
+    )  # conditions that hold at the statement being read
+    depth: int = 0  # number of enclosing loops and branches
     aliases: dict[Declaration, Alias] = field(default_factory=dict)
     temporaries: list[Local] = field(default_factory=list)  # of inlined functions
-    hidden: frozenset[str] = frozenset()  # names that here are not those of the file
+    hidden: frozenset[str] = (
+        frozenset()
+    )  # names that the function declares again, hiding those of the file
 
     def prove(self, wanted: Expr) -> bool:
-        """Whether an affine condition holds wherever this place is reached."""
+        """Whether an affine condition holds whenever the statement being read is executed."""
         match wanted:
             case Binary(op="ge", x=Const(value=int() as x), y=Const(value=int() as y)):
                 return x >= y
-        # lazy: isl, which most files need only after they are read
+        # lazy: isl, which most files do not need before extraction
         from loopwright.frontends.extract import implies
 
         return implies((*self.always, *self.facts), wanted)
@@ -92,9 +99,9 @@ class RegionScope:
 
     @contextmanager
     def branch(self, *facts: Expr) -> Iterator[None]:
-        """Read one branch of several that start from the same knowledge.
+        """Read one of several branches, each from the same known values.
 
-        The caller forgets what the branches change when all are read.
+        The caller forgets what the branches change after reading all of them.
         """
         known, untouched, count = dict(self.known), set(self.untouched), len(self.facts)
         self.facts += facts
@@ -108,7 +115,7 @@ class RegionScope:
 
     @contextmanager
     def aliased(self, aliases: Mapping[Declaration, Alias]) -> Iterator[None]:
-        """Read the body of a function whose array parameters stand for others."""
+        """Read the body of an inlined function with these arrays behind its parameters."""
         before = self.aliases
         self.aliases = {**before, **aliases}
         try:
@@ -120,7 +127,7 @@ class RegionScope:
     def loop(
         self, counter: Declaration, unique: str, changed: Iterable[Declaration]
     ) -> Iterator[None]:
-        """Read a loop: what its body changes is unknown from the start, a former iteration ran."""
+        """Read a loop: variables that its body changes are unknown from its start."""
         count = len(self.facts)
         self.forget((*changed, counter))
         known, untouched = dict(self.known), set(self.untouched)
@@ -138,14 +145,14 @@ class RegionScope:
 # -- a C variable as array, scalar or integer parameter of the tree --------------------------
 
 
-# Reads an extent as an affine expression; the text names its use in messages.
+# Reads an extent as an affine expression; the str names it in messages.
 ReadExtent: TypeAlias = Callable[[SyntaxExpr, str], Expr]
 
-_MOST_RANK = 32  # dimensions of one array; C's own limit on brackets is hardly higher
+_MOST_RANK = 32  # dimensions of one array
 
 
 def element_of(declaration: Declaration) -> CType:
-    """The type of a variable's elements, or a refusal."""
+    """The element type of a variable; raises Refusal for types that are not supported."""
     kind = declaration.type
     name = declaration.name
     if "()" in kind.derivations:
@@ -163,8 +170,8 @@ def element_of(declaration: Declaration) -> CType:
     return kind.element
 
 
-def place(scope: RegionScope, declaration: Declaration, read: ReadExtent) -> Variable:
-    """Give a variable that is met for the first time its name and extents in the tree."""
+def declare_variable(scope: RegionScope, declaration: Declaration, read: ReadExtent) -> Variable:
+    """The tree's variable for one of C at its first use, with a unique name and extents."""
     element = element_of(declaration)
     kind = declaration.type
     if kind.is_scalar:

@@ -1,4 +1,7 @@
-"""The bytes of a C file: their encoding, and the lines of our two pragmas among them."""
+"""The C file as bytes, its preprocessed text, and the way back from that to the file.
+
+Errors are found in preprocessed text and reported at spans of the file the user wrote.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +25,11 @@ __all__ = [
     "split_lines",
 ]
 
-MAIN = "<region source>"  # the main file's name in line markers; no file can be called so
+MAIN = "<region source>"  # the main file's name in line markers, which is no file name
 _MOST_BYTES = 32 << 20
 _BOM = b"\xef\xbb\xbf"
-# Whether a line counts or stands inside a comment is told by the preprocessor's output. The rest of
-# a pragma's line may hold comments, also one that ends on a later line, and continued lines.
+# The preprocessor's output tells whether a pragma is active or inside a comment. The rest of its
+# line may hold comments, also one that ends on a later line, and line continuations.
 _DIRECTIVE = re.compile(
     rb"""^[ \t]*\#[ \t]*(?:
         pragma[ \t]+(?P<word>scop|endscop)\b(?:/\*.*?(?:\*/|\Z)|//[^\n]*|\\\r?\n|[^\n])*
@@ -49,16 +52,16 @@ class PragmaLine:
 class SourceText:
     """A C file as the user wrote it."""
 
-    name: str  # as messages spell it
-    folder: str  # where `#include "..."` begins to look
+    name: str  # as shown in messages
+    folder: str  # searched first by `#include "..."`
     raw: bytes
     encoding: str
     lines: tuple[str, ...]  # without line ends
     pragmas: tuple[PragmaLine, ...]  # also those in comments or left out by #if
-    plain: bytes  # `raw` as preprocessors want it: no byte order mark, no #line
+    plain: bytes  # `raw` for the preprocessor: without byte order mark and #line
 
     def span(self, line: int, column: int = 1, end_column: int | None = None) -> Span:
-        """A range of one line; without columns all of it."""
+        """The span of a range of one line, or of the whole line without its margin."""
         text = self.lines[line - 1] if 1 <= line <= len(self.lines) else ""
         if end_column is None:
             margin = len(text) - len(text.lstrip())
@@ -116,12 +119,12 @@ def _encoding(raw: bytes) -> str:
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError:
-        return "latin-1"  # any byte has a meaning there, and one byte is one character
+        return "latin-1"  # accepts any byte, one character each
     return "utf-8"
 
 
 def _scan(raw: bytes) -> tuple[tuple[PragmaLine, ...], bytes]:
-    """The pragma lines, and the bytes with `#line` directives blanked: lines are ours."""
+    """The pragma lines, and the bytes with `#line` blanked, which would renumber lines."""
     pragmas: list[PragmaLine] = []
     plain: bytearray | None = None
     line, counted = 1, 0
@@ -145,7 +148,7 @@ _MARKER = re.compile(r'#(?:line)? *(\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)\s*')
 
 @dataclass(frozen=True, slots=True)
 class PreprocessedText:
-    """Text of the user's own files, with the file and line of every line of it."""
+    """The preprocessed text of the user's files, with the file and line number of each line."""
 
     text: str
     starts: tuple[int, ...]  # offset of each line in `text`
@@ -161,10 +164,10 @@ class PreprocessedText:
 
 
 def split_lines(preprocessed: str) -> PreprocessedText:
-    """Read the line markers.
+    """The preprocessed text without system headers, located by its line markers.
 
-    A header is the system's when it is *entered* as such: macros of system headers make compilers
-    mark lines of the user's own file with the same flag.
+    A header is a system header if it was *entered* as one: compilers also set that flag on lines of
+    the user's file that use macros of system headers.
     """
     system: set[str] = set()
     kept: list[str] = []
@@ -199,16 +202,16 @@ def _unescaped(name: str) -> str:
 # -- from preprocessed text back to the file -------------------------------------------------
 
 
-_MOST_LINES = 12  # of the source that one preprocessed line may stand for: a macro call over lines
-_MOST_TOKENS = 1500  # of a line that is still aligned word by word
+_MOST_LINES = 12  # source lines of one preprocessed line: a macro call may span several
+_MOST_TOKENS = 1500  # of a line that is aligned token by token
 
 
 class SourceMap:
-    """Finds the span of a range of preprocessed text.
+    """Maps ranges of preprocessed text to spans of the user's file.
 
-    Lines are exact, as line markers tell them. Within a line the words before and after macro
-    expansion are aligned: a word the user wrote is found, one out of a macro gets the place of the
-    macro's use.
+    Lines are exact, from the line markers. Within a line the tokens before and after macro
+    expansion are aligned: a token the user wrote maps to itself, one from a macro to the macro's
+    use.
     """
 
     def __init__(self, source: SourceText, lines: PreprocessedText) -> None:
@@ -217,7 +220,7 @@ class SourceMap:
         self._aligned: dict[int, list[tuple[CToken, Span]]] = {}
 
     def span(self, at: Range) -> Span:
-        """The source of text[at[0]:at[1]]."""
+        """The span of text[at[0]:at[1]]."""
         first, last = self._word(at[0]), self._word(max(at[1] - 1, at[0]))
         if first.file != last.file or (last.line, last.end_column) < (first.line, first.column):
             last = first
@@ -226,7 +229,7 @@ class SourceMap:
         )
 
     def origin(self, offset: int) -> tuple[str, int]:
-        """The file (MAIN for the user's own) and line of an offset."""
+        """The file (MAIN for the main file) and line number of an offset."""
         return self._lines.origins[self._lines.row(offset)]
 
     def _word(self, offset: int) -> Span:
@@ -243,7 +246,7 @@ class SourceMap:
         return spans[0] if spans else self._source.span(number)
 
     def _align(self, row: int, number: int) -> list[tuple[CToken, Span]]:
-        """Each word of a preprocessed line with its place in the source."""
+        """The tokens of a preprocessed line with their spans in the source."""
         start = self._lines.starts[row]
         after = list(tokenize(self._lines.text, start, start + len(self._lines.line_text(row))))
         before = self._written(row, number) if len(after) <= _MOST_TOKENS else []
@@ -258,14 +261,14 @@ class SourceMap:
             if tag == "equal":
                 found += [(after[k], before[i + k - first][1]) for k in range(first, last)]
             else:
-                # Words out of a macro stand for the words that were replaced by them.
+                # Tokens from a macro get the span of the tokens they replaced.
                 used = before[i:j] or before[max(i - 1, 0) : i] or before[:1]
                 span = _joined_span(used[0][1], used[-1][1])
                 found += [(after[k], span) for k in range(first, last)]
         return found
 
     def _written(self, row: int, number: int) -> list[tuple[str, Span]]:
-        """The words of the source that a preprocessed line was made of, with their places."""
+        """The source tokens that a preprocessed line was made from, with their spans."""
         origins = self._lines.origins
         is_last = row + 1 >= len(origins) or origins[row + 1][0] != MAIN
         following = number + 1 if is_last else max(origins[row + 1][1], number + 1)

@@ -1,4 +1,4 @@
-"""Statements of C; a fault costs one statement, and reading goes on with the next."""
+"""The parser of C statements; after a syntax error it goes on with the next statement."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from loopwright.frontends.c.syntax_tree import (
     IfStmt,
     InitList,
     Name,
-    RefusedStmt,
     ReturnStmt,
     StepExpr,
     SyntaxExpr,
     SyntaxStmt,
+    UnsupportedStmt,
     declarations_in,
 )
 
@@ -58,7 +58,7 @@ class StatementParser:
         self._is_inlined = False
 
     def function_body(self) -> BlockStmt:
-        """The block of a function whose calls are replaced by its value."""
+        """The body of a function that is inlined."""
         self._is_inlined = True
         self.tokens.check_character()
         if self.tokens.token.text != "{":
@@ -68,7 +68,7 @@ class StatementParser:
     def region(self, is_lasting: Callable[[str], bool]) -> tuple[SyntaxStmt, ...]:
         """Statements up to `#pragma endscop`, the end of the block or the end of the text.
 
-        `is_lasting` tells of a variable declared in no inner block whether it is used afterwards.
+        `is_lasting` tells whether a variable that no inner block declares is used afterwards.
         """
         found: list[SyntaxStmt] = []
         self._is_lasting, self._outermost = is_lasting, self.symbols.depth
@@ -91,8 +91,8 @@ class StatementParser:
         return token.kind == "end" or token.text == "}" or pragma_word(token) in ("scop", "endscop")
 
     def _recovering(self) -> SyntaxStmt | None:
-        """A statement; None when it was refused, reported and stepped over."""
-        before = self.tokens.place
+        """A statement; None when it had a syntax error, was reported and skipped."""
+        before = self.tokens.position
         try:
             return self._statement()
         except SyntaxFault as fault:
@@ -103,22 +103,22 @@ class StatementParser:
         return None
 
     def _step_over(self, before: int) -> None:
-        """Go on behind the statement that began at `before`: its semicolon or its block."""
-        if self.tokens.place == before:
+        """Skip to the end of the statement that began at `before`: its semicolon or its block."""
+        if self.tokens.position == before:
             self.tokens.advance()
         while not self._is_over():
             if self.tokens.token.text == "{":
                 try:
                     self.tokens.skip_brackets()
                 except SyntaxFault:
-                    return  # the text ends inside the block; that is told elsewhere
+                    return  # the text ends inside the block, which is reported elsewhere
                 return
             if self.tokens.advance().text == ";":
                 return
 
     def _statement(self) -> SyntaxStmt:
         while pragma_word(self.tokens.token) not in ("", "scop", "endscop"):
-            self.tokens.advance()  # pragmas of others do not change what loops compute
+            self.tokens.advance()  # other pragmas do not change what loops compute
         with self.tokens.nested():
             return self._plain()
 
@@ -142,7 +142,7 @@ class StatementParser:
                 self.tokens.advance()
                 self.tokens.advance()
                 body = () if self._is_over() else (self._statement(),)
-                return RefusedStmt("label", body, (token.start, token.end))
+                return UnsupportedStmt("label", body, (token.start, token.end))
             if self.declarations.is_type():
                 return self._declaration()
         expr = self._expressions.expression()
@@ -210,8 +210,8 @@ class StatementParser:
         self.tokens.expect(";", "after 'return'")
         return ReturnStmt(value, (word.start, word.end))
 
-    def _refused(self, word: str) -> RefusedStmt:
-        """A statement without meaning here; its parts are read for faults of their own."""
+    def _refused(self, word: str) -> UnsupportedStmt:
+        """An unsupported statement; its parts are parsed for errors of their own."""
         start = self.tokens.advance()
         at = (start.start, start.end)
         match word:
@@ -219,7 +219,7 @@ class StatementParser:
                 self.tokens.expect("(", f"after '{word}'")
                 cond = self._expressions.expression()
                 self.tokens.expect(")", "after the condition")
-                return RefusedStmt(word, (self._body(word),), at, (cond,))
+                return UnsupportedStmt(word, (self._body(word),), at, (cond,))
             case "do":
                 body = self._body("do")
                 self.tokens.expect("while", "after the body of 'do'")
@@ -227,25 +227,29 @@ class StatementParser:
                 cond = self._expressions.expression()
                 self.tokens.expect(")", "after the condition")
                 self.tokens.expect(";", "after 'do'")
-                return RefusedStmt(word, (body,), at, (cond,))
+                return UnsupportedStmt(word, (body,), at, (cond,))
             case "case" | "default":
                 while self.tokens.token.text not in (":", ";", "}") and not self._is_over():
                     self.tokens.advance()
                 self.tokens.accept(":")
                 inner = () if self._is_over() else (self._statement(),)
-                return RefusedStmt(word, inner, at)
+                return UnsupportedStmt(word, inner, at)
             case _:
                 while self.tokens.token.text not in (";", "}") and not self._is_over():
                     self.tokens.advance()
                 self.tokens.accept(";")
-                return RefusedStmt("asm" if word in _ASSEMBLY else word, (), at)
+                return UnsupportedStmt("asm" if word in _ASSEMBLY else word, (), at)
 
 
 # -- loops that count several variables ------------------------------------------------------
 
 
 def with_one_counter(loop: ForStmt) -> SyntaxStmt:
-    """The same loop with one variable in its head; itself where there is only one."""
+    """The loop with one variable in its head; the others become ordinary variables.
+
+    rewrite:  for (i = 0, j = n; i < n; i++, j--) S
+              ->  j = n; for (i = 0; i < n; i++) { S j--; }
+    """
     starts, steps = _initial_values(loop), _comma_parts(loop.step)
     if starts is None or loop.cond is None or (len(starts) < 2 and len(steps) < 2):
         return loop
@@ -268,7 +272,7 @@ def with_one_counter(loop: ForStmt) -> SyntaxStmt:
 
 
 def _initial_values(loop: ForStmt) -> dict[Declaration, SyntaxStmt] | None:
-    """The statements that give the variables of a head their first values."""
+    """The statements that initialise the variables of a loop head."""
     match loop.init:
         case DeclarationStmt(declarations=declarations, at=at):
             return {d: DeclarationStmt((d,), at) for d in declarations}
@@ -320,7 +324,7 @@ def _mentioned(expr: SyntaxExpr) -> Iterable[Declaration]:
 
 
 def _uses(start: SyntaxStmt) -> set[Declaration]:
-    """The variables that a first value is computed from."""
+    """The variables that an initial value is computed from."""
     match start:
         case DeclarationStmt(declarations=(Declaration(init=init),)):
             return set() if init is None or isinstance(init, InitList) else set(_mentioned(init))

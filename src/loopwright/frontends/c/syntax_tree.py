@@ -1,8 +1,7 @@
-"""The syntax of the part of C that is read: expressions, statements, declarations.
+"""The syntax tree of a region of C: expressions, statements, declarations, symbols.
 
-Names are resolved while parsing: a name that stands for an object points at its declaration, so two
-variables of one spelling are two declarations. `at` is the range of preprocessed text that a node
-was read from.
+Names are resolved while parsing: the name of a variable refers to its declaration, so two variables
+of one spelling are two declarations. `at` is the range of a node in the preprocessed text.
 """
 
 from __future__ import annotations
@@ -35,8 +34,6 @@ __all__ = [
     "InitList",
     "Name",
     "NumberLiteral",
-    "RefusedExpr",
-    "RefusedStmt",
     "ReturnStmt",
     "StepExpr",
     "Symbol",
@@ -47,6 +44,8 @@ __all__ = [
     "TypeName",
     "Typedef",
     "UnaryExpr",
+    "UnsupportedExpr",
+    "UnsupportedStmt",
     "assigned_in",
     "changed_by",
     "counter_of",
@@ -61,9 +60,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class TypeName:
-    """A type: derivations from the object outwards to its element, as `int *a[3]` is [3] then *."""
+    """A type: its derivations from the object to the element, [3] then * for `int *a[3]`."""
 
-    element: CType | None  # None: a type we have no numbers of
+    element: CType | None  # None for types that are not arithmetic
     text: str  # the element's spelling: "double", "struct point"
     derivations: tuple[ArrayDim | str, ...] = ()  # "*" a pointer, "()" a function
     qualifiers: frozenset[str] = frozenset()  # of the element: const, volatile, static, ...
@@ -103,7 +102,7 @@ class Typedef:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Enumerator:
-    """A constant of an enum: `base` (0 without one) and how many it comes after it."""
+    """An enumeration constant: `base` (0 if None) plus `offset`."""
 
     name: str
     base: SyntaxExpr | None
@@ -143,7 +142,7 @@ class SymbolTable:
         self._blocks.append({})
 
     def close(self) -> None:
-        if len(self._blocks) > 1:  # a brace too many is told elsewhere
+        if len(self._blocks) > 1:  # a brace too many is reported elsewhere
             self._blocks.pop()
 
     @contextmanager
@@ -170,7 +169,7 @@ class CharLiteral:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name in an expression and what it was found to stand for; None when nothing is known."""
+    """A name in an expression and what it refers to; None when it is not declared."""
 
     name: str
     meaning: Declaration | Enumerator | None
@@ -253,8 +252,8 @@ class Comma:
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedExpr:
-    """An expression of C that has no meaning here, in words."""
+class UnsupportedExpr:
+    """An expression that is not supported; `what` names it in messages."""
 
     what: str
     at: Range
@@ -273,7 +272,7 @@ SyntaxExpr: TypeAlias = (
     | TernaryExpr
     | CastExpr
     | Comma
-    | RefusedExpr
+    | UnsupportedExpr
 )
 
 
@@ -325,15 +324,15 @@ class IfStmt:
 
 @dataclass(frozen=True, slots=True)
 class ReturnStmt:
-    """`return expr;`; None without a value. It has a meaning in functions that are inlined."""
+    """`return expr;`, None without a value; supported in functions that are inlined."""
 
     expr: SyntaxExpr | None
     at: Range  # of the keyword
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedStmt:
-    """A statement of C that has no meaning here: its keyword, and statements inside it."""
+class UnsupportedStmt:
+    """A statement that is not supported: its keyword, and the statements inside it."""
 
     word: str
     body: tuple[SyntaxStmt, ...]
@@ -341,7 +340,7 @@ class RefusedStmt:
     conditions: tuple[SyntaxExpr, ...] = field(default=())
 
 
-# Keyword -> how the message calls it, and what to write instead.
+# Keyword -> its name in messages, and what to write instead.
 UNSUPPORTED_STATEMENTS: dict[str, tuple[str, str]] = {
     "while": ("a while loop", "use a for loop with affine bounds"),
     "do": ("a do loop", "use a for loop with affine bounds"),
@@ -357,16 +356,16 @@ UNSUPPORTED_STATEMENTS: dict[str, tuple[str, str]] = {
 }
 
 SyntaxStmt: TypeAlias = (
-    ExprStmt | DeclarationStmt | BlockStmt | ForStmt | IfStmt | ReturnStmt | RefusedStmt
+    ExprStmt | DeclarationStmt | BlockStmt | ForStmt | IfStmt | ReturnStmt | UnsupportedStmt
 )
 
 
 def statements_in(body: Iterable[SyntaxStmt]) -> Iterator[SyntaxStmt]:
-    """Every statement, those inside others included."""
+    """Every statement, nested ones included."""
     for statement in body:
         yield statement
         match statement:
-            case BlockStmt(body=inner) | RefusedStmt(body=inner):
+            case BlockStmt(body=inner) | UnsupportedStmt(body=inner):
                 yield from statements_in(inner)
             case ForStmt(body=one):
                 yield from statements_in((one,))
@@ -377,7 +376,7 @@ def statements_in(body: Iterable[SyntaxStmt]) -> Iterator[SyntaxStmt]:
 
 
 def expressions_in(body: Iterable[SyntaxStmt], deep: bool = True) -> Iterator[SyntaxExpr]:
-    """Every expression in statements, parts included; `deep`: also of statements inside them."""
+    """Every expression and subexpression of statements; with `deep`, of nested statements too."""
     for statement in statements_in(body) if deep else body:
         for expr in _direct_expressions(statement):
             yield from _walk_expression(expr)
@@ -399,14 +398,14 @@ def _direct_expressions(statement: SyntaxStmt) -> Iterator[SyntaxExpr]:
             yield from (part for part in (cond, step) if part is not None)
         case IfStmt(cond=cond):
             yield cond
-        case RefusedStmt(conditions=conditions):
+        case UnsupportedStmt(conditions=conditions):
             yield from conditions
         case _:
             return
 
 
 def _walk_expression(expr: SyntaxExpr) -> Iterator[SyntaxExpr]:
-    """An expression and its parts; with a stack of its own, so any depth will do."""
+    """An expression and its subexpressions; not recursive, so that any depth is accepted."""
     waiting = [expr]
     while waiting:
         node = waiting.pop()
@@ -435,7 +434,7 @@ def _operands(expr: SyntaxExpr) -> tuple[SyntaxExpr, ...]:
 
 
 def declarations_in(body: Iterable[SyntaxStmt]) -> Iterator[Declaration]:
-    """The variable of every mention of one in statements."""
+    """The variable of each name in statements that refers to one."""
     for expr in expressions_in(body):
         if isinstance(expr, Name) and isinstance(expr.meaning, Declaration):
             yield expr.meaning
@@ -455,7 +454,7 @@ def declared_in(body: Iterable[SyntaxStmt]) -> Iterator[Declaration]:
 
 
 def counter_of(loop: ForStmt) -> Declaration | None:
-    """The variable that a loop counts, if its head has that form."""
+    """The loop variable, if the head of the loop has the form of a counting loop."""
     match loop.init:
         case DeclarationStmt(declarations=(declaration,)):
             return declaration
@@ -478,12 +477,12 @@ def _changed(step: SyntaxExpr | None) -> Declaration | None:
 
 
 def used_in(body: Iterable[SyntaxStmt]) -> list[Declaration]:
-    """Every variable that statements name, in order of first use."""
+    """Every variable that statements use, in order of first use."""
     return list(dict.fromkeys(declarations_in(body)))
 
 
 def assigned_in(body: Iterable[SyntaxStmt]) -> frozenset[Declaration]:
-    """Every variable or array that statements assign, the heads of loops aside."""
+    """Every variable or array that statements assign outside of loop heads."""
     statements = list(statements_in(body))
     heads: set[int] = set()
     for statement in statements:
@@ -506,7 +505,7 @@ def assigned_in(body: Iterable[SyntaxStmt]) -> frozenset[Declaration]:
 
 
 def counters_in(body: Iterable[SyntaxStmt]) -> frozenset[Declaration]:
-    """Every variable that counts a loop."""
+    """Every loop variable."""
     loops = (s for s in statements_in(body) if isinstance(s, ForStmt))
     return frozenset(c for c in map(counter_of, loops) if c is not None)
 

@@ -1,4 +1,4 @@
-"""What a call passes: the type of each argument, as far as compilation depends on it."""
+"""Argument types of a call, as far as compilation depends on them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def argument_types(args: Iterable[object]) -> tuple[ArgType, ...]:
 
 
 def _type_of(arg: object, position: int) -> ArgType:
-    """The type of an argument that is new or uncommon."""
+    """The type of an argument that is not in the tables above."""
     if type(arg) is np.ndarray or isinstance(arg, np.memmap):
         found = ArgType.array(arg.dtype, arg.ndim)
         _ARRAYS[arg.dtype, arg.ndim] = found

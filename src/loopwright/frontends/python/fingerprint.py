@@ -17,7 +17,7 @@ import numpy as np
 __all__ = ["MISSING", "Captures", "definition_text", "is_unchanged", "lookup", "value_texts"]
 
 _NUMBERS = (bool, int, float, complex)
-# Modules whose functions and classes mean the same in every process.
+# Modules whose functions and classes are the same objects in every process, by name.
 _KNOWN_MODULES = frozenset({"builtins", "math", "numpy"})
 
 
@@ -25,7 +25,7 @@ class _Missing:
     """The type of MISSING."""
 
 
-MISSING = _Missing()  # what a name stands for that is not defined
+MISSING = _Missing()  # the value of an undefined name
 
 
 class Captures:
@@ -36,14 +36,14 @@ class Captures:
         self._found: dict[str, object] = {}
 
     def resolve(self, dotted: str) -> object:
-        """Return the value of an outer name such as `n` or `np.pi`, or MISSING, and note it."""
+        """The value of an outer name such as `n` or `np.pi`, or MISSING; values are recorded."""
         value = lookup(self._function, dotted)
         if not isinstance(value, ModuleType | _Missing):
             self._found[dotted] = value
         return value
 
     def items(self) -> tuple[tuple[str, object], ...]:
-        """Every name asked for that stands for a value."""
+        """The outer names looked up so far that have a value, with it."""
         return tuple(self._found.items())
 
 
@@ -60,7 +60,7 @@ def _same(new: object, old: object) -> bool:
 
 
 def lookup(function: FunctionType, dotted: str) -> object:
-    """Return what a dotted name stands for; attributes are followed in modules and classes."""
+    """The value of a dotted name; attributes are followed in modules and classes only."""
     name, *attributes = dotted.split(".")
     value = _variable(function, name)
     for attribute in attributes:
@@ -101,7 +101,7 @@ def definition_text(function: FunctionType) -> str | None:
     margin = _indent(lines[first])
     while last < len(lines) and (not lines[last].strip() or _indent(lines[last]) > margin):
         last += 1
-    # A bracket that closes here was opened in the definition: code and text do not belong together.
+    # A bracket that closes here was opened in the definition: the text is not that of the code.
     if last < len(lines) and lines[last].lstrip()[:1] in (b")", b"]", b"}"):
         return None
     counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
@@ -111,8 +111,8 @@ def definition_text(function: FunctionType) -> str | None:
 
 
 def _file_lines(file: str) -> list[bytes] | None:
-    """The lines of a source file; None for text that lies elsewhere."""
-    # Whoever compiles text without a file may leave it in linecache, under any name, without date.
+    """The lines of a source file; None when the source is not a file."""
+    # Code compiled from text may keep it in linecache, under any file name, without a date.
     cached = getattr(sys.modules.get("linecache"), "cache", {}).get(file, ())
     if len(cached) > 1 and cached[1] is None:
         return None
@@ -138,7 +138,7 @@ def _value_text(value: object) -> str | None:
         return f"{type(value).__name__} {value!r}"
     if isinstance(value, np.generic) and type(value).__module__ == "numpy":
         return f"{value.dtype.name} {value.tobytes().hex()}"
-    # NumPy's ufuncs have a name only.
+    # NumPy's ufuncs have a name and no module.
     module = "numpy" if isinstance(value, np.ufunc) else getattr(value, "__module__", None)
     name = getattr(value, "__name__", None)
     if not isinstance(module, str) or not isinstance(name, str) or module not in _KNOWN_MODULES:

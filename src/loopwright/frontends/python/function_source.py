@@ -14,7 +14,7 @@ __all__ = ["FunctionSource", "read_source"]
 
 @dataclass(frozen=True, slots=True)
 class FunctionSource:
-    """A function definition and where it stands."""
+    """A function definition and its location in a file."""
 
     file: str
     lines: tuple[str, ...]  # the function's lines, decorators first
@@ -23,7 +23,7 @@ class FunctionSource:
     definition: ast.FunctionDef
 
     def span(self, node: ast.stmt | ast.expr | ast.arg | ast.keyword) -> Span:
-        """The place of a node of `definition` in the file."""
+        """The span of a node of `definition` in the file."""
         at, last = node.lineno - self.extra, node.end_lineno or node.lineno
         text, end_text = self.lines[at - 1], self.lines[last - self.extra - 1]
         return Span(
@@ -37,7 +37,7 @@ class FunctionSource:
 
 
 def read_source(function: object) -> FunctionSource:
-    """Return the source of a plain Python function."""
+    """The source of a plain Python function."""
     if not isinstance(function, FunctionType):
         raise UsageError(
             "only a Python function can be compiled",
@@ -71,10 +71,10 @@ def read_source(function: object) -> FunctionSource:
 
 
 def _find_definition(text: str, code: CodeType) -> ast.AST | None:
-    """Return the definition in `text` that `code` was compiled from, as far as can be seen."""
+    """The definition in `text` with the name and parameter count of `code`, or None."""
     try:
         tree = ast.parse(text)
-    except SyntaxError:  # a lambda in the middle of an expression gives half a statement
+    except SyntaxError:  # the lines of a lambda may be part of a statement
         return None
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == code.co_name:
@@ -84,7 +84,7 @@ def _find_definition(text: str, code: CodeType) -> ast.AST | None:
 
 
 def _no_function(span: Span, name: str, node: ast.AST | None) -> Diagnostic:
-    """Return the refusal of what stands where a function definition should."""
+    """The error for source in which no function definition was found."""
     hint = "define the function with def"
     if name == "<lambda>":
         return Diagnostic(span, "a lambda cannot be compiled", "LW127", hint=hint)

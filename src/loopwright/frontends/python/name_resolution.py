@@ -27,19 +27,19 @@ class FunctionScope:
 
     Names are Python's; the values hold the unique names of the tree. A local that was last
     assigned an affine or constant expression is `known`: reading it gives that expression, so that
-    `n = A.shape[0]` or `j = n - 1 - i` can stand in bounds and subscripts.
+    bounds and subscripts may use `n` after `n = A.shape[0]`, or `j` after `j = n - 1 - i`.
     """
 
     names: FreshNames
     params: dict[str, tuple[Param, ArgType]]
-    assigned: frozenset[str]  # every name the body assigns, loop variables aside
-    counters: frozenset[str]  # every name that is a loop variable somewhere
+    assigned: frozenset[str]  # every name the body assigns, but for loop variables
+    counters: frozenset[str]  # every name that is a loop variable anywhere in the body
     types: dict[str, PyType]  # of scalar locals, as far as inferred
     scalars: dict[str, str] = field(default_factory=dict)  # scalar local -> its unique name
     loops: dict[str, str] = field(default_factory=dict)  # loop variable -> its unique name
     known: dict[str, PyValue] = field(default_factory=dict)
     arrays: dict[str, Local] = field(default_factory=dict)  # local arrays made so far
-    depth: int = 0  # number of loops and branches around this place
+    depth: int = 0  # number of enclosing loops and branches
 
     def scalar(self, name: str) -> str:
         """The unique name of a scalar local."""
@@ -74,7 +74,7 @@ class FunctionScope:
 
 
 def assigned_names(body: Sequence[ast.stmt]) -> frozenset[str]:
-    """Every name that `body` assigns, loop variables aside."""
+    """Every name that `body` assigns, but for loop variables."""
     counters = {id(t) for loop in _loops_in(body) for t in ast.walk(loop.target)}
     return frozenset(
         node.id
@@ -141,12 +141,12 @@ class NameResolver:
         return dotted, self._captures.resolve(dotted)
 
     def _is_own(self, name: str) -> bool:
-        """Whether a name belongs to the function rather than to what surrounds it."""
+        """Whether a name is local to the function."""
         scope = self._scope
         return name in scope.params or name in scope.assigned or name in scope.counters
 
     def value(self, node: ast.Name) -> PyValue:
-        """What a bare name stands for."""
+        """The value of a bare name."""
         scope, name = self._scope, node.id
         if name in scope.loops:
             return PyValue(Var(scope.loops[name]), weak=True)
@@ -179,7 +179,7 @@ class NameResolver:
         return PyValue(Load(param.name, (), param.dtype), weak=given.kind == "python")
 
     def captured(self, node: ast.expr, dotted: str) -> PyValue:
-        """The outer number `dotted`, by value."""
+        """The outer number `dotted` as a constant."""
         value = self._captures.resolve(dotted)
         if isinstance(value, np.generic):
             is_number = value.dtype.name in DTYPES
@@ -205,7 +205,7 @@ class NameResolver:
 
 
 def _rank_0_element(name: str, array: ArrayParam | Local) -> PyValue:
-    """A bare array name: an array of rank 0 is its element."""
+    """The element of an array of rank 0 that is used by its bare name."""
     if array.shape:
         subscripts = ", ".join("ijkl"[: len(array.shape)]) if len(array.shape) < 5 else "i, ..."
         raise Refusal(

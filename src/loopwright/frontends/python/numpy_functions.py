@@ -1,8 +1,7 @@
-"""The functions a kernel may call: Python's, those of `math`, and NumPy's, with their typing.
+"""Functions that a kernel may call, with their types: builtins, `math` and NumPy.
 
 Functions of `math` compute in double precision and give Python floats; NumPy's keep the type of
-their argument. Arguments outside a function's range give nan or inf; Python's exceptions do not
-exist here.
+their argument. Arguments outside a function's domain give nan or inf where Python would raise.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from loopwright.ir.expr import FUNCTIONS, Call, Const
 
 __all__ = ["ACCEPTED", "call", "is_known", "part"]
 
-_ANY = 255  # more arguments than anyone writes
+_ANY = 255  # stands for any number of arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ def part(name: str, value: PyValue) -> PyValue:
 
 
 def _strong(value: PyValue) -> PyValue:
-    """The result of a NumPy function: a NumPy scalar also where the arguments are Python's."""
+    """The value as a NumPy scalar, which NumPy functions return for Python numbers too."""
     return PyValue(value.expr)
 
 
@@ -81,7 +80,7 @@ def _extremum(op: str, args: Sequence[PyValue]) -> PyValue:
 
 
 def _resolved(ufunc: np.ufunc, args: Sequence[PyValue]) -> DType:
-    """The type NumPy computes `ufunc` in."""
+    """The dtype in which NumPy computes `ufunc`."""
     python = {"i": int, "f": float, "c": complex}
     kinds = [python[a.dtype.kind] if a.weak and a.dtype != BOOL else a.dtype.numpy for a in args]
     try:
@@ -132,7 +131,7 @@ def _where(args: Sequence[PyValue]) -> PyValue:
 
 
 def _rows() -> dict[object, _Function]:
-    """Every known function object."""
+    """The table of accepted functions, by object."""
     rows: dict[object, _Function] = {
         builtins.min: _Function(2, _ANY, partial(_extremum, "min")),
         builtins.max: _Function(2, _ANY, partial(_extremum, "max")),
@@ -173,7 +172,7 @@ _OPERATORS: dict[np.ufunc, str] = {
     np.maximum: "max",
 }
 _ROWS = _rows()
-# By identity: a captured object need not be hashable, and may claim to equal anything.
+# By identity: a captured object need not be hashable, and its __eq__ may be arbitrary.
 _TABLE: dict[int, _Function] = {id(function): row for function, row in _ROWS.items()}
 # For the hint of a refusal.
 ACCEPTED = "min, max, abs, len, int, float, and functions of math or NumPy such as sqrt and exp"

@@ -35,7 +35,7 @@ __all__ = [
     "unary",
 ]
 
-PyType: TypeAlias = tuple[DType, bool]  # dtype, and whether values are Python numbers (weak)
+PyType: TypeAlias = tuple[DType, bool]  # dtype, and whether the value is weak (a Python number)
 _INT8, _COMPLEX128 = DTYPES["int8"], DTYPES["complex128"]
 # Python's own types, lowest first, as dtypes; and a NumPy stand-in of each that promotes weakly.
 _WEAK: dict[DType, bool | int | float | complex] = {
@@ -135,7 +135,7 @@ def _const(value: bool | int | float | complex, dtype: DType) -> Const:
     if dtype.is_integer:
         assert not isinstance(value, complex)
         limits = np.iinfo(dtype.name)
-        # A fraction is cut off as astype does; an infinity or nan has no integer.
+        # Fractions are truncated as by astype; infinities and nan do not fit.
         whole = int(value) if abs(value) < float("inf") else limits.max + 1
         if not limits.min <= whole <= limits.max:
             raise Refusal("LW104", f"the constant {value} does not fit {dtype}")
@@ -243,7 +243,7 @@ def _boolean(op: str, x: PyValue, y: PyValue, weak: bool) -> PyValue:
 
 
 def _as_int(value: PyValue) -> PyValue:
-    """A Python boolean as the integer it is; any other value itself."""
+    """A Python boolean converted to int; any other value unchanged."""
     return PyValue(convert(value, INT64), True) if value.weak and value.dtype == BOOL else value
 
 
@@ -296,7 +296,7 @@ def truth(value: PyValue) -> Expr:
 
 
 def select(cond: Expr, x: PyValue, y: PyValue) -> PyValue:
-    """`x if cond else y`; a constant condition decides now."""
+    """`x if cond else y`; a constant condition is folded."""
     if isinstance(cond, Const):
         return x if cond.value else y
     dtype, weak = join((x.type, y.type))
@@ -313,7 +313,7 @@ def logical(op: str, x: Expr, y: Expr) -> Expr:
 
 
 def choose(cond: Expr, x: PyValue, y: PyValue) -> PyValue:
-    """`x if cond else y`, with the affine parts of the condition outside the others.
+    """`x if cond else y`, tested on the affine parts of the condition first.
 
     `A[i-1] if i > 0 and A[i-1] > 0 else 0.0` reads no element outside A: statements are split
     at affine conditions, and what remains of the condition is evaluated only where they hold.
@@ -330,7 +330,7 @@ def choose(cond: Expr, x: PyValue, y: PyValue) -> PyValue:
 
 
 def _is_mixed(cond: Expr) -> bool:
-    """Whether a condition joins parts that read memory with parts that do not."""
+    """Whether a condition combines parts that load from memory with parts that do not."""
     match cond:
         case Binary(op="and" | "or", x=x, y=y):
             return _is_mixed(x) or _is_mixed(y) or bool(loads(x)) != bool(loads(y))

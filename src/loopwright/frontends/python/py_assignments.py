@@ -40,7 +40,9 @@ class PyAssignmentReader:
         self._read = read
         self._first: dict[str, ast.stmt] = {}  # scalar local -> its first assignment
         self._made: list[Local] = []  # local arrays and temporaries
-        self.types: dict[str, PyType] = dict(scope.types)  # of scalar locals, widened on the way
+        self.types: dict[str, PyType] = dict(
+            scope.types
+        )  # of scalars, widened as they are assigned
 
     def locals(self) -> tuple[Local, ...]:
         """Every local assigned so far."""
@@ -72,7 +74,7 @@ class PyAssignmentReader:
         return self._store(targets, values, node)
 
     def _read_targets(self, targets: Sequence[ast.expr]) -> None:
-        """Report the faults of targets whose value has faults of its own."""
+        """Report the faults of the targets after those of the value."""
         for target in targets:
             if isinstance(target, ast.Subscript):
                 self._read.try_value(target)
@@ -123,7 +125,7 @@ class PyAssignmentReader:
     def _store(
         self, targets: Sequence[ast.expr], values: list[PyValue], node: ast.stmt
     ) -> Sequence[Node]:
-        """Assign values, all computed before the first target changes, from left to right."""
+        """Assign from left to right; all values are computed before the first target changes."""
         nodes: list[Node] = []
         saved: dict[PyValue, PyValue] = {}
         written: set[str] = set()
@@ -138,7 +140,7 @@ class PyAssignmentReader:
         return nodes
 
     def _written(self, target: ast.expr) -> str:
-        """The unique name of the array or scalar that a target changes."""
+        """The unique name of the array or scalar that is assigned."""
         while isinstance(target, ast.Subscript):
             target = target.value
         scope = self._scope
@@ -151,7 +153,7 @@ class PyAssignmentReader:
         return scope.scalar(target.id)
 
     def keep(self, value: PyValue, wish: str, node: ast.stmt) -> tuple[Local, Node]:
-        """A new scalar local, and the assignment of the value to it."""
+        """A new scalar local that holds the value, and the assignment to it."""
         span = self._source.span(node)
         local = Local(self._scope.names.fresh(wish), value.dtype, (), span)
         self._made.append(local)
@@ -232,10 +234,10 @@ def _as_load(node: ast.expr) -> ast.expr:
 
 @dataclass(frozen=True, slots=True)
 class ArrayMaker:
-    """A function that makes an array."""
+    """A NumPy function that creates an array."""
 
     is_like: bool  # shape and dtype are those of the first argument
-    fill: int | None  # what the elements are; None leaves them undefined
+    fill: int | None  # value of the elements; None leaves them undefined
 
 
 _MAKER_ROWS: dict[object, ArrayMaker] = {
@@ -246,12 +248,12 @@ _MAKER_ROWS: dict[object, ArrayMaker] = {
     np.zeros_like: ArrayMaker(True, 0),
     np.ones_like: ArrayMaker(True, 1),
 }
-# By identity, as in `calls`; the rows keep the functions.
+# By identity, as in `numpy_functions`; the rows keep the functions alive.
 _MAKERS: dict[int, ArrayMaker] = {id(function): maker for function, maker in _MAKER_ROWS.items()}
 
 
 def find_maker(read: PyExpressionReader, node: ast.expr) -> ArrayMaker | None:
-    """The maker that `node` calls, if it is such a call."""
+    """The array-creating function that `node` calls, if it does."""
     if not isinstance(node, ast.Call):
         return None
     function = read.names.resolve(node.func)[1]
@@ -261,7 +263,7 @@ def find_maker(read: PyExpressionReader, node: ast.expr) -> ArrayMaker | None:
 def make_local(
     read: PyExpressionReader, maker: ArrayMaker, call: ast.Call, name: str, span: Span
 ) -> Local:
-    """The local array `name` that a call makes."""
+    """The local array `name` that a call creates."""
     dtypes = [keyword.value for keyword in call.keywords if keyword.arg == "dtype"]
     if len(dtypes) < len(call.keywords) or not 1 <= len(call.args) + len(dtypes) <= 2:
         raise Refusal(

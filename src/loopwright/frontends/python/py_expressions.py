@@ -1,6 +1,6 @@
 """Python expressions to typed values.
 
-Every refusal is reported where it stands and reading goes on, so one run finds all faults.
+Each refusal is reported at its node and reading goes on, so that one run reports all errors.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class PyExpressionReader:
         return values
 
     def report(self, refusal: Refusal, node: ast.stmt | ast.expr | ast.arg | ast.keyword) -> None:
-        """Note a refusal at `node`."""
+        """Report a refusal at `node`."""
         span = self._source.span(node)
         found = Diagnostic(span, refusal.message, refusal.code, refusal.found, refusal.hint)
         self._faults.add(found)
@@ -102,7 +102,7 @@ class PyExpressionReader:
         return convert(value, INT64) if is_constant else value.expr
 
     def condition(self, node: ast.expr) -> Expr:
-        """The truth of `node`."""
+        """`node` as a boolean expression."""
         match node:
             case ast.BoolOp(op=op, values=values):
                 name = "and" if isinstance(op, ast.And) else "or"
@@ -255,7 +255,7 @@ class PyExpressionReader:
             return self._extent(array, ast.copy_location(ast.Constant(0), node))
         if not numpy_functions.is_known(function):
             for arg in node.args:
-                if not isinstance(arg, ast.Name):  # arrays mostly, no fault of their own
+                if not isinstance(arg, ast.Name):  # a name may be an array: no error of its own
                     self.try_value(arg)
             raise Refusal(
                 "LW123", f"the function '{name}' is not known", hint=numpy_functions.ACCEPTED
@@ -265,7 +265,7 @@ class PyExpressionReader:
     # -- subscripts -------------------------------------------------------------------------
 
     def _index(self, entry: ast.expr, extent: Expr) -> Expr | None:
-        """One subscript; a negative constant counts from the end, as in Python."""
+        """One subscript; a negative constant counts from the end of the dimension."""
         try:
             found = self.affine(entry, "LW110", "the subscript")
         except Reported:

@@ -45,10 +45,10 @@ _STEP = "a constant such as 2 or -1"
 def parse_function(
     function: Callable[..., object], argument_types: Sequence[ArgType]
 ) -> SourceTree:
-    """Read a function of loops, for arguments of the given types (one per parameter, in order).
+    """The SourceTree of a function for argument types, one per parameter in order.
 
     Raises SourceError with every fault found. Types of locals are inferred by reading the body
-    until they settle: each reading can only widen them, so a few readings do.
+    until a fixed point: each pass can only widen them, so a few passes suffice.
     """
     source = read_source(function)
     assert isinstance(function, FunctionType)
@@ -111,8 +111,8 @@ def _params(
     types: Sequence[ArgType],
     names: FreshNames,
 ) -> tuple[tuple[Param, ...], tuple[str, ...]]:
-    """The parameters with unique names, and the names of all extents."""
-    # Arguments first, so that they keep the names the user gave them.
+    """The parameters under unique names, and the names of their extents."""
+    # Arguments first, so that they keep the user's names.
     unique = [names.fresh(argument.arg) for argument in arguments]
     params: list[Param] = []
     sizes: list[str] = []
@@ -132,7 +132,7 @@ def _params(
 def _by_name(
     arguments: Sequence[ast.arg], params: Sequence[Param], types: Sequence[ArgType]
 ) -> dict[str, tuple[Param, ArgType]]:
-    """Python's names of the parameters to what they are."""
+    """The parameters and their types by Python name."""
     rows = zip(arguments, params, types, strict=True)
     return {argument.arg: (param, given) for argument, param, given in rows}
 
@@ -141,9 +141,9 @@ def _by_name(
 
 
 class PyStatementReader:
-    """Reads the statements of one function, once.
+    """Reads the statements of one function in one pass.
 
-    `assignments.types` holds afterwards the types that the assignments give to scalar locals; the
+    Afterwards `assignments.types` holds the types that the assignments give to scalar locals; the
     caller reads the body again with them until they no longer change.
     """
 
@@ -205,7 +205,7 @@ class PyStatementReader:
                 return self._refuse(node)
 
     def _refuse(self, node: ast.stmt) -> Sequence[Node]:
-        """Report a statement that has no meaning here, and the faults inside it."""
+        """Report an unsupported statement, and the faults inside it."""
         word, hint = STATEMENTS.get(type(node), (type(node).__name__, ""))
         self._read.report(Refusal("LW121", f"{word} cannot be compiled", hint=hint), node)
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -251,7 +251,7 @@ class PyStatementReader:
     def _if(self, node: ast.If) -> Sequence[Node]:
         scope = self._scope
         cond = self._try_condition(node.test)
-        if isinstance(cond, Const):  # decided by literals or captured numbers
+        if isinstance(cond, Const):  # constant: literals or captured numbers
             return self.block(node.body if cond.value else node.orelse)
         known = dict(scope.known)
         with scope.inside(node.body):
@@ -295,7 +295,7 @@ class PyStatementReader:
         return nodes
 
     def _returned(self, item: ast.expr, nodes: list[Node], node: ast.stmt) -> str:
-        """The unique name of a returned array or scalar; other values are put in a new scalar."""
+        """The unique name of a returned array or scalar; other values get a scalar of their own."""
         scope = self._scope
         if isinstance(item, ast.Name):
             param = scope.params.get(item.id)

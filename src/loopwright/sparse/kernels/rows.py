@@ -4,7 +4,7 @@
 
 Rows of sparse matrices are short, so what stands around the inner loop counts as much as its body.
 The end of a row is kept as the start of the next one; a loop that starts at such a scalar is left
-alone by the backend (llvm_hints), whose unrolling is made for long loops. Entries are taken eight
+alone by the backend (llvm_metadata), whose unrolling is made for long loops. Entries are taken eight
 at a time, and what is left of a row as four, two and one: no loop around the last of them, and few
 branches that a processor has to guess. Sums keep their order.
 

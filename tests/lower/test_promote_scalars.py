@@ -1,4 +1,4 @@
-"""Scalars in registers: straight-line code only, every value under its own name."""
+"""Scalar promotion: in straight-line code only, with a binding for every value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from loopwright.ir.expr import Const, Var
 from loopwright.ir.loops import Alloc, Block, Buffer, For, LoopNest, Space, Stmt, Store
 from loopwright.ir.program import Array, Role
 from loopwright.ir.text import stmt_text
-from loopwright.lower.register_promotion import promote_scalars
+from loopwright.lower.promote_registers import promote_scalars
 from programs import parse
 
 ARRAYS = {
@@ -56,7 +56,7 @@ def test_golden() -> None:
     )
 
 
-def test_values_are_those_of_their_time() -> None:
+def test_loads_happen_where_the_scalar_was_stored() -> None:
     row = alloc("t", store("t", "a[0]"), store("a[0]", "5"), store("a[1]", "t"))
     assert promoted(row) == "let t: float64 = a[0]\na[0] = 5.0\na[1] = t"
 

@@ -1,0 +1,134 @@
+"""What each pass of lowering makes of a small nest; `python <this file>` writes the texts anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from loopwright.ir.loops import LoopNest
+from loopwright.ir.program import Program
+from loopwright.ir.text import stmt_text
+from loopwright.lower.astgen import generate_loops
+from loopwright.lower.passes import PASSES, LoopDecisions
+from loopwright.transform.align import Align
+from loopwright.transform.core import ContractLoops
+from loopwright.transform.fetch import Fetch
+from loopwright.transform.keep import Keep
+from loopwright.transform.mark import Parallel, Share, Simd, Unroll, Vectorize
+from loopwright.transform.plan import apply_plan
+from loopwright.transform.privatize import Privatize
+from loopwright.transform.reorder import Interchange
+from loopwright.transform.step import Step
+from loopwright.transform.tile import StripMine
+from loopwright.transform.unroll_jam import Jam
+from programs import Do, For, program
+
+FOLDER = Path(__file__).parent / "golden" / "passes"
+MOST_LINES = 30
+MOST_LINES_OF_A_CONTRACTION = 90
+ROW, GRID = "inout float64 [n]", "inout float64 [n, n]"
+
+
+def rows(*body: Do, arrays: str = "AB", start: str | int = 0, stop: str = "n") -> Program:
+    """Statements for every i and j."""
+    shapes = {name: GRID if name.isupper() else ROW for name in arrays}
+    return program("rows", shapes, For("i", 0, "n", For("j", start, stop, *body)), known="n >= 1")
+
+
+def row(*body: Do, arrays: str = "ab") -> Program:
+    """Statements for every i; an array t is a local scalar."""
+    shapes = {name: "local float64 []" if name == "t" else ROW for name in arrays}
+    return program("row", shapes, For("i", 0, "n", *body), known="n >= 1")
+
+
+UPDATE = Do("A[i, j]", "2 * A[i, j]")
+PREFIX = Do("A[i, j]", "A[i, j - 1] + B[i, j]")
+COLUMN_SUM = Do("y[j]", "y[j] + A[i, j]")
+SQUARE = Do("C[i, j]", "C[i, j] + A[i, k] * B[k, j]")
+MATMUL = program(
+    "matmul",
+    dict.fromkeys("ABC", GRID),
+    For("i", 0, "n", For("j", 0, "n", For("k", 0, "n", SQUARE))),
+)
+SUMS = program(
+    "sums",
+    {"A": "in float64 [n, 8]", "y": ROW},
+    For("i", 0, "n", For("j", 0, 8, Do("y[n - 1 - i]", "y[n - 1 - i] + A[i, j]"))),
+)
+BLOCKS = {"a": "inout float64 [n // 4 + 1]"}
+TILE = ContractLoops(
+    "i", "j", "k", (1, 1, 1, 1, 0), (4, 4, 4), ("gather", "gather"), "broadcast", 1
+)
+
+CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
+    "simplify": (SUMS, (Keep("S0", "j"),)),
+    "coarsen_parallel_loops": (
+        rows(COLUMN_SUM, arrays="Ay"),
+        (StripMine("j", 4), Interchange(("j_t", "i")), Share("j_t", 2)),
+    ),
+    "separate_full_tiles": (rows(PREFIX, start=1), (Jam("i", 2),)),
+    "simplify_divisions": (
+        program("blocks", BLOCKS, For("i", 0, "n", Do("a[i // 4]", "a[i // 4] + 1"))),
+        (StripMine("i", 4),),
+    ),
+    "promote_registers": (rows(Do("y[i]", "y[i] + A[i, j]"), arrays="Ay"), (Keep("S0", "j"),)),
+    "promote_scalars": (
+        row(Do("t", "a[i]"), Do("b[i]", "t * t"), Do("t", "t + 1"), Do("a[i]", "t"), arrays="abt"),
+        (Privatize("t", "i"),),
+    ),
+    "vectorize": (row(Do("a[i]", "2 * a[i]")), (Vectorize("i", 4),)),
+    "unroll": (row(Do("a[i]", "2 * a[i]")), (Unroll("i", 4),)),
+    "peel_for_alignment": (rows(UPDATE, start=1), (Simd("j"), Align("j", 4))),
+    "insert_prefetches": (rows(Do("y[i]", "y[i] + A[j, i]"), arrays="Ay"), (Fetch("j", 8),)),
+    "predictive_commoning": (rows(PREFIX, start=1), (Jam("i", 2),)),
+    "balance_triangles": (rows(UPDATE, stop="i + 1"), (Parallel("i"),)),
+    "insert_cores": (MATMUL, (TILE,)),
+    "lower_to_spmd": (
+        program(
+            "scan",
+            {"a": ROW, "s": "inout float64 []"},
+            Do("s", "0"),
+            For("i", 0, "n", Do("a[i]", "2 * a[i]")),
+            For("j", 0, "n", Do("s", "s + a[j]")),
+        ),
+        (Parallel("i"),),
+    ),
+}
+
+
+def before_and_after(name: str) -> tuple[LoopNest, LoopNest]:
+    """The nest before and after the last pass of that name that changes it."""
+    source, steps = CASES[name]
+    schedule = apply_plan(source, steps)
+    loops = generate_loops(schedule)
+    nest, decisions = loops.nest, LoopDecisions.of(schedule, loops)
+    changes = []
+    for each in PASSES:
+        before, nest = nest, each(nest, decisions)
+        if each.name == name and nest != before:
+            changes.append((before, nest))
+    return changes[-1]
+
+
+def text(name: str) -> str:
+    before, after = before_and_after(name)
+    return f"{stmt_text(before.body)}\n->\n{stmt_text(after.body)}\n"
+
+
+def test_every_pass_has_a_case() -> None:
+    assert list(CASES) == list(dict.fromkeys(each.name for each in PASSES))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_pass(name: str) -> None:
+    found = text(name)
+    assert found == (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+    most = MOST_LINES_OF_A_CONTRACTION if name == "insert_cores" else MOST_LINES
+    assert len(found.splitlines()) <= most
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for each_name in CASES:
+        (FOLDER / f"{each_name}.txt").write_text(text(each_name), encoding="utf-8")
