@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from loopwright.sparse.convert import conversion, convert_tensor
+from loopwright.sparse.convert_tensor import conversion, convert_tensor
 from loopwright.sparse.formats import find
 from loopwright.sparse.tensor import SparseTensor, sparse_tensor
 

@@ -33,7 +33,7 @@ from benchmarks.measure import (
     seconds_by_name,
 )
 from benchmarks.sparse_data import TWINS, load, matrices_directory, twin
-from loopwright.sparse.convert import convert_tensor
+from loopwright.sparse.convert_tensor import convert_tensor
 from loopwright.sparse.formats import find
 from loopwright.sparse.tensor import SparseTensor, sparse_tensor
 

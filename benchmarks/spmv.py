@@ -28,9 +28,9 @@ from benchmarks.measure import (
     seconds_by_name,
 )
 from loopwright.sparse.bridge import from_scipy
-from loopwright.sparse.convert import convert, convert_tensor
+from loopwright.sparse.convert_tensor import convert, convert_tensor
+from loopwright.sparse.executors.sparse_einsum import spmv
 from loopwright.sparse.formats import find
-from loopwright.sparse.kernels.products import spmv
 from loopwright.sparse.tensor import SparseTensor, from_dense
 
 __all__ = ["run"]

@@ -22,11 +22,11 @@ from benchmarks.measure import (
     race,
     seconds_by_name,
 )
-from loopwright.sparse.convert import convert_tensor
+from loopwright.sparse.convert_tensor import convert_tensor
+from loopwright.sparse.executors.sparse_einsum import spmv
 from loopwright.sparse.format import Format
 from loopwright.sparse.formats import find
-from loopwright.sparse.kernels.products import spmv
-from loopwright.sparse.synthesis.rename import renamed
+from loopwright.sparse.synthesis.renaming import rename_format
 from loopwright.sparse.tensor import SparseTensor, sparse_tensor
 
 __all__ = ["run"]
@@ -75,7 +75,7 @@ def run(setting: Setting) -> Outcome:
 
 def _twin(format: Format) -> Format:
     """The format with another name for everything that has one."""
-    made = renamed(format, "my_", ("down", "across"), ("HEIGHT", "WIDTH"))
+    made = rename_format(format, "my_", ("down", "across"), ("HEIGHT", "WIDTH"))
     return replace(made, name="mine")
 
 

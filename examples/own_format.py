@@ -20,7 +20,7 @@ def rows(monotone: str = "increasing") -> lw.sparse.Format:
         index("column", "{[x] : 0<=x<NNZ}", "{[y] : 0<=y<NC}", dtype="int64"),
         places="NNZ",
         order=("i", "j"),
-        rules=(
+        invariants=(
             "start(0) = 0",
             "start(NR) = NNZ",
             "forall x,k: 0<=x<NR && start(x)<=k<start(x+1)-1 => column(k)<column(k+1)",

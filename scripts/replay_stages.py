@@ -27,7 +27,7 @@ import numpy as np
 import loopwright
 from loopwright import kernels, pipeline
 from loopwright.backends import llvm_entry
-from loopwright.frontends.c import preprocess
+from loopwright.frontends.c.preprocessor import preprocess
 from loopwright.ir.dtypes import DType
 from loopwright.ir.form import Form
 from loopwright.ir.loops import LoopNest, Space
@@ -35,7 +35,7 @@ from loopwright.ir.machine import Machine
 from loopwright.machines.host import host as detected_host
 from loopwright.machines.load import load_machine
 from loopwright.recent import Recent
-from loopwright.sparse.kernels import executor
+from loopwright.sparse.executors import executor
 
 __all__ = ["STAGES", "Stages", "recorded", "target_machine"]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from loopwright.sparse.curves import CURVES
 from loopwright.sparse.format import Format
 from loopwright.sparse.formats import find
 from loopwright.sparse.formats.coordinates import names
-from loopwright.sparse.known import KNOWN
 from loopwright.sparse.tensor import SparseTensor, sparse_tensor
 
 Entry = tuple[tuple[int, ...], Any]  # coordinates and value
@@ -79,7 +79,7 @@ def morton(at: Sequence[int]) -> int:
 
 
 def alto(shape: Shape, entries: list[Entry]) -> Built:
-    keyed = sorted((int(KNOWN["ALTO"](*at, *shape)), value) for at, value in entries)
+    keyed = sorted((int(CURVES["ALTO"](*at, *shape)), value) for at, value in entries)
     return {"alto": [key for key, _ in keyed]}, [value for _, value in keyed]
 
 

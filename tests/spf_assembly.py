@@ -5,8 +5,8 @@ from __future__ import annotations
 from loopwright.ir import expr as ir
 from loopwright.ir.dtypes import FLOAT64, INT32, INT64, DType
 from loopwright.ir.program import Role
-from loopwright.sparse.spf.bodies import as_expr, element, updated
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
+from loopwright.sparse.spf.term_exprs import as_expr, element, updated
 from loopwright.sparse.uf import Facts, FunctionFacts, Monotone, parse_linear, parse_set
 
 SYMBOLS = ("N", "M", "K")

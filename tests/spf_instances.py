@@ -17,8 +17,8 @@ from loopwright.ir.evaluate import evaluate as evaluate_expr
 from loopwright.ir.interpret import interpret_nest
 from loopwright.ir.program import Role
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
-from loopwright.sparse.spf.pieces import call_depth
 from loopwright.sparse.spf.scan import scan
+from loopwright.sparse.spf.scan_pieces import call_depth
 from loopwright.sparse.uf import (
     NO_FACTS,
     Conj,

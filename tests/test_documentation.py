@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from loopwright.sparse import verify_patterns
-from loopwright.sparse.verify import verify
+from loopwright.sparse import verify_format
+from loopwright.sparse.verify_format import verify
 
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -24,7 +24,7 @@ def test_the_code_of_the_readme_runs(
 ) -> None:
     pytest.importorskip("scipy")
     # That every pattern comes back is tested elsewhere, and takes long for this format.
-    monkeypatch.setattr(verify_patterns, "_MOST_PATTERNS", 50)
+    monkeypatch.setattr(verify_format, "_MOST_PATTERNS", 50)
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = BLOCK.findall(text)
     assert len(blocks) >= 3

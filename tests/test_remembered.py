@@ -3,7 +3,7 @@
 import threading
 
 from loopwright.remembered import remembered
-from loopwright.sparse.uf import Call, Linear
+from loopwright.sparse.uf import Term, UFCall
 
 
 class Counted:
@@ -45,16 +45,16 @@ def test_two_threads_get_one_object() -> None:
 
 
 def test_threads_that_hash_terms_within_calls_do_not_wait_for_each_other() -> None:
-    def nested(depth: int, name: str) -> Linear:
-        term = Linear.of(0)
+    def nested(depth: int, name: str) -> Term:
+        term = Term.of(0)
         for _ in range(depth):
-            term = Linear.of(Call(name, (term,)))
+            term = Term.of(UFCall(name, (term,)))
         return term
 
     def work(at: int) -> None:
         for n in range(300):
             term = nested(30, f"f{at}_{n}")
-            hash(term if at % 2 else Call("g", (term,)))
+            hash(term if at % 2 else UFCall("g", (term,)))
 
     workers = [threading.Thread(target=work, args=(at,), daemon=True) for at in range(4)]
     for worker in workers:

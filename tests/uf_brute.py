@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from loopwright.sparse.uf import (
-    Call,
     Conj,
     Constraint,
     IntegerSet,
-    Linear,
     Relation,
     Sym,
-    Var,
+    Term,
+    TupleVar,
+    UFCall,
     holds,
 )
 
@@ -69,39 +69,39 @@ worlds = st.builds(
 
 
 @st.composite
-def terms(draw: st.DrawFn, names: Sequence[str], depth: int = 2) -> Linear:
+def terms(draw: st.DrawFn, names: Sequence[str], depth: int = 2) -> Term:
     kinds = ["number", "variable", "symbol"] + (
         ["sum", "sum", "f", "g", "floor", "mod", "product"] if depth else []
     )
     kind = draw(st.sampled_from(kinds))
 
-    def inner() -> Linear:
+    def inner() -> Term:
         return draw(terms(names, depth - 1))
 
     match kind:
         case "number":
-            return Linear.of(draw(st.integers(-3, 3)))
+            return Term.of(draw(st.integers(-3, 3)))
         case "symbol":
-            return Linear.of(Sym("N"))
+            return Term.of(Sym("N"))
         case "sum":
             return inner() * draw(st.sampled_from([1, -1, 2])) + inner()
         case "f":
-            return Linear.of(Call("f", (inner(),)))
+            return Term.of(UFCall("f", (inner(),)))
         case "g":
-            return Linear.of(Call("g", (inner(), inner())))
+            return Term.of(UFCall("g", (inner(), inner())))
         case "floor":
-            return inner().floor(draw(st.sampled_from([Linear.of(2), Linear.of(Sym("N"))])))
+            return inner().floor(draw(st.sampled_from([Term.of(2), Term.of(Sym("N"))])))
         case "mod":
             return inner() % draw(st.sampled_from([2, 3]))
         case "product":
-            return inner() * Linear.of(Sym("N"))
-    return Linear.of(Var(draw(st.sampled_from(list(names)))))
+            return inner() * Term.of(Sym("N"))
+    return Term.of(TupleVar(draw(st.sampled_from(list(names)))))
 
 
 def boxed(names: Sequence[str]) -> Iterator[Constraint]:
     for name in names:
-        yield Constraint.ge(Var(name))
-        yield Constraint.lt(Var(name), SIZE)
+        yield Constraint.ge(TupleVar(name))
+        yield Constraint.lt(TupleVar(name), SIZE)
 
 
 @st.composite
@@ -109,7 +109,7 @@ def conjs(draw: st.DrawFn, names: Sequence[str]) -> Conj:
     found = list(boxed(names))
     for _ in range(draw(st.integers(0, 3))):
         make = draw(st.sampled_from([Constraint.eq, Constraint.ge, Constraint.lt]))
-        left: Linear = draw(st.sampled_from([Linear.of(Var(name)) for name in names]))
+        left: Term = draw(st.sampled_from([Term.of(TupleVar(name)) for name in names]))
         found.append(make(left, draw(terms(names))))
     return Conj.of(found)
 

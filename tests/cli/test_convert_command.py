@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from loopwright import cli
-from loopwright.sparse import archive
-from loopwright.sparse.storage import read_tensor, write_tensor
+from loopwright.sparse import tensor_files
 from loopwright.sparse.tensor import from_dense
+from loopwright.sparse.tensor_files import read_tensor, write_tensor
 
 Capture = pytest.CaptureFixture[str]
 
@@ -36,7 +36,7 @@ def files(path: Path) -> list[str]:
 def test_a_file_in_another_format(source: Path, format: str, capsys: Capture) -> None:
     output = source.with_name("A.npz")
     assert cli.main(["convert", str(source), "--to", format, "-o", str(output)]) == 0
-    found = archive.load(output)
+    found = tensor_files.load(output)
     assert found.format.name.split("(")[0] == format.split("(")[0]
     np.testing.assert_array_equal(found.to_dense(), WHOLE)
     out, err = capsys.readouterr()
@@ -177,7 +177,7 @@ def test_an_interrupted_write_leaves_nothing(
     def stop(*args: Any, **options: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(archive.np, "savez", stop)
+    monkeypatch.setattr(tensor_files.np, "savez", stop)
     output = source.with_name("A.npz")
     assert cli.main(["convert", str(source), "--to", "csr", "-o", str(output)]) == 130
     assert files(source) == ["A.mtx"]

@@ -11,17 +11,23 @@ from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.astgen import generate_loops
 from loopwright.lower.passes import PASSES, LoopDecisions
-from loopwright.transform.align import Align
 from loopwright.transform.core import ContractLoops
-from loopwright.transform.fetch import Fetch
-from loopwright.transform.keep import Keep
-from loopwright.transform.mark import Parallel, Share, Simd, Unroll, Vectorize
+from loopwright.transform.interchange import Interchange
+from loopwright.transform.loop_marks import (
+    Align,
+    Parallel,
+    ParallelChunks,
+    PrefetchRows,
+    Simd,
+    Unroll,
+    Vectorize,
+)
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.privatize import Privatize
-from loopwright.transform.reorder import Interchange
+from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.step import Step
-from loopwright.transform.tile import StripMine
-from loopwright.transform.unroll_jam import Jam
+from loopwright.transform.tiling import StripMine
+from loopwright.transform.unroll_and_jam import UnrollAndJam
 from programs import Do, For, program
 
 FOLDER = Path(__file__).parent / "golden" / "passes"
@@ -62,17 +68,20 @@ TILE = ContractLoops(
 )
 
 CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
-    "simplify": (SUMS, (Keep("S0", "j"),)),
+    "simplify": (SUMS, (PromoteToRegisters("S0", "j"),)),
     "coarsen_parallel_loops": (
         rows(COLUMN_SUM, arrays="Ay"),
-        (StripMine("j", 4), Interchange(("j_t", "i")), Share("j_t", 2)),
+        (StripMine("j", 4), Interchange(("j_t", "i")), ParallelChunks("j_t", 2)),
     ),
-    "separate_full_tiles": (rows(PREFIX, start=1), (Jam("i", 2),)),
+    "separate_full_tiles": (rows(PREFIX, start=1), (UnrollAndJam("i", 2),)),
     "simplify_divisions": (
         program("blocks", BLOCKS, For("i", 0, "n", Do("a[i // 4]", "a[i // 4] + 1"))),
         (StripMine("i", 4),),
     ),
-    "promote_registers": (rows(Do("y[i]", "y[i] + A[i, j]"), arrays="Ay"), (Keep("S0", "j"),)),
+    "promote_registers": (
+        rows(Do("y[i]", "y[i] + A[i, j]"), arrays="Ay"),
+        (PromoteToRegisters("S0", "j"),),
+    ),
     "promote_scalars": (
         row(Do("t", "a[i]"), Do("b[i]", "t * t"), Do("t", "t + 1"), Do("a[i]", "t"), arrays="abt"),
         (Privatize("t", "i"),),
@@ -80,8 +89,8 @@ CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
     "vectorize": (row(Do("a[i]", "2 * a[i]")), (Vectorize("i", 4),)),
     "unroll": (row(Do("a[i]", "2 * a[i]")), (Unroll("i", 4),)),
     "peel_for_alignment": (rows(UPDATE, start=1), (Simd("j"), Align("j", 4))),
-    "insert_prefetches": (rows(Do("y[i]", "y[i] + A[j, i]"), arrays="Ay"), (Fetch("j", 8),)),
-    "predictive_commoning": (rows(PREFIX, start=1), (Jam("i", 2),)),
+    "insert_prefetches": (rows(Do("y[i]", "y[i] + A[j, i]"), arrays="Ay"), (PrefetchRows("j", 8),)),
+    "predictive_commoning": (rows(PREFIX, start=1), (UnrollAndJam("i", 2),)),
     "balance_triangles": (rows(UPDATE, stop="i + 1"), (Parallel("i"),)),
     "insert_cores": (MATMUL, (TILE,)),
     "lower_to_spmd": (

@@ -31,7 +31,7 @@ from loopwright.runtime.address import (
 )
 from loopwright.runtime.toolchain import build_library, load_library
 from loopwright.sparse import transposition
-from loopwright.sparse.synthesis.run import run
+from loopwright.sparse.synthesis.conversion import run
 
 ELSEWHERE = 0x5A5A5A5A5A5A5A5A  # what freed memory is filled with: no size and no stride
 

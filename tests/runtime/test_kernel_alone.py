@@ -8,7 +8,7 @@ from loopwright.diagnostics import BoundsError
 from loopwright.ir.dtypes import INT32, INT64
 from loopwright.ir.expr import Cast, Load, Var
 from loopwright.ir.program import Role
-from loopwright.sparse.spf.compile import CompiledComputation
+from loopwright.sparse.spf.compile_computation import CompiledComputation
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
 
 

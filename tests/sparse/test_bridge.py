@@ -10,10 +10,10 @@ import scipy.sparse
 
 from loopwright.diagnostics import UsageError
 from loopwright.sparse.bridge import from_scipy, is_scipy, to_scipy
-from loopwright.sparse.convert import convert
+from loopwright.sparse.convert_tensor import convert
+from loopwright.sparse.executors.sparse_einsum import spmv
 from loopwright.sparse.format import declare, index
 from loopwright.sparse.formats import find
-from loopwright.sparse.kernels.products import spmv
 from loopwright.sparse.tensor import SparseTensor
 from sparse_builders import of_dense
 
@@ -145,7 +145,7 @@ def test_a_format_of_ones_own_is_none_of_scipy() -> None:
         index("col", "{[x] : 0<=x<NNZ}", "{[y] : 0<=y<NR}"),
         places="NNZ",
         order=("j", "i"),
-        rules=("rowptr(0) = 0", "rowptr(NC) = NNZ"),
+        invariants=("rowptr(0) = 0", "rowptr(NC) = NNZ"),
     )
     array = dense((4, 6))
     result = convert(scipy.sparse.csr_array(array), own)

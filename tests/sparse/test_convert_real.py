@@ -7,7 +7,7 @@ import pytest
 from benchmarks.sparse_data import load
 
 from loopwright.sparse.bridge import from_scipy
-from loopwright.sparse.convert import convert
+from loopwright.sparse.convert_tensor import convert
 from loopwright.sparse.tensor import SparseTensor, same
 from sparse.synthesis.pairs import FORMATS_2D, STRIDE
 

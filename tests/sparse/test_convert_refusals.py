@@ -12,7 +12,7 @@ import pytest
 
 from loopwright import options
 from loopwright.diagnostics import DtypeError, RoomError, UsageError
-from loopwright.sparse.convert import convert
+from loopwright.sparse.convert_tensor import convert
 from loopwright.sparse.tensor import sparse_tensor
 from sparse.synthesis.pairs import FORMATS_2D
 
@@ -48,8 +48,8 @@ def test_indices_out_of_range(format: str, arrays: dict[str, Any], told: str, ta
     ("format", "arrays", "told"),
     [
         ("scoo", COO | {"row": [1, 0, 1]}, "scoo: the entries are not in the order of i, j"),
-        ("csr", CSR | {"col": [1, 2, 0]}, "csr: a promise of the format is broken: forall x,k"),
-        ("csr", CSR | {"col": [1, 2, 2]}, "csr: a promise of the format is broken: forall x,k"),
+        ("csr", CSR | {"col": [1, 2, 0]}, "csr: an invariant is violated: forall x,k"),
+        ("csr", CSR | {"col": [1, 2, 2]}, "csr: an invariant is violated: forall x,k"),
         ("mcoo2", COO | {"row": [1, 0, 1]}, "mcoo2: a promise of the format is broken"),
         ("alto", {"alto": [4, 2, 1]}, "alto: alto is not strictly increasing"),
     ],

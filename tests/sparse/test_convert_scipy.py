@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from loopwright.sparse.convert import convert
+from loopwright.sparse.convert_tensor import convert
 from loopwright.sparse.tensor import SparseTensor
 from sparse.synthesis.pairs import scattered
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from loopwright.diagnostics import UsageError
 from loopwright.sparse.format import Format, declare, index
 from loopwright.sparse.formats import BUILT_IN, find
+from loopwright.sparse.invariants import facts_of
 from loopwright.sparse.matrix_market import read
-from loopwright.sparse.promises import facts_of
 from sparse_builders import build, of_dense
 
 MATRICES = (
@@ -175,7 +175,7 @@ def upper() -> Format:
         index("start", "{[x] : 0<=x<=NR}", "{[y] : 0<=y<=NP}", monotone="increasing"),
         places="NP",
         order=("i", "j"),
-        rules=("start(0)=0", "forall x: 0<=x<NR && x<NC => start(x+1)=start(x)+NC-x"),
+        invariants=("start(0)=0", "forall x: 0<=x<NR && x<NC => start(x+1)=start(x)+NC-x"),
     )
 
 
@@ -184,7 +184,7 @@ def test_a_format_of_ones_own() -> None:
 
     tensor = sparse_tensor(upper(), (3, 3), {"start": [0, 3, 5, 6]}, np.arange(1, 7)).check()
     assert tensor.to_dense().tolist() == [[1, 2, 3], [0, 4, 5], [0, 0, 6]]
-    with pytest.raises(UsageError, match=r"a promise of the format is broken: forall x: 0<=x<NR"):
+    with pytest.raises(UsageError, match=r"an invariant is violated: forall x: 0<=x<NR"):
         sparse_tensor(upper(), (3, 3), {"start": [0, 3, 4, 6]}, np.arange(1, 7)).check()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import loopwright as lw
 from loopwright.sparse.bridge import from_scipy, to_scipy
-from loopwright.sparse.convert import convert, convert_tensor
+from loopwright.sparse.convert_tensor import convert, convert_tensor
 from loopwright.sparse.formats import find
 from loopwright.sparse.frozen import are_frozen, freeze, is_frozen
 from loopwright.sparse.handover import copied

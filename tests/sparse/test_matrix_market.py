@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from loopwright.diagnostics import DtypeError, SourceError, UsageError
 from loopwright.sparse import matrix_market as mm
-from loopwright.sparse.market_text import stream
+from loopwright.sparse.matrix_market import iterate_triplets
 from loopwright.sparse.tensor import same
 from sparse_builders import build, of_dense
 
@@ -198,7 +198,7 @@ def test_written_is_read_again(
     tensor = build("coo", (7, 5), entries)
     mm.write(path, tensor, comments=("two\nlines",))
     assert same(mm.read(path, block=block), tensor)
-    parts = list(stream(path, block=block))
+    parts = list(iterate_triplets(path, block=block))
     assert sum(len(part.values) for part in parts) == len(entries)
     expected = scipy.io.mmread(path, spmatrix=False).toarray()
     assert np.allclose(expected, tensor.to_dense(), rtol=1e-12)
@@ -288,7 +288,7 @@ def test_streaming_takes_bounded_memory(tmp_path: Path) -> None:
     path = written(tmp_path / "a.mtx", HEAD + f"{count} {count} {count}\n" + body)
     tracemalloc.start()
     try:
-        assert sum(len(part.values) for part in stream(path, block=1 << 14)) == count
+        assert sum(len(part.values) for part in iterate_triplets(path, block=1 << 14)) == count
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopwright.diagnostics import SourceError
-from loopwright.sparse.number_text import Block, Kind, parse_block
+from loopwright.sparse.number_text import NumberBlock, NumberKind, parse_block
 
-INTEGER, REAL = Kind.INTEGER, Kind.REAL
+INTEGER, REAL = NumberKind.INTEGER, NumberKind.REAL
 
 
-def parsed(text: str, *kinds: Kind, first_line: int = 1, finite: bool = True) -> Block:
+def parsed(text: str, *kinds: NumberKind, first_line: int = 1, finite: bool = True) -> NumberBlock:
     return parse_block(
         text.encode(), kinds, file="a.mtx", first_line=first_line, comment=b"%", finite=finite
     )

@@ -8,7 +8,7 @@ import pytest
 
 import loopwright as lw
 from loopwright.diagnostics import UsageError
-from loopwright.sparse.convert import convert
+from loopwright.sparse.convert_tensor import convert
 from loopwright.sparse.spy import occupancy
 from loopwright.sparse.tensor import from_dense, same, sparse_tensor
 from sparse_builders import build, of_dense

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from loopwright.diagnostics import UsageError
 from loopwright.sparse import transposition
-from loopwright.sparse.convert import convert_tensor
-from loopwright.sparse.explain import explain
+from loopwright.sparse.convert_tensor import convert_tensor
+from loopwright.sparse.explain_conversion import explain
 from loopwright.sparse.format import Format, declare, index
 from loopwright.sparse.formats import BUILT_IN, find
 from loopwright.sparse.tensor import SparseTensor, same, sparse_tensor
@@ -286,7 +286,7 @@ def test_partners_are_told_by_descriptors() -> None:
         index("at", "{[z] : 0<=z<K}", "{[q] : 0<=q<H}"),
         places="K",
         order=("y", "x"),
-        rules=(
+        invariants=(
             "begin(0) = 0",
             "begin(W) = K",
             "forall b,e: 0<=b<W && begin(b)<=e<begin(b+1)-1 => at(e)<at(e+1)",
@@ -295,8 +295,8 @@ def test_partners_are_told_by_descriptors() -> None:
     )
     assert partners(CSR, mine) == Partners(("rowptr", "begin"), ("col", "at"))
     assert partners(CSC, mine) is None
-    assert partners(CSR, replace(mine, rules=mine.rules[:2])) is not None
-    assert partners(CSR, replace(mine, rules=mine.rules[1:])) is None
+    assert partners(CSR, replace(mine, invariants=mine.invariants[:2])) is not None
+    assert partners(CSR, replace(mine, invariants=mine.invariants[1:])) is None
     assert partners(CSR, replace(mine, order=mine.order[:1])) is None
     assert partners(CSR, replace(mine, is_unique=False)) is None
     assert partners(CSR, replace(mine, order=mine.order[::-1])) is None
@@ -311,8 +311,10 @@ def test_formats_that_promise_more_are_no_partners() -> None:
     """What they promise is checked where they are converted as any other."""
     begin, at = CSR.indices
     rule = "forall k: 0<=k<NNZ => col(k)<NNZ"
-    told = declare("more", str(CSR.map), str(CSR.access), begin, at, places="NNZ", rules=(rule,))
-    assert partners(replace(CSR, rules=(*CSR.rules, *told.rules)), CSC) is None
+    told = declare(
+        "more", str(CSR.map), str(CSR.access), begin, at, places="NNZ", invariants=(rule,)
+    )
+    assert partners(replace(CSR, invariants=(*CSR.invariants, *told.invariants)), CSC) is None
     narrow = index("col", "{[x] : 0<=x<NNZ}", "{[y] : 1<=y<NC}")
     assert partners(replace(CSR, indices=(begin, narrow)), CSC) is None
     strict = replace(begin, monotone="strictly increasing")
@@ -330,7 +332,7 @@ def test_the_descriptor_of_the_documentation_is_a_partner() -> None:
         *CSR.indices,
         places="NNZ",
         order=("i", "j"),
-        rules=[rule.text for rule in CSR.rules],
+        invariants=[rule.text for rule in CSR.invariants],
     )
     assert partners(rows, CSC) == partners(CSR, CSC)
 

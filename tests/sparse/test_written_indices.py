@@ -11,7 +11,7 @@ import pytest
 
 import loopwright as lw
 from loopwright.diagnostics import UsageError
-from loopwright.sparse.convert import convert
+from loopwright.sparse.convert_tensor import convert
 from loopwright.sparse.tensor import SparseTensor, sparse_tensor
 from sparse_builders import of_dense
 

@@ -7,11 +7,11 @@ import os
 
 from loopwright.cli.progress import ProgressBar
 from loopwright.diagnostics import UsageError
-from loopwright.sparse.convert import convert_tensor
-from loopwright.sparse.explain import explain
+from loopwright.sparse.convert_tensor import convert_tensor
+from loopwright.sparse.explain_conversion import explain
 from loopwright.sparse.formats import BUILT_IN, find
-from loopwright.sparse.recommend import recommend
-from loopwright.sparse.storage import ENDINGS, check_ending, read_tensor, write_tensor
+from loopwright.sparse.recommend_format import recommend
+from loopwright.sparse.tensor_files import ENDINGS, check_ending, read_tensor, write_tensor
 
 __all__ = ["add_arguments", "run"]
 

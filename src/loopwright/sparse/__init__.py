@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import cache
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from loopwright.tracebacks import public_edge
 
 if TYPE_CHECKING:
     from loopwright.sparse.bridge import from_scipy, to_scipy
-    from loopwright.sparse.convert import convert
-    from loopwright.sparse.explain import explain
+    from loopwright.sparse.convert_tensor import convert
+    from loopwright.sparse.executors.add import add
+    from loopwright.sparse.executors.fused import convert_einsum, explain_fused
+    from loopwright.sparse.executors.sparse_einsum import (
+        compile_kernel,
+        einsum,
+        mttkrp,
+        sddmm,
+        spmm,
+        spmv,
+        ttm,
+    )
+    from loopwright.sparse.explain_conversion import explain
     from loopwright.sparse.format import Format, Padding, declare, index
     from loopwright.sparse.formats import BUILT_IN, find
-    from loopwright.sparse.kernels.add import add
-    from loopwright.sparse.kernels.einsum import compile_kernel, einsum
-    from loopwright.sparse.kernels.fused import convert_einsum, explain_fused
-    from loopwright.sparse.kernels.products import mttkrp, sddmm, spmm, spmv, ttm
-    from loopwright.sparse.recommend import recommend
-    from loopwright.sparse.storage import read_tensor, write_tensor
+    from loopwright.sparse.recommend_format import recommend
     from loopwright.sparse.tensor import SparseTensor, from_dense, sparse_tensor
-    from loopwright.sparse.verify import verify
+    from loopwright.sparse.tensor_files import read_tensor, write_tensor
+    from loopwright.sparse.verify_format import verify
 
 __all__ = [
     "BUILT_IN",
@@ -61,43 +67,30 @@ _HOMES = {
     "Format": "format",
     "Padding": "format",
     "SparseTensor": "tensor",
-    "add": "kernels.add",
-    "compile_kernel": "kernels.einsum",
-    "convert": "convert",
-    "convert_einsum": "kernels.fused",
+    "add": "executors.add",
+    "compile_kernel": "executors.sparse_einsum",
+    "convert": "convert_tensor",
+    "convert_einsum": "executors.fused",
     "declare": "format",
-    "einsum": "kernels.einsum",
-    "explain": "explain",
-    "explain_fused": "kernels.fused",
+    "einsum": "executors.sparse_einsum",
+    "explain": "explain_conversion",
+    "explain_fused": "executors.fused",
     "find": "formats",
     "from_dense": "tensor",
     "from_scipy": "bridge",
     "index": "format",
-    "mttkrp": "kernels.products",
-    "read_tensor": "storage",
-    "recommend": "recommend",
-    "sddmm": "kernels.products",
+    "mttkrp": "executors.sparse_einsum",
+    "read_tensor": "tensor_files",
+    "recommend": "recommend_format",
+    "sddmm": "executors.sparse_einsum",
     "sparse_tensor": "tensor",
-    "spmm": "kernels.products",
-    "spmv": "kernels.products",
+    "spmm": "executors.sparse_einsum",
+    "spmv": "executors.sparse_einsum",
     "to_scipy": "bridge",
-    "ttm": "kernels.products",
-    "verify": "verify",
-    "write_tensor": "storage",
+    "ttm": "executors.sparse_einsum",
+    "verify": "verify_format",
+    "write_tensor": "tensor_files",
 }
-
-
-class _Package(ModuleType):
-    """This package: a function keeps its name when the file of the same name is loaded."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        # Whoever imports loopwright.sparse.convert makes Python store that file here as `convert`.
-        if isinstance(value, ModuleType) and _HOMES.get(name) == name:
-            value = _public(getattr(value, name))
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

@@ -24,7 +24,7 @@ __all__ = [
     "has_scipy",
     "is_scipy",
     "load_scipy",
-    "parts_of",
+    "shared_arrays",
     "to_scipy",
 ]
 
@@ -86,7 +86,7 @@ def from_scipy(matrix: Any) -> SparseTensor:
     return (reader or _from_coo)(matrix if reader else matrix.tocoo())
 
 
-def parts_of(given: Any) -> tuple[Any, ...]:
+def shared_arrays(given: Any) -> tuple[Any, ...]:
     """The arrays of a matrix of scipy that a tensor may share; none of anything else."""
     match getattr(given, "format", None):
         case "csr" | "csc" | "bsr":
@@ -258,7 +258,7 @@ def _to_compressed(index: str, pointer: str, target: str) -> Callable[..., Any]:
         parts = (tensor.values, tensor.arrays[index], tensor.arrays[pointer])
         result = getattr(scipy, f"{target}_{kind}")(parts, shape=tensor.shape)
         if tensor.format.is_unique:
-            # scipy would otherwise look through all indices before it relies on their order.
+            # scipy would otherwise check all indices before it relies on their order.
             result.has_canonical_format = True
         return result
 

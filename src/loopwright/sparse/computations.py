@@ -8,16 +8,14 @@ dependence that forbids it, unless it is proven legal for all index arrays that 
 
 from __future__ import annotations
 
-from .spf.compile import compile_computation
+from .spf.compile_computation import compile_computation
 from .spf.computation import Computation, DataSpace, Stmt
-from .spf.dataflow import dataflow
-from .spf.dataflow_dot import dot_text
-from .spf.dataflow_svg import svg_text
+from .spf.computation_parser import computation
+from .spf.dataflow import dataflow, dot_text, svg_text
 from .spf.eliminate import drop_dead, drop_redundant
-from .spf.inline import inline
-from .spf.reorder import distribute, fuse, interchange, parallelise, reschedule, shift, tile
-from .spf.storage import as_scalar
-from .spf.written import computation
+from .spf.inline_computation import inline
+from .spf.rescheduling import distribute, fuse, interchange, parallelise, reschedule, shift, tile
+from .spf.scalar_replacement import as_scalar
 
 __all__ = [
     "Computation",

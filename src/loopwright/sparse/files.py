@@ -28,7 +28,7 @@ def line_blocks(
 ) -> Iterator[bytes]:
     """Yield the bytes of a plain or gzip file in blocks that end with a line; memory is bounded.
 
-    The file may be a pipe, which does not know its size: `progress` is told nothing then.
+    The file may be a pipe, which does not know its size: `progress` is not called then.
     """
     name = os.fspath(path)
     try:
@@ -124,7 +124,7 @@ def _status(name: str) -> os.stat_result | None:
 def _beside(target: Path, before: os.stat_result | None) -> Iterator[BinaryIO]:
     waiting = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(6).hex()}")
     # A new file asks for what the user's umask allows. One that takes the place of another is
-    # private until it has the permissions of that one: nobody else may look in meanwhile.
+    # private until it has the permissions of that one: nobody else may read it meanwhile.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     handle = os.open(waiting, flags, 0o666 if before is None else 0o600)
     try:

@@ -1,4 +1,4 @@
-"""The descriptor of a sparse format: what is stored, where, in which order, and what is promised.
+"""The descriptor of a sparse format: what is stored, where, in which order; its invariants.
 
 A Format is data. Its map R takes the tuples of the storage to dense coordinates, its access D takes
 the same tuples to a place in the array of values; both are relations with uninterpreted functions,
@@ -11,7 +11,7 @@ each of which is an index array. `declare` builds one from texts:
         "{[ii,k,jj] -> [k]}",
         index("rowptr", "{[x] : 0<=x<=NR}", "{[y] : 0<=y<=NNZ}", monotone="increasing"),
         index("col", "{[x] : 0<=x<NNZ}", "{[y] : 0<=y<NC}"),
-        places="NNZ", order=("i", "j"), rules=("rowptr(0) = 0", "rowptr(NR) = NNZ"),
+        places="NNZ", order=("i", "j"), invariants=("rowptr(0) = 0", "rowptr(NR) = NNZ"),
     )
 """
 
@@ -23,25 +23,25 @@ from typing import Literal
 
 from loopwright.diagnostics import UsageError
 
-from .known import KNOWN
+from .curves import CURVES
 from .uf import (
-    Call,
     Conj,
     Formula,
     IntegerSet,
-    Linear,
     Relation,
     Sym,
-    Var,
+    Term,
+    TupleVar,
+    UFCall,
     atoms,
     parse_implication,
     parse_linear,
     parse_relation,
     parse_set,
 )
-from .uf.terms import Noun
+from .uf.linear_terms import CachedHash
 
-__all__ = ["COORDINATES", "SIZES", "Format", "Index", "Padding", "Rule", "declare", "index"]
+__all__ = ["COORDINATES", "SIZES", "Format", "Index", "Invariant", "Padding", "declare", "index"]
 
 # The usual names of dense coordinates and of their extents, by dimension.
 COORDINATES = ("i", "j", "k", "l", "i4", "i5", "i6", "i7")
@@ -59,7 +59,7 @@ class Index:
     name: str
     domain: IntegerSet  # where it has a meaning; the rest of the array is padding
     range: IntegerSet  # of one variable: the values it may have there
-    extents: tuple[Linear, ...]  # the shape of the array, in terms of the symbols
+    extents: tuple[Term, ...]  # the shape of the array, in terms of the symbols
     monotone: Monotone = ""  # in its last argument, the others fixed
     inverse: str = ""  # the name of the inverse of a bijection of its domain
     dtype: str = ""  # of the array; without one, the narrowest of int32 and int64
@@ -75,8 +75,8 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """A promise about the index arrays: forall variables: premise => conclusion."""
+class Invariant:
+    """An invariant of the index arrays: forall variables: premise => conclusion."""
 
     variables: tuple[str, ...]
     premise: Formula
@@ -105,20 +105,20 @@ class Padding:
 
 
 @dataclass(frozen=True)
-class Format(Noun):
+class Format(CachedHash):
     """A way to store a sparse tensor."""
 
     name: str  # with its parameters: bcsr(3,3)
     map: Relation  # R: tuples of the storage -> dense coordinates
     access: Relation  # D: the same tuples -> [place in the values]
     indices: tuple[Index, ...]
-    places: Linear  # how many places the values have
-    order: tuple[Linear, ...]  # the key of dense coordinates by which the tuples of R ascend
+    places: Term  # how many places the values have
+    order: tuple[Term, ...]  # the key of dense coordinates by which the tuples of R ascend
     is_unique: bool  # False: several places may hold one coordinate, their sum is meant
     padding: Padding | None
-    rules: tuple[Rule, ...]
+    invariants: tuple[Invariant, ...]
     sizes: tuple[str, ...]  # the symbols of the extents of the dense tensor
-    defined: tuple[tuple[str, Linear], ...]  # symbols that follow from the sizes
+    defined: tuple[tuple[str, Term], ...]  # symbols that follow from the sizes
     counts: tuple[str, ...]  # symbols that depend on the data: NNZ, ND
 
     def __hash__(self) -> int:
@@ -185,13 +185,15 @@ def index(
     return Index(name, over, values, shape, monotone, inverse, dtype, pad)
 
 
-def _extent(name: str, domain: IntegerSet, variable: str) -> Linear:
+def _extent(name: str, domain: IntegerSet, variable: str) -> Term:
     """E where the domain says 0 <= variable < E and nothing else of it."""
     constraints = domain.conjs[0].constraints if len(domain.conjs) == 1 else ()
     for constraint in constraints:
-        rest = constraint.term.without(Var(variable))
-        is_upper = constraint.term.coefficient(Var(variable)) == -1 and not constraint.is_equality
-        if is_upper and not any(isinstance(a, Var | Call) for a in atoms(rest)):
+        rest = constraint.term.without(TupleVar(variable))
+        is_upper = (
+            constraint.term.coefficient(TupleVar(variable)) == -1 and not constraint.is_equality
+        )
+        if is_upper and not any(isinstance(a, TupleVar | UFCall) for a in atoms(rest)):
             return rest + 1
     raise UsageError(
         f"index array {name}: the extent of its array along {variable} does not follow",
@@ -209,13 +211,13 @@ def declare(
     order: Sequence[str] = (),
     is_unique: bool = True,
     padding: Padding | None = None,
-    rules: Sequence[str] = (),
+    invariants: Sequence[str] = (),
     sizes: Sequence[str] = (),
     defined: Mapping[str, str] | None = None,
 ) -> Format:
     """Build a format from texts; see this module for the syntax. Refuses names without a meaning.
 
-    `sizes` names the extents of the dense tensor, NR and NC unless told otherwise; `defined` gives
+    `sizes` names the extents of the dense tensor, NR and NC by default; `defined` gives
     symbols that follow from them; any other symbol is found from the data.
     """
     relation = parse_relation(map)
@@ -240,7 +242,7 @@ def declare(
         tuple(parse_linear(text, relation.outputs) for text in order),
         is_unique,
         padding,
-        tuple(Rule(*parse_implication(text), text) for text in rules),
+        tuple(Invariant(*parse_implication(text), text) for text in invariants),
         extents,
         given,
         (),
@@ -272,11 +274,11 @@ def _completed(format: Format) -> Format:
                 f"format {format.name}: {call} has {len(call.args)} arguments",
                 hint=f"{call.name} was declared with {arity[call.name]}",
             )
-        if call.name not in arity and call.name not in KNOWN:
+        if call.name not in arity and call.name not in CURVES:
             raise UsageError(
                 f"format {format.name}: the function {call.name} is not declared",
                 found=str(call),
-                hint=f"add index('{call.name}', domain, range), or use {', '.join(KNOWN)}",
+                hint=f"add index('{call.name}', domain, range), or use {', '.join(CURVES)}",
             )
     settled = {*format.sizes, *(name for name, _ in format.defined)}
     for key in format.order:
@@ -291,7 +293,7 @@ def _completed(format: Format) -> Format:
     return dataclasses.replace(format, counts=tuple(counts))
 
 
-def _terms(format: Format) -> Iterator[Linear]:
+def _terms(format: Format) -> Iterator[Term]:
     yield format.places
     yield from format.order
     for found in format.indices:
@@ -307,14 +309,14 @@ def _conjs(format: Format) -> Iterator[Conj]:
     for found in format.indices:
         yield from found.domain.conjs
         yield from found.range.conjs
-    for rule in format.rules:
+    for rule in format.invariants:
         yield from rule.premise
         yield from rule.conclusion
 
 
-def _calls(format: Format) -> Iterator[Call]:
+def _calls(format: Format) -> Iterator[UFCall]:
     for term in _terms(format):
-        yield from (atom for atom in atoms(term) if isinstance(atom, Call))
+        yield from (atom for atom in atoms(term) if isinstance(atom, UFCall))
 
 
 def _symbols(format: Format) -> set[str]:
@@ -331,7 +333,7 @@ def _lines(format: Format) -> Iterator[str]:
         yield f"  {found.name}: {found.domain} -> {found.range}{': ' + text if text else ''}"
     for name, term in format.defined:
         yield f"  {name} = {term}"
-    for rule in format.rules:
+    for rule in format.invariants:
         yield f"  {rule}"
     ties = "" if format.is_unique else ", coordinates may repeat"
     yield f"  order: {', '.join(map(str, format.order)) or 'any'}{ties}"

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from loopwright.diagnostics import Diagnostic, SourceError, Span, UsageError
 
-from .entry_text import check_finite, entry_lines, listed
+from .entry_lines import check_finite, entry_lines, listed
 from .files import BLOCK, Progress, line_blocks, replacing
 from .format import COORDINATES
 from .formats.coordinates import names
-from .number_text import Block, Kind, parse_block
+from .number_text import NumberBlock, NumberKind, parse_block
 from .tensor import SparseTensor, index_dtype, sparse_tensor
 
 __all__ = ["read", "write"]
@@ -31,7 +31,7 @@ _SHAPE = re.compile(rb"#\s*shape((?:\s+\d{1,18})+)\s*")
 class _Opening:
     """What stands before the first entry, and what that entry has."""
 
-    kinds: tuple[Kind, ...] = ()  # of the columns; none before an entry was seen
+    kinds: tuple[NumberKind, ...] = ()  # of the columns; none before an entry was seen
     sizes: tuple[int, ...] | None = None  # of the shape, if the file tells it
     line: int = 0  # where it does
     text: str = ""  # that line
@@ -155,10 +155,10 @@ def _of_entry(so_far: _Opening, name: str, number: int, raw: bytes, rank: int) -
         span = Span(name, so_far.line, 1, so_far.line, len(so_far.text) + 1, so_far.text)
         message = f"this shape has {len(sizes)} sizes, but {message}"
         raise SourceError(Diagnostic(span, message, "LW162", hint="correct or remove the line"))
-    return replace(so_far, kinds=(*(Kind.INTEGER,) * rank, Kind.REAL))
+    return replace(so_far, kinds=(*(NumberKind.INTEGER,) * rank, NumberKind.REAL))
 
 
-def _coordinate(found: Block, mode: int, opening: _Opening, base: int) -> NDArray[Any]:
+def _coordinate(found: NumberBlock, mode: int, opening: _Opening, base: int) -> NDArray[Any]:
     numbers: NDArray[Any] = found.columns[mode]
     size = None if opening.sizes is None else opening.sizes[mode]
     wrong = numbers < base

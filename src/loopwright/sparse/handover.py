@@ -20,11 +20,11 @@ from loopwright.ir.dtypes import DTYPES, DType
 from loopwright.ir.expr import Load, Var
 from loopwright.ir.program import Role
 
-from .bridge import as_given, goes_to_scipy, parts_of
+from .bridge import as_given, goes_to_scipy, shared_arrays
 from .frozen import freeze, is_frozen
-from .spf.compile import CompiledComputation, compile_computation
+from .spf.chunk_plan import is_worth_chunking
+from .spf.compile_computation import CompiledComputation, compile_computation
 from .spf.computation import Computation, DataSpace, Stmt
-from .spf.shared_run import is_worth_sharing
 from .tensor import SparseTensor
 
 __all__ = ["copied", "frozen_tensor", "handed_out"]
@@ -44,7 +44,7 @@ def handed_out(
         return given
     is_ours = not goes_to_scipy(result, given)
     # What was read as a copy of what was given is nobody's.
-    theirs = _arrays(source) if given is source else parts_of(given)
+    theirs = _arrays(source) if given is source else shared_arrays(given)
 
     def own(array: Array) -> Array:
         is_wanted = copy and _shares(array, theirs)
@@ -89,7 +89,7 @@ def _shares(array: Array, others: tuple[Array, ...]) -> bool:
 
 def copied(array: Array, threads: int = 1) -> Array:
     """A writable copy in memory of its own; long ones are copied by all threads."""
-    if threads == 1 or not array.flags.c_contiguous or not is_worth_sharing([array]):
+    if threads == 1 or not array.flags.c_contiguous or not is_worth_chunking([array]):
         return array.copy()
     out = np.empty(array.shape, array.dtype)
     word = DTYPES["uint64" if array.nbytes % 8 == 0 else "uint8"]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from .format import Format, Index
-from .look import is_plain
-from .uf import Linear, Sym, Var
+from .quick_check import is_plain
+from .uf import Sym, Term, TupleVar
 
 __all__ = ["Level", "levels_of", "limit_of"]
 
@@ -21,7 +21,7 @@ __all__ = ["Level", "levels_of", "limit_of"]
 class Level:
     """Index arrays along one loop of the storage."""
 
-    count: Linear  # of iterations
+    count: Term  # of iterations
     lists: tuple[Index, ...]  # with an element for each of them
     pointer: Index | None  # elements x and x + 1 bound the loop of the next level inside x
 
@@ -44,7 +44,7 @@ def levels_of(format: Format) -> tuple[Level, ...]:
     return ()
 
 
-def _levels_from(count: Linear, indices: tuple[Index, ...]) -> tuple[Level, ...]:
+def _levels_from(count: Term, indices: tuple[Index, ...]) -> tuple[Level, ...]:
     lists = tuple(index for index in indices if index.extents[0] == count)
     pointers = [index for index in indices if index.extents[0] == count + 1 and index.monotone]
     if not pointers:
@@ -54,12 +54,12 @@ def _levels_from(count: Linear, indices: tuple[Index, ...]) -> tuple[Level, ...]
     return (Level(count, lists, pointer), *_levels_from(limit_of(pointer) - 1, rest))
 
 
-def _limit(index: Index) -> Linear | None:
+def _limit(index: Index) -> Term | None:
     """N where the range of an index array is 0 <= y < N, which cannot be negative; else None."""
     (name,) = index.range.variables
-    y = Linear.of(Var(name))
+    y = Term.of(TupleVar(name))
     terms = [constraint.term for constraint in index.range.conjs[0].constraints]
-    upper = [term + y + 1 for term in terms if term.coefficient(Var(name)) == -1]
+    upper = [term + y + 1 for term in terms if term.coefficient(TupleVar(name)) == -1]
     if len(terms) != 2 or y not in terms or len(upper) != 1:
         return None
     (limit,) = upper
@@ -67,7 +67,7 @@ def _limit(index: Index) -> Linear | None:
     return limit if is_size and limit.constant >= 0 else None
 
 
-def limit_of(index: Index) -> Linear:
+def limit_of(index: Index) -> Term:
     """N where the range of an index array of a level is 0 <= y < N."""
     limit = _limit(index)
     assert limit is not None, f"{index.name} is in a level"

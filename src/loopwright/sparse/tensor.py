@@ -15,15 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopwright.diagnostics import UsageError
 
-from .check import check, check_lengths
 from .format import Format
+from .format_symbols import check_sizes, fixed_symbols, solve_symbols, symbol_solver
 from .formats import find
-from .formats.twins import is_verified
+from .formats.canonical_formats import is_verified
 from .frozen import freeze
-from .layout import settled_by
-from .meaning import Entries, dense, entries, without_padding
-from .sizes import check_sizes, fixed_symbols, solve_symbols
 from .spy import spy_svg
+from .tensor_entries import Entries, dense, entries, without_padding
+from .validate_tensor import check_lengths, validate_tensor
 
 __all__ = ["SparseTensor", "from_dense", "index_dtype", "same", "sparse_tensor"]
 
@@ -100,8 +99,8 @@ class SparseTensor:
         return dense(self)
 
     def check(self) -> SparseTensor:
-        """Return the tensor after every promise of its format was found to hold."""
-        check(self)
+        """Validate every invariant of the format; returns the tensor itself."""
+        validate_tensor(self)
         return self
 
     def __repr__(self) -> str:
@@ -154,7 +153,7 @@ def sparse_tensor(
 ) -> SparseTensor:
     """Make a tensor of arrays, kept without a copy if they are NumPy's in the machine's byte order.
 
-    Names, types and lengths are checked here; `check` looks at every index. Symbols that do not
+    Names, types and lengths are checked here; `check` validates every index. Symbols that do not
     follow from the lengths of the arrays must be given.
     """
     sizes = _sizes(shape)
@@ -162,7 +161,7 @@ def sparse_tensor(
     kept = {name: _native(array) for name, array in arrays.items()}
     data = _native(values)
     if symbols is None:
-        settled = settled_by(descriptor)(sizes, kept, data)
+        settled = symbol_solver(descriptor)(sizes, kept, data)
         if settled is not None:
             return SparseTensor(descriptor, sizes, kept, settled, data)
     check_sizes(descriptor, sizes)

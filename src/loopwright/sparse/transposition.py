@@ -1,10 +1,27 @@
-"""Rows and columns exchanged by formats: a square pattern that is symmetric keeps its index arrays.
+"""Transposition of compressed formats: a symmetric pattern keeps its index arrays.
 
-Two formats are partners where each is compressed along the dimension in which the other keeps
-indices, as csr and csc are, whatever they are called: descriptors tell. Between partners a tensor
-of symmetric pattern needs neither counters nor new index arrays (see pairs); whether it is one
-shows as the values are moved. Where it is not, nothing has been done that anybody sees, and the
-tensor is converted as any other.
+Two formats are partners where each is compressed along the dimension in which the other stores
+indices, as csr and csc are, whatever their names: descriptors decide. If (i, j) is stored exactly
+where (j, i) is, the index arrays of the columns are those of the rows, and the values at (i, j) and
+(j, i) are swapped. Row i meets its partners in rows j < i, and those of row j are met in the order
+in which they stand there, so that a cursor per row finds them:
+
+    for i:  for k of row i, until col(k) >= i:
+                j = col(k);  p = cur(j);  cur(j) = p + 1
+                out(k) = values(p);  out(p) = values(k)
+            cur(i) = k, or k + 1 if col(k) = i, whose value stays
+
+The pass proves what it relies on. Let every p have held col(p) = i, every row ascend strictly up
+to its diagonal, pointers ascend from 0 to the number of entries, and let every cursor have ended
+where its row does. Then each entry behind a diagonal was met once, by an entry of a later row: rows
+ascend throughout, every index is in range, and the pattern is symmetric. In any other case `wrong`
+is set, `out` is meaningless, and the tensor is converted as any other. Nothing outside the arrays
+is accessed whatever they hold: columns are read as unsigned, the loop over k stays among the
+entries, p is at most the last of them.
+
+With several chunks of rows a pair belongs to the chunk of j. Pairs that chunk u finds to belong to
+an earlier chunk wait: when all are done, each chunk visits the rows of later ones up to the last
+with such an entry, so that every cursor moves as it does in one pass.
 """
 
 from __future__ import annotations
@@ -18,28 +35,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopwright.diagnostics import UsageError
-from loopwright.ir.dtypes import DType, dtype_of
+from loopwright.ir.dtypes import BOOL, INT64, DType, dtype_of
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
+from loopwright.ir.loops import Mark
+from loopwright.ir.program import Role
 from loopwright.runtime.scratch import Loan
 
 from .format import Format, Index
 from .format import index as declare_index
-from .pairs import pairing, shared_pairing
-from .spf.shared_run import LEAST
-from .synthesis.numbering import told_by
-from .synthesis.source import plain_stream
-from .synthesis.widths import counter_type, index_type
+from .spf.chunk_plan import LEAST
+from .spf.compile_computation import CompiledComputation, compile_computation
+from .spf.computation import Computation, DataSpace, Entry, Stmt
+from .synthesis.entry_iterator import defined_by, plain_iterator
+from .synthesis.index_widths import counter_type, index_type
 from .tensor import SparseTensor
 from .uf import (
-    Call,
     Constraint,
     Formula,
     IntegerSet,
-    Linear,
     Sym,
-    Var,
+    Term,
+    TupleVar,
+    UFCall,
     parse_implication,
     substitute,
 )
+from .uf.axioms import Facts, parse_rules
 
 __all__ = [
     "LEAST_ENTRIES",
@@ -47,9 +68,197 @@ __all__ = [
     "Partners",
     "compressed",
     "exchanged",
+    "pairing",
     "partners",
+    "shared_pairing",
     "transposed",
 ]
+
+# Lets the loop over a row end at its diagonal. Where it does not hold, the pass finds out.
+_RULE = "forall x,k: 0<=x<N && ptr(x)<=k<ptr(x+1)-1 => col(k)<col(k+1)"
+_NO, _I, _K, _ENTRIES = Const(False, BOOL), Var("i"), Var("k"), Var("NNZ")
+
+
+@lru_cache(maxsize=64)
+def pairing(pointer: DType, index: DType, value: DType) -> CompiledComputation:
+    """The pass over rows FIRST .. STOP-1 of N by one thread; those before have been visited.
+
+    With STOP = N all is proven. Before that only what was met is; with PROBE = 1 the entries of
+    the rows so far are tested for that, for else an upper triangle would not be noticed.
+    """
+    code = _Code(pointer, index, value)
+    stop, begun = Var("STOP"), "0<=i<STOP && i<N"
+    code.once("wrong", (0,), "wrong()", _NO)
+    code.rows((1,), "{[i] : FIRST<=i<STOP && 0<=i<N}")
+    code.ends((2,), f"{{[i] : {begun} && STOP=N}}")
+    unmet = Binary("lt", code.at("cur", _I), code.at("ptr", _I + 1))
+    column = code.at("col", Cast(code.inside(code.at("cur", _I)), INT64))
+    is_here = code.or_wrong(Binary("lt", Cast(column, INT64), stop))
+    missed = f"{{[i] : {begun} && STOP<N && PROBE=1}}"
+    code.add("missed", missed, (3, "i"), "wrong()", is_here, unmet)
+    code.once("tell", (4,), "bad(0)", code.scalar("wrong"))
+    spaces = (DataSpace.of("bad", BOOL, (1,), Role.INOUT),)
+    return code.compiled("pairs", spaces, ("FIRST", "STOP", "N", "NNZ", "PROBE"))
+
+
+@lru_cache(maxsize=64)
+def shared_pairing(pointer: DType, index: DType, value: DType) -> CompiledComputation:
+    """The pass over all rows in SHARES chunks, of which chunk t has rows cut(t) .. cut(t+1)-1."""
+    code = _Code(pointer, index, value)
+    share = "0<=t<SHARES"
+    each, t = f"{{[t] : {share}}}", Var("t")
+    first = code.at("cut", t)
+    code.add("wrong", each, (0, "t", 0), "wrong()", _NO)
+    code.add("none", each, (0, "t", 1), "last(t)", first)
+    rows = f"{{[t,i] : {share} && cut(t)<=i<cut(t+1) && 0<=i<N}}"
+    code.rows((0, "t", 2), rows, first)
+    code.add("bad", each, (0, "t", 4), "bad(t)", code.scalar("wrong"))
+    waiting = (
+        f"{{[t,u,i,k] : {share} && t<u<SHARES && cut(u)<=i<last(u) && 0<=i<N"
+        " && ptr(i)<=k<ptr(i+1) && 0<=k<NNZ && col(k)<cut(t+1)}"
+    )
+    column = Cast(code.at("col", _K), INT64)
+    times: tuple[Entry, ...] = (1, "t", 1, "u", "i", "k")
+    code.add("again", each, (1, "t", 0), "wrong()", code.at("bad", t))
+    code.pair(waiting, times, Binary("ge", column, first), _K, "k")
+    code.ends((1, "t", 2), rows)
+    code.add("tell", each, (1, "t", 4), "bad(t)", code.scalar("wrong"))
+    spaces = (
+        DataSpace.of("cut", INT64, ("SHARES+1",), Role.IN),
+        DataSpace.of("last", INT64, ("SHARES",), Role.INOUT),
+        DataSpace.of("bad", BOOL, ("SHARES",), Role.INOUT),
+    )
+    return code.compiled("shared_pairs", spaces, ("N", "NNZ", "SHARES"), is_parallel=True)
+
+
+class _Code:
+    """Collects statements; pointers and columns are read as natural numbers."""
+
+    def __init__(self, pointer: DType, index: DType, value: DType) -> None:
+        self.pointer, self.index, self.value = pointer, index, value
+        self.arrays = {"ptr": pointer, "cur": pointer, "col": index, "values": value, "out": value}
+        self.arrays |= {"cut": INT64, "last": INT64, "bad": BOOL}
+        self.scalars = {"j": index, "p": pointer, "entry": pointer, "before": INT64}
+        self.scalars |= {"wrong": BOOL, "here": BOOL}
+        self.body: list[Stmt] = []
+
+    def at(self, name: str, place: Expr) -> Expr:
+        return Load(name, (place,), self.arrays[name])
+
+    def scalar(self, name: str) -> Expr:
+        return Load(name, (), self.scalars[name])
+
+    def number(self, name: str) -> Expr:
+        return Cast(self.scalar(name), INT64)
+
+    def or_wrong(self, found: Expr) -> Expr:
+        return Binary("or", self.scalar("wrong"), found)
+
+    def add(
+        self,
+        name: str,
+        domain: str,
+        times: tuple[Entry, ...],
+        target: str,
+        value: Expr,
+        guard: Expr | None = None,
+    ) -> None:
+        self.body.append(Stmt.of(f"{name}_{len(self.body)}", domain, times, target, value, guard))
+
+    def once(self, name: str, times: tuple[Entry, ...], target: str, value: Expr) -> None:
+        self.add(name, "{[] : 0<=0}", times, target, value)
+
+    def inside(self, place: Expr) -> Expr:
+        """A place, or the last one where it lies behind that."""
+        return Binary("min", place, Cast(_ENTRIES - 1, self.pointer))
+
+    def rows(self, phase: tuple[Entry, ...], rows: str, first: Expr | None = None) -> None:
+        """The rows of a domain; pairs with rows before `first` wait, in rows before `last`.
+
+        `entry` is k, or where the loop over k has ended: in the type of pointers it is a subscript
+        that costs no addition of its own.
+        """
+        pairs = rows.replace("i]", "i,k]").replace(
+            "}", " && ptr(i)<=k<ptr(i+1) && 0<=k<NNZ && col(k)<i}"
+        )
+        times, own, column = (*phase, "i"), Cast(_I, self.index), Cast(self.at("col", _K), INT64)
+        inner = (*times, 2, "k")
+        start = self.at("ptr", _I)
+        if self.pointer.bits == 64:
+            start = Cast(Cast(start, INT64).max(0), self.pointer)
+        self.add("start", rows, (*times, 0), "entry()", start)
+        self.add("none", rows, (*times, 1), "before()", Const(-1))
+        falls = Binary("ge", self.scalar("before"), column)
+        self.add("falls", pairs, (*inner, 0), "wrong()", self.or_wrong(falls))
+        self.add("before", pairs, (*inner, 1), "before()", column)
+        is_own = None
+        if first is not None:
+            is_own = Binary("ge", column, first)
+            self.add("waits", pairs, (*inner, 2), "last(t)", _I + 1, Binary("lt", column, first))
+        self.pair(pairs, inner, is_own, self.number("entry"), "entry()")
+        self.add("next", pairs, (*inner, 20), "entry()", Cast(_K + 1, self.pointer))
+        k, end = self.scalar("entry"), self.at("ptr", _I + 1)
+        is_left = Binary("lt", k, Binary("min", end, Cast(_ENTRIES, self.pointer)))
+        is_diagonal = Binary("eq", self.at("col", self.number("entry")), own)
+        self.add("no", rows, (*times, 3), "here()", _NO)
+        self.add("here", rows, (*times, 4), "here()", is_diagonal, is_left)
+        kept = self.at("values", self.number("entry"))
+        self.add("keep", rows, (*times, 5), "out(entry())", kept, self.scalar("here"))
+        behind = k + Cast(self.scalar("here"), self.pointer)
+        self.add("behind", rows, (*times, 6), "cur(i)", behind)
+
+    def pair(
+        self, pairs: str, times: tuple[Entry, ...], guard: Expr | None, entry: Expr, spelled: str
+    ) -> None:
+        """An entry before the diagonal and its partner."""
+        own = Cast(_I, self.index)
+        column: Expr = self.at("col", _K)
+        if self.index.bits == 64:
+            # As an index a column is signed: what reads as negative was found not to ascend.
+            column = Binary("min", column, own)
+        partner = self.inside(self.at("cur", self.number("j")))
+        place = self.number("p")
+        is_other = Binary("ne", self.at("col", place), own)
+        steps = (
+            ("j()", column),
+            ("p()", partner),
+            ("wrong()", self.or_wrong(is_other)),
+            ("cur(j())", self.scalar("p") + Const(1, self.pointer)),
+            (f"out({spelled})", self.at("values", place)),
+            ("out(p())", self.at("values", entry)),
+        )
+        for number, (target, value) in enumerate(steps):
+            self.add("pair", pairs, (*times, 10 + number), target, value, guard)
+
+    def ends(self, phase: tuple[Entry, ...], rows: str) -> None:
+        """Pointers ascend, and every cursor has come to the end of its row."""
+        begin, end = self.at("ptr", _I), self.at("ptr", _I + 1)
+        fails = Binary("or", Binary("gt", begin, end), Binary("ne", self.at("cur", _I), end))
+        self.add("ends", rows, (*phase, "i"), "wrong()", self.or_wrong(fails))
+
+    def compiled(
+        self,
+        name: str,
+        more: tuple[DataSpace, ...],
+        symbols: tuple[str, ...],
+        *,
+        is_parallel: bool = False,
+    ) -> CompiledComputation:
+        spaces = [
+            DataSpace.of("ptr", self.pointer, ("N+1",), Role.IN),
+            DataSpace.of("col", self.index, ("NNZ",), Role.IN),
+            DataSpace.of("values", self.value, ("NNZ",), Role.IN),
+            DataSpace.of("out", self.value, ("NNZ",), Role.INOUT),
+            DataSpace.of("cur", self.pointer, ("N",), Role.INOUT),
+            *more,
+            *(DataSpace.of(s, dtype, (), Role.LOCAL) for s, dtype in self.scalars.items()),
+        ]
+        marks = tuple((stmt.name, 1, Mark.PARALLEL) for stmt in self.body) if is_parallel else ()
+        facts = Facts((), parse_rules(_RULE))
+        return compile_computation(
+            Computation(name, tuple(spaces), tuple(self.body), symbols, facts, marks)
+        )
+
 
 Array = NDArray[Any]
 
@@ -102,28 +311,28 @@ def compressed(format: Format) -> Compressed | None:
     is_plain = format.is_unique and format.padding is None and not format.defined
     if not is_plain or (format.rank, len(format.indices), len(format.counts)) != (2, 2, 1):
         return None
-    stream = plain_stream(format)
-    if stream is None:
+    iterator = plain_iterator(format)
+    if iterator is None:
         return None
-    number, count = stream.numbering, Linear.of(Sym(format.counts[0]))
-    if number is None or stream.place != number.number or number.total != count:
+    number, count = iterator.numbering, Term.of(Sym(format.counts[0]))
+    if number is None or iterator.place != number.number or number.total != count:
         return None
-    k, x = number.number, Linear.of(Var(stream.domain.variables[0]))
-    told = told_by(str(k), stream.domain)
-    where = [substitute(stream.coordinates[c], told) for c in format.coordinates]
+    k, x = number.number, Term.of(TupleVar(iterator.domain.variables[0]))
+    told = defined_by(str(k), iterator.domain)
+    where = [substitute(iterator.coordinates[c], told) for c in format.coordinates]
     for major, (pointer, index) in product((0, 1), permutations(format.indices)):
-        order = tuple(Linear.of(Var(format.coordinates[d])) for d in (major, 1 - major))
+        order = tuple(Term.of(TupleVar(format.coordinates[d])) for d in (major, 1 - major))
         lies = (where[major], where[1 - major], format.order, format.places)
-        wanted = (x, Linear.of(Call(index.name, (k,))), order, count)
-        begins = Constraint.ge(k, Linear.of(Call(pointer.name, (x,))))
-        is_there = lies == wanted and begins in stream.domain.conjs[0].constraints
+        wanted = (x, Term.of(UFCall(index.name, (k,))), order, count)
+        begins = Constraint.ge(k, Term.of(UFCall(pointer.name, (x,))))
+        is_there = lies == wanted and begins in iterator.domain.conjs[0].constraints
         if is_there and _is_all(format, pointer, index, major):
             return Compressed(major, pointer.name, index.name)
     return None
 
 
 def _is_all(format: Format, pointer: Index, index: Index, major: int) -> bool:
-    """Whether a compressed format promises just that, which the exchange proves, and no more."""
+    """Whether a compressed format has just those invariants, which the exchange proves."""
     size, other, count = format.sizes[major], format.sizes[1 - major], format.counts[0]
     promised = (
         declare_index(
@@ -135,19 +344,19 @@ def _is_all(format: Format, pointer: Index, index: Index, major: int) -> bool:
         declare_index(index.name, f"{{[x] : 0<=x<{count}}}", f"{{[y] : 0<=y<{other}}}"),
     )
     ptr, at = pointer.name, index.name
-    rules = (
+    invariants = (
         f"{ptr}(0) = 0",
         f"{ptr}({size}) = {count}",
         f"forall x,k: 0<=x<{size} && {ptr}(x)<=k<{ptr}(x+1)-1 => {at}(k)<{at}(k+1)",
         f"forall k,x: 0<=x<{size} && {ptr}(x)<=k<{ptr}(x+1)-1 => {at}(k)<{at}(k+1)",
     )
-    known = {_plain(*parse_implication(text)) for text in rules}
+    known = {_plain(*parse_implication(text)) for text in invariants}
     return all(
         (given.extents, given.monotone, given.inverse, given.pad, _plain_set(given.domain))
         == (said.extents, said.monotone, said.inverse, said.pad, _plain_set(said.domain))
         and _plain_set(given.range) == _plain_set(said.range)
         for given, said in zip((pointer, index), promised, strict=True)
-    ) and all(_plain(r.variables, r.premise, r.conclusion) in known for r in format.rules)
+    ) and all(_plain(r.variables, r.premise, r.conclusion) in known for r in format.invariants)
 
 
 def _plain_set(of: IntegerSet) -> tuple[Formula, ...]:
@@ -195,7 +404,7 @@ def exchanged(
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """Arrays that code may be run on; what stands in them nobody has looked at."""
+    """Arrays that code may be run on; their contents have not been validated."""
 
     pointer: Array
     index: Array
@@ -273,9 +482,9 @@ def _run(given: _Given, out: Array, block: Array, threads: int) -> bool:
     arrays = given.arrays(out, block)
     size, count = len(given.pointer) - 1, len(out)
     types, known = _types(arrays), {"N": size, "NNZ": count}
-    shares = min(threads, count // LEAST)
-    bad = arrays["bad"] = np.empty(max(shares, 1), np.bool_)
-    if shares < 2:
+    chunks = min(threads, count // LEAST)
+    bad = arrays["bad"] = np.empty(max(chunks, 1), np.bool_)
+    if chunks < 2:
         code, first = pairing(*types), 0
         for entries in range(_TURN, count + _TURN, _TURN):
             stop = size if entries >= count else max(first, _reached(given.pointer, entries))
@@ -284,11 +493,11 @@ def _run(given: _Given, out: Array, block: Array, threads: int) -> bool:
                 break
             first = stop
         return not bad[0]
-    inner = [_reached(given.pointer, count * t // shares) for t in range(1, shares)]
+    inner = [_reached(given.pointer, count * t // chunks) for t in range(1, chunks)]
     # Faulty pointers give cuts in any order.
     arrays["cut"] = np.maximum.accumulate(np.array([0, *inner, size], np.int64))
-    arrays["last"] = np.empty(shares, np.int64)
-    shared_pairing(*types).run(arrays, {**known, "SHARES": shares}, threads)
+    arrays["last"] = np.empty(chunks, np.int64)
+    shared_pairing(*types).run(arrays, {**known, "SHARES": chunks}, threads)
     return not bad.any()
 
 

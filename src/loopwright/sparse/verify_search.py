@@ -1,8 +1,8 @@
-"""Small storages of a format, all that keep its promises, and what is wrong with one of them.
+"""Search for counter-examples among all small storages that satisfy a format's invariants.
 
 A descriptor that is unsound fails on something small. So every choice of sizes up to three, of
 counts and of index arrays is made in turn, those with the smallest sums first, and the claims
-about the descriptor are looked at for each. What is found is a counter-example that can be printed.
+about the descriptor are tested for each. What is found is a counter-example that can be printed.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from loopwright.diagnostics import UsageError
 
-from .check import keeps_order, keeps_promise
+from .bounds_proof import joint
+from .curves import CURVES
+from .enumerate_sets import IndexEnvironment, enumerate_points, values_of
 from .format import Format, Index
-from .known import KNOWN
-from .meaning import surroundings
-from .points import Surroundings, points, values_of
-from .room import joint
-from .sizes import fixed_symbols, value_of
-from .uf import Conj, IntegerSet, Linear, Var, calls, evaluate
+from .format_symbols import fixed_symbols, value_of
+from .tensor_entries import environment_of
+from .uf import Conj, IntegerSet, Term, TupleVar, calls, evaluate
+from .validate_tensor import is_in_order, satisfies
 
 __all__ = ["CounterExample", "Search", "search", "storages", "tie"]
 
@@ -41,7 +41,7 @@ Point = Mapping[str, int]
 
 @dataclass(frozen=True)
 class CounterExample:
-    """A storage that keeps every promise of a format, and the tuples that break a claim."""
+    """A storage that satisfies every invariant of a format, and the tuples that refute a claim."""
 
     claim: str
     shape: tuple[int, ...]
@@ -62,7 +62,7 @@ class CounterExample:
 
 @dataclass
 class Search:
-    """What was looked at, and the first counter-example of each claim."""
+    """How many storages were examined, and the first counter-example of each claim."""
 
     found: dict[str, CounterExample] = field(default_factory=dict)
     storages: int = 0
@@ -76,7 +76,7 @@ class Search:
 
 @dataclass(frozen=True)
 class _Storage:
-    """Index arrays that keep the promises of a format; stands for a tensor without values."""
+    """Index arrays that satisfy the invariants of a format; stands for a tensor without values."""
 
     format: Format
     shape: tuple[int, ...]
@@ -95,7 +95,7 @@ def search(format: Format) -> Search:
     for storage in storages(format, result):
         result.storages += 1
         for fault in _faults(storage):
-            # What is wrong in one way is often wrong in others, but not much later.
+            # What fails in one way often fails in others, but not much later.
             most = min(most, result.storages + _MOST_AFTER)
             result.found.setdefault(fault.claim, fault)
         if result.storages >= most:
@@ -105,7 +105,7 @@ def search(format: Format) -> Search:
 
 
 def storages(format: Format, effort: Search) -> Iterator[_Storage]:
-    """Every small storage that keeps the promises, smallest first."""
+    """Every small storage that satisfies the invariants, smallest first."""
     names = (*format.sizes, *format.counts)
     chosen = product(
         *(range(1, LARGEST + 1) for _ in format.sizes),
@@ -132,13 +132,13 @@ def _completed(
     tried: list[int],
     effort: Search,
 ) -> Iterator[dict[str, NDArray[Any]]]:
-    """The arrays with those that are missing, in every way that keeps all promises."""
+    """The arrays with those that are missing, in every way that satisfies all invariants."""
     left = [index for index in format.indices if index.name not in arrays]
     if not left:
         yield dict(arrays)
         return
     index = next((i for i in left if _needs(i) <= arrays.keys()), left[0])
-    for array in _choices(index, Surroundings(symbols, arrays), effort):
+    for array in _choices(index, IndexEnvironment(symbols, arrays), effort):
         tried[0] += 1
         if tried[0] > _MOST_TRIED:
             return
@@ -152,12 +152,12 @@ def _needs(index: Index) -> set[str]:
     return {call.name for part in (index.domain, index.range) for call in part.calls}
 
 
-def _choices(index: Index, around: Surroundings, effort: Search) -> Iterator[NDArray[Any]]:
+def _choices(index: Index, env: IndexEnvironment, effort: Search) -> Iterator[NDArray[Any]]:
     """The arrays that an index array may be, by its domain, range and growth alone."""
     try:
-        shape = tuple(value_of(extent, around.symbols) for extent in index.extents)
-        places = _members(index.domain, around)
-        values = _values(index.range, around)
+        shape = tuple(value_of(extent, env.symbols) for extent in index.extents)
+        places = _members(index.domain, env)
+        values = _values(index.range, env)
     except UsageError:
         return
     if any(size < 0 for size in shape):
@@ -190,16 +190,16 @@ def _sequences(
     return product(values, repeat=count)
 
 
-def _members(of: IntegerSet, around: Surroundings) -> list[tuple[int, ...]]:
+def _members(of: IntegerSet, env: IndexEnvironment) -> list[tuple[int, ...]]:
     found: dict[tuple[int, ...], None] = {}
     for conj in of.conjs:
-        columns = points(conj, of.variables, around)
+        columns = enumerate_points(conj, of.variables, env)
         rows = zip(*(columns[name].tolist() for name in of.variables), strict=True)
         found.update(dict.fromkeys(rows))
     return list(found)
 
 
-def _values(of: IntegerSet, around: Surroundings) -> list[int]:
+def _values(of: IntegerSet, env: IndexEnvironment) -> list[int]:
     """The numbers of a range; of one without an end the first few."""
     (name,) = of.variables
     limits = (
@@ -211,32 +211,32 @@ def _values(of: IntegerSet, around: Surroundings) -> list[int]:
         value
         for value in limits
         if any(
-            all(_is_true(c.term, c.is_equality, {name: value}, around) for c in conj.constraints)
+            all(_is_true(c.term, c.is_equality, {name: value}, env) for c in conj.constraints)
             for conj in of.conjs
         )
     ]
 
 
 def _is_open(conj: Conj, name: str) -> bool:
-    signs = {c.term.coefficient(Var(name)) > 0 for c in conj.constraints}
+    signs = {c.term.coefficient(TupleVar(name)) > 0 for c in conj.constraints}
     return not conj.equalities and len(signs) < 2
 
 
-def _is_true(term: Linear, is_equality: bool, values: Point, around: Surroundings) -> bool:
-    value = evaluate(term, {**around.symbols, **values}, dict(around.arrays))
+def _is_true(term: Term, is_equality: bool, values: Point, env: IndexEnvironment) -> bool:
+    value = evaluate(term, {**env.symbols, **values}, dict(env.arrays))
     return value == 0 if is_equality else value >= 0
 
 
 def _keeps(
     format: Format, last: Index, symbols: Mapping[str, int], arrays: dict[str, NDArray[Any]]
 ) -> bool:
-    """Whether the promises about arrays that are known hold; those without the last one did."""
-    around = surroundings(_Storage(format, (), symbols, _with_rest(format, arrays)))
+    """Whether the invariants of the arrays so far hold; those without the last one did."""
+    env = environment_of(_Storage(format, (), symbols, _with_rest(format, arrays)))
     inverses = {index.inverse for index in format.indices if index.name in arrays}
-    known = {*arrays, *inverses, *KNOWN}
-    return keeps_promise(format, last, around) and all(
-        keeps_promise(format, rule, around)
-        for rule in format.rules
+    known = {*arrays, *inverses, *CURVES}
+    return satisfies(format, last, env) and all(
+        satisfies(format, rule, env)
+        for rule in format.invariants
         if (used := {c.name for conj in (*rule.premise, *rule.conclusion) for c in conj.calls})
         <= known
         and (last.name in used or last.inverse in used or not used)
@@ -251,24 +251,24 @@ def _with_rest(format: Format, arrays: dict[str, NDArray[Any]]) -> dict[str, NDA
 
 def _is_ordered(storage: _Storage) -> bool:
     try:
-        return keeps_order(storage)
+        return is_in_order(storage)
     except UsageError:
-        return True  # what cannot even be enumerated is to be looked at
+        return True  # what cannot even be enumerated is examined further
 
 
 # -- faults ---------------------------------------------------------------------------------------
 
 
 def _faults(storage: _Storage) -> Iterator[CounterExample]:
-    """What is wrong with a storage that keeps all promises."""
+    """The claims that a storage which satisfies all invariants refutes."""
     format = storage.format
     whole = joint(format)
-    around = surroundings(storage)
+    env = environment_of(storage)
     try:
         rows = [
             point
             for conj in whole.conjs
-            for point in _points(points(conj, whole.variables, around))
+            for point in _points(enumerate_points(conj, whole.variables, env))
         ]
     except UsageError as error:
         yield _fault("calls", storage, (), str(error).splitlines()[0])
@@ -325,16 +325,16 @@ def _fault(claim: str, storage: _Storage, tuples: tuple[Point, ...], text: str) 
 
 
 def tie(format: Format) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Two coordinates that the order of a format does not tell apart; None if none is found."""
+    """Two coordinates that the order of a format does not distinguish; None if none is found."""
     side = 2 * LARGEST
-    if any(c.name not in KNOWN for key in format.order for c in calls(key)):
+    if any(c.name not in CURVES for key in format.order for c in calls(key)):
         return None
     grid = np.indices((side,) * format.rank).reshape(format.rank, -1)
     columns = dict(zip(format.coordinates, grid, strict=True))
     symbols = fixed_symbols(format, (side,) * format.rank)
-    around = Surroundings(symbols, {})
+    env = IndexEnvironment(symbols, {})
     seen: dict[tuple[int, ...], tuple[int, ...]] = {}
-    keys = [np.broadcast_to(values_of(k, columns, around), grid.shape[1]) for k in format.order]
+    keys = [np.broadcast_to(values_of(k, columns, env), grid.shape[1]) for k in format.order]
     for n, at in enumerate(grid.T.tolist()):
         key = tuple(int(k[n]) for k in keys)
         first = seen.setdefault(key, tuple(at))

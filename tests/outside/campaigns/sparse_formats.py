@@ -15,9 +15,9 @@ from functools import cache
 import numpy as np
 
 import loopwright as lw
-from loopwright.sparse import Format, SparseTensor, declare, index
+from loopwright.sparse.format import Format, declare, index
 from loopwright.sparse.formats import find
-from loopwright.sparse.tensor import sparse_tensor
+from loopwright.sparse.tensor import SparseTensor, sparse_tensor
 from outside.campaigns.campaign import Campaign, Case, Difference, Random, chance, pick
 from sparse_builders import build
 
@@ -50,19 +50,19 @@ def own(name: str) -> Format:
         case "rows":
             return declare(
                 name, compressed, "{[ii,k,jj] -> [k]}", pointers, columns,
-                places="NNZ", order=("i", "j"), rules=(*ends, ascending),
+                places="NNZ", order=("i", "j"), invariants=(*ends, ascending),
             )  # fmt: skip
         case "wide_rows":
             wide = index("col", "{[x] : 0<=x<NNZ}", "{[y] : 0<=y<NC}", dtype="int64")
             return declare(
                 name, compressed, "{[ii,k,jj] -> [k]}", pointers, wide,
-                places="NNZ", order=("i", "j"), rules=(*ends, ascending),
+                places="NNZ", order=("i", "j"), invariants=(*ends, ascending),
             )  # fmt: skip
         case "rows_with_row":
             text = compressed.replace("jj=col(k)", "jj=col(k) && ii=row(k)")
             return declare(
                 name, text, "{[ii,k,jj] -> [k]}", pointers, *pair,
-                places="NNZ", order=("i", "j"), rules=(*ends, ascending),
+                places="NNZ", order=("i", "j"), invariants=(*ends, ascending),
             )  # fmt: skip
         case "columns_first":
             return declare(

@@ -12,11 +12,11 @@ from loopwright.ir import expr as ir
 from loopwright.ir.dtypes import FLOAT64, INT32, INT64
 from loopwright.ir.evaluate import evaluate as evaluate_expr
 from loopwright.ir.program import Role
-from loopwright.sparse.spf.bodies import as_condition, as_expr, as_term
-from loopwright.sparse.spf.bounds import eliminated
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt, computation_text
-from loopwright.sparse.spf.implied import Known
-from loopwright.sparse.uf import Constraint, Linear, Sym, Var, evaluate, holds, parse_linear
+from loopwright.sparse.spf.implied import KnownConstraints
+from loopwright.sparse.spf.scan_pieces import eliminated
+from loopwright.sparse.spf.term_exprs import as_condition, as_expr, as_term
+from loopwright.sparse.uf import Constraint, Sym, Term, TupleVar, evaluate, holds, parse_linear
 
 SPACES = (
     DataSpace.of("f", INT32, ["N"], Role.IN),
@@ -151,8 +151,8 @@ BOX = range(-3, 4)
 @st.composite
 def constraints(draw: st.DrawFn) -> Constraint:
     factors = [draw(st.integers(-2, 2)) for _ in NAMES]
-    terms = ((Var(n), f) for n, f in zip(NAMES, factors, strict=True))
-    term = Linear.sum(terms, draw(st.integers(-3, 3)))
+    terms = ((TupleVar(n), f) for n, f in zip(NAMES, factors, strict=True))
+    term = Term.sum(terms, draw(st.integers(-3, 3)))
     return Constraint.eq(term) if draw(st.integers(0, 5)) == 0 else Constraint.ge(term)
 
 
@@ -164,7 +164,7 @@ def points(given_: list[Constraint]) -> list[dict[str, int]]:
 @settings(max_examples=100, deadline=None)
 @given(st.lists(constraints(), max_size=4), constraints())
 def test_what_is_implied_holds(known: list[Constraint], wanted: Constraint) -> None:
-    if Known(tuple(known)).implies(wanted):
+    if KnownConstraints(tuple(known)).implies(wanted):
         assert all(holds(wanted, point, {}) for point in points(known))
 
 
@@ -178,8 +178,8 @@ def test_elimination_keeps_every_point(known: list[Constraint], name: str) -> No
 
 
 def test_sums_are_found() -> None:
-    x, y, n = Var("x"), Var("y"), Sym("N")
-    known = Known((Constraint.ge(x), Constraint.lt(x, y), Constraint.le(y, n)))
+    x, y, n = TupleVar("x"), TupleVar("y"), Sym("N")
+    known = KnownConstraints((Constraint.ge(x), Constraint.lt(x, y), Constraint.le(y, n)))
     assert known.implies(Constraint.lt(x, n))
-    assert known.implies(Constraint.gt(Linear.of(n) + x))
+    assert known.implies(Constraint.gt(Term.of(n) + x))
     assert not known.implies(Constraint.lt(y, n))

@@ -3,10 +3,8 @@
 from itertools import combinations
 from xml.etree import ElementTree
 
-from loopwright.sparse.spf.dataflow import Carried, Cluster, Flow, dataflow
-from loopwright.sparse.spf.dataflow_dot import dot_text
-from loopwright.sparse.spf.dataflow_svg import svg_text
-from loopwright.sparse.spf.reorder import fuse
+from loopwright.sparse.spf.dataflow import CarriedEdge, Cluster, Flow, dataflow, dot_text, svg_text
+from loopwright.sparse.spf.rescheduling import fuse
 from spf_assembly import CLEAR, ROW_SUM, assembly, computation
 
 FUSED = fuse(computation(CLEAR, ROW_SUM), "clear", "row_sum", 1)
@@ -30,7 +28,7 @@ def test_reads_and_writes_are_counted() -> None:
 
 
 def test_carried_dependences() -> None:
-    assert dataflow(FUSED).carried == (Carried("row_sum", "row_sum", 2, ("y",)),)
+    assert dataflow(FUSED).carried == (CarriedEdge("row_sum", "row_sum", 2, ("y",)),)
 
 
 def test_dot() -> None:

@@ -9,9 +9,9 @@ from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir import expr as ir
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.program import Role
-from loopwright.sparse.spf.bodies import element
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
-from loopwright.sparse.spf.reorder import parallelise, reschedule
+from loopwright.sparse.spf.rescheduling import parallelise, reschedule
+from loopwright.sparse.spf.term_exprs import element
 from loopwright.sparse.uf import Facts, FunctionFacts, Monotone, parse_linear, parse_set
 from spf_instances import interpreted, run
 

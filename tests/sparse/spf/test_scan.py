@@ -16,7 +16,7 @@ from loopwright.ir.text import nest_text
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt, computation_text
 from loopwright.sparse.spf.scan import scan
 from loopwright.sparse.uf import Facts, FunctionFacts, Monotone, parse_set
-from loopwright.sparse.uf.facts import parse_rules
+from loopwright.sparse.uf.axioms import parse_rules
 from spf_instances import assert_traces_equal, interpreted, traced
 
 SPACES = (

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from loopwright.sparse.convert import convert_tensor
+from loopwright.sparse.convert_tensor import convert_tensor
 from loopwright.sparse.format import Format
 from loopwright.sparse.formats import find
 from loopwright.sparse.formats.coordinates import names

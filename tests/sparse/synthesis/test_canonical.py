@@ -5,14 +5,14 @@ import pytest
 
 from loopwright.ir.dtypes import FLOAT64, INT32
 from loopwright.ir.expr import Const
-from loopwright.sparse.convert import conversion
+from loopwright.sparse.convert_tensor import conversion
 from loopwright.sparse.formats import find
-from loopwright.sparse.spf.compile import compile_computation
+from loopwright.sparse.spf.compile_computation import compile_computation
 from loopwright.sparse.spf.computation import Stmt
-from loopwright.sparse.synthesis.canonical import canonical
+from loopwright.sparse.synthesis.entry_iterator import over
+from loopwright.sparse.synthesis.renaming import canonical
 from loopwright.sparse.synthesis.stages import Builder, Stage, element
-from loopwright.sparse.synthesis.stream import over
-from loopwright.sparse.uf import Linear, Sym, Var
+from loopwright.sparse.uf import Sym, Term, TupleVar
 from sparse.synthesis.pairs import scattered
 from sparse_builders import of_dense
 
@@ -20,10 +20,10 @@ from sparse_builders import of_dense
 def scaled(source: str, target: str, count: str, variable: str, factor: int = 3) -> Stage:
     """target[x+1] = source[x] * factor for 0 <= x < count, under any names."""
     builder = Builder(INT32)
-    size = Linear.of(Sym(count))
+    size = Term.of(Sym(count))
     builder.given(source, FLOAT64, (size,))
     builder.array(target, FLOAT64, (size + 1,), 0)
-    x = Linear.of(Var(variable))
+    x = Term.of(TupleVar(variable))
     value = builder.load(element(source, x)) * Const(float(factor), FLOAT64)
     builder.stage("scale", [Stmt("scale", over(variable, size), (x,), target, (x + 1,), value)])
     return builder.stages[0]

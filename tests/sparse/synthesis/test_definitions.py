@@ -3,42 +3,42 @@
 import pytest
 
 from loopwright.diagnostics import UsageError
-from loopwright.sparse.convert import convert
+from loopwright.sparse.convert_tensor import convert
 from loopwright.sparse.format import Format, Index, declare, index
 from loopwright.sparse.formats import find
 from loopwright.sparse.synthesis.definitions import (
-    End,
-    Held,
-    Largest,
-    Lengths,
-    Most,
-    Number,
-    Running,
-    Segments,
-    Sorted,
-    define,
+    CountArray,
+    CountSymbol,
+    LastSymbol,
+    MaxArray,
+    MaxSymbol,
+    PermutationArray,
+    PointerArray,
+    RunningSumArray,
+    StoredArray,
+    define_arrays,
 )
 from loopwright.sparse.synthesis.inverse import invert
 from sparse.synthesis.pairs import FORMATS_2D, FORMATS_3D
 from sparse_builders import of_dense
 
 KINDS = {
-    "coo": [Held, Held, Number],
-    "csr": [Segments, Held, Number],
-    "csc": [Segments, Held, Number],
-    "dia": [Held, Number],
-    "ell(row)": [Lengths, Held, Most],
-    "bcsr(2,2)": [Segments, Held, Number],
-    "dcsr": [Held, Segments, Held, Number, Number],
-    "lil": [Lengths, Running, Held, End],
-    "sell(2,4)": [Lengths, Sorted, Largest, Running, Held, End],
-    "alto": [Held, Number],
+    "coo": [StoredArray, StoredArray, CountSymbol],
+    "csr": [PointerArray, StoredArray, CountSymbol],
+    "csc": [PointerArray, StoredArray, CountSymbol],
+    "dia": [StoredArray, CountSymbol],
+    "ell(row)": [CountArray, StoredArray, MaxSymbol],
+    "bcsr(2,2)": [PointerArray, StoredArray, CountSymbol],
+    "dcsr": [StoredArray, PointerArray, StoredArray, CountSymbol, CountSymbol],
+    "lil": [CountArray, RunningSumArray, StoredArray, LastSymbol],
+    "sell(2,4)": [CountArray, PermutationArray, MaxArray, RunningSumArray, StoredArray, LastSymbol],
+    "alto": [StoredArray, CountSymbol],
 }
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_kinds(name: str) -> None:
-    assert [type(found) for found in define(invert(find(name)))] == KINDS[name]
+    assert [type(found) for found in define_arrays(invert(find(name)))] == KINDS[name]
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,18 @@ def test_kinds(name: str) -> None:
 )
 def test_every_array_and_count_is_defined_once(name: str, rank: int) -> None:
     format = find(name, rank)
-    found = define(invert(format))
-    defined = [d.symbol if isinstance(d, Number | Most | End) else d.array for d in found]
+    found = define_arrays(invert(format))
+    defined = [
+        d.symbol if isinstance(d, CountSymbol | MaxSymbol | LastSymbol) else d.array for d in found
+    ]
     assert sorted(defined) == sorted([*(i.name for i in format.indices), *format.counts])
 
 
 def test_how_rows_are_sorted() -> None:
     """SELL: rows stay in their window, longer ones come first, equal ones keep their order."""
-    (found,) = (d for d in define(invert(find("sell(2,4)"))) if isinstance(d, Sorted))
+    (found,) = (
+        d for d in define_arrays(invert(find("sell(2,4)"))) if isinstance(d, PermutationArray)
+    )
     assert (found.array, found.inverse, str(found.count)) == ("perm", "pos", "NR")
     keys = [(str(key.term), key.falls) for key in found.keys]
     assert keys[:2] == [("floor(place/4)", False), ("rlen(place)", True)]
@@ -63,7 +67,7 @@ def test_how_rows_are_sorted() -> None:
 # -- what does not follow -------------------------------------------------------------------------
 
 
-def with_extra(extra: Index, *rules: str) -> Format:
+def with_extra(extra: Index, *invariants: str) -> Format:
     """CSR with one more index array."""
     csr = find("csr")
     return declare(
@@ -74,7 +78,7 @@ def with_extra(extra: Index, *rules: str) -> Format:
         extra,
         places="NNZ",
         order=("i", "j"),
-        rules=(*(rule.text for rule in csr.rules), *rules),
+        invariants=(*(rule.text for rule in csr.invariants), *invariants),
     )
 
 
@@ -83,9 +87,9 @@ WEIGHT = index("weight", "{[x] : 0<=x<NR}", "{[y] : 0<=y<=NC}")
 
 def test_an_array_that_nothing_defines_is_named() -> None:
     with pytest.raises(UsageError, match="mine: 'weight' does not follow from the entries") as told:
-        define(invert(with_extra(WEIGHT)))
+        define_arrays(invert(with_extra(WEIGHT)))
     assert "nothing is said of it" in str(told.value)
-    assert "a rule that gives 'weight'" in str(told.value)
+    assert "an invariant that gives 'weight'" in str(told.value)
 
 
 def test_what_is_said_of_it_is_told() -> None:
@@ -117,7 +121,7 @@ def test_what_a_map_says_of_it_is_told(entries: str, name: str, said: str) -> No
     )
     told = rf"mine: '{name}' does not follow from the entries.*\nnote: found .*{said}"
     with pytest.raises(UsageError, match=told):
-        define(invert(format))
+        define_arrays(invert(format))
 
 
 def test_rules_that_wait_for_each_other_are_refused() -> None:
@@ -134,14 +138,14 @@ def test_rules_that_wait_for_each_other_are_refused() -> None:
         *csr.indices,
         *sums,
         places="NNZ",
-        rules=(
-            *(rule.text for rule in csr.rules),
+        invariants=(
+            *(rule.text for rule in csr.invariants),
             "forall x: 0<=x<NR => a(x+1)=a(x)+b(x)",
             "forall x: 0<=x<NR => b(x+1)=b(x)+a(x)",
         ),
     )
     with pytest.raises(UsageError, match=r"'a' does not follow from the entries \(nor do b\)"):
-        define(invert(format))
+        define_arrays(invert(format))
 
 
 def test_a_running_sum_of_one_s_own() -> None:
@@ -156,12 +160,12 @@ def test_a_running_sum_of_one_s_own() -> None:
 @pytest.mark.parametrize("first", [1, 5])
 def test_a_running_sum_may_start_anywhere(first: int) -> None:
     start = index("first", "{[x] : 0<=x<=NR}", "{[y] : 0<=y}", monotone="increasing")
-    rules = (
+    invariants = (
         f"first(0) = {first}",
         "forall x: 0<=x<NR => first(x+1)=first(x)+rowptr(x+1)-rowptr(x)",
     )
     result = convert(
-        of_dense("csc", [[0, 1.0, 2], [0, 0, 0], [3, 0, 0]]), with_extra(start, *rules)
+        of_dense("csc", [[0, 1.0, 2], [0, 0, 0], [3, 0, 0]]), with_extra(start, *invariants)
     )
     assert result.arrays["first"].tolist() == [first, first + 2, first + 2, first + 3]
     result.check()

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopwright.diagnostics import UsageError
+from loopwright.sparse.curves import CURVES
+from loopwright.sparse.enumerate_sets import enumerate_points, values_of
 from loopwright.sparse.format import declare, index
 from loopwright.sparse.formats import find
-from loopwright.sparse.known import KNOWN
-from loopwright.sparse.meaning import surroundings
-from loopwright.sparse.points import points, values_of
 from loopwright.sparse.synthesis.inverse import determines, invert
-from loopwright.sparse.uf import Call, Linear, evaluate, parse_linear
+from loopwright.sparse.tensor_entries import environment_of
+from loopwright.sparse.uf import Term, UFCall, evaluate, parse_linear
 from sparse.synthesis.pairs import FORMATS_2D, FORMATS_3D, scattered
 from sparse_builders import of_dense
 
@@ -26,20 +26,20 @@ from sparse_builders import of_dense
 def test_the_inverse_gives_back_the_storage(name: str, rank: int) -> None:
     """For every stored tuple: what the inverse says of it is what stands in the arrays."""
     tensor = of_dense(name, scattered(rank, (7, 6, 5)[:rank], 0.3))
-    format, around = tensor.format, surroundings(tensor)
+    format, around = tensor.format, environment_of(tensor)
     conj = format.map.conjs[0].conjoined(format.access.conjs[0].constraints)
     order = (*format.map.variables, *format.access.outputs)
-    columns = points(conj, order, around)
+    columns = enumerate_points(conj, order, around)
     found = invert(format)
     assert len(columns["i"]) >= tensor.nnz > 0
-    assert {name for name, _ in found.values} | {r.name for r in found.ranks} == set(
+    assert {name for name, _ in found.values} | {r.name for r in found.levels} == set(
         format.variables
     )
-    known = {n: columns[n] for n in (*format.coordinates, *(r.name for r in found.ranks))}
+    known = {n: columns[n] for n in (*format.coordinates, *(r.name for r in found.levels))}
     for variable, term in (*found.values, (format.access.outputs[0], found.place)):
         assert (values_of(term, known, around) == columns[variable]).all(), variable
     for stored in found.stored:
-        here = values_of(Linear.of(stored.element), known, around)
+        here = values_of(Term.of(stored.element), known, around)
         assert np.array_equal(here, values_of(stored.value, known, around)), str(stored)
 
 
@@ -61,17 +61,17 @@ def test_what_ranks_number(name: str, rank: int, numbers: list[str]) -> None:
 
 def test_ranks_and_their_bounds() -> None:
     csf = invert(find("csf", 3))
-    assert [(r.bound.count, r.bound.pointer) for r in csf.ranks] == [
+    assert [(r.bound.count, r.bound.pointer) for r in csf.levels] == [
         ("M0", ""),
         ("", "ptr0"),
         ("", "ptr1"),
     ]
-    assert [r.is_entry for r in csf.ranks] == [False, False, True]
-    ell = invert(find("ell(row)")).rank("w")
+    assert [r.is_entry for r in csf.levels] == [False, False, True]
+    ell = invert(find("ell(row)")).level("w")
     assert ell.bound.is_local
-    assert isinstance(ell.bound.length, Call)
+    assert isinstance(ell.bound.length, UFCall)
     assert str(ell.bound.length) == "rlen(i)"
-    assert not invert(find("bcsr(2,2)")).rank("kb").is_entry
+    assert not invert(find("bcsr(2,2)")).level("kb").is_entry
 
 
 def one_array(map: str, **more: Any) -> Any:
@@ -90,7 +90,7 @@ def test_a_coordinate_that_nothing_stores_is_refused() -> None:
     """Two entries of one column cannot be told apart, so there is no way back to the row."""
     format = one_array("{[n,ii,jj] -> [i,j] : i=ii && j=jj && jj=f(n) && 0<=n<NNZ && 0<=ii<NR}")
     found = invert(format)
-    assert not found.rank("n").is_entry
+    assert not found.level("n").is_entry
 
 
 def test_a_variable_without_an_equality_is_refused() -> None:
@@ -141,7 +141,7 @@ def test_determines_is_never_wrong(texts: list[str]) -> None:
     if not determines(terms, ("i", "j")):
         return
     seen = {
-        tuple(evaluate(term, {"i": i, "j": j}, KNOWN) for term in terms)
+        tuple(evaluate(term, {"i": i, "j": j}, CURVES) for term in terms)
         for i, j in itertools.product(range(8), repeat=2)
     }
     assert len(seen) == 64

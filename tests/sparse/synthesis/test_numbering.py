@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from loopwright.ir.dtypes import FLOAT64, INT32
-from loopwright.sparse.convert import convert
+from loopwright.sparse.convert_tensor import convert
+from loopwright.sparse.executors.sparse_einsum import einsum
 from loopwright.sparse.format import Format, Padding, declare, index
 from loopwright.sparse.formats import find
-from loopwright.sparse.kernels.einsum import einsum
-from loopwright.sparse.synthesis.source import stream_of
+from loopwright.sparse.synthesis.entry_iterator import entry_iterator
 from loopwright.sparse.synthesis.stages import Builder
 from loopwright.sparse.tensor import SparseTensor, sparse_tensor
 from sparse.synthesis.pairs import FORMATS_2D, scattered
@@ -49,7 +49,7 @@ def test_formats(name: str) -> None:
     builder = Builder(INT32)
     for each in format.indices:
         builder.given(each.name, INT32, each.extents)
-    found = stream_of(format, "values", FLOAT64, builder).numbering
+    found = entry_iterator(format, "values", FLOAT64, builder).numbering
     assert (None if found is None else str(found.number)) == NUMBERED.get(name)
     assert found is None or str(found.total) == "NNZ"
 
@@ -96,7 +96,7 @@ def filtered_rows(constraint: str) -> Format:
         order=("i",),
         is_unique=False,
         padding=Padding(),
-        rules=("rowptr(0) = 0", "rowptr(NR) = NNZ"),
+        invariants=("rowptr(0) = 0", "rowptr(NR) = NNZ"),
     )
 
 

@@ -6,23 +6,23 @@ import pytest
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import INT32
 from loopwright.sparse.formats import find
-from loopwright.sparse.synthesis.definitions import Key, Sorted
-from loopwright.sparse.synthesis.permutation import sort_places
-from loopwright.sparse.synthesis.run import run_stage
+from loopwright.sparse.synthesis.conversion import run_stage
+from loopwright.sparse.synthesis.counting_sort import sort_places
+from loopwright.sparse.synthesis.definitions import PermutationArray, SortKey
 from loopwright.sparse.synthesis.stages import Builder
-from loopwright.sparse.uf import Linear, Sym, parse_linear
-from sparse.synthesis.streams import sizes_of
+from loopwright.sparse.uf import Sym, Term, parse_linear
+from sparse.synthesis.iterators import sizes_of
 
-COUNT = Linear.of(Sym("NR"))
+COUNT = Term.of(Sym("NR"))
 WIDTHS = {"perm": INT32, "rlen": INT32}
 
 
-def keyed(*keys: tuple[str, bool]) -> Sorted:
-    found = tuple(Key(parse_linear(text, ("place",)), falls) for text, falls in keys)
-    return Sorted("perm", "pos", COUNT, "place", found)
+def keyed(*keys: tuple[str, bool]) -> PermutationArray:
+    found = tuple(SortKey(parse_linear(text, ("place",)), falls) for text, falls in keys)
+    return PermutationArray("perm", "pos", COUNT, "place", found)
 
 
-def permuted(made: Sorted, lengths: list[int]) -> tuple[list[int], list[int]]:
+def permuted(made: PermutationArray, lengths: list[int]) -> tuple[list[int], list[int]]:
     """The permutation of places and its inverse."""
     builder = Builder(INT32)
     builder.given("rlen", INT32, (COUNT,))

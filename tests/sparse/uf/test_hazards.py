@@ -10,7 +10,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.sparse.uf import (
     Constraint,
     Sym,
-    Var,
+    TupleVar,
     domain_of,
     parse_linear,
     parse_relation,
@@ -75,4 +75,4 @@ def test_domains_keep_what_exists() -> None:
     image = range_of(dia)
     assert image.conjs[0].exists == ("d",)
     assert domain_of(dia).conjs[0].exists == ()
-    assert Var("d") in image.conjs[0].atoms
+    assert TupleVar("d") in image.conjs[0].atoms

@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 
 from loopwright.sparse.uf import (
     NO_FACTS,
-    Call,
     Conj,
     Constraint,
     Facts,
     FunctionFacts,
-    Linear,
     Monotone,
     Relation,
     Sym,
-    Var,
+    Term,
+    TupleVar,
+    UFCall,
     domain_of,
     evaluate,
     holds,
@@ -53,7 +53,7 @@ def box(conj: Conj, world: World) -> list[dict[str, int]]:
 
 @quick
 @given(conjs(NAMES), terms(NAMES), worlds)
-def test_every_answer_is_sound(conj: Conj, term: Linear, world: World) -> None:
+def test_every_answer_is_sound(conj: Conj, term: Term, world: World) -> None:
     points = box(conj, world)
     if points:
         assert not is_empty(conj, N_IS_POSITIVE)
@@ -66,7 +66,7 @@ def test_every_answer_is_sound(conj: Conj, term: Linear, world: World) -> None:
     assert all((low is None or low <= v) and (high is None or v <= high) for v in values)
     for equality in hidden_equalities(conj, N_IS_POSITIVE):
         assert all(holds(equality, point, world.functions) for point in points)
-    over = [Sym("N"), Var("x")]
+    over = [Sym("N"), TupleVar("x")]
     below, above = symbolic_bounds(term, over, conj, N_IS_POSITIVE)
     for point, value in zip(points, values, strict=True):
         assert all(evaluate(b, point, world.functions) <= value for b in below)
@@ -214,9 +214,9 @@ def test_bijection_with_named_inverse() -> None:
     facts = Facts((perm,))
     assert is_injective(parse_relation("{[r] -> [i] : i = perm(r) && 0 <= r < NR}"), facts)
     conj = parse_set("{[r,i] : i = perm(r) && 0 <= r < NR}").conjs[0]
-    back = Linear.of(Call("where", (Linear.of(Var("i")),)))
-    assert implies(conj, Constraint.eq(back, Var("r")), facts)
-    assert not implies(conj, Constraint.eq(back, Var("r")))
+    back = Term.of(UFCall("where", (Term.of(TupleVar("i")),)))
+    assert implies(conj, Constraint.eq(back, TupleVar("r")), facts)
+    assert not implies(conj, Constraint.eq(back, TupleVar("r")))
 
 
 def test_order_key_of_known_bijection() -> None:
@@ -308,7 +308,7 @@ def test_spent_quota_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_laws_of_products_hold() -> None:
     """Every clause about a*q is true of all small integers."""
-    a, q = Linear.of(Var("a")), Linear.of(Var("q"))
+    a, q = Term.of(TupleVar("a")), Term.of(TupleVar("q"))
     for clause in _laws(a, q):
         for values in itertools.product(range(-4, 5), repeat=2):
             point = dict(zip("aq", values, strict=True))

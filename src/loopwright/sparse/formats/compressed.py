@@ -23,7 +23,7 @@ def csr() -> Format:
         index("col", _ENTRIES, "{[y] : 0<=y<NC}"),
         places="NNZ",
         order=("i", "j"),
-        rules=(
+        invariants=(
             "rowptr(0) = 0",
             "rowptr(NR) = NNZ",
             "forall x,k: 0<=x<NR && rowptr(x)<=k<rowptr(x+1)-1 => col(k)<col(k+1)",
@@ -43,7 +43,7 @@ def csr_unsorted() -> Format:
         places="NNZ",
         order=("i",),
         is_unique=False,
-        rules=("rowptr(0) = 0", "rowptr(NR) = NNZ"),
+        invariants=("rowptr(0) = 0", "rowptr(NR) = NNZ"),
     )
 
 
@@ -58,7 +58,7 @@ def csc() -> Format:
         index("row", _ENTRIES, "{[y] : 0<=y<NR}"),
         places="NNZ",
         order=("j", "i"),
-        rules=(
+        invariants=(
             "colptr(0) = 0",
             "colptr(NC) = NNZ",
             "forall x,k: 0<=x<NC && colptr(x)<=k<colptr(x+1)-1 => row(k)<row(k+1)",
@@ -78,7 +78,7 @@ def dcsr() -> Format:
         index("col", _ENTRIES, "{[y] : 0<=y<NC}"),
         places="NNZ",
         order=("i", "j"),
-        rules=(
+        invariants=(
             "rptr(0) = 0",
             "rptr(NZR) = NNZ",
             "forall p,k: 0<=p<NZR && rptr(p)<=k<rptr(p+1)-1 => col(k)<col(k+1)",
@@ -98,7 +98,7 @@ def lil() -> Format:
         index("lcol", _ENTRIES, "{[y] : 0<=y<NC}"),
         places="NNZ",
         order=("i", "j"),
-        rules=(
+        invariants=(
             "start(0) = 0",
             "start(NR) = NNZ",
             "forall x: 0<=x<NR => start(x+1) = start(x)+len(x)",
@@ -115,7 +115,7 @@ def csf(rank: int = 3) -> Format:
     variables = ",".join((*level, *twice(rank)))
     parts = [f"0<={level[0]}<{count[0]}"]
     arrays = []
-    rules = []
+    invariants = []
     for m, (i, ii, size) in enumerate(
         zip(COORDINATES[:rank], twice(rank), SIZES[:rank], strict=True)
     ):
@@ -141,8 +141,8 @@ def csf(rank: int = 3) -> Format:
                 monotone="strictly increasing",
             )
         )
-        rules += [f"{pointer}(0) = 0", f"{pointer}({count[m]}) = {count[m + 1]}"]
-        rules.append(
+        invariants += [f"{pointer}(0) = 0", f"{pointer}({count[m]}) = {count[m + 1]}"]
+        invariants.append(
             f"forall p,q: 0<=p<{count[m]} && {pointer}(p)<=q<{pointer}(p+1)-1"
             f" => idx{m + 1}(q)<idx{m + 1}(q+1)"
         )
@@ -153,7 +153,7 @@ def csf(rank: int = 3) -> Format:
         *arrays,
         places="NNZ",
         order=COORDINATES[:rank],
-        rules=rules,
+        invariants=invariants,
     )
 
 
@@ -176,7 +176,7 @@ def bcsr(rows: int = 2, columns: int = 2) -> Format:
             "NBR": f"floor((NR+{rows - 1})/{rows})",
             "NBC": f"floor((NC+{columns - 1})/{columns})",
         },
-        rules=(
+        invariants=(
             "browptr(0) = 0",
             "browptr(NBR) = NNZB",
             "forall x,k: 0<=x<NBR && browptr(x)<=k<browptr(x+1)-1 => bcol(k)<bcol(k+1)",
@@ -213,7 +213,7 @@ def hicoo(rank: int = 3, side: int = 128) -> Format:
         *(index(f"e{i}", _ENTRIES, f"{{[y] : 0<=y<{side}}}", dtype=width) for i in dense),
         places="NNZ",
         order=(f"MORTON({','.join(dense)})",),
-        rules=(
+        invariants=(
             "bptr(0) = 0",
             "bptr(NB) = NNZ",
             f"forall b: 0<=b<NB-1 => MORTON({here})<MORTON({there})",

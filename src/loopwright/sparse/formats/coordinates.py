@@ -39,7 +39,7 @@ def _bounded(rank: int) -> str:
 
 
 def _listed(
-    name: str, rank: int, order: tuple[str, ...], is_unique: bool, rules: tuple[str, ...] = ()
+    name: str, rank: int, order: tuple[str, ...], is_unique: bool, invariants: tuple[str, ...] = ()
 ) -> Format:
     variables = ",".join(("n", *twice(rank)))
     equal = " && ".join(f"{ii}={f}(n)" for ii, f in zip(twice(rank), names(rank), strict=True))
@@ -55,7 +55,7 @@ def _listed(
         places="NNZ",
         order=order,
         is_unique=is_unique,
-        rules=rules,
+        invariants=invariants,
     )
 
 
@@ -98,7 +98,7 @@ def alto(rank: int = 2) -> Format:
         ),
         places="NNZ",
         order=(f"ALTO({','.join(COORDINATES[:rank])},{sizes})",),
-        rules=(
+        invariants=(
             *(
                 f"forall n: 0<=n<NNZ => ALTO_{m}(alto(n),{sizes})<{size}"
                 for m, size in enumerate(SIZES[:rank])

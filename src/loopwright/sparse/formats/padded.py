@@ -50,7 +50,7 @@ def ell(layout: Literal["row", "column"] = "row") -> Format:
         places="W*NR",
         order=("i", "j"),
         padding=Padding(),
-        rules=(f"forall x,w: 0<=x<NR && 0<=w<rlen(x)-1 => {after}",),
+        invariants=(f"forall x,w: 0<=x<NR && 0<=w<rlen(x)-1 => {after}",),
     )
 
 
@@ -62,7 +62,7 @@ def sell(height: int = 32, window: int = 128) -> Format:
     """
     require_sides("sell: the rows of a slice and of a window", height, window)
     c, s = height, window
-    neighbours = f"0<=x<NR-1 && floor(x/{s})=floor((x+1)/{s})"
+    adjacent = f"0<=x<NR-1 && floor(x/{s})=floor((x+1)/{s})"
     member = f"0<=c<NCH && 0<=r<{c} && {c}*c+r<NR"
     return declare(
         f"sell({c},{s})",
@@ -78,14 +78,14 @@ def sell(height: int = 32, window: int = 128) -> Format:
         order=("pos(i)", "j"),
         padding=Padding(),
         defined={"NCH": f"floor((NR+{c - 1})/{c})"},
-        rules=(
+        invariants=(
             "cptr(0) = 0",
             "cptr(NCH) = NP",
             f"forall c: 0<=c<NCH => cptr(c+1)=cptr(c)+{c}*clen(c)",
             f"forall x: 0<=x<NR => rlen(perm(x))<=clen(floor(x/{c}))",
             f"forall x: 0<=x<NR => floor(perm(x)/{s})=floor(x/{s})",
-            f"forall x: {neighbours} => rlen(perm(x))>=rlen(perm(x+1))",
-            f"forall x: {neighbours} && rlen(perm(x))=rlen(perm(x+1)) => perm(x)<perm(x+1)",
+            f"forall x: {adjacent} => rlen(perm(x))>=rlen(perm(x+1))",
+            f"forall x: {adjacent} && rlen(perm(x))=rlen(perm(x+1)) => perm(x)<perm(x+1)",
             f"forall c,r,w: {member} && 0<=w<rlen(perm({c}*c+r)) => scol(cptr(c)+{c}*w+r)>=0",
             f"forall c,r,w: {member} && 0<=w<rlen(perm({c}*c+r))-1"
             f" => scol(cptr(c)+{c}*w+r)<scol(cptr(c)+{c}*w+{c}+r)",

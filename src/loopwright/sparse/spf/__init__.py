@@ -1,12 +1,14 @@
 """SPF-IR: computations whose domains, schedules and subscripts may call index arrays.
 
-computation    the nouns: DataSpace, Stmt, Computation           bodies     terms as expressions
-written        a Computation from texts
-scan           Computation -> LoopNest (pieces, ranges, bounds, implied, memory)
-compile        Computation -> callable, by LLVM
-dependences    which instances touch one element (accesses)      legality   what may be reordered
-reorder        reschedule, fuse, distribute, interchange, shift, tile, parallelise
-eliminate      dead and redundant statements                     storage    arrays as scalars
-inline         one computation inside another
-dataflow       the graph of statements and data, as DOT and SVG (dataflow_dot, dataflow_svg)
+computation          the nouns: DataSpace, Stmt, Computation    computation_parser   from text
+term_exprs           terms as expressions of loop nests, and back
+scan                 Computation -> LoopNest (scan_pieces, implied)
+compile_computation  Computation -> callable, by LLVM
+array_dependences    which instances access one element
+rescheduling         reschedule, fuse, distribute, interchange, shift, tile, parallelise: if legal
+eliminate            dead and redundant statements              scalar_replacement   of arrays
+inline_computation   one computation inside another
+regions              what the iterations of one loop do with each data space
+chunk_loops          the outermost loop in chunks, one per thread (chunk_builder, chunk_plan)
+dataflow             the graph of statements and data, as DOT and SVG
 """

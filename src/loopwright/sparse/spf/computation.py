@@ -25,13 +25,13 @@ from loopwright.ir.loops import Mark
 from loopwright.ir.program import Role
 from loopwright.ir.text import expr_text
 from loopwright.ir.walk import walk
-from loopwright.sparse.spf.curves import CURVES
+from loopwright.sparse.curves import CURVES
 from loopwright.sparse.uf import (
     NO_FACTS,
-    Call,
     Facts,
     IntegerSet,
-    Linear,
+    Term,
+    UFCall,
     atoms,
     calls,
     parse_linear,
@@ -42,7 +42,7 @@ from loopwright.sparse.uf import (
 
 __all__ = ["Computation", "DataSpace", "Entry", "Stmt", "computation_text"]
 
-Entry: TypeAlias = Linear | int | str  # of a schedule; a text is parsed over the domain's variables
+Entry: TypeAlias = Term | int | str  # of a schedule; a text is parsed over the domain's variables
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class DataSpace:
 
     name: str
     dtype: DType
-    shape: tuple[Linear, ...]  # extents in symbolic constants; elements lie in row-major order
+    shape: tuple[Term, ...]  # extents in symbolic constants; elements lie in row-major order
     role: Role
 
     @classmethod
@@ -75,15 +75,15 @@ class Stmt:
     In `value` the variables of the domain and the symbolic constants are int64 variables; index
     arrays are loaded as data spaces. An update such as += loads its own target in `value`. Where
     `guard` is given, an instance stores only if it is true of the data at that time. `ahead` has no
-    meaning: stores that go on from place to place, at many places by turns, wait less for memory
-    when the line so many elements on is asked for in time.
+    meaning: stores that advance at many places in turn wait less for memory when the
+    line `ahead` elements further on is prefetched.
     """
 
     name: str
     domain: IntegerSet
-    schedule: tuple[Linear, ...]  # over the variables of the domain
+    schedule: tuple[Term, ...]  # over the variables of the domain
     target: str
-    index: tuple[Linear, ...]
+    index: tuple[Term, ...]
     value: Expr
     guard: Expr | None = None
     ahead: int = 0  # elements along the last subscript; 0 asks for nothing
@@ -105,7 +105,7 @@ class Stmt:
         found = parse_set(domain) if isinstance(domain, str) else domain
         times = tuple(_term(entry, found.variables) for entry in schedule)
         place = parse_linear(target, found.variables).atom
-        if not isinstance(place, Call) or place.result:
+        if not isinstance(place, UFCall) or place.result:
             raise UsageError(
                 f"the target of statement '{name}' is no element of a data space",
                 target,
@@ -123,13 +123,13 @@ class Stmt:
         return tuple(at for at, entry in enumerate(self.schedule) if not entry.is_constant)
 
     @property
-    def domain_calls(self) -> tuple[Call, ...]:
+    def domain_calls(self) -> tuple[UFCall, ...]:
         """Calls that decide which instances there are and when they run."""
         timed = (call for entry in self.schedule for call in calls(entry))
         return tuple(dict.fromkeys((*self.domain.calls, *timed)))
 
     @property
-    def index_calls(self) -> tuple[Call, ...]:
+    def index_calls(self) -> tuple[UFCall, ...]:
         """Calls in the subscripts of the target."""
         return tuple(dict.fromkeys(call for entry in self.index for call in calls(entry)))
 
@@ -151,9 +151,9 @@ class Stmt:
         return frozenset((*called, *(load.array for load in self.loads)))
 
     def __str__(self) -> str:
-        return self.told(expr_text)
+        return self.text(expr_text)
 
-    def told(self, written: Callable[[Expr], str]) -> str:
+    def text(self, written: Callable[[Expr], str]) -> str:
         """The statement as text, its expressions as `written` writes them."""
         times = ", ".join(map(str, self.schedule))
         place = ", ".join(map(str, self.index))
@@ -204,7 +204,7 @@ class Computation:
     def with_statements(self, statements: Iterable[Stmt]) -> Computation:
         return replace(self, statements=tuple(statements))
 
-    def with_schedules(self, schedules: Mapping[str, tuple[Linear, ...]]) -> Computation:
+    def with_schedules(self, schedules: Mapping[str, tuple[Term, ...]]) -> Computation:
         """The same statements at other times."""
         return self.with_statements(
             replace(stmt, schedule=schedules.get(stmt.name, stmt.schedule))
@@ -217,13 +217,13 @@ class Computation:
         return frozenset(s.name for s in self.spaces if s.role in (Role.OUT, Role.INOUT))
 
     def __str__(self) -> str:
-        return self.told(expr_text)
+        return self.text(expr_text)
 
-    def told(self, written: Callable[[Expr], str]) -> str:
+    def text(self, written: Callable[[Expr], str]) -> str:
         """The computation as text, expressions as `written` writes them."""
         lines = [f"computation {self.name}({', '.join(self.symbols)})"]
         lines += [f"  {space}" for space in self.spaces]
-        lines += [f"  {stmt.told(written)}" for stmt in self.statements]
+        lines += [f"  {stmt.text(written)}" for stmt in self.statements]
         return "\n".join(lines)
 
 
@@ -232,11 +232,11 @@ def computation_text(computation: Computation) -> str:
     facts = computation.facts
     known = [*map(str, facts.rules)]
     marks = [f"{name} {level} {mark.value}" for name, level, mark in computation.marks]
-    return "\n".join([computation.told(repr), *known, *marks, f"reassoc {computation.reassoc}"])
+    return "\n".join([computation.text(repr), *known, *marks, f"reassoc {computation.reassoc}"])
 
 
-def _term(entry: Entry, names: Iterable[str]) -> Linear:
-    return parse_linear(entry, names) if isinstance(entry, str) else Linear.of(entry)
+def _term(entry: Entry, names: Iterable[str]) -> Term:
+    return parse_linear(entry, names) if isinstance(entry, str) else Term.of(entry)
 
 
 def _check_names(computation: Computation) -> None:
@@ -304,13 +304,13 @@ def _check_value(computation: Computation, stmt: Stmt, target: DataSpace) -> Non
         )
 
 
-def _check_term(computation: Computation, term: Linear, names: Iterable[str], where: str) -> None:
+def _check_term(computation: Computation, term: Term, names: Iterable[str], where: str) -> None:
     if stray := sorted(variables(term) - set(names)):
         raise _undeclared(stray[0], where)
     if stray := sorted(symbols(term) - set(computation.symbols)):
         raise _undeclared(stray[0], where)
     for atom in atoms(term):
-        if isinstance(atom, Call):
+        if isinstance(atom, UFCall):
             _check_element(computation, atom.name, len(atom.args), where)
             if atom.result:
                 raise UsageError(

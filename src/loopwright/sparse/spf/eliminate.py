@@ -8,9 +8,9 @@ from dataclasses import replace
 from loopwright.ir.expr import Var as ExprVar
 from loopwright.ir.program import Role
 from loopwright.ir.walk import walk
+from loopwright.sparse.spf.array_dependences import before, prove_empty, times
 from loopwright.sparse.spf.computation import Computation, Stmt
-from loopwright.sparse.spf.dependences import before, prove_empty, times
-from loopwright.sparse.uf import Atom, Conj, Constraint, Linear, Var, substitute
+from loopwright.sparse.uf import Atom, Conj, Constraint, Term, TupleVar, substitute
 
 __all__ = ["drop_dead", "drop_redundant"]
 
@@ -83,7 +83,8 @@ def _repeats(computation: Computation, first: Stmt, second: Stmt) -> bool:
 def _is_before(computation: Computation, first: Stmt, second: Stmt) -> bool:
     """Whether each instance of the first runs before the same instance of the second."""
     same = [
-        Constraint.eq(Linear.of(Var(name)), Linear.of(Var(f"{name}'"))) for name in first.variables
+        Constraint.eq(Term.of(TupleVar(name)), Term.of(TupleVar(f"{name}'")))
+        for name in first.variables
     ]
     return _never(computation, first, second, same, _not_before(computation, first, second))
 
@@ -107,7 +108,9 @@ def _stores_end_alike(computation: Computation, first: Stmt, second: Stmt) -> bo
         for later in before(computation, second, second)
         for sooner in _not_before(computation, first, first)
     ]
-    primes: dict[Atom, Linear] = {Var(name): Linear.of(Var(f"{name}'")) for name in first.variables}
+    primes: dict[Atom, Term] = {
+        TupleVar(name): Term.of(TupleVar(f"{name}'")) for name in first.variables
+    }
     meet = [Constraint.eq(entry, substitute(entry, primes)) for entry in first.index]
     return _never(computation, first, second, meet, orders)
 

@@ -15,17 +15,17 @@ from loopwright.remembered import remembered
 from loopwright.sparse.uf import (
     NO_FACTS,
     Atom,
-    Call,
     Clause,
     Constraint,
     Facts,
     Floor,
-    Linear,
+    Term,
+    UFCall,
     atoms,
 )
-from loopwright.sparse.uf.instantiate import instances
+from loopwright.sparse.uf.ackermann import instances
 
-__all__ = ["Known"]
+__all__ = ["KnownConstraints"]
 
 _DEPTH = 5  # constraints that one proof may add up
 _STEPS = 500  # sums that one proof may try
@@ -33,16 +33,16 @@ _ROUNDS = 2  # rules whose premises need other rules
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownConstraints:
     """Constraints that hold, and facts about the functions in them."""
 
     constraints: tuple[Constraint, ...] = ()
     facts: Facts = NO_FACTS
 
-    def also(self, *more: Constraint) -> Known:
+    def also(self, *more: Constraint) -> KnownConstraints:
         """This and more constraints."""
         new = tuple(c for c in more if c not in self.constraints and not c.is_true)
-        return Known((*self.constraints, *new), self.facts) if new else self
+        return KnownConstraints((*self.constraints, *new), self.facts) if new else self
 
     def implies(self, constraint: Constraint) -> bool:
         """Whether a constraint follows; False may also mean that no proof was found."""
@@ -52,7 +52,7 @@ class Known:
             return True
         base = self._base
         inside = tuple(atoms(constraint.term))
-        if any(isinstance(atom, Call | Floor) for atom in inside):
+        if any(isinstance(atom, UFCall | Floor) for atom in inside):
             base = _with_rules((*base, *_rounding(inside)), self.facts, inside)
         terms = [constraint.term]
         if constraint.is_equality:
@@ -60,15 +60,15 @@ class Known:
         return all(_follows(term, base) for term in terms)
 
     @remembered
-    def _base(self) -> tuple[Linear, ...]:
+    def _base(self) -> tuple[Term, ...]:
         """Terms that are not negative."""
         present = tuple(dict.fromkeys(a for c in self.constraints for a in atoms(c.term)))
         sums = (*_nonnegative(self.constraints), *_rounding(present))
         return _with_rules(sums, self.facts, present)
 
 
-def _nonnegative(constraints: Iterable[Constraint]) -> tuple[Linear, ...]:
-    found: dict[Linear, None] = {}
+def _nonnegative(constraints: Iterable[Constraint]) -> tuple[Term, ...]:
+    found: dict[Term, None] = {}
     for constraint in constraints:
         found[constraint.term] = None
         if constraint.is_equality:
@@ -76,9 +76,9 @@ def _nonnegative(constraints: Iterable[Constraint]) -> tuple[Linear, ...]:
     return tuple(found)
 
 
-def _rounding(present: Iterable[Atom]) -> tuple[Linear, ...]:
+def _rounding(present: Iterable[Atom]) -> tuple[Term, ...]:
     """b*floor(x / b) <= x < b*floor(x / b) + b"""
-    found: list[Linear] = []
+    found: list[Term] = []
     for atom in present:
         if isinstance(atom, Floor):
             gap = atom.x - atom.by * atom
@@ -86,9 +86,7 @@ def _rounding(present: Iterable[Atom]) -> tuple[Linear, ...]:
     return tuple(found)
 
 
-def _with_rules(
-    base: tuple[Linear, ...], facts: Facts, present: Iterable[Atom]
-) -> tuple[Linear, ...]:
+def _with_rules(base: tuple[Term, ...], facts: Facts, present: Iterable[Atom]) -> tuple[Term, ...]:
     """`base` and what the rules say of the calls that are present."""
     if not facts.rules:
         return base
@@ -103,7 +101,7 @@ def _with_rules(
     return base
 
 
-def _holds(clause: Clause, base: tuple[Linear, ...]) -> bool:
+def _holds(clause: Clause, base: tuple[Term, ...]) -> bool:
     return all(
         _follows(term, base)
         for premise in clause.premises
@@ -111,12 +109,12 @@ def _holds(clause: Clause, base: tuple[Linear, ...]) -> bool:
     )
 
 
-def _follows(term: Linear, base: tuple[Linear, ...]) -> bool:
+def _follows(term: Term, base: tuple[Term, ...]) -> bool:
     """Whether term >= 0, as a sum of a few terms of the base; found by search, breadth first."""
     waiting = [term]
     seen = {term}
     for _ in range(_DEPTH + 1):
-        found: list[Linear] = []
+        found: list[Term] = []
         for left in waiting:
             if left.is_constant:
                 if left.constant >= 0:

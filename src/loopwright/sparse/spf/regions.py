@@ -1,7 +1,7 @@
 """Regions of a computation: statements that share their outermost loop, and what they do there.
 
-A loop can be cut into shares for threads where iterations of different shares meet in known ways
-only. The ways are told here, one predicate each:
+A loop can run in chunks where iterations of different chunks conflict in recognised ways only.
+These are, one predicate each:
 
     private     a scalar that every iteration sets before it reads it; an array that it fills first
     update      x[a] = x[a] op e, of an operator that commutes bit by bit
@@ -19,15 +19,16 @@ from loopwright.ir.expr import Binary, Cast, Const, Expr, Load
 from loopwright.ir.program import Role
 from loopwright.ir.walk import loads
 from loopwright.remembered import remembered
-from loopwright.sparse.spf.accesses import update_of
-from loopwright.sparse.spf.bodies import element
+from loopwright.sparse.spf.array_dependences import update_of
 from loopwright.sparse.spf.computation import Computation, Stmt
-from loopwright.sparse.uf import Call, Constraint, Linear, Var, variables
+from loopwright.sparse.spf.term_exprs import element
+from loopwright.sparse.uf import Constraint, Term, TupleVar, UFCall, variables
 
 __all__ = [
-    "Cursor",
+    "InsertionCursor",
     "Region",
     "Scan",
+    "adds_constant_one",
     "cursor_of",
     "is_filled_first",
     "is_marked",
@@ -38,7 +39,7 @@ __all__ = [
     "update_kind",
 ]
 
-_NOTHING = Linear()
+_NOTHING = Term()
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class Region:
     time: int
     statements: tuple[Stmt, ...]
     variable: str  # "" where they share no loop
-    low: Linear = _NOTHING
-    high: Linear = _NOTHING  # low <= variable < high
+    low: Term = _NOTHING
+    high: Term = _NOTHING  # low <= variable < high
 
     def writers(self, name: str) -> list[Stmt]:
         return [stmt for stmt in self.statements if stmt.target == name]
@@ -74,7 +75,7 @@ class Region:
 
 
 @dataclass(frozen=True)
-class Cursor:
+class InsertionCursor:
     """Two statements: `take` keeps x[index] in a scalar, `move` sets it to one more."""
 
     array: str
@@ -82,7 +83,7 @@ class Cursor:
     move: Stmt
 
     @property
-    def index(self) -> tuple[Linear, ...]:
+    def index(self) -> tuple[Term, ...]:
         return self.move.index
 
 
@@ -107,29 +108,29 @@ def regions_of(computation: Computation) -> list[Region]:
     """The regions in their order; times that start with a loop count as one region."""
     groups: dict[int, list[Stmt]] = {}
     for stmt in computation.statements:
-        first = stmt.schedule[0] if stmt.schedule else Linear.of(0)
+        first = stmt.schedule[0] if stmt.schedule else Term.of(0)
         groups.setdefault(first.constant if first.is_constant else 0, []).append(stmt)
     return [_region(time, groups[time]) for time in sorted(groups)]
 
 
-def timed(stmt: Stmt) -> tuple[Linear, ...]:
+def timed(stmt: Stmt) -> tuple[Term, ...]:
     """The schedule with a constant in front of the first loop."""
     times = stmt.schedule
-    return times if times and times[0].is_constant else (Linear.of(0), *times)
+    return times if times and times[0].is_constant else (Term.of(0), *times)
 
 
 def _region(time: int, statements: list[Stmt]) -> Region:
     plain = Region(time, tuple(statements), "")
     loops = {times[1].atom for stmt in statements if len(times := timed(stmt)) > 1}
     (outer,) = loops if len(loops) == 1 else (None,)
-    if not isinstance(outer, Var) or any(len(timed(stmt)) < 2 for stmt in statements):
+    if not isinstance(outer, TupleVar) or any(len(timed(stmt)) < 2 for stmt in statements):
         return plain
     bounds = {_bounds(stmt, outer) for stmt in statements}
     (found,) = bounds if len(bounds) == 1 else (None,)
     return plain if found is None else Region(time, tuple(statements), outer.name, *found)
 
 
-def _bounds(stmt: Stmt, v: Var) -> tuple[Linear, Linear] | None:
+def _bounds(stmt: Stmt, v: TupleVar) -> tuple[Term, Term] | None:
     """low and high of a variable, where constraints on it alone give one each."""
     if len(stmt.domain.conjs) != 1 or stmt.domain.conjs[0].exists or v.name not in stmt.variables:
         return None
@@ -149,8 +150,8 @@ def _bounds(stmt: Stmt, v: Var) -> tuple[Linear, Linear] | None:
     return (lows.pop(), highs.pop()) if len(lows) == len(highs) == 1 else None
 
 
-def _calls(term: Linear) -> Iterable[Call]:
-    return (atom for atom, _ in term.terms if isinstance(atom, Call))
+def _calls(term: Term) -> Iterable[UFCall]:
+    return (atom for atom, _ in term.terms if isinstance(atom, UFCall))
 
 
 # -- what a region does with a space ----------------------------------------------------------
@@ -221,16 +222,16 @@ def is_filled_first(region: Region, computation: Computation, name: str) -> bool
     return False
 
 
-def _covers(region: Region, stmt: Stmt, shape: tuple[Linear, ...]) -> bool:
+def _covers(region: Region, stmt: Stmt, shape: tuple[Term, ...]) -> bool:
     """Whether a statement writes x[i, j, ...] for all i, j, ... in the shape, in each iteration."""
     names = [e.atom for e in stmt.index]
     own = [v for v in stmt.variables if v != region.variable]
-    if [n.name for n in names if isinstance(n, Var)] != own or len(stmt.index) != len(own):
+    if [n.name for n in names if isinstance(n, TupleVar)] != own or len(stmt.index) != len(own):
         return False
-    v = Linear.of(Var(region.variable))
+    v = Term.of(TupleVar(region.variable))
     wanted = {Constraint.ge(v, region.low), Constraint.lt(v, region.high)}
     for name, extent in zip(own, shape, strict=True):
-        x = Linear.of(Var(name))
+        x = Term.of(TupleVar(name))
         wanted |= {Constraint.ge(x), Constraint.lt(x, extent)}
     return {*stmt.domain.conjs[0].constraints} <= wanted
 
@@ -247,13 +248,21 @@ def update_kind(region: Region, computation: Computation, name: str) -> str | No
     return kinds.pop() if len(kinds) == 1 else None
 
 
+def adds_constant_one(stmt: Stmt) -> bool:
+    """Whether a statement is x[a] = x[a] + 1, given that it is a sum."""
+    value = stmt.value
+    return isinstance(value, Binary) and any(
+        isinstance(part, Const) and part.value == 1 for part in (value.x, value.y)
+    )
+
+
 def is_marked(region: Region, name: str) -> bool:
     """Whether an array is only set, always to one constant."""
     values = {stmt.value for stmt in region.writers(name)}
     return len(values) == 1 and isinstance(values.pop(), Const) and not region.readers(name)
 
 
-def cursor_of(region: Region, computation: Computation, name: str) -> Cursor | None:
+def cursor_of(region: Region, computation: Computation, name: str) -> InsertionCursor | None:
     """The cursor that an array is used as; see the head of the file."""
     writers, readers = region.writers(name), region.readers(name)
     if len(writers) != 1 or len(readers) != 1 or region.is_called(name):
@@ -269,7 +278,7 @@ def cursor_of(region: Region, computation: Computation, name: str) -> Cursor | N
     has_one = any(isinstance(part, Const) and part.value == 1 for part in (one.x, one.y))
     reads = loads(own)[1:]  # what tells the place must stay as it is
     is_still = not {load.array for load in reads} & {s.target for s in region.statements}
-    return Cursor(name, take, move) if is_moved and has_one and is_still else None
+    return InsertionCursor(name, take, move) if is_moved and has_one and is_still else None
 
 
 def _bare(value: Expr) -> Expr:
@@ -281,7 +290,7 @@ def _bare(value: Expr) -> Expr:
 
 def scan_of(region: Region, computation: Computation) -> Scan | None:
     """The running sum, minimum or maximum that a region is."""
-    v = Linear.of(Var(region.variable))
+    v = Term.of(TupleVar(region.variable))
     for stmt in region.statements:
         name, value = stmt.target, stmt.value
         if stmt.index != (v + 1,) or stmt.variables != (region.variable,) or stmt.guard is not None:
@@ -309,21 +318,21 @@ def scan_of(region: Region, computation: Computation) -> Scan | None:
 
 
 def pointers_of(region: Region) -> tuple[str, ...]:
-    """Arrays f, g, ... such that g(f(v)) counts the instances before iteration v, as far as told.
+    """Arrays f, g, ... such that g(f(v)) counts the instances before iteration v.
 
     Variables inside the loop run from f(v) to f(v+1), those inside of these from g(k) to g(k+1).
     """
     longest: tuple[str, ...] = ()
     for stmt in region.statements:
         conj = stmt.domain.conjs[0]
-        found, outer = [], Linear.of(Var(region.variable))
+        found, outer = [], Term.of(TupleVar(region.variable))
         for name in stmt.variables:
             if name == region.variable:
                 continue
-            k = Linear.of(Var(name))
+            k = Term.of(TupleVar(name))
             for call in conj.calls:
-                low = Constraint.ge(k, Linear.of(call))
-                high = Constraint.lt(k, Linear.of(Call(call.name, (outer + 1,))))
+                low = Constraint.ge(k, Term.of(call))
+                high = Constraint.lt(k, Term.of(UFCall(call.name, (outer + 1,))))
                 if call.args == (outer,) and low in conj.constraints and high in conj.constraints:
                     found.append(call.name)
                     outer = k

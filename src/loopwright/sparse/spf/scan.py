@@ -7,32 +7,143 @@ are read where their subscripts are known and nowhere else.
 
 Pieces with different ranges share a loop over the hull of the ranges and test their own inside. A
 test that not all pieces share, while they still share loops, chooses between two versions of what
-follows.
+follows. Data spaces become buffers: arguments in row-major order, temporaries as scratch memory.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from loopwright.diagnostics import UsageError
-from loopwright.ir.expr import Const
-from loopwright.ir.loops import Block, For, If, Let, LoopNest, Mark, Prefetch, Stmt, Store
+from loopwright.ir.expr import Const, Expr
+from loopwright.ir.loops import (
+    Alloc,
+    Block,
+    Buffer,
+    For,
+    If,
+    Let,
+    LoopNest,
+    Mark,
+    Prefetch,
+    Space,
+    Stmt,
+    Store,
+)
+from loopwright.ir.program import Role
+from loopwright.ir.visit import rebuild, statements
 from loopwright.ir.walk import fresh_name
 from loopwright.ir.walk import substitute as substitute_expr
+from loopwright.lower.build import touches
 from loopwright.lower.simplify import simplify
 from loopwright.lower.work_distribution import lower_to_spmd
-from loopwright.sparse.spf.bodies import as_condition, as_expr
-from loopwright.sparse.spf.bounds import is_bare
-from loopwright.sparse.spf.computation import Computation
-from loopwright.sparse.spf.implied import Known
-from loopwright.sparse.spf.legality import check_domains
-from loopwright.sparse.spf.memory import arguments, with_temporaries
-from loopwright.sparse.spf.pieces import Definition, Piece, call_depth, pieces_of
-from loopwright.sparse.spf.ranges import Range, has_constant_bounds, hull, range_of
-from loopwright.sparse.uf import Atom, Call, Constraint, Linear, Var, atoms, substitute, variables
+from loopwright.sparse.spf.computation import Computation, DataSpace
+from loopwright.sparse.spf.implied import KnownConstraints
+from loopwright.sparse.spf.rescheduling import check_domains
+from loopwright.sparse.spf.scan_pieces import (
+    Piece,
+    ScanRange,
+    VariableDefinition,
+    call_depth,
+    has_constant_bounds,
+    hull,
+    is_bare,
+    pieces_of,
+    range_of,
+)
+from loopwright.sparse.spf.term_exprs import as_condition, as_expr
+from loopwright.sparse.uf import (
+    Atom,
+    Constraint,
+    Term,
+    TupleVar,
+    UFCall,
+    atoms,
+    substitute,
+    variables,
+)
 
-__all__ = ["scan"]
+__all__ = ["arguments", "scan", "with_temporaries"]
+
+_FEW = 64  # elements
+
+
+def arguments(computation: Computation) -> tuple[Buffer, ...]:
+    """The spaces of the caller, in their order."""
+    return tuple(
+        Buffer(space.name, space.dtype, _strides(space), writable=space.role is not Role.IN)
+        for space in computation.spaces
+        if space.role is not Role.LOCAL
+    )
+
+
+def with_temporaries(computation: Computation, body: Stmt) -> Stmt:
+    """`body` inside the memory of the temporaries.
+
+    A scalar that only parallel loops use belongs to each of their iterations (see storage). A few
+    numbers, known how many, are as good as a scalar: they are registers once loops are unrolled.
+    """
+    is_shared = _has_parallel(body)
+    for space in reversed(computation.spaces):
+        if space.role is not Role.LOCAL:
+            continue
+        is_few = _is_few(space)
+        if is_shared and is_few and not _used_outside(body, space.name):
+            body = _inside_parallel(body, space)
+        else:
+            # A stack belongs to one thread; what parallel loops see must be memory of all.
+            is_stack = is_few and not is_shared
+            body = _alloc(space, Space.STACK if is_stack else Space.SCRATCH, body)
+    return body
+
+
+def _is_few(space: DataSpace) -> bool:
+    is_constant = all(extent.is_constant for extent in space.shape)
+    return is_constant and math.prod(extent.constant for extent in space.shape) <= _FEW
+
+
+def _alloc(space: DataSpace, kind: Space, body: Stmt) -> Stmt:
+    buffer = Buffer(space.name, space.dtype, _strides(space), kind, writable=True)
+    return Alloc(buffer, _shape(space), body)
+
+
+def _has_parallel(stmt: Stmt) -> bool:
+    return any(isinstance(s, For) and s.mark is Mark.PARALLEL for s in statements(stmt))
+
+
+def _used_outside(stmt: Stmt, name: str) -> bool:
+    """Whether a space is touched outside of parallel loops."""
+
+    def cut(part: Stmt) -> Stmt:
+        is_parallel = isinstance(part, For) and part.mark is Mark.PARALLEL
+        return Block(()) if is_parallel else part
+
+    return any(touches(part, name) for part in statements(rebuild(stmt, cut)))
+
+
+def _inside_parallel(stmt: Stmt, space: DataSpace) -> Stmt:
+    def visit(part: Stmt) -> Stmt:
+        if not isinstance(part, For) or part.mark is not Mark.PARALLEL:
+            return part
+        return replace(part, body=_alloc(space, Space.STACK, part.body))
+
+    return rebuild(stmt, visit)
+
+
+def _shape(space: DataSpace) -> tuple[Expr, ...]:
+    return tuple(as_expr(extent, {}) for extent in space.shape)
+
+
+def _strides(space: DataSpace) -> tuple[Expr, ...]:
+    strides: list[Expr] = []
+    step: Expr = Const(1)
+    for extent in reversed(_shape(space)):
+        strides.insert(0, step)
+        step = step * extent
+    return tuple(strides)
+
 
 _MOST_STORES = 256
 
@@ -49,7 +160,7 @@ def scan(computation: Computation) -> LoopNest:
     """
     check_domains(computation)
     scanner = _Scanner(computation)
-    known = Known(tuple(computation.facts.known), computation.facts)
+    known = KnownConstraints(tuple(computation.facts.known), computation.facts)
     body = scanner.visit(pieces_of(computation), _Place(frozenset(), known))
     body = with_temporaries(computation, body)
     nest = LoopNest(
@@ -68,7 +179,7 @@ class _Place:
     """A place in the nest: the variables that have values there, and what holds."""
 
     names: frozenset[str]
-    known: Known
+    known: KnownConstraints
 
     def bind(self, name: str, *constraints: Constraint) -> _Place:
         return _Place(self.names | {name}, self.known.also(*constraints))
@@ -112,7 +223,7 @@ class _Scanner:
         ready = piece.ready(place.names)
         return piece.without(c for c in ready if place.known.implies(c))
 
-    def _is_safe(self, term: Linear, pieces: Sequence[Piece], place: _Place) -> bool:
+    def _is_safe(self, term: Term, pieces: Sequence[Piece], place: _Place) -> bool:
         """Whether all calls can be made before anything else that the pieces do.
 
         Their arguments are known to lie inside the arrays, and none of several pieces writes them:
@@ -120,7 +231,7 @@ class _Scanner:
         """
         written = {piece.stmt.target for piece in pieces} if len(pieces) > 1 else set()
         for atom in atoms(term):
-            if not isinstance(atom, Call):
+            if not isinstance(atom, UFCall):
                 continue
             if atom.name in written:
                 return False
@@ -158,7 +269,7 @@ class _Scanner:
 
     # -- values ------------------------------------------------------------------------------
 
-    def _definition(self, pieces: Sequence[Piece], place: _Place) -> tuple[Linear, bool] | None:
+    def _definition(self, pieces: Sequence[Piece], place: _Place) -> tuple[Term, bool] | None:
         """A value that an equality gives to a variable of some piece, and whether to bind it."""
         for piece in pieces:
             for found in piece.definitions(place.names):
@@ -167,7 +278,7 @@ class _Scanner:
                     return found.value, has_call
         return None
 
-    def _let(self, defined: tuple[Linear, bool], pieces: Sequence[Piece], place: _Place) -> Stmt:
+    def _let(self, defined: tuple[Term, bool], pieces: Sequence[Piece], place: _Place) -> Stmt:
         value, is_bound = defined
         if not is_bound:
             rest = [_with_value(piece, value, value, place.names) for piece in pieces]
@@ -176,7 +287,7 @@ class _Scanner:
             d.name for piece in pieces for d in piece.definitions(place.names) if d.value == value
         )
         name = self._fresh(wish, place)
-        bound = Linear.of(Var(name))
+        bound = Term.of(TupleVar(name))
         rest = [_with_value(piece, value, bound, place.names) for piece in pieces]
         inner = place.bind(name, Constraint.eq(bound, value))
         return Let(name, as_expr(value, self.spaces), self.visit(rest, inner))
@@ -228,7 +339,7 @@ class _Scanner:
         return For(name, start, stop, body, Const(1), mark, as_condition(ends, self.spaces))
 
     def _last_test(
-        self, pieces: Sequence[Piece], name: str, whole: Range, inner: _Place
+        self, pieces: Sequence[Piece], name: str, whole: ScanRange, inner: _Place
     ) -> Constraint | None:
         """A test of all pieces that no iteration passes after one that has not: it ends the loop.
 
@@ -237,7 +348,7 @@ class _Scanner:
         """
         if not self.computation.facts.further:
             return None
-        after: dict[Atom, Linear] = {Var(name): Linear.of(Var(name)) + 1}
+        after: dict[Atom, Term] = {TupleVar(name): Term.of(TupleVar(name)) + 1}
         for test in pieces[0].ready(inner.names):
             is_shared = all(test in piece.waiting for piece in pieces)
             if test.is_equality or not is_shared or not self._is_safe(test.term, pieces, inner):
@@ -262,14 +373,14 @@ class _Scanner:
             is_sum = is_bare(found.value, name) and self._is_safe(found.value, [piece], place)
             if not is_sum or found.name == name:
                 break
-            piece = piece.put({Var(found.name): found.value})
+            piece = piece.put({TupleVar(found.name): found.value})
         return piece
 
     def _mark(self, inside: Sequence[Piece]) -> Mark:
         marks = {self.marks.get((piece.stmt.name, piece.loop), Mark.SERIAL) for piece in inside}
         return marks.pop() if len(marks) == 1 else Mark.SERIAL
 
-    def _check_range(self, piece: Piece, found: Range, name: str) -> None:
+    def _check_range(self, piece: Piece, found: ScanRange, name: str) -> None:
         if found.lows and found.highs:
             return
         side = "lower" if not found.lows else "upper"
@@ -311,19 +422,19 @@ class _Scanner:
             )
         return self._store(piece)
 
-    def _let_last(self, piece: Piece, defined: Definition, place: _Place) -> Stmt:
+    def _let_last(self, piece: Piece, defined: VariableDefinition, place: _Place) -> Stmt:
         value = defined.value
         if call_depth(value) == 0:
             return self._leaf(_with_value(piece, value, value, place.names), place)
         name = self._fresh(defined.name, place)
-        bound = Linear.of(Var(name))
+        bound = Term.of(TupleVar(name))
         rest = _with_value(piece, value, bound, place.names)
         inner = place.bind(name, Constraint.eq(bound, value))
         return Let(name, as_expr(value, self.spaces), self._leaf(rest, inner))
 
     def _store(self, piece: Piece) -> Stmt:
         stmt = piece.stmt
-        put: dict[Atom, Linear] = {Var(name): value for name, value in piece.values}
+        put: dict[Atom, Term] = {TupleVar(name): value for name, value in piece.values}
         values = {name: as_expr(value, self.spaces) for name, value in piece.values}
         index = tuple(as_expr(substitute(entry, put), self.spaces) for entry in stmt.index)
         store: Stmt = Store(stmt.target, index, substitute_expr(stmt.value, values), stmt.name)
@@ -333,15 +444,15 @@ class _Scanner:
         return store if stmt.guard is None else If(substitute_expr(stmt.guard, values), store)
 
 
-def _with_value(piece: Piece, value: Linear, bound: Linear, names: frozenset[str]) -> Piece:
+def _with_value(piece: Piece, value: Term, bound: Term, names: frozenset[str]) -> Piece:
     """The piece with `bound` for the variables that have this value."""
     for found in piece.definitions(names):
         if found.value == value:
-            return piece.put({Var(found.name): bound})
+            return piece.put({TupleVar(found.name): bound})
     return piece
 
 
-def _same_value(pieces: Sequence[Piece], name: str, names: frozenset[str]) -> Linear | None:
+def _same_value(pieces: Sequence[Piece], name: str, names: frozenset[str]) -> Term | None:
     """The value that equalities give to a time, if it is one value for all pieces."""
     values = {
         next((d.value for d in piece.definitions(names) if d.name == name and d.is_exact), None)
@@ -359,14 +470,14 @@ def _wish(pieces: Sequence[Piece]) -> str:
     for piece in pieces:
         found = [name for name in piece.unknown if name in variables(piece.time)]
         if found:
-            is_itself = piece.time == Linear.of(Var(found[0]))
+            is_itself = piece.time == Term.of(TupleVar(found[0]))
             return found[0].split("@")[0] + ("" if is_itself else "_t")
     return "t"
 
 
 def _spelled(piece: Piece, name: str) -> str:
     """What a loop variable stands for, in the words of the statement."""
-    return next((of for of, value in piece.values if value == Linear.of(Var(name))), name)
+    return next((of for of, value in piece.values if value == Term.of(TupleVar(name))), name)
 
 
 def _block(parts: list[Stmt]) -> Stmt:

@@ -1,42 +1,116 @@
-"""Assemble a format from a stream of entries: count, make index arrays, fill."""
+"""Assemble a format from an entry iterator: count, make index arrays, fill."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from loopwright.ir.dtypes import INT64, DType
 from loopwright.ir.expr import Binary, Const, Expr
 from loopwright.ir.program import Role
 from loopwright.sparse.format import Format
 from loopwright.sparse.spf.computation import Stmt
-from loopwright.sparse.synthesis.changes import Changes
-from loopwright.sparse.synthesis.deal import dealt
+from loopwright.sparse.synthesis.bucket_partition import partitioned
+from loopwright.sparse.synthesis.coalesce import KeyChanges, sum_of
+from loopwright.sparse.synthesis.counting_sort import sort_places
 from loopwright.sparse.synthesis.definitions import (
+    CountArray,
+    CountSymbol,
     Definition,
-    End,
-    Held,
-    Largest,
-    Lengths,
-    Most,
-    Number,
-    Running,
-    Segments,
-    Sorted,
+    LastSymbol,
+    MaxArray,
+    MaxSymbol,
+    PermutationArray,
+    PointerArray,
+    RunningSumArray,
+    StoredArray,
 )
-from loopwright.sparse.synthesis.inverse import Inverse, Rank, Stored, read_at
-from loopwright.sparse.synthesis.order import follows
-from loopwright.sparse.synthesis.permutation import sort_places
-from loopwright.sparse.synthesis.pointers import store_ends
-from loopwright.sparse.synthesis.repeated import added
-from loopwright.sparse.synthesis.stages import Builder, Learnt, element
-from loopwright.sparse.synthesis.stream import Sizes, Stream, cast, once, over, running_sum
-from loopwright.sparse.synthesis.ways import Way, choose_ways, parents_of
-from loopwright.sparse.uf import Atom, Call, IntegerSet, Linear, Sym, Var, substitute
+from loopwright.sparse.synthesis.entry_iterator import (
+    EntryIterator,
+    KeySizes,
+    cast,
+    once,
+    over,
+    running,
+    running_sum,
+)
+from loopwright.sparse.synthesis.entry_order import follows
+from loopwright.sparse.synthesis.inverse import InverseMap, PositionLevel, StoredElement, read_at
+from loopwright.sparse.synthesis.numbering_strategy import (
+    NumberingStrategy,
+    choose_strategies,
+    parent_terms,
+)
+from loopwright.sparse.synthesis.stages import ArrayReuse, Builder, RuntimeSymbol, Stage, element
+from loopwright.sparse.uf import Atom, IntegerSet, Sym, Term, TupleVar, UFCall, substitute
 
-__all__ = ["Assembled", "assemble"]
+__all__ = ["Assembled", "SegmentEnds", "assemble", "pointer_only", "store_segment_ends"]
 
-_ZERO = Linear.of(0)
+_END = "end"  # the statement that stores
+
+
+@dataclass(frozen=True)
+class SegmentEnds:
+    """A pointer that is made from where segments of equal parents end."""
+
+    parents: str
+    pointer: str
+
+    def __str__(self) -> str:
+        return (
+            f"where {self.parents} turns out to be sorted, "
+            f"{self.pointer} is stored by code for segments"
+        )
+
+
+def store_segment_ends(
+    iterator: EntryIterator, parent: Term, pointer: str, count: Term, builder: Builder
+) -> None:
+    """pointer[x] = how many entries have a parent below x, for 0 <= x <= count.
+
+    pointer[parent + 1] is the place after an entry: the last store of a parent is the one that
+    stays, so nothing is loaded or added. Parents without entries end where those before them do.
+    Where a sort has counted the entries of parents already, its array is the pointer.
+    """
+    entry = Term.of(TupleVar(iterator.domain.variables[0]))
+    term = iterator.term(parent)
+    value = cast(builder.number(entry + 1), builder.spaces[pointer].dtype)
+    body = [iterator.each(_END, 0, element(pointer, term + 1), value)]
+    # Entries of one parent are contiguous and write one element; those of others do not.
+    found = term.atom
+    groups = (found.name,) if isinstance(found, UFCall) and found.args == (entry,) else ()
+    reuse = _counted(iterator, parent, pointer, builder)
+    builder.stage(
+        "ends", body, reuse=reuse, disjoint_writes=(pointer,) if groups else (), atomic_group=groups
+    )
+    running(builder, "max", pointer, count, reuse=reuse and replace(reuse, arrays=()))
+
+
+def _counted(
+    iterator: EntryIterator, parent: Term, pointer: str, builder: Builder
+) -> ArrayReuse | None:
+    """The condition under which the pointer is one that a sort has computed."""
+    statistics = iterator.statistics
+    if statistics is None or statistics.parent != parent:
+        return None
+    own, other = (builder.spaces[name] for name in (pointer, statistics.pointers))
+    if (own.dtype, own.shape) != (other.dtype, other.shape):
+        return None
+    return ArrayReuse(statistics.left, statistics.right, ((pointer, statistics.pointers),))
+
+
+def pointer_only(stages: Sequence[Stage]) -> SegmentEnds | None:
+    """What stages make, if they are those of `store_ends` for parents that lie in an array."""
+    if len(stages) != 2:
+        return None
+    stores, most = (stage.computation.statements for stage in stages)
+    is_own = len(stores) == 1 and stores[0].name == _END and len(most) == 1
+    if not is_own or most[0].target != stores[0].target or len(stages[0].atomic_group) != 1:
+        return None
+    return SegmentEnds(stages[0].atomic_group[0], stores[0].target)
+
+
+_ZERO = Term.of(0)
 
 
 @dataclass(frozen=True)
@@ -45,22 +119,22 @@ class Assembled:
 
     arrays: Mapping[str, str]  # index array of the format -> array of the stages
     values: str
-    ways: tuple[tuple[str, Way], ...]
+    strategies: tuple[tuple[str, NumberingStrategy], ...]
 
 
 def assemble(
-    inverse: Inverse,
+    inverse: InverseMap,
     definitions: tuple[Definition, ...],
-    stream: Stream,
+    iterator: EntryIterator,
     builder: Builder,
-    sizes: Sizes,
+    sizes: KeySizes,
     dtypes: Mapping[str, DType],
 ) -> Assembled:
-    """Add the stages that make a tensor of the stream's entries."""
+    """Add the stages that make a tensor of the iterator's entries."""
     for symbol, term in inverse.format.defined:
         builder.define(symbol, term)
-    ways, ordered = choose_ways(inverse, stream, builder, sizes)
-    work = _Assembly(inverse, ordered, builder, sizes, dtypes, ways)
+    strategies, ordered = choose_strategies(inverse, iterator, builder, sizes)
+    work = _Assembly(inverse, ordered, builder, sizes, dtypes, strategies)
     work.count()
     for definition in definitions:
         work.make(definition)
@@ -69,30 +143,34 @@ def assemble(
 
 @dataclass
 class _Assembly:
-    inverse: Inverse
-    stream: Stream
+    inverse: InverseMap
+    iterator: EntryIterator
     builder: Builder
-    sizes: Sizes
+    sizes: KeySizes
     dtypes: Mapping[str, DType]
-    ways: Mapping[str, Way]
-    tables: dict[str, str] = field(default_factory=dict)  # rank -> numbers by key
-    cursors: dict[str, str] = field(default_factory=dict)  # rank -> next number by parent
-    totals: dict[str, Linear] = field(default_factory=dict)  # rank -> how many numbers it has
+    strategies: Mapping[str, NumberingStrategy]
+    tables: dict[str, str] = field(default_factory=dict)  # level -> positions by key
+    cursors: dict[str, str] = field(default_factory=dict)  # level -> next position by parent
+    totals: dict[str, Term] = field(default_factory=dict)  # level -> how many positions it has
 
     @property
     def format(self) -> Format:
         return self.inverse.format
 
     @property
-    def running(self) -> list[Rank]:
-        """The ranks whose keys are watched."""
-        ranks = self.inverse.ranks
-        return [r for r in ranks if self.ways[r.name] is Way.RUNNING and not self._is_position(r)]
+    def running(self) -> list[PositionLevel]:
+        """The levels whose positions advance where keys change."""
+        levels = self.inverse.levels
+        return [
+            r
+            for r in levels
+            if self.strategies[r.name] is NumberingStrategy.RUNNING and not self._is_position(r)
+        ]
 
-    def _is_position(self, rank: Rank) -> bool:
-        """Whether the number of an entry is its position in the stream."""
-        is_running = rank.is_entry and self.ways[rank.name] is Way.RUNNING
-        return is_running and self.stream.position is not None
+    def _is_position(self, level: PositionLevel) -> bool:
+        """Whether the position of an entry is its number in the iterator."""
+        is_running = level.is_entry and self.strategies[level.name] is NumberingStrategy.RUNNING
+        return is_running and self.iterator.position is not None
 
     def _array(self, name: str, fill: int | None = None) -> str:
         """Make the array of an index of the format."""
@@ -101,51 +179,51 @@ class _Assembly:
         pad = next((x for x in (index.pad, fill, spare) if x is not None), None)
         return self.builder.array(name, self.dtypes[name], index.extents, pad)
 
-    def _changes(self) -> Changes:
+    def _changes(self) -> KeyChanges:
         # An entry that is counted differs from the last one, whatever its coordinates.
         groups = [(r.name, () if r.is_entry else r.group) for r in self.running]
-        return Changes(groups, self.stream, self.builder)
+        return KeyChanges(groups, self.iterator, self.builder)
 
     # -- counting ---------------------------------------------------------------------------------
 
     def count(self) -> None:
         """One pass over the entries: what must be known before arrays are made."""
-        builder, stream = self.builder, self.stream
+        builder, iterator = self.builder, self.iterator
         changes = self._changes()
         body: list[Stmt] = [*changes.statements]
-        learnt: list[Learnt] = []
-        for number, rank in enumerate(self.inverse.ranks):
-            if self._is_position(rank):
-                assert stream.position is not None
-                self.totals[rank.name] = stream.position.total
-            elif self.ways[rank.name] is Way.RUNNING:
-                tally = builder.array("tally", builder.index, (Linear.of(1),), 0)
+        runtime_symbols: list[RuntimeSymbol] = []
+        for number, level in enumerate(self.inverse.levels):
+            if self._is_position(level):
+                assert iterator.position is not None
+                self.totals[level.name] = iterator.position.total
+            elif self.strategies[level.name] is NumberingStrategy.RUNNING:
+                tally = builder.array("tally", builder.index, (Term.of(1),), 0)
                 cell = element(tally, _ZERO)
-                value = builder.load(cell) + changes.flag(rank.name)
-                body.append(stream.each(f"tally_{rank.name}", 100 + number, cell, value))
-                learnt.append(Learnt(f"{rank.name}_total", tally, (_ZERO,)))
-                self.totals[rank.name] = _symbol(f"{rank.name}_total")
-            elif self.ways[rank.name] is Way.TABLE:
-                found = self.sizes.key(rank.keys[0])
+                value = builder.load(cell) + changes.flag(level.name)
+                body.append(iterator.each(f"tally_{level.name}", 100 + number, cell, value))
+                runtime_symbols.append(RuntimeSymbol(f"{level.name}_total", tally, (_ZERO,)))
+                self.totals[level.name] = _symbol(f"{level.name}_total")
+            elif self.strategies[level.name] is NumberingStrategy.TABLE:
+                found = self.sizes.key(level.keys[0])
                 assert found is not None
                 seen = builder.array("seen", builder.index, (found.count + 1,), 0)
-                self.tables[rank.name] = seen
-                cell = element(seen, stream.term(rank.keys[0]) - found.low + 1)
-                body.append(stream.each("mark", 100 + number, cell, Const(1, builder.index)))
-            if self._ends_tell(rank):
+                self.tables[level.name] = seen
+                cell = element(seen, iterator.term(level.keys[0]) - found.low + 1)
+                body.append(iterator.each("mark", 100 + number, cell, Const(1, builder.index)))
+            if self._ends_tell(level):
                 continue  # nothing is counted: `_segments` stores where each parent ends
-            if parents := parents_of(rank, self.inverse):
-                by = changes.flag(rank.name) if rank.name in changes.flags else None
-                body.append(self._per_parent(rank, parents, by, 200 + number))
+            if parents := parent_terms(level, self.inverse):
+                by = changes.flag(level.name) if level.name in changes.flags else None
+                body.append(self._per_parent(level, parents, by, 200 + number))
         if len(body) > len(changes.statements):
-            builder.stage("count", body, learnt)
+            builder.stage("count", body, runtime_symbols)
 
     def _per_parent(
-        self, rank: Rank, parents: tuple[Linear, ...], by: Expr | None, at: int
+        self, level: PositionLevel, parents: tuple[Term, ...], by: Expr | None, at: int
     ) -> Stmt:
-        """Count the numbers of a rank under each parent."""
-        bound = rank.bound
-        where = [self.stream.term(term) for term in parents]
+        """Count the positions of a level under each parent."""
+        bound = level.bound
+        where = [self.iterator.term(term) for term in parents]
         if bound.length is not None:
             name = self._array(bound.length.name, 0)
         else:
@@ -154,109 +232,110 @@ class _Assembly:
         cell = element(name, *where)
         dtype = self.builder.spaces[name].dtype
         more = Const(1, dtype) if by is None else cast(by, dtype)
-        return self.stream.each(f"per_{rank.name}", at, cell, self.builder.load(cell) + more)
+        return self.iterator.each(f"per_{level.name}", at, cell, self.builder.load(cell) + more)
 
     # -- index arrays -----------------------------------------------------------------------------
 
     def make(self, definition: Definition) -> None:
         """Make an index array or find a count; those held by entries are left to `fill`."""
         builder = self.builder
-        x = Linear.of(Var("x"))
+        x = Term.of(TupleVar("x"))
         match definition:
-            case Segments(array=name, rank=rank):
-                self._segments(name, self.inverse.rank(rank))
-            case Number(symbol=symbol, rank=rank):
-                if self.ways[rank] is Way.TABLE:
-                    self._number_keys(self.inverse.rank(rank))
-                builder.define(symbol, self.totals[rank])
-                if self.ways[rank] is Way.TABLE:
-                    self._list_keys(self.inverse.rank(rank))
-            case Most(symbol=symbol, array=name):
-                most = builder.array("most", INT64, (Linear.of(1),), 0)
+            case PointerArray(array=name, level=level):
+                self._segments(name, self.inverse.level(level))
+            case CountSymbol(symbol=symbol, level=level):
+                if self.strategies[level] is NumberingStrategy.TABLE:
+                    self._number_keys(self.inverse.level(level))
+                builder.define(symbol, self.totals[level])
+                if self.strategies[level] is NumberingStrategy.TABLE:
+                    self._list_keys(self.inverse.level(level))
+            case MaxSymbol(symbol=symbol, array=name):
+                most = builder.array("most", INT64, (Term.of(1),), 0)
                 cell = element(most, _ZERO)
                 held = cast(builder.load(element(name, x)), INT64)
                 most_so_far = Binary("max", builder.load(cell), held)
                 extent = self.format.index(name).extents[0]
                 stmt = Stmt("most", over("x", extent), (x,), most, (_ZERO,), most_so_far)
-                builder.stage("most", [stmt], [Learnt(symbol, most, (_ZERO,))])
-            case End(symbol=symbol, element=last):
-                builder.learn(symbol, last.name, *last.args)
-            case Running(variable=variable):
+                builder.stage("most", [stmt], [RuntimeSymbol(symbol, most, (_ZERO,))])
+            case LastSymbol(symbol=symbol, element=last):
+                builder.symbol_from(symbol, last.name, *last.args)
+            case RunningSumArray(variable=variable):
                 name = self._array(definition.array, 0)
-                here = Linear.of(Var(variable))
+                here = Term.of(TupleVar(variable))
                 dtype = builder.spaces[name].dtype
                 step = cast(builder.number(definition.step), dtype)
                 value = builder.load(element(name, here)) + step
-                domain, times = over(variable, definition.count), (Linear.of(1), here)
+                domain, times = over(variable, definition.count), (Term.of(1), here)
                 body = [Stmt("add", domain, times, name, (here + 1,), value)]
                 if definition.first != _ZERO:
                     first = cast(builder.number(definition.first), dtype)
                     body.append(once("first", element(name, _ZERO), first))
                 builder.stage("running", body)
-            case Largest():
+            case MaxArray():
                 self._largest(definition)
-            case Sorted():
+            case PermutationArray():
                 sort_places(definition, self.format, builder, self.sizes, self.dtypes)
-            case Lengths() | Held():
+            case CountArray() | StoredArray():
                 pass
 
-    def _ends_tell(self, rank: Rank) -> bool:
+    def _ends_tell(self, level: PositionLevel) -> bool:
         """Whether numbers are positions in a list that ascends by the parent of pointers."""
-        parents = parents_of(rank, self.inverse)
-        is_pointer = rank.bound.length is None and len(parents) == 1
-        is_list = self._is_position(rank) and self.stream.count is not None
-        return is_list and is_pointer and follows(parents, self.stream.order)
+        parents = parent_terms(level, self.inverse)
+        is_pointer = level.bound.length is None and len(parents) == 1
+        is_list = self._is_position(level) and self.iterator.count is not None
+        return is_list and is_pointer and follows(parents, self.iterator.order)
 
-    def _segments(self, name: str, rank: Rank) -> None:
-        if not parents_of(rank, self.inverse):
+    def _segments(self, name: str, level: PositionLevel) -> None:
+        if not parent_terms(level, self.inverse):
             return  # stored where the keys of the parent change
         builder = self.builder
         last = self.format.index(name).extents[0] - 1
-        if self._ends_tell(rank):
-            (parent,) = parents_of(rank, self.inverse)
-            store_ends(self.stream, parent, self._array(name, 0), last, builder)
+        if self._ends_tell(level):
+            (parent,) = parent_terms(level, self.inverse)
+            store_segment_ends(self.iterator, parent, self._array(name, 0), last, builder)
             return
         cursors = ""
-        if self.ways[rank.name] is Way.CURSOR:
+        if self.strategies[level.name] is NumberingStrategy.CURSOR:
             cursors = builder.array("cursors", builder.spaces[name].dtype, (last,))
-            self.cursors[rank.name] = cursors
+            self.cursors[level.name] = cursors
         running_sum(builder, name, last, copy=cursors)
-        if rank.name not in self.totals:
-            builder.learn(f"{rank.name}_total", name, last)
-            self.totals[rank.name] = _symbol(f"{rank.name}_total")
+        if level.name not in self.totals:
+            builder.symbol_from(f"{level.name}_total", name, last)
+            self.totals[level.name] = _symbol(f"{level.name}_total")
 
-    def _number_keys(self, rank: Rank) -> None:
+    def _number_keys(self, level: PositionLevel) -> None:
         """Number the keys that were seen: a running sum is the table."""
-        found = self.sizes.key(rank.keys[0])
+        found = self.sizes.key(level.keys[0])
         assert found is not None
-        total, seen = f"{rank.name}_total", self.tables[rank.name]
-        running_sum(self.builder, seen, found.count, Learnt(total, seen, (found.count,)))
-        self.totals[rank.name] = _symbol(total)
+        total, seen = f"{level.name}_total", self.tables[level.name]
+        running_sum(self.builder, seen, found.count, RuntimeSymbol(total, seen, (found.count,)))
+        self.totals[level.name] = _symbol(total)
 
-    def _list_keys(self, rank: Rank) -> None:
+    def _list_keys(self, level: PositionLevel) -> None:
         """Store each key that was seen at its number."""
-        found = self.sizes.key(rank.keys[0])
+        found = self.sizes.key(level.keys[0])
         assert found is not None
-        builder, seen = self.builder, self.tables[rank.name]
-        x = Linear.of(Var("x"))
+        builder, seen = self.builder, self.tables[level.name]
+        x = Term.of(TupleVar("x"))
         here, after = element(seen, x), element(seen, x + 1)
         is_seen = Binary("ne", builder.load(here), builder.load(after))
-        for stored in self._stored(rank):
+        for stored in self._stored(level):
             name = self._array(stored.element.name)
             value = cast(builder.number(x + found.low), builder.spaces[name].dtype)
             stmt = Stmt("key", over("x", found.count), (x,), name, (here,), value, is_seen)
-            builder.stage("keys", [stmt], apart=[name])  # keys that were seen differ in number
+            # Keys that were seen have different numbers.
+            builder.stage("keys", [stmt], disjoint_writes=[name])
 
-    def _stored(self, rank: Rank) -> list[Stored]:
-        return [s for s in self.inverse.stored if rank.name in read_at(s.element)]
+    def _stored(self, level: PositionLevel) -> list[StoredElement]:
+        return [s for s in self.inverse.stored if level.name in read_at(s.element)]
 
-    def _largest(self, made: Largest) -> None:
+    def _largest(self, made: MaxArray) -> None:
         assert made.floor.is_constant
         builder = self.builder
         name = self._array(made.array, made.floor.constant)
         cell = element(name, made.place)
         value = cast(builder.number(made.value), builder.spaces[name].dtype)
-        times = tuple(Linear.of(Var(v)) for v in made.variables)
+        times = tuple(Term.of(TupleVar(v)) for v in made.variables)
         most = Binary("max", builder.load(cell), value)
         domain = IntegerSet(made.variables, (made.domain,))
         builder.stage("largest", [Stmt("most", domain, times, name, (made.place,), most)])
@@ -265,95 +344,101 @@ class _Assembly:
 
     def fill(self) -> Assembled:
         """The last pass over the entries: their numbers, what index arrays hold, their values."""
-        is_by_table = all(way is Way.TABLE for way in self.ways.values())
-        if is_by_table and not self.stream.order:
-            # Places are met at random: parts of them, one after the other, stay in a cache.
-            self.stream = dealt(self.stream, self.builder, self.sizes)
-        builder, stream = self.builder, self.stream
+        is_by_table = all(
+            strategy is NumberingStrategy.TABLE for strategy in self.strategies.values()
+        )
+        if is_by_table and not self.iterator.order:
+            # Places are accessed at random: one bucket of them at a time stays in a cache.
+            self.iterator = partitioned(self.iterator, self.builder, self.sizes)
+        builder, iterator = self.builder, self.iterator
         changes = self._changes()
         body: list[Stmt] = [*changes.statements]
-        numbers: dict[Atom, Linear] = {}
-        for at, rank in enumerate(self.inverse.ranks):
-            numbers[Var(rank.name)] = self._numbered(rank, changes, body, 100 + 2 * at)
+        numbers: dict[Atom, Term] = {}
+        for at, level in enumerate(self.inverse.levels):
+            numbers[TupleVar(level.name)] = self._numbered(level, changes, body, 100 + 2 * at)
         arrays = self._store_held(numbers, changes, body)
         self._store_pointers(numbers, changes, body)
-        place = substitute(stream.term(self.inverse.place), numbers)
+        place = substitute(iterator.term(self.inverse.place), numbers)
         values = self._store_values(place, body)
         if len(body) > len(changes.statements):
-            builder.stage("fill", body, apart=self._apart(body))
+            builder.stage("fill", body, disjoint_writes=self._disjoint_writes(body))
         names = {i.name: i.name for i in self.format.indices} | arrays
-        return Assembled(names, values, tuple(self.ways.items()))
+        return Assembled(names, values, tuple(self.strategies.items()))
 
-    def _apart(self, body: list[Stmt]) -> set[str]:
+    def _disjoint_writes(self, body: list[Stmt]) -> set[str]:
         """Arrays in which iterations do not meet: tuples have elements of their own.
 
-        Different entries have different tuples, except where coordinates are repeated; parts of
-        entries that were dealt out have no coordinates in common.
+        Different entries have different tuples, except where coordinates are repeated; buckets
+        have no coordinates in common.
         """
-        is_dealt = self.stream.domain.variables == ("b", "e")
-        has_entry = any(rank.is_entry for rank in self.inverse.ranks)
-        has_tuple = self.stream.is_unique or has_entry or is_dealt
+        is_dealt = self.iterator.domain.variables == ("b", "e")
+        has_entry = any(level.is_entry for level in self.inverse.levels)
+        has_tuple = self.iterator.is_unique or has_entry or is_dealt
         targets = {s.target for s in body if self.builder.spaces[s.target].role is not Role.LOCAL}
         return targets - {*self.cursors.values()} if has_tuple and self.builder.is_sound else set()
 
-    def _numbered(self, rank: Rank, changes: Changes, body: list[Stmt], at: int) -> Linear:
-        """The number of a rank for the entry at hand."""
-        builder, stream = self.builder, self.stream
-        if self._is_position(rank):
-            assert stream.position is not None
-            return stream.position.number
-        if self.ways[rank.name] is Way.TABLE:
-            found = self.sizes.key(rank.keys[0])
+    def _numbered(
+        self, level: PositionLevel, changes: KeyChanges, body: list[Stmt], at: int
+    ) -> Term:
+        """The position of a level for the current entry."""
+        builder, iterator = self.builder, self.iterator
+        if self._is_position(level):
+            assert iterator.position is not None
+            return iterator.position.number
+        if self.strategies[level.name] is NumberingStrategy.TABLE:
+            found = self.sizes.key(level.keys[0])
             assert found is not None
-            return element(self.tables[rank.name], stream.term(rank.keys[0]) - found.low)
-        number = builder.scalar(f"at_{rank.name}")
-        if self.ways[rank.name] is Way.RUNNING:
-            body.append(once(f"start_{rank.name}", number, Const(-1, builder.index)))
-            value = builder.load(number) + changes.flag(rank.name)
-            body.append(stream.each(f"move_{rank.name}", at, number, value))
+            return element(self.tables[level.name], iterator.term(level.keys[0]) - found.low)
+        number = builder.scalar(f"at_{level.name}")
+        if self.strategies[level.name] is NumberingStrategy.RUNNING:
+            body.append(once(f"start_{level.name}", number, Const(-1, builder.index)))
+            value = builder.load(number) + changes.flag(level.name)
+            body.append(iterator.each(f"move_{level.name}", at, number, value))
             return number
-        parents = [stream.term(term) for term in parents_of(rank, self.inverse)]
-        if rank.name not in self.cursors:
-            length = rank.bound.length
+        parents = [iterator.term(term) for term in parent_terms(level, self.inverse)]
+        if level.name not in self.cursors:
+            length = level.bound.length
             assert length is not None, "cursors of pointers were copied"
             extents = self.format.index(length.name).extents
-            self.cursors[rank.name] = builder.array("cursors", builder.index, extents, 0)
-        cursor = element(self.cursors[rank.name], *parents)
-        dtype = builder.spaces[self.cursors[rank.name]].dtype
+            self.cursors[level.name] = builder.array("cursors", builder.index, extents, 0)
+        cursor = element(self.cursors[level.name], *parents)
+        dtype = builder.spaces[self.cursors[level.name]].dtype
         taken = cast(builder.load(cursor), builder.index)
-        body.append(stream.each(f"take_{rank.name}", at, number, taken))
+        body.append(iterator.each(f"take_{level.name}", at, number, taken))
         later = cast(builder.load(number) + Const(1, builder.index), dtype)
-        body.append(stream.each(f"move_{rank.name}", at + 1, cursor, later))
+        body.append(iterator.each(f"move_{level.name}", at + 1, cursor, later))
         return number
 
     def _store_held(
-        self, numbers: Mapping[Atom, Linear], changes: Changes, body: list[Stmt]
+        self, numbers: Mapping[Atom, Term], changes: KeyChanges, body: list[Stmt]
     ) -> dict[str, str]:
         """Store what index arrays hold; arrays that are there already are handed on instead."""
-        builder, stream = self.builder, self.stream
+        builder, iterator = self.builder, self.iterator
         shared: dict[str, str] = {}
         for at, stored in enumerate(self.inverse.stored):
             name = stored.element.name
             if name in builder.spaces:
                 continue  # made before
-            args = tuple(substitute(stream.term(a), numbers) for a in stored.element.args)
-            value = stream.term(stored.value)
+            args = tuple(substitute(iterator.term(a), numbers) for a in stored.element.args)
+            value = iterator.term(stored.value)
             if own := self._is_shared(args, value, self.dtypes[name]):
                 shared[name] = own
                 continue
             self._array(name)
-            used = [r for r in self.inverse.ranks if r.name in read_at(stored.element)]
+            used = [r for r in self.inverse.levels if r.name in read_at(stored.element)]
             guard = None
             if used and used[-1].name in changes.flags and not used[-1].is_entry:
                 guard = changes.is_first(used[-1].name)
             number = cast(builder.number(value), self.dtypes[name])
-            body.append(stream.each(f"hold_{name}", 200 + at, element(name, *args), number, guard))
+            body.append(
+                iterator.each(f"hold_{name}", 200 + at, element(name, *args), number, guard)
+            )
         return shared
 
-    def _is_shared(self, args: tuple[Linear, ...], value: Linear, dtype: DType) -> str:
+    def _is_shared(self, args: tuple[Term, ...], value: Term, dtype: DType) -> str:
         """The array that holds just this already: value = array(e) where args are (e)."""
-        position, found = self.stream.position, self.stream.looked_up(value).atom
-        if position is None or not isinstance(found, Call) or found.args != args:
+        position, found = self.iterator.position, self.iterator.looked_up(value).atom
+        if position is None or not isinstance(found, UFCall) or found.args != args:
             return ""
         if args != (position.number,):
             return ""
@@ -361,40 +446,40 @@ class _Assembly:
         return found.name if space.dtype == dtype and space.shape == (position.total,) else ""
 
     def _store_pointers(
-        self, numbers: Mapping[Atom, Linear], changes: Changes, body: list[Stmt]
+        self, numbers: Mapping[Atom, Term], changes: KeyChanges, body: list[Stmt]
     ) -> None:
-        """Pointers under ranks: the first number of a child where the parent is new."""
+        """Pointers between levels: the first position of a child where the parent is new."""
         builder = self.builder
-        for at, rank in enumerate(self.inverse.ranks):
-            bound = rank.bound
-            if bound.parent is None or parents_of(rank, self.inverse):
+        for at, level in enumerate(self.inverse.levels):
+            bound = level.bound
+            if bound.parent is None or parent_terms(level, self.inverse):
                 continue
-            (name,) = (n for n in read_at(Call("", (bound.parent,))))
+            (name,) = (n for n in read_at(UFCall("", (bound.parent,))))
             array = self._array(bound.pointer)
             dtype = builder.spaces[array].dtype
-            number = cast(builder.number(numbers[Var(rank.name)]), dtype)
-            target = element(array, numbers[Var(name)])
+            number = cast(builder.number(numbers[TupleVar(level.name)]), dtype)
+            target = element(array, numbers[TupleVar(name)])
             guard = changes.is_first(name)
-            body.append(self.stream.each(f"point_{rank.name}", 300 + at, target, number, guard))
-            end = cast(builder.number(self.totals[rank.name]), dtype)
-            body.append(once(f"end_{rank.name}", element(array, self.totals[name]), end, 2))
+            body.append(self.iterator.each(f"point_{level.name}", 300 + at, target, number, guard))
+            end = cast(builder.number(self.totals[level.name]), dtype)
+            body.append(once(f"end_{level.name}", element(array, self.totals[name]), end, 2))
 
-    def _store_values(self, place: Linear, body: list[Stmt]) -> str:
-        builder, stream = self.builder, self.stream
-        dtype = builder.spaces[stream.values].dtype
-        if self._is_shared((place,), element(stream.values, stream.place), dtype):
-            return stream.values
+    def _store_values(self, place: Term, body: list[Stmt]) -> str:
+        builder, iterator = self.builder, self.iterator
+        dtype = builder.spaces[iterator.values].dtype
+        if self._is_shared((place,), element(iterator.values, iterator.place), dtype):
+            return iterator.values
         padding = self.format.padding
-        meets = not stream.is_unique and not any(rank.is_entry for rank in self.inverse.ranks)
+        meets = not iterator.is_unique and not any(level.is_entry for level in self.inverse.levels)
         fill = padding.fill if padding is not None else 0 if meets else None
         values = builder.array("to_values", dtype, (self.format.places,), fill)
         cell = element(values, place)
-        value: Expr = builder.load(element(stream.values, stream.place))
+        value: Expr = builder.load(element(iterator.values, iterator.place))
         if meets:
-            value = added(builder.load(cell), value)
-        body.append(stream.each("value", 999, cell, value))
+            value = sum_of(builder.load(cell), value)
+        body.append(iterator.each("value", 999, cell, value))
         return values
 
 
-def _symbol(name: str) -> Linear:
-    return Linear.of(Sym(name))
+def _symbol(name: str) -> Term:
+    return Term.of(Sym(name))

@@ -1,16 +1,17 @@
-"""What every index array and count of a format is, in terms of the entries it is to hold.
+"""How to compute each index array and count of a format from the entries it will hold.
 
-A descriptor says what is true of its arrays; here each becomes something to compute. The kinds:
+A descriptor states what is true of its arrays; here each gets a definition that can be computed:
 
-    Held        f(place) = value              for every entry; `col(k) = j`
-    Segments    f(x) .. f(x+1)                the numbers that a rank has under parent x; `rowptr`
-    Lengths     f(x)                          how many numbers a rank has under x; `rlen`
-    Sorted      f                             the places in the order of some keys; `perm` of SELL
-    Running     f(x+1) = f(x) + step(x)       a running sum; `cptr` of SELL
-    Largest     f(place) >= value             the least array that does; `clen` of SELL
+    StoredArray       f(place) = value          for every entry; `col(k) = j`
+    PointerArray      f(x) .. f(x+1)            the positions of a level under parent x; `rowptr`
+    CountArray        f(x)                      how many positions a level has under x; `rlen`
+    PermutationArray  f                         the places sorted by some keys; `perm` of SELL
+    RunningSumArray   f(x+1) = f(x) + step(x)   a prefix sum; `cptr` of SELL
+    MaxArray          f(place) >= value         the least array that does; `clen` of SELL
 
-and for counts: Number of a rank, Most of an array, End of an array. They are found in an order in
-which each uses only what comes before it, beside coordinates and ranks.
+A count is the size of a position level (CountSymbol), the maximum of an array (MaxSymbol) or one of
+its elements (LastSymbol). Definitions come in an order in which each uses only those before it,
+besides coordinates and positions.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from loopwright.diagnostics import UsageError
-from loopwright.sparse.format import Format, Rule
-from loopwright.sparse.synthesis.inverse import Inverse, Stored
-from loopwright.sparse.synthesis.ranges import least, most
+from loopwright.sparse.format import Format, Invariant
+from loopwright.sparse.synthesis.inverse import InverseMap, StoredElement
+from loopwright.sparse.synthesis.value_intervals import range_maximum, range_minimum
 from loopwright.sparse.uf import (
     Atom,
-    Call,
     Conj,
-    Linear,
     Sym,
-    Var,
+    Term,
+    TupleVar,
+    UFCall,
     calls,
     substitute,
     symbols,
@@ -36,97 +37,97 @@ from loopwright.sparse.uf import (
 )
 
 __all__ = [
+    "CountArray",
+    "CountSymbol",
     "Definition",
-    "End",
-    "Held",
-    "Key",
-    "Largest",
-    "Lengths",
-    "Most",
-    "Number",
-    "Running",
-    "Segments",
-    "Sorted",
-    "define",
+    "LastSymbol",
+    "MaxArray",
+    "MaxSymbol",
+    "PermutationArray",
+    "PointerArray",
+    "RunningSumArray",
+    "SortKey",
+    "StoredArray",
+    "define_arrays",
 ]
 
 
 @dataclass(frozen=True)
-class Held:
+class StoredArray:
     """array(place) = value, for every entry."""
 
     array: str
-    entries: tuple[Stored, ...]
+    entries: tuple[StoredElement, ...]
 
 
 @dataclass(frozen=True)
-class Segments:
-    """array(x) .. array(x+1) are the numbers of a rank under parent x."""
+class PointerArray:
+    """array(x) .. array(x+1) are the positions of a level under parent x."""
 
     array: str
-    rank: str
+    level: str
 
 
 @dataclass(frozen=True)
-class Lengths:
-    """array(x) is how many numbers a rank has under x."""
+class CountArray:
+    """array(x) is how many positions a level has under x."""
 
     array: str
-    rank: str
+    level: str
 
 
 @dataclass(frozen=True)
-class Key:
+class SortKey:
     """A term of one place `x` by which places are sorted."""
 
-    term: Linear
+    term: Term
     falls: bool = False
 
 
 @dataclass(frozen=True)
-class Sorted:
+class PermutationArray:
     """The places 0 .. count-1 in the order of the keys, ties in their own; `inverse` undoes it."""
 
     array: str
     inverse: str
-    count: Linear
+    count: Term
     variable: str
-    keys: tuple[Key, ...]
+    keys: tuple[SortKey, ...]
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningSumArray:
     """array(0) = first, array(x+1) = array(x) + step for 0 <= x < count."""
 
     array: str
-    first: Linear
+    first: Term
     variable: str
-    step: Linear
-    count: Linear
+    step: Term
+    count: Term
 
 
 @dataclass(frozen=True)
-class Largest:
+class MaxArray:
     """The least array >= floor with array(place) >= value for all points of a domain."""
 
     array: str
-    floor: Linear
+    floor: Term
     variables: tuple[str, ...]
     domain: Conj
-    place: Linear
-    value: Linear
+    place: Term
+    value: Term
 
 
 @dataclass(frozen=True)
-class Number:
-    """A count: how many numbers a rank has altogether."""
+class CountSymbol:
+    """A count: how many positions a level has altogether."""
 
     symbol: str
-    rank: str
+    level: str
 
 
 @dataclass(frozen=True)
-class Most:
+class MaxSymbol:
     """A count: the largest element of an array, 0 at least."""
 
     symbol: str
@@ -134,17 +135,27 @@ class Most:
 
 
 @dataclass(frozen=True)
-class End:
+class LastSymbol:
     """A count: an element of an array."""
 
     symbol: str
-    element: Call
+    element: UFCall
 
 
-Definition: TypeAlias = Held | Segments | Lengths | Sorted | Running | Largest | Number | Most | End
+Definition: TypeAlias = (
+    StoredArray
+    | PointerArray
+    | CountArray
+    | PermutationArray
+    | RunningSumArray
+    | MaxArray
+    | CountSymbol
+    | MaxSymbol
+    | LastSymbol
+)
 
 
-def define(inverse: Inverse) -> tuple[Definition, ...]:
+def define_arrays(inverse: InverseMap) -> tuple[Definition, ...]:
     """Definitions of all index arrays and counts of a format, each after what it uses.
 
     Raises UsageError that names an array without a definition and all that is said of it.
@@ -154,7 +165,7 @@ def define(inverse: Inverse) -> tuple[Definition, ...]:
 
 @dataclass
 class _Definer:
-    inverse: Inverse
+    inverse: InverseMap
     found: list[Definition] = field(default_factory=list)
     known: set[str] = field(default_factory=set)  # arrays and symbols
 
@@ -184,7 +195,7 @@ class _Definer:
             if definition is not None:
                 self.found.append(definition)
                 self.known.add(name)
-                if isinstance(definition, Sorted):
+                if isinstance(definition, PermutationArray):
                     self.known.add(definition.inverse)
                 return True
         return False
@@ -192,11 +203,11 @@ class _Definer:
     # -- index arrays -----------------------------------------------------------------------------
 
     def _bounds(self, name: str) -> Definition | None:
-        for rank in self.inverse.ranks:
-            if rank.bound.pointer == name:
-                return Segments(name, rank.name)
-            if rank.bound.length is not None and rank.bound.length.name == name:
-                return Lengths(name, rank.name)
+        for level in self.inverse.levels:
+            if level.bound.pointer == name:
+                return PointerArray(name, level.name)
+            if level.bound.length is not None and level.bound.length.name == name:
+                return CountArray(name, level.name)
         return None
 
     def _held(self, name: str) -> Definition | None:
@@ -204,16 +215,16 @@ class _Definer:
         if not entries:
             return None
         used = {c.name for s in entries for a in s.element.args for c in calls(a)}
-        return Held(name, entries) if used <= self.known else None
+        return StoredArray(name, entries) if used <= self.known else None
 
     def _sorted(self, name: str) -> Definition | None:
-        """From rules of neighbours: key(f(x)) <= key(f(x+1)), and h(f(x)) = h(x)."""
+        """From invariants of adjacent elements: key(f(x)) <= key(f(x+1)), and h(f(x)) = h(x)."""
         index = self.format.index(name)
         if not index.inverse or index.rank != 1:
             return None
-        outer: list[Key] = []
-        inner: list[Key] = []
-        for rule in self.format.rules:
+        outer: list[SortKey] = []
+        inner: list[SortKey] = []
+        for rule in self.format.invariants:
             key = self._kept(rule, name)
             if key is not None:
                 outer.append(key)
@@ -224,76 +235,81 @@ class _Definer:
         used = {c.name for key in keys for c in calls(key.term)}
         if not keys or not used <= self.known:
             return None
-        return Sorted(name, index.inverse, index.extents[0], _PLACE, keys)
+        return PermutationArray(name, index.inverse, index.extents[0], _PLACE, keys)
 
-    def _kept(self, rule: Rule, name: str) -> Key | None:
-        """h(f(x)) = h(x): places stay within the parts that h makes."""
+    def _kept(self, rule: Invariant, name: str) -> SortKey | None:
+        """h(f(x)) = h(x): places stay within the classes of h."""
         found = _single(rule)
         if found is None or not found[1]:
             return None
         x, _, term = found
-        inside: dict[Atom, Linear] = {Call(name, (Linear.of(Var(x)),)): Linear.of(Var(_PLACE))}
+        inside: dict[Atom, Term] = {
+            UFCall(name, (Term.of(TupleVar(x)),)): Term.of(TupleVar(_PLACE))
+        }
         moved = substitute(term, inside)
-        plain = substitute(moved, {Var(x): Linear.of(Var(_PLACE))})
+        plain = substitute(moved, {TupleVar(x): Term.of(TupleVar(_PLACE))})
         if moved == term or variables(moved) != {x, _PLACE} or plain.terms:
             return None
-        return Key(Linear.sum((a, f) for a, f in moved.terms if x not in variables(Linear.of(a))))
+        return SortKey(Term.sum((a, f) for a, f in moved.terms if x not in variables(Term.of(a))))
 
-    def _compared(self, rule: Rule, name: str) -> Key | None:
-        """key(f(x)) >= key(f(x+1)) or <=: what is told of neighbours."""
+    def _compared(self, rule: Invariant, name: str) -> SortKey | None:
+        """key(f(x)) >= key(f(x+1)) or <=: an invariant of adjacent elements."""
         found = _single(rule)
         if found is None or found[1]:
             return None
         x, _, term = found
-        here = Call(name, (Linear.of(Var(x)),))
-        there = Call(name, (Linear.of(Var(x)) + 1,))
-        one, two = Linear.of(Var("_here")), Linear.of(Var("_there"))
+        here = UFCall(name, (Term.of(TupleVar(x)),))
+        there = UFCall(name, (Term.of(TupleVar(x)) + 1,))
+        one, two = Term.of(TupleVar("_here")), Term.of(TupleVar("_there"))
         moved = substitute(term, {here: one, there: two})
         if variables(moved) != {"_here", "_there"}:
             return None
-        first = Linear.sum((a, f) for a, f in moved.terms if "_here" in variables(Linear.of(a)))
-        last = Linear.sum((a, f) for a, f in moved.terms if "_there" in variables(Linear.of(a)))
-        place = Linear.of(Var(_PLACE))
-        forms = [substitute(t, {Var("_here"): place, Var("_there"): place}) for t in (first, last)]
+        first = Term.sum((a, f) for a, f in moved.terms if "_here" in variables(Term.of(a)))
+        last = Term.sum((a, f) for a, f in moved.terms if "_there" in variables(Term.of(a)))
+        place = Term.of(TupleVar(_PLACE))
+        forms = [
+            substitute(t, {TupleVar("_here"): place, TupleVar("_there"): place})
+            for t in (first, last)
+        ]
         if forms[0] != -forms[1]:
             return None
         falls = forms[0].terms[0][1] > 0  # key(here) - key(there) >= 0
-        return Key(forms[0] if falls else forms[1], falls)
+        return SortKey(forms[0] if falls else forms[1], falls)
 
     def _running(self, name: str) -> Definition | None:
         """f(x+1) = f(x) + step(x)."""
         index = self.format.index(name)
-        for rule in self.format.rules:
+        for rule in self.format.invariants:
             found = _single(rule)
             if found is None or not found[1]:
                 continue
             x, _, term = found
-            here = Call(name, (Linear.of(Var(x)),))
-            there = Call(name, (Linear.of(Var(x)) + 1,))
+            here = UFCall(name, (Term.of(TupleVar(x)),))
+            there = UFCall(name, (Term.of(TupleVar(x)) + 1,))
             sign = term.coefficient(there)
             if abs(sign) != 1 or term.coefficient(here) != -sign:
                 continue
             step = term.without(here).without(there) * -sign
             used = {c.name for c in calls(step)}
             if name not in used and used <= self.known:
-                return Running(name, self._first(name), x, step, index.extents[0] - 1)
+                return RunningSumArray(name, self._first(name), x, step, index.extents[0] - 1)
         return None
 
-    def _first(self, name: str) -> Linear:
-        """What a rule says of f(0); 0 unless told otherwise."""
-        first = Call(name, (Linear.of(0),))
-        for rule in self.format.rules:
+    def _first(self, name: str) -> Term:
+        """The value that an invariant gives to f(0); 0 by default."""
+        first = UFCall(name, (Term.of(0),))
+        for rule in self.format.invariants:
             if rule.variables or len(rule.conclusion) != 1:
                 continue
             for constraint in rule.conclusion[0].constraints:
                 factor = constraint.term.coefficient(first)
                 if constraint.is_equality and abs(factor) == 1:
                     return constraint.term.without(first) * -factor
-        return Linear.of(0)
+        return Term.of(0)
 
     def _largest(self, name: str) -> Definition | None:
         """value(x) <= f(place(x)) for all x of a domain, and nothing else bounds f from below."""
-        for rule in self.format.rules:
+        for rule in self.format.invariants:
             if len(rule.conclusion) != 1 or len(rule.premise) > 1:
                 continue
             for constraint in rule.conclusion[0].constraints:
@@ -307,49 +323,53 @@ class _Definer:
                 if not used <= self.known:
                     continue
                 domain = rule.premise[0] if rule.premise else Conj()
-                floor = least(self.format.index(name)) or Linear.of(0)
+                floor = range_minimum(self.format.index(name)) or Term.of(0)
                 place = elements[0].args[0]
-                return Largest(name, floor, rule.variables, domain, place, value)
+                return MaxArray(name, floor, rule.variables, domain, place, value)
         return None
 
     # -- counts -----------------------------------------------------------------------------------
 
     def _number(self, name: str) -> Definition | None:
-        for rank in self.inverse.ranks:
-            if rank.bound.count == name:
-                return Number(name, rank.name)
-            if rank.bound.pointer:
-                index = self.format.index(rank.bound.pointer)
-                last = Call(index.name, (index.extents[0] - 1,))
-                if self._is_told(Linear.of(Sym(name)) - Linear.of(last)):
-                    return Number(name, rank.name)
+        for level in self.inverse.levels:
+            if level.bound.count == name:
+                return CountSymbol(name, level.name)
+            if level.bound.pointer:
+                index = self.format.index(level.bound.pointer)
+                last = UFCall(index.name, (index.extents[0] - 1,))
+                if self._is_told(Term.of(Sym(name)) - Term.of(last)):
+                    return CountSymbol(name, level.name)
         return None
 
     def _end(self, name: str) -> Definition | None:
-        for rule in self.format.rules:
+        for rule in self.format.invariants:
             if rule.variables or len(rule.conclusion) != 1:
                 continue
             for constraint in rule.conclusion[0].constraints:
                 rest = constraint.term.without(Sym(name))
                 factor = constraint.term.coefficient(Sym(name))
                 element = (rest * -factor).atom
-                if not constraint.is_equality or abs(factor) != 1 or not isinstance(element, Call):
+                if (
+                    not constraint.is_equality
+                    or abs(factor) != 1
+                    or not isinstance(element, UFCall)
+                ):
                     continue
                 if element.name in self.known and symbols(rest) <= self.known:
-                    return End(name, element)
+                    return LastSymbol(name, element)
         return None
 
     def _most(self, name: str) -> Definition | None:
         for index in self.format.indices:
-            if index.name in self.known and most(index) == Linear.of(Sym(name)):
-                return Most(name, index.name)
+            if index.name in self.known and range_maximum(index) == Term.of(Sym(name)):
+                return MaxSymbol(name, index.name)
         return None
 
-    def _is_told(self, term: Linear) -> bool:
-        """Whether a rule says that a term is 0."""
+    def _is_told(self, term: Term) -> bool:
+        """Whether an invariant says that a term is 0."""
         return any(
             constraint.is_equality and constraint.term in (term, -term)
-            for rule in self.format.rules
+            for rule in self.format.invariants
             if not rule.variables and len(rule.conclusion) == 1
             for constraint in rule.conclusion[0].constraints
         )
@@ -363,20 +383,20 @@ class _Definer:
             for c in conj.constraints
             if name in {call.name for call in calls(c.term)} | symbols(c.term)
         ]
-        said += [rule.text for rule in self.format.rules if name in _named(rule)]
+        said += [rule.text for rule in self.format.invariants if name in _named(rule)]
         others = f" (nor do {', '.join(waiting[1:])})" if waiting[1:] else ""
         raise UsageError(
             f"{self.format.name}: '{name}' does not follow from the entries{others}",
             found=" and ".join(dict.fromkeys(said)) or "nothing is said of it",
-            hint=f"a rule that gives '{name}', such as f(x+1) = f(x) + g(x)",
+            hint=f"an invariant that gives '{name}', such as f(x+1) = f(x) + g(x)",
         )
 
 
 _PLACE = "place"
 
 
-def _single(rule: Rule) -> tuple[str, bool, Linear] | None:
-    """The variable, the kind and the term of a rule of one variable and one constraint."""
+def _single(rule: Invariant) -> tuple[str, bool, Term] | None:
+    """The variable, the kind and the term of an invariant with one variable and one constraint."""
     if len(rule.variables) != 1 or len(rule.conclusion) != 1:
         return None
     constraints = rule.conclusion[0].constraints
@@ -385,7 +405,7 @@ def _single(rule: Rule) -> tuple[str, bool, Linear] | None:
     return rule.variables[0], constraints[0].is_equality, constraints[0].term
 
 
-def _named(rule: Rule) -> set[str]:
-    """The functions and symbols that a rule speaks of."""
+def _named(rule: Invariant) -> set[str]:
+    """The functions and symbols in an invariant."""
     terms = [c.term for conj in (*rule.premise, *rule.conclusion) for c in conj.constraints]
     return {name for t in terms for name in {call.name for call in calls(t)} | symbols(t)}

@@ -1,4 +1,4 @@
-"""Conversions as stages: computations one after the other, and what is learnt between them.
+"""Conversions as stages: computations in sequence, and the symbols that are set between them.
 
 The size of an array often depends on what was counted before, so a conversion is a list of stages.
 Before a stage its fresh arrays are made, after it the symbols it has found get their values.
@@ -15,19 +15,19 @@ from loopwright.ir.expr import Var as ExprVar
 from loopwright.ir.program import Role
 from loopwright.ir.walk import walk
 from loopwright.remembered import remembered
-from loopwright.sparse.spf.bodies import as_expr
-from loopwright.sparse.spf.bodies import element as loaded
-from loopwright.sparse.spf.compile import CompiledComputation, compile_computation
+from loopwright.sparse.spf.compile_computation import CompiledComputation, compile_computation
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
-from loopwright.sparse.synthesis.canonical import Canonical, canonical
-from loopwright.sparse.uf import Call, Linear, calls, symbols
-from loopwright.sparse.uf.facts import NO_FACTS, Facts
+from loopwright.sparse.spf.term_exprs import as_expr
+from loopwright.sparse.spf.term_exprs import element as loaded
+from loopwright.sparse.synthesis.renaming import Canonical, canonical
+from loopwright.sparse.uf import Term, UFCall, calls, symbols
+from loopwright.sparse.uf.axioms import NO_FACTS, Facts
 
-__all__ = ["Builder", "Fresh", "Learnt", "Same", "Stage", "element"]
+__all__ = ["ArrayReuse", "Builder", "FreshArray", "RuntimeSymbol", "Stage", "element"]
 
 
 @dataclass(frozen=True)
-class Fresh:
+class FreshArray:
     """An array to make before a stage: every element `fill`, or undefined."""
 
     space: DataSpace
@@ -35,20 +35,20 @@ class Fresh:
 
 
 @dataclass(frozen=True)
-class Learnt:
+class RuntimeSymbol:
     """A symbol that gets the value of an element after a stage."""
 
     symbol: str
     array: str
-    index: tuple[Linear, ...]
+    index: tuple[Term, ...]
 
 
 @dataclass(frozen=True)
-class Same:
+class ArrayReuse:
     """A stage is left out where two terms are equal; arrays that it would make are others then."""
 
-    left: Linear
-    right: Linear
+    left: Term
+    right: Term
     arrays: tuple[tuple[str, str], ...]  # (what it would make, what that is)
 
 
@@ -57,15 +57,16 @@ class Stage:
     """One computation with the arrays it needs anew and the symbols it finds."""
 
     computation: Computation
-    defined: tuple[tuple[str, Linear], ...]  # symbols that get a value before it
-    fresh: tuple[Fresh, ...]
-    learnt: tuple[Learnt, ...]
-    same: Same | None = None
-    # Arrays of which different iterations of the outermost loop touch different elements.
-    apart: frozenset[str] = frozenset()
-    together: tuple[str, ...] = ()  # except iterations that agree in the elements of these
-    inner: frozenset[str] = frozenset()  # what an iteration puts into these, no other reads
-    when: tuple[Linear, ...] = ()  # runs where none of these, asked in order, is negative
+    defined: tuple[tuple[str, Term], ...]  # symbols that get a value before it
+    fresh: tuple[FreshArray, ...]
+    runtime_symbols: tuple[RuntimeSymbol, ...]
+    reuse: ArrayReuse | None = None
+    # Arrays of which different iterations of the outermost loop access different elements.
+    disjoint_writes: frozenset[str] = frozenset()
+    atomic_group: tuple[str, ...] = ()  # except iterations that agree in the elements of these
+    # Arrays that serve one iteration: what it stores there, no other reads.
+    iteration_private: frozenset[str] = frozenset()
+    when: tuple[Term, ...] = ()  # runs where none of these, tested in order, is negative
     alone: Computation | None = None  # for one thread, over the same spaces and symbols
 
     @remembered
@@ -84,13 +85,13 @@ class Stage:
         for made in self.fresh:
             fill = "" if made.fill is None else f", all {made.fill}"
             lines.append(f"make {made.space}{fill}")
-        if self.same is not None:
-            pairs = ", ".join(f"{new} is {old}" for new, old in self.same.arrays)
-            lines.append(f"unless {self.same.left} = {self.same.right}, where {pairs}:")
+        if self.reuse is not None:
+            pairs = ", ".join(f"{new} is {old}" for new, old in self.reuse.arrays)
+            lines.append(f"unless {self.reuse.left} = {self.reuse.right}, where {pairs}:")
         if self.when:
             lines.append(f"only where {self.condition}:")
         lines.append(str(self.computation))
-        for found in self.learnt:
+        for found in self.runtime_symbols:
             place = ", ".join(map(str, found.index))
             lines.append(f"learn {found.symbol} = {found.array}[{place}]")
         return "\n".join(lines)
@@ -102,38 +103,36 @@ class Builder:
 
     index: DType  # of counters
     facts: Facts = NO_FACTS
-    parts: int = 10  # bits by which unsorted entries are dealt out before the parts are sorted
+    bucket_bits: int = 10  # unsorted entries are partitioned into 2^bits buckets
     spaces: dict[str, DataSpace] = field(default_factory=dict)
     stages: list[Stage] = field(default_factory=list)
     waiting: dict[str, int | None] = field(default_factory=dict)  # fills of arrays to be made
-    defined: list[tuple[str, Linear]] = field(default_factory=list)  # before the next stage
+    defined: list[tuple[str, Term]] = field(default_factory=list)  # before the next stage
     is_sound: bool = False  # tuples of the target are known to have elements of their own
 
-    def define(self, symbol: str, term: Linear) -> None:
+    def define(self, symbol: str, term: Term) -> None:
         """Give a symbol the value of a term of symbols, before the next stage."""
         self.defined.append((symbol, term))
 
-    def learn(self, symbol: str, array: str, *index: Linear) -> None:
+    def symbol_from(self, symbol: str, array: str, *index: Term) -> None:
         """Give a symbol the value of an element, after the last stage."""
         last = self.stages[-1]
-        found = Learnt(symbol, array, index)
-        self.stages[-1] = replace(last, learnt=(*last.learnt, found))
+        found = RuntimeSymbol(symbol, array, index)
+        self.stages[-1] = replace(last, runtime_symbols=(*last.runtime_symbols, found))
 
-    def given(self, name: str, dtype: DType, shape: Iterable[Linear]) -> str:
+    def given(self, name: str, dtype: DType, shape: Iterable[Term]) -> str:
         """An array that is there from the start."""
         self.spaces[name] = DataSpace(name, dtype, tuple(shape), Role.IN)
         return name
 
-    def array(
-        self, name: str, dtype: DType, shape: Iterable[Linear], fill: int | None = None
-    ) -> str:
+    def array(self, name: str, dtype: DType, shape: Iterable[Term], fill: int | None = None) -> str:
         """An array to be made before the first stage that uses it; its name is returned."""
         name = self._fresh(name)
         self.spaces[name] = DataSpace(name, dtype, tuple(shape), Role.INOUT)
         self.waiting[name] = fill
         return name
 
-    def scalar(self, name: str, dtype: DType | None = None) -> Linear:
+    def scalar(self, name: str, dtype: DType | None = None) -> Term:
         """A variable of one stage, as a term."""
         name = self._fresh(name)
         self.spaces[name] = DataSpace(name, dtype or self.index, (), Role.LOCAL)
@@ -146,13 +145,13 @@ class Builder:
             found, number = f"{name}{number}", number + 1
         return found
 
-    def load(self, term: Linear) -> Expr:
+    def load(self, term: Term) -> Expr:
         """The element that a term is, in its own type."""
         found = term.atom
-        assert isinstance(found, Call), f"{term} is no element"
+        assert isinstance(found, UFCall), f"{term} is no element"
         return loaded(found.name, found.args, self.spaces)
 
-    def number(self, term: Linear) -> Expr:
+    def number(self, term: Term) -> Expr:
         """The value of a term as int64."""
         return as_expr(term, self.spaces)
 
@@ -160,23 +159,23 @@ class Builder:
         self,
         name: str,
         statements: Iterable[Stmt],
-        learnt: Iterable[Learnt] = (),
-        same: Same | None = None,
-        apart: Iterable[str] = (),
-        when: Iterable[Linear] = (),
-        together: Iterable[str] = (),
-        inner: Iterable[str] = (),
+        runtime_symbols: Iterable[RuntimeSymbol] = (),
+        reuse: ArrayReuse | None = None,
+        disjoint_writes: Iterable[str] = (),
+        when: Iterable[Term] = (),
+        atomic_group: Iterable[str] = (),
+        iteration_private: Iterable[str] = (),
         makes: Iterable[str] = (),
     ) -> None:
         """Add a stage of statements; what it reads and writes is found from them.
 
-        `apart` names arrays of which different iterations of the outermost loop are known to touch
-        different elements, where that does not follow from the subscripts; iterations that follow
-        each other and agree in the elements of the arrays `together` may touch the same ones. What
-        is in the arrays `inner` serves one iteration. Of stages that do the same in different ways
-        `when` tells which one runs: where none of its terms is negative. They are asked in order: a
-        term may use what is learnt only where those before it hold. Arrays that several of them
-        fill are among what a stage before `makes`.
+        `disjoint_writes` names arrays of which different iterations of the outermost loop access
+        different elements, where that does not follow from the subscripts; consecutive iterations
+        that agree in the elements of the arrays `atomic_group` may access the same ones. Arrays
+        `iteration_private` serve one iteration. Of alternative stages `when` selects the one that
+        runs: where none of its terms is negative. They are tested in order: a term may use symbols
+        that are set only where those before it hold. Arrays that several alternatives fill are
+        allocated by the stage before that `makes` them.
         """
         body = tuple(statements)
         written = {stmt.target for stmt in body}
@@ -189,7 +188,7 @@ class Builder:
                 spaces.append(space if space.role is Role.LOCAL else replace(space, role=role))
         others = [self.spaces[name] for name in makes]
         made = [space for space in (*spaces, *others) if space.name in self.waiting]
-        fresh = tuple(Fresh(space, self.waiting.pop(space.name)) for space in made)
+        fresh = tuple(FreshArray(space, self.waiting.pop(space.name)) for space in made)
         wanted = {s for stmt in body for s in _symbols(stmt)}
         wanted |= {s for space in spaces for extent in space.shape for s in symbols(extent)}
         number = len(self.stages)
@@ -197,8 +196,10 @@ class Builder:
             f"{name}_{number}", tuple(spaces), body, tuple(sorted(wanted)), self.facts
         )
         defined = tuple(self.defined)
-        claims = frozenset(apart), tuple(together), frozenset(inner)
-        stage = Stage(computation, defined, fresh, tuple(learnt), same, *claims, tuple(when))
+        claims = frozenset(disjoint_writes), tuple(atomic_group), frozenset(iteration_private)
+        stage = Stage(
+            computation, defined, fresh, tuple(runtime_symbols), reuse, *claims, tuple(when)
+        )
         self.stages.append(stage)
         self.defined = []
 
@@ -213,6 +214,6 @@ def _symbols(stmt: Stmt) -> set[str]:
     return found
 
 
-def element(name: str, *index: Linear) -> Linear:
+def element(name: str, *index: Term) -> Term:
     """The term name(index)."""
-    return Linear.of(Call(name, index))
+    return Term.of(UFCall(name, index))

@@ -1,13 +1,9 @@
 """The exact algebra of integer sets and relations with uninterpreted functions.
 
-What needs isl stands apart, for those who need it: `oracle` and `prove`.
+Modules that load isl are imported where they are needed: `oracle` and `prove`.
 """
 
-from loopwright.sparse.uf.closure import Closure
-from loopwright.sparse.uf.conj import Conj, fresh, meet
-from loopwright.sparse.uf.constraint import FALSE, TRUE, Constraint
-from loopwright.sparse.uf.evaluate import Function, Functions, evaluate, holds
-from loopwright.sparse.uf.facts import (
+from loopwright.sparse.uf.axioms import (
     NO_FACTS,
     Clause,
     Facts,
@@ -16,33 +12,17 @@ from loopwright.sparse.uf.facts import (
     Rule,
     parse_rules,
 )
-from loopwright.sparse.uf.ops import (
-    apply,
-    compose,
-    domain_of,
-    identity,
-    intersect,
-    inverse,
-    range_of,
-    rename_apart,
-    renamed,
-    restrict_domain,
-    restrict_range,
-    substituted,
-    union,
-)
-from loopwright.sparse.uf.parse import (
-    Formula,
-    parse_implication,
-    parse_linear,
-    parse_relation,
-    parse_set,
-)
-from loopwright.sparse.uf.project import project_out, quantifier_free
-from loopwright.sparse.uf.relation import IntegerSet, Relation
-from loopwright.sparse.uf.solve import Isolated, definition, isolate, settled, solve_for
-from loopwright.sparse.uf.terms import Atom, Call, Floor, Linear, Product, Sym, Var
-from loopwright.sparse.uf.visit import (
+from loopwright.sparse.uf.congruence import CongruenceClosure
+from loopwright.sparse.uf.constraints import FALSE, TRUE, Conj, Constraint, conjoin, fresh
+from loopwright.sparse.uf.evaluate_terms import Function, Functions, evaluate, holds
+from loopwright.sparse.uf.linear_terms import (
+    Atom,
+    AtomProduct,
+    Floor,
+    Sym,
+    Term,
+    TupleVar,
+    UFCall,
     atoms,
     atoms_within,
     calls,
@@ -52,15 +32,41 @@ from loopwright.sparse.uf.visit import (
     symbols,
     variables,
 )
+from loopwright.sparse.uf.relation import IntegerSet, Relation
+from loopwright.sparse.uf.relation_algebra import (
+    apply,
+    compose,
+    domain_of,
+    identity,
+    intersect,
+    inverse,
+    project_out,
+    quantifier_free,
+    range_of,
+    rename_apart,
+    renamed,
+    restrict_domain,
+    restrict_range,
+    substituted,
+    union,
+)
+from loopwright.sparse.uf.set_parser import (
+    Formula,
+    parse_implication,
+    parse_linear,
+    parse_relation,
+    parse_set,
+)
+from loopwright.sparse.uf.solve import Isolated, definition, isolate, solve_for, without_defined
 
 __all__ = [
     "FALSE",
     "NO_FACTS",
     "TRUE",
     "Atom",
-    "Call",
+    "AtomProduct",
     "Clause",
-    "Closure",
+    "CongruenceClosure",
     "Conj",
     "Constraint",
     "Facts",
@@ -71,18 +77,19 @@ __all__ = [
     "Functions",
     "IntegerSet",
     "Isolated",
-    "Linear",
     "Monotone",
-    "Product",
     "Relation",
     "Rule",
     "Sym",
-    "Var",
+    "Term",
+    "TupleVar",
+    "UFCall",
     "apply",
     "atoms",
     "atoms_within",
     "calls",
     "compose",
+    "conjoin",
     "definition",
     "domain_of",
     "evaluate",
@@ -92,7 +99,6 @@ __all__ = [
     "intersect",
     "inverse",
     "isolate",
-    "meet",
     "parse_implication",
     "parse_linear",
     "parse_relation",
@@ -107,11 +113,11 @@ __all__ = [
     "replace_atoms",
     "restrict_domain",
     "restrict_range",
-    "settled",
     "solve_for",
     "substitute",
     "substituted",
     "symbols",
     "union",
     "variables",
+    "without_defined",
 ]

@@ -1,4 +1,4 @@
-"""isl as the judge of affine questions, asked about Ackermann's encoding of terms.
+"""isl as decision procedure for conjunctions, after Ackermann's reduction of their terms.
 
 Clauses are case distinctions. They are made lazily: isl finds a point of the affine part, a clause
 that the point breaks splits the part, and so on until a point breaks none or no part is left.
@@ -16,19 +16,18 @@ from typing import TypeAlias
 import islpy as isl
 
 from loopwright.ir.islkit import GaveUp, attempt, context
-from loopwright.sparse.uf.ackermann import Question, ackermann
-from loopwright.sparse.uf.conj import Conj
-from loopwright.sparse.uf.constraint import Constraint
-from loopwright.sparse.uf.facts import NO_FACTS, Clause, Facts
-from loopwright.sparse.uf.solve import reduced
-from loopwright.sparse.uf.terms import Atom, Linear, Var
+from loopwright.sparse.uf.ackermann import GroundProblem, ackermann
+from loopwright.sparse.uf.axioms import NO_FACTS, Clause, Facts
+from loopwright.sparse.uf.constraints import Conj, Constraint
+from loopwright.sparse.uf.linear_terms import Atom, Term, TupleVar
+from loopwright.sparse.uf.solve import eliminate_defined
 
 __all__ = ["bounds", "hidden_equalities", "implies", "is_empty", "symbolic_bounds", "witness"]
 
 OPERATIONS = 3_000_000  # of isl, for one question
 _MOST_PARTS = 4000
 _MOST_TRIED = 16
-_GROWTH = 1  # how often rules bring in new calls
+_GROWTH = 1  # rounds of instantiation that may add calls
 
 Row: TypeAlias = tuple[tuple[tuple[int, int], ...], int, bool]  # places and factors, constant, =
 Branch: TypeAlias = tuple[Row, ...]
@@ -40,12 +39,12 @@ def is_empty(conj: Conj, facts: Facts = NO_FACTS) -> bool:
 
     True is a proof; False means only that none was found.
     """
-    return _found(reduced(conj)[0], facts) == "empty"
+    return _found(eliminate_defined(conj)[0], facts) == "empty"
 
 
 def witness(conj: Conj, facts: Facts = NO_FACTS) -> dict[Atom, int] | None:
     """Values of all atoms that obey `conj` and the instances of `facts`; None if none is found."""
-    less, gone = reduced(conj)
+    less, gone = eliminate_defined(conj)
     found = _found(less, facts)
     if isinstance(found, str):
         return None
@@ -54,7 +53,7 @@ def witness(conj: Conj, facts: Facts = NO_FACTS) -> dict[Atom, int] | None:
         # What is nowhere constrained is in no question; its value is open.
         if all(atom in values for atom, _ in term.terms):
             sum_ = sum(values[atom] * factor for atom, factor in term.terms)
-            values[Var(name)] = sum_ + term.constant
+            values[TupleVar(name)] = sum_ + term.constant
     return values
 
 
@@ -80,7 +79,7 @@ def hidden_equalities(conj: Conj, facts: Facts = NO_FACTS) -> tuple[Constraint, 
         return conj.equalities
 
 
-def bounds(term: Linear, conj: Conj, facts: Facts = NO_FACTS) -> tuple[int | None, int | None]:
+def bounds(term: Term, conj: Conj, facts: Facts = NO_FACTS) -> tuple[int | None, int | None]:
     """The least and greatest values that `term` may have where `conj` holds; None: no bound known.
 
     Where `conj` is empty the first may be above the second.
@@ -96,13 +95,13 @@ def bounds(term: Linear, conj: Conj, facts: Facts = NO_FACTS) -> tuple[int | Non
 
 
 def symbolic_bounds(
-    term: Linear, over: Iterable[Atom], conj: Conj, facts: Facts = NO_FACTS
-) -> tuple[tuple[Linear, ...], tuple[Linear, ...]]:
+    term: Term, over: Iterable[Atom], conj: Conj, facts: Facts = NO_FACTS
+) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
     """Lower and upper bounds of `term` as sums of the atoms `over`, wherever `conj` holds."""
     kept = tuple(over)
     try:
         with attempt(OPERATIONS):
-            question = ackermann(conj, facts, _GROWTH, (term, *map(Linear.of, kept)))
+            question = ackermann(conj, facts, _GROWTH, (term, *map(Term.of, kept)))
             space, part = _saturated(question)
             return space.solved(part, term, kept)
     except GaveUp:
@@ -132,7 +131,7 @@ class _Space:
         return entries, term.constant, constraint.is_equality
 
     def branches(self, clause: Clause) -> tuple[Branch, ...]:
-        """Disjoint ways to obey a clause: a first premise fails, or all hold and a conclusion."""
+        """Disjoint cases of a clause: a first premise fails, or all hold and a conclusion does."""
         found: list[Branch] = []
         true: list[Row] = []
         for premise in clause.premises:
@@ -150,7 +149,7 @@ class _Space:
             part = part.add_constraint(made)
         return part
 
-    def aff(self, term: Linear) -> isl.Aff:
+    def aff(self, term: Term) -> isl.Aff:
         found = isl.Aff.zero_on_domain(self.local).set_constant_val(_val(term.constant))
         for atom, factor in term.terms:
             found = found.set_coefficient_val(isl.dim_type.in_, self.places[atom], _val(factor))
@@ -172,12 +171,12 @@ class _Space:
                 (atom, found.get_coefficient_val(isl.dim_type.set, at).to_python())
                 for at, atom in enumerate(self.atoms)
             ]
-            term = Linear.sum(terms, found.get_constant_val().to_python())
+            term = Term.sum(terms, found.get_constant_val().to_python())
             yield Constraint.eq(term) if found.is_equality() else Constraint.ge(term)
 
     def solved(
-        self, part: isl.BasicSet, term: Linear, kept: Sequence[Atom]
-    ) -> tuple[tuple[Linear, ...], tuple[Linear, ...]]:
+        self, part: isl.BasicSet, term: Term, kept: Sequence[Atom]
+    ) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
         """Bounds of a term after all but `kept` has been eliminated."""
         last = len(self.atoms)
         part = part.add_dims(isl.dim_type.set, 1)
@@ -189,13 +188,13 @@ class _Space:
         for at, atom in enumerate(self.atoms):
             if atom not in kept:
                 part = part.eliminate(isl.dim_type.set, at, 1)
-        lower: list[Linear] = []
-        upper: list[Linear] = []
+        lower: list[Term] = []
+        upper: list[Term] = []
         for found in part.get_constraints():
             factor = found.get_coefficient_val(isl.dim_type.set, last).to_python()
             if factor == 0 or _has_divisions(found):
                 continue
-            rest = Linear.sum(
+            rest = Term.sum(
                 ((atom, _coefficient(found, self.places[atom])) for atom in kept),
                 found.get_constant_val().to_python(),
             )
@@ -254,7 +253,7 @@ def _found(conj: Conj, facts: Facts) -> str | tuple[tuple[Atom, int], ...]:
     return "empty" if found is None else tuple(zip(question.atoms, found, strict=True))
 
 
-def _search(space: _Space, question: Question) -> Point | None:
+def _search(space: _Space, question: GroundProblem) -> Point | None:
     """A point that obeys everything, depth first; None if there is none."""
     clauses = [space.branches(clause) for clause in question.clauses]
     waiting = [space.within(space.universe(), tuple(map(space.row, question.base)))]
@@ -298,7 +297,7 @@ def _obeys(point: Point, branch: Branch) -> bool:
     return True
 
 
-def _saturated(question: Question) -> tuple[_Space, isl.BasicSet]:
+def _saturated(question: GroundProblem) -> tuple[_Space, isl.BasicSet]:
     """The affine part with every clause added of which only one case is possible there."""
     space = _Space.of(question.atoms)
     part = space.within(space.universe(), tuple(map(space.row, question.base)))

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
-from loopwright.sparse.uf.conj import Conj, fresh, meet
-from loopwright.sparse.uf.constraint import Constraint
-from loopwright.sparse.uf.facts import NO_FACTS, Facts
-from loopwright.sparse.uf.ops import inverse, renamed
+from loopwright.sparse.uf.axioms import NO_FACTS, Facts
+from loopwright.sparse.uf.constraints import Conj, Constraint, conjoin, fresh
+from loopwright.sparse.uf.linear_terms import TupleVar, UFCall, calls
 from loopwright.sparse.uf.oracle import implies, is_empty
 from loopwright.sparse.uf.relation import IntegerSet, Relation
+from loopwright.sparse.uf.relation_algebra import inverse, renamed
 from loopwright.sparse.uf.solve import definition
-from loopwright.sparse.uf.terms import Call, Var
-from loopwright.sparse.uf.visit import calls
 
 __all__ = [
     "ambiguities",
@@ -58,12 +56,12 @@ def ambiguities(relation: Relation) -> Iterator[Conj]:
     second = renamed(relation, (*relation.inputs, *others))
     for at, x in enumerate(relation.conjs):
         for y in second.conjs[at:]:
-            both = meet(x, y, (*relation.variables, *others))
+            both = conjoin(x, y, (*relation.variables, *others))
             for one, other in zip(relation.outputs, others, strict=True):
-                yield both.conjoined([Constraint.lt(Var(one), Var(other))])
+                yield both.conjoined([Constraint.lt(TupleVar(one), TupleVar(other))])
                 # Two outputs of one conjunction can change places.
                 if y is not second.conjs[at]:
-                    yield both.conjoined([Constraint.gt(Var(one), Var(other))])
+                    yield both.conjoined([Constraint.gt(TupleVar(one), TupleVar(other))])
 
 
 def is_subset(x: R, y: R, facts: Facts = NO_FACTS) -> bool:
@@ -76,13 +74,13 @@ def is_subset(x: R, y: R, facts: Facts = NO_FACTS) -> bool:
     )
 
 
-def calls_outside(of: Relation | IntegerSet, facts: Facts) -> tuple[Call, ...]:
+def calls_outside(of: Relation | IntegerSet, facts: Facts) -> tuple[UFCall, ...]:
     """Calls that are not proved to have arguments in the declared domain of their function.
 
-    Constraints on calls of the same function prove nothing here: to learn whether they hold, the
-    function has to be looked up.
+    Constraints on calls of the same function prove nothing here: to test them, the
+    function has to be evaluated.
     """
-    found: dict[Call, None] = {}
+    found: dict[UFCall, None] = {}
     for conj in of.conjs:
         for call in conj.calls:
             function = facts.function(call.name)
@@ -122,7 +120,7 @@ def _simplified(conj: Conj, facts: Facts) -> Conj:
 
 
 def _is_explicit(relation: Relation) -> bool:
-    """Whether equalities define every output by the inputs, on sight."""
+    """Whether equalities define every output by the inputs, syntactically."""
     known = set(relation.inputs)
     conj = relation.conjs[0]
     left = list(relation.outputs)

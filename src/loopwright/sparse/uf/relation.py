@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from loopwright.diagnostics import UsageError
-from loopwright.sparse.uf.conj import Conj
-from loopwright.sparse.uf.terms import Call
+from loopwright.sparse.uf.constraints import Conj
+from loopwright.sparse.uf.linear_terms import UFCall
 
 __all__ = ["IntegerSet", "Relation"]
 
@@ -39,7 +39,7 @@ class Relation:
         return frozenset(name for conj in self.conjs for name in conj.symbols)
 
     @property
-    def calls(self) -> tuple[Call, ...]:
+    def calls(self) -> tuple[UFCall, ...]:
         """Every call inside, once each."""
         return tuple(dict.fromkeys(call for conj in self.conjs for call in conj.calls))
 
@@ -68,7 +68,7 @@ class IntegerSet:
         return frozenset(name for conj in self.conjs for name in conj.symbols)
 
     @property
-    def calls(self) -> tuple[Call, ...]:
+    def calls(self) -> tuple[UFCall, ...]:
         """Every call inside, once each."""
         return tuple(dict.fromkeys(call for conj in self.conjs for call in conj.calls))
 

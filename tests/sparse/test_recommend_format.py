@@ -1,0 +1,188 @@
+"""Statistics against counting by hand, predicted sizes against real ones, and what is advised."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from loopwright.diagnostics import UsageError
+from loopwright.machines.load import load_machine
+from loopwright.sparse.convert_tensor import convert_tensor
+from loopwright.sparse.format import declare, index
+from loopwright.sparse.formats import find
+from loopwright.sparse.recommend_format import BLOCKS, recommend, statistics_of
+from loopwright.sparse.tensor import SparseTensor, from_dense
+
+MACHINE = load_machine("neoverse-n1")
+
+
+def band(count: int, *offsets: int) -> np.ndarray[Any, Any]:
+    return sum((np.eye(count, k=offset) for offset in offsets), np.zeros((count, count)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    arrays(
+        np.float64,
+        st.tuples(st.integers(1, 12), st.integers(1, 12)),
+        elements=st.sampled_from([0.0, 0.0, 1.0]),
+    )
+)
+def test_statistics_are_what_one_counts(whole: np.ndarray[Any, Any]) -> None:
+    found = statistics_of(from_dense(whole))
+    rows, columns = np.nonzero(whole)
+    assert found.stored == len(rows)
+    assert found.longest == (whole != 0).sum(axis=1).max()
+    assert found.filled_rows == len(set(rows.tolist()))
+    assert found.diagonals == len(set((columns - rows).tolist()))
+    for side in BLOCKS:
+        blocks = set(zip((rows // side).tolist(), (columns // side).tolist(), strict=True))
+        assert found.blocks[side] == len(blocks)
+    square = whole.shape[0] == whole.shape[1]
+    assert found.is_symmetric == (square and bool(((whole != 0) == (whole != 0).T).all()))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int8"])
+def test_predicted_sizes_are_those_of_the_arrays(dtype: str) -> None:
+    whole = (np.random.default_rng(3).random((70, 45)) < 0.1).astype(dtype)
+    whole[11] = 0
+    tensor = from_dense(whole)
+    report = recommend(tensor, machine=MACHINE)
+    assert len(report.choices) > 10
+    for choice in report.choices:
+        other = tensor
+        if choice.format != tensor.format.name:
+            other = convert_tensor(tensor, find(choice.format))
+        assert choice.size == other.nbytes, choice.format
+
+
+def test_diagonals_pay_after_some_uses() -> None:
+    tensor = convert_tensor(from_dense(band(400, -20, -1, 0, 1, 20)), find("csr"))
+    assert recommend(tensor, uses=100000, machine=MACHINE).best == "dia"
+    once = recommend(tensor, uses=1, machine=MACHINE)
+    assert once.best == "csr"
+    choice, stay = once.choice("dia"), once.choice("csr")
+    uses = int(np.ceil(choice.break_even))
+    assert 1 < uses < 1000
+    before, after = (
+        choice.conversion + n * choice.use < n * stay.use for n in (uses - 2, uses + 1)
+    )
+    assert not before
+    assert after
+
+
+def test_dense_blocks_are_seen() -> None:
+    whole = np.kron(np.random.default_rng(0).random((40, 40)) < 0.05, np.ones((3, 3)))
+    report = recommend(convert_tensor(from_dense(whole), find("csr")), 10**6, machine=MACHINE)
+    assert report.best == "bcsr(3,3)"
+    assert report.statistics.fill(3) == 1
+
+
+def test_rows_of_one_length_and_one_long_row() -> None:
+    even = band(200, 0, 5, 9)[:150]
+    assert recommend(from_dense(even), machine=MACHINE).choice("ell(row)").size < 150 * 60
+    even[7] = 1
+    report = recommend(from_dense(even), machine=MACHINE)
+    assert report.choice("ell(row)").size > 10 * report.choice("csr").size
+
+
+def test_a_format_of_ones_own_is_tried() -> None:
+    own = declare(
+        "pairs",
+        "{[n,ii,jj] -> [i,j] : 0<=n<N && ii=r(n) && jj=c(n) && i=ii && j=jj}",
+        "{[n,ii,jj] -> [n]}",
+        index("r", "{[x] : 0<=x<N}", "{[y] : 0<=y<NR}"),
+        index("c", "{[x] : 0<=x<N}", "{[y] : 0<=y<NC}"),
+        places="N",
+        order=("j", "i"),
+        is_unique=False,
+    )
+    report = recommend(from_dense(np.eye(5)), formats=[own], machine=MACHINE)
+    assert report.choice("pairs").size == 5 * (8 + 4 + 4)
+
+
+def test_the_table_and_its_page() -> None:
+    report = recommend(from_dense(np.eye(6)), uses=1, machine=MACHINE)
+    text = str(report)
+    assert "6 x 6, 6 stored, pattern symmetric" in text
+    assert "diagonals: 1, filled to 100%" in text
+    assert "1 product with a vector on neoverse-n1, now scoo: scoo" in text
+    lines = text.splitlines()
+    head = next(line for line in lines if line.startswith("format"))
+    assert head.split()[:2] == ["format", "size"]
+    page = report._repr_html_()
+    assert page.count("<tr>") == len(report.choices) + 1
+    assert "<script" not in page
+
+
+def test_empty_matrices_have_a_recommendation() -> None:
+    for shape in ((0, 0), (3, 0), (0, 4), (5, 5)):
+        report = recommend(from_dense(np.zeros(shape)), machine=MACHINE)
+        assert report.statistics.stored == 0
+        assert str(report)
+
+
+def test_scipy_matrices_are_taken() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    matrix = sparse.coo_array(([1.0, 2.0, 3.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
+    assert recommend(matrix, machine=MACHINE).statistics.stored == 2
+
+
+def test_refusals() -> None:
+    tensor = from_dense(np.eye(2))
+    with pytest.raises(UsageError, match="uses is -1"):
+        recommend(tensor, uses=-1)
+    with pytest.raises(UsageError, match="nothing is predicted for 'lil'"):
+        recommend(tensor, machine=MACHINE).choice("lil")
+    with pytest.raises(UsageError, match="statistics are of matrices"):
+        recommend(from_dense(np.zeros((2, 2, 2))))
+    with pytest.raises(UsageError, match="expected a sparse tensor"):
+        recommend("csr")
+
+
+def test_plots_need_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(UsageError, match="matplotlib is not installed"):
+        recommend(from_dense(np.eye(2)), machine=MACHINE).plot()
+
+
+class Axes:
+    """Remembers what is drawn."""
+
+    def __init__(self) -> None:
+        self.lines: dict[str, Any] = {}
+        self.marks: list[float] = []
+
+    def plot(self, x: Any, y: Any, label: str) -> None:
+        self.lines[label] = (np.asarray(x), np.asarray(y))
+
+    def axvline(self, x: float, **style: Any) -> None:
+        self.marks.append(x)
+
+    def set(self, **labels: str) -> None:
+        assert labels["xscale"] == "log"
+
+    def set_title(self, text: str) -> None:
+        assert "neoverse-n1" in text
+
+    def legend(self) -> None:
+        pass
+
+
+def test_a_plot_has_a_line_for_each_format() -> None:
+    tensor: SparseTensor = from_dense(band(30, 0, 1))
+    report = recommend(tensor, uses=40, machine=MACHINE)
+    axes = report.plot(Axes())
+    drawn = {choice.format for choice in report.choices[:8]}
+    assert axes.lines.keys() == drawn | {report.source}
+    assert repr(report) == str(report)
+    assert axes.marks == [40]
+    uses, seconds = axes.lines["dia"]
+    choice = report.choice("dia")
+    np.testing.assert_allclose(seconds, choice.conversion + uses * choice.use)

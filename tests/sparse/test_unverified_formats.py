@@ -1,0 +1,304 @@
+"""Formats that users declare: what they promise and do not keep is refused, never misread."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from loopwright import sparse
+from loopwright.diagnostics import DtypeError, UsageError
+from loopwright.sparse import unverified_formats
+from loopwright.sparse.format import Format, Padding, declare, index
+from loopwright.sparse.formats import BUILT_IN, find
+from loopwright.sparse.tensor import SparseTensor, sparse_tensor
+
+MAP = "{[ii,k,jj] -> [i,j] : i=ii && j=jj && 0<=ii<NR && rowptr(ii)<=k<rowptr(ii+1) && jj=col(k)%s}"
+ENDS = ("rowptr(0) = 0", "rowptr(NR) = NNZ")
+SORTED = "forall x,k: 0<=x<NR && rowptr(x)<=k<rowptr(x+1)-1 => col(k)<col(k+1)"
+FULL = np.array([[1.0, 2.0], [3.0, 4.0]])
+
+
+def rows(
+    name: str,
+    *,
+    wanted: str = "",
+    place: str = "k",
+    places: str = "NNZ",
+    invariants: tuple[str, ...] = (*ENDS, SORTED),
+    growth: Any = "increasing",
+) -> Format:
+    """Compressed rows with something of their own."""
+    return declare(
+        name,
+        MAP % wanted,
+        f"{{[ii,k,jj] -> [p] : p={place}}}",
+        index("rowptr", "{[x] : 0<=x<=NR}", "{[y] : 0<=y<=NNZ}", monotone=growth),
+        index("col", "{[x] : 0<=x<NNZ}", "{[y] : 0<=y<NC}"),
+        places=places,
+        order=("i", "j"),
+        invariants=invariants,
+    )
+
+
+UPPER = rows("upper", wanted=" && ii<=jj")
+
+
+@pytest.fixture(params=[1 << 17, 0], ids=["looked at", "proved"])
+def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small tensors are looked at; large ones are not where a proof is found."""
+    monkeypatch.setattr(unverified_formats, "_MANY", request.param)
+
+
+# -- entries that a map leaves out --------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("either")
+def test_an_entry_that_a_map_leaves_out_is_refused() -> None:
+    told = r"upper cannot hold the entry \(1, 0\)\nnote: found its map wants ii <= jj"
+    with pytest.raises(UsageError, match=told):
+        sparse.convert(FULL, UPPER)
+    with pytest.raises(UsageError, match=told):
+        sparse.convert_einsum("ij,j->i", sparse.convert(FULL, "csr"), np.ones(2), to=UPPER)
+
+
+@pytest.mark.usefixtures("either")
+def test_what_fits_is_stored() -> None:
+    made = sparse.convert(np.triu(FULL), UPPER)
+    assert made.check().to_dense().tolist() == [[1, 2], [0, 4]]
+    assert sparse.convert(made, "csc").to_dense().tolist() == [[1, 2], [0, 4]]
+
+
+def test_a_map_that_holds_only_some_numbers() -> None:
+    """What depends on index arrays is seen once they are there."""
+    first = rows("first", wanted=" && k<=2")
+    assert sparse.convert(np.triu(FULL), first).to_dense().tolist() == [[1, 2], [0, 4]]
+    with pytest.raises(UsageError, match="first cannot hold this tensor"):
+        sparse.convert(FULL, first)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**16 - 1))
+def test_a_triangle_holds_triangles_alone(bits: int) -> None:
+    array = np.array([float(bits >> n & 1) for n in range(16)]).reshape(4, 4)
+    if np.array_equal(array, np.triu(array)):
+        assert np.array_equal(sparse.convert(array, UPPER).to_dense(), array)
+    else:
+        with pytest.raises(UsageError, match="upper cannot hold the entry"):
+            sparse.convert(array, UPPER)
+
+
+# -- places ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("either")
+def test_two_tuples_in_one_place_are_refused() -> None:
+    shared = rows("shared", place="ii", places="NR")
+    with pytest.raises(UsageError, match="shared is wrong: no two tuples share a place does not"):
+        sparse.convert(FULL, shared)
+    arrays = {"rowptr": [0, 2, 4], "col": [0, 1, 0, 1]}
+    read = sparse.convert(sparse_tensor(shared, (2, 2), arrays, [1.0, 2.0]), "csr")
+    assert read.to_dense().tolist() == [[1, 1], [2, 2]]
+
+
+@pytest.mark.usefixtures("either")
+def test_places_that_nothing_reaches_are_refused() -> None:
+    with pytest.raises(UsageError, match="gaps cannot hold this tensor: no index leads to place 1"):
+        sparse.convert(FULL, rows("gaps", place="2*k", places="2*NNZ"))
+
+
+def test_places_outside_the_values_are_refused_before_code_runs() -> None:
+    with pytest.raises(UsageError, match="beyond is wrong: places lie within the values"):
+        sparse.convert(FULL, rows("beyond", place="k+rowptr(ii)"))
+
+
+# -- order and uniqueness -------------------------------------------------------------------------
+
+
+def by_columns(is_unique: bool) -> Format:
+    order = find("csc").order
+    return replace(find("coo"), name="by_columns", order=order, is_unique=is_unique)
+
+
+@pytest.mark.usefixtures("either")
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [([2, 0, 1], r"not in the order of i, j\n.*\(0, 2\) before \(0, 0\)"), ([0, 1, 1], "twice")],
+)
+def test_promises_that_no_rule_tells_are_looked_at(columns: list[int], told: str) -> None:
+    untold = rows("untold", invariants=ENDS)
+    arrays = {"rowptr": [0, 3, 3], "col": columns}
+    tensor = sparse_tensor(untold, (2, 3), arrays, [1.0, 2.0, 3.0])
+    for use in (
+        lambda: sparse.convert(tensor, "csc"),
+        lambda: sparse.convert(tensor, untold),
+        lambda: sparse.spmv(tensor, np.ones(3)),
+        lambda: sparse.convert_einsum("ij,j->i", tensor, np.ones(3), to="csc"),
+    ):
+        with pytest.raises(UsageError, match=told):
+            use()
+    kept = {**arrays, "col": [0, 1, 2]}
+    fine = sparse_tensor(untold, (2, 3), kept, [1.0, 2.0, 3.0])
+    assert sparse.convert(fine, "csc").to_dense().tolist() == [[1, 2, 3], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("is_unique", [True, False])
+def test_a_list_in_another_order_than_it_says(is_unique: bool) -> None:
+    format = by_columns(is_unique)
+    tensor = sparse_tensor(
+        format, (2, 3), {"row": [0, 0, 1], "col": [0, 2, 1]}, np.array([1.0, 2.0, 3.0])
+    )
+    with pytest.raises(UsageError, match=r"by_columns: .* not in the order of j, i"):
+        sparse.convert(tensor, "csr")
+    made = sparse.convert(FULL, format)
+    assert made.arrays["col"].tolist() == [0, 0, 1, 1]
+    assert sparse.convert(made, "csr").to_dense().tolist() == FULL.tolist()
+
+
+@pytest.mark.usefixtures("either")
+def test_rules_of_formats_of_ones_own_are_looked_at() -> None:
+    own = replace(find("csr"), name="own")
+    arrays = {"rowptr": [0, 2, 2], "col": [2, 0]}
+    with pytest.raises(UsageError, match="own: an invariant is violated: forall x,k"):
+        sparse.convert(sparse_tensor(own, (2, 3), arrays, [1.0, 2.0]), "csc")
+
+
+@pytest.mark.usefixtures("either")
+def test_coordinates_outside_the_shape_are_refused() -> None:
+    """A range without an end is a promise of little."""
+    arrays = (index(f, "{[x] : 0<=x<NNZ}", "{[y] : 0<=y}") for f in ("row", "col"))
+    loose = declare(
+        "loose",
+        "{[n] -> [i,j] : 0<=n<NNZ && i=row(n) && j=col(n)}",
+        "{[n] -> [n]}",
+        *arrays,
+        places="NNZ",
+        is_unique=False,
+    )
+    tensor = sparse_tensor(loose, (2, 3), {"row": [0, 10**7], "col": [0, 2]}, [1.0, 2.0])
+    told = r"loose: an entry lies outside the shape\nnote: found i = 10000000, with a size of 2"
+    with pytest.raises(UsageError, match=told):
+        sparse.convert(tensor, "csr")
+    with pytest.raises(UsageError, match=told):
+        sparse.spmv(tensor, np.ones(3))
+
+
+# -- results --------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("either")
+@pytest.mark.parametrize(
+    ("format", "told"),
+    [
+        (rows("strict", growth="strictly increasing"), "rowptr is not strictly increasing"),
+        (rows("falls", growth="decreasing"), "rowptr is not decreasing"),
+        (
+            rows("crossed", invariants=(*ENDS, "forall k: 0<=k<NNZ-1 => col(k)>col(k+1)")),
+            "an invariant is violated: forall k",
+        ),
+    ],
+    ids=lambda x: x.name if isinstance(x, Format) else "",
+)
+def test_results_that_break_their_own_promises(format: Format, told: str) -> None:
+    with pytest.raises(UsageError, match=f"{format.name} cannot hold this tensor: {told}"):
+        sparse.convert(np.array([[0.0, 0.0], [1.0, 2.0]]), format)
+
+
+def test_an_array_that_is_longer_than_its_entries() -> None:
+    """Nothing is left to chance in a result: it is refused, or every element is set."""
+    long = declare(
+        "long",
+        "{[n,ii,jj] -> [i,j] : 0<=n<NNZ && ii=row(n)-1 && jj=col(n) && i=ii && j=jj"
+        " && 0<=i<NR && 0<=j<NC}",
+        "{[n,ii,jj] -> [n]}",
+        index("row", "{[x] : 0<=x<NNZ+9}", "{[y] : 0<=y<=NR}"),
+        index("col", "{[x] : 0<=x<NNZ}", "{[y] : 0<=y<NC}"),
+        places="NNZ",
+        is_unique=False,
+    )
+    made = sparse.convert(FULL, long).check()
+    assert made.arrays["row"].tolist() == [1, 1, 2, 2, *[0] * 9]
+    assert made.to_dense().tolist() == FULL.tolist()
+
+
+def test_copies_of_built_in_formats_convert_as_these_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    array = np.array([[0, 1, 2, 0], [0, 0, 0, 0], [3, 0, 0, 4], [0, 5, 0, 0]], np.float64)
+    for many in (0, 1 << 17):
+        monkeypatch.setattr(unverified_formats, "_MANY", many)
+        for name in ("csr", "scoo", "dia", "ell(row)", "dcsr", "lil"):
+            own = replace(find(name), name="copy")
+            made = sparse.convert(array, own)
+            assert arrays_of(made) == arrays_of(sparse.convert(array, name)), name
+            assert sparse.convert(made, "coo").to_dense().tolist() == array.tolist()
+
+
+def arrays_of(tensor: SparseTensor) -> list[list[Any]]:
+    return [x.tolist() for x in (*tensor.arrays.values(), tensor.values)]
+
+
+@pytest.mark.parametrize("name", ["csr", "csc", "coo", "scoo", "dcsr", "ell(row)"])
+def test_proofs_are_found_for_plain_formats(name: str) -> None:
+    """So that large tensors in a format like these are not looked at twice."""
+    assert unverified_formats._is_faithful(replace(find(name), name="copy"))
+
+
+def test_built_in_formats_are_trusted() -> None:
+    for family in BUILT_IN.values():
+        assert not unverified_formats.is_unverified(find(family.example, family.ranks[0]))
+
+
+# -- padding --------------------------------------------------------------------------------------
+
+
+def padded(fill: int) -> Format:
+    return replace(find("ell(row)"), name="padded", padding=Padding(fill))
+
+
+def test_what_is_absent_is_zero_whatever_padding_holds() -> None:
+    array = np.array([[1.0, 2.0], [0.0, 0.0]])
+    made = sparse.convert(array, padded(-9))
+    assert made.values.tolist() == [1, 2, -9, -9]
+    assert made.to_dense().tolist() == array.tolist()
+    assert sparse.spmv(made, np.ones(2)).tolist() == [3, 0]
+    assert made.nnz == 2
+
+
+def test_padding_that_is_mapped_is_zero() -> None:
+    with pytest.raises(UsageError, match="must be 0, not 5: an entry of value 5 would vanish"):
+        Padding(5, is_mapped=True)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.bool_])
+def test_values_that_cannot_hold_the_fill(dtype: Any) -> None:
+    array: NDArray[Any] = np.array([[1, 1], [0, 0]], dtype)
+    with pytest.raises(DtypeError, match=r"padded: places without an entry hold -1, which"):
+        sparse.convert(array, padded(-1))
+
+
+@pytest.mark.parametrize("name", ["dia", "bcsr(2,2)"])
+def test_mapped_padding_is_no_entry(name: str) -> None:
+    array = np.array([[1.0, 2.0, 0.0], [0.0, 0.0, 3.0]])
+    made = sparse.convert(array, name)
+    assert made.nnz == made.entries().count == 3
+    assert [at.tolist() for at in made.entries().coordinates] == [[0, 0, 1], [0, 1, 2]]
+    copied = replace(made, format=replace(made.format, name="copy"))
+    assert copied.nnz == 3
+
+
+def test_what_lies_outside_has_no_meaning() -> None:
+    """A coordinate before the first would be taken for one from the end."""
+    loose = declare(
+        "loose",
+        "{[n] -> [i] : 0<=n<NNZ && i=at(n)}",
+        "{[n] -> [n]}",
+        index("at", "{[x] : 0<=x<NNZ}", "{[y] : -9<=y}"),
+        places="NNZ",
+        is_unique=False,
+    )
+    tensor = sparse_tensor(loose, (3,), {"at": [0, -1]}, [1.0, 2.0])
+    for use in (tensor.to_dense, tensor.check, lambda: sparse.convert(tensor, "coo")):
+        with pytest.raises(UsageError, match=r"outside the shape\nnote: found i = -1"):
+            use()
