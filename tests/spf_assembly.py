@@ -6,7 +6,7 @@ from loopwright.ir import expr as ir
 from loopwright.ir.dtypes import FLOAT64, INT32, INT64, DType
 from loopwright.ir.program import Role
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
-from loopwright.sparse.spf.term_exprs import as_expr, element, updated
+from loopwright.sparse.spf.term_exprs import as_expr, element
 from loopwright.sparse.uf import Facts, FunctionFacts, Monotone, parse_linear, parse_set
 
 SYMBOLS = ("N", "M", "K")
@@ -55,7 +55,7 @@ def load(space: str, *index: str, of: str = "", dtype: DType | None = None) -> i
 def add(space: str, index: tuple[str, ...], operand: ir.Expr, of: str) -> ir.Expr:
     """The value of space[index] += operand."""
     terms = [parse_linear(entry, of.split()) for entry in index]
-    return updated("add", space, terms, operand, BY_NAME)
+    return ir.Binary("add", element(space, terms, BY_NAME), operand)
 
 
 def number(text: str, of: str) -> ir.Expr:

@@ -25,7 +25,7 @@ def test_stages_of_an_entry_are_shown() -> None:
     done = run("show", "sparse.spmv.csr", "--machine", "neoverse-n1")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("== loops ==\n")
-    assert "define void @kernel(" in done.stdout.partition("== llvm ==\n")[2]
+    assert "@kernel_call(" in done.stdout.partition("== llvm ==\n")[2]
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda path: path.stem)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import brute_force
 from loopwright.analysis.dependences import dependences
-from loopwright.analysis.legality import carried_by, is_parallel, is_permutable, violation, witness
+from loopwright.analysis.legality import carried_by, violation, witness
 from loopwright.analysis.reductions import relaxed_dependences
 from loopwright.diagnostics import UsageError
 from loopwright.ir.islkit import context
@@ -116,7 +116,6 @@ def test_marks_are_passed_through() -> None:
     tree = root.child(0).child(0).insert_mark(mark).get_schedule()
     found = dependences(known)
     assert violation(found, tree) is None
-    assert is_permutable(found, tree, ("i", "j", "k"))
 
 
 def test_witness_without_spans() -> None:
@@ -157,15 +156,14 @@ def test_no_witness_without_dependences() -> None:
 def test_parallel_loops(known: Program, parallel: str) -> None:
     found = dependences(known)
     names = loop_names(known.schedule)
-    assert [x for x in names if is_parallel(found, known.schedule, x)] == list(parallel)
     carried = [x for x in names if not carried_by(found, known.schedule, x).is_empty]
     assert carried == [x for x in names if x not in parallel]
 
 
 def test_reduction_is_parallel_when_relaxed() -> None:
     known = matmul(reassoc=True)
-    assert is_parallel(relaxed_dependences(known), known.schedule, "k")
-    assert not is_parallel(dependences(known), known.schedule, "k")
+    assert carried_by(relaxed_dependences(known), known.schedule, "k").is_empty
+    assert not carried_by(dependences(known), known.schedule, "k").is_empty
 
 
 def test_carried_dependences_of_seidel() -> None:
@@ -178,28 +176,10 @@ def test_carried_dependences_of_seidel() -> None:
     assert found.output.is_empty()
 
 
-def test_permutable_chains() -> None:
-    known = seidel()
-    found = dependences(known)
-    assert is_permutable(found, known.schedule, ("i", "j"))
-    assert not is_permutable(found, known.schedule, ("t", "i", "j"))
-    point = "S0[t, i, j] -> "
-    skewed = nested(known, f"{point}[(t)]", f"{point}[(t + i)]", f"{point}[(2t + i + j)]")
-    assert violation(found, skewed) is None
-    assert is_permutable(found, skewed, ("t0", "t1", "t2"))
-
-
-def test_loops_with_statements_between_are_no_chain() -> None:
-    known = matmul_in_nest()
-    assert not is_permutable(dependences(known), known.schedule, ("i", "j", "k"))
-    assert is_permutable(dependences(known), known.schedule, ("i", "j"))
-    assert not is_permutable(dependences(known), known.schedule, ("j", "i"))
-
-
 def test_unknown_loop() -> None:
     known = matmul()
     with pytest.raises(UsageError) as caught:
-        is_parallel(dependences(known), known.schedule, "x")
+        carried_by(dependences(known), known.schedule, "x")
     assert str(caught.value) == "no such loop in the schedule\nnote: found x\ntry: i, j, k"
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import brute_force
 from loopwright.analysis.dependences import dependences
-from loopwright.analysis.legality import is_parallel, violation
+from loopwright.analysis.legality import carried_by, violation
 from loopwright.analysis.reductions import reductions, relaxed_dependences
 from loopwright.ir.expr import Binary, Unary
 from loopwright.ir.program import Program
@@ -169,7 +169,7 @@ def test_relaxed_dependences_keep_the_place_of_other_accesses() -> None:
     assert found.flow.is_equal(isl.UnionMap(expected).intersect(found.flow))
     for pair in (f"[n] -> {{ {start} }}", "[n] -> { S1[k] -> S2[] : 0 <= k < n }"):
         assert isl.UnionMap(pair).is_subset(found.flow)
-    assert is_parallel(found, known.schedule, "k")
+    assert carried_by(found, known.schedule, "k").is_empty
 
 
 def test_relaxed_prefix_sums_stay_in_order() -> None:
@@ -177,7 +177,7 @@ def test_relaxed_prefix_sums_stay_in_order() -> None:
     body = For("k", 0, "n", Do("s", "s + x[k]"), Do("y[k]", "s"))
     known = program("prefix", arrays, body)
     found = relaxed_dependences(known)
-    assert not is_parallel(found, known.schedule, "k")
+    assert not carried_by(found, known.schedule, "k").is_empty
     assert violation(found, known.schedule) is None
 
 

@@ -1,4 +1,4 @@
-"""Python kernels for tests: functions from text, and their meaning by two roads compared."""
+"""Python kernels for tests: functions from text, run by Python and by the interpreter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kernel of the corpus in every mode: read with and without a compiler, and its meaning."""
+"""Every kernel of the corpus: its trees with either preprocessor, and its results."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""C that nobody should write: it is refused or read, soon, and nothing else happens."""
+"""Malformed, huge and deeply nested C is read or refused, quickly and without other errors."""
 
 import pickle
 from pathlib import Path

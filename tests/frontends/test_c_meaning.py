@@ -1,4 +1,4 @@
-"""What C means here is what C means: the functions of c_meaning.c, compiled and interpreted."""
+"""C semantics: the functions of c_meaning.c, interpreted, give what the C compiler's code gives."""
 
 import ctypes
 from functools import cache

@@ -1,4 +1,4 @@
-"""Programs as other people write them: the C compiler, interpreter, `compile` and `cc` agree."""
+"""C programs as found elsewhere: the C compiler, interpreter, `compile` and `cc` agree."""
 
 import ctypes
 from functools import cache

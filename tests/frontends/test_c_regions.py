@@ -1,4 +1,4 @@
-"""Regions of C files: their bytes, their variables, and what stands around them."""
+"""Regions of C files: their bytes, their variables, and liveness around them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""C texts as they are found: both preprocessors read them, and read the same."""
+"""C texts as found elsewhere: both preprocessors give the same regions."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Fingerprints: what tells one function from another without reading either."""
+"""Fingerprints: functions are told apart without being read."""
 
 from __future__ import annotations
 

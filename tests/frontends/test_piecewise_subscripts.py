@@ -1,4 +1,4 @@
-"""Subscripts with cases: the common case apart, exact accesses, peeled loops."""
+"""Index-set splitting at piecewise subscripts: the common case, exact accesses, peeled loops."""
 
 from textwrap import dedent
 

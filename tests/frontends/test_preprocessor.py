@@ -1,4 +1,4 @@
-"""Our own small preprocessor does what the compiler's does, word by word and line by line."""
+"""The built-in preprocessor gives the tokens and lines of the compiler's preprocessor."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Accepted Python: each kernel gives by way of its Program what plain Python gives, bit by bit."""
+"""Accepted Python: the Program of each kernel gives the results of plain Python, bit by bit."""
 
 import numpy as np
 import pytest

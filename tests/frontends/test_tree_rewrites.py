@@ -1,4 +1,4 @@
-"""Programs of literal sizes made smaller: what changes, and what stays as it was."""
+"""Rewrites of source trees: literal sizes made smaller."""
 
 from __future__ import annotations
 

@@ -13,8 +13,12 @@ from loopwright.ir.program import Program
 from loopwright.ir.schedule_tree import (
     Leaf,
     Sequence,
+    band_name,
+    band_nodes,
     bands,
     directions,
+    instances_reaching,
+    path_to,
     perfect_nest,
     read_tree,
     sequence,
@@ -97,6 +101,24 @@ def test_marks_are_proven_anew_where_loops_changed() -> None:
     assert dict(same.marks) == {"j": Mark.PARALLEL, "x": Mark.PARALLEL}
     with pytest.raises(IllegalStep, match="loop 'j' carries flow"):
         Reschedule(tree_text(domain, sequence((turned, last)))).apply(marked)
+
+
+def test_path_to_a_band() -> None:
+    root = read_tree(lu().schedule)
+    names = [band.loop for band in bands(root)]
+    for name in names:
+        path = path_to(root, name)
+        assert path[-1].loop == name
+        assert all(name in {inner.loop for inner in bands(band)} for band in path)
+    assert path_to(root, "q") == ()
+
+
+def test_instances_that_reach_a_band() -> None:
+    source = lu()
+    domain = source.schedule.get_domain()
+    for band in band_nodes(source.schedule):
+        found = instances_reaching(read_tree(source.schedule), band_name(band), domain)
+        assert found.is_equal(band.get_domain())
 
 
 def test_fresh_name() -> None:

@@ -68,7 +68,7 @@ def test_conversions_of_twins_are_the_same_code(name: str, other: str) -> None:
         assert len(one.stages) == len(two.stages)
         for a, b in zip(one.stages, two.stages, strict=True):
             assert code_text(a.computation) == code_text(b.computation)
-            assert (a.alone is None) == (b.alone is None)
+            assert (a.collapsed is None) == (b.collapsed is None)
             assert len(a.disjoint_writes) == len(b.disjoint_writes)
 
 

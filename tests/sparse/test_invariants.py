@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from loopwright.sparse.formats import BUILT_IN, find
 from loopwright.sparse.invariants import facts_of
 from loopwright.sparse.uf import holds
-from loopwright.sparse.uf.prove import is_function, is_injective
+from loopwright.sparse.uf.oracle import is_function, is_injective
 from sparse_builders import of_dense
 
 RANKS = {"mcoo3": 3, "csf": 3}

@@ -120,7 +120,7 @@ def test_results_have_the_index_types_of_conversions():
     [
         ([0, 2, 1, 3], [0, 1, 2], r"rowptr is not increasing"),
         ([0, 1, 2, 3], [0, 7, 2], r"col\[1\] = 7 is outside its range"),
-        ([0, 2, 2, 3], [1, 0, 2], r"a promise of the format is broken"),
+        ([0, 2, 2, 3], [1, 0, 2], r"an invariant is violated"),
     ],
 )
 def test_faulty_operands_are_refused(pointers, columns, message):

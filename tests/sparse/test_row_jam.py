@@ -183,7 +183,7 @@ def test_rules_of_ones_own_are_checked_where_code_relies_on_them():
     good = entries(promised, [2, 0, 1])
     assert "if" not in compile_kernel("ij,j->i", good, x).inspect()
     assert spmv(good, x).tolist() == [100.0, 42.0]
-    with pytest.raises(UsageError, match="a promise of the format is broken"):
+    with pytest.raises(UsageError, match="an invariant is violated"):
         spmv(entries(promised, [2, -1, 1]), x)
 
 

@@ -93,7 +93,7 @@ def is_padding_wrong(tensor: SparseTensor) -> bool:
         ("coo", "row", [0, 0, 2, 2, 2, 9], r"coo: row\[5\] = 9 is outside its range"),
         ("dia", "off", [-2, -1, 0, 0, 7], "outside its range|not strictly increasing"),
         ("lil", "start", [0, 2, 2, 9, 6], r"lil: start\[3\] = 9 is outside its range"),
-        ("lil", "len", [2, 0, 4, 1], "lil: a promise of the format is broken"),
+        ("lil", "len", [2, 0, 4, 1], "lil: an invariant is violated"),
     ],
 )
 def test_the_place_is_named(name: str, array: str, value: list[int], told: str) -> None:

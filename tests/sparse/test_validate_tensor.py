@@ -48,7 +48,7 @@ def spoiled(format: str, name: str, at: Any, value: int) -> SparseTensor:
         ("ell(row)", "ecol", (2, 2), 4, "ell(row): ecol[2, 2] = 4 is outside its range"),
         ("ell(row)", "rlen", 0, 4, "ell(row): rlen[0] = 4 is outside its range"),
         ("ell(row)", "values", 2, 9, "ell(row): place 2 is padding and holds 9"),
-        ("ell(column)", "ecol", (1, 0), 0, "ell(column): a promise of the format is broken"),
+        ("ell(column)", "ecol", (1, 0), 0, "ell(column): an invariant is violated"),
         ("bcsr(2,2)", "bcol", 1, 0, "bcsr(2,2): an invariant is violated: forall x,k"),
         ("lil", "len", 0, 1, "lil: an invariant is violated: forall x: 0<=x<NR"),
         ("csf", "idx0", 2, 1, "csf: idx0 is not strictly increasing"),

@@ -72,7 +72,7 @@ WRONG = (
         csr_like(
             map=MAP.replace("i=ii && j=jj", "i=jj && j=ii && 0<=i<NR && 0<=j<NC"), order=("j", "i")
         ),
-        "room",
+        "bounds",
         "needs rowptr",
     ),
     (
@@ -121,7 +121,7 @@ def test_the_descriptor_before_it_was_spoilt_is_sound() -> None:
     report = verify(csr_like(), side=2).require()
     assert report.is_sound
     proved = {o.name for o in report.obligations if o.status is Status.PROVED}
-    assert proved >= {"function", "injective", "access", "calls", "shape", "places", "room"}
+    assert proved >= {"function", "injective", "access", "calls", "shape", "places", "bounds"}
     assert "like_csr: sound" in str(report)
     with pytest.raises(UsageError, match="no obligation is called 'speed'"):
         report.obligation("speed")
@@ -222,7 +222,7 @@ def test_z3_does_not_prove_what_is_wrong() -> None:
 def test_no_code_is_made_for_arrays_without_room() -> None:
     """Code for such a format would write past the end of rowptr."""
     swapped = MAP.replace("i=ii && j=jj", "i=jj && j=ii && 0<=i<NR && 0<=j<NC")
-    with pytest.raises(UsageError, match="have no room for every coordinate") as error:
+    with pytest.raises(UsageError, match="are too short for some coordinate") as error:
         convert(np.ones((1, 3)), csr_like(map=swapped, order=("j", "i")))
     assert "in a tensor of 1 x 2 the entry (0, 1) needs rowptr" in str(error.value)
     own = csr_like()

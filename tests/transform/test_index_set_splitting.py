@@ -1,4 +1,4 @@
-"""SplitAt: iterations near a loop around, then those beyond; what it refuses."""
+"""SplitIndexSet: points near a loop around, then those beyond; what it refuses."""
 
 from __future__ import annotations
 

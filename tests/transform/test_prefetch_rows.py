@@ -67,7 +67,7 @@ def test_rows_that_are_walked_along_are_left_alone() -> None:
     [
         ((Parallel("i"), PrefetchRows("i", 8)), "marked or holds"),
         ((PrefetchRows("i", 8),), "marked or holds"),
-        ((PrefetchRows("j", 8), PrefetchRows("j", 4)), "fetches already"),
+        ((PrefetchRows("j", 8), PrefetchRows("j", 4)), "is prefetched already"),
         ((PrefetchRows("q", 8),), "no loop 'q'"),
     ],
 )

@@ -23,7 +23,7 @@ _PREFIX = "core."  # no statement has a dot in its name
 def without_cores(
     schedule: Schedule,
 ) -> tuple[isl.Schedule, dict[str, tuple[LoopCore, InnerContraction]]]:
-    """The tree with the loops of each core replaced by a statement, and what these stand for.
+    """The tree with the loops of each core replaced by a statement, and what the statements mean.
 
     The statement `core.k[o]` runs where the loops i, j, p of the k-th core had something to run for
     the values o of the loops around them.

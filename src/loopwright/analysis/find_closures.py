@@ -32,7 +32,7 @@ _PAIRS = {
 
 
 def find_closure(program: Program) -> Closure | str:
-    """The closure that a program is, or the reason why it is none."""
+    """The closure that a program computes, or the reason why it computes none."""
     if len(program.statements) != 1:
         return "the program has several statements"
     (statement,) = program.statements
@@ -82,7 +82,7 @@ def _matches(statement: Statement, left: Expr, right: Expr) -> bool:
 
 
 def _step(statement: Statement, product: Binary) -> str:
-    """The loop that counts the steps: the one that does not place the element written."""
+    """The loop k over the steps: the one that does not occur in the element written."""
     placed = {entry.name for entry in statement.write.index if isinstance(entry, Var)}
     return next(name for name in statement.iterators if name not in placed)
 

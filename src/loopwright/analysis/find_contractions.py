@@ -98,8 +98,8 @@ def _description(found: Contraction) -> str:
     return f"{text}: {', '.join(bundles) or 'one element'}{order}"
 
 
-class _Facts:
-    """What is asked of a program more than once."""
+class _Analyses:
+    """Analyses of a program, computed when first asked for."""
 
     def __init__(self, found: ForwardedProgram) -> None:
         self.program = found.program
@@ -125,7 +125,7 @@ class _Flows(dict[str, isl.UnionMap]):
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """An updating statement with chains: a contraction but for what stands around it."""
+    """An update statement with its reduction chains, without start and consumers."""
 
     chain: ReductionChain
     update: Update
@@ -136,7 +136,7 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A candidate with the statements that it takes in."""
+    """A candidate with the statements that start its chains and consume their results."""
 
     candidate: _Candidate
     start: ChainLink | None
@@ -151,30 +151,30 @@ class _Form:
 
 def _verdicts(program: Program) -> dict[str, Contraction | str]:
     """For every statement the contraction it is the update of, or why it is none."""
-    facts = _Facts(forward_scalars(program))
+    analyses = _Analyses(forward_scalars(program))
     verdicts: dict[str, Contraction | str] = {
         name: f"its value is a part of {reader}"
-        for reader, names in facts.absorbed.items()
+        for reader, names in analyses.absorbed.items()
         for name in names
     }
     candidates: list[_Candidate] = []
-    for statement in facts.program.statements:
+    for statement in analyses.program.statements:
         try:
-            candidates.append(_candidate(facts, statement))
+            candidates.append(_candidate(analyses, statement))
         except _Refused as refusal:
             verdicts[statement.name] = str(refusal)
     units: list[frozenset[str]] = []
     # A statement without reduction loops may also be the start or the end of another contraction.
     for candidate in sorted(candidates, key=lambda c: not c.p):
-        verdict = _verdict(facts, candidate, units)
+        verdict = _verdict(analyses, candidate, units)
         verdicts[candidate.chain.statement.name] = verdict
         if isinstance(verdict, Contraction):
             units.append(frozenset(verdict.covers))
     return {s.name: verdicts[s.name] for s in program.statements}
 
 
-def _candidate(facts: _Facts, statement: Statement) -> _Candidate:
-    program = facts.program
+def _candidate(analyses: _Analyses, statement: Statement) -> _Candidate:
+    program = analyses.program
     if ACCUMULATOR in (*program.params, *statement.iterators):
         raise _Refused(f"the name '{ACCUMULATOR}' is taken")
     update = update_of(program, statement)
@@ -187,16 +187,16 @@ def _candidate(facts: _Facts, statement: Statement) -> _Candidate:
     changed = reads_what_it_writes(program, statement, update)
     if changed is not None:
         raise _Refused(f"it reads elements of '{changed}' that it also writes")
-    flow = facts.flows[statement.write.array]
+    flow = analyses.flows[statement.write.array]
     chain = _unless_refused(reduction_chain(program, statement, ranges, flow))
     reassoc = is_reorderable(update.op, statement.write.dtype, program)
-    return _in_order(facts, _Candidate(chain, update, product, chain.inner, reassoc))
+    return _in_order(analyses, _Candidate(chain, update, product, chain.inner, reassoc))
 
 
-def _in_order(facts: _Facts, candidate: _Candidate) -> _Candidate:
+def _in_order(analyses: _Analyses, candidate: _Candidate) -> _Candidate:
     """The candidate with the reduction loops in source order, all of them increasing."""
     statement = candidate.chain.statement
-    order = loop_order(facts.program, statement) if candidate.p else {}
+    order = loop_order(analyses.program, statement) if candidate.p else {}
     if order is None and not candidate.reassoc:
         raise _Refused("the reduction runs in an order that is not one of its loops")
     if not order:
@@ -218,18 +218,18 @@ def _in_order(facts: _Facts, candidate: _Candidate) -> _Candidate:
 
 
 def _verdict(
-    facts: _Facts, candidate: _Candidate, units: list[frozenset[str]]
+    analyses: _Analyses, candidate: _Candidate, units: list[frozenset[str]]
 ) -> Contraction | str:
     """The largest contraction around a candidate that may run as a unit."""
     taken = frozenset().union(*units)
     first_reason = ""
-    for form in _forms(facts, candidate):
+    for form in _forms(analyses, candidate):
         names = frozenset(statement.name for statement in form.statements)
         if names & taken:
             continue
         try:
-            found = _contraction(facts, form)
-            _require_unit(facts, names, units)
+            found = _contraction(analyses, form)
+            _require_unit(analyses, names, units)
         except _Refused as refusal:
             first_reason = first_reason or str(refusal)
             continue
@@ -237,38 +237,40 @@ def _verdict(
     return first_reason or "its statements belong to another contraction"
 
 
-def _forms(facts: _Facts, candidate: _Candidate) -> Iterator[_Form]:
-    """What a candidate may take in, the most first."""
+def _forms(analyses: _Analyses, candidate: _Candidate) -> Iterator[_Form]:
+    """A candidate with as many of its neighbouring statements as possible, then with fewer."""
     chain = candidate.chain
-    start = chain_start(chain, facts.flows[chain.statement.write.array])
+    start = chain_start(chain, analyses.flows[chain.statement.write.array])
     if start is not None and loop_values(start.statement.value, start.statement.iterators):
         start = None
     for first in (start, None) if start else (None,):
-        takers = _takers(facts, chain, first)
+        takers = _takers(analyses, chain, first)
         for count in range(len(takers), -1, -1):
             yield _Form(candidate, first, takers[:count])
 
 
-def _takers(facts: _Facts, chain: ReductionChain, start: ChainLink | None) -> tuple[ChainLink, ...]:
-    """The statements behind the chains, each working on the value of the one before alone."""
+def _takers(
+    analyses: _Analyses, chain: ReductionChain, start: ChainLink | None
+) -> tuple[ChainLink, ...]:
+    """The statements that consume the chains' results one after the other."""
     takers: list[ChainLink] = []
     place = chain.statement.write
     while True:
-        link = chain_consumer(chain, facts.flows, start, takers[-1] if takers else None)
+        link = chain_consumer(chain, analyses.flows, start, takers[-1] if takers else None)
         if link is None or loop_values(link.statement.value, link.statement.iterators):
             return tuple(takers)
         target = _at(link.statement.write, link)
         if target.array == place.array:
             is_over = _element(chain, target).is_equal(_element(chain, place))
         else:
-            is_over = facts.program.array(place.array).role is Role.LOCAL
+            is_over = analyses.program.array(place.array).role is Role.LOCAL
         if not is_over or link in takers:
             return tuple(takers)
         takers.append(link)
         place = target
 
 
-def _contraction(facts: _Facts, form: _Form) -> Contraction:
+def _contraction(analyses: _Analyses, form: _Form) -> Contraction:
     """The contraction of a form, its reads proven to be untouched by its writes."""
     candidate = form.candidate
     chain, product = candidate.chain, candidate.product
@@ -283,7 +285,7 @@ def _contraction(facts: _Facts, form: _Form) -> Contraction:
     for access in {out, own} if form.start is None else {out}:
         if not _element(chain, access).is_injective():
             raise _Refused(f"several results are stored to one element of '{access.array}'")
-    _require_untouched(facts.program, form, out, (initial, final))
+    _require_untouched(analyses.program, form, out, (initial, final))
     left = _operand(product.left, chain)
     right = None if product.right is None else _operand(product.right, chain)
     in_left = {name for x in left.access.index for name in names_in(x)}
@@ -307,15 +309,15 @@ def _contraction(facts: _Facts, form: _Form) -> Contraction:
         covers=tuple(
             name
             for statement in form.statements
-            for name in (*facts.absorbed.get(statement.name, ()), statement.name)
+            for name in (*analyses.absorbed.get(statement.name, ()), statement.name)
         ),
     )
 
 
 def _require_untouched(program: Program, form: _Form, out: Access, around: Iterable[Expr]) -> None:
-    """Refuse when a value the contraction reads may be one that it has written before.
+    """Refuse when the contraction may read an element that it has written before.
 
-    The first and last values may read the very element they are for: out is injective.
+    The initial and final values may read the element they belong to: out is injective.
     """
     chain, product = form.candidate.chain, form.candidate.product
     writes = [access_map(program, s, s.write).range() for s in form.statements]
@@ -335,10 +337,10 @@ def _require_untouched(program: Program, form: _Form, out: Access, around: Itera
             raise _Refused(f"it reads elements of '{load.array}' that it also writes")
 
 
-def _require_unit(facts: _Facts, names: frozenset[str], units: list[frozenset[str]]) -> None:
-    if len(names) == len(facts.program.statements):
+def _require_unit(analyses: _Analyses, names: frozenset[str], units: list[frozenset[str]]) -> None:
+    if len(names) == len(analyses.program.statements):
         return
-    between = statement_between(facts.edges, [*units, names])
+    between = statement_between(analyses.edges, [*units, names])
     if between is not None:
         raise _Refused(f"{between} must run between its instances")
 

@@ -11,9 +11,7 @@ a later source are violations, the others go on to the child; pairs left at a le
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import islpy as isl
 
@@ -21,17 +19,13 @@ from loopwright.analysis.dependences import Dependences
 from loopwright.analysis.relations import ends, maps_of
 from loopwright.diagnostics import InternalError, Span
 from loopwright.ir.program import Program
-from loopwright.ir.schedule_tree import band_node, bands_around, loop_names
+from loopwright.ir.schedule_tree import band_node, bands_around
 
 __all__ = [
     "Instance",
     "Witness",
     "carried_by",
-    "explain_loops",
     "inside_loop",
-    "is_parallel",
-    "is_permutable",
-    "parallel_loops",
     "violation",
     "witness",
 ]
@@ -102,27 +96,6 @@ def inside_loop(relation: isl.UnionMap, tree: isl.Schedule, loop: str) -> isl.Un
     return _inside(band_node(tree, loop), relation)
 
 
-def is_parallel(dependences: Dependences, tree: isl.Schedule, loop: str) -> bool:
-    """Whether the iterations of a loop may run in any order, also at once."""
-    band = band_node(tree, loop)
-    inside = _inside(band, dependences.all_)
-    return bool(inside.is_subset(inside.eq_at_multi_union_pw_aff(band.band_get_partial_schedule())))
-
-
-def is_permutable(dependences: Dependences, tree: isl.Schedule, chain: Sequence[str]) -> bool:
-    """Whether loops directly inside each other, outermost first, may be interchanged freely.
-
-    They may when no dependence that is not carried outside goes backwards in any of the loops:
-    `{ S[i] -> T[j] : outer(S[i]) = outer(T[j]), loop(S[i]) > loop(T[j]) } = {}` for each.
-    """
-    bands = [band_node(tree, loop) for loop in chain]
-    if not all(_directly_inside(inner, outer) for outer, inner in pairwise(bands)):
-        return False
-    inside = _inside(bands[0], dependences.all_)
-    times = (band.band_get_partial_schedule() for band in bands)
-    return all(inside.lex_gt_at_multi_union_pw_aff(time).is_empty() for time in times)
-
-
 def witness(dependences: Dependences, verb: str = "would reverse") -> Witness | None:
     """The smallest pair of the first kind (flow, anti, output) that has one; None without pairs."""
     program = dependences.program
@@ -190,14 +163,6 @@ def _kind(node: isl.ScheduleNode) -> isl.schedule_node_type:
     return Kind(node.get_type())
 
 
-def _directly_inside(inner: isl.ScheduleNode, outer: isl.ScheduleNode) -> bool:
-    """Whether nothing but marks stands between two bands."""
-    node = outer.child(0)
-    while _kind(node) == Kind.mark:
-        node = node.child(0)
-    return bool(node.is_equal(inner))
-
-
 def _smallest(program: Program, kind: str, pair: isl.Map, verb: str) -> Witness:
     """The pair with the smallest parameters, then the first source, then the first target."""
     known = pair.intersect_params(program.context).drop_unused_params()
@@ -218,18 +183,3 @@ def _smallest(program: Program, kind: str, pair: isl.Map, verb: str) -> Witness:
     points = (tuple(values[len(names) : cut]), tuple(values[cut:]))
     source, target = (Instance(s.name, p, s.span) for s, p in zip(statements, points, strict=True))
     return Witness(kind, source, target, tuple(zip(names, values[: len(names)], strict=True)), verb)
-
-
-def parallel_loops(dependences: Dependences, tree: isl.Schedule) -> tuple[str, ...]:
-    """The loops whose iterations may run at once, parents first, in source order."""
-    return tuple(loop for loop in loop_names(tree) if is_parallel(dependences, tree, loop))
-
-
-def explain_loops(dependences: Dependences, tree: isl.Schedule) -> tuple[str, ...]:
-    """One line for each loop: that it is parallel, or a dependence between its iterations."""
-    return tuple(f"{loop}: {_verdict(dependences, tree, loop)}" for loop in loop_names(tree))
-
-
-def _verdict(dependences: Dependences, tree: isl.Schedule, loop: str) -> str:
-    found = witness(carried_by(dependences, tree, loop), verb="carries")
-    return "parallel" if found is None else str(found)

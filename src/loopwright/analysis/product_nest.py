@@ -152,7 +152,7 @@ def nest_times(
 ) -> NestTimes | str:
     """The values of nested loops, in the order given, and of the loops around them.
 
-    The loops are directly nested around statements, if need be around the `chosen` ones alone.
+    The loops must be perfectly nested around the statements, or around the `chosen` instances.
     """
     found = [node for node in band_nodes(tree) if band_name(node) in loops]
     if len(found) != len(loops):
@@ -175,7 +175,7 @@ def nest_times(
 def _partials(
     node: isl.ScheduleNode, chosen: isl.UnionSet | None
 ) -> dict[str, isl.MultiUnionPwAff] | None:
-    """The loops from a node down to the statements; None where they part on the way."""
+    """The loops from a node down to the statements; None where a sequence stands between."""
     kinds = isl.schedule_node_type
     partial: dict[str, isl.MultiUnionPwAff] = {}
     while kinds(node.get_type()) != kinds.leaf:
@@ -194,7 +194,7 @@ def _partials(
 
 
 def is_same_nest(one: isl.Schedule, other: isl.Schedule, loops: Sequence[str]) -> bool:
-    """Whether nested loops run the same instances in both trees, inside loops of like values."""
+    """Whether nested loops execute the same instances in both trees, inside equal outer loops."""
     before, after = nest_times(one, loops), nest_times(other, loops)
     if isinstance(before, str) or isinstance(after, str) or before.order != after.order:
         return False
@@ -241,7 +241,7 @@ def _shape(
 
 
 def _rest(constraint: isl.Constraint) -> Expr:
-    """What a constraint adds to the loops x: parameters and a constant."""
+    """The terms of a constraint without the loops x: parameters and a constant."""
     kind = isl.dim_type.param
     terms = [
         (
@@ -254,9 +254,9 @@ def _rest(constraint: isl.Constraint) -> Expr:
 
 
 def is_banded(statement: Statement, iterators: Collection[str]) -> bool:
-    """Whether a parameter says how far two iterators of a statement may be apart.
+    """Whether a parameter bounds the difference of two iterators of a statement.
 
-    Such domains may be as narrow as the parameter likes, whatever the extents of the loops are.
+    A banded domain may be narrow, however large the extents of its loops are.
     """
     places = [statement.iterators.index(name) for name in iterators]
     for part in statement.domain.get_basic_sets():

@@ -41,7 +41,7 @@ Flows = Mapping[str, isl.UnionMap]  # array -> { S[i] -> T[j] }, the flow throug
 
 @dataclass(frozen=True, slots=True)
 class ReductionChain:
-    """The chains of an updating statement R."""
+    """The reduction chains of an update statement R."""
 
     program: Program
     statement: Statement
@@ -99,7 +99,7 @@ def reduction_chain(
 
 
 def chain_start(chain: ReductionChain, flow: isl.UnionMap) -> ChainLink | None:
-    """The statement that sets the value every chain starts from, and does nothing else."""
+    """The statement that initialises every chain and does nothing else."""
     into = [m for m in maps_of(flow) if ends(m)[1] == chain.statement.name]
     sources = [m for m in into if ends(m)[0] != chain.statement.name]
     if len(sources) != 1 or not chain.first.is_subset(sources[0].range()):
@@ -143,9 +143,9 @@ def chain_consumer(
 def _reads_only(
     chain: ReductionChain, flow: isl.UnionMap, giver: Statement, link: ChainLink
 ) -> bool:
-    """Whether all values that `link` reads from the giver's array are the giver's.
+    """Whether all values that `link` reads from the giver's array were written by the giver.
 
-    Behind the updating statement itself that is asked only where there is something to reduce.
+    After the update statement itself this is required only where the reduction is not empty.
     """
     array = giver.write.array
     if len({access for access in link.statement.reads if access.array == array}) != 1:

@@ -48,7 +48,7 @@ def reductions(program: Program) -> tuple[Reduction, ...]:
 
 
 def relaxed_dependences(program: Program, exact: Dependences | None = None) -> Dependences:
-    """The dependences that stay when reductions may run in any order that is allowed to them.
+    """The dependences that remain when reductions may be reordered.
 
     A loop that carries none of them is parallel if partial results of the reductions are combined
     or their updates are atomic. `exact` are the program's dependences where they are known already.
@@ -74,7 +74,7 @@ def relaxed_dependences(program: Program, exact: Dependences | None = None) -> D
 
 
 def reads_what_it_writes(program: Program, statement: Statement, update: Update) -> str | None:
-    """An array of which the value of an update reads elements that the statement writes."""
+    """An array from which an update reads elements that the statement also writes; or None."""
     written = access_map(program, statement, statement.write).range()
     for load in loads(update.value):
         if load.array == statement.write.array:

@@ -171,7 +171,7 @@ _FAR = 1 << 20  # elements between neighbours in a dimension that is not the las
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One way in which a statement reads or writes an array."""
+    """One access pattern of a statement."""
 
     array: str
     element: int  # bytes
@@ -213,7 +213,7 @@ def _count(subscript: Sequence[tuple[str, int]], trips: Mapping[str, float]) -> 
 
 
 def references(statement: Statement) -> tuple[Reference, ...]:
-    """The different ways in which a statement walks through arrays; constants are left out."""
+    """The distinct access patterns of a statement; constants are left out."""
     found: dict[tuple[object, ...], Reference] = {}
     accesses: list[tuple[Access, bool]] = [(access, False) for access in statement.reads]
     for access, is_write in [*accesses, (statement.write, True)]:
@@ -258,7 +258,7 @@ def coefficients(expr: Expr) -> tuple[tuple[str, int], ...]:
 
 
 def average_trips(program: Program, sizes: Mapping[str, int]) -> dict[str, dict[str, float]]:
-    """Iterations of every loop of every statement when the loops around it stand in their middle.
+    """Iterations of every loop of every statement, with the outer loops at their middle values.
 
     Statement -> iterator -> iterations, for parameters of the given sizes. The product over a
     statement is near its number of instances; of a triangle n * n/2.

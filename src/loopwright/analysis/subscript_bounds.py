@@ -19,7 +19,6 @@ from loopwright.ir.program import Access, Array, Program, Role, Statement
 
 __all__ = [
     "UninitialisedRead",
-    "bounds_condition",
     "bounds_violation",
     "evaluate",
     "find_violation",
@@ -55,11 +54,6 @@ def bounds_violation(program: Program) -> isl.Set:
         bad = bad.union(negative)
     # Dropping the constraints of the context needs its own intersection to be exact.
     return bad.intersect(program.context).compute_divs().coalesce().remove_redundancies()
-
-
-def bounds_condition(program: Program) -> isl.Set:
-    """`[params] -> { : ... }`, the parameters of the context for which all accesses are inside."""
-    return program.context.subtract(bounds_violation(program)).coalesce()
 
 
 def find_violation(program: Program, params: Mapping[str, int]) -> Diagnostic | None:
@@ -246,7 +240,7 @@ def _nowhere(program: Program) -> Span:
 
 @dataclass(frozen=True, slots=True)
 class UninitialisedRead:
-    """An array that some parameters leave without a value where it is needed."""
+    """An array that is read or returned before it is written, for some parameters."""
 
     array: str
     statement: Statement | None  # the reader; for a returned scalar the last writer, if any

@@ -61,7 +61,7 @@ class Update:
 
 
 def is_reorderable(op: str, dtype: DType, program: Program) -> bool:
-    """Whether `(x op y) op z = x op (y op z)` for all values, or by the program's leave."""
+    """Whether `(x op y) op z = x op (y op z)` for all values, or the program allows it."""
     return op in _EXACT_FOR_ALL or dtype.is_exact or program.reassoc
 
 
@@ -169,7 +169,7 @@ def loop_values(value: Expr, loops: Collection[str]) -> set[str]:
 def factored_product(
     program: Program, value: Expr, loops: Collection[str]
 ) -> FactoredProduct | str:
-    """The product that `value` is, or the reason why it is none."""
+    """`value` as a product of two factors, or the reason why it is none."""
     used = loop_values(value, loops)
     if used:
         return f"loop variable '{min(used)}' is used as a value"
@@ -224,7 +224,7 @@ def _factors_of(op: str, value: Expr) -> tuple[Expr, ...]:
 
 
 def _grouped(op: str, operands: tuple[Expr, ...], loops: frozenset[str]) -> FactoredProduct | None:
-    """Operands of an associative, commutative operator sorted by the array element they prepare."""
+    """The operands of an associative, commutative operator, grouped by their array element."""
     groups: dict[Load, list[Expr]] = {}
     scalars: list[Expr] = []
     for operand in operands:

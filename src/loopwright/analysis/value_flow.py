@@ -56,7 +56,7 @@ def _is_local_scalar(program: Program, name: str) -> bool:
 
 
 def _forward(found: ForwardedProgram, scalar: str) -> ForwardedProgram:
-    """The program without `scalar`, where that can be."""
+    """The program without `scalar`, where it can be forwarded."""
     program = found.program
     setters = [s for s in program.statements if s.write.array == scalar]
     readers = [s for s in program.statements if scalar in _arrays_read(s)]
@@ -118,9 +118,9 @@ def loop_value(statement: Statement, loop: isl.MultiUnionPwAff) -> Expr | None:
 def value_range(
     program: Program, statements: Collection[str], loop: isl.MultiUnionPwAff
 ) -> tuple[Expr, Expr] | None:
-    """The least value that a loop takes in some statements and the one past its greatest.
+    """The smallest value of a loop in some statements, and one past the largest.
 
-    None where they are no single affine functions of the parameters.
+    None unless both are single affine functions of the parameters.
     """
     instances = isl.UnionSet.empty(program.context.get_space())
     for name in statements:
@@ -147,7 +147,7 @@ def last_writer(
     loops: Sequence[isl.MultiUnionPwAff],
     names: Sequence[str],
 ) -> tuple[isl.Set, tuple[Expr, ...]] | None:
-    """The elements of an array with copies that are set, and where their last values are set.
+    """The written elements of an expanded array, and the loop values at their last write.
 
     `copies` is the array with one copy per iteration of `loops` before its own `rank` dimensions,
     called `names` here. Gives `{ [names] }` and the values of the loops at the last write of each

@@ -259,9 +259,6 @@ class IndentedText:
         """A line of the preprocessor or a pragma: never broken."""
         self._lines.append(self._margin + text)
 
-    def blank(self) -> None:
-        self._lines.append("")
-
     def indent(self) -> None:
         self._margin += INDENT
 

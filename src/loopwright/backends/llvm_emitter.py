@@ -1,11 +1,12 @@
-"""LoopNest to LLVM IR text: loops, scopes and memory spaces; vectors are explicit.
+"""LoopNest to LLVM IR text: functions, loops, scopes and memory spaces.
 
     define void @kernel(ptr launch, ptr team, i64 thread, ptr buffer...)
 
 with the entry points of llvm_entry around it.
 
-LLVM is asked only to select instructions, allocate registers and schedule: vector types, fused
-multiply-adds and lane broadcasts are written here (ADR 4).
+In explicit nests vector types, fused multiply-adds and lane broadcasts are written here, and LLVM
+only selects instructions, allocates registers and schedules (ADR 4). Nests with `leave_to_llvm`
+are optimised by its whole pipeline, with metadata on loops and aliases (llvm_metadata).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Program: what a tensor program means, before any decision on how to run it.
 
 A Program is a set of statements, each executed once for every integer point of its domain, in the
-order of its schedule tree. Facts about it (dependences, reductions, contraction bundles) are
-computed by `analysis`, never stored here.
+order of its schedule tree. Analyses of it (dependences, reductions, contractions) are computed by
+`analysis` and owned by its schedules, never stored here.
 """
 
 from __future__ import annotations

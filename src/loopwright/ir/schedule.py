@@ -71,8 +71,8 @@ class Schedule:
     cores: tuple[Core, ...] = field(default=())
     factors: tuple[tuple[str, int], ...] = ()  # lanes or copies of VECTOR and UNROLL loops, by name
     private: tuple[tuple[str, str], ...] = ()  # (array, loop): local, one copy per iteration of it
-    kept: tuple[tuple[str, str], ...] = ()  # (statement, loop): nobody else writes what it touches
-    ahead: tuple[tuple[str, int], ...] = ()  # (loop, iterations) by which it prefetches rows
+    promoted: tuple[tuple[str, str], ...] = ()  # (statement, loop): its elements stay in registers
+    prefetched: tuple[tuple[str, int], ...] = ()  # (loop, prefetch distance in iterations)
     loop_cores: tuple[LoopCore, ...] = ()  # contractions in place of loops of the tree
     closure: BlockedClosure | None = None  # the whole program, taken in another way
     # Where these are about another program or tree, as after `replace`, new ones are made.

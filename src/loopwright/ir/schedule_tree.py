@@ -40,11 +40,13 @@ __all__ = [
     "followed_name",
     "fused",
     "in_sequence",
+    "instances_reaching",
     "is_band",
     "loop_names",
     "map_bands",
     "moved_by",
     "nodes_of",
+    "path_to",
     "perfect_nest",
     "prefix_schedule",
     "read_tree",
@@ -203,6 +205,38 @@ def bands(node: Node) -> Iterator[Band]:
         case Sequence(filters=filters):
             for branch in filters:
                 yield from bands(branch.child)
+        case _:
+            assert_never(node)
+
+
+def path_to(node: Node, loop: str) -> tuple[Band, ...]:
+    """The bands from the root to the band `loop`, itself included; empty if there is none."""
+    match node:
+        case Leaf():
+            return ()
+        case Band(child=child):
+            inner = path_to(child, loop)
+            return (node, *inner) if inner or node.loop == loop else ()
+        case Sequence(filters=filters):
+            paths = (path_to(part.child, loop) for part in filters)
+            return next((path for path in paths if path), ())
+        case _:
+            assert_never(node)
+
+
+def instances_reaching(node: Node, loop: str, instances: isl.UnionSet) -> isl.UnionSet:
+    """Those of `instances`, which reach `node`, that reach the band `loop`."""
+    match node:
+        case Leaf():
+            return isl.UnionSet.empty(instances.get_space())
+        case Band(child=child):
+            return instances if node.loop == loop else instances_reaching(child, loop, instances)
+        case Sequence(filters=filters):
+            for part in filters:
+                if path_to(part.child, loop):
+                    chosen = instances.intersect(part.instances)
+                    return instances_reaching(part.child, loop, chosen)
+            return isl.UnionSet.empty(instances.get_space())
         case _:
             assert_never(node)
 

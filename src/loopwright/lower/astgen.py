@@ -120,7 +120,7 @@ def _with_marks(schedule: Schedule, tree: isl.Schedule) -> isl.Schedule:
         name = band_name(node)
         # Marks stand above the bands below already: the tree is visited bottom up.
         is_innermost = next(band_nodes(node.child(0)), None) is None
-        is_split = is_innermost and not holds_core(node)  # the text of a core stands there once
+        is_split = is_innermost and not holds_core(node)  # a core is written out once
         kind = types.default if is_split else types.atomic
         if name in owners:
             kind = types.atomic

@@ -57,8 +57,8 @@ class LoopDecisions:
         names = loops.variables
         return cls(
             factors={names[loop]: factor for loop, factor in schedule.factors if loop in names},
-            promoted=[(name, names[loop]) for name, loop in schedule.kept if loop in names],
-            prefetch_distances={names[loop]: n for loop, n in schedule.ahead if loop in names},
+            promoted=[(name, names[loop]) for name, loop in schedule.promoted if loop in names],
+            prefetch_distances={names[loop]: n for loop, n in schedule.prefetched if loop in names},
             arrays=schedule.program.arrays,
             cores=loops.cores,
         )

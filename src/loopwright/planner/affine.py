@@ -27,7 +27,7 @@ from loopwright.ir.schedule_tree import (
 from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.planner.affine_cost import CostModel
 from loopwright.planner.affine_jam import jam_loops
-from loopwright.planner.affine_marks import keep, mark_simd
+from loopwright.planner.affine_marks import mark_simd, promote_to_registers
 from loopwright.planner.affine_order import OrderSearch
 from loopwright.planner.affine_parallel import mark_parallel
 from loopwright.planner.affine_tiles import tile_columns
@@ -56,7 +56,7 @@ def plan_marks(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple
         tile_columns(draft)  # threads get tiles in waves
     if machine.vector_registers:
         mark_simd(draft)
-    keep(draft)
+    promote_to_registers(draft)
     return tuple(draft.steps)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from loopwright.analysis.size_estimates import references
 from loopwright.ir.loops import Mark
-from loopwright.ir.schedule_tree import Band, bands, directions, nodes_of
+from loopwright.ir.schedule_tree import Band, bands, directions, nodes_of, path_to
 from loopwright.planner.draft import Draft
 from loopwright.transform.loop_marks import Simd
 from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.schedule_legality import open_bands
 
-__all__ = ["keep", "mark_simd"]
+__all__ = ["mark_simd", "promote_to_registers"]
 
 
 def mark_simd(draft: Draft) -> None:
@@ -20,8 +20,8 @@ def mark_simd(draft: Draft) -> None:
             draft.take(*draft.copies(band), Simd(band.loop))
 
 
-def keep(draft: Draft) -> None:
-    """Keep in registers what statements of innermost loops touch alone."""
+def promote_to_registers(draft: Draft) -> None:
+    """Promote to registers the elements that statements of innermost loops access alone."""
     for band in list(open_bands(draft.schedule)):
         is_first_copy = _is_unrolled(draft, band) and not _is_unrolled(draft, _around(draft, band))
         if is_first_copy or _is_innermost(draft, band):
@@ -60,6 +60,5 @@ def _is_innermost(draft: Draft, band: Band) -> bool:
 
 def _around(draft: Draft, band: Band) -> Band | None:
     """The loop that stands directly around another one."""
-    everywhere = bands(nodes_of(draft.schedule))
-    around = [b for b in everywhere if band.loop in {inner.loop for inner in bands(b.child)}]
-    return around[-1] if around else None
+    path = path_to(nodes_of(draft.schedule), band.loop)
+    return path[-2] if len(path) > 1 else None

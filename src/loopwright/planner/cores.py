@@ -2,13 +2,13 @@
 
 For every statement that adds products of two array elements:
 
-    1. accumulators that all iterations share get a copy for each (Expand)
-    2. the statement gets loops of its own (Regroup), or where others depend on it and it on them,
-       permutable loops together with those (Reschedule): factorisations
-    3. a nest that runs over a box but for what clips allow becomes a core (ContractLoops); of any
-       other one the loop over rows, or over the reduction, is cut into strips, and the boxes
-       inside the strips become cores, of the rest those inside narrower strips, and so on
-       (StripMine, SplitBox)
+    1. accumulators that all iterations share get a copy for each (ExpandArray)
+    2. the statement gets loops of its own (DistributeStatements), or where it and others depend
+       on each other, permutable loops together with them (Reschedule): factorisations
+    3. a nest that is rectangular but for its guards becomes a core (ContractLoops); of any other
+       one the loop over rows, or over the reduction, is cut into strips, and the boxes inside
+       the strips become cores, of the rest those inside narrower strips, and so on
+       (StripMine, SeparateBox)
 
 Every step is tried and kept only when it is legal. What is left is planned as any other loop.
 """

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.ir.schedule_tree import Band, bands, nodes_of
+from loopwright.ir.schedule_tree import bands, nodes_of, path_to
 from loopwright.planner.draft import Draft
 from loopwright.transform.index_set_splitting import SplitIndexSet
 from loopwright.transform.interchange import Interchange
@@ -33,7 +33,7 @@ def split_panel(draft: Draft, order: Sequence[str], width: int, shares: int) -> 
     The strip has `width` iterations; `shares` says how many threads there are. Nothing changes
     where that is not legal.
     """
-    around = [b.loop for b in bands(nodes_of(draft.schedule)) if order[0] in _inside(b)]
+    around = [band.loop for band in path_to(nodes_of(draft.schedule), order[0])[:-1]]
     for loop in order[1:]:
         before = draft.schedule, list(draft.steps)
         known = set(_names(draft))
@@ -55,10 +55,6 @@ def _arrange(draft: Draft, far: Sequence[str], own: str, shares: int) -> bool:
     (strips,) = (name for name in _names(draft) if name not in known)
     dealt = [ParallelChunks(strips, _PARTS * shares)] if shares > 1 else []
     return draft.take(Interchange((strips, *far)), *dealt)
-
-
-def _inside(band: Band) -> set[str]:
-    return {inner.loop for inner in bands(band.child)}
 
 
 def _names(draft: Draft) -> list[str]:

@@ -18,7 +18,7 @@ from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.schedule_tree import Band, bands, directions, nodes_of, perfect_nest
+from loopwright.ir.schedule_tree import Band, bands, directions, nodes_of, path_to, perfect_nest
 from loopwright.ir.walk import names
 from loopwright.planner.draft import Draft
 from loopwright.transform.interchange import Interchange
@@ -111,7 +111,7 @@ def _fitting(program: Program, skew: Skew, room: int, width: int) -> int:
 
 def _shares_rows(schedule: Schedule, loop: str) -> bool:
     """Whether statements read an array in several rows, which neighbouring rows read too."""
-    band = next(b for b in bands(nodes_of(schedule)) if b.loop == loop)
+    band = path_to(nodes_of(schedule), loop)[-1]
     for name in band.statements:
         rows = {(a.array, a.index[0]) for a in schedule.program.statement(name).reads if a.index}
         if len(rows) > len({array for array, _ in rows}):
@@ -121,7 +121,7 @@ def _shares_rows(schedule: Schedule, loop: str) -> bool:
 
 def _is_recurrence(schedule: Schedule, loop: str) -> bool:
     """Whether the loop's body is one nest whose innermost loop depends on itself."""
-    band = next(b for b in bands(nodes_of(schedule)) if b.loop == loop)
+    band = path_to(nodes_of(schedule), loop)[-1]
     nest = perfect_nest(band)
     if any(True for _ in bands(nest[-1].child)):
         return False
@@ -139,7 +139,7 @@ def _side_by_side(
     loop = skew.loop
     if not chains:
         return skew, Parallel(loop)
-    inner = perfect_nest(next(b for b in bands(nodes_of(schedule)) if b.loop == loop))[2:]
+    inner = perfect_nest(path_to(nodes_of(schedule), loop)[-1])[2:]
     order = Interchange((*(band.loop for band in inner), loop))
     if not parallel:
         return skew, order

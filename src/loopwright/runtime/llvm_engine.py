@@ -254,7 +254,7 @@ def _initialise() -> None:
     global _is_initialised
     if not _is_initialised:
         # Values carried from one iteration to the next become shuffles in vector loops, which cost
-        # more than loading them again; where it pays we promote elements to registers ourselves.
+        # more than loading them again; where it pays, transform/register_promotion keeps elements.
         llvm.set_option("loopwright", "-enable-load-pre=false")
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()

@@ -214,7 +214,7 @@ def entry_facts(found: InverseMap) -> Iterator[Constraint]:
 
 @dataclass(frozen=True)
 class OutOfBoundsCase:
-    """A coordinate of a small shape that an index array has no room for."""
+    """A coordinate of a small shape for which an index array is too short."""
 
     shape: tuple[int, ...]
     at: tuple[int, ...]
@@ -257,7 +257,7 @@ def require_bounds(format: Format) -> None:
     if found is not None:
         spelled = " x ".join(map(str, found.shape))
         raise UsageError(
-            f"{format.name}: its index arrays have no room for every coordinate",
+            f"{format.name}: its index arrays are too short for some coordinate",
             found=f"in a tensor of {spelled} {found.text}",
             hint="check the extents of the index arrays and the order of the coordinates",
         )

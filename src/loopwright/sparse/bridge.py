@@ -103,7 +103,7 @@ def _from_coo(matrix: Any) -> SparseTensor:
 
 
 def _used(matrix: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Indices and values without the room that scipy allows behind them."""
+    """Indices and values without the spare capacity that scipy allows at their end."""
     count = int(matrix.indptr[-1]) if len(matrix.indptr) else 0
     return matrix.indices[:count], matrix.data[:count]
 

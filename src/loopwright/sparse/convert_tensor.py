@@ -216,7 +216,7 @@ def _value_type(dtype: np.dtype[Any]) -> DType:
 def with_sortedness(tensor: SparseTensor, sortedness: Sortedness | None = None) -> SparseTensor:
     """A list of coordinates under what its entries turn out to be: sorted, without repetitions.
 
-    `arranged` is what is known of them already.
+    `sortedness` is what is known of them already.
     """
     names = _listed(tensor)
     if not names:

@@ -120,16 +120,16 @@ def curve(name: str, args: Sequence[Expr]) -> Expr:
     if name == "MORTON":
         bits = 63 // len(args)
         places = alto_places((1 << bits,) * len(args))
-        return _together(args, places, spread=len(args))
+        return _interleaved_expr(args, places, spread=len(args))
     if name == "ALTO":
         coordinates, sizes = args[: len(args) // 2], args[len(args) // 2 :]
-        return _together(coordinates, alto_places(_constants(name, sizes)))
+        return _interleaved_expr(coordinates, alto_places(_constants(name, sizes)))
     mode = int(name.removeprefix("ALTO_"))
     number, *sizes = args
     places = alto_places(found := _constants(name, sizes))
     if len(set(found)) == 1 and len(found) > 1:
         bits = len(places) // len(found)
-        return _gathered(_shifted(number, mode + 1 - len(found)), bits, len(found))
+        return _gathered_expr(_shifted(number, mode + 1 - len(found)), bits, len(found))
     return _moved(number, [(at, p) for at, (m, p) in enumerate(places) if m == mode])
 
 
@@ -141,7 +141,7 @@ def _constants(name: str, sizes: Sequence[Expr]) -> list[int]:
     return numbers
 
 
-def _together(
+def _interleaved_expr(
     coordinates: Sequence[Expr], places: Sequence[tuple[int, int]], spread: int = 0
 ) -> Expr:
     """The bits of all coordinates at their places in one number."""
@@ -174,8 +174,8 @@ def _spread(x: Expr, bits: int, stride: int) -> Expr:
     return x
 
 
-def _gathered(x: Expr, bits: int, stride: int) -> Expr:
-    """The bits of x at places stride*p, side by side: `_spread` turned round."""
+def _gathered_expr(x: Expr, bits: int, stride: int) -> Expr:
+    """The bits of x at places stride*p, made contiguous: the inverse of `_spread`."""
     group = 1
     x = _masked(x, sum(1 << p * stride for p in range(bits)))
     while group < bits:

@@ -1,6 +1,6 @@
 """Enumerate the integer points of sets with uninterpreted functions, as NumPy columns.
 
-Slow beside generated code, but it follows the definition: variables are taken in order, an equality
+Slow compared with generated code, but the definition: variables are taken in order, an equality
 gives a value, inequalities give a range, what is left is a test. Everything fast is compared
 with what is found here.
 """
@@ -216,7 +216,7 @@ def _extend(
 
 
 def _is_solvable(term: Term, name: str, known: Any) -> bool:
-    """Whether the variable stands alone in the term, beside things that are known."""
+    """Whether the term is linear in the variable and otherwise known."""
     if not term.coefficient(TupleVar(name)):
         return False
     rest = variables(term.without(TupleVar(name)))

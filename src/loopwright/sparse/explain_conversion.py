@@ -213,7 +213,7 @@ def _stage(stage: Stage) -> Iterator[str]:
         yield f"  left out where {stage.reuse.left} = {stage.reuse.right}{so}"
     if stage.when:
         yield f"  only where {stage.condition}"
-    text = compile_computation(stage.alone or stage.computation).inspect("c")
+    text = compile_computation(stage.collapsed or stage.computation).inspect("c")
     yield from _indented(text.replace("void kernel(", f"void {stage.computation.name}(", 1))
     for found in stage.runtime_symbols:
         yield f"  learn {found.symbol} = {found.array}[{', '.join(map(str, found.index))}]"

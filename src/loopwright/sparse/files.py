@@ -94,7 +94,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file to write that takes the place of `path` when the block ends without an error.
 
     What is written stands in a temporary file beside the target until then, so that no reader and
-    no interrupted run ever meets half a file. The new file has the permissions of the one that it
+    no interrupted run ever sees half a file. The new file has the permissions of the one that it
     replaces; a link stays, and what it points at is replaced; a pipe or a device is written to as
     it is. A name that ends with .gz is packed.
     """

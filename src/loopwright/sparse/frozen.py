@@ -1,4 +1,4 @@
-"""Index arrays that nobody can write: what was seen in them once stays true.
+"""Frozen index arrays: nobody can write them, so that validating them once is enough.
 
 Code runs on index arrays that were validated. Arrays of a caller may be written to afterwards, so
 they are validated in every call. Arrays that were made here, and of which nobody has a writable

@@ -1,4 +1,4 @@
-"""What callers receive of a result: arrays of their own, or ones that nobody can write.
+"""What callers receive: private copies of arrays, or frozen ones that nobody can write.
 
 Conversions share the arrays that source and target hold alike. A caller who writes to one of them
 must not change the other, so what is shared is copied, unless it is frozen or sharing is asked for.
@@ -43,7 +43,7 @@ def handed_out(
     if result is given and not copy:
         return given
     is_ours = not goes_to_scipy(result, given)
-    # What was read as a copy of what was given is nobody's.
+    # Arrays that were copied on reading belong to nobody else.
     theirs = _arrays(source) if given is source else shared_arrays(given)
 
     def own(array: Array) -> Array:

@@ -37,7 +37,7 @@ def facts_of(format: Format) -> Facts:
 
 
 def loop_facts(format: Format) -> Facts:
-    """What of that loops over a format need: each index array by itself, and sizes that are >= 0.
+    """The facts that loop generation needs: each index array by itself, and sizes >= 0.
 
     An inverse is left out, for it is no array that a loop could read.
     """

@@ -1,8 +1,8 @@
 """The index arrays of a format by levels: rows, the entries that pointers lead to, and so on.
 
-A level is what one loop of the storage goes over. Its lists have an element for each iteration, its
-pointer says where the next level begins and ends inside each. Formats whose arrays are all found so
-can be validated a block of the outermost loop at a time.
+A level is the iteration space of one loop of the storage. Its lists have an element for each
+iteration, its pointer says where the next level begins and ends inside each. Formats whose arrays
+are all found so can be validated a block of the outermost loop at a time.
 """
 
 from __future__ import annotations

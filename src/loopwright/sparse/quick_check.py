@@ -320,7 +320,7 @@ def _call(tests: _Tests, text: _Texts) -> list[str]:
 
 
 class _Texts:
-    """Python expressions for what a format speaks of."""
+    """Python expressions for the symbols and arrays of a format."""
 
     def __init__(self, format: Format) -> None:
         names = (*format.sizes, *(name for name, _ in format.defined), *format.counts)

@@ -1,4 +1,4 @@
-"""Pointers of a list that ascends: where the entries of each of its first numbers end.
+"""Pointers of a sorted list: where the entries of each first coordinate end.
 
 A list of coordinates in order, without repetitions, is most of the new tensor already: often all
 that is missing are pointers. The stages of such a conversion say what these are (see
@@ -85,7 +85,7 @@ def store_pointers(parents: Array, pointer: Array, skips: bool, threads: int = 1
         arrays = dict(zip(("parents", "cut", "blocks", "ends"), told, strict=True))
         code.run(arrays, dict(zip(names, sizes, strict=True)), chunks)
     if skips:
-        _most_code(pointer.dtype).run({"pointer": pointer}, {"M": len(ends)}, threads)
+        _running_max_code(pointer.dtype).run({"pointer": pointer}, {"M": len(ends)}, threads)
     else:
         ends[parents.item(count - 1) :] = count
 
@@ -126,7 +126,7 @@ def _ends_code(of_parents: np.dtype[Any], of_ends: np.dtype[Any]) -> CompiledCom
 
 
 @lru_cache(maxsize=32)
-def _most_code(of_pointer: np.dtype[Any]) -> CompiledComputation:
+def _running_max_code(of_pointer: np.dtype[Any]) -> CompiledComputation:
     """pointer[x+1] = max(pointer[x+1], pointer[x]): parents without entries end where others do."""
     dtype = dtype_of(of_pointer)
     here, there = (Load("pointer", (Var("x") + after,), dtype) for after in (0, 1))

@@ -169,7 +169,7 @@ class _Code:
         self.add(name, "{[] : 0<=0}", times, target, value)
 
     def inside(self, place: Expr) -> Expr:
-        """A place, or the last one where it lies behind that."""
+        """A place, clamped to the last one."""
         return Binary("min", place, Cast(_ENTRIES - 1, self.pointer))
 
     def rows(self, phase: tuple[Entry, ...], rows: str, first: Expr | None = None) -> None:
@@ -478,7 +478,7 @@ def _may_be_symmetric(given: _Given) -> bool:
 
 
 def _run(given: _Given, out: Array, block: Array, threads: int) -> bool:
-    """Move the values; whether the pattern turned out to be symmetric."""
+    """Swap the values; whether the pattern proved to be symmetric."""
     arrays = given.arrays(out, block)
     size, count = len(given.pointer) - 1, len(out)
     types, known = _types(arrays), {"N": size, "NNZ": count}

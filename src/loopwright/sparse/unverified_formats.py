@@ -130,7 +130,7 @@ def require_storable(tensor: SparseTensor, target: Format) -> None:
     limits = _limits(target)
     if not limits:
         return
-    found = _kept(tensor, target)
+    found = _entries_of(tensor, target)
     columns = dict(zip(target.coordinates, found.coordinates, strict=True))
     sizes = fixed_symbols(target, tensor.shape)
     known = {*target.coordinates}
@@ -195,7 +195,7 @@ def require_faithful(source: SparseTensor, made: SparseTensor) -> None:
         _require_whole(made, is_proved=True)
         return
     _require_whole(made, is_proved=False)
-    one, other = _kept(source, format), _kept(made, format)
+    one, other = _entries_of(source, format), _entries_of(made, format)
     orders = [np.lexsort(found.coordinates[::-1]) for found in (one, other)]
     rows = [
         np.stack([at[order] for at in found.coordinates])
@@ -244,7 +244,7 @@ def _has_own_places(made: SparseTensor) -> bool:
     return len(np.unique(places)) == len(places)
 
 
-def _kept(tensor: SparseTensor, target: Format) -> Entries:
+def _entries_of(tensor: SparseTensor, target: Format) -> Entries:
     """The entries of a tensor, without those that it or the target takes for padding."""
     return without_padding(entries(tensor), tensor.values, tensor.format, target)
 
@@ -314,7 +314,7 @@ def _places_seen(format: Format) -> list[int]:
 def _proved(format: Format) -> frozenset[str]:
     """The claims that hold of all tensors which satisfy the invariants of a format.
 
-    A claim about repetitions or an order that nobody makes holds.
+    A claim that the descriptor does not make counts as proved.
     """
     from .verify_claims import claims_of, proved_by_isl  # lazy: loads isl
 

@@ -318,7 +318,7 @@ def _report_invariant(
 
 
 def _check_places(tensor: StoredTensor, found: Entries) -> None:
-    """Every tuple has a place of its own; places without one hold what padding they must."""
+    """Check that no two tuples share a place, and that other places hold the padding."""
     format, count = tensor.format, len(tensor.values)
     uses = np.bincount(found.places, minlength=count)
     if (uses > 1).any():

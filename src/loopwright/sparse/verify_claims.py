@@ -9,7 +9,7 @@ With T(t, x, p) for "the tuple t of the storage has the dense coordinates x and 
     shape      no x lies outside the tensor
     places     no p lies outside the values
     order      no t before t' has a key after that of t'
-    room       no x within the shape needs an element outside an index array, or outside its range
+    bounds     no x within the shape needs an element outside an index array, or outside its range
 
 isl is asked about finitely many instances of the axioms; z3, where it is installed, gets them with
 their quantifiers and knows some arithmetic of products. "Unsatisfiable" is a proof; the effort is
@@ -46,8 +46,7 @@ from .uf import (
     substitute,
 )
 from .uf.axioms import Clause, Facts
-from .uf.oracle import is_empty, witness
-from .uf.prove import ambiguities, is_function
+from .uf.oracle import ambiguities, is_empty, is_function, witness
 
 __all__ = ["Claim", "claims_of", "has_z3", "plain_witness", "proved_by_isl", "proved_by_z3"]
 
@@ -218,13 +217,13 @@ def _less(pairs: Sequence[tuple[Term, Term]]) -> Iterator[tuple[Constraint, ...]
 
 
 def _bounds_claim(format: Format) -> Claim:
-    sentence = "there is room for every coordinate within the shape"
+    sentence = "index arrays are long enough for every coordinate within the shape"
     hint = "check the extents of the index arrays and the order of the coordinates"
     try:
         found = invert(format)
     except UsageError as error:
-        return Claim("room", sentence, (), hint, obstacle=str(error).splitlines()[0])
-    return Claim("room", sentence, tuple(out_of_bounds_cases(found)), hint)
+        return Claim("bounds", sentence, (), hint, obstacle=str(error).splitlines()[0])
+    return Claim("bounds", sentence, tuple(out_of_bounds_cases(found)), hint)
 
 
 _STEPS = 20_000_000  # z3's own count of resources, for one case

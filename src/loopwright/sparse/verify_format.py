@@ -227,7 +227,7 @@ def _judged(claim: Claim, format: Format, searched: Search, side: int) -> Obliga
         status, how = Status.OPEN, claim.obstacle
     else:
         status, how = _proof(claim, format)
-        if status is Status.OPEN and claim.name == "room":
+        if status is Status.OPEN and claim.name == "bounds":
             example = _out_of_bounds_example(format, side)
             how = f"coordinates of shapes with sides up to {side}"
             status = Status.CHECKED if example is None else Status.FAILED
@@ -246,7 +246,7 @@ def _out_of_bounds_example(format: Format, side: int) -> CounterExample | None:
         return None
     symbols = fixed_symbols(format, found.shape)
     point = dict(zip(format.coordinates, found.at, strict=True))
-    return CounterExample("room", found.shape, symbols, {}, (point,), found.text)
+    return CounterExample("bounds", found.shape, symbols, {}, (point,), found.text)
 
 
 def _affine_example(claim: Claim, format: Format) -> CounterExample | None:

@@ -52,7 +52,7 @@ def _steps_tried(schedule: Schedule) -> dict[Step, Schedule | IllegalStep]:
 
 
 def _require_cores(step: Step, before: Schedule, after: Schedule) -> None:
-    """Refuse a step after which the statements of a core are no contraction any more."""
+    """Refuse a step after which the statements of a core no longer form a contraction."""
     if after.program is before.program:
         return
     for core in after.loop_cores:

@@ -41,8 +41,9 @@ __all__ = [
 class ExpandArray(Step):
     """Give each iteration of some loops its own copy of an array.
 
-    One place in memory for all iterations orders them, though no value passes between them. Unlike
-    private copies those of all iterations exist at once, so the loops may be distributed.
+    Iterations that share one memory cell are ordered by it, although no value passes between them.
+    Unlike private copies, expanded copies of all iterations exist at once, so that the loops may be
+    distributed.
 
     rewrite:  for i: t = 0; for k: t += f(i, k); a[i] = t
               ->  for i: t_x[i] = 0; for k: t_x[i] += f(i, k); a[i] = t_x[i]
@@ -76,7 +77,7 @@ class ExpandArray(Step):
             taken = {band.loop for band in bands(root)} | set(program.params)
             after = self._copied_back(changed, copies, taken)
             changed = _with_statement(changed, after)
-            root = _behind(root, program.schedule.get_domain(), after)
+            root = _followed_by(root, program.schedule.get_domain(), after)
         started = replace(
             schedule, program=changed, tree=write_tree(changed.schedule.get_domain(), root)
         )
@@ -103,7 +104,7 @@ class ExpandArray(Step):
         return found
 
     def _require_values_stay(self, program: Program, found: Sequence[Band]) -> None:
-        """Refuse unless every value is used in the iteration it is set in, and set there."""
+        """Refuse unless every value is read in the iteration that writes it."""
         flow = flow_through(program, self.array)
         inside = flow
         for band in found:
@@ -144,7 +145,7 @@ class ExpandArray(Step):
         return _Copies(old, array, places, tuple(starts), tuple(b.partial for b in found))
 
     def _copied_back(self, program: Program, copies: _Copies, taken: set[str]) -> Statement:
-        """The statement that leaves the last value of every element where the caller looks."""
+        """The statement that copies the last value of every element back to the original array."""
         old = copies.old
         iterators: list[str] = []
         for dimension in range(old.rank):
@@ -168,7 +169,7 @@ class ExpandArray(Step):
 
 @dataclass(frozen=True, slots=True)
 class _Copies:
-    """An array and what takes its place."""
+    """An array and the expanded array that replaces it."""
 
     old: Array
     array: Array
@@ -178,13 +179,13 @@ class _Copies:
 
 
 def _names(program: Program) -> set[str]:
-    """Everything that has a name in a program."""
+    """The names of arrays, parameters and iterators of a program."""
     iterators = {x for statement in program.statements for x in statement.iterators}
     return {array.name for array in program.arrays} | set(program.params) | iterators
 
 
 def _rewritten(program: Program, copies: _Copies) -> Program:
-    """`program` with the copies in place of the array."""
+    """`program` with all accesses of the array redirected to its copies."""
     old, new = copies.old, copies.array
 
     def statement(found: Statement) -> Statement:
@@ -209,16 +210,16 @@ def _rewritten(program: Program, copies: _Copies) -> Program:
 
 
 def _with_statement(program: Program, after: Statement) -> Program:
-    """`program` with one more statement behind all others."""
-    root = _behind(read_tree(program.schedule), program.schedule.get_domain(), after)
+    """`program` with one more statement, executed after all others."""
+    root = _followed_by(read_tree(program.schedule), program.schedule.get_domain(), after)
     domain = program.schedule.get_domain().union(isl.UnionSet.from_set(after.domain))
     return replace(
         program, statements=(*program.statements, after), schedule=write_tree(domain, root)
     )
 
 
-def _behind(root: Node, domain: isl.UnionSet, after: Statement) -> Node:
-    """`root` over `domain`, then the loops of a statement."""
+def _followed_by(root: Node, domain: isl.UnionSet, after: Statement) -> Node:
+    """`root` for the instances of `domain`, followed by the loops of a statement."""
     node: Node = Leaf()
     space = after.domain.get_space()
     for position, name in reversed(list(enumerate(after.iterators))):

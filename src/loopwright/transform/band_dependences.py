@@ -32,12 +32,12 @@ __all__ = [
 
 
 def edges(pairs: isl.UnionMap) -> frozenset[tuple[str, str]]:
-    """Which statement must come before which other one."""
+    """Pairs of statements with a dependence from the first to the second."""
     return frozenset(ends(part) for part in maps_of(pairs))
 
 
 def among(pairs: isl.UnionMap, names: Collection[str]) -> isl.UnionMap:
-    """The pairs between the given statements."""
+    """The dependences between the given statements."""
     kept = isl.UnionMap.empty(pairs.get_space())
     for part in maps_of(pairs):
         if set(ends(part)) <= set(names):
@@ -60,7 +60,7 @@ def split_among(pairs: isl.UnionMap, groups: Sequence[Collection[str]]) -> tuple
 
 
 def unmoved(band: Band) -> frozenset[str]:
-    """The statements all of whose instances stand in one iteration of a loop."""
+    """The statements whose instances all run in one iteration of a loop."""
     found: set[str] = set()
     for function in functions_in(band.partial.get_union_pw_aff(0)):
         count = function.dim(isl.dim_type.in_)
@@ -70,7 +70,7 @@ def unmoved(band: Band) -> frozenset[str]:
 
 
 def has_same_range(program: Program, outer: Sequence[Band], first: Band, second: Band) -> bool:
-    """Whether two loops run through the same values in every iteration of those around them."""
+    """Whether two loops take the same values in every iteration of the loops around them."""
 
     def values(band: Band) -> isl.UnionSet:
         names = band.statements
@@ -97,22 +97,22 @@ def instances_of(program: Program, names: Collection[str]) -> isl.UnionSet:
 
 
 def unordered(pairs: isl.UnionMap, band: Band) -> isl.UnionMap:
-    """The pairs that meet in one iteration of a loop: `{ S[i] -> T[j] : f(S[i]) = f(T[j]) }`."""
+    """The dependences inside one iteration of a loop: `{ S[i] -> T[j] : f(S[i]) = f(T[j]) }`."""
     return pairs.eq_at_multi_union_pw_aff(band.partial)
 
 
 def goes_back(pairs: isl.UnionMap, band: Band) -> bool:
-    """Whether a loop put outermost would run the target of some pair before its source."""
+    """Whether a loop, put outermost, would reverse some dependence."""
     return not pairs.lex_gt_at_multi_union_pw_aff(band.partial).is_empty()
 
 
 def carries(pairs: isl.UnionMap, band: Band) -> bool:
-    """Whether some pair stands in different iterations of a loop."""
+    """Whether a loop carries some dependence, in either direction."""
     return not pairs.is_subset(pairs.eq_at_multi_union_pw_aff(band.partial))
 
 
 def is_strided(program: Program, names: Collection[str]) -> bool:
-    """Whether some of the statements run at every second, third, ... value of a loop only."""
+    """Whether the domain of some of the statements has a stride other than 1."""
     found = False
     for statement in program.statements:
         if statement.name in names:

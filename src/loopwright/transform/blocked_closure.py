@@ -22,8 +22,8 @@ _RESERVED = "closure_"  # the names of lower/lower_closure
 
 @dataclass(frozen=True, slots=True)
 class BlockClosure(Step):
-    """Take a closure in blocks of steps: first the block's own square, then its rows and columns,
-    then all other elements as one product.
+    """Compute a closure in blocks of k: first the diagonal block, then its rows and columns, then
+    all other elements as one matrix product.
 
     rewrite:  for k: for i: for j: a[i, j] = min(a[i, j], a[i, k] + a[k, j])
               ->  for K: close a[K, K]; a[K, :] and a[:, K] with it; a = min(a, a[:, K] + a[K, :])

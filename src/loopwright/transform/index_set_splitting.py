@@ -17,16 +17,14 @@ from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import (
     Band,
-    Leaf,
-    Node,
     bands,
+    instances_reaching,
     nodes_of,
     perfect_nest,
     split_nest,
     statements_in,
     universe_of,
 )
-from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.transform.interchange import open_chains
 from loopwright.transform.schedule_legality import (
     find_band,
@@ -48,7 +46,7 @@ _DISTANCE = 32
 
 @dataclass(frozen=True, slots=True)
 class SplitIndexSet(Step):
-    """Part the iterations of a nest up to some distance from a loop around from those beyond it.
+    """Split a nest where one of its loops is a given distance beyond a loop around it.
 
     rewrite:  for t: for k in [t, t + D): for i in [k, n): S(k, i)
               ->  for t: for k in [t, t + D): for i in [k, min(t + D, n)): S(k, i)
@@ -56,13 +54,13 @@ class SplitIndexSet(Step):
     needs:    a nest inside the loop around; iterations near and far are both not empty
     refuses:  IllegalStep with the reversed dependence
 
-    What is near runs before what is far, for all iterations of the nest.
+    The near points of the whole nest run before its far points.
     """
 
     kind: ClassVar[str] = "split_index_set"
 
     nest: str  # the outermost loop of the nest
-    loop: str  # the loop of it that is parted
+    loop: str  # the loop of it that is split
     around: str
     distance: int  # the first value of `loop` that is far is the one of `around` plus this
 
@@ -86,7 +84,7 @@ class SplitIndexSet(Step):
             if set(core.loops) & set(loops):
                 refuse(self, f"{core} is in the nest")
         near, far = self._parts(inner, outer)
-        reached = _reaching(root, self.nest, schedule.tree.get_domain())
+        reached = instances_reaching(root, self.nest, schedule.tree.get_domain())
         for part, word in ((near, "near"), (far, "far")):
             if statements_in(part.intersect(reached)) == frozenset():
                 refuse(self, f"nothing in the nest is {word}")
@@ -116,23 +114,9 @@ class SplitIndexSet(Step):
         return apart.intersect_range(near).domain(), apart.intersect_range(far).domain()
 
 
-def _reaching(node: Node, loop: str, instances: isl.UnionSet) -> isl.UnionSet:
-    """The instances among the given ones that a loop runs."""
-    match node:
-        case Leaf():
-            return isl.UnionSet.empty(instances.get_space())
-        case Band(child=child):
-            return instances if node.loop == loop else _reaching(child, loop, instances)
-        case InOrder(filters=filters):
-            for branch in filters:
-                if loop in {band.loop for band in bands(branch.child)}:
-                    return _reaching(branch.child, loop, instances.intersect(branch.instances))
-    return isl.UnionSet.empty(instances.get_space())
-
-
 @dataclass(frozen=True, slots=True)
 class SeparateBox(Step):
-    """Part the largest box of a nest, whatever the loops around hold, from the rest of it.
+    """Split a nest into its largest rectangular part and the rest, for any values of outer loops.
 
     rewrite:  for i in [i_t, i_t + T): for j in [0, i]: S(i, j)                   with over = ("i",)
               ->  for i in [i_t, i_t + T): for j in [0, i_t]: S(i, j)
@@ -202,7 +186,7 @@ class SeparateBox(Step):
 
 
 def _largest(points: isl.Set, program: Program) -> isl.Set:
-    """The convex part of `points` that most instances will probably be in."""
+    """The convex part of `points` with most instances at likely sizes."""
     parts = [isl.Set.from_basic_set(part) for part in points.coalesce().get_basic_sets()]
     if len(parts) < 2:
         return points
@@ -224,7 +208,7 @@ def _largest(points: isl.Set, program: Program) -> isl.Set:
 
 
 def _shadow(points: isl.Set, kept: set[int], first: int) -> isl.Set:
-    """`points` with the dimensions from `first` on that are not kept set free."""
+    """`points` without constraints on the dimensions from `first` on that are not kept."""
     for position in range(first, points.dim(isl.dim_type.set)):
         if position not in kept:
             points = points.project_out(isl.dim_type.set, position, 1)

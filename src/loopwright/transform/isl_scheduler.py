@@ -29,6 +29,7 @@ from loopwright.ir.schedule_tree import (
     followed_name,
     map_bands,
     nodes_of,
+    path_to,
     sequence,
 )
 from loopwright.ir.walk import fresh_name
@@ -48,17 +49,17 @@ _Kind = isl.schedule_node_type
 
 
 def permutable_nest(schedule: Schedule, loop: str, statement: str) -> Reschedule | None:
-    """The step that runs a statement by permutable loops, one for each of its iterators.
+    """The step that gives a statement a permutable nest, with one loop for each of its iterators.
 
-    Everything inside the outermost loop `loop` is put into the order of isl's scheduler: statements
-    that depend on each other run at points of the same loops, others before or after them. None
-    when isl finds no such nest.
+    isl's scheduler orders everything inside the outermost loop `loop`: statements that depend on
+    each other share the loops of the nest, others run before or after it. None when isl finds no
+    such nest.
     """
     root = nodes_of(schedule)
-    band = next(b for b in bands(root) if b.loop == loop)
-    if any(loop in {inner.loop for inner in bands(b.child)} for b in bands(root)):
+    path = path_to(root, loop)
+    if len(path) > 1:
         return None
-    numbers, tree = _scheduled(schedule, band)
+    numbers, tree = _scheduled(schedule, path[0])
     iterators = schedule.program.statement(statement).iterators
     if not _is_permutable(tree.get_root(), statement, len(iterators)):
         return None
@@ -72,7 +73,7 @@ def permutable_nest(schedule: Schedule, loop: str, statement: str) -> Reschedule
 
 
 def _scheduled(schedule: Schedule, band: Band) -> tuple[SizeParameters, isl.Schedule]:
-    """All statements of a loop in the order of isl's scheduler, and what it took for parameters."""
+    """The statements of a loop as ordered by isl's scheduler, and the sizes made parameters."""
     relaxed = schedule.analyses.derive(validity_dependences)
     found = privatized_dependences(relaxed, schedule, free_reductions=True)
     pairs = inside_loop(found.all_, schedule.tree, band.loop)
@@ -89,9 +90,9 @@ def _scheduled(schedule: Schedule, band: Band) -> tuple[SizeParameters, isl.Sche
 def scheduled_band(
     program: Program, names: Collection[str], pairs: isl.UnionMap, source: Node
 ) -> Band | None:
-    """The outermost loops that isl's scheduler finds for some statements, around `source`.
+    """The outermost band that isl's scheduler finds for some statements, around `source`.
 
-    They are interchangeable; None when they are fewer than two.
+    Its loops are permutable; None when they are fewer than two.
     """
     instances = instances_of(program, names)
     numbers = size_parameters(instances)
@@ -133,7 +134,7 @@ def _is_permutable(root: isl.ScheduleNode, statement: str, depth: int) -> bool:
 
 
 def _read(node: isl.ScheduleNode, numbers: SizeParameters) -> Node:
-    """isl's node as ours; loops have no names yet."""
+    """A node of isl's result as a value; its loops have no names yet."""
     kind = _Kind(node.get_type())
     if kind == _Kind.leaf:
         return Leaf()
@@ -157,12 +158,12 @@ _NEAR = 8  # numbers no further apart are one size, and something small
 
 @dataclass(frozen=True, slots=True)
 class SizeParameters:
-    """The numbers that become parameters, no two of them near to each other."""
+    """The constants that are replaced by parameters; no two of them are close to each other."""
 
     values: tuple[int, ...]
 
     def domain(self, instances: isl.UnionSet) -> isl.UnionSet:
-        """`{ S[i] }` with parameters for numbers, each of which is large."""
+        """`{ S[i] }` with parameters for the constants, each parameter at least `_LEAST`."""
         if not self.values:
             return instances
         found = isl.UnionSet.empty(self._space(instances.get_space()))
@@ -172,7 +173,7 @@ class SizeParameters:
         return found.intersect_params(self._large())
 
     def pairs(self, pairs: isl.UnionMap) -> isl.UnionMap:
-        """`{ S[i] -> T[j] }` with parameters for numbers, each of which is large."""
+        """`{ S[i] -> T[j] }` with parameters for the constants, each at least `_LEAST`."""
         if not self.values:
             return pairs
         found = isl.UnionMap.empty(self._space(pairs.get_space()))
@@ -181,7 +182,7 @@ class SizeParameters:
         return found.intersect_params(self._large())
 
     def back(self, function: isl.UnionPwAff) -> isl.UnionPwAff:
-        """A function of instances with the numbers in place of the parameters."""
+        """A function of instances with the constants put back for the parameters."""
         if not self.values:
             return function
         found = isl.UnionPwAff.empty(self._without(function.get_space()))
@@ -190,7 +191,7 @@ class SizeParameters:
         return found
 
     def universe(self, instances: isl.UnionSet) -> isl.UnionSet:
-        """All instances of the statements of some, without the parameters."""
+        """The universe of the statements that have instances, without the parameters."""
         if not self.values:
             return instances.universe()
         found = isl.UnionSet.empty(self._without(instances.get_space()))
@@ -266,7 +267,7 @@ class SizeParameters:
 
 
 def size_parameters(instances: isl.UnionSet) -> SizeParameters:
-    """The sizes among the numbers in conditions on instances."""
+    """The large constants in the constraints of instances."""
     found: set[int] = set()
     for part in sets_in(instances):
         for basic in part.get_basic_sets():
@@ -276,7 +277,7 @@ def size_parameters(instances: isl.UnionSet) -> SizeParameters:
 
 
 def _apart(numbers: Iterable[int]) -> list[int]:
-    """Of numbers in rising order the last ones of those near to each other."""
+    """Of increasing numbers, the largest of each group of close ones."""
     found: list[int] = []
     first = 0
     for number in numbers:

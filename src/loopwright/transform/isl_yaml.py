@@ -65,7 +65,7 @@ def _lines(text: str) -> Iterator[_Line]:
 
 
 def _block(lines: list[_Line], depth: int) -> tuple[Data, list[_Line]]:
-    """What the lines that are indented like the first one say, and the lines after them."""
+    """The value of the lines with the indentation of the first one, and the lines after them."""
     first = lines[0]
     if depth > _MOST_DEPTH:
         raise NotYaml("the tree is too deep", first.number)
@@ -198,6 +198,6 @@ _BLOCK_STYLE = 0
 
 
 def schedule_yaml(schedule: Schedule) -> str:
-    """The order of a schedule; marks, which say how loops are mapped, are no part of it."""
+    """The schedule tree as isl's YAML; marks, which map loops to the machine, are left out."""
     printer = isl.Printer.to_str(context()).set_yaml_style(_BLOCK_STYLE)
     return printer.print_schedule(schedule.tree).get_str()

@@ -22,6 +22,7 @@ from loopwright.ir.schedule_tree import (
     bands,
     map_bands,
     nodes_of,
+    path_to,
     rename_band,
     restricted,
     sequence,
@@ -48,7 +49,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Fuse(Step):
-    """Make one loop of two loops that follow each other directly.
+    """Fuse two loops that follow each other directly.
 
     rewrite:  for i: S(i)
               for j: T(j)
@@ -217,7 +218,7 @@ class DistributeStatements(Step):
 
     @classmethod
     def candidates(cls, schedule: Schedule) -> Iterator[DistributeStatements]:
-        """Every statement on its own, others before or after it as they must."""
+        """Each statement isolated in its own copy of a loop."""
         for band in open_bands(schedule):
             names = sorted(band.statements) if len(band.statements) > 1 else ()
             found = {isolate(schedule, band.loop, name): None for name in names}
@@ -225,12 +226,12 @@ class DistributeStatements(Step):
 
 
 def isolate(schedule: Schedule, loop: str, statement: str) -> DistributeStatements | None:
-    """The regrouping that leaves a statement alone in its copy of a loop; None when there is none.
+    """The distribution that gives a statement a copy of a loop of its own; None if there is none.
 
     There is none when the statement depends on itself through others in one execution of the loop.
-    Others keep their order among themselves: those before it that do not depend on it come first.
+    The others keep their order: those before it that do not depend on it come first.
     """
-    band = next(b for b in bands(nodes_of(schedule)) if b.loop == loop)
+    band = path_to(nodes_of(schedule), loop)[-1]
     order = [s.name for s in schedule.program.statements if s.name in band.statements]
     edges = _edges(schedule, loop)
     later = _reached(edges, {statement})
@@ -261,7 +262,7 @@ def _edges(schedule: Schedule, loop: str) -> set[tuple[str, str]]:
 
 
 def _reached(edges: Iterable[tuple[str, str]], starts: set[str]) -> set[str]:
-    """What follows the starts along one or more edges."""
+    """The nodes that a path of one or more edges from `starts` leads to."""
     edges = set(edges)
     found: set[str] = set()
     fresh = set(starts)

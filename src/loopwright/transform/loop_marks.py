@@ -9,7 +9,7 @@ from typing import ClassVar
 from loopwright.diagnostics import UsageError
 from loopwright.ir.loops import Mark
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.schedule_tree import Band, bands, directions, nodes_of
+from loopwright.ir.schedule_tree import Band, bands, directions, nodes_of, path_to
 from loopwright.transform.schedule_legality import find_band, open_bands, with_mark
 from loopwright.transform.step import Step, refuse
 
@@ -32,7 +32,7 @@ PARTS = 4
 
 @dataclass(frozen=True, slots=True)
 class Parallel(Step):
-    """Share the iterations of a loop out to threads.
+    """Distribute the iterations of a loop over threads.
 
     rewrite:  for i: S(i)
               ->  parallel for i: S(i)
@@ -56,15 +56,13 @@ class Parallel(Step):
 
 
 def _require_once(step: Step, schedule: Schedule, loop: str) -> None:
-    """Refuse a parallel loop around or inside another one."""
+    """Refuse nested parallel loops."""
     root = nodes_of(schedule)
     inside = {band.loop for band in bands(find_band(step, schedule, root, loop))}
     for core in schedule.loop_cores:
         if core.shares > 1 and inside & set(core.loops):
             refuse(step, f"{core} is parallel; threads are shared out once")
-    around = {
-        band.loop for band in bands(root) if loop in {inner.loop for inner in bands(band.child)}
-    }
+    around = {band.loop for band in path_to(root, loop)}
     for other, mark in schedule.marks:
         if mark is Mark.PARALLEL and other in inside | around and other != loop:
             refuse(step, f"loop '{other}' is parallel already; threads are shared out once")
@@ -72,7 +70,7 @@ def _require_once(step: Step, schedule: Schedule, loop: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ParallelChunks(Step):
-    """Share the strips of a loop out to threads, those of a part joined to one.
+    """Distribute the strips of a loop over threads, the strips of one chunk fused into one.
 
     rewrite:  for t in range(a, b, F): for i: for j in range(t, min(t + F, b)): S(i, j)
               ->  parallel for t in range(a, b, W): for i: for j in range(t, min(t + W, b)): S(i, j)
@@ -80,13 +78,13 @@ class ParallelChunks(Step):
     needs:    no dependence between different iterations; no parallel loop around or inside
     refuses:  IllegalStep with the dependence the loop carries
 
-    Where the body uses strips in other ways they are shared out as they stand.
+    Where the body uses the strip loop in other ways, the strips are distributed unchanged.
     """
 
     kind: ClassVar[str] = "parallel_chunks"
 
     loop: str  # over strips
-    parts: int  # into which it is cut at most
+    parts: int  # number of chunks, at most
 
     def __post_init__(self) -> None:
         if self.parts < 2:
@@ -107,7 +105,7 @@ class ParallelChunks(Step):
 
 @dataclass(frozen=True, slots=True)
 class Vectorize(Step):
-    """Run the iterations of an innermost loop as lanes of vectors, the rest one by one.
+    """Execute an innermost loop in vectors of a given number of lanes, with a scalar remainder.
 
     rewrite:  for i in [a, b): S(i)
               ->  for i in [a, b - (L - 1)) step L: vector for i_v in [0, L): S(i + i_v)
@@ -163,7 +161,7 @@ class Simd(Step):
 
 @dataclass(frozen=True, slots=True)
 class Unroll(Step):
-    """Repeat the body of a loop so that several iterations run between two tests.
+    """Unroll a loop by a factor, with a remainder loop.
 
     rewrite:  for i in [a, b): S(i)
               ->  for i in [a, b - (F - 1)) step F: S(i); S(i + 1); ... S(i + F - 1)
@@ -196,7 +194,7 @@ _ALIGNED_LANES = (2, 4)  # what `candidates` offers; `apply` takes any number fr
 
 @dataclass(frozen=True, slots=True)
 class Align(Step):
-    """Run the first iterations of a simd loop alone, up to one that stores at a whole vector.
+    """Peel a simd loop so that its vector stores are aligned.
 
     rewrite:  simd for j in [a, b): A[i, j] = ...
               ->  for j in [a, c): A[i, j] = ...
@@ -205,7 +203,7 @@ class Align(Step):
     needs:    a simd loop; the order stays the same
     refuses:  IllegalStep when the loop is not simd or aligned already
 
-    Processors store vectors that lie across the boundary of one more slowly.
+    Processors are slower to store a vector that crosses an alignment boundary.
     """
 
     kind: ClassVar[str] = "align"
@@ -238,22 +236,22 @@ AHEAD = (8, 16)  # what `candidates` offers; `apply` takes any number from 1
 
 @dataclass(frozen=True, slots=True)
 class PrefetchRows(Step):
-    """Prefetch what a loop will touch in rows further on.
+    """Prefetch the rows that a loop accesses `ahead` iterations later.
 
     rewrite:  for j: ... u[j, i] ...
               ->  for j: prefetch u[j + ahead, i]; ... u[j, i] ...
               for arrays whose first subscript alone moves with the loop
     needs:    a loop that is not marked and holds no loops but unrolled ones
-    refuses:  IllegalStep when the loop is another one, or fetches already
+    refuses:  IllegalStep when the loop is another one, or is prefetched already
 
-    A line of every row is used and the next row lies pages away: no prefetcher of a processor
-    foresees that. Nothing is computed in another way, and any address may be asked for.
+    The loop uses one cache line of every row, and the next row lies pages away: hardware
+    prefetchers do not follow that. No result changes, and any address may be prefetched.
     """
 
     kind: ClassVar[str] = "prefetch_rows"
 
     loop: str
-    ahead: int  # iterations
+    ahead: int  # prefetch distance in iterations
 
     def __post_init__(self) -> None:
         if self.ahead < 1:
@@ -261,21 +259,21 @@ class PrefetchRows(Step):
 
     def apply(self, schedule: Schedule) -> Schedule:
         band = find_band(self, schedule, nodes_of(schedule), self.loop)
-        if not _is_plain(schedule, band):
+        if not _is_serial_innermost(schedule, band):
             refuse(self, f"loop '{self.loop}' is marked or holds other loops")
-        if self.loop in dict(schedule.ahead):
-            refuse(self, f"loop '{self.loop}' fetches already")
-        return replace(schedule, ahead=(*schedule.ahead, (self.loop, self.ahead)))
+        if self.loop in dict(schedule.prefetched):
+            refuse(self, f"loop '{self.loop}' is prefetched already")
+        return replace(schedule, prefetched=(*schedule.prefetched, (self.loop, self.ahead)))
 
     @classmethod
     def candidates(cls, schedule: Schedule) -> Iterator[PrefetchRows]:
-        known = dict(schedule.ahead)
+        known = dict(schedule.prefetched)
         for band in open_bands(schedule):
-            if band.loop not in known and _is_plain(schedule, band):
+            if band.loop not in known and _is_serial_innermost(schedule, band):
                 yield from (cls(band.loop, ahead) for ahead in AHEAD)
 
 
-def _is_plain(schedule: Schedule, band: Band) -> bool:
+def _is_serial_innermost(schedule: Schedule, band: Band) -> bool:
     """Whether a loop is serial and holds no loops but unrolled ones."""
     inner = (schedule.mark(other.loop) for other in bands(band.child))
     is_innermost = all(mark is Mark.UNROLL for mark in inner)

@@ -1,4 +1,4 @@
-"""PartialSums: gather a reduction in parts, one for every block of iterations of a loop."""
+"""PartialSums: partial results of a reduction, one for every block of iterations of a loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from loopwright.analysis.dependences import access_map
 from loopwright.analysis.reductions import Reduction, reductions
 from loopwright.diagnostics import UsageError
 from loopwright.ir.analysis_manager import AnalysisManager
-from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.islkit import context
 from loopwright.ir.islparts import functions_in, pieces_in
@@ -35,11 +34,12 @@ from loopwright.ir.schedule_tree import (
 from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.ir.visit import loads, rewrite
 from loopwright.ir.walk import fresh_name
+from loopwright.semirings import identity
 from loopwright.transform.scalar_expansion import iterator_range
 from loopwright.transform.schedule_legality import reordered
 from loopwright.transform.step import Step, refuse
 
-__all__ = ["PartialSums", "neutral"]
+__all__ = ["PartialSums"]
 
 # What `candidates` offers; `apply` takes any size.
 SIZE = 64
@@ -47,7 +47,7 @@ SIZE = 64
 
 @dataclass(frozen=True, slots=True)
 class PartialSums(Step):
-    """Gather a reduction in parts, one for every block of iterations of a loop.
+    """Compute partial results of a reduction, one for every block of iterations of a loop.
 
     rewrite:  for i: for j: y[j] = y[j] + e(i, j)
               ->  for c: for j: t[c, j] = 0
@@ -62,7 +62,7 @@ class PartialSums(Step):
 
     statement: str
     iterator: str  # of the statement
-    size: int  # iterations that share a part
+    size: int  # iterations per partial result
 
     def __post_init__(self) -> None:
         if self.size < 1:
@@ -76,8 +76,8 @@ class PartialSums(Step):
         if self.iterator not in found.loops:
             refuse(self, f"'{self.statement}' does not gather along '{self.iterator}'")
         root = nodes_of(schedule)
-        here = self._site(program, found, root)
-        source = self._site(program, found, read_tree(program.schedule))
+        here = self._nest(program, found, root)
+        source = self._nest(program, found, read_tree(program.schedule))
         limits = iterator_range([program.statement(self.statement)], self.iterator)
         if limits is None or not _is_natural(limits[0]):
             refuse(self, f"the range of '{self.iterator}' does not begin at a number from 0 on")
@@ -95,8 +95,8 @@ class PartialSums(Step):
             if found.is_reorderable:
                 yield from (cls(found.statement, loop, SIZE) for loop in found.loops)
 
-    def _site(self, program: Program, found: Reduction, tree: Node) -> _Site:  # noqa: RET503 (refuse)
-        """The outermost loop that holds all iterations to gather, and nobody else at the array."""
+    def _nest(self, program: Program, found: Reduction, tree: Node) -> _ReductionNest:  # noqa: RET503 (refuse)
+        """The outermost loop that holds the whole reduction and no other access of its array."""
         path = _path(tree, self.statement)
         if path is None:
             refuse(self, f"'{self.statement}' stands in several loops one after the other")
@@ -104,18 +104,18 @@ class PartialSums(Step):
         for at, band in enumerate(path):
             user = _other_user(program, found, band)
             if not user:
-                site = _site_at(program, found, path[: at + 1])
-                if site is None:
+                nest = _nest_at(program, found, path[: at + 1])
+                if nest is None:
                     refuse(self, f"'{found.element.array}' does not tell the loops around")
-                return site
+                return nest
             if moved_by(band, program).get(self.statement) == self.iterator:
                 break
         refuse(self, f"'{user}' uses '{found.element.array}' in the same loops")
 
 
 @dataclass(frozen=True, slots=True)
-class _Site:
-    """A loop of a tree, and those around it as functions of the elements of an array."""
+class _ReductionNest:
+    """A loop that computes a reduction; the loops around it as functions of the element written."""
 
     statement: str  # whose loops they are
     loop: str
@@ -123,12 +123,12 @@ class _Site:
 
     @property
     def told(self) -> frozenset[int]:
-        """Dimensions that have one value inside the loop."""
+        """Dimensions of the array that are fixed inside the loop."""
         return frozenset(dimension for _, dimension, _, _ in self.outer)
 
 
 def _path(tree: Node, statement: str) -> tuple[Band, ...] | None:
-    """The loops around a statement, outermost first; None where its instances were parted."""
+    """The loops around a statement, outermost first; None where index-set splitting copied it."""
     match tree:
         case Leaf():
             return ()
@@ -141,7 +141,7 @@ def _path(tree: Node, statement: str) -> tuple[Band, ...] | None:
 
 
 def _other_user(program: Program, found: Reduction, band: Band) -> str:
-    """A statement in a loop that uses the array of a reduction in another way; "" for none."""
+    """A statement in a loop with another access of the reduction's array; "" for none."""
     for name in sorted(band.statements):
         statement = program.statement(name)
         if name == found.statement:
@@ -153,8 +153,8 @@ def _other_user(program: Program, found: Reduction, band: Band) -> str:
     return ""
 
 
-def _site_at(program: Program, found: Reduction, path: tuple[Band, ...]) -> _Site | None:
-    """The innermost loop of a path; None where elements do not tell the values of the others."""
+def _nest_at(program: Program, found: Reduction, path: tuple[Band, ...]) -> _ReductionNest | None:
+    """The innermost loop of a path; None unless the element determines the loops around it."""
     outer: list[tuple[str, int, int, int]] = []
     iterators = program.statement(found.statement).iterators
     for band in path[:-1]:
@@ -164,11 +164,11 @@ def _site_at(program: Program, found: Reduction, path: tuple[Band, ...]) -> _Sit
         if not sign or not places or shift is None:
             return None
         outer.append((band.loop, places[0], sign, shift))
-    return _Site(found.statement, path[-1].loop, tuple(outer))
+    return _ReductionNest(found.statement, path[-1].loop, tuple(outer))
 
 
 def _shift(band: Band, statement: str) -> int | None:
-    """The number that a loop adds to an iterator; None where it is not a number."""
+    """The constant that a loop adds to an iterator; None where it is not a constant."""
     (own,) = (
         function
         for function in functions_in(band.partial.get_union_pw_aff(0))
@@ -184,34 +184,13 @@ def _shift(band: Band, statement: str) -> int | None:
 _ENDS = ("_start", "_total")
 
 
-def neutral(op: str, dtype: DType) -> Expr:
-    """The value that changes nothing: 0 of a sum, 1 of a product, the extreme of an extremum."""
-    kind = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[dtype.kind]
-    if dtype.kind == "b":
-        return Const(op in ("mul", "and", "min"), dtype)
-    if op in ("add", "or", "xor"):
-        return Const(kind(0), dtype)
-    if op == "mul":
-        return Const(kind(1), dtype)
-    is_signed = dtype.kind == "i"
-    if op == "and":
-        return Const(-1 if is_signed else 2**dtype.bits - 1, dtype)
-    if dtype.is_float:
-        return Const(float("inf") if op == "min" else -float("inf"), dtype)
-    lowest, highest = (
-        -(2 ** (dtype.bits - 1)) if is_signed else 0,
-        2 ** (dtype.bits - is_signed) - 1,
-    )
-    return Const(highest if op == "min" else lowest, dtype)
-
-
 def _is_natural(first: Expr) -> bool:
     return isinstance(first, Const) and int(first.value.real) >= 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """Analysis: the program with a reduction in parts, with a manager of its own."""
+    """Analysis: the program with partial results, with a manager of its own."""
 
     step: PartialSums
     told: tuple[int, ...]  # dimensions of the array that parts do without
@@ -244,7 +223,7 @@ class _Parts:
         at = tuple(map(Var, iterators))
         part = Access(name, (at[0], *(at[1 + d] for d in kept)), array.dtype)
         whole = Access(array.name, at[1:], array.dtype)
-        start = neutral(found.op, array.dtype)
+        start: Expr = Const(identity(found.op, array.dtype), array.dtype)
         total = Binary(found.op, whole.load(), part.load())
         used = {s.name for s in program.statements}
         ends = []
@@ -257,7 +236,7 @@ class _Parts:
             program, arrays=(*program.arrays, parts), statements=(*statements, *ends)
         )
         tree = read_tree(program.schedule)
-        source = _inserted(tree, step._site(program, found, tree), *ends)
+        source = _inserted(tree, step._nest(program, found, tree), *ends)
         order = write_tree(_domain(found_program), source)
         return AnalysisManager(replace(found_program, schedule=order))
 
@@ -267,7 +246,7 @@ def _redirected(value: Expr, old: Load, new: Load) -> Expr:
 
 
 def _named(cells: isl.Set, name: str, iterators: Iterable[str]) -> isl.Set:
-    """A set under the name of a statement, its dimensions under those of iterators."""
+    """A set with the tuple name of a statement and the dimension names of its iterators."""
     cells = cells.set_tuple_name(name)
     for at, iterator in enumerate(iterators):
         cells = cells.set_dim_name(isl.dim_type.set, at, iterator)
@@ -281,10 +260,10 @@ def _domain(program: Program) -> isl.UnionSet:
     return found
 
 
-def _inserted(tree: Node, site: _Site, first: Statement, last: Statement) -> Node:
+def _inserted(tree: Node, nest: _ReductionNest, first: Statement, last: Statement) -> Node:
     """`tree` with loops over new statements before and after a loop, inside those around it."""
     taken = {band.loop for band in bands(tree)}
-    outer = {loop: (dimension, sign, shift) for loop, dimension, sign, shift in site.outer}
+    outer = {loop: (dimension, sign, shift) for loop, dimension, sign, shift in nest.outer}
     new = _whole(first).union(_whole(last))
 
     def visit(node: Node) -> Node:
@@ -292,8 +271,8 @@ def _inserted(tree: Node, site: _Site, first: Statement, last: Statement) -> Nod
             case Leaf():
                 return node
             case Band(loop=loop, partial=partial, child=child):
-                if loop == site.loop:
-                    before, after = (_loops(s, site, taken) for s in (first, last))
+                if loop == nest.loop:
+                    before, after = (_loops(s, nest, taken) for s in (first, last))
                     parts = (
                         Filter(_whole(first), before),
                         Filter(partial.domain().universe(), node),
@@ -309,7 +288,7 @@ def _inserted(tree: Node, site: _Site, first: Statement, last: Statement) -> Nod
             case InOrder(filters=filters):
                 return sequence(
                     Filter(b.instances.union(new), visit(b.child))
-                    if site.statement in statements_in(b.instances)
+                    if nest.statement in statements_in(b.instances)
                     else b
                     for b in filters
                 )
@@ -321,11 +300,11 @@ def _whole(statement: Statement) -> isl.UnionSet:
     return isl.UnionSet.from_set(isl.Set.universe(statement.domain.get_space()))
 
 
-def _loops(statement: Statement, site: _Site, taken: set[str]) -> Node:
-    """Loops over the instances of a statement, but for what the loops around it tell."""
+def _loops(statement: Statement, nest: _ReductionNest, taken: set[str]) -> Node:
+    """Loops over the iterators of a statement that the loops around it do not determine."""
     node: Node = Leaf()
     for at in reversed(range(len(statement.iterators))):
-        if at - 1 in site.told:
+        if at - 1 in nest.told:
             continue
         name = fresh_name(statement.iterators[at], taken)
         taken.add(name)

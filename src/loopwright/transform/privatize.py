@@ -18,8 +18,8 @@ __all__ = ["Privatize"]
 class Privatize(Step):
     """Give each iteration of a loop its own copy of a local array.
 
-    One place in memory for all iterations orders them, though no value passes between them: with a
-    copy for each, loops around may be parallel or vectors.
+    Iterations that share one memory cell are ordered by it, although no value passes between them.
+    With a copy for each iteration the loop may be parallel or vectorised.
 
     rewrite:  alloc t
               for i: t = f(i); a[i] = t

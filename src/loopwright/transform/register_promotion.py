@@ -25,14 +25,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PromoteToRegisters(Step):
-    """Keep elements that a statement touches in registers while a loop runs.
+    """Keep the elements that a statement accesses in registers while a loop runs.
 
     rewrite:  for k: a[i] = a[i] + b[k] * c[i]
               ->  t = a[i]; u = c[i]
                   for k: t = t + b[k] * u
                   a[i] = t
-    needs:    while the loop runs, nobody writes what the statement reads, nobody else touches what
-              it writes; an element that it updates counts as written
+    needs:    while the loop runs, no instance writes what the statement reads, and no other
+              statement accesses what it writes; an element that it updates counts as written
     refuses:  IllegalStep with two instances that meet in an element
     """
 
@@ -49,26 +49,30 @@ class PromoteToRegisters(Step):
         marks = [schedule.mark(inner.loop) for inner in bands(band)]
         if Mark.PARALLEL in marks:
             refuse(self, f"threads share the work of loop '{self.loop}', but no registers")
-        if (self.statement, self.loop) in schedule.kept:
-            refuse(self, f"what '{self.statement}' touches is kept already")
-        found = witness(_meetings(schedule, self.statement, self.loop, band.statements), "meet in")
+        if (self.statement, self.loop) in schedule.promoted:
+            refuse(self, f"the elements of '{self.statement}' are in registers already")
+        found = witness(
+            _aliasing_pairs(schedule, self.statement, self.loop, band.statements), "meet in"
+        )
         if found is not None:
-            refuse(self, "an element is not its own", found)
-        return replace(schedule, kept=(*schedule.kept, (self.statement, self.loop)))
+            refuse(self, "another access may touch an element", found)
+        return replace(schedule, promoted=(*schedule.promoted, (self.statement, self.loop)))
 
     @classmethod
     def candidates(cls, schedule: Schedule) -> Iterator[PromoteToRegisters]:
         for band in open_bands(schedule):
             if not any(True for _ in bands(band.child)):
                 for statement in sorted(band.statements):
-                    if (statement, band.loop) not in schedule.kept:
+                    if (statement, band.loop) not in schedule.promoted:
                         yield cls(statement, band.loop)
 
 
-def _meetings(schedule: Schedule, statement: str, loop: str, inside: frozenset[str]) -> Dependences:
-    """The pairs of instances in one run of the loop that spoil registers for a statement.
+def _aliasing_pairs(
+    schedule: Schedule, statement: str, loop: str, inside: frozenset[str]
+) -> Dependences:
+    """The pairs of instances in one execution of the loop that forbid register promotion.
 
-    `{ S[i] -> T[j] }`: T writes what S reads, or T is another statement and touches what S writes.
+    `{ S[i] -> T[j] }`: T writes what S reads, or T is another statement and accesses what S writes.
     """
     program = schedule.program
     own = program.statement(statement)

@@ -78,7 +78,7 @@ class Reschedule(Step):
         return named_tree(node, schedule.program)
 
     def _node(self, data: Data | None, reached: isl.UnionSet) -> Node:  # noqa: RET503 (refuse)
-        """A node and what is below it; `reached` are the instances that come here."""
+        """A node and its subtree; `reached` are the instances that reach it."""
         if data is None:
             return Leaf()
         if not isinstance(data, dict):
@@ -144,7 +144,7 @@ def _bands(partial: isl.MultiUnionPwAff, child: Node) -> Node:
 def named_tree(root: Node, program: Program) -> Node:
     """`root` with a name for every loop, each used once.
 
-    A loop without one is called after the iterator that its first statement follows there.
+    A loop without a name gets that of the iterator that most of its statements follow.
     """
     taken: set[str] = set()
 

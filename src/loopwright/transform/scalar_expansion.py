@@ -40,12 +40,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class SplitLiveRanges(Step):
-    """Give every use of a local scalar that no value links to the others a scalar of its own.
+    """Give every live range of a local scalar a scalar of its own.
 
     rewrite:  t = f(i); a[i] = t; t = g(i); b[i] = t
               ->  t = f(i); a[i] = t; t_2 = g(i); b[i] = t_2
-    needs:    a local scalar with two or more such uses
-    refuses:  IllegalStep when all uses are linked
+    needs:    a local scalar with two or more live ranges
+    refuses:  IllegalStep when there is one only
     """
 
     kind: ClassVar[str] = "split_live_ranges"
@@ -54,24 +54,24 @@ class SplitLiveRanges(Step):
 
     def apply(self, schedule: Schedule) -> Schedule:
         _require_scalar(self, schedule, self.array)
-        if len(_webs(schedule.analyses, self.array)) < 2:
+        if len(_live_ranges(schedule.analyses, self.array)) < 2:
             refuse(self, f"all uses of '{self.array}' are linked by values")
         return _with_program(schedule, schedule.analyses.derive(_Splitting(self.array)))
 
     @classmethod
     def candidates(cls, schedule: Schedule) -> Iterator[SplitLiveRanges]:
         for array in _scalars(schedule):
-            if len(_webs(schedule.analyses, array)) > 1:
+            if len(_live_ranges(schedule.analyses, array)) > 1:
                 yield cls(array)
 
 
 @dataclass(frozen=True, slots=True)
 class ExpandScalar(Step):
-    """Make a local scalar an array with an element for every iteration of some loops.
+    """Expand a local scalar to an array with an element for every iteration of some loops.
 
     rewrite:  for i: t = f(i); a[i] = t
               ->  for i: t[i] = f(i); a[i] = t[i]
-    needs:    a local scalar, iterators that all statements share which use it
+    needs:    a local scalar; iterators shared by all statements that use it
     refuses:  IllegalStep with a value that passes between iterations
     """
 
@@ -90,12 +90,12 @@ class ExpandScalar(Step):
             refuse(self, f"'{self.array}' carries from iteration to iteration", found)
         if None in [iterator_range(users, loop) for loop in self.loops]:
             refuse(self, f"the range of {', '.join(self.loops)} has no affine limits")
-        expanded = schedule.analyses.derive(_Spreading(self.array, self.loops))
+        expanded = schedule.analyses.derive(_Expansion(self.array, self.loops))
         return _with_program(schedule, expanded)
 
     @classmethod
     def candidates(cls, schedule: Schedule) -> Iterator[ExpandScalar]:
-        """The most loops over which each scalar can be spread, and each of them alone."""
+        """All loops over which each scalar can be expanded, and each of them alone."""
         for array in _scalars(schedule):
             most = expandable_loops(schedule.analyses, array)
             if most:
@@ -105,7 +105,7 @@ class ExpandScalar(Step):
 
 
 def expandable_loops(analyses: AnalysisManager, array: str) -> tuple[str, ...]:
-    """The iterators shared by all uses of a local scalar that no value passes between."""
+    """The iterators shared by all uses of a local scalar whose iterations exchange no value."""
     users = _users(analyses, array)
     if not users:
         return ()
@@ -120,9 +120,9 @@ def expandable_loops(analyses: AnalysisManager, array: str) -> tuple[str, ...]:
 def fewest_expanded_loops(
     analyses: AnalysisManager, array: str, most: tuple[str, ...], tree: isl.Schedule
 ) -> tuple[str, ...]:
-    """The fewest of the loops `most` over which a scalar must be spread for `tree` to be legal.
+    """The fewest of the loops `most` over which a scalar must be expanded for `tree` to be legal.
 
-    Of all pairs of instances that use one place those stay which agree in the loops.
+    Expansion over loops leaves the pairs of instances with equal values of these loops.
     """
     program = analyses.program
     users = _instances(program, _users(analyses, array))
@@ -141,7 +141,7 @@ def fewest_expanded_loops(
 
 
 def _agreeing(program: Program, pairs: isl.Map, loops: tuple[str, ...]) -> isl.Map:
-    """The pairs that have the same values of some iterators."""
+    """The pairs with equal values of some iterators."""
     source, target = (program.statement(name) for name in ends(pairs))
     for loop in loops:
         at = source.iterators.index(loop), target.iterators.index(loop)
@@ -179,7 +179,7 @@ def _require_scalar(step: Step, schedule: Schedule, array: str) -> None:
 
 
 def _flow(analyses: AnalysisManager, array: str) -> isl.UnionMap:
-    """The values that go through an array: `{ S[i] -> T[j] }`, S writes what T reads."""
+    """The flow dependences through an array: `{ S[i] -> T[j] }`, S writes what T reads."""
     return analyses.get(_Flow(array))
 
 
@@ -193,11 +193,11 @@ class _Flow:
         return flow_through(program, self.array)
 
 
-# -- webs -----------------------------------------------------------------------------------------
+# -- live ranges ----------------------------------------------------------------------------------
 
 
-def _webs(analyses: AnalysisManager, array: str) -> list[set[tuple[str, str]]]:
-    """The uses of an array, (statement, "read" or "write"), that values link to each other."""
+def _live_ranges(analyses: AnalysisManager, array: str) -> list[set[tuple[str, str]]]:
+    """The live ranges of an array: sets of (statement, "read" or "write") linked by flow."""
     program = analyses.program
     webs: list[set[tuple[str, str]]] = []
     for statement in program.statements:
@@ -225,7 +225,7 @@ class _Splitting:
         names: dict[tuple[str, str], str] = {}
         new: list[Array] = []
         own = program.array(self.array)
-        for web in _webs(analyses, self.array):
+        for web in _live_ranges(analyses, self.array):
             name = fresh_name(self.array, taken) if names else self.array
             taken.add(name)
             names |= dict.fromkeys(web, name)
@@ -260,7 +260,7 @@ def _renamed(statement: Statement, array: str, read: str | None, write: str | No
 
 
 def _crossing(analyses: AnalysisManager, array: str, loops: tuple[str, ...]) -> Dependences:
-    """The values of an array that are read at other values of the iterators than they are set."""
+    """The flow through an array between instances with different values of some iterators."""
     program = analyses.program
     flow = _flow(analyses, array)
     nothing = isl.UnionMap.empty(flow.get_space())
@@ -303,7 +303,7 @@ def _most(x: Expr, y: Expr) -> Expr:
 
 
 @dataclass(frozen=True, slots=True)
-class _Spreading:
+class _Expansion:
     """Analysis: the program with a scalar made an array, with a manager of its own."""
 
     array: str

@@ -57,15 +57,15 @@ _CONCURRENT = frozenset({Mark.PARALLEL, Mark.VECTOR, Mark.SIMD, Mark.BLOCK, Mark
 
 
 def conflicts(analyses: AnalysisManager) -> Dependences:
-    """The pairs of instances that must not run at once.
+    """The pairs of instances that must not run concurrently.
 
-    The exact dependences name nearest pairs only and leave the others to transitivity. Where
-    reductions were put into another order, the instances between two others may have moved away:
-    for their elements every pair counts.
+    The exact dependences relate nearest accesses only; others follow by transitivity. Where a
+    reduction may be reordered, the instances between two others may have moved away: of accesses to
+    its elements every pair counts.
     """
     program = analyses.program
     exact = analyses.get(dependences)
-    free = {r.element.array for r in reductions(program) if r.is_reorderable}
+    free = {r.element.array for r in analyses.get(reductions) if r.is_reorderable}
     if not free:
         return exact
     pairs = memory_dependences(program, free)
@@ -78,12 +78,12 @@ def conflicts(analyses: AnalysisManager) -> Dependences:
 
 
 def validity_dependences(analyses: AnalysisManager) -> Dependences:
-    """The dependences that every order must keep: those of reductions may change theirs."""
+    """The dependences that every order must keep; reorderable reductions may change their order."""
     return relaxed_dependences(analyses.program, analyses.get(dependences))
 
 
 def initial_schedule(program: Program) -> Schedule:
-    """The source order, serial; loops of one name are told apart as `i`, `i_2`, `i_3`, ..."""
+    """The source order, all loops serial; loops of equal names become `i`, `i_2`, `i_3`, ..."""
     root = read_tree(program.schedule)
     unique = unique_names(root)
     if unique is root:
@@ -116,7 +116,7 @@ def find_band(step: Step, schedule: Schedule, root: Node, loop: str) -> Band:
 
 
 def require_unmarked(step: Step, schedule: Schedule, loops: Iterable[str]) -> None:
-    """Refuse a step on loops that are mapped already."""
+    """Refuse a step on loops that are marked already."""
     for loop in loops:
         mark = schedule.mark(loop)
         if mark is not Mark.SERIAL:
@@ -124,9 +124,9 @@ def require_unmarked(step: Step, schedule: Schedule, loops: Iterable[str]) -> No
 
 
 def reordered(step: Step, schedule: Schedule, root: Node) -> Schedule:
-    """`schedule` with the tree `root`, proven to keep all dependences and to deserve its marks."""
-    if schedule.kept:
-        refuse(step, "elements are kept in registers; the order comes before")
+    """`schedule` with the tree `root`, proven to keep all dependences and all marks legal."""
+    if schedule.promoted:
+        refuse(step, "elements are in registers; steps that change the order come before")
     tree = write_tree(schedule.tree.get_domain(), root)
     after = replace(schedule, tree=tree)
     for array, loop in schedule.private:
@@ -152,7 +152,7 @@ def reordered(step: Step, schedule: Schedule, root: Node) -> Schedule:
 def with_mark(
     step: Step, schedule: Schedule, loop: str, mark: Mark, factor: int | None = None
 ) -> Schedule:
-    """`schedule` with `loop` mapped by `mark`, proven to allow it."""
+    """`schedule` with `mark` on `loop`, proven to be legal."""
     root = nodes_of(schedule)
     find_band(step, schedule, root, loop)
     require_unmarked(step, schedule, [loop])
@@ -162,7 +162,7 @@ def with_mark(
 
 
 def _require_mark(step: Step, schedule: Schedule, root: Node, loop: str, mark: Mark) -> None:
-    """Refuse `step` unless the loop may bear the mark."""
+    """Refuse `step` unless the mark is legal on the loop."""
     if mark not in _CONCURRENT:
         return
     band = find_band(step, schedule, root, loop)
@@ -178,13 +178,13 @@ def _require_mark(step: Step, schedule: Schedule, root: Node, loop: str, mark: M
 
 
 def _among(names: frozenset[str], relation: isl.UnionMap) -> isl.UnionMap:
-    """The pairs between the given statements."""
+    """The dependences between the given statements."""
     kept = (m for m in maps_of(relation) if set(ends(m)) <= names)
     return union(relation.get_space(), kept)
 
 
 def with_private(step: Step, schedule: Schedule, array: str, loop: str) -> Schedule:
-    """`schedule` with a copy of `array` per iteration of `loop`, proven to make no difference."""
+    """`schedule` with a private copy of `array` per iteration of `loop`, proven to be legal."""
     _require_private(step, schedule, nodes_of(schedule), array, loop)
     return replace(schedule, private=(*schedule.private, (array, loop)))
 
@@ -220,7 +220,7 @@ def _users(program: Program) -> dict[str, frozenset[str]]:
 
 
 def escaping_flow(schedule: Schedule, array: str, loop: str) -> Dependences:
-    """The values of an array that are read in another iteration of `loop` than they are set in."""
+    """The flow through an array between different iterations of `loop`."""
     flow = schedule.analyses.get(dependences).flow
     through = flow.intersect_domain(_writers(schedule.program, array))
     inside = through.eq_at_multi_union_pw_aff(prefix_schedule(schedule.tree, loop))
@@ -235,11 +235,11 @@ def privatized_dependences(
     free_reductions: bool,
     among: frozenset[str] | None = None,
 ) -> Dependences:
-    """`found` for a program whose private arrays have their copies.
+    """The dependences `found` once private arrays have their copies.
 
-    Of the pairs that meet in a private array all those inside one iteration count, not the nearest
-    only: instances between them may have gone to other copies. `free_reductions` leaves out the
-    pairs within a reduction of free order; `among` tells the statements that `found` is about.
+    Of the accesses to a private array, all pairs inside one iteration count, not only the nearest:
+    instances between them may use other copies. `free_reductions` leaves out the pairs within a
+    reorderable reduction; `among` are the statements that `found` is about.
     """
     program = schedule.program
     for array, loop in schedule.private:
@@ -262,7 +262,7 @@ def privatized_dependences(
 
 
 def _agreeing(time: isl.MultiUnionPwAff, relation: isl.UnionMap) -> isl.UnionMap:
-    """The pairs that meet in one iteration."""
+    """The pairs inside one iteration."""
     return relation.eq_at_multi_union_pw_aff(time)
 
 
@@ -276,8 +276,8 @@ def _without(relation: isl.UnionMap, end: int, names: frozenset[str]) -> isl.Uni
 class _LocalPairs:
     """Analysis: all pairs of instances whose order matters in a local array.
 
-    Of flow the exact pairs are enough, writes that are overwritten come before what overwrites
-    them, but for reductions of free order: the last of them is not known.
+    For flow the exact pairs suffice, since an overwritten value precedes the one that overwrites
+    it; but not for a reorderable reduction, whose last instance is not known.
     """
 
     array: str

@@ -34,6 +34,7 @@ from loopwright.ir.schedule_tree import (
     bands,
     map_bands,
     nodes_of,
+    path_to,
     rename_band,
     sequence,
 )
@@ -58,7 +59,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Skew(Step):
-    """Run `block` iterations of a loop together, as waves that roll over the rows of its body.
+    """Run `block` iterations of a loop together, in wavefronts over the rows of its body.
 
     rewrite:  for t: (for i: S(t, i)); (for j: T(t, j))
               ->  for t_t step block: for t_w: for t in [t_t, t_t + block):
@@ -68,18 +69,18 @@ class Skew(Step):
     needs:    the loop's body is a row of loops, or of parts that belong to row 0
     refuses:  IllegalStep with the reversed dependence
 
-    What a wave wrote lies in cache when the next iterations of t read it, so that memory is passed
-    over once for `block` iterations.
+    What a wavefront writes is in cache when the next iterations of t read it, so that memory is
+    traversed once for `block` iterations.
     """
 
     kind: ClassVar[str] = "skew"
 
     loop: str
-    slope: int  # rows by which each iteration of the loop stays behind the one before
-    shifts: tuple[int, ...]  # rows by which each part of the body stays behind
+    slope: int  # rows by which each iteration of the loop lags behind the previous one
+    shifts: tuple[int, ...]  # rows by which each part of the body lags behind
     rows: tuple[int, ...]  # for each part: 1 when its outermost loop counts rows, 0 for row 0
     block: int  # iterations of the loop that run together
-    width: int = 1  # rows of a wave
+    width: int = 1  # rows of a wavefront
 
     def __post_init__(self) -> None:
         if min(self.block, self.width) < 1 or self.slope < 0 or len(self.shifts) != len(self.rows):
@@ -112,7 +113,7 @@ class Skew(Step):
     def _skewed(
         self, band: Band, parts: tuple[Filter, ...], taken: set[str]
     ) -> tuple[Node, tuple[str, ...]]:
-        """The waves in place of `band`, and the loops over the rows of one wave."""
+        """The wavefront loops that replace `band`, and the loops over the rows of one wavefront."""
         name = fresh_name(f"{self.loop}_w", taken)
         slope = isl.Val.int_from_si(context(), self.slope)
         time = band.partial.get_union_pw_aff(0).scale_val(slope)
@@ -169,7 +170,7 @@ def _constant(domain: isl.UnionSet, value: int) -> isl.UnionPwAff:
 
 _MOST_SLOPE = 6
 _MOST_PARTS = 16
-_FARTHEST = 16  # rows that a neighbourhood may span
+_FARTHEST = 16  # largest distance between dependent rows
 
 # From part, to part, distance in time (2 stands for two and more), smallest distance in rows.
 _Distance = tuple[int, int, int, int]
@@ -178,14 +179,15 @@ _Distance = tuple[int, int, int, int]
 def smallest_skew(
     schedule: Schedule, loop: str, block: int, *, apart: bool, width: int = 1
 ) -> Skew | None:
-    """The skew of `loop` with the least slope; None when its rows depend on more than neighbours.
+    """The skew of `loop` with the least slope; None when rows depend on distant rows.
 
-    `apart` asks for waves in which the iterations of `loop` are independent. Parts with fewer loops
-    than the others, such as borders, belong to row 0.
+    With `apart` the iterations of `loop` inside a wavefront are independent. Parts with fewer loops
+    than the others, such as boundaries, belong to row 0.
     """
-    band = next((b for b in bands(nodes_of(schedule)) if b.loop == loop), None)
-    if band is None:
+    path = path_to(nodes_of(schedule), loop)
+    if not path:
         return None
+    band = path[-1]
     parts = parts_of(band)
     depths = [sum(1 for _ in bands(part.child)) for part in parts]
     rows = tuple(
@@ -243,7 +245,7 @@ def _rows(part: Filter, is_row: int) -> isl.UnionMap:
 
 
 def _by_time(steps: isl.UnionSet) -> Iterable[tuple[int, isl.Set]]:
-    """The distances [dt, dr] parted by dt: 0, 1, and 2 for all beyond."""
+    """The distances [dt, dr] grouped by dt: 0, 1, and 2 for all larger ones."""
     if steps.is_empty():
         return
     whole = isl.Set.from_union_set(steps)
@@ -258,7 +260,7 @@ def _by_time(steps: isl.UnionSet) -> Iterable[tuple[int, isl.Set]]:
 def _shifts(
     distances: list[_Distance], count: int, slope: int, need: int
 ) -> tuple[int, ...] | None:
-    """The smallest shifts that keep all bounds, the longest paths of their graph."""
+    """The smallest shifts that satisfy all bounds: the longest paths in their graph."""
     bounds = [(x, y, (need if dt else 0) - slope * dt - least) for x, y, dt, least in distances]
     shifts = [0] * count
     for _ in range(count + 1):

@@ -45,7 +45,7 @@ COPIES = (2, 4)
 
 @dataclass(frozen=True, slots=True)
 class UnrollAndJam(Step):
-    """Unroll an outer loop and run its copies side by side in the innermost loops.
+    """Unroll an outer loop and fuse the copies of its body in the innermost loops.
 
     rewrite:  for i in [0, n): for j in [0, m): S(i, j)
               ->  for i_t in [0, n) step F: for j in [0, m): S(i_t, j); ... S(i_t + F - 1, j)
@@ -89,9 +89,9 @@ class UnrollAndJam(Step):
 def sink_loop(
     band: Band, node: Node, domain: isl.UnionSet, taken: Collection[str]
 ) -> tuple[Node, tuple[str, ...]]:
-    """`node`, which the instances of `domain` reach, with the loop `band` innermost everywhere.
+    """`node` with the loop `band` moved to every innermost position, and the names of its copies.
 
-    With the names of the loops that `band` becomes, one in each innermost place.
+    `domain` are the instances that reach `node`.
     """
     used, copies = set(taken) - {band.loop}, list[str]()
 

@@ -13,10 +13,9 @@ from loopwright.ir.program import Role
 from loopwright.ir.visit import statements
 from loopwright.sparse import computations as spf
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
-from loopwright.sparse.spf.eliminate import drop_dead, drop_redundant
+from loopwright.sparse.spf.eliminate import as_scalar, drop_dead, drop_redundant
 from loopwright.sparse.spf.inline_computation import inline
 from loopwright.sparse.spf.rescheduling import fuse, parallelise
-from loopwright.sparse.spf.scalar_replacement import as_scalar
 from loopwright.sparse.spf.scan import scan
 from loopwright.sparse.uf import parse_linear
 from spf_assembly import (

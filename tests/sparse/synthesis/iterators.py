@@ -1,4 +1,4 @@
-"""Streams of entries made from arrays, and what is left of them after stages have run."""
+"""Entry iterators made from arrays, and what is left of them after stages have run."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,10 +7,10 @@ import numpy as np
 
 from loopwright.ir.dtypes import FLOAT64, INT32
 from loopwright.sparse.curves import CURVES
-from loopwright.sparse.synthesis.conversion import run_stage
+from loopwright.sparse.synthesis.driver import stage_steps
 from loopwright.sparse.synthesis.entry_iterator import EntryIterator, KeySizes, over
 from loopwright.sparse.synthesis.entry_order import Order
-from loopwright.sparse.synthesis.stages import Builder, element
+from loopwright.sparse.synthesis.stages import Builder, Stage, element
 from loopwright.sparse.synthesis.value_intervals import Interval
 from loopwright.sparse.uf import Sym, Term, TupleVar, evaluate, parse_linear
 
@@ -81,3 +81,11 @@ class Bench:
         ]
         places = [evaluate(iterator.place, known | {"e": e}, functions) for e in range(count)]
         return points, [float(held[iterator.values][place]) for place in places]
+
+
+def run_stage(stage: Stage, held: dict[str, Any], known: dict[str, int]) -> None:
+    """Run one stage by itself on arrays and symbols by name; both are added to."""
+    (step,) = stage_steps([stage])
+    if step.prepare(held, known, np.empty):
+        step.call(held, known)
+        step.read_symbols(held, known)

@@ -27,14 +27,14 @@ def stage(of: Conversion, name: str) -> Stage:
 
 def test_what_asks_for_numbers_alone_is_one_loop() -> None:
     count = stage(conversion("csr", "csc"), "count")
-    assert count.alone is not None
-    (stmt,) = count.alone.statements
+    assert count.collapsed is not None
+    (stmt,) = count.collapsed.statements
     assert stmt.domain == parse_set("{[from_k] : 0 <= from_k < from_NNZ}")
     assert "from_rowptr" not in stmt.reads
     # Shares of the counting pass are those of the pass whose cursors start from them.
     (whole,) = count.computation.statements
     assert whole.variables == ("from_ii", "from_k", "from_jj")
-    assert (count.alone.spaces, count.alone.symbols) == (
+    assert (count.collapsed.spaces, count.collapsed.symbols) == (
         count.computation.spaces,
         count.computation.symbols,
     )
@@ -52,7 +52,7 @@ def test_what_asks_for_numbers_alone_is_one_loop() -> None:
 )
 def test_what_asks_for_more_stays(source: str, target: str, name: str) -> None:
     found = [s for s in conversion(source, target).stages if s.computation.name.startswith(name)]
-    assert all(s.alone is None for s in found)
+    assert all(s.collapsed is None for s in found)
 
 
 def test_without_the_ends_of_pointers_rows_are_visited() -> None:
@@ -64,7 +64,7 @@ def test_without_the_ends_of_pointers_rows_are_visited() -> None:
     )
     found = explain(loose, "csc").conversion
     assert found is not None
-    assert stage(found, "count").alone is None
+    assert stage(found, "count").collapsed is None
 
 
 @pytest.mark.parametrize("source", ["csr", "csc", "dcsr", "csf"])

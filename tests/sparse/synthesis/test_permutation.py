@@ -6,12 +6,11 @@ import pytest
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import INT32
 from loopwright.sparse.formats import find
-from loopwright.sparse.synthesis.conversion import run_stage
 from loopwright.sparse.synthesis.counting_sort import sort_places
 from loopwright.sparse.synthesis.definitions import PermutationArray, SortKey
 from loopwright.sparse.synthesis.stages import Builder
 from loopwright.sparse.uf import Sym, Term, parse_linear
-from sparse.synthesis.iterators import sizes_of
+from sparse.synthesis.iterators import run_stage, sizes_of
 
 COUNT = Term.of(Sym("NR"))
 WIDTHS = {"perm": INT32, "rlen": INT32}

@@ -12,13 +12,12 @@ from loopwright.sparse.uf import (
     Sym,
     TupleVar,
     domain_of,
-    parse_linear,
     parse_relation,
     parse_set,
     project_out,
     range_of,
 )
-from loopwright.sparse.uf.oracle import implies, is_empty, symbolic_bounds
+from loopwright.sparse.uf.oracle import implies, is_empty
 from uf_descriptors import CSR
 
 S = parse_set("{[i,k] : 0 <= i < NR && rowptr(i) <= k < rowptr(i+1)}")
@@ -48,13 +47,6 @@ def test_c_interchange_finds_no_bounds_of_k_that_need_i() -> None:
         project_out(S, "i")
     outer = range_of(parse_relation("{[i,k] -> [k] : 0 <= i < NR && rowptr(i) <= k < rowptr(i+1)}"))
     assert [conj.exists for conj in outer.conjs] == [("i",)]
-    below, above = symbolic_bounds(
-        parse_linear("k", ["k"]), [Sym("NNZ"), Sym("NR")], S.conjs[0], CSR
-    )
-    assert [str(b) for b in below] == ["0"]
-    assert [str(b) for b in above] == ["NNZ-1"]
-    # Without facts there is no bound at all, rather than one in terms of rowptr(i).
-    assert symbolic_bounds(parse_linear("k", ["k"]), [Sym("NNZ")], S.conjs[0]) == ((), ())
 
 
 def test_d_range_fact_holds_where_its_call_is_made() -> None:

@@ -181,7 +181,7 @@ class CAssignmentReader:
                 return [fill_nest(target, zero(dtype), self._scope.names)]
             case InitList(at=at):
                 hint = "assign the elements, or write {0}"
-                refusal = Refusal("LW133", "a list of first values cannot be compiled", hint=hint)
+                refusal = Refusal("LW133", "an initializer list cannot be compiled", hint=hint)
                 self._read.report(refusal, at)
                 raise Reported
             case init:

@@ -360,7 +360,7 @@ class Inliner:
             case InitList(is_zero=True):
                 scope.known[declaration] = convert(constant(0), kind.element, scope.prove)
             case InitList():
-                raise Refusal("LW137", "a list of first values cannot be inlined")
+                raise Refusal("LW137", "an initializer list cannot be inlined")
             case init:
                 (value,) = self.read.need(init)
                 self._set(call, declaration, convert(value, kind.element, scope.prove))

@@ -256,7 +256,7 @@ def _readable(array: Array) -> Array:
 def _code(
     ring: semirings.Semiring, dtype: DType, rank: int, types: tuple[tuple[str, DType], ...]
 ) -> CompiledComputation:
-    """Two sorted lists as one: the lesser of their next entries goes to the place of its own.
+    """Merge two sorted lists: the lesser of their next entries is appended.
 
     for t in range(NA + NB):
         take = i < NA and (j >= NB or a[i] <= b[j])      whether the next one is of the first list

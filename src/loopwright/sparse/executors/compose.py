@@ -53,7 +53,7 @@ __all__ = [
 
 SPARSE, OUT = "A_", "out"
 REFUSED = "refused"  # one number, not 0 once code has found index arrays to be wrong
-_MOST_STEPS = 16  # iterations of a loop that is written out
+_MOST_STEPS = 16  # iterations of a loop that is fully unrolled
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def named_format(format: Format) -> Format:
 
 
 def compose(request: KernelRequest) -> ComposedStatement:
-    """The statement that a request asks for."""
+    """Compose the statement of a request with the map of its format."""
     sizes = SIZES[: request.format.rank]
     format = specialised(named_format(request.format), request.bits)
     fixed: dict[Atom, Term] = {Sym(SPARSE + name): Term.of(value) for name, value in request.fixed}
@@ -243,7 +243,7 @@ def _map_domain(format: Format) -> Conj:
 
 
 def _ranges(format: Format, conj: Conj) -> set[Constraint]:
-    """What the ranges of index arrays say of the numbers that constraints speak of.
+    """The constraints that declared ranges give for the calls in a conjunction.
 
     A domain that depends on other index arrays must be among the constraints.
     """
@@ -274,7 +274,7 @@ def _is_bound(constraint: Constraint) -> bool:
 def _letters(
     request: KernelRequest, iterator: EntryIterator, put: dict[Atom, Term], sizes: tuple[str, ...]
 ) -> tuple[dict[str, Term], list[Constraint]]:
-    """The value of each letter, and what holds of them beside the map."""
+    """The value of each letter, and their constraints besides the map."""
     letters: dict[str, Term] = {}
     more: list[Constraint] = []
     coordinates = COORDINATES[: len(sizes)]

@@ -109,7 +109,7 @@ class Executor:
         place = {name: at for at, name in enumerate(kernel.buffers)}
         numbers = (n for n in range(len(request.subscripts.operands)) if n != request.at)
         places = [place[SPARSE + "values"], *(place[dense_name(n)] for n in numbers), place[OUT]]
-        made = partial(_made, shape, self.dtype, fill if code.needs.is_filled else None)
+        made = partial(_allocated, shape, self.dtype, fill if code.needs.is_filled else None)
         # The result for values and dense operands like those it was made for.
         self.run: Callable[..., Any] = _runner(bound, kept, places, made)
 
@@ -118,7 +118,7 @@ class Executor:
         return self._code.inspect(stage)
 
 
-def _made(shape: tuple[int, ...], dtype: Any, fill: Any) -> Array:
+def _allocated(shape: tuple[int, ...], dtype: Any, fill: Any) -> Array:
     """The memory of a result."""
     if fill is None:
         return empty(shape, dtype)
@@ -222,7 +222,7 @@ def _scalars(
 def _row_bounds(
     code: SparseCode, tensor: SparseTensor
 ) -> tuple[tuple[RowBound, ...], dict[str, Array], dict[str, int]]:
-    """The edges that code asks for, with the arrays and symbols that they speak of."""
+    """The row bounds that code needs, with the arrays and symbols in them."""
     symbols = {SPARSE + name: int(value) for name, value in tensor.symbols.items()}
     symbols |= dict(zip(SIZES, tensor.shape, strict=False))
     return code.needs.row_bounds, {SPARSE + n: a for n, a in tensor.arrays.items()}, symbols

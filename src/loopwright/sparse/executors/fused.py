@@ -1,4 +1,4 @@
-"""A conversion and a product in one pass: the inspector does the first work of the executor.
+"""Fusion of a conversion and a product: one pass over the entries does both.
 
 Some stage of a conversion takes the entries of the source one by one, in the loops of the source,
 and puts each into its place. The product of one entry is inlined there for every point of these
@@ -63,12 +63,12 @@ from loopwright.sparse.validate_arrays import require_valid_arrays
 
 __all__ = ["convert_einsum", "explain_fused"]
 
-_LAST = 1 << 20  # a time behind all statements of a stage
+_LAST = 1 << 20  # a time after all statements of a stage
 
 
 @dataclass(frozen=True)
 class FusedProduct:
-    """An einsum as the conversion of its sparse operand sees it."""
+    """An einsum to be fused with the conversion of its sparse operand."""
 
     subscripts: EinsumSubscripts
     at: int  # which operand is sparse
@@ -106,7 +106,7 @@ def convert_einsum(
     product, tensor = call.product, call.tensor
     if fused is None or fused.reason:
         made = convert_unfrozen(tensor, call.target, team)
-        # Entries in no order wait for memory: those of the target are quicker to multiply. It has
+        # Unsorted entries are bound by memory: those of the target are faster to multiply. It has
         # repeated ones added up, so that only sums of products may be taken from it.
         best = made if _is_sum_of_products(product) and not tensor.format.order else tensor
         others = [best if n == product.at else x for n, x in enumerate(operands)]
@@ -135,7 +135,7 @@ def explain_fused(
     semiring: str | semirings.Semiring = "plus_times",
 ) -> str:
     """What `convert_einsum` makes of a call: the loops of both, or why they are not fused."""
-    return _Report(_told(_call(subscripts, operands, to, semiring).fused))
+    return _Report(_explanation(_call(subscripts, operands, to, semiring).fused))
 
 
 class _Report(str):
@@ -147,7 +147,7 @@ class _Report(str):
         return str(self)
 
 
-def _told(fused: Fused | None) -> str:
+def _explanation(fused: Fused | None) -> str:
     if fused is None:
         return "not fused: the tensor has this format"
     if fused.reason:
@@ -220,14 +220,14 @@ def _fused(request: ConversionRequest, product: FusedProduct) -> Fused:
         except IllegalStep as error:
             return Fused(found, number, str(error))
         # Code for one thread was written for the entries alone.
-        made = collapse_loops(replace(stage, computation=both, alone=None), iterator)
+        made = collapse_loops(replace(stage, computation=both, collapsed=None), iterator)
         stages = (*found.stages[:number], made, *found.stages[number + 1 :])
         return Fused(replace(found, stages=stages), number, "")
     return Fused(found, 0, "no stage takes every entry of the source to its place")
 
 
 def _refusal(found: Conversion, product: FusedProduct) -> str:
-    """Why a product cannot stand in a conversion, whatever its stages are."""
+    """Why a product cannot be fused with a conversion, whatever its stages are."""
     if not found.request.source.order:
         return "entries in no order are multiplied quicker when they have one: in the target"
     if product.dtype.name == "float16":

@@ -2,7 +2,7 @@
 
     KernelRequest --plan--> Computation --scan--> LoopNest --> code
 
-What a call must know beside the code is kept with it, so that a request of an earlier process needs
+What a call needs besides the code is cached with it, so that a request of an earlier process needs
 no plan: proving that rows may run in parallel takes longer than all else.
 """
 
@@ -32,7 +32,7 @@ __all__ = ["SparseCode", "code_of"]
 
 @dataclass(frozen=True)
 class Preconditions:
-    """What must be seen to before code runs."""
+    """What must hold before code runs."""
 
     is_filled: bool  # the result must hold zeros before
     row_bounds: tuple[RowBound, ...]  # give the cuts between interior row ranges

@@ -1,4 +1,4 @@
-"""Loops and sums of a composed statement: what is summed in registers, where, and by whom.
+"""The loop order of a composed statement: what is summed in registers, and what is parallel.
 
 Loops of the storage stay in their order, loops with few known values go inside them, and letters of
 dense operands go innermost. Where the result depends on the outer loops only, everything inside is
@@ -46,7 +46,7 @@ _ZERO = Term.of(0)
 
 @dataclass(frozen=True)
 class KernelPlan:
-    """A computation, and what must be seen to before it runs."""
+    """A computation, and what must hold before it runs."""
 
     computation: Computation
     is_filled: bool  # the result must hold zeros before; else every element is stored
@@ -350,7 +350,7 @@ def _parts(
 
 
 def _step(row_bounds: dict[Constraint, RowBound]) -> Term:
-    """The variable by which index arrays are read at the edges."""
+    """The variable by which the row bounds index their arrays."""
     (step,) = {
         atom.args for c in row_bounds for atom, _ in c.term.terms if isinstance(atom, UFCall)
     }.pop()

@@ -39,7 +39,7 @@ class OperandCache:
     def __init__(self, operand: Any, tensor: SparseTensor, parts: tuple[Any, ...]) -> None:
         number = id(operand)
         self._ref = weakref.ref(operand, lambda _: operand_caches.pop(number, None))
-        # The tensor itself is not kept alive by what is known of it.
+        # The cache does not keep the tensor itself alive.
         self.tensor: SparseTensor | None = None if operand is tensor else tensor
         self._parts = parts
         self.is_frozen = are_frozen(tensor.arrays.values())  # validated once and for all
@@ -76,7 +76,7 @@ class OperandCache:
         return is_fine
 
     def forget(self, operand: Any) -> None:
-        """The general call reads an operand anew, and refuses what is wrong with it in words."""
+        """Drop the cache: the general call reads the operand again and reports its faults."""
         operand_caches.pop(id(operand), None)
 
 
@@ -84,7 +84,7 @@ operand_caches: dict[int, OperandCache] = {}  # by identity of the operand
 
 
 def cache_of(operand: Any) -> OperandCache | None:
-    """What is known of an operand; None where nothing is, or no longer."""
+    """The cache of an operand; None where there is none that is still valid."""
     cache = operand_caches.get(id(operand))
     return cache if cache is not None and cache.is_of(operand) else None
 

@@ -96,7 +96,7 @@ def unroll_and_jam_rows(nest: LoopNest) -> LoopNest:
 def _ragged_rows(
     loop: For, scalars: dict[str, Buffer], read_only: frozenset[str]
 ) -> _RaggedRows | None:
-    """The rows that a loop goes over, where they have the form above and lie across the memory."""
+    """Match a loop over ragged rows that lie across the memory."""
     body = loop.body
     if isinstance(body, Alloc):
         scalars = {**scalars, body.buffer.name: body.buffer}
@@ -166,7 +166,7 @@ def _jammed(rows: _RaggedRows, taken: set[str]) -> Stmt:
     total = Load(sums, (beside,), rows.total.dtype)
 
     def own(e: Expr) -> Expr:
-        """An expression of one row as it is of the row `beside` the first."""
+        """An expression of one row, rewritten for the row `beside` the first."""
         put = rewrite(e, lambda x: total if _is_load(x, rows.total.name) else x)
         return substitute(put, row)
 
@@ -194,10 +194,10 @@ def _jammed(rows: _RaggedRows, taken: set[str]) -> Stmt:
 
 
 def _fetches(rows: _RaggedRows, first: Expr) -> list[Stmt]:
-    """The same step of rows further on, where the steps that follow do not lie behind each other.
+    """Prefetch the same step of later rows, where consecutive steps are not contiguous.
 
-    Few steps of eight rows fit between a processor's instructions that wait, so that lines must be
-    asked for early (ell(column) 1.2 to 1.9 times).
+    Few steps of eight rows fit into a processor's reorder window, so that lines must be prefetched
+    (ell(column) 1.2 to 1.9 times).
     """
     found: list[Stmt] = []
     for load in dict.fromkeys(loads(rows.value)):
@@ -216,7 +216,7 @@ def _is_load(expr: Expr, name: str) -> bool:
 _VECTORS = 2  # at a time; with four, prefetches come in too long bursts (N1: 10 to 20%)
 _AHEAD_BYTES = 512  # prefetch distance (N1: 256 to 1024 alike)
 _MOST_LANES = 4  # larger squares take more shuffles than they save loads
-_MOST_STEPS = 16  # of a row that is written out
+_MOST_STEPS = 16  # of a row that is fully unrolled
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ def vectorize_rows(nest: LoopNest, vector_bytes: int) -> LoopNest:
 
 
 def _equal_rows(loop: For, read_only: frozenset[str]) -> _EqualRows | None:
-    """The rows that a loop goes over, where they have the form above."""
+    """Match a loop over rows of equal length."""
     match loop:
         case For(
             body=Alloc(

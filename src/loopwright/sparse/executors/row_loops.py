@@ -122,7 +122,7 @@ def _carried(loop: For, start: Expr, stop: Expr, taken: set[str]) -> Stmt:
     taken |= {block, at}
     here = Load(at, (), INT64)
     body = rebuild(loop.body, expression=lambda e: _replaced(e, start, here))
-    body = rebuild(body, lambda s: _written_out(s, here, stop))
+    body = rebuild(body, lambda s: _unrolled_row(s, here, stop))
     first = loop.start + Var(block) * _BLOCK
     rows = replace(
         loop,
@@ -138,7 +138,7 @@ def _carried(loop: For, start: Expr, stop: Expr, taken: set[str]) -> Stmt:
     return For(block, Const(0), count, whole, Const(1), loop.mark)
 
 
-def _written_out(stmt: Stmt, start: Load, stop: Expr) -> Stmt:
+def _unrolled_row(stmt: Stmt, start: Load, stop: Expr) -> Stmt:
     """The loop over the entries of a row, several at a time.
 
     rewrite:  for k in range(at, b): S(k)
@@ -165,7 +165,7 @@ def _written_out(stmt: Stmt, start: Load, stop: Expr) -> Stmt:
 
 
 def _is_short(body: Stmt) -> bool:
-    """Whether a body is worth repeating: no loops, no memory of its own."""
+    """Whether a body is worth unrolling: no loops, no allocations."""
     return not any(isinstance(part, For | Alloc) for part in statements(body))
 
 

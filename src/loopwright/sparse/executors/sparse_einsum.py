@@ -42,7 +42,7 @@ __all__ = [
     "compile_kernel",
     "einsum",
     "mttkrp",
-    "multiplied",
+    "run_einsum",
     "sddmm",
     "spmm",
     "spmv",
@@ -70,7 +70,7 @@ def einsum(
     Sums are formed in the order of the storage. Index arrays that others can write are validated
     in every call, those that are frozen when a tensor is first used.
     """
-    if len(operands) == 2:  # the common case, written out: a call is not to cost more than its sums
+    if len(operands) == 2:  # fast path of the common case: a call must not cost more than its sums
         sparse, x = operands
         cache = operand_caches.get(id(sparse))
         if cache is not None and type(x) is ndarray and cache.is_of(sparse):
@@ -91,10 +91,10 @@ def einsum(
                 cache.forget(sparse)
     elif (result := _recalled(subscripts, operands, semiring, threads)) is not None:
         return result
-    return multiplied(subscripts, operands, semiring, threads)
+    return run_einsum(subscripts, operands, semiring, threads)
 
 
-def multiplied(
+def run_einsum(
     subscripts: str,
     operands: Sequence[Any],
     ring: str | semirings.Semiring,
@@ -124,7 +124,7 @@ def _recalled(
     is_sampled: bool = False,
 ) -> Any:
     """The result of a call laid out like an earlier one with the same sparse operand, or None."""
-    cache, sparse, dense, layout = _taken_apart(operands)
+    cache, sparse, dense, layout = _split_operands(operands)
     if cache is None or not cache.is_of(sparse):
         return None
     try:
@@ -142,7 +142,7 @@ def _recalled(
     return None
 
 
-def _taken_apart(operands: Sequence[Any]) -> tuple[OperandCache | None, Any, Sequence[Any], Any]:
+def _split_operands(operands: Sequence[Any]) -> tuple[OperandCache | None, Any, Sequence[Any], Any]:
     """What is known of the sparse operand, the operand, the dense ones and how all are laid out."""
     cache, sparse = None, None
     dense: list[Any] = []
@@ -172,7 +172,7 @@ def _remember(
     is_sampled: bool,
 ) -> None:
     """Keep the executor of a call whose operands are passed as they come."""
-    _, sparse, _, layout = _taken_apart(operands)
+    _, sparse, _, layout = _split_operands(operands)
     cache = cache_of(sparse)
     if cache is None or layout is None or not kernel.tensor.values.flags.c_contiguous:
         return
@@ -394,7 +394,7 @@ def sddmm(
     columns = np.asarray(right)
     columns = columns.T if columns.ndim == 2 else columns
     operands = tensor, np.asarray(left), np.ascontiguousarray(columns)
-    values = multiplied("ij,ik,jk->ij", operands, semiring, threads, is_sampled=True)
+    values = run_einsum("ij,ik,jk->ij", operands, semiring, threads, is_sampled=True)
     require_no_new_padding(tensor, values, semirings.semiring(semiring))
     arrays = {
         name: array if is_frozen(array) else freeze(copied(array, thread_count(threads)))

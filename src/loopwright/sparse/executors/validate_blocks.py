@@ -144,7 +144,7 @@ def _is_at_most(stop: Expr, count: Expr) -> bool:
 
 
 def _depth_inside(inner: For, depth: dict[str, int], levels: tuple[Level, ...]) -> int | None:
-    """The level that a loop goes over inside those around it; None: no level."""
+    """The level that a loop visits inside those around it; None: no level."""
     starts, stops = loads(inner.start), loads(inner.stop)
     if len(starts) != 1 or len(stops) != 1 or inner.step != Const(1) or inner.until is not None:
         return None
@@ -327,7 +327,7 @@ class _Writer:
 
 
 def _is_group(stmt: Stmt) -> bool:
-    """Whether a statement is a group of entries that are written out one by one (rows)."""
+    """Whether a statement is an unrolled group of entries (row_loops)."""
     if not isinstance(stmt, For) or stmt.mark is not Mark.UNROLL:
         return False
     is_counted = stmt.start == Const(0) and isinstance(stmt.stop, Const)

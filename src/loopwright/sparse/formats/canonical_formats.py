@@ -55,7 +55,7 @@ def _outline(format: Format) -> tuple[object, ...]:
 
 
 def _with_parameters(family: Family, format: Format) -> Iterator[Format]:
-    """The formats of a family whose parameters are numbers that a descriptor speaks of."""
+    """The formats of a family whose parameters are numbers in a descriptor."""
     name, _, rest = family.example.partition("(")
     words = [word.strip() for word in rest.rstrip(")").split(",") if word.strip()]
     numbers = sorted(_numbers(format))[:_MOST_NUMBERS]
@@ -107,7 +107,7 @@ def canonical_format(format: Format) -> Format:
         tuple(map(to.term, format.order)),
         format.is_unique,
         format.padding,
-        tuple(_rule(rule, to) for rule in format.invariants),
+        tuple(_invariant(rule, to) for rule in format.invariants),
         tuple(symbols[name] for name in format.sizes),
         tuple((symbols[name], to.term(term)) for name, term in format.defined),
         tuple(sorted(symbols[name] for name in format.counts)),
@@ -115,7 +115,7 @@ def canonical_format(format: Format) -> Format:
 
 
 def _counts(format: Format) -> list[str]:
-    """The symbols that data give, in the order in which arrays speak of them."""
+    """The symbols that depend on the data, in the order in which arrays mention them."""
     terms = [extent for index in format.indices for extent in index.extents]
     for index in format.indices:
         terms += [c.term for conj in index.range.conjs for c in conj.constraints]
@@ -150,7 +150,7 @@ def _index(of: Index, to: Renaming) -> Index:
     )
 
 
-def _rule(of: Invariant, to: Renaming) -> Invariant:
+def _invariant(of: Invariant, to: Renaming) -> Invariant:
     exists = (name for part in (*of.premise, *of.conclusion) for name in part.exists)
     own = _bound(to, (*of.variables, *dict.fromkeys(exists)))
     premise, conclusion = (tuple(map(own.conj, part)) for part in (of.premise, of.conclusion))

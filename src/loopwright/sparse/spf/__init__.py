@@ -6,7 +6,7 @@ scan                 Computation -> LoopNest (scan_pieces, implied)
 compile_computation  Computation -> callable, by LLVM
 array_dependences    which instances access one element
 rescheduling         reschedule, fuse, distribute, interchange, shift, tile, parallelise: if legal
-eliminate            dead and redundant statements              scalar_replacement   of arrays
+eliminate            dead and redundant statements, arrays replaced by scalars
 inline_computation   one computation inside another
 regions              what the iterations of one loop do with each data space
 chunk_loops          the outermost loop in chunks, one per thread (chunk_builder, chunk_plan)

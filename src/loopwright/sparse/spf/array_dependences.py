@@ -85,7 +85,7 @@ def _accesses(stmt: Stmt) -> Iterator[SpaceAccess]:
 def known_after(stmt: Stmt, call: UFCall) -> int:
     """The number of schedule entries that decide a call of the domain.
 
-    These are the entries up to the last variable of its arguments, and the constants right behind:
+    These are the entries up to the last variable of its arguments, and the constants after it:
     they say after which statements of the same loops the call is made.
     """
     wanted = set().union(*map(variables, call.args)) if call.args else set()
@@ -191,11 +191,11 @@ class AccessPair:
 
     @remembered
     def cases(self) -> tuple[Conj, ...]:
-        """When they meet in one element, over the variables of both, the second's primed."""
-        return tuple(_meetings(self.computation, self.first, self.second))
+        """The conditions under which both access one element; the second has primed names."""
+        return tuple(_conflicts(self.computation, self.first, self.second))
 
     def ordered(self, orders: Sequence[Case]) -> Iterator[Conj]:
-        """When they meet and one of the orders holds; trivially false cases are left out."""
+        """The same under one of the orders; trivially false cases are left out."""
         possible = [order for order in orders if not Conj.of(order).is_false]
         if possible:
             yield from _joined(self.cases, possible)
@@ -208,7 +208,7 @@ class AccessPair:
 
 
 def pairs_of(computation: Computation, first: Stmt, second: Stmt) -> Iterator[AccessPair]:
-    """The pairs of accesses of two statements that may meet, whatever the order; flow first."""
+    """The pairs of accesses of two statements that may conflict in any order; flow first."""
     own, others = accesses(first), accesses(second)
     chosen = [
         (one, other)
@@ -294,7 +294,7 @@ def _joined(cases: Sequence[Conj], orders: Sequence[Case]) -> Iterator[Conj]:
                 yield made
 
 
-def _meetings(computation: Computation, one: SpaceAccess, other: SpaceAccess) -> Iterator[Conj]:
+def _conflicts(computation: Computation, one: SpaceAccess, other: SpaceAccess) -> Iterator[Conj]:
     """The conjunctions under which two accesses touch one element."""
     primes = _primes(other.stmt)
     unstable = _unstable(computation, one.stmt, other.stmt)

@@ -45,7 +45,7 @@ class ChunkBuilder:
         self.taken = taken | {self.t, self.x, self.block, self.chunks, self.cut}
         cut = DataSpace(self.cut, INT64, (self.count + 1,), Role.IN)
         self.spaces = {**computation.by_name, self.cut: cut}
-        self.rows: list[DataSpace] = []  # made anew
+        self.rows: list[DataSpace] = []  # allocated per run
         self.longest = Term.of(0)  # elements in the private rows of one chunk
         self.body: list[Stmt] = []
         self.marks: list[tuple[str, int, Mark]] = []

@@ -98,13 +98,13 @@ class CarriedScalars:
         if update_of(writer, old.by_name) == "add" and old.space(name).dtype.is_exact:
             self.counters[name] = first.value
             return True
-        is_told = not any(old.space(x).role is Role.LOCAL for x in self._told(writer))
+        is_told = not any(old.space(x).role is Role.LOCAL for x in self._conflicting_reads(writer))
         if writer.guard is None and is_told and writer.variables == (region.variable,):
             self.lasts[name] = first.value, writer
             return True
         return False
 
-    def _told(self, writer: Stmt) -> set[str]:
+    def _conflicting_reads(self, writer: Stmt) -> set[str]:
         written = {stmt.target for stmt in self.builder.region.statements}
         return {name for name in reads_of(writer) if name in written}
 
@@ -281,7 +281,7 @@ class _Chunker:
         self.builder = ChunkBuilder(computation, region)
         self.carried = CarriedScalars(self.builder)
         self.rows: dict[str, _PrivateRow] = {}  # by the array that they stand for
-        self.free: set[str] = set()  # spaces through which iterations do not meet any more
+        self.free: set[str] = set()  # spaces in which iterations no longer conflict
         self.ranks: set[str] = set()  # scalars that differ from entry to entry
         self.marked: set[str] = set()
         self.used: list[Histogram] = []
@@ -289,7 +289,7 @@ class _Chunker:
         self.notes: list[str] = []
         self.is_light = False
         self.places: ChunkedRange | None = None  # set where chunks are of places, not of entries
-        self.joins = 0  # phases behind the entries
+        self.joins = 0  # phases after the entries
 
     def finish(self) -> ChunkedComputation:
         region, builder = self.region, self.builder
@@ -317,11 +317,20 @@ class _Chunker:
         for name in left:
             if self.old.space(name).role is Role.LOCAL:
                 raise IllegalStep("share", f"{name} goes from iteration to iteration")
-        if len(left) == 1 and not self.rows and not self.carried.settled and self._meets(left[0]):
+        if (
+            len(left) == 1
+            and not self.rows
+            and not self.carried.settled
+            and self._may_conflict(left[0])
+        ):
             self._chunk_places(left[0])
             return
         for name in left:
-            if name in self.context.disjoint_writes or self._is_placed(name) or self._is_own(name):
+            if (
+                name in self.context.disjoint_writes
+                or self._is_placed(name)
+                or self._is_indexed_by_iteration(name)
+            ):
                 self.free.add(name)
         if not self.free.issuperset(left):
             stmt = self.region.statements[0]
@@ -332,8 +341,8 @@ class _Chunker:
         for stmt in self.region.statements:
             self.builder.add(self._moved(self.builder.in_chunk(stmt, _MAIN)))
 
-    def _meets(self, name: str) -> bool:
-        """Whether entries may meet in elements of an array, in updates that keep their order."""
+    def _may_conflict(self, name: str) -> bool:
+        """Whether entries may update common elements of an array, in an order to be kept."""
         space, region = self.old.space(name), self.region
         writers = region.writers(name)
         kinds = {update_of(stmt, self.old.by_name) for stmt in writers}
@@ -363,7 +372,7 @@ class _Chunker:
         self.notes.append(f"{name} is chunked; each chunk visits all entries in order")
 
     def _next(self) -> int:
-        """A phase of its own behind the entries."""
+        """The next phase after the entries."""
         self.joins += 1
         return _MAIN + self.joins
 
@@ -377,8 +386,8 @@ class _Chunker:
         if space.role is Role.LOCAL and not space.rank:
             is_own = is_set_first(region, old, name) or is_filled_first(region, old, name)
             is_own = is_own or self.carried.take(name)
-        elif self._is_inner(name):
-            is_own = self._own_row(space)
+        elif self._is_iteration_private(name):
+            is_own = self._private_row(space)
         elif space.rank != 1 or (
             name in self.context.disjoint_writes and not self.context.atomic_group
         ):
@@ -395,7 +404,7 @@ class _Chunker:
             self.free.add(name)
         return is_own
 
-    def _is_own(self, name: str) -> bool:
+    def _is_indexed_by_iteration(self, name: str) -> bool:
         """Whether iterations touch only elements that have their own number as a subscript."""
         v = Term.of(TupleVar(self.region.variable))
         found = [
@@ -406,7 +415,7 @@ class _Chunker:
         ]
         return any(all(index[at] == v for index in found) for at in range(len(found[0])))
 
-    def _is_inner(self, name: str) -> bool:
+    def _is_iteration_private(self, name: str) -> bool:
         """Whether nothing in an array outlives an iteration."""
         is_filled = name in self.context.dead and is_filled_first(self.region, self.old, name)
         return is_filled or (
@@ -422,7 +431,7 @@ class _Chunker:
             len(stmt.index) == 1 and stmt.index[0] in terms for stmt in self.region.writers(name)
         )
 
-    def _own_row(self, space: DataSpace) -> bool:
+    def _private_row(self, space: DataSpace) -> bool:
         if space.rank != 1:
             return False
         self.rows[space.name] = _PrivateRow(

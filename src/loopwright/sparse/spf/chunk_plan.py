@@ -56,7 +56,7 @@ class Histogram:
 class ChunkContext:
     """What is known of the arrays outside of a computation."""
 
-    dead: frozenset[str] = frozenset()  # nobody reads them afterwards
+    dead: frozenset[str] = frozenset()  # not read afterwards
     disjoint_writes: frozenset[str] = frozenset()  # iterations touch different elements of these
     atomic_group: tuple[str, ...] = ()  # except those that agree in the elements of these
     # Arrays that serve one iteration: what it stores there, no other reads.
@@ -75,7 +75,7 @@ class ChunkedComputation:
     entries: ChunkedRange  # the loop, which tells the work
     chunks: str  # the symbol that says how many there are
     cut: str  # the array that says where they begin
-    rows: tuple[DataSpace, ...]  # to be made anew, undefined
+    rows: tuple[DataSpace, ...]  # to be allocated per run, undefined
     used: tuple[Histogram, ...]  # counts of before, used up
     made: tuple[Histogram, ...]
     longest: Term  # elements in the private rows of one chunk

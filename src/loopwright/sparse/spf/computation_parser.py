@@ -6,8 +6,8 @@
 
 A statement stands on a line of its own. The right-hand side is a Python expression in which
 elements are written as calls; ` if ` and a condition may follow it. Names that are neither
-variables of the domain nor spaces are symbolic constants. Numbers take the type of what they meet,
-other types meet as NumPy's do, and a value is converted to the type of its target.
+variables of the domain nor spaces are symbolic constants. Numbers take the type of the other
+operand, other types are promoted as in NumPy, and a value is converted to the type of its target.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class _Reader:
 
 
 def _common(x: Operand, y: Operand) -> DType:
-    """The type in which two operands meet, at least one of which has one."""
+    """The common type of two operands, at least one of which has a type."""
     known = [z.dtype for z in (x, y) if isinstance(z, ir.Expr)]
     if len(known) == 2:
         return known[0] if known[0] == known[1] else dtype_of(np.result_type(*_numpy(known)))
@@ -190,7 +190,7 @@ def _numpy(types: list[DType]) -> list[np.dtype[np.generic]]:
 
 
 def _is_wider(number: int | float | complex | bool, dtype: DType) -> bool:
-    """Whether a number is of a kind that a type has not: a fraction beside integers."""
+    """Whether a number needs a wider kind than a type has: a fraction with integers."""
     kinds: dict[type, Callable[[DType], bool]] = {
         float: lambda t: t.is_integer or t == BOOL,
         complex: lambda t: t.kind != "c",

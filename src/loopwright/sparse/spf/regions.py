@@ -160,7 +160,7 @@ def _calls(term: Term) -> Iterable[UFCall]:
 def is_set_first(region: Region, computation: Computation, name: str) -> bool:
     """Whether a scalar is set, in each instance that reads it, by the one statement that writes it.
 
-    The readers run in the same loops and under the same conditions, and stand behind.
+    The readers run in the same loops and under the same conditions, after it.
     """
     space = computation.space(name)
     writers = region.writers(name)
@@ -168,10 +168,10 @@ def is_set_first(region: Region, computation: Computation, name: str) -> bool:
         return False
     if region.is_bound(name):
         return False
-    return _stands_first(region, writers[0], name)
+    return _is_set_before_reads(region, writers[0], name)
 
 
-def _stands_first(region: Region, writer: Stmt, name: str) -> bool:
+def _is_set_before_reads(region: Region, writer: Stmt, name: str) -> bool:
     if name in reads_of(writer):
         return False
     return all(
@@ -180,7 +180,7 @@ def _stands_first(region: Region, writer: Stmt, name: str) -> bool:
 
 
 def _follows(first: Stmt, second: Stmt) -> bool:
-    """Whether two statements run in the same instances of the same loops, one behind the other."""
+    """Whether two statements run in the same instances of the same loops, one after the other."""
     mine, theirs = first.schedule, second.schedule
     is_beside = len(mine) == len(theirs) and mine[:-1] == theirs[:-1]
     if not is_beside or first.domain != second.domain:

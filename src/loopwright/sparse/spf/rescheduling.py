@@ -24,7 +24,7 @@ from loopwright.sparse.spf.array_dependences import (
     times,
 )
 from loopwright.sparse.spf.computation import Computation, Entry, Stmt
-from loopwright.sparse.spf.scalar_replacement import is_private
+from loopwright.sparse.spf.eliminate import is_private
 from loopwright.sparse.uf import Conj, Constraint, Facts, Term, TupleVar, parse_linear
 
 __all__ = [
@@ -205,7 +205,7 @@ def reschedule(
 
 
 def fuse(computation: Computation, one: str, other: str, level: int) -> Computation:
-    """Run `other` in the first `level` loops of `one`, right behind it.
+    """Run `other` in the first `level` loops of `one`, right after it.
 
     rewrite:  for i: one(i)   for i: other(i)   ->   for i: { one(i); other(i) }
     """
@@ -216,7 +216,7 @@ def fuse(computation: Computation, one: str, other: str, level: int) -> Computat
     follows = _constant(first, ends[0]) + 1
     rest = second.schedule[ends[1] :]
     tail = rest[1:] if rest and rest[0].is_constant else rest
-    # What stands behind `one` in these loops makes room.
+    # Statements after `one` in these loops move one place on.
     moved = {
         stmt.name: _with_constant(stmt, ends[0], _constant(stmt, ends[0]) + 1)
         for stmt in computation.statements
@@ -229,7 +229,7 @@ def fuse(computation: Computation, one: str, other: str, level: int) -> Computat
 
 
 def distribute(computation: Computation, name: str, level: int) -> Computation:
-    """Give what follows a statement in its loop number `level` a loop of its own behind.
+    """Give what follows a statement in its loop number `level` a loop of its own after it.
 
     rewrite:  for i: { one(i); other(i) }   ->   for i: one(i)   for i: other(i)
     """

@@ -146,7 +146,7 @@ class Piece:
     waiting: tuple[Constraint, ...]  # not established yet
     unknown: tuple[str, ...]  # variables without a value
     values: tuple[tuple[str, Term], ...]  # of the domain's variables, in names of the nest
-    loop: int = 0  # number of loops of the schedule that are behind
+    loop: int = 0  # number of loops of the schedule generated so far
 
     @property
     def time(self) -> Term:
@@ -284,8 +284,8 @@ class ScanRange:
 
     lows: tuple[Term, ...]
     highs: tuple[Term, ...]
-    established: tuple[Constraint, ...]  # constraints of the pieces that the loop sees to
-    others: tuple[ScanRange, ...] = ()  # of which this is the hull, beside itself
+    established: tuple[Constraint, ...]  # constraints of the pieces that the loop establishes
+    others: tuple[ScanRange, ...] = ()  # further ranges of which this is the hull
 
     def start(self, spaces: Spaces) -> Expr:
         parts = [_extremum("max", part.lows, spaces) for part in (self, *self.others)]
@@ -330,7 +330,7 @@ def has_constant_bounds(piece: Piece, name: str, known: frozenset[str]) -> bool:
 
 
 def hull(ranges: Sequence[ScanRange]) -> ScanRange:
-    """One range that covers all; it sees to the constraints that they have in common."""
+    """One range that covers all; it establishes the constraints that they have in common."""
     first, *others = dict.fromkeys(ranges)
     if not others:
         return first

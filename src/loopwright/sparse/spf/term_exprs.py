@@ -16,7 +16,7 @@ from loopwright.sparse.curves import CURVES, curve
 from loopwright.sparse.spf.computation import DataSpace
 from loopwright.sparse.uf import Atom, AtomProduct, Constraint, Floor, Sym, Term, TupleVar, UFCall
 
-__all__ = ["as_condition", "as_expr", "as_term", "element", "updated"]
+__all__ = ["as_condition", "as_expr", "as_term", "element"]
 
 Spaces = Mapping[str, DataSpace]
 
@@ -63,15 +63,6 @@ def element(
     """The element name[index], converted to `dtype` where that is another one."""
     load = ir.Load(name, tuple(as_expr(entry, spaces) for entry in index), spaces[name].dtype)
     return load if dtype in (None, load.dtype) else ir.Cast(load, dtype)
-
-
-def updated(
-    op: str, target: str, index: Collection[Term], operand: ir.Expr, spaces: Spaces
-) -> ir.Expr:
-    """The value of `target[index] op= operand`, for an operator of ir.expr such as add or max."""
-    own = element(target, index, spaces)
-    assert operand.dtype == own.dtype, f"{operand.dtype} added to {own.dtype} of '{target}'"
-    return ir.Binary(op, own, operand)
 
 
 def as_condition(constraint: Constraint, spaces: Spaces) -> ir.Expr:

@@ -210,7 +210,7 @@ class _Assembly:
                 self.tables[level.name] = seen
                 cell = element(seen, iterator.term(level.keys[0]) - found.low + 1)
                 body.append(iterator.each("mark", 100 + number, cell, Const(1, builder.index)))
-            if self._ends_tell(level):
+            if self._has_segment_ends(level):
                 continue  # nothing is counted: `_segments` stores where each parent ends
             if parents := parent_terms(level, self.inverse):
                 by = changes.flag(level.name) if level.name in changes.flags else None
@@ -272,13 +272,13 @@ class _Assembly:
                     body.append(once("first", element(name, _ZERO), first))
                 builder.stage("running", body)
             case MaxArray():
-                self._largest(definition)
+                self._max_array(definition)
             case PermutationArray():
                 sort_places(definition, self.format, builder, self.sizes, self.dtypes)
             case CountArray() | StoredArray():
                 pass
 
-    def _ends_tell(self, level: PositionLevel) -> bool:
+    def _has_segment_ends(self, level: PositionLevel) -> bool:
         """Whether numbers are positions in a list that ascends by the parent of pointers."""
         parents = parent_terms(level, self.inverse)
         is_pointer = level.bound.length is None and len(parents) == 1
@@ -290,7 +290,7 @@ class _Assembly:
             return  # stored where the keys of the parent change
         builder = self.builder
         last = self.format.index(name).extents[0] - 1
-        if self._ends_tell(level):
+        if self._has_segment_ends(level):
             (parent,) = parent_terms(level, self.inverse)
             store_segment_ends(self.iterator, parent, self._array(name, 0), last, builder)
             return
@@ -319,17 +319,17 @@ class _Assembly:
         x = Term.of(TupleVar("x"))
         here, after = element(seen, x), element(seen, x + 1)
         is_seen = Binary("ne", builder.load(here), builder.load(after))
-        for stored in self._stored(level):
+        for stored in self._elements_at(level):
             name = self._array(stored.element.name)
             value = cast(builder.number(x + found.low), builder.spaces[name].dtype)
             stmt = Stmt("key", over("x", found.count), (x,), name, (here,), value, is_seen)
             # Keys that were seen have different numbers.
             builder.stage("keys", [stmt], disjoint_writes=[name])
 
-    def _stored(self, level: PositionLevel) -> list[StoredElement]:
+    def _elements_at(self, level: PositionLevel) -> list[StoredElement]:
         return [s for s in self.inverse.stored if level.name in read_at(s.element)]
 
-    def _largest(self, made: MaxArray) -> None:
+    def _max_array(self, made: MaxArray) -> None:
         assert made.floor.is_constant
         builder = self.builder
         name = self._array(made.array, made.floor.constant)
@@ -356,7 +356,7 @@ class _Assembly:
         numbers: dict[Atom, Term] = {}
         for at, level in enumerate(self.inverse.levels):
             numbers[TupleVar(level.name)] = self._numbered(level, changes, body, 100 + 2 * at)
-        arrays = self._store_held(numbers, changes, body)
+        arrays = self._store_indices(numbers, changes, body)
         self._store_pointers(numbers, changes, body)
         place = substitute(iterator.term(self.inverse.place), numbers)
         values = self._store_values(place, body)
@@ -366,7 +366,7 @@ class _Assembly:
         return Assembled(names, values, tuple(self.strategies.items()))
 
     def _disjoint_writes(self, body: list[Stmt]) -> set[str]:
-        """Arrays in which iterations do not meet: tuples have elements of their own.
+        """Arrays in which iterations write disjoint elements: each tuple has its own.
 
         Different entries have different tuples, except where coordinates are repeated; buckets
         have no coordinates in common.
@@ -409,7 +409,7 @@ class _Assembly:
         body.append(iterator.each(f"move_{level.name}", at + 1, cursor, later))
         return number
 
-    def _store_held(
+    def _store_indices(
         self, numbers: Mapping[Atom, Term], changes: KeyChanges, body: list[Stmt]
     ) -> dict[str, str]:
         """Store what index arrays hold; arrays that are there already are handed on instead."""
@@ -437,7 +437,7 @@ class _Assembly:
 
     def _is_shared(self, args: tuple[Term, ...], value: Term, dtype: DType) -> str:
         """The array that holds just this already: value = array(e) where args are (e)."""
-        position, found = self.iterator.position, self.iterator.looked_up(value).atom
+        position, found = self.iterator.position, self.iterator.as_element(value).atom
         if position is None or not isinstance(found, UFCall) or found.args != args:
             return ""
         if args != (position.number,):

@@ -515,7 +515,7 @@ class _Sorter:
         order = Term.of(number)
         times = (_B, Term.of(1), _E, order)
         return [
-            # Tables have sizes of their own: each is cleared and summed by a loop of its own.
+            # Tables differ in size: each is cleared and summed by a separate loop.
             Stmt(f"clear{number}", cells, (_B, _ZERO, order, _X), counts, (_X,), zero),
             Stmt(f"count{number}", self.buckets.entries, times, counts, (bucket,), more),
             Stmt(f"sum{number}", steps, (_B, Term.of(2), order, _X), counts, (_X + 1,), sums),

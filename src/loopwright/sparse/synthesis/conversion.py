@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from loopwright.diagnostics import UsageError
@@ -51,7 +50,7 @@ from loopwright.sparse.synthesis.stages import Builder, Stage
 from loopwright.sparse.synthesis.value_intervals import Interval
 from loopwright.sparse.uf import Atom, Conj, Sym, Term, UFCall, replace_atoms
 
-__all__ = ["Conversion", "ConversionRequest", "run", "run_stage", "specialised", "synthesize"]
+__all__ = ["Conversion", "ConversionRequest", "run", "specialised", "synthesize"]
 
 FROM, TO = "from_", "to_"
 
@@ -135,7 +134,7 @@ class Conversion:
 
     @remembered
     def frame(self) -> tuple[Prologue, Epilogue]:
-        """What comes before the turns and after them."""
+        """The code before the steps and after them."""
         return prologue_and_epilogue(self._ends)
 
     @remembered
@@ -259,7 +258,7 @@ def run(
     """Index arrays, values and symbols of the target; arrays of the source may be among them."""
     memory = Loan()
     try:
-        # Few entries in few rows and columns are converted before a team has begun.
+        # A small tensor is converted before a team of threads has started.
         if threads == 1 or not may_be_chunked(max(len(values), *symbols.values())):
             return conversion.alone(arrays, values, symbols, memory.lend)
         return _by_team(conversion, arrays, values, symbols, threads, memory)
@@ -283,12 +282,3 @@ def _by_team(
                 step.call(held, known)
             step.read_symbols(held, known)
     return last(held, known)
-
-
-def run_stage(stage: Stage, held: dict[str, Array], known: dict[str, int]) -> None:
-    """Run one stage by itself on arrays and symbols by name; both are added to."""
-    (step,) = stage_steps([stage])
-    # Who asks for one stage sees all its arrays, so none of them is taken back.
-    if step.prepare(held, known, np.empty):
-        step.call(held, known)
-        step.read_symbols(held, known)

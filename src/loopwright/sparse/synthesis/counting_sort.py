@@ -1,7 +1,7 @@
 """Stable counting sort of entries, and of places into a permutation.
 
-A pass over a key of few possible values puts each entry behind those of smaller keys and those of
-its own that came before. What the order of the entries already implies costs no pass. Where it
+A pass over a key of few possible values puts each entry after those of smaller keys and those of
+equal keys that came before. What the order of the entries already implies costs no pass. Where it
 implies nothing, or a key has too many values to count each, all keys are packed into one integer,
 which is sorted digit by digit.
 """
@@ -51,7 +51,7 @@ def sort_entries(
     """The entries in the order `wanted`, with only the passes that their own order leaves to do.
 
     Entries in any order are sorted by all keys packed into one number: each pass then writes to few
-    places at once, while counters for every coordinate would be met at random.
+    places at once, while counters for every coordinate would be accessed at random.
     """
     count = left_to_sort(wanted, iterator.order)
     keys = wanted[:count]
@@ -165,7 +165,7 @@ def sort_places(
     sizes: KeySizes,
     dtypes: Mapping[str, DType],
 ) -> None:
-    """Sort the places 0 .. count-1 by keys, the last key first; equal ones stay as they are."""
+    """Sort the places 0 .. count-1 by keys, the last key first; stably."""
     count = made.count
     e = Term.of(TupleVar("e"))
     spans = {index.name: found for index in format.indices if (found := _range_of(index))}

@@ -186,9 +186,9 @@ class _Definer:
 
     def _define(self, name: str) -> bool:
         ways = (
-            (self._number, self._end, self._most)
+            (self._count_symbol, self._last_symbol, self._max_symbol)
             if name in self.format.counts
-            else (self._bounds, self._held, self._sorted, self._running, self._largest)
+            else (self._bounds, self._stored, self._sorted, self._running, self._max_array)
         )
         for way in ways:
             definition = way(name)
@@ -210,7 +210,7 @@ class _Definer:
                 return CountArray(name, level.name)
         return None
 
-    def _held(self, name: str) -> Definition | None:
+    def _stored(self, name: str) -> Definition | None:
         entries = tuple(s for s in self.inverse.stored if s.element.name == name)
         if not entries:
             return None
@@ -225,10 +225,10 @@ class _Definer:
         outer: list[SortKey] = []
         inner: list[SortKey] = []
         for rule in self.format.invariants:
-            key = self._kept(rule, name)
+            key = self._class_key(rule, name)
             if key is not None:
                 outer.append(key)
-            key = self._compared(rule, name)
+            key = self._sort_key(rule, name)
             if key is not None:
                 inner.append(key)
         keys = (*outer, *inner)
@@ -237,7 +237,7 @@ class _Definer:
             return None
         return PermutationArray(name, index.inverse, index.extents[0], _PLACE, keys)
 
-    def _kept(self, rule: Invariant, name: str) -> SortKey | None:
+    def _class_key(self, rule: Invariant, name: str) -> SortKey | None:
         """h(f(x)) = h(x): places stay within the classes of h."""
         found = _single(rule)
         if found is None or not found[1]:
@@ -252,7 +252,7 @@ class _Definer:
             return None
         return SortKey(Term.sum((a, f) for a, f in moved.terms if x not in variables(Term.of(a))))
 
-    def _compared(self, rule: Invariant, name: str) -> SortKey | None:
+    def _sort_key(self, rule: Invariant, name: str) -> SortKey | None:
         """key(f(x)) >= key(f(x+1)) or <=: an invariant of adjacent elements."""
         found = _single(rule)
         if found is None or found[1]:
@@ -307,7 +307,7 @@ class _Definer:
                     return constraint.term.without(first) * -factor
         return Term.of(0)
 
-    def _largest(self, name: str) -> Definition | None:
+    def _max_array(self, name: str) -> Definition | None:
         """value(x) <= f(place(x)) for all x of a domain, and nothing else bounds f from below."""
         for rule in self.format.invariants:
             if len(rule.conclusion) != 1 or len(rule.premise) > 1:
@@ -330,18 +330,18 @@ class _Definer:
 
     # -- counts -----------------------------------------------------------------------------------
 
-    def _number(self, name: str) -> Definition | None:
+    def _count_symbol(self, name: str) -> Definition | None:
         for level in self.inverse.levels:
             if level.bound.count == name:
                 return CountSymbol(name, level.name)
             if level.bound.pointer:
                 index = self.format.index(level.bound.pointer)
                 last = UFCall(index.name, (index.extents[0] - 1,))
-                if self._is_told(Term.of(Sym(name)) - Term.of(last)):
+                if self._is_stated(Term.of(Sym(name)) - Term.of(last)):
                     return CountSymbol(name, level.name)
         return None
 
-    def _end(self, name: str) -> Definition | None:
+    def _last_symbol(self, name: str) -> Definition | None:
         for rule in self.format.invariants:
             if rule.variables or len(rule.conclusion) != 1:
                 continue
@@ -359,13 +359,13 @@ class _Definer:
                     return LastSymbol(name, element)
         return None
 
-    def _most(self, name: str) -> Definition | None:
+    def _max_symbol(self, name: str) -> Definition | None:
         for index in self.format.indices:
             if index.name in self.known and range_maximum(index) == Term.of(Sym(name)):
                 return MaxSymbol(name, index.name)
         return None
 
-    def _is_told(self, term: Term) -> bool:
+    def _is_stated(self, term: Term) -> bool:
         """Whether an invariant says that a term is 0."""
         return any(
             constraint.is_equality and constraint.term in (term, -term)

@@ -139,8 +139,8 @@ class _Writer:
             "empty": np.empty,
             "zeros": np.zeros,
             "most": _MOST_PLACES,
-            "room": _room,
-            "full": _full,
+            "room": _checked_extent,
+            "full": _memory_error,
         }
     )
 
@@ -262,14 +262,14 @@ def _indented(lines: Iterable[str]) -> list[str]:
     return [f"    {line}" for line in lines]
 
 
-def _full(name: str, places: int, dtype: np.dtype[Any]) -> MemoryError:
+def _memory_error(name: str, places: int, dtype: np.dtype[Any]) -> MemoryError:
     """The error for an array that memory does not hold, in words that name it."""
     own = name.removeprefix("to_")  # arrays of the target have this before their names
     size = places * dtype.itemsize
     return MemoryError(f"{size / 2**30:.1f} GiB for {places} x {dtype} of '{own}'")
 
 
-def _room(extent: int, term: str) -> int:
+def _checked_extent(extent: int, term: str) -> int:
     """The extent of an array that is negative or too large."""
     if extent > _MOST_PLACES:
         raise MemoryError(f"{term} is {extent}, more than any memory holds")

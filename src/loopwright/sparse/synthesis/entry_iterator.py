@@ -182,7 +182,7 @@ def _are_implied(
         if all(given.issuperset(conj.constraints) for conj in rule.premise):
             given.update(c for conj in rule.conclusion[:1] for c in conj.constraints)
     plain = [c.substitute(defined) for c in others]
-    left = [c for c in plain if c not in given and not _is_promised(c, format)]
+    left = [c for c in plain if c not in given and not _follows_from_ranges(c, format)]
     if not left:
         return True
     from loopwright.sparse.uf.oracle import implies  # lazy: isl, which formats of ours do not need
@@ -190,8 +190,8 @@ def _are_implied(
     return implies(Conj.of(given), left, loop_facts(format))
 
 
-def _is_promised(constraint: Constraint, format: Format) -> bool:
-    """Whether ranges of index arrays say it: in so many words, or as a sum of natural numbers."""
+def _follows_from_ranges(constraint: Constraint, format: Format) -> bool:
+    """Whether declared ranges imply it: literally, or as a sum of natural numbers."""
     term = constraint.term
     if constraint.is_equality:
         return False
@@ -256,7 +256,7 @@ class EntryIterator:
             return Numbering(Term.of(TupleVar(self.domain.variables[0])), self.count)
         return self.numbering
 
-    def looked_up(self, term: Term) -> Term:
+    def as_element(self, term: Term) -> Term:
         """A variable of the tuples as the element that it is; another term as it is."""
         name = term.atom
         if not isinstance(name, TupleVar):
@@ -399,7 +399,7 @@ def _output(relation: Relation, name: str, solved: Mapping[Atom, Term]) -> Term 
         factor = constraint.term.coefficient(TupleVar(name))
         rest = substitute(constraint.term.without(TupleVar(name)), solved)
         if abs(factor) == 1 and variables(rest) <= set(relation.inputs):
-            # Of several equal terms the plainest: a variable rather than a load.
+            # Of several equal terms the simplest: a variable rather than a load.
             term = rest * -factor
             if found is None or len(str(term)) < len(str(found)):
                 found = term

@@ -71,7 +71,7 @@ def _ascends(term: Term, by: Term) -> bool:
 
 
 def _fixing(terms: Iterable[Term]) -> dict[Atom, Term]:
-    """Values that stand for terms that are equal: they no longer move."""
+    """Substitute constants for terms that are equal."""
     found: dict[Atom, Term] = {}
     for at, term in enumerate(terms):
         if term.atom is not None:

@@ -67,7 +67,7 @@ def _types(target: Format, bits: tuple[int, ...], stored: int, counter: DType) -
 def narrowed(
     target: Format, arrays: Mapping[str, NDArray[Any]], made: Types, counter: DType
 ) -> dict[str, NDArray[Any]]:
-    """Index arrays that were computed in more bits than wanted, in those wanted if they fit.
+    """Narrow index arrays that were computed in more bits than wanted, if they fit.
 
     Raises UsageError that names the first number for which a declared type is too narrow.
     """
@@ -82,7 +82,7 @@ def narrowed(
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known of a target before it is made."""
+    """What is known of a target before it is computed."""
 
     symbols: Mapping[str, int]  # sizes, and what follows from them
     stored: int

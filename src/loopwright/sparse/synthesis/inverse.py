@@ -139,7 +139,7 @@ class _Solver:
             if not chosen:
                 self._refuse(left[0])
             self.levels.append(chosen)
-        self._use_rules()
+        self._use_invariants()
         place = self._settled(Term.of(TupleVar(format.access.outputs[0])))
         names = [name for name in format.variables if name not in self.levels]
         stored = tuple(
@@ -174,7 +174,7 @@ class _Solver:
     def _step(self) -> bool:
         """Solve for something by one equality; False when none helps."""
         self.open = [t for t in map(self._settled, self.open) if t.terms]
-        for rule in (self._direct, self._undone, self._divided, self._held):
+        for rule in (self._direct, self._inverted, self._divided, self._stored_value):
             for term in self.open:
                 found = rule(term)
                 if found:
@@ -203,7 +203,7 @@ class _Solver:
             return None
         return {atom: rest * -factor}
 
-    def _undone(self, term: Term) -> dict[Atom, Term] | None:
+    def _inverted(self, term: Term) -> dict[Atom, Term] | None:
         """f(z) = e with an f that g undoes: z = g(e)."""
         inverse = {index.name: index.inverse for index in self.format.indices if index.inverse}
         for atom, factor in term.terms:
@@ -235,7 +235,7 @@ class _Solver:
             return {q: rest.floor(size), r: rest % size}
         return None
 
-    def _held(self, term: Term) -> dict[Atom, Term] | None:
+    def _stored_value(self, term: Term) -> dict[Atom, Term] | None:
         """f(t) = e: what an index array holds."""
         if not all(self._is_known(atom) for atom, _ in term.terms):
             return None
@@ -264,7 +264,7 @@ class _Solver:
             bounds |= {c.substitute(values) for conj in index.range.conjs for c in conj.constraints}
         return {Constraint.ge(term), Constraint.lt(term, size)} <= bounds
 
-    def _use_rules(self) -> None:
+    def _use_invariants(self) -> None:
         """Solve for index arrays by invariants: of `f(g(t)) = t` where g(t) is known to be x."""
         known: dict[Atom, Term] = {}
         for term in self.open:
@@ -278,7 +278,7 @@ class _Solver:
                 renamed: dict[Atom, Term] = {TupleVar(rule.variables[0]): Term.of(TupleVar(level))}
                 for constraint in rule.conclusion[0].constraints:
                     term = substitute(substitute(constraint.term, renamed), known)
-                    found = self._held(term) if constraint.is_equality else None
+                    found = self._stored_value(term) if constraint.is_equality else None
                     if found:
                         self.values |= found
 

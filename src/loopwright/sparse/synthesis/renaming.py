@@ -113,7 +113,7 @@ def _invariant(of: Invariant, to: Renaming) -> Invariant:
 
 @dataclass(frozen=True)
 class Canonical:
-    """A computation under plain names, and what they stand for."""
+    """A computation under canonical names, and the mapping to them."""
 
     computation: Computation
     arrays: Mapping[str, str]  # name of the stage -> plain name

@@ -76,7 +76,7 @@ def collapse_loops(stage: Stage, iterator: EntryIterator) -> Stage:
         made.append(own)
     if made == [*computation.statements]:
         return stage
-    return replace(stage, alone=computation.with_statements(made))
+    return replace(stage, collapsed=computation.with_statements(made))
 
 
 def _collapsed(
@@ -98,7 +98,7 @@ def _collapsed(
     used |= {name for part in (value, guard) if part is not None for name in _names(part)}
     if used & others:
         return None
-    # Where an entry of the schedule is another variable, it stands still as the number goes on.
+    # Other variables of the schedule are constant or ascend as the number does.
     schedule = tuple(entry for entry in stmt.schedule if not variables(entry) & others)
     return replace(stmt, domain=domain, schedule=schedule, index=index, value=value, guard=guard)
 
@@ -118,7 +118,7 @@ class ChunkedStage:
 
     @remembered
     def code(self) -> tuple[CompiledComputation, Canonical]:
-        """The callable, under plain names."""
+        """The callable, under canonical names."""
         assert isinstance(self.chunked, ChunkedComputation)
         found = canonical(self.chunked.computation)
         return compile_computation(found.computation), found
@@ -204,7 +204,7 @@ def _counted(stage: Stage, later: Sequence[InsertionCursor]) -> frozenset[str]:
 
 
 def _scanned(stage: Stage, by_array: Mapping[str, Histogram]) -> dict[str, Histogram]:
-    """The running sums of counts that a stage leaves behind: where each number begins."""
+    """The prefix sums of histograms that a stage computes: where each bin begins."""
     region = _loop(stage)
     scan = scan_of(region, stage.computation) if region is not None else None
     if region is None or scan is None or scan.op != "add" or region.low != Term.of(0):

@@ -54,7 +54,7 @@ class ArrayReuse:
 
 @dataclass(frozen=True)
 class Stage:
-    """One computation with the arrays it needs anew and the symbols it finds."""
+    """One computation with the arrays to allocate before it and the symbols it sets."""
 
     computation: Computation
     defined: tuple[tuple[str, Term], ...]  # symbols that get a value before it
@@ -67,12 +67,12 @@ class Stage:
     # Arrays that serve one iteration: what it stores there, no other reads.
     iteration_private: frozenset[str] = frozenset()
     when: tuple[Term, ...] = ()  # runs where none of these, tested in order, is negative
-    alone: Computation | None = None  # for one thread, over the same spaces and symbols
+    collapsed: Computation | None = None  # for one thread, over the same spaces and symbols
 
     @remembered
     def code(self) -> tuple[CompiledComputation, Canonical]:
-        """The callable of the stage for one thread, under plain names."""
-        found = canonical(self.alone or self.computation)
+        """The callable of the stage for one thread, under canonical names."""
+        found = canonical(self.collapsed or self.computation)
         return compile_computation(found.computation), found
 
     @property

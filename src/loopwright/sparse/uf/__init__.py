@@ -1,6 +1,6 @@
 """The exact algebra of integer sets and relations with uninterpreted functions.
 
-Modules that load isl are imported where they are needed: `oracle` and `prove`.
+The module that loads isl, `oracle`, is imported where it is needed.
 """
 
 from loopwright.sparse.uf.axioms import (
@@ -12,7 +12,6 @@ from loopwright.sparse.uf.axioms import (
     Rule,
     parse_rules,
 )
-from loopwright.sparse.uf.congruence import CongruenceClosure
 from loopwright.sparse.uf.constraints import FALSE, TRUE, Conj, Constraint, conjoin, fresh
 from loopwright.sparse.uf.evaluate_terms import Function, Functions, evaluate, holds
 from loopwright.sparse.uf.linear_terms import (
@@ -26,7 +25,6 @@ from loopwright.sparse.uf.linear_terms import (
     atoms,
     atoms_within,
     calls,
-    rename,
     replace_atoms,
     substitute,
     symbols,
@@ -66,7 +64,6 @@ __all__ = [
     "Atom",
     "AtomProduct",
     "Clause",
-    "CongruenceClosure",
     "Conj",
     "Constraint",
     "Facts",
@@ -107,7 +104,6 @@ __all__ = [
     "project_out",
     "quantifier_free",
     "range_of",
-    "rename",
     "rename_apart",
     "renamed",
     "replace_atoms",

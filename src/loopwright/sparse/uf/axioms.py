@@ -226,7 +226,7 @@ class Facts(CachedHash):
         return self._by_name.get(name)
 
     def inverse_of(self, name: str) -> str | None:
-        """The function that undoes `name`, looked up in both directions."""
+        """The inverse of the function `name`, looked up in both directions."""
         found = self.function(name)
         if found is not None and found.inverse is not None:
             return found.inverse

@@ -29,7 +29,6 @@ __all__ = [
     "atoms",
     "atoms_within",
     "calls",
-    "rename",
     "replace_atoms",
     "substitute",
     "symbols",
@@ -405,8 +404,3 @@ def _replaced_inside(atom: Atom, change: Callable[[Atom], Term | None]) -> Term 
 def substitute(term: Term, values: Mapping[Atom, Term]) -> Term:
     """`term` with atoms replaced by terms, all at once."""
     return replace_atoms(term, values.get) if values else term
-
-
-def rename(term: Term, names: Mapping[str, str]) -> Term:
-    """`term` with variables called otherwise."""
-    return substitute(term, {TupleVar(a): Term.of(TupleVar(b)) for a, b in names.items()})

@@ -1,9 +1,10 @@
 """isl as decision procedure for conjunctions, after Ackermann's reduction of their terms.
 
 Clauses are case distinctions. They are made lazily: isl finds a point of the affine part, a clause
-that the point breaks splits the part, and so on until a point breaks none or no part is left.
-"Empty", "implies", equalities and bounds are proofs; "not empty" may be spurious (see ackermann),
-and it is also the answer when the quota of isl's operations is spent.
+that the point violates splits the part, and so on until a point violates none or no part is left.
+"Empty", "implies", "function" and "injective" are proofs for all functions that obey the facts; the
+negative answers may be spurious (see ackermann), and are also given when the quota of isl's
+operations is spent.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ import islpy as isl
 from loopwright.ir.islkit import GaveUp, attempt, context
 from loopwright.sparse.uf.ackermann import GroundProblem, ackermann
 from loopwright.sparse.uf.axioms import NO_FACTS, Clause, Facts
-from loopwright.sparse.uf.constraints import Conj, Constraint
-from loopwright.sparse.uf.linear_terms import Atom, Term, TupleVar
-from loopwright.sparse.uf.solve import eliminate_defined
+from loopwright.sparse.uf.constraints import Conj, Constraint, conjoin, fresh
+from loopwright.sparse.uf.linear_terms import Atom, TupleVar
+from loopwright.sparse.uf.relation import Relation
+from loopwright.sparse.uf.relation_algebra import inverse, renamed
+from loopwright.sparse.uf.solve import definition, eliminate_defined
 
-__all__ = ["bounds", "hidden_equalities", "implies", "is_empty", "symbolic_bounds", "witness"]
+__all__ = ["ambiguities", "implies", "is_empty", "is_function", "is_injective", "witness"]
 
 OPERATIONS = 3_000_000  # of isl, for one question
 _MOST_PARTS = 4000
@@ -69,45 +72,6 @@ def implies(
     )
 
 
-def hidden_equalities(conj: Conj, facts: Facts = NO_FACTS) -> tuple[Constraint, ...]:
-    """Equalities between atoms that hold wherever `conj` does, in isl's reduced form."""
-    try:
-        with attempt(OPERATIONS):
-            space, part = _saturated(ackermann(conj, facts, _GROWTH))
-            return tuple(c for c in space.constraints(part.affine_hull()) if c.is_equality)
-    except GaveUp:
-        return conj.equalities
-
-
-def bounds(term: Term, conj: Conj, facts: Facts = NO_FACTS) -> tuple[int | None, int | None]:
-    """The least and greatest values that `term` may have where `conj` holds; None: no bound known.
-
-    Where `conj` is empty the first may be above the second.
-    """
-    try:
-        with attempt(OPERATIONS):
-            space, part = _saturated(ackermann(conj, facts, _GROWTH, (term,)))
-            aff = space.aff(term)
-            whole = isl.Set.from_basic_set(part)
-            return _finite(whole.min_val(aff), 1), _finite(whole.max_val(aff), 0)
-    except GaveUp:
-        return None, None
-
-
-def symbolic_bounds(
-    term: Term, over: Iterable[Atom], conj: Conj, facts: Facts = NO_FACTS
-) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
-    """Lower and upper bounds of `term` as sums of the atoms `over`, wherever `conj` holds."""
-    kept = tuple(over)
-    try:
-        with attempt(OPERATIONS):
-            question = ackermann(conj, facts, _GROWTH, (term, *map(Term.of, kept)))
-            space, part = _saturated(question)
-            return space.solved(part, term, kept)
-    except GaveUp:
-        return (), ()
-
-
 @dataclass(frozen=True)
 class _Space:
     """The integer tuples of the atoms of a question."""
@@ -149,12 +113,6 @@ class _Space:
             part = part.add_constraint(made)
         return part
 
-    def aff(self, term: Term) -> isl.Aff:
-        found = isl.Aff.zero_on_domain(self.local).set_constant_val(_val(term.constant))
-        for atom, factor in term.terms:
-            found = found.set_coefficient_val(isl.dim_type.in_, self.places[atom], _val(factor))
-        return found
-
     def point(self, part: isl.BasicSet) -> Point | None:
         found = part.sample_point()
         if found.is_void():
@@ -162,75 +120,9 @@ class _Space:
         values = (found.get_coordinate_val(isl.dim_type.set, at) for at in range(len(self.atoms)))
         return tuple(value.to_python() for value in values)
 
-    def constraints(self, part: isl.BasicSet) -> Iterator[Constraint]:
-        """The constraints of a part as constraints on atoms; those with divisions are left out."""
-        for found in part.get_constraints():
-            if _has_divisions(found):
-                continue
-            terms = [
-                (atom, found.get_coefficient_val(isl.dim_type.set, at).to_python())
-                for at, atom in enumerate(self.atoms)
-            ]
-            term = Term.sum(terms, found.get_constant_val().to_python())
-            yield Constraint.eq(term) if found.is_equality() else Constraint.ge(term)
-
-    def solved(
-        self, part: isl.BasicSet, term: Term, kept: Sequence[Atom]
-    ) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
-        """Bounds of a term after all but `kept` has been eliminated."""
-        last = len(self.atoms)
-        part = part.add_dims(isl.dim_type.set, 1)
-        local = isl.LocalSpace.from_space(part.get_space())
-        made = isl.Constraint.alloc_equality(local).set_constant_val(_val(term.constant))
-        for atom, factor in term.terms:
-            made = made.set_coefficient_val(isl.dim_type.set, self.places[atom], _val(factor))
-        part = part.add_constraint(made.set_coefficient_val(isl.dim_type.set, last, _val(-1)))
-        for at, atom in enumerate(self.atoms):
-            if atom not in kept:
-                part = part.eliminate(isl.dim_type.set, at, 1)
-        lower: list[Term] = []
-        upper: list[Term] = []
-        for found in part.get_constraints():
-            factor = found.get_coefficient_val(isl.dim_type.set, last).to_python()
-            if factor == 0 or _has_divisions(found):
-                continue
-            rest = Term.sum(
-                ((atom, _coefficient(found, self.places[atom])) for atom in kept),
-                found.get_constant_val().to_python(),
-            )
-            # factor*t + rest >= 0: t >= ceil(-rest/factor), or t <= floor(rest/-factor)
-            size = abs(factor)
-            if factor > 0 or found.is_equality():
-                lower.append(-(rest if factor > 0 else -rest).floor(size))
-            if factor < 0 or found.is_equality():
-                upper.append((rest if factor < 0 else -rest).floor(size))
-        return tuple(dict.fromkeys(lower)), tuple(dict.fromkeys(upper))
-
-
-def _has_divisions(constraint: isl.Constraint) -> bool:
-    """Whether it needs an integer of isl's own, such as the half of an even number."""
-    return any(
-        not constraint.get_coefficient_val(isl.dim_type.div, at).is_zero()
-        for at in range(constraint.dim(isl.dim_type.div))
-    )
-
-
-def _coefficient(constraint: isl.Constraint, place: int) -> int:
-    value: int = constraint.get_coefficient_val(isl.dim_type.set, place).to_python()
-    return value
-
 
 def _val(value: int) -> isl.Val:
     return isl.Val(value, context=context())
-
-
-def _finite(value: isl.Val, otherwise: int) -> int | None:
-    if value.is_infty() or value.is_neginfty():
-        return None
-    if value.is_nan():
-        return otherwise  # of no point at all: the least is 1, the greatest 0
-    found: int = value.to_python()
-    return found
 
 
 @lru_cache(maxsize=4096)
@@ -297,47 +189,50 @@ def _obeys(point: Point, branch: Branch) -> bool:
     return True
 
 
-def _saturated(question: GroundProblem) -> tuple[_Space, isl.BasicSet]:
-    """The affine part with every clause added of which only one case is possible there."""
-    space = _Space.of(question.atoms)
-    part = space.within(space.universe(), tuple(map(space.row, question.base)))
-    points = [point] if (point := space.point(part)) is not None else []
-    waiting = [space.branches(clause) for clause in question.clauses]
-    is_moving = bool(points)
-    while is_moving:
-        is_moving = False
-        for branches in tuple(waiting):
-            # Two cases with a point of their own are both possible: no need to ask isl.
-            seen = [any(_obeys(point, branch) for point in points) for branch in branches]
-            if sum(seen) > 1:
-                continue
-            left = _possible(space, part, branches, seen, points)
-            if len(left) > 1:
-                continue
-            waiting.remove(branches)
-            if not left:
-                return space, isl.BasicSet.empty(part.get_space())
-            part = space.within(part, left[0])
-            points = [point for point in points if _obeys(point, left[0])]
-            is_moving = True
-    return space, part
+def is_function(relation: Relation, facts: Facts = NO_FACTS) -> bool:
+    """Whether an input has at most one output: two of them that differ are impossible."""
+    if len(relation.conjs) == 1 and _is_explicit(relation):
+        return True
+    return all(is_empty(conj, facts) for conj in ambiguities(relation))
 
 
-def _possible(
-    space: _Space,
-    part: isl.BasicSet,
-    branches: Sequence[Branch],
-    seen: Sequence[bool],
-    points: list[Point],
-) -> list[Branch]:
-    """The cases of a clause with a point in the part, two at most; adds points that it meets."""
-    left: list[Branch] = []
-    for branch, is_seen in zip(branches, seen, strict=True):
-        point = None if is_seen else space.point(space.within(part, branch))
-        if point is not None:
-            points.append(point)
-        if is_seen or point is not None:
-            left.append(branch)
-        if len(left) > 1:
-            break
-    return left
+def is_injective(relation: Relation, facts: Facts = NO_FACTS) -> bool:
+    """Whether an output has at most one input."""
+    return is_function(inverse(relation), facts)
+
+
+def ambiguities(relation: Relation) -> Iterator[Conj]:
+    """Conjunctions of which one holds somewhere exactly if some input has two outputs.
+
+    The second output has names of its own; a witness of one of them is a counter-example.
+    """
+    taken = {*relation.variables}
+    for conj in relation.conjs:
+        taken |= conj.variables | conj.symbols
+    others: list[str] = []
+    for name in relation.outputs:
+        others.append(fresh(name, taken))
+        taken.add(others[-1])
+    second = renamed(relation, (*relation.inputs, *others))
+    for at, x in enumerate(relation.conjs):
+        for y in second.conjs[at:]:
+            both = conjoin(x, y, (*relation.variables, *others))
+            for one, other in zip(relation.outputs, others, strict=True):
+                yield both.conjoined([Constraint.lt(TupleVar(one), TupleVar(other))])
+                # Two outputs of one conjunction can change places.
+                if y is not second.conjs[at]:
+                    yield both.conjoined([Constraint.gt(TupleVar(one), TupleVar(other))])
+
+
+def _is_explicit(relation: Relation) -> bool:
+    """Whether equalities define every output by the inputs, syntactically."""
+    known = set(relation.inputs)
+    conj = relation.conjs[0]
+    left = list(relation.outputs)
+    while left:
+        ready = next((name for name in left if definition(conj, name, known) is not None), None)
+        if ready is None:
+            return False
+        left.remove(ready)
+        known.add(ready)
+    return True

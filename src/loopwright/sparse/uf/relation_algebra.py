@@ -210,7 +210,7 @@ def _expect_length(what: str, length: int, other: str, expected: int) -> None:
 
 
 def project_out(of: R, names: Iterable[str]) -> R:
-    """The set or relation with fewer variables in its tuples: there is a value for each gone.
+    """The set or relation with some tuple variables projected out.
 
     Raises UsageError, with the variable and the reason, where that needs a quantifier.
     """

@@ -1,4 +1,4 @@
-"""Around the syntax: argument types, captured values, unique names, and trees as text."""
+"""Python functions: their source, argument types, captured values, unique names, trees as text."""
 
 import textwrap
 import timeit
