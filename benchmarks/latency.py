@@ -24,7 +24,7 @@ import numpy as np
 import loopwright as lw
 from benchmarks.measure import Bar, Outcome, Setting, Table, check_close, race
 from loopwright import semirings
-from loopwright.calls.product import Scaling, plan_contraction
+from loopwright.calls.einsum_contraction import Scaling, plan_contraction
 from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import DTYPES
 from loopwright.runtime.llvm_engine import compile_to_object, load_object

@@ -12,13 +12,13 @@ import pytest
 import loopwright as lw
 from loopwright import faults, kernels, options, pipeline
 from loopwright.calls import einsum as einsum_calls
-from loopwright.calls import meaning, product, proof
+from loopwright.calls import einsum_contraction, meaning, proof
 from loopwright.cli import info_command, main
 from loopwright.diagnostics import IllegalStep, InternalError, UsageError
 from loopwright.faults import Faults, recorded_faults, survive
 from loopwright.planner import generic
-from loopwright.transform.contract import Block, Contract, ParallelBundle
-from loopwright.transform.core import ContractLoops
+from loopwright.transform.contract import BlockBundles, Contract, ParallelBundle
+from loopwright.transform.contract_loops import ContractLoops
 from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import Plan
@@ -48,9 +48,13 @@ void f(int n, double C[n][n], double A[n][n], double B[n][n]) {
 @pytest.fixture(autouse=True)
 def _nothing_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """No kernel is known, on disk or in memory, and faults are survived."""
-    for owner, name in ((kernels, "_kernels"), (product, "_launches"), (einsum_calls, "_ready")):
+    for owner, name in (
+        (kernels, "_kernels"),
+        (einsum_contraction, "_launches"),
+        (einsum_calls, "_ready"),
+    ):
         monkeypatch.setattr(owner, name, {})
-    monkeypatch.setattr(product, "_unproven", {})
+    monkeypatch.setattr(einsum_contraction, "_unproven", {})
     with options.override(strict=False, cache_dir=str(tmp_path / "cache"), log=("plan",)):
         yield
 
@@ -124,7 +128,7 @@ def test_info_counts(capsys: pytest.CaptureFixture[str]) -> None:
 
 # -- einsum ----------------------------------------------------------------------------------------
 
-BROKEN = [(proof, "contraction_plan"), (proof, "find_contractions"), (product, "choose")]
+BROKEN = [(proof, "contraction_plan"), (proof, "find_contractions"), (einsum_contraction, "choose")]
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -177,8 +181,8 @@ def test_every_kind_of_call_without_kernels(
     ]
     results = [np.ones([5] * len(out), np.result_type(*dtypes)) for _ in range(2)]
     lw.einsum(subscripts, *arrays, out=results[0], **options_)
-    monkeypatch.setattr(product, "choose", failing(AssertionError()))
-    monkeypatch.setattr(product, "_launches", {})
+    monkeypatch.setattr(einsum_contraction, "choose", failing(AssertionError()))
+    monkeypatch.setattr(einsum_contraction, "_launches", {})
     monkeypatch.setattr(einsum_calls, "_ready", {})
     lw.einsum(subscripts, *arrays, out=results[1], **options_)
     assert recorded_faults().count > 0
@@ -290,7 +294,7 @@ def test_cc(
     "steps",
     [
         (Contract("S0"),),
-        (Contract("S0"), Block("S0", 8, 8, 8), ParallelBundle("S0", "i")),
+        (Contract("S0"), BlockBundles("S0", 8, 8, 8), ParallelBundle("S0", "i")),
     ],
 )
 def test_contract_in_a_plan_is_refused(steps: tuple[Any, ...], target: str) -> None:

@@ -83,7 +83,7 @@ def nest_kernel(key: str, make: Callable[[], LoopNest], what: str = "loops") -> 
 
 def contraction_nest(form: Form) -> LoopNest:
     """The loop nest of a form."""
-    from loopwright.lower.contraction import lower_contraction  # lazy: for new kernels only
+    from loopwright.lower.lower_contraction import lower_contraction  # lazy: for new kernels only
 
     return lower_contraction(form, ENTRY)
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from loopwright.backends.c_dialect import OPENMP, Dialect
-from loopwright.backends.c_module import RegionContext, emit_functions, emit_region
+from loopwright.backends.c_module import RegionSurroundings, emit_functions, emit_region
 from loopwright.backends.c_syntax import c_type
 from loopwright.diagnostics import ToolchainError
 from loopwright.ir.check import check_nest
@@ -96,6 +96,8 @@ def _around_region(nest: LoopNest) -> str:
     arrays = {buffer.name: f"{buffer.name}_" for buffer in nest.buffers}
     parameters = [f"long {name}" for name in nest.scalars]
     parameters += [f"{c_type(b.dtype)} *restrict {arrays[b.name]}" for b in nest.buffers]
-    around = RegionContext(arrays, {name: (name, INT64) for name in nest.scalars}, margin="    ")
+    around = RegionSurroundings(
+        arrays, {name: (name, INT64) for name in nest.scalars}, margin="    "
+    )
     body = emit_region(nest, OPENMP, around)
     return f"void {nest.name}({', '.join(parameters)})\n{{\n{body}}}\n"

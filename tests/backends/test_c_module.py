@@ -21,7 +21,7 @@ from backends.c_nests import (
     smoothed,
 )
 from loopwright.backends.c_dialect import OPENMP, C
-from loopwright.backends.c_module import RegionContext, emit_c, emit_region
+from loopwright.backends.c_module import RegionSurroundings, emit_c, emit_region
 from loopwright.backends.c_syntax import IndentedText, NamesInUse, as_identifier
 from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.dtypes import DTYPES, FLOAT64, INT32
@@ -153,7 +153,7 @@ def test_region_uses_the_names_around_it() -> None:
     inner = loop(j, ZERO, (n - i).min(8), Store("a", (i, j), total))
     buffers = (matrix("a", n, writable=True), Buffer("w", INT32, ()))
     nest = LoopNest("f", buffers, ("n",), loop(i, ZERO, n // 3 + 2, inner))
-    around = RegionContext(
+    around = RegionSurroundings(
         {"a": "grid", "w": "weight"},
         {"n": ("count", DTYPES["uint32"])},
         names={"i": "row", "j": "col"},
@@ -178,7 +178,7 @@ def test_region_uses_the_names_around_it() -> None:
 def test_int_sizes_are_widened_before_sums() -> None:
     body = loop(i, ZERO, n * 2 + Var("m"), Store("a", (i,), Const(1.0, FLOAT64)))
     nest = LoopNest("f", (Buffer("a", FLOAT64, (ONE,), writable=True),), ("n", "m"), body)
-    around = RegionContext({"a": "a"}, {"n": ("n", INT32), "m": ("m", INT32)})
+    around = RegionSurroundings({"a": "a"}, {"n": ("n", INT32), "m": ("m", INT32)})
     assert "i < n * 2L + m; i++" in emit_region(nest, C, around)
 
 
@@ -190,7 +190,7 @@ def test_names_of_ours_in_the_file_are_refused() -> None:
         loop(i, ZERO, n.min(4), Store("a", (i,), Const(1.0, FLOAT64))),
     )
     words = frozenset({"a", "n", "lw_min"})
-    around = RegionContext({"a": "a"}, {"n": ("n", INT32)}, words=words)
+    around = RegionSurroundings({"a": "a"}, {"n": ("n", INT32)}, words=words)
     with pytest.raises(UsageError) as told:
         emit_region(nest, C, around)
     assert str(told.value) == (

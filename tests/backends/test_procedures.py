@@ -17,7 +17,7 @@ from loopwright.lower.passes import lower_schedule
 from loopwright.lower.strides import stride_name
 from loopwright.runtime.kernel import CompiledKernel
 from loopwright.runtime.llvm_engine import assembly, compile_to_object, load_object
-from loopwright.transform.core import ContractLoops
+from loopwright.transform.contract_loops import ContractLoops
 from loopwright.transform.plan import apply_plan
 from oracle import arrays_of
 from programs import Do, For, program

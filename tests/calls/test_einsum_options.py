@@ -14,7 +14,7 @@ import pytest
 import loopwright as lw
 from einsum_oracle import oracle
 from loopwright import kernels, options
-from loopwright.calls.product import Scaling, plan_contraction
+from loopwright.calls.einsum_contraction import Scaling, plan_contraction
 from loopwright.diagnostics import BoundsError
 from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import DTYPES
@@ -148,7 +148,7 @@ def test_checks_and_factors() -> None:
 def new(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """Nothing in memory, nothing on disk."""
     monkeypatch.setattr(kernels, "_kernels", {})
-    monkeypatch.setattr("loopwright.calls.product._launches", {})
+    monkeypatch.setattr("loopwright.calls.einsum_contraction._launches", {})
     monkeypatch.setattr("loopwright.calls.einsum._ready", {})
 
 

@@ -15,7 +15,7 @@ import loopwright as lw
 from calls.comparison import assert_as_python, whole
 from frontends.kernels import define
 from loopwright import kernels, options
-from loopwright.calls.definition import Definition
+from loopwright.calls.definition import JitDefinition
 from loopwright.calls.recipe import Recipe, recipe_key
 from loopwright.calls.specialisation import Specialisation
 from loopwright.diagnostics import SourceError
@@ -102,7 +102,7 @@ def unread(later: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> Callab
 
     def begin() -> None:
         later()
-        monkeypatch.setattr(Definition, "tree", property(_not_read))
+        monkeypatch.setattr(JitDefinition, "tree", property(_not_read))
 
     return begin
 
@@ -175,7 +175,7 @@ def test_damaged_recipes_are_made_anew(later: Callable[[], None]) -> None:
     types = argument_types((whole(5), whole(5, 7)))
     key = recipe_key(parse_function(rows, types), reassoc=False)
     for damage in ({}, {"params": 3}, {"params": [], "arrays": [], "unsafe": "p"}):
-        definition = Definition(rows, types, reassoc=False)
+        definition = JitDefinition(rows, types, reassoc=False)
         assert definition.tree.captured
         kernels.remember(key, damage)
         for place in definition.places():
@@ -203,7 +203,7 @@ DAMAGES: tuple[dict[str, Any], ...] = (
 def test_damaged_definitions_are_read_anew(
     number: int, damage: dict[str, Any], later: Callable[[], None]
 ) -> None:
-    definition = Definition(rows, argument_types((whole(5), whole(5, 7))), reassoc=False)
+    definition = JitDefinition(rows, argument_types((whole(5), whole(5, 7))), reassoc=False)
     assert definition.tree.captured
     assert_as_python(rows, whole(5), whole(5, 7))
     kernels.remember(definition.places()[number], damage)

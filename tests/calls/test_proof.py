@@ -16,10 +16,10 @@ from loopwright.ir.form import Initial, Kind
 from loopwright.ir.loops import For, LoopNest, Mark
 from loopwright.ir.machine import Machine, ParallelCost
 from loopwright.ir.visit import statements
-from loopwright.lower.contraction import lower_contraction
+from loopwright.lower.lower_contraction import lower_contraction
 from loopwright.machines.host import host
 from loopwright.planner.analytical import Algebra, Choice, choose
-from loopwright.planner.instance import Dim, Instance
+from loopwright.planner.contraction_shape import ContractionShape, Dim
 
 THREADS = (1, 2, 3, 4)
 DOUBLE = DTYPES["float64"]
@@ -57,7 +57,7 @@ def eager(machine: Machine) -> Machine:
     return replace(machine, parallel_cost=ParallelCost(0.0, 0.0))
 
 
-def shape_of(names: EinsumSubscripts, sizes: dict[str, int]) -> Instance:
+def shape_of(names: EinsumSubscripts, sizes: dict[str, int]) -> ContractionShape:
     """The loops of an einsum over row-major operands."""
     left = names.operands[0]
     right = names.operands[1] if len(names.operands) > 1 else ""
@@ -70,7 +70,7 @@ def shape_of(names: EinsumSubscripts, sizes: dict[str, int]) -> Instance:
         where = "p" if c not in names.out else "batch" if c in left and c in right else ""
         dim = Dim(sizes[c], *(found.get(c, 0) for found in strides))
         bundles[where or ("i" if c in left else "j")].append(dim)
-    return Instance(*map(tuple, bundles.values()))
+    return ContractionShape(*map(tuple, bundles.values()))
 
 
 def algebra_of(names: EinsumSubscripts, *, reassoc: bool) -> Algebra:

@@ -22,8 +22,8 @@ from loopwright.ir.form import Feed, Form, Initial, Kind, Packing
 from loopwright.ir.interpret import Memory, interpret_nest
 from loopwright.ir.loops import LoopNest, Space
 from loopwright.kernels import thread_pool
-from loopwright.lower.contraction import lower_contraction
-from loopwright.planner.instance import Dim, Instance, offsets
+from loopwright.lower.lower_contraction import lower_contraction
+from loopwright.planner.contraction_shape import ContractionShape, Dim, offsets
 from loopwright.semirings import identity
 
 ALPHA, BETA = 2, 3
@@ -56,7 +56,7 @@ class Problem:
 class Made:
     """Arrays of a problem as the kernel sees them, and as plain arrays with axes g, i, j, p."""
 
-    instance: Instance
+    instance: ContractionShape
     arrays: dict[str, np.ndarray]
     plain: dict[str, np.ndarray] = field(default_factory=dict)
 
@@ -107,12 +107,12 @@ def make(problem: Problem, form: Form, seed: int) -> Made:
         arrays["alpha"] = np.array(ALPHA, form.accumulator.name)
     if form.initial is Initial.SCALED:
         arrays["beta"] = np.array(BETA, form.accumulator.name)
-    return Made(Instance(*bundles), arrays, plain)
+    return Made(ContractionShape(*bundles), arrays, plain)
 
 
 def launch(form: Form, made: Made, problem: Problem) -> tuple[dict[str, int], np.ndarray]:
     """Values of the launch and the offset tables, for whatever names the nest asks for."""
-    instance = made.instance
+    instance = made.shape
     bundles = dict(zip("gijp", (instance.batch, instance.i, instance.j, instance.p), strict=True))
     values = dict(zip("GMNK", instance.sizes, strict=True))
     mc, nc, kc = (block or 1 << 20 for block in problem.blocks)

@@ -8,7 +8,7 @@ import pytest
 
 from loopwright.ir.form import Form, Kind, Packing
 from loopwright.ir.text import nest_text
-from loopwright.lower.contraction import lower_contraction
+from loopwright.lower.lower_contraction import lower_contraction
 from loopwright.lower.simplify import simplify
 from lower.contractions import form_of, ring
 

@@ -19,11 +19,11 @@ from loopwright.ir.interpret import Memory, interpret_nest
 from loopwright.ir.loops import Space
 from loopwright.ir.machine import Machine, ParallelCost
 from loopwright.kernels import thread_pool
-from loopwright.lower.contraction import lower_contraction
-from loopwright.lower.panels import steps_in_run
+from loopwright.lower.lower_contraction import lower_contraction
+from loopwright.lower.packed_panels import steps_in_run
 from loopwright.machines.load import load_machine
 from loopwright.planner.analytical import Algebra, choose
-from loopwright.planner.instance import Dim, Instance, offsets
+from loopwright.planner.contraction_shape import ContractionShape, Dim, offsets
 from lower.contractions import ALPHA, BETA, Made, Ring, expected, fresh, ring
 
 
@@ -70,7 +70,7 @@ SHAPES: dict[str, tuple[str, dict[str, int]]] = {
 
 def problem(
     subscripts: str, sizes: dict[str, int], algebra: Ring, seed: int, whole: bool = False
-) -> tuple[Instance, dict[str, np.ndarray], dict[str, np.ndarray]]:
+) -> tuple[ContractionShape, dict[str, np.ndarray], dict[str, np.ndarray]]:
     """The instance of an einsum on contiguous arrays, and those arrays; then with axes g i j p.
 
     `whole`: integers from the whole range of their type, the extreme ones more often than others.
@@ -105,7 +105,7 @@ def problem(
         plain[name] = view.reshape(
             [math.prod(sizes[c] for c in bundles[b] if c in term) for b in "gijp"]
         )
-    return Instance(*dims), arrays, plain
+    return ContractionShape(*dims), arrays, plain
 
 
 def check_plan(
@@ -133,7 +133,7 @@ def check_plan(
 
     def made() -> dict[str, np.ndarray]:
         found = fresh(Made(instance, arrays))
-        if choice.instance.swapped:
+        if choice.shape.swapped:
             found["left"], found["right"] = found["right"], found["left"]
         if scaled:
             found["alpha"] = np.array(ALPHA, algebra.accumulator)
@@ -274,11 +274,11 @@ def check_runs(machine: Machine, subscripts: str, sizes: dict[str, int], algebra
         bundles[place].append(Dim(sizes[c], *(s.get(c, 0) for s in steps)))
     types = [DTYPES[getattr(algebra, x)] for x in ("left", "right", "out", "accumulator")]
     wanted = Algebra(algebra.plus, algebra.times, algebra.zero, *types, Initial.ZERO, False, True)
-    choice = choose(Instance(*map(tuple, bundles.values())), wanted, machine, 1)
+    choice = choose(ContractionShape(*map(tuple, bundles.values())), wanted, machine, 1)
     form, values = choice.form, choice.values
     if form.kind is not Kind.PRODUCT:
         return
-    found = choice.instance
+    found = choice.shape
     sides = (
         ("left", form.left_packing, found.i, values["mc"], form.rows),
         ("right", form.right_packing, found.j, values["nc"], form.columns),

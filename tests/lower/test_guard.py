@@ -21,10 +21,10 @@ from loopwright.ir.form import Feed, Form, Initial, Kind, Packing
 from loopwright.ir.interpret import Memory, interpret_nest
 from loopwright.ir.loops import Space
 from loopwright.kernels import thread_pool
-from loopwright.lower.contraction import lower_contraction
+from loopwright.lower.lower_contraction import lower_contraction
 from loopwright.machines.load import load_machine
 from loopwright.planner.analytical import Algebra, choose
-from loopwright.planner.instance import Dim, Instance
+from loopwright.planner.contraction_shape import ContractionShape, Dim
 from loopwright.semirings import identity
 from lower.contractions import (
     Layout,
@@ -194,7 +194,7 @@ def test_products_over_integers_equal_the_oracle(
 def test_saturating_sums_are_one_instruction_each() -> None:
     """The innermost loop on Arm: a sum and a minimum per vector, loads and the loop itself."""
     n, machine = 512, load_machine("neoverse-n1")
-    instance = Instance((), (Dim(n, n, 0, n),), (Dim(n, 0, 1, 1),), (Dim(n, 1, n, 0),))
+    instance = ContractionShape((), (Dim(n, n, 0, n),), (Dim(n, 0, 1, 1),), (Dim(n, 1, n, 0),))
     zero = identity("min", DTYPES["int32"])
     algebra = Algebra(*SUMS[0], zero, *[DTYPES["int32"]] * 4, Initial.ZERO, False, True)
     form = choose(instance, algebra, machine, 1).form
@@ -254,7 +254,7 @@ def test_who_scans_its_operands(
     instructions, minima that begin with the identity.
     """
     n = 256
-    instance = Instance((), (Dim(n, n, 0, n),), (Dim(n, 0, 1, 1),), (Dim(n, 1, n, 0),))
+    instance = ContractionShape((), (Dim(n, n, 0, n),), (Dim(n, 0, 1, 1),), (Dim(n, 1, n, 0),))
     algebra = Algebra(*pair, 0, *[DTYPES[dtype]] * 4, initial, False, True)
     assert choose(instance, algebra, load_machine(machine), 1).form.guarded == wanted
     assert not choose(

@@ -11,7 +11,7 @@ from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.astgen import generate_loops
 from loopwright.lower.passes import PASSES, LoopDecisions
-from loopwright.transform.core import ContractLoops
+from loopwright.transform.contract_loops import ContractLoops
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_marks import (
     Align,

@@ -13,7 +13,7 @@ from loopwright.machines.load import load_machine
 from loopwright.planner import core_sizes, cores
 from loopwright.planner.core_roles import roles_of
 from loopwright.planner.cores import plan_cores
-from loopwright.transform.core import ContractLoops
+from loopwright.transform.contract_loops import ContractLoops
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.schedule_legality import initial_schedule
 from oracle import assert_same

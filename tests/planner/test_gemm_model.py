@@ -11,7 +11,7 @@ from loopwright.ir.machine import Cache, Processor
 from loopwright.machines import load_machine, machine_names
 from loopwright.planner.gemm_model import (
     GemmBlocks,
-    RegisterTile,
+    MicroTile,
     TileRule,
     block_columns,
     block_depth,
@@ -133,7 +133,7 @@ def test_printed_blocks_of_the_platforms(name: str, expected: tuple[int, int, in
 
 def test_panels_of_the_printed_rule_fit_l1() -> None:
     """[1.3]: A_r fills whole lines of every set; [1.6]: A_r, B_r and a line of C fit the ways."""
-    tile = RegisterTile(4, 8)
+    tile = MicroTile(4, 8)
     k_c = block_depth(tile, L1, 8)
     lines_a = tile.m_r * k_c * 8 / L1.way_bytes
     lines_b = tile.n_r * k_c * 8 / L1.way_bytes
@@ -145,8 +145,8 @@ def test_panels_of_the_printed_rule_fit_l1() -> None:
 def test_few_ways_share_lines() -> None:
     """K10 has two ways: the printed floor((2 - 1)/(1 + N_r/M_r)) is 0, no K_c at all."""
     l1 = Cache(1, 64 << 10, 2, 64)
-    assert block_depth(RegisterTile(4, 4), l1, 8) == (64 << 10) // 2 // 2 // (4 * 8)
-    assert block_depth(RegisterTile(4, 4), Cache(1, 8 << 10, 1, 64), 8) == (8 << 10) // 2 // (4 * 8)
+    assert block_depth(MicroTile(4, 4), l1, 8) == (64 << 10) // 2 // 2 // (4 * 8)
+    assert block_depth(MicroTile(4, 4), Cache(1, 8 << 10, 1, 64), 8) == (8 << 10) // 2 // (4 * 8)
 
 
 def test_rows_and_columns() -> None:
@@ -187,7 +187,7 @@ def test_largest_tiles(name: str, dtype: str, tile: tuple[int, int]) -> None:
 def test_unfused_step_keeps_registers_for_products() -> None:
     fused = processor(4, 4, 2)
     unfused = replace(fused, fused=False)
-    tile = RegisterTile(6, 8)
+    tile = MicroTile(6, 8)
     assert tile_registers(tile, fused) == 12 + 2 + 1
     assert tile_registers(tile, unfused) == 12 + 2 + 1 + 3
     assert tile_registers(tile, replace(fused, by_element=True)) == 12 + 2 + 2

@@ -26,7 +26,7 @@ def product(dtype: str) -> np.ndarray:
 def _no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("loopwright.kernels._kernels", {})
     monkeypatch.setattr("loopwright.calls.einsum._ready", {})
-    monkeypatch.setattr("loopwright.calls.product._launches", {})
+    monkeypatch.setattr("loopwright.calls.einsum_contraction._launches", {})
 
 
 def test_a_plain_machine_of_this_kind() -> None:

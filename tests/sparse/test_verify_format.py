@@ -33,7 +33,7 @@ def csr_like(
     **other: Any,
 ) -> Format:
     """CSR, with something in another way."""
-    given = {"places": "NNZ", "order": ("i", "j"), "rules": (*ENDS, SORTED)} | other
+    given = {"places": "NNZ", "order": ("i", "j"), "invariants": (*ENDS, SORTED)} | other
     return declare("like_csr", map, access, rowptr, col, **given)
 
 

@@ -8,7 +8,7 @@ from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Core
 from loopwright.transform.contract import (
-    Block,
+    BlockBundles,
     Contract,
     Pack,
     ParallelBundle,
@@ -33,7 +33,7 @@ def test_every_decision() -> None:
         matmul(),
         Contract("S0"),
         RegisterTile("S0", 6, 8, 4),
-        Block("S0", 96, 1024, 256),
+        BlockBundles("S0", 96, 1024, 256),
         Pack("S0", "left"),
         Pack("S0", "right"),
         ParallelBundle("S0", "j"),
@@ -92,7 +92,7 @@ REFUSED: tuple[tuple[Program, tuple[Step, ...], str], ...] = (
     ),
     (
         matmul(),
-        (Block("S0", 1, 1, 1),),
+        (BlockBundles("S0", 1, 1, 1),),
         "block(statement='S0', mc=1, nc=1, kc=1): 'S0' is no core; the cores are none",
     ),
     (
@@ -148,7 +148,7 @@ def test_refusal(source: Program, steps: tuple[Step, ...], told: str) -> None:
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: Block("S0", -1, 0, 0), "block takes sizes of at least 0"),
+        (lambda: BlockBundles("S0", -1, 0, 0), "block takes sizes of at least 0"),
         (lambda: Pack("S0", "middle"), "pack takes the operand left or right"),
         (lambda: RegisterTile("S0", 0, 1, 1), "register_tile takes sizes of at least 1"),
         (

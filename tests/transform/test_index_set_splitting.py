@@ -10,7 +10,7 @@ from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
-from loopwright.transform.core import ContractLoops
+from loopwright.transform.contract_loops import ContractLoops
 from loopwright.transform.index_set_splitting import SplitIndexSet
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_marks import Parallel

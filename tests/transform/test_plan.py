@@ -12,7 +12,7 @@ from loopwright.ir.text import schedule_text
 from loopwright.transform.array_expansion import ExpandArray
 from loopwright.transform.blocked_closure import BlockClosure
 from loopwright.transform.contract import (
-    Block,
+    BlockBundles,
     Contract,
     Pack,
     ParallelBundle,
@@ -20,7 +20,7 @@ from loopwright.transform.contract import (
     Reassociate,
     RegisterTile,
 )
-from loopwright.transform.core import ContractLoops
+from loopwright.transform.contract_loops import ContractLoops
 from loopwright.transform.index_set_splitting import SeparateBox, SplitIndexSet
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_fusion import Distribute, DistributeStatements, Fuse
@@ -50,7 +50,7 @@ ONE_OF_EACH = Plan(
         BlockClosure("S1", 64, 4, 4, 2, 0),
         Contract("S1"),
         RegisterTile("S1", 6, 8, 4),
-        Block("S1", 96, 1024, 256),
+        BlockBundles("S1", 96, 1024, 256),
         Pack("S1", "left"),
         ParallelBundle("S1", "i"),
         Reassociate("S1", 8),

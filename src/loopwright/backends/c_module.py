@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from loopwright.backends.c_dialect import Dialect
-from loopwright.backends.c_expressions import NamedBuffer
+from loopwright.backends.c_expression_printer import NamedBuffer
 from loopwright.backends.c_printer import CPrinter, Origin
 from loopwright.backends.c_syntax import (
     ATOM,
@@ -30,7 +30,7 @@ from loopwright.ir.loops import Alloc, Buffer, LoopNest, Space
 from loopwright.ir.module import Module
 from loopwright.ir.visit import statements
 
-__all__ = ["RegionContext", "emit_c", "emit_functions", "emit_region"]
+__all__ = ["RegionSurroundings", "emit_c", "emit_functions", "emit_region"]
 
 # -- functions ------------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ def _parameter(printer: CPrinter, buffer: Buffer, name: str, shape: tuple[Expr, 
 
 
 @dataclass(frozen=True, slots=True)
-class RegionContext:
+class RegionSurroundings:
     """The declarations of the user's file that a region refers to."""
 
     arrays: Mapping[str, str]  # buffers of the nest -> arrays and variables of C
@@ -142,7 +142,7 @@ class RegionContext:
 
 
 def emit_region(
-    nest: LoopNest, dialect: Dialect, around: RegionContext, origin: Origin | None = None
+    nest: LoopNest, dialect: Dialect, around: RegionSurroundings, origin: Origin | None = None
 ) -> str:
     """The lines of a nest: one block, so that it may stand wherever a statement may.
 

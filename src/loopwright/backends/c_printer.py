@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from loopwright.backends.c_dialect import Dialect
-from loopwright.backends.c_expressions import CExpressions
+from loopwright.backends.c_expression_printer import CExpressions
 from loopwright.backends.c_scopes import Scopes, allocations, contiguous_buffers
 from loopwright.backends.c_syntax import ATOM, INDEX, CText, NamesInUse, Width, c_type
 from loopwright.backends.c_vectors import (

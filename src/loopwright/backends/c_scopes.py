@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from loopwright.backends.c_expressions import CExpressions, NamedBuffer, interval, width_of
+from loopwright.backends.c_expression_printer import CExpressions, NamedBuffer, interval, width_of
 from loopwright.backends.c_operations import Helper
 from loopwright.backends.c_syntax import (
     ATOM,

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from loopwright.backends.c_expressions import CExpressions, operation
+from loopwright.backends.c_expression_printer import CExpressions, operation
 from loopwright.backends.c_syntax import ATOM, SUM, UNARY, CText, c_type
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Unary, Var

@@ -1,4 +1,4 @@
-"""Definition: a Python function for given argument types, read only when somebody must know.
+"""JitDefinition: a Python function for given argument types, read only when somebody must know.
 
 A function that an earlier process has compiled is known by its text and the values of its outer
 names (`fingerprint`). Two entries of the disk cache lead to its recipe: the first tells which
@@ -21,10 +21,10 @@ from loopwright.kernels import recall, remember
 if TYPE_CHECKING:
     from loopwright.frontends.source_tree import SourceTree
 
-__all__ = ["Definition"]
+__all__ = ["JitDefinition"]
 
 
-class Definition:
+class JitDefinition:
     """A function for one tuple of argument types."""
 
     def __init__(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy import einsum as numpy_einsum
 
 from loopwright import options, semirings
+from loopwright.calls.einsum_contraction import Scaling, extents_of, is_one, plan_contraction
 from loopwright.calls.einsum_kernel import contract_or_loop
 from loopwright.calls.einsum_options import (
     NumpyOptions,
@@ -20,7 +21,6 @@ from loopwright.calls.einsum_options import (
     memory_order,
     read_options,
 )
-from loopwright.calls.product import Scaling, extents_of, is_one, plan_contraction
 from loopwright.calls.scaling import is_value, plain_number
 from loopwright.calls.unproven import Unproven
 from loopwright.diagnostics import (
@@ -245,7 +245,7 @@ def _remember(
     except Unproven:
         return
     key = _layout((*start, scaling.initial is Initial.OUT), arrays, None if fresh else out)
-    _ready[key] = (bound.quick(choice.instance.swapped), out.shape, out.dtype)
+    _ready[key] = (bound.quick(choice.shape.swapped), out.shape, out.dtype)
 
 
 def _layout(start: tuple[Any, ...], operands: Sequence[Any], out: Array | None) -> tuple[Any, ...]:

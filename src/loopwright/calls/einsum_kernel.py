@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loopwright.calls.product import Scaling, contract
+from loopwright.calls.einsum_contraction import Scaling, contract
 from loopwright.calls.unproven import Unproven
 from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.ir.dtypes import DType

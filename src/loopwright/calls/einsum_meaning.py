@@ -11,9 +11,9 @@ from functools import partial
 
 import numpy as np
 
+from loopwright.calls.einsum_contraction import Scaling, extents_of, is_one
 from loopwright.calls.layout import stride_values, unit_strides
 from loopwright.calls.meaning import Meaning
-from loopwright.calls.product import Scaling, extents_of, is_one
 from loopwright.calls.recipe import recipe_key
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum_syntax import EinsumSubscripts

@@ -21,8 +21,8 @@ import numpy as np
 # Bound here: a program that puts another einsum in the place of NumPy's may put ours there.
 from numpy import einsum_path as numpy_path
 
+from loopwright.calls.einsum_contraction import extents_of
 from loopwright.calls.einsum_options import GREEDY, Groups, Path
-from loopwright.calls.product import extents_of
 from loopwright.diagnostics import PathError
 from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.ir.dtypes import DType
@@ -37,13 +37,13 @@ from loopwright.semirings.distributive import (
     times_in_any_order,
 )
 
-__all__ = ["Order", "Step", "order_of"]
+__all__ = ["Order", "PairwiseContraction", "order_of"]
 
 _MOST_PARTINGS = 10  # operands up to which all partings are tried; beyond, those in a row
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PairwiseContraction:
     """Two of the operands left are taken out; what they make is put in at `place`."""
 
     pair: tuple[int, int]
@@ -55,7 +55,7 @@ class Step:
 class Order:
     """The steps from all operands to out; the last one writes out."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PairwiseContraction, ...]
     reason: str  # why only the last step reduces; empty where each one may
     limit: int | None = None  # elements of an intermediate result that was asked for
 
@@ -243,14 +243,14 @@ def _union(terms: tuple[str, ...], numbers: tuple[int, ...] | list[int]) -> str:
 
 def _steps(
     names: EinsumSubscripts, pairs: tuple[Pair, ...], commutes: bool, *, early: bool
-) -> tuple[Step, ...]:
+) -> tuple[PairwiseContraction, ...]:
     """Pairs by number to pairs by place; with `early` each drops the indices nobody else needs.
 
     Where times commutes, results go to the end, as in NumPy's paths; else to the place of the pair.
     """
     terms = dict(enumerate(names.operands))
     left = list(terms)
-    steps: list[Step] = []
+    steps: list[PairwiseContraction] = []
     for first, second in pairs:
         both = terms[first] + terms[second]
         places = left.index(first), left.index(second)
@@ -262,5 +262,5 @@ def _steps(
         pair = EinsumSubscripts((terms[first], terms[second]), kept)
         terms[made] = kept
         left.insert(place, made)
-        steps.append(Step(places, pair, place))
+        steps.append(PairwiseContraction(places, pair, place))
     return tuple(steps)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from loopwright import semirings
+from loopwright.calls.einsum_contraction import Scaling, extents_of, planned
 from loopwright.calls.einsum_options import checked_path
 from loopwright.calls.einsum_order import Order, elements, order_of
 from loopwright.calls.einsum_several import MOST_ELEMENTS, block_of
-from loopwright.calls.product import Scaling, extents_of, planned
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum_syntax import EinsumSubscripts, parse_subscripts
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of

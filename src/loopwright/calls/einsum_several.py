@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from loopwright.calls.einsum_contraction import Scaling, extents_of
 from loopwright.calls.einsum_kernel import contract_or_loop
 from loopwright.calls.einsum_options import Path
 from loopwright.calls.einsum_order import Order, elements, order_of
-from loopwright.calls.product import Scaling, extents_of
 from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.ir.dtypes import DType
 from loopwright.ir.form import Initial

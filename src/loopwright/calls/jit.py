@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from types import FunctionType
 from typing import Any, Literal, TypeAlias, overload
 
-from loopwright.calls.definition import Definition
+from loopwright.calls.definition import JitDefinition
 from loopwright.calls.numba_options import (
     disk_cache_wanted,
     reassociation,
@@ -131,7 +131,7 @@ class JitFunction:
         found = self._found.get(types)
         if found is None or not is_unchanged(self.py_func, found.captured):
             log("recompile", lambda: self._occasion(types))
-            definition = Definition(self.py_func, types, reassoc=self.reassoc)
+            definition = JitDefinition(self.py_func, types, reassoc=self.reassoc)
             found = self._found[types] = Specialisation(definition)
         return found
 

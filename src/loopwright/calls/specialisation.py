@@ -30,7 +30,7 @@ from loopwright.runtime.array_arguments import element_strides
 from loopwright.runtime.kernel import CompiledKernel
 
 if TYPE_CHECKING:
-    from loopwright.calls.contraction import ContractionUnit
+    from loopwright.calls.contraction_unit import ContractionUnit
     from loopwright.calls.meaning import Meaning
     from loopwright.frontends.source_tree import SourceTree
 
@@ -160,7 +160,7 @@ class Specialisation:
 
     def _unit(self, found: Contraction) -> ContractionUnit:
         # lazy: loads the planner of contractions, which other functions do without
-        from loopwright.calls.contraction import ContractionUnit
+        from loopwright.calls.contraction_unit import ContractionUnit
 
         return ContractionUnit(self.recipe, found)
 

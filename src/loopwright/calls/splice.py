@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from loopwright.backends.c_dialect import DIALECTS, Dialect
-from loopwright.backends.c_module import RegionContext, emit_region
+from loopwright.backends.c_module import RegionSurroundings, emit_region
 from loopwright.backends.c_syntax import identifiers
 from loopwright.calls.plans import Planner
 from loopwright.diagnostics import Diagnostic, SourceError
@@ -109,7 +109,7 @@ def _text(file: CFile, region: CRegion, program: Program, nest: LoopNest, dialec
     return (head + declared + body + tail).replace("\n", end)
 
 
-def _surroundings(region: CRegion, words: frozenset[str]) -> RegionContext:
+def _surroundings(region: CRegion, words: frozenset[str]) -> RegionSurroundings:
     tree = region.tree
     local = {v.name for v in tree.locals}
     arrays: dict[str, str] = {}
@@ -131,7 +131,7 @@ def _surroundings(region: CRegion, words: frozenset[str]) -> RegionContext:
                 if variable.origin is not Origin.REGION and variable.shape:
                     memory[variable.tree_name] = (variable.name, variable.shape)
     after = tuple((v.name, v.final) for v in region.variables if v.final is not None)
-    return RegionContext(arrays, integers, memory, names, words, region.indent, after)
+    return RegionSurroundings(arrays, integers, memory, names, words, region.indent, after)
 
 
 def _loop_names(nodes: tuple[Node, ...], words: frozenset[str]) -> dict[str, str]:

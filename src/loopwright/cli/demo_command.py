@@ -12,7 +12,7 @@ import numpy as np
 
 import loopwright as lw
 from loopwright import semirings
-from loopwright.calls.product import Scaling, plan_contraction
+from loopwright.calls.einsum_contraction import Scaling, plan_contraction
 from loopwright.diagnostics import InternalError
 from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import DTYPES

@@ -33,7 +33,7 @@ from loopwright.lower.buffers import (
     argument_buffers,
     scalar_names,
 )
-from loopwright.lower.core import placeholder
+from loopwright.lower.contraction_nest import placeholder
 from loopwright.lower.linear_forms import add_constant
 
 __all__ = ["GeneratedLoops", "generate_loops"]

@@ -31,7 +31,7 @@ from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var
 from loopwright.ir.form import Feed, Form
 from loopwright.ir.loops import Alloc, Buffer, Space, Stmt, Store
 from loopwright.lower.build import loop, seq, unrolled, vector
-from loopwright.lower.panels import pitch
+from loopwright.lower.packed_panels import pitch
 
 __all__ = ["allows_quick_form", "look_through", "quick_form", "with_bits"]
 

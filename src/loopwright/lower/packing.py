@@ -30,7 +30,7 @@ from loopwright.ir.form import Feed, Form, Packing
 from loopwright.ir.loops import Alloc, Buffer, Mark, Prefetch, Space, Stmt, Store
 from loopwright.lower.build import lets, loop, seq, unrolled, vector
 from loopwright.lower.combine import cast
-from loopwright.lower.panels import depth, pitch, steps_in_run
+from loopwright.lower.packed_panels import depth, pitch, steps_in_run
 from loopwright.lower.places import TABLES, Layout, Place, bind, table
 
 __all__ = ["left_panels", "right_panels"]

@@ -23,7 +23,7 @@ from loopwright.ir.text import nest_text
 from loopwright.ir.visit import rebuild
 from loopwright.log import dump
 from loopwright.lower.astgen import GeneratedLoops, generate_loops
-from loopwright.lower.core import insert_cores
+from loopwright.lower.contraction_nest import insert_cores
 from loopwright.lower.insert_prefetches import insert_prefetches
 from loopwright.lower.lower_closure import lower_closure
 from loopwright.lower.predictive_commoning import predictive_commoning

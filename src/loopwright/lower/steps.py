@@ -12,7 +12,7 @@ from loopwright.ir.form import Feed, Form, Packing
 from loopwright.ir.loops import Alloc, Buffer, If, Prefetch, Space, Stmt, Store
 from loopwright.lower.build import CACHE_LINE, loop, seq, unrolled, vector
 from loopwright.lower.combine import combine
-from loopwright.lower.panels import depth, pitch
+from loopwright.lower.packed_panels import depth, pitch
 from loopwright.lower.places import Layout, Place
 
 __all__ = ["STEP_BOUNDS", "InPlace", "Panels", "accumulate", "step_bounds"]

@@ -12,7 +12,7 @@ import numpy as np
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Expr
 from loopwright.ir.form import Feed, Form, Initial, Kind, Packing
-from loopwright.planner.instance import Dim, Instance, offsets
+from loopwright.planner.contraction_shape import ContractionShape, Dim, offsets
 
 __all__ = [
     "Algebra",
@@ -46,7 +46,7 @@ class Choice:
     """A kernel's form, the values of one launch, and what the model expects of it."""
 
     form: Form
-    instance: Instance  # arranged
+    shape: ContractionShape  # arranged
     values: dict[str, int]  # launch values by name
     table: np.ndarray[tuple[int], np.dtype[np.int64]]  # offset tables, one after another
     threads: int
@@ -55,7 +55,7 @@ class Choice:
 
 def make_form(
     algebra: Algebra,
-    instance: Instance,
+    shape: ContractionShape,
     kind: Kind,
     tile: tuple[int, int, int],
     packing: tuple[Packing, Packing],
@@ -71,14 +71,14 @@ def make_form(
     apart: bool = False,
 ) -> Form:
     left, right = algebra.left, algebra.right
-    if instance.swapped:
+    if shape.swapped:
         left, right = right, left
     rows, vectors, lanes = tile
     return Form(
         kind,
         algebra.plus,
         algebra.times,
-        instance.swapped,
+        shape.swapped,
         left,
         right,
         algebra.out,
@@ -104,7 +104,7 @@ def make_form(
 
 def make_launch(
     form: Form,
-    instance: Instance,
+    shape: ContractionShape,
     values: dict[str, int],
     tables: tuple[tuple[str, str], ...],
     threads: int,
@@ -112,9 +112,9 @@ def make_launch(
     walks: Mapping[str, np.ndarray[tuple[int], np.dtype[np.int64]]] = MappingProxyType({}),
 ) -> Choice:
     """Launch values and offset tables: table `left_i` starts at the value of that name."""
-    bundles = {"g": instance.batch, "i": instance.i, "j": instance.j, "p": instance.p}
-    bases = dict(zip(("left", "right", "out"), instance.bases, strict=True))
-    values = dict(values, **dict(zip("GMNK", instance.sizes, strict=True)))
+    bundles = {"g": shape.batch, "i": shape.i, "j": shape.j, "p": shape.p}
+    bases = dict(zip(("left", "right", "out"), shape.bases, strict=True))
+    values = dict(values, **dict(zip("GMNK", shape.sizes, strict=True)))
     parts = []
     position = 0
     for bundle, operands in tables:
@@ -129,7 +129,7 @@ def make_launch(
         values[name] = position
         parts.append(part)
         position += len(part)
-    return Choice(form, instance, values, np.concatenate(parts), threads, cycles)
+    return Choice(form, shape, values, np.concatenate(parts), threads, cycles)
 
 
 def operator_names(algebra: Algebra) -> tuple[str, str]:

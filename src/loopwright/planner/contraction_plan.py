@@ -13,7 +13,7 @@ from loopwright.ir.form import Form, Kind, Packing
 from loopwright.planner.analytical import Choice
 from loopwright.transform.contract import (
     ELEMENTS,
-    Block,
+    BlockBundles,
     Contract,
     Pack,
     ParallelBundle,
@@ -33,7 +33,7 @@ def contraction_plan(
 
     `turned`: the left operand of `contraction` is the right one of the shape that was planned.
     """
-    plan = _Steps(contraction, choice, choice.instance.swapped != turned)
+    plan = _Steps(contraction, choice, choice.shape.swapped != turned)
     match choice.form.kind:
         case Kind.PRODUCT:
             how = plan.product()
@@ -90,7 +90,7 @@ class _Steps:
         """Algorithm 7: blocks of j; `rows` steps of p at a time, or in as many parts of p."""
         form = self._form
         # A dot product whose order is kept has one column, which vectors do not fill.
-        width = form.columns if self._choice.instance.j else 1
+        width = form.columns if self._choice.shape.j else 1
         return [
             self._blocks(0, self._choice.values["nc"], 0),
             self._tile(1, width, form.rows),
@@ -102,14 +102,14 @@ class _Steps:
     def elements(self) -> list[Step]:
         """One loop over all elements of out but for the nearest ones, which fill vectors.
 
-        The form calls it "batch": in its instance it stands for loops of every bundle.
+        The form calls it "batch": in its shape it stands for loops of every bundle.
         """
         return self._parallel("none" if self._form.parallel == "none" else ELEMENTS)
 
     def _blocks(self, mc: int, nc: int, kc: int) -> Step:
         if self._is_swapped:
             mc, nc = nc, mc
-        return Block(self._statement, mc, nc, kc)
+        return BlockBundles(self._statement, mc, nc, kc)
 
     def _tile(self, rows: int, columns: int, unroll: int) -> Step:
         if self._is_swapped:

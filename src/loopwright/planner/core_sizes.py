@@ -12,11 +12,11 @@ from loopwright.ir.expr import Const
 from loopwright.ir.form import Initial
 from loopwright.ir.machine import Machine
 from loopwright.planner.choice import Algebra
+from loopwright.planner.contraction_shape import ContractionShape, Dim
 from loopwright.planner.gemm_model import gemm_blocks
-from loopwright.planner.instance import Dim, Instance
-from loopwright.planner.product import CoreSizes, plan_core
+from loopwright.planner.gemm_plan import CoreSizes, plan_core
 from loopwright.semirings import identity
-from loopwright.transform.core import ContractLoops
+from loopwright.transform.contract_loops import ContractLoops
 
 __all__ = ["core_step", "strip_widths"]
 
@@ -85,7 +85,9 @@ def _sizes(
         Dim(extent, *(_stride(place, loop) for place in places))
         for loop, extent in zip(LOOPS, extents, strict=True)
     )
-    return plan_core(Instance((), (i,), (j,), (p,)), algebra, machine, machine.lanes(dtype.bits))
+    return plan_core(
+        ContractionShape((), (i,), (j,), (p,)), algebra, machine, machine.lanes(dtype.bits)
+    )
 
 
 def _stride(place: AffineSubscripts, loop: str) -> int:

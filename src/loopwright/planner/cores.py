@@ -38,7 +38,7 @@ from loopwright.ir.visit import rewrite
 from loopwright.planner.core_roles import Roles, roles_of
 from loopwright.planner.core_sizes import core_step, strip_widths
 from loopwright.planner.draft import Draft
-from loopwright.planner.panels import split_panel
+from loopwright.planner.panel_factorisation import split_panel
 from loopwright.transform.array_expansion import ExpandArray
 from loopwright.transform.index_set_splitting import SeparateBox
 from loopwright.transform.interchange import Interchange

@@ -31,7 +31,7 @@ _PACKINGS = {
 def explain_choice(choice: Choice, machine: Machine) -> str:
     """A few lines on the form, the blocks, the threads and the predicted time."""
     form, values = choice.form, choice.values
-    g, m, n, k = choice.instance.sizes
+    g, m, n, k = choice.shape.sizes
     lines = [
         f"contraction of {g} x ({m} x {k}) by ({k} x {n}): {_ALGORITHMS[form.kind]}",
         f"  operators: {_word(form.plus)} over {_word(form.times)}, sums in {form.accumulator}",
@@ -42,7 +42,7 @@ def explain_choice(choice: Choice, machine: Machine) -> str:
             f"{form.lanes}), {form.unroll} steps at a time, left by {form.feed.value}",
             f"  blocks: M_c {values['mc']}, N_c {values['nc']}, K_c {values['kc']}",
             f"  left: {_PACKINGS[form.left_packing]}; right: {_PACKINGS[form.right_packing]}"
-            + ("; exchanged" if choice.instance.swapped else ""),
+            + ("; exchanged" if choice.shape.swapped else ""),
         ]
     lines.append(f"  threads: {_threads(form, choice.threads)}")
     lines.append(f"  predicted: {_time(choice, machine)}")
@@ -62,5 +62,5 @@ def _time(choice: Choice, machine: Machine) -> str:
     if machine.frequency_hz is None:
         return cycles
     seconds = choice.cycles / machine.frequency_hz
-    rate = 2 * math.prod(choice.instance.sizes) / seconds / 1e9
+    rate = 2 * math.prod(choice.shape.sizes) / seconds / 1e9
     return f"{cycles}, {seconds * 1e3:.3g} ms, {rate:.3g} Gop/s"

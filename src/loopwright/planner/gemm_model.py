@@ -17,7 +17,7 @@ from enum import Enum
 
 from loopwright.ir.machine import Cache, Machine, Processor
 
-__all__ = ["GemmBlocks", "RegisterTile", "TileRule", "gemm_blocks"]
+__all__ = ["GemmBlocks", "MicroTile", "TileRule", "gemm_blocks"]
 
 # Without a third cache level B_c lives in memory; the seed's implementation then takes this many
 # register tiles as N_c.
@@ -35,7 +35,7 @@ class TileRule(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class RegisterTile:
+class MicroTile:
     """The part of C that stays in registers over the innermost loop."""
 
     m_r: int  # rows
@@ -59,7 +59,7 @@ class GemmBlocks:
     registers: int  # vector registers the innermost loop needs
 
 
-def printed_tile(processor: Processor) -> RegisterTile:
+def printed_tile(processor: Processor) -> MicroTile:
     """The smallest tile without a bubble in the vector pipe.
 
     With gamma = N_VEC * L_VMMA * N_VMMA: M_r * N_r >= gamma [1.1], as square as possible [1.2]:
@@ -67,10 +67,10 @@ def printed_tile(processor: Processor) -> RegisterTile:
     """
     gamma = processor.gamma
     n_r = ceiling(math.sqrt(gamma) / processor.lanes) * processor.lanes
-    return RegisterTile(ceiling(gamma / n_r), n_r)
+    return MicroTile(ceiling(gamma / n_r), n_r)
 
 
-def largest_tile(processor: Processor) -> RegisterTile:
+def largest_tile(processor: Processor) -> MicroTile:
     """The tile of the best ratio M_r * N_r / (M_r + N_r) among those the machine can keep fed.
 
     gamma is only a lower bound: the seed needed more registers than [1.2] for library speed. A tile
@@ -81,24 +81,24 @@ def largest_tile(processor: Processor) -> RegisterTile:
     """
     tiles = _fitting_tiles(processor)
     if not tiles:
-        return RegisterTile(1, processor.lanes)
+        return MicroTile(1, processor.lanes)
     full = [t for t in tiles if t.m_r * t.n_r >= processor.gamma]
     fed = [t for t in full if _is_fed(t, processor)]
     return max(fed or full or tiles, key=lambda tile: (tile.ratio, tile.n_r))
 
 
-def _fitting_tiles(processor: Processor) -> list[RegisterTile]:
+def _fitting_tiles(processor: Processor) -> list[MicroTile]:
     # An instruction that takes a lane reads A in whole registers, so M_r is a multiple of them.
     rows = processor.lanes if processor.by_element else 1
     tiles = [
-        RegisterTile(m_r, vectors * processor.lanes)
+        MicroTile(m_r, vectors * processor.lanes)
         for vectors in range(1, processor.registers + 1)
         for m_r in range(rows, processor.registers // vectors + 1, rows)
     ]
     return [t for t in tiles if tile_registers(t, processor) <= processor.registers]
 
 
-def tile_registers(tile: RegisterTile, processor: Processor) -> int:
+def tile_registers(tile: MicroTile, processor: Processor) -> int:
     """Registers of a rank-1 update: the accumulators, the row of B, the column of A, a product."""
     vectors = tile.n_r // processor.lanes
     # A column of A stays packed where an instruction takes one lane of it; elsewhere one register
@@ -107,7 +107,7 @@ def tile_registers(tile: RegisterTile, processor: Processor) -> int:
     return tile.m_r * vectors + vectors + column + (0 if processor.fused else _PRODUCTS)
 
 
-def _is_fed(tile: RegisterTile, processor: Processor) -> bool:
+def _is_fed(tile: MicroTile, processor: Processor) -> bool:
     """True when the loads of a rank-1 update neither outlast nor outnumber its vector updates.
 
     Broadcasting machines load each element of A; the others whole registers of it.
@@ -118,7 +118,7 @@ def _is_fed(tile: RegisterTile, processor: Processor) -> bool:
     return loads <= updates and loads / processor.loads_per_cycle <= updates / processor.per_cycle
 
 
-def block_depth(tile: RegisterTile, l1: Cache, element_bytes: int) -> int:
+def block_depth(tile: MicroTile, l1: Cache, element_bytes: int) -> int:
     """K_c: the deepest panels A_r (M_r x K_c) and B_r (K_c x N_r) that share L1 with a line of C.
 
     A_r fills C_Ar whole lines of every set, M_r * K_c * S_DATA = C_Ar * N_L1 * C_L1 [1.3], so that
@@ -134,7 +134,7 @@ def block_depth(tile: RegisterTile, l1: Cache, element_bytes: int) -> int:
     return max(1, math.floor(lines * l1.way_bytes / (tile.m_r * element_bytes) + 1e-9))
 
 
-def half_cache_depth(tile: RegisterTile, l1: Cache, element_bytes: int) -> int:
+def half_cache_depth(tile: MicroTile, l1: Cache, element_bytes: int) -> int:
     """K_c of the largest tiles: B_r (K_c x N_r) takes half of L1, A_r and C pass by in the rest.
 
     [1.4] leaves room for whole lines of A_r in every set, which LRU caches with few ways pay for

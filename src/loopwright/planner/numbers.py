@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from loopwright.ir.contraction import Contraction, LoopRange
 from loopwright.ir.expr import Binary, Const, Expr, Unary, Var
 from loopwright.ir.program import Access
-from loopwright.planner.instance import Dim, Instance
+from loopwright.planner.contraction_shape import ContractionShape, Dim
 
-__all__ = ["instance_of", "value_of"]
+__all__ = ["contraction_shape", "value_of"]
 
 
 _INTEGER: dict[str, Callable[[int, int], int]] = {
@@ -40,12 +40,12 @@ def value_of(expr: Expr, values: Mapping[str, int]) -> int:
     return int(evaluate(expr, values))
 
 
-def instance_of(
+def contraction_shape(
     contraction: Contraction,
     operands: tuple[Access, Access, Access],
     params: Mapping[str, int],
     strides: Mapping[str, tuple[int, ...]],
-) -> Instance:
+) -> ContractionShape:
     """The loops of a contraction as numbers; `operands` are left, right and out as they are stored.
 
     Subscripts are affine, so the stride along a loop is the difference of two addresses, whatever
@@ -69,4 +69,4 @@ def instance_of(
         return Dim(max(extent, 0), *steps)
 
     batch, i, j, p = (tuple(dim(loop) for loop in bundle) for bundle in bundles)
-    return Instance(batch, i, j, p, bases=(bases[0], bases[1], bases[2]))
+    return ContractionShape(batch, i, j, p, bases=(bases[0], bases[1], bases[2]))

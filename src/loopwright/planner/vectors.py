@@ -15,7 +15,7 @@ from loopwright.planner.choice import (
     make_launch,
     operator_names,
 )
-from loopwright.planner.instance import Dim, Instance
+from loopwright.planner.contraction_shape import ContractionShape, Dim
 
 __all__ = ["plan_columns", "plan_elements", "plan_rows"]
 
@@ -24,16 +24,16 @@ AHEAD_BYTES = 256  # how far ahead of its use a stream is prefetched (measured, 
 
 
 def plan_rows(
-    instance: Instance, algebra: Algebra, machine: Machine, threads: int, lanes: int
+    shape: ContractionShape, algebra: Algebra, machine: Machine, threads: int, lanes: int
 ) -> Choice:
     """Vectors along p; rows share each vector of right."""
-    g, m, _, k = instance.sizes
-    single = len(instance.p) == 1
-    left = Packing.DIRECT if single and instance.p[0].left == 1 else Packing.ALONG_P
-    if left is not Packing.DIRECT and not has_runs(instance.p, "left", lanes):
+    g, m, _, k = shape.sizes
+    single = len(shape.p) == 1
+    left = Packing.DIRECT if single and shape.p[0].left == 1 else Packing.ALONG_P
+    if left is not Packing.DIRECT and not has_runs(shape.p, "left", lanes):
         left, lanes = Packing.ANY, 1
     unary = algebra.times == "first"
-    in_order = unary or (single and instance.p[0].right == 1)
+    in_order = unary or (single and shape.p[0].right == 1)
     right = Packing.DIRECT if in_order else Packing.ANY
     # From memory one stream is read fastest, and short rows are over before a second one pays;
     # from a cache, two long rows share the vectors of right, and need no hints: each belongs to a
@@ -49,7 +49,7 @@ def plan_rows(
     parallel, used = _share(machine, threads, work, (("batch", g), ("i", m // rows)))
     form = make_form(
         algebra,
-        instance,
+        shape,
         Kind.ROWS,
         (rows, vectors, lanes),
         (left, right),
@@ -59,19 +59,17 @@ def plan_rows(
     )
     steps = [x for x, mode in (("left", left), ("right", right)) if mode is not Packing.DIRECT]
     tables = ("g", "left right out"), ("i", "left out"), ("p", " ".join(steps))
-    return make_launch(form, instance, {"left_p": 0, "right_p": 0}, tables, used, work / used)
+    return make_launch(form, shape, {"left_p": 0, "right_p": 0}, tables, used, work / used)
 
 
 def plan_columns(
-    instance: Instance, algebra: Algebra, machine: Machine, threads: int, lanes: int
+    shape: ContractionShape, algebra: Algebra, machine: Machine, threads: int, lanes: int
 ) -> Choice:
     """Vectors along j; several steps of p at a time."""
-    g, _, n, k = instance.sizes
-    single = len(instance.j) == 1 and instance.j[0].right == 1 == instance.j[0].out
+    g, _, n, k = shape.sizes
+    single = len(shape.j) == 1 and shape.j[0].right == 1 == shape.j[0].out
     right = Packing.DIRECT if single else Packing.ALONG_TILE
-    if not single and not (
-        has_runs(instance.j, "right", lanes) and has_runs(instance.j, "out", lanes)
-    ):
+    if not single and not (has_runs(shape.j, "right", lanes) and has_runs(shape.j, "out", lanes)):
         right, lanes = Packing.ANY, 1
     rate = lanes * machine.vmma(*operator_names(algebra), algebra.accumulator.name).per_cycle
     work = g * n * k / rate
@@ -87,7 +85,7 @@ def plan_columns(
         block = min(block, -(-n // used))
     form = make_form(
         algebra,
-        instance,
+        shape,
         Kind.COLUMNS,
         (rows, 8, lanes),
         (Packing.ANY, right),
@@ -98,17 +96,17 @@ def plan_columns(
     values = {"nc": even_block(n, block, 8 * lanes), "right_j": 0, "out_j": 0}
     columns = "" if right is Packing.DIRECT else "right out"
     tables = ("g", "left right out"), ("j", columns), ("p", "left right")
-    return make_launch(form, instance, values, tables, used, work / used)
+    return make_launch(form, shape, values, tables, used, work / used)
 
 
 def plan_elements(
-    instance: Instance, algebra: Algebra, machine: Machine, threads: int, lanes: int
+    shape: ContractionShape, algebra: Algebra, machine: Machine, threads: int, lanes: int
 ) -> Choice:
     """No reduction: one loop is the vector loop, all others are linearised."""
-    dims = [*instance.batch, *instance.i, *instance.j]
+    dims = [*shape.batch, *shape.i, *shape.j]
     dims.sort(key=lambda d: (-abs(d.out), -d.extent))
     inner = dims.pop() if dims else Dim(1, 0, 0, 1)
-    outer = replace(instance, batch=tuple(dims), i=(), j=(inner,), p=())
+    outer = replace(shape, batch=tuple(dims), i=(), j=(inner,), p=())
     if inner.out != 1:
         lanes = 1
     moves = {0: Packing.DIRECT, 1: Packing.ALONG_TILE}

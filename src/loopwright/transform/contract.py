@@ -20,7 +20,7 @@ from loopwright.transform.step import Step, refuse
 
 __all__ = [
     "ELEMENTS",
-    "Block",
+    "BlockBundles",
     "Contract",
     "Pack",
     "ParallelBundle",
@@ -76,7 +76,7 @@ class Contract(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Block(Step):
+class BlockBundles(Step):
     """Set the block sizes of a core; zero leaves the loop over these blocks out.
 
     rewrite:  for j: for p: for i: tile(i, j, p)
@@ -100,7 +100,7 @@ class Block(Step):
         return _with_core(self, schedule, self.statement, blocks=(self.mc, self.nc, self.kc))
 
     @classmethod
-    def candidates(cls, schedule: Schedule) -> Iterator[Block]:
+    def candidates(cls, schedule: Schedule) -> Iterator[BlockBundles]:
         for core in schedule.cores:
             yield from (cls(core.contraction.statement, *sizes) for sizes in BLOCKS)
 

@@ -13,7 +13,7 @@ from loopwright.transform.apply import apply_plan, apply_step, apply_steps, init
 from loopwright.transform.array_expansion import ExpandArray
 from loopwright.transform.blocked_closure import BlockClosure
 from loopwright.transform.contract import (
-    Block,
+    BlockBundles,
     Contract,
     Pack,
     ParallelBundle,
@@ -21,7 +21,7 @@ from loopwright.transform.contract import (
     Reassociate,
     RegisterTile,
 )
-from loopwright.transform.core import ContractLoops
+from loopwright.transform.contract_loops import ContractLoops
 from loopwright.transform.index_set_splitting import SeparateBox, SplitIndexSet
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_fusion import Distribute, DistributeStatements, Fuse
@@ -59,7 +59,7 @@ STEPS: tuple[type[Step], ...] = (
     BlockClosure,
     Contract,
     RegisterTile,
-    Block,
+    BlockBundles,
     Pack,
     ParallelBundle,
     Reassociate,

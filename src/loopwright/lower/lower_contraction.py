@@ -8,7 +8,7 @@ from loopwright.ir.form import Form, Kind
 from loopwright.ir.loops import LoopNest
 from loopwright.lower.columns import lower_columns
 from loopwright.lower.elements import lower_elements
-from loopwright.lower.product import lower_product
+from loopwright.lower.macro_kernel import lower_product
 from loopwright.lower.rows import lower_rows
 
 __all__ = ["lower_contraction"]

@@ -2,7 +2,7 @@
 
     let M, N, K = the extents of the loops i, j, p at this place
     let mc, nc, kc = blocks that divide them evenly
-    the loops of lower/product, subscripts affine in i, j, p
+    the loops of lower/macro_kernel, subscripts affine in i, j, p
 
 What a kernel of its own finds in its launch is computed here where the core stands: extents may
 depend on the loops around it. Panels are allocated for the largest blocks there may be.
@@ -33,9 +33,9 @@ from loopwright.lower.build import (
     seq,
 )
 from loopwright.lower.linear_forms import normal
-from loopwright.lower.panels import PITCH
+from loopwright.lower.macro_kernel import block_loops
+from loopwright.lower.packed_panels import PITCH
 from loopwright.lower.places import Affine, AffineOperand, Clip, StepClip
-from loopwright.lower.product import block_loops
 
 __all__ = ["insert_cores", "lower_core", "placeholder"]
 
@@ -68,7 +68,7 @@ def insert_cores(
     """Write contractions out in the places of their placeholders.
 
         copy [core.0, 0] to C[] from A[]
-    ->  let M, N, K, mc, nc, kc = ...; the loops of lower/product
+    ->  let M, N, K, mc, nc, kc = ...; the loops of lower/macro_kernel
     """
     if not cores:
         return nest

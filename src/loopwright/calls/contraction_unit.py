@@ -28,7 +28,7 @@ from loopwright.kernels import (
 from loopwright.lower.linear_forms import linear
 from loopwright.machines.host import host
 from loopwright.planner.analytical import Algebra, Choice, choose
-from loopwright.planner.numbers import instance_of, value_of
+from loopwright.planner.numbers import contraction_shape, value_of
 from loopwright.semirings.named import identity
 
 if TYPE_CHECKING:
@@ -159,12 +159,12 @@ class ContractionUnit:
         """The plan of the product; None when nothing is to be multiplied."""
         c, left, out = self._contraction, self._left, self._out
         right = left if self._right is None else self._right
-        instance = instance_of(c, (left, right, out), params, strides)
-        if 0 in instance.sizes:
+        shape = contraction_shape(c, (left, right, out), params, strides)
+        if 0 in shape.sizes:
             return None
         if self._right is None:
-            batch, i, j, p = (tuple(replace(d, right=0) for d in x) for x in instance.bundles)
-            instance = replace(instance, batch=batch, i=i, j=j, p=p)
+            batch, i, j, p = (tuple(replace(d, right=0) for d in x) for x in shape.bundles)
+            shape = replace(shape, batch=batch, i=i, j=j, p=p)
         algebra = Algebra(
             plus=c.plus,
             times="first" if self._right is None else c.times,
@@ -177,7 +177,7 @@ class ContractionUnit:
             scaled=False,
             reassoc=c.reassoc,
         )
-        return choose(instance, algebra, host(), threads)
+        return choose(shape, algebra, host(), threads)
 
     def _product(self, params: Values, strides: Strides, threads: int, prove: Prove) -> Run:
         choice = self._choice(params, strides, threads)
@@ -189,7 +189,7 @@ class ContractionUnit:
         kernel = contraction_kernel(choice.form, lambda: prove(choice))
         bound = kernel.bind(choice.values, choice.table, choice.threads, thread_pool)
         left, right = self._left.array, (self._right or self._left).array
-        if choice.instance.swapped:
+        if choice.shape.swapped:
             left, right = right, left
         out = self._out.array
         return lambda arrays: bound(arrays[out], arrays[left], arrays[right])

@@ -19,9 +19,9 @@ from loopwright.planner.choice import (
     make_launch,
     operator_names,
 )
+from loopwright.planner.contraction_shape import ContractionShape, Dim, offsets
 from loopwright.planner.dots import dot_group, dot_tile
 from loopwright.planner.gemm_model import GemmBlocks, gemm_blocks
-from loopwright.planner.instance import Dim, Instance, offsets
 
 __all__ = ["CoreSizes", "plan_core", "plan_product"]
 
@@ -64,21 +64,21 @@ class _Tile:
 
 
 def plan_product(
-    instance: Instance, algebra: Algebra, machine: Machine, threads: int, lanes: int
+    shape: ContractionShape, algebra: Algebra, machine: Machine, threads: int, lanes: int
 ) -> Choice:
-    """Tile, packing, blocks and parallel loop of algorithm 6 for one instance."""
+    """Tile, packing, blocks and parallel loop of algorithm 6 for one shape."""
     expected = _expected(algebra)
     cost = machine.vmma(*operator_names(expected), algebra.accumulator.name)
     rate = cost.per_cycle * lanes
-    tile = _tile(instance, expected, machine, lanes)
+    tile = _tile(shape, expected, machine, lanes)
     guarded = _is_guarded(algebra, machine, tile)
     if guarded and algebra.accumulator.is_float and tile.rows > 1:
         tile = replace(tile, rows=tile.rows - 1)  # else LLVM spills sums in the innermost loop
-    parallel, shares = _parallel(instance, machine, threads, rate, tile)
-    mc, nc, kc = _block_sizes(instance, expected, machine, tile, (parallel, shares))
+    parallel, shares = _parallel(shape, machine, threads, rate, tile)
+    mc, nc, kc = _block_sizes(shape, expected, machine, tile, (parallel, shares))
     form = make_form(
         algebra,
-        instance,
+        shape,
         Kind.PRODUCT,
         (tile.rows, tile.vectors, lanes),
         (tile.left, tile.right),
@@ -89,24 +89,24 @@ def plan_product(
         group=tile.group,
         flipped=tile.flipped,
         guarded=guarded,
-        runs=has_runs(instance.j, "out", lanes),
+        runs=has_runs(shape.j, "out", lanes),
     )
     values = {"mc": mc, "nc": nc, "kc": kc}
-    values["right_step"] = instance.p[0].right if len(instance.p) == 1 else 0
-    values["left_v"] = _visit(instance.i, instance.p, "left", kc)
-    values["right_v"] = _visit(instance.j, instance.p, "right", kc)
+    values["right_step"] = shape.p[0].right if len(shape.p) == 1 else 0
+    values["left_v"] = _visit(shape.i, shape.p, "left", kc)
+    values["right_v"] = _visit(shape.j, shape.p, "right", kc)
     tables = ("g", "left right out"), ("i", "left out"), ("j", "right out"), ("p", "left right")
-    cycles = math.prod(instance.sizes) / rate / shares
+    cycles = math.prod(shape.sizes) / rate / shares
     walks = {
-        "left_w": _walk(tile.left, (instance.i, mc), (instance.p, kc), "left"),
-        "right_w": _walk(tile.right, (instance.j, nc), (instance.p, kc), "right"),
+        "left_w": _walk(tile.left, (shape.i, mc), (shape.p, kc), "left"),
+        "right_w": _walk(tile.right, (shape.j, nc), (shape.p, kc), "right"),
     }
-    return make_launch(form, instance, values, tables, shares, cycles, walks)
+    return make_launch(form, shape, values, tables, shares, cycles, walks)
 
 
 @dataclass(frozen=True, slots=True)
 class CoreSizes:
-    """What the model chooses for a core inside a larger nest, as transform/core takes it."""
+    """What the model chooses for a contraction inside a larger nest: fields of ContractLoops."""
 
     tile: tuple[int, int, int, int, int]  # M_r, vectors, lanes, steps at a time, prefetch ahead
     blocks: tuple[int, int, int]  # M_c, N_c, K_c
@@ -114,13 +114,13 @@ class CoreSizes:
     feed: str
 
 
-def plan_core(instance: Instance, algebra: Algebra, machine: Machine, lanes: int) -> CoreSizes:
+def plan_core(shape: ContractionShape, algebra: Algebra, machine: Machine, lanes: int) -> CoreSizes:
     """Tile, packing and blocks of algorithm 6 on operands that are always packed.
 
-    Sizes of the instance are what is expected: blocks are cut to the true ones at run time.
+    Sizes of the shape are what is expected: blocks are cut to the true ones at run time.
     """
-    tile = _packed_tile(instance, algebra, machine, lanes)
-    mc, nc, kc = _block_sizes(instance, algebra, machine, tile, ("none", 1))
+    tile = _packed_tile(shape, algebra, machine, lanes)
+    mc, nc, kc = _block_sizes(shape, algebra, machine, tile, ("none", 1))
     # Walks need tables of the launch; what is read for each block of columns is packed once more.
     left, right = (
         Packing.GATHER if packing in (Packing.WALK_TILE, Packing.WALK_P) else packing
@@ -134,25 +134,25 @@ def plan_core(instance: Instance, algebra: Algebra, machine: Machine, lanes: int
     )
 
 
-def _tile(instance: Instance, algebra: Algebra, machine: Machine, lanes: int) -> _Tile:
+def _tile(shape: ContractionShape, algebra: Algebra, machine: Machine, lanes: int) -> _Tile:
     """The tile of the model, or a flatter one that reads left in place where that pays."""
     cost = machine.vmma(*operator_names(algebra), algebra.accumulator.name)
-    packed = _packed_tile(instance, algebra, machine, lanes)
+    packed = _packed_tile(shape, algebra, machine, lanes)
     broadcasts = packed.feed is Feed.BROADCAST and cost.fused and packed.group == 1
     columns = packed.columns if broadcasts else 4 * lanes
-    fits = _fits_in_place(instance, algebra, machine, columns)
+    fits = _fits_in_place(shape, algebra, machine, columns)
     if not fits or not (cost.by_element or broadcasts):
         return packed
     if broadcasts:
         right = packed.right
-        if _right_in_place(instance, algebra, machine, columns):
+        if _right_in_place(shape, algebra, machine, columns):
             right = Packing.DIRECT
-        rows = _even_rows(instance.sizes[1], packed.rows)
+        rows = _even_rows(shape.sizes[1], packed.rows)
         return replace(packed, rows=rows, ahead=0, left=Packing.DIRECT, right=right)
     rows, vectors = _tile_in_place(machine.vector_registers)
-    if _right_in_place(instance, algebra, machine, vectors * lanes):
+    if _right_in_place(shape, algebra, machine, vectors * lanes):
         return _Tile(rows, vectors, lanes, Feed.LANE, lanes, 0, 1, Packing.DIRECT, Packing.DIRECT)
-    right = _packing(instance.j, instance.p, "right", lanes, True, _near(algebra, machine))
+    right = _packing(shape.j, shape.p, "right", lanes, True, _near(algebra, machine))
     # Two vectors of steps per row: measured best from 64 to 384 rows, both precisions (N1).
     return _Tile(rows, vectors, lanes, Feed.LANE, 2 * lanes, 0, 1, Packing.DIRECT, right)
 
@@ -162,7 +162,7 @@ def _near(algebra: Algebra, machine: Machine) -> int:
     return 4 * machine.cache(2).size // max(algebra.left.bytes, algebra.right.bytes)
 
 
-def _packed_tile(instance: Instance, algebra: Algebra, machine: Machine, lanes: int) -> _Tile:
+def _packed_tile(shape: ContractionShape, algebra: Algebra, machine: Machine, lanes: int) -> _Tile:
     """The tile of the model over packed operands."""
     plus, times = operator_names(algebra)
     dtype = algebra.accumulator
@@ -170,7 +170,7 @@ def _packed_tile(instance: Instance, algebra: Algebra, machine: Machine, lanes: 
     blocks = _blocks(machine, plus, times, dtype.name)
     rows, vectors = blocks.m_r, max(1, blocks.n_r // lanes)
     near = _near(algebra, machine)
-    right = _packing(instance.j, instance.p, "right", lanes, True, near)
+    right = _packing(shape.j, shape.p, "right", lanes, True, near)
     feed = Feed.LANE if cost.by_element else Feed.BROADCAST
     if not cost.by_element and machine.isa == "aarch64":
         # ARM broadcasts by an instruction of the vector pipes, which the operators need.
@@ -185,8 +185,8 @@ def _packed_tile(instance: Instance, algebra: Algebra, machine: Machine, lanes: 
         rows, vectors, feed, unroll = dot_tile(machine, group)
         # Packing reads runs of as many bytes as a vector holds, or as a row of the tile.
         run = min(group, vectors) * lanes
-        right = _packing(instance.j, instance.p, "right", run, True, near)
-    left = _packing(instance.i, instance.p, "left", lanes, rows % lanes == 0, near)
+        right = _packing(shape.j, shape.p, "right", run, True, near)
+    left = _packing(shape.i, shape.p, "left", lanes, rows % lanes == 0, near)
     return _Tile(rows, vectors, lanes, feed, unroll, 32, group, left, right, flipped)
 
 
@@ -196,24 +196,28 @@ def _even_rows(m: int, rows: int) -> int:
     return even if even >= rows - 2 else rows
 
 
-def _fits_in_place(instance: Instance, algebra: Algebra, machine: Machine, columns: int) -> bool:
+def _fits_in_place(
+    shape: ContractionShape, algebra: Algebra, machine: Machine, columns: int
+) -> bool:
     """Whether left is best read where it lies: its rows run along p and all of it stays in L2."""
-    _, m, _, k = instance.sizes
+    _, m, _, k = shape.sizes
     dtype = algebra.accumulator
     plain = algebra.left == algebra.right == dtype and not algebra.scaled and not dtype.is_complex
-    if not plain or len(instance.p) != 1 or instance.p[0].left != 1:
+    if not plain or len(shape.p) != 1 or shape.p[0].left != 1:
         return False
     l1, l2 = machine.cache(1).size, machine.cache(2).size
     panel = k * columns * dtype.bytes
     return m * k * dtype.bytes <= l2 * 3 // 4 and panel <= l1 // 2
 
 
-def _right_in_place(instance: Instance, algebra: Algebra, machine: Machine, columns: int) -> bool:
+def _right_in_place(
+    shape: ContractionShape, algebra: Algebra, machine: Machine, columns: int
+) -> bool:
     """Whether right needs no packing either: whole tiles, and all of it stays in L1."""
-    _, _, n, k = instance.sizes
-    along = len(instance.j) == 1 and instance.j[0].right == 1
+    _, _, n, k = shape.sizes
+    along = len(shape.j) == 1 and shape.j[0].right == 1
     fits = n * k * algebra.right.bytes <= machine.cache(1).size * 5 // 8
-    return along and fits and n % columns == 0 and instance.p[0].right >= 0
+    return along and fits and n % columns == 0 and shape.p[0].right >= 0
 
 
 def _tile_in_place(registers: int) -> tuple[int, int]:
@@ -223,14 +227,14 @@ def _tile_in_place(registers: int) -> tuple[int, int]:
 
 
 def _block_sizes(
-    instance: Instance,
+    shape: ContractionShape,
     algebra: Algebra,
     machine: Machine,
     tile: _Tile,
     shared: tuple[str, int],
 ) -> tuple[int, int, int]:
     """M_c, N_c and K_c: the model's, cut to even shares of the sizes at hand."""
-    _, m, n, k = instance.sizes
+    _, m, n, k = shape.sizes
     size = max(algebra.left.bytes, algebra.right.bytes)
     if tile.group > 1:
         size = algebra.accumulator.bytes // tile.group  # as packed
@@ -251,7 +255,7 @@ def _block_sizes(
         kc = k
     # Panels a quarter longer cost less than another pass over out (measured, N1).
     unit = tile.unroll * tile.group
-    if len(instance.p) > 1 and Packing.ALONG_P in (tile.left, tile.right):
+    if len(shape.p) > 1 and Packing.ALONG_P in (tile.left, tile.right):
         unit = math.lcm(unit, tile.lanes)  # a block begins where a vector of a run may begin
     kc = even_block(k, kc, unit, stretch=1.25)
     # Where panels of right come from the second cache, they and out need room beside left.
@@ -398,12 +402,12 @@ def _walk(
 
 
 def _parallel(
-    instance: Instance, machine: Machine, threads: int, rate: float, tile: _Tile
+    shape: ContractionShape, machine: Machine, threads: int, rate: float, tile: _Tile
 ) -> tuple[str, int]:
     """The loop with the best F(L) = N_O / (C_PAR + cycles), and how many shares it gets."""
     if threads == 1:
         return "none", 1
-    g, m, n, k = instance.sizes
+    g, m, n, k = shape.sizes
     work = g * m * n * k / rate
     best, found = work, ("none", 1)
     start = machine.parallel_cost.cycles(threads)

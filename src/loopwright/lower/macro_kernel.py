@@ -24,8 +24,8 @@ from loopwright.ir.loops import Alloc, Barrier, Buffer, If, LoopNest, Mark, Spac
 from loopwright.lower.bias import BIAS, column_bias
 from loopwright.lower.build import lets, loop, nothing, seq
 from loopwright.lower.guard import allows_quick_form, look_through, quick_form, with_bits
+from loopwright.lower.packed_panels import pitch
 from loopwright.lower.packing import left_panels, right_panels
-from loopwright.lower.panels import pitch
 from loopwright.lower.places import TABLES as BY_TABLES
 from loopwright.lower.places import Layout, table
 from loopwright.lower.rows import arguments

@@ -19,7 +19,7 @@ from loopwright.ir.form import Initial
 from loopwright.kernels import contraction_kernel, thread_pool
 from loopwright.machines.host import host
 from loopwright.planner.analytical import Algebra, Choice, choose
-from loopwright.planner.instance import Dim, Instance
+from loopwright.planner.contraction_shape import ContractionShape, Dim
 from loopwright.recent import Recent
 from loopwright.runtime.array_arguments import Array, element_strides
 from loopwright.runtime.kernel import BoundKernel
@@ -66,7 +66,7 @@ def contract(
         return
     choice, bound = plan_contraction(names, arrays, out, ring, accumulator, scaling, threads)
     left, right = arrays[0], arrays[-1]
-    if choice.instance.swapped:
+    if choice.shape.swapped:
         left, right = right, left
     extra = []
     if choice.form.scaled:
@@ -187,7 +187,7 @@ def is_one(value: Any) -> bool:
     return isinstance(value, int | float | complex) and value == 1
 
 
-def _instance(names: EinsumSubscripts, arrays: tuple[Array, ...], out: Array) -> Instance:
+def _instance(names: EinsumSubscripts, arrays: tuple[Array, ...], out: Array) -> ContractionShape:
     """The loops of the bundles; a repeated letter walks along a diagonal, size 1 stands still."""
     extents = extents_of(names, arrays)
     left, right = names.operands[0], names.operands[-1] if len(arrays) > 1 else ""
@@ -206,7 +206,7 @@ def _instance(names: EinsumSubscripts, arrays: tuple[Array, ...], out: Array) ->
             bundle = "i" if c in left else "j"
         bundles[bundle].append(dim)
     batch, i, j, p = (tuple(dims) for dims in bundles.values())
-    return Instance(batch, i, j, p)
+    return ContractionShape(batch, i, j, p)
 
 
 def _letter_strides(term: str, array: Array, extents: dict[str, int]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Instance: a contraction with its numbers filled in, arranged the way the kernels want it.
+"""ContractionShape: a contraction with its numbers filled in, arranged the way the kernels want it.
 
 The loops of each bundle are linearised: a linear index counts through the bundle's loops in their
 order, the last one fastest. Which operand plays left, and the order of loops inside a bundle, are
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-__all__ = ["Dim", "Instance", "arrange", "offsets"]
+__all__ = ["ContractionShape", "Dim", "arrange", "offsets"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Dim:
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
+class ContractionShape:
     """The loops of all four bundles."""
 
     batch: tuple[Dim, ...]
@@ -51,15 +51,17 @@ class Instance:
     def bundles(self) -> tuple[tuple[Dim, ...], ...]:
         return self.batch, self.i, self.j, self.p
 
-    def turned(self) -> Instance:
+    def turned(self) -> ContractionShape:
         """Left and right, i and j change places: the transposed product."""
         turn = [tuple(d.turned() for d in dims) for dims in self.bundles]
         left, right, out = self.bases
-        return Instance(turn[0], turn[2], turn[1], turn[3], not self.swapped, (right, left, out))
+        return ContractionShape(
+            turn[0], turn[2], turn[1], turn[3], not self.swapped, (right, left, out)
+        )
 
 
-def arrange(instance: Instance, lanes: int, reorder: bool = True) -> Instance:
-    """The equivalent instance whose memory accesses suit the kernels.
+def arrange(shape: ContractionShape, lanes: int, reorder: bool = True) -> ContractionShape:
+    """The equivalent shape whose memory accesses suit the kernels.
 
     With `reorder` False the reduction loops keep their order: floating sums are then taken exactly
     as the program wrote them.
@@ -68,9 +70,9 @@ def arrange(instance: Instance, lanes: int, reorder: bool = True) -> Instance:
     bundle that holds the unit stride of out becomes j, along which vectors run. Then each bundle's
     fastest loop is the one with unit stride where vectors read or write.
     """
-    batch, i, j = (_fused(_by_stride(x)) for x in (instance.batch, instance.i, instance.j))
-    p = _fused(_by_stride(instance.p) if reorder else instance.p)
-    found = replace(instance, batch=batch, i=i, j=j, p=p)
+    batch, i, j = (_fused(_by_stride(x)) for x in (shape.batch, shape.i, shape.j))
+    p = _fused(_by_stride(shape.p) if reorder else shape.p)
+    found = replace(shape, batch=batch, i=i, j=j, p=p)
     if _prefers_turning(found, lanes):
         found = found.turned()
     return replace(
@@ -82,34 +84,34 @@ def arrange(instance: Instance, lanes: int, reorder: bool = True) -> Instance:
     )
 
 
-def _follows_out(instance: Instance, lanes: int) -> bool:
+def _follows_out(shape: ContractionShape, lanes: int) -> bool:
     """Whether j counts along out rather than along right.
 
     It does where out is then written in whole vectors, or is met more often than right: out is read
     and written for every block of p, right is packed once.
     """
-    _, rows, _, steps = instance.sizes
-    if steps > 2 * rows and _unit_run(instance.j, "right") >= lanes:
+    _, rows, _, steps = shape.sizes
+    if steps > 2 * rows and _unit_run(shape.j, "right") >= lanes:
         return False
-    return _vector_run(instance.j, lanes) or steps <= 2 * rows
+    return _vector_run(shape.j, lanes) or steps <= 2 * rows
 
 
-def _prefers_turning(instance: Instance, lanes: int) -> bool:
+def _prefers_turning(shape: ContractionShape, lanes: int) -> bool:
     """Whether vectors should run along i rather than j."""
-    if not instance.j:
-        return _unit_run(instance.i, "left") > 1
-    if not instance.i:
+    if not shape.j:
+        return _unit_run(shape.i, "left") > 1
+    if not shape.i:
         # Rows whose elements lie far apart along j are read along p: as those of left would be.
-        return _unit_run(instance.j, "right") == 1
-    along_i, along_j = (_vector_run(x, lanes) for x in (instance.i, instance.j))
+        return _unit_run(shape.j, "right") == 1
+    along_i, along_j = (_vector_run(x, lanes) for x in (shape.i, shape.j))
     if along_i != along_j:
         return along_i > along_j
     # Neither (or both) can be written in vectors: columns that lie near each other in out share
     # its cache lines; else let vectors run along the longer bundle.
-    near_i, near_j = (_nearest(x, "out") for x in (instance.i, instance.j))
+    near_i, near_j = (_nearest(x, "out") for x in (shape.i, shape.j))
     if near_i != near_j:
         return near_i < near_j
-    return math.prod(d.extent for d in instance.i) > math.prod(d.extent for d in instance.j)
+    return math.prod(d.extent for d in shape.i) > math.prod(d.extent for d in shape.j)
 
 
 def _vector_run(dims: tuple[Dim, ...], lanes: int) -> bool:
@@ -130,17 +132,17 @@ def _nearest(dims: tuple[Dim, ...], operand: str) -> int:
     return min(int(abs(getattr(d, operand))) for d in dims)
 
 
-def _fastest_operand(instance: Instance) -> str:
+def _fastest_operand(shape: ContractionShape) -> str:
     """The operand whose unit stride the reduction loops should follow.
 
     An operand with its unit stride in i or j is packed along those; what is left to p is the other
     one, or the larger when both have theirs in p.
     """
-    left, right = (_unit_run(instance.p, x) for x in ("left", "right"))
+    left, right = (_unit_run(shape.p, x) for x in ("left", "right"))
     if (left > 1) != (right > 1):
         return "left" if left > 1 else "right"
-    rows = math.prod(d.extent for d in instance.i)
-    columns = math.prod(d.extent for d in instance.j)
+    rows = math.prod(d.extent for d in shape.i)
+    columns = math.prod(d.extent for d in shape.j)
     return "left" if rows >= columns else "right"
 
 

@@ -12,7 +12,7 @@ from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
 from loopwright.transform.array_expansion import ExpandArray
-from loopwright.transform.core import ContractLoops
+from loopwright.transform.contract_loops import ContractLoops
 from loopwright.transform.index_set_splitting import SeparateBox
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.isl_scheduler import permutable_nest

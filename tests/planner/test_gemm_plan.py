@@ -8,7 +8,7 @@ from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.form import Initial, Packing
 from loopwright.machines.load import load_machine
 from loopwright.planner.analytical import Algebra, Choice, choose
-from loopwright.planner.instance import Dim, Instance
+from loopwright.planner.contraction_shape import ContractionShape, Dim
 
 F64 = DTYPES["float64"]
 SUMS = Algebra("add", "mul", 0.0, F64, F64, F64, F64, Initial.ZERO, False, True)
@@ -27,7 +27,7 @@ def chosen(sizes: dict[str, int], left: str, right: str, out: str) -> Choice:
     i = tuple(dims[c] for c in sizes if c in left and c in out)
     j = tuple(dims[c] for c in sizes if c in right and c in out)
     p = tuple(dims[c] for c in sizes if c not in out)
-    return choose(Instance((), i, j, p), SUMS, load_machine("neoverse-n1"), 1)
+    return choose(ContractionShape((), i, j, p), SUMS, load_machine("neoverse-n1"), 1)
 
 
 def test_lines_that_hold_several_panels_are_visited_for_few_steps() -> None:

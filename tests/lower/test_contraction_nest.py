@@ -15,7 +15,7 @@ from loopwright.lower.buffers import specialise
 from loopwright.lower.build import names_bound
 from loopwright.lower.passes import lower_schedule
 from loopwright.lower.strides import stride_name
-from loopwright.transform.core import ContractLoops
+from loopwright.transform.contract_loops import ContractLoops
 from loopwright.transform.plan import apply_plan
 from loopwright.validate import check_translation
 from oracle import arrays_of, assert_same
