@@ -81,9 +81,9 @@ class PartialSums(Step):
         limits = iterator_range([program.statement(self.statement)], self.iterator)
         if limits is None or not _is_natural(limits[0]):
             refuse(self, f"the range of '{self.iterator}' does not begin at a number from 0 on")
-        # What loops around set in both orders needs no memory of its own.
-        told = tuple(sorted(here.told & source.told))
-        parts = schedule.analyses.get(_Parts(self, told))
+        # Dimensions that the loops around fix in both orders need no memory of their own.
+        fixed = tuple(sorted(here.fixed & source.fixed))
+        parts = schedule.analyses.get(_PartialResults(self, fixed))
         changed = _inserted(root, here, *parts.program.statements[-2:])
         tree = write_tree(_domain(parts.program), changed)
         after = replace(schedule, program=parts.program, tree=tree, analyses=parts)
@@ -122,7 +122,7 @@ class _ReductionNest:
     outer: tuple[tuple[str, int, int, int], ...]  # loop, dimension d, sign, shift: sign * d + shift
 
     @property
-    def told(self) -> frozenset[int]:
+    def fixed(self) -> frozenset[int]:
         """Dimensions of the array that are fixed inside the loop."""
         return frozenset(dimension for _, dimension, _, _ in self.outer)
 
@@ -189,11 +189,11 @@ def _is_natural(first: Expr) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class _PartialResults:
     """Analysis: the program with partial results, with a manager of its own."""
 
     step: PartialSums
-    told: tuple[int, ...]  # dimensions of the array that parts do without
+    fixed: tuple[int, ...]  # dimensions of the array that partial results do not need
 
     def __call__(self, program: Program) -> AnalysisManager:
         step = self.step
@@ -206,7 +206,7 @@ class _Parts:
         limits = iterator_range([own], step.iterator)
         assert limits is not None, "checked before"
         count = (limits[1] + (step.size - 1)) // step.size
-        kept = [d for d in range(array.rank) if d not in self.told]
+        kept = [d for d in range(array.rank) if d not in self.fixed]
         shape = (count, *(array.shape[d] for d in kept))
         parts = Array(name, array.dtype, shape, Role.LOCAL)
         place = Var(step.iterator) // step.size
@@ -304,7 +304,7 @@ def _loops(statement: Statement, nest: _ReductionNest, taken: set[str]) -> Node:
     """Loops over the iterators of a statement that the loops around it do not determine."""
     node: Node = Leaf()
     for at in reversed(range(len(statement.iterators))):
-        if at - 1 in nest.told:
+        if at - 1 in nest.fixed:
             continue
         name = fresh_name(statement.iterators[at], taken)
         taken.add(name)

@@ -64,7 +64,6 @@ __all__ = [
     "adds_constant_one",
     "chunk_computation",
     "chunked_scan",
-    "split_regions",
 ]
 
 _ZERO = Term.of(0)
@@ -251,20 +250,6 @@ def chunk_computation(
     except IllegalStep as error:
         return error.reason
     return work.finish()
-
-
-def split_regions(computation: Computation) -> tuple[Computation, ...]:
-    """A computation as several with one loop each, where no temporary joins these."""
-    regions = regions_of(computation)
-    has_local = any(space.role is Role.LOCAL for space in computation.spaces)
-    if len(regions) < 2 or has_local or computation.marks:
-        return (computation,)
-    found = []
-    for region in regions:
-        names = {name for stmt in region.statements for name in (stmt.target, *reads_of(stmt))}
-        spaces = tuple(space for space in computation.spaces if space.name in names)
-        found.append(replace(computation, spaces=spaces, statements=region.statements))
-    return tuple(found)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from loopwright.kernels import nest_kernel, stage_text, thread_pool
 from loopwright.recent import Recent
 from loopwright.runtime.array_arguments import overlap
 from loopwright.runtime.kernel import BoundKernel, CompiledKernel
-from loopwright.sparse.spf.chunk_loops import chunk_computation, split_regions
+from loopwright.sparse.spf.chunk_loops import chunk_computation
 from loopwright.sparse.spf.chunk_plan import (
     ChunkedComputation,
     allocate_rows,
@@ -25,6 +25,7 @@ from loopwright.sparse.spf.chunk_plan import (
     is_worth_chunking,
 )
 from loopwright.sparse.spf.computation import Computation, DataSpace, computation_text
+from loopwright.sparse.spf.regions import split_regions
 from loopwright.sparse.spf.scan import scan
 from loopwright.sparse.uf import evaluate
 

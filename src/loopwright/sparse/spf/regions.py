@@ -13,7 +13,7 @@ These are, one predicate each:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load
 from loopwright.ir.program import Role
@@ -36,6 +36,7 @@ __all__ = [
     "pointers_of",
     "regions_of",
     "scan_of",
+    "split_regions",
     "update_kind",
 ]
 
@@ -111,6 +112,20 @@ def regions_of(computation: Computation) -> list[Region]:
         first = stmt.schedule[0] if stmt.schedule else Term.of(0)
         groups.setdefault(first.constant if first.is_constant else 0, []).append(stmt)
     return [_region(time, groups[time]) for time in sorted(groups)]
+
+
+def split_regions(computation: Computation) -> tuple[Computation, ...]:
+    """A computation as several with one loop each, where no temporary joins these."""
+    regions = regions_of(computation)
+    has_local = any(space.role is Role.LOCAL for space in computation.spaces)
+    if len(regions) < 2 or has_local or computation.marks:
+        return (computation,)
+    found = []
+    for region in regions:
+        names = {name for stmt in region.statements for name in (stmt.target, *reads_of(stmt))}
+        spaces = tuple(space for space in computation.spaces if space.name in names)
+        found.append(replace(computation, spaces=spaces, statements=region.statements))
+    return tuple(found)
 
 
 def timed(stmt: Stmt) -> tuple[Term, ...]:
