@@ -5,13 +5,13 @@ Points are `[o, x]`: the values of the outer loops and of the loops i, j, p; see
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 import islpy as isl
 
-from loopwright.analysis.product_nest import LOOPS, NestStatement, ProductNest
+from loopwright.analysis.product_nest import NestStatement, ProductNest
 from loopwright.analysis.relations import affine_expr
+from loopwright.ir.contraction import LOOPS, AffineSubscripts, ElementIndex
 from loopwright.ir.expr import Expr, Load
 from loopwright.ir.islkit import affine, affine_map, context
 from loopwright.ir.islparts import pieces_in
@@ -19,8 +19,6 @@ from loopwright.ir.program import Access, Program
 from loopwright.ir.visit import substitute
 
 __all__ = [
-    "AffineSubscripts",
-    "ElementIndex",
     "accessed_elements",
     "affine_subscripts",
     "element_index",
@@ -28,22 +26,6 @@ __all__ = [
     "is_inside",
     "reordering_conflict",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class ElementIndex:
-    """An array element; its subscripts are expressions over the names of [o, x] and parameters."""
-
-    array: str
-    index: tuple[Expr, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AffineSubscripts:
-    """The subscripts of an access: `base + sum of steps[x] * x` over the loops x."""
-
-    base: tuple[Expr, ...]  # over the loops outside and the parameters
-    steps: Mapping[str, tuple[int, ...]]  # by the names of LOOPS
 
 
 def reordering_conflict(

@@ -9,13 +9,10 @@ may run in any order in which p rises for every element of out (`reordering_conf
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import islpy as isl
 
 from loopwright.analysis.element_index import (
-    AffineSubscripts,
-    ElementIndex,
     accessed_elements,
     affine_subscripts,
     element_index,
@@ -24,7 +21,6 @@ from loopwright.analysis.element_index import (
     reordering_conflict,
 )
 from loopwright.analysis.product_nest import (
-    LOOPS,
     NestStatement,
     ProductNest,
     SumOfProducts,
@@ -32,60 +28,23 @@ from loopwright.analysis.product_nest import (
     sum_of_products,
 )
 from loopwright.analysis.update_statements import FactoredProduct, elements
+from loopwright.ir.contraction import (
+    ELEMENT,
+    LOOPS,
+    AffineSubscripts,
+    ElementIndex,
+    Factor,
+    InnerContraction,
+    InnerProduct,
+)
 from loopwright.ir.expr import Cast, Expr, Load, Var
 from loopwright.ir.program import Access, Program, Role
 from loopwright.ir.visit import rewrite, substitute
 
-__all__ = ["ELEMENT", "Factor", "InnerContraction", "InnerProduct", "inner_contraction"]
+__all__ = ["inner_contraction"]
 
-# The variable that stands for the element in `Factor.value`; no identifier has a dot.
-ELEMENT = "core.element"
 # What the kernels combine factors by: operators the machine models have costs for.
 _TIMES = frozenset({"add", "sub", "mul", "div", "min", "max", "and", "or", "xor"})
-
-
-@dataclass(frozen=True, slots=True)
-class Factor:
-    """One factor of a product: an array element, and the function applied to it when packed."""
-
-    load: Load  # as the first statement of the nest has it
-    value: Expr | None  # over Var(ELEMENT), scalars and the loops outside; None: the element itself
-    element: ElementIndex
-    subscripts: AffineSubscripts
-
-
-@dataclass(frozen=True, slots=True)
-class InnerProduct:
-    """`left times right`, or `right times left` where they are swapped."""
-
-    times: str
-    left: Factor  # varies with i and p
-    right: Factor  # varies with p and j
-    swapped: bool  # right is the first factor of times
-
-    @property
-    def first(self) -> Factor:
-        return self.right if self.swapped else self.left
-
-    @property
-    def second(self) -> Factor:
-        return self.left if self.swapped else self.right
-
-
-@dataclass(frozen=True, slots=True)
-class InnerContraction:
-    """A matrix product made by three nested loops."""
-
-    nest: ProductNest
-    plus: str
-    products: tuple[InnerProduct, ...]
-    out: Access  # as the first statement of the nest has it
-    subscripts: AffineSubscripts  # of out
-    is_in_place: bool  # right and out share elements: no other block may write in between
-
-    @property
-    def statements(self) -> tuple[str, ...]:
-        return tuple(member.name for member in self.nest.statements)
 
 
 class _Refused(Exception):  # noqa: N818, a verdict and no error
@@ -132,9 +91,19 @@ def _inner(program: Program, nest: ProductNest, loops: Sequence[str]) -> InnerCo
         _require_readable(program, nest, [product.left.element for product in products])
     is_in_place = any(x.array == element.array for x in rights)
     is_in_place = is_in_place and reordering_conflict(nest, element, reads) is not None
-    inner = InnerContraction(nest, total.plus, tuple(products), statement.write, out, is_in_place)
+    inner = InnerContraction(
+        tuple(member.name for member in nest.statements),
+        nest.outer,
+        nest.ranges,
+        nest.guards,
+        total.plus,
+        tuple(products),
+        statement.write,
+        out,
+        is_in_place,
+    )
     for member in others:
-        _require_same(program, inner, element, member)
+        _require_same(program, nest, inner, element, member)
     return inner
 
 
@@ -178,10 +147,14 @@ def _hollow(member: NestStatement, value: Expr) -> tuple[Load, Expr | None]:
 
 
 def _require_same(
-    program: Program, inner: InnerContraction, out: ElementIndex, member: NestStatement
+    program: Program,
+    nest: ProductNest,
+    inner: InnerContraction,
+    out: ElementIndex,
+    member: NestStatement,
 ) -> None:
     """Refuse unless a further statement computes at its points what the first one would."""
-    name = f"{member.name} and {inner.nest.statements[0].name}"
+    name = f"{member.name} and {inner.statements[0]}"
     statement = program.statement(member.name)
     total = _products(program, member)
     if total.plus != inner.plus or len(total.products) != len(inner.products):
@@ -197,7 +170,7 @@ def _require_same(
             pairs.append((factor.element, load))
     for element, access in pairs:
         own = accessed_elements(program, member, access)
-        same = element_map(inner.nest, element).intersect_domain(own.domain())
+        same = element_map(nest, element).intersect_domain(own.domain())
         if element.array != access.array or not own.is_equal(same):
             raise _Refused(f"{name} use different elements of '{access.array}'")
 

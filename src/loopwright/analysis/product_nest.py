@@ -27,15 +27,13 @@ from loopwright.analysis.update_statements import (
     is_reorderable,
     update_of,
 )
-from loopwright.ir.contraction import LoopRange
+from loopwright.ir.contraction import LOOPS, Guard, LoopRange
 from loopwright.ir.expr import Binary, Expr, Unary
 from loopwright.ir.program import Program, Statement
 from loopwright.ir.schedule_tree import band_name, band_nodes, bands_around
 from loopwright.ir.visit import names as names_in
 
 __all__ = [
-    "LOOPS",
-    "Guard",
     "NestStatement",
     "NestTimes",
     "ProductNest",
@@ -47,21 +45,7 @@ __all__ = [
     "sum_of_products",
 ]
 
-LOOPS = ("core.i", "core.j", "core.p")  # names of the loops x; no identifier has a dot
 _OUTER = "core.o"
-
-
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """The condition `i * x + j * y + p * z + rest >= 0` on the values of the loops.
-
-    Either on i and j, or on i and p with p = 1 or -1.
-    """
-
-    i: int
-    j: int
-    p: int
-    rest: Expr  # over the loops outside and the parameters
 
 
 @dataclass(frozen=True, slots=True)

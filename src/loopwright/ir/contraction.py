@@ -9,16 +9,34 @@ the AOTO dissertation, extended by batch loops, prologues, epilogues and arbitra
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Expr
+from loopwright.ir.expr import Expr, Load
 from loopwright.ir.program import Access
 
-__all__ = ["ACCUMULATOR", "Contraction", "LoopRange", "Operand"]
+__all__ = [
+    "ACCUMULATOR",
+    "ELEMENT",
+    "LOOPS",
+    "AffineSubscripts",
+    "Contraction",
+    "ElementIndex",
+    "Factor",
+    "Guard",
+    "InnerContraction",
+    "InnerProduct",
+    "LoopRange",
+    "Operand",
+]
 
 # The variable that stands for the reduced value inside `Contraction.final`.
 ACCUMULATOR = "accumulator"
+# The loops i, j, p of an inner contraction; no identifier has a dot.
+LOOPS = ("core.i", "core.j", "core.p")
+# The variable that stands for the element in `Factor.value`.
+ELEMENT = "core.element"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +75,80 @@ class Contraction:
     final: Expr  # value stored; over Var(ACCUMULATOR), loads and scalars
     reassoc: bool  # the order of the reduction may change
     covers: tuple[str, ...]  # names of all statements this contraction replaces
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """The condition `i * x + j * y + p * z + rest >= 0` on the values of the loops.
+
+    Either on i and j, or on i and p with p = 1 or -1.
+    """
+
+    i: int
+    j: int
+    p: int
+    rest: Expr  # over the loops outside and the parameters
+
+
+@dataclass(frozen=True, slots=True)
+class ElementIndex:
+    """An array element; its subscripts are expressions over the names of [o, x] and parameters."""
+
+    array: str
+    index: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AffineSubscripts:
+    """The subscripts of an access: `base + sum of steps[x] * x` over the loops x."""
+
+    base: tuple[Expr, ...]  # over the loops outside and the parameters
+    steps: Mapping[str, tuple[int, ...]]  # by the names of LOOPS
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """One factor of a product: an array element, and the function applied to it when packed."""
+
+    load: Load  # as the first statement of the nest has it
+    value: Expr | None  # over Var(ELEMENT), scalars and the loops outside; None: the element itself
+    element: ElementIndex
+    subscripts: AffineSubscripts
+
+
+@dataclass(frozen=True, slots=True)
+class InnerProduct:
+    """`left times right`, or `right times left` where they are swapped."""
+
+    times: str
+    left: Factor  # varies with i and p
+    right: Factor  # varies with p and j
+    swapped: bool  # right is the first factor of times
+
+    @property
+    def first(self) -> Factor:
+        return self.right if self.swapped else self.left
+
+    @property
+    def second(self) -> Factor:
+        return self.left if self.swapped else self.right
+
+
+@dataclass(frozen=True, slots=True)
+class InnerContraction:
+    """Three nested loops i, j, p of a larger program that are a matrix product.
+
+        out[i, j] = out[i, j]  plus  left[i, p] times right[p, j]  (plus further products)
+
+    for fixed values of the loops around them.
+    """
+
+    statements: tuple[str, ...]  # whose instances the loops execute, at different points
+    outer: tuple[str, ...]  # names that stand for the loops around, outermost first
+    ranges: tuple[LoopRange, ...]  # of LOOPS, over `outer` and the parameters; all values occur
+    guards: tuple[Guard, ...]  # further conditions on the points that are executed
+    plus: str
+    products: tuple[InnerProduct, ...]
+    out: Access  # as the first statement of the nest has it
+    subscripts: AffineSubscripts  # of out
+    is_in_place: bool  # right and out share elements: no other block may write in between

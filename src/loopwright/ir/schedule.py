@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from loopwright.ir.analysis_manager import AnalysisManager, Results
 from loopwright.ir.closure import BlockedClosure
-from loopwright.ir.contraction import Contraction
+from loopwright.ir.contraction import Contraction, InnerContraction
 from loopwright.ir.form import Form
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
@@ -47,11 +47,16 @@ class LoopCore:
     the products are added in the order of the loop p: nothing is reassociated.
     """
 
-    statements: tuple[str, ...]  # whose instances the core runs, at different points
+    contraction: InnerContraction  # what the loops compute, as far as they are scheduled
     loops: tuple[str, str, str]  # the loops i, j and p; directly nested, in any order
     forms: tuple[Form, ...]  # one per product of the update; they share the register tile
     blocks: tuple[int, int, int]  # M_c, N_c, K_c at most
     shares: int = 1  # turns that blocks of rows or columns are dealt out to, for threads
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """The statements whose instances the core runs, at different points."""
+        return self.contraction.statements
 
     def __str__(self) -> str:
         return f"the core of {', '.join(self.statements)}"

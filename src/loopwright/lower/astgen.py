@@ -14,13 +14,11 @@ from itertools import combinations
 
 import islpy as isl
 
-from loopwright.analysis.core_grouping import holds_core, without_cores
-from loopwright.analysis.inner_contraction import InnerContraction
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Binary, Const, Expr, Select, Unary, Var
 from loopwright.ir.islkit import context, with_option
-from loopwright.ir.islparts import map_nodes, maps_in
+from loopwright.ir.islparts import map_nodes, maps_in, sets_in
 from loopwright.ir.loops import Block, For, If, LoopNest, Mark, Stmt, Store
 from loopwright.ir.program import Statement
 from loopwright.ir.schedule import LoopCore, Schedule
@@ -38,6 +36,7 @@ from loopwright.lower.linear_forms import add_constant
 
 __all__ = ["GeneratedLoops", "generate_loops"]
 
+_PREFIX = "core."  # of the names of placeholders; no statement has a dot in its name
 _MOST_EXCLUSIVE = 8  # statements of one loop that are compared in pairs
 # isl has a division for each thing it knows about the operands; all of ours round down.
 _BINARY = {
@@ -69,14 +68,14 @@ class GeneratedLoops:
 
     nest: LoopNest  # marks VECTOR and UNROLL ask for lanes and copies: extents are any
     variables: Mapping[str, str]  # band name -> loop variable; a band without a loop has none
-    cores: Mapping[str, tuple[LoopCore, InnerContraction]]  # by their placeholders
+    cores: Mapping[str, LoopCore]  # by their placeholders
 
 
 def generate_loops(schedule: Schedule) -> GeneratedLoops:
     """The loops of a schedule as isl generates them, inside the memory of local arrays."""
     program = schedule.program
     build = isl.AstBuild.from_context(program.context)
-    tree, cores = without_cores(schedule)
+    tree, cores = _with_placeholders(schedule)
     ast = _ast(build, _with_marks(schedule, tree), is_grouped=bool(schedule.private))
     reader = _Reader(schedule, cores)
     body = reader.statement(ast)
@@ -89,6 +88,29 @@ def generate_loops(schedule: Schedule) -> GeneratedLoops:
         program.name, buffers, scalars, body, leave_to_llvm=True, reassoc=program.reassoc
     )
     return GeneratedLoops(nest, reader.variables, cores)
+
+
+def _with_placeholders(schedule: Schedule) -> tuple[isl.Schedule, dict[str, LoopCore]]:
+    """The tree with the loops of each core replaced by a statement, and the core of each.
+
+    The statement `core.k[o]` runs where the loops i, j, p of the k-th core had something to run for
+    the values o of the loops around them.
+    """
+    tree = schedule.tree
+    cores: dict[str, LoopCore] = {}
+    for number, core in enumerate(schedule.loop_cores):
+        name = f"{_PREFIX}{number}"
+        outermost = next(node for node in band_nodes(tree) if band_name(node) in core.loops)
+        node = outermost.group(isl.Id(name, context=context()))
+        tree = node.parent().cut().get_schedule()
+        cores[name] = core
+    return tree, cores
+
+
+def _holds_placeholder(node: isl.ScheduleNode) -> bool:
+    """Whether instances of a core reach a node."""
+    names = (part.get_tuple_name() or "" for part in sets_in(node.get_domain()))
+    return any(name.startswith(_PREFIX) for name in names)
 
 
 def _ast(build: isl.AstBuild, tree: isl.Schedule, *, is_grouped: bool) -> isl.AstNode:
@@ -120,7 +142,7 @@ def _with_marks(schedule: Schedule, tree: isl.Schedule) -> isl.Schedule:
         name = band_name(node)
         # Marks stand above the bands below already: the tree is visited bottom up.
         is_innermost = next(band_nodes(node.child(0)), None) is None
-        is_split = is_innermost and not holds_core(node)  # a core is written out once
+        is_split = is_innermost and not _holds_placeholder(node)  # a core is written out once
         kind = types.default if is_split else types.atomic
         if name in owners:
             kind = types.atomic
@@ -151,7 +173,7 @@ class _Reader:
     """Reads isl's syntax tree; `values` maps isl's iterators to our expressions."""
 
     schedule: Schedule
-    cores: Mapping[str, tuple[LoopCore, InnerContraction]]
+    cores: Mapping[str, LoopCore]
     values: dict[str, Expr] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)  # band name -> loop variable
 
@@ -176,7 +198,7 @@ class _Reader:
                 name = called.id_get_id().get_name()
                 values = [self.expr(entry) for entry in point]
                 if name in self.cores:
-                    return placeholder(name, self.cores[name][1], values)
+                    return placeholder(name, self.cores[name].contraction, values)
                 return _instance(self.schedule.program.statement(name), values)
         raise InternalError("isl made a syntax node we do not know", node.to_C_str())
 

@@ -13,9 +13,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from loopwright.analysis.element_index import AffineSubscripts
-from loopwright.analysis.inner_contraction import ELEMENT, Factor, InnerContraction, InnerProduct
-from loopwright.analysis.product_nest import LOOPS
+from loopwright.ir.contraction import (
+    ELEMENT,
+    LOOPS,
+    AffineSubscripts,
+    Factor,
+    InnerContraction,
+    InnerProduct,
+)
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Const, Expr, Load, Select, Var
 from loopwright.ir.form import Feed, Form
@@ -62,9 +67,7 @@ def placeholder(name: str, found: InnerContraction, outer: Sequence[Expr]) -> St
     )
 
 
-def insert_cores(
-    nest: LoopNest, cores: Mapping[str, tuple[LoopCore, InnerContraction]]
-) -> LoopNest:
+def insert_cores(nest: LoopNest, cores: Mapping[str, LoopCore]) -> LoopNest:
     """Write contractions out in the places of their placeholders.
 
         copy [core.0, 0] to C[] from A[]
@@ -77,9 +80,9 @@ def insert_cores(
     def change(node: Stmt) -> Stmt:
         match node:
             case Copy(target_start=values, shape=(Var(name=name), Const(value=number))):
-                core, found = cores[name]
-                outer = dict(zip(found.nest.outer, values, strict=True))
-                return nothing if number else lower_core(core, found, outer, taken)
+                core = cores[name]
+                outer = dict(zip(core.contraction.outer, values, strict=True))
+                return nothing if number else lower_core(core, outer, taken)
         return node
 
     return replace(nest, body=rebuild(nest.body, change))
@@ -91,16 +94,15 @@ def _scalars(product: InnerProduct) -> list[Load]:
     return [load for value in values for load in loads(value)]
 
 
-def lower_core(
-    core: LoopCore, found: InnerContraction, outer: Mapping[str, Expr], taken: Collection[str]
-) -> Stmt:
+def lower_core(core: LoopCore, outer: Mapping[str, Expr], taken: Collection[str]) -> Stmt:
     """The statements that run `core` for the values `outer` of the loops around it.
 
     `taken` are the names that must not be bound again.
     """
+    found = core.contraction
     starts: list[Expr] = []
     sizes: list[tuple[Var, Expr]] = []
-    for bounds, size in zip(found.nest.ranges, ("M", "N", "K"), strict=True):
+    for bounds, size in zip(found.ranges, ("M", "N", "K"), strict=True):
         start = normal(substitute(bounds.start, outer))
         starts.append(start)
         sizes.append((Var(size), normal(substitute(bounds.stop, outer) - start)))
@@ -168,7 +170,7 @@ def _blocks(core: LoopCore, found: InnerContraction) -> list[tuple[Var, Expr]]:
     depth = (Var("kc"), _even(K, kc * more // less, steps))
     if core.shares == 1:
         return [(Var("mc"), _even(M, mc, rows)), (Var("nc"), _even(N, nc, columns)), depth]
-    clips = found.nest.guards
+    clips = found.guards
     row_parts = core.shares * (_TURNS if any(clip.i for clip in clips) else 1)
     column_parts = core.shares * (_TURNS if any(clip.j for clip in clips) else 1)
     is_by_rows = N * (core.shares - 1) <= M * (column_parts - 1)
@@ -231,7 +233,7 @@ def _clips(
     """Which elements and steps count; what is added to the indices goes to `bindings`."""
     clips: list[Clip] = []
     step_clips: list[StepClip] = []
-    for number, clip in enumerate(place.found.nest.guards):
+    for number, clip in enumerate(place.found.guards):
         rest = substitute(clip.rest, place.outer)
         for start, factor in zip(place.starts, (clip.i, clip.j, clip.p), strict=True):
             rest = rest + start * factor

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from loopwright import options
-from loopwright.analysis.inner_contraction import InnerContraction
 from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.check import check_nest
 from loopwright.ir.extent import constant_trips
@@ -49,7 +48,7 @@ class LoopDecisions:
     prefetch_distances: Mapping[str, int] = field(default_factory=dict)  # in iterations
     arrays: Sequence[Array] = ()  # of the program
     # What stands for a contraction in the nest, until it is inserted.
-    cores: Mapping[str, tuple[LoopCore, InnerContraction]] = field(default_factory=dict)
+    cores: Mapping[str, LoopCore] = field(default_factory=dict)
 
     @classmethod
     def of(cls, schedule: Schedule, loops: GeneratedLoops) -> LoopDecisions:

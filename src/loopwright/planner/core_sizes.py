@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from loopwright.analysis.element_index import AffineSubscripts
-from loopwright.analysis.inner_contraction import InnerContraction, InnerProduct
-from loopwright.analysis.product_nest import LOOPS
+from loopwright.ir.contraction import LOOPS, AffineSubscripts, InnerContraction, InnerProduct
 from loopwright.ir.expr import Const
 from loopwright.ir.form import Initial
 from loopwright.ir.machine import Machine
@@ -58,7 +56,7 @@ def strip_widths(machine: Machine, dtype: str) -> tuple[int, ...]:
 
 
 def _extent(found: InnerContraction, k: int, most: int | None) -> int:
-    bounds = found.nest.ranges[k]
+    bounds = found.ranges[k]
     extent = bounds.stop - bounds.start
     known = extent.value if isinstance(extent, Const) and isinstance(extent.value, int) else _LARGE
     return max(1, known if most is None else min(known, most))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.diagnostics import IllegalStep
 from loopwright.ir.program import Program
-from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule import LoopCore, Schedule
 from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.step import Step
 
@@ -35,8 +36,7 @@ def apply_step(schedule: Schedule, step: Step) -> Schedule:
     if step not in tried:
         after: Schedule | IllegalStep
         try:
-            after = step.apply(schedule)
-            _require_cores(step, schedule, after)
+            after = _with_cores(step, schedule, step.apply(schedule))
         except IllegalStep as error:
             after = error
         tried[step] = after
@@ -51,15 +51,17 @@ def _steps_tried(schedule: Schedule) -> dict[Step, Schedule | IllegalStep]:
     return {}
 
 
-def _require_cores(step: Step, before: Schedule, after: Schedule) -> None:
-    """Refuse a step after which the statements of a core no longer form a contraction."""
-    if after.program is before.program:
-        return
+def _with_cores(step: Step, before: Schedule, after: Schedule) -> Schedule:
+    """`after` with the contractions that its cores compute now.
+
+    Refuses a step after which the statements of a core no longer form a contraction.
+    """
+    if after.program is before.program or not after.loop_cores:
+        return after
+    cores: list[LoopCore] = []
     for core in after.loop_cores:
-        old, new = (
-            [(s.write, s.value) for s in program.statements if s.name in core.statements]
-            for program in (before.program, after.program)
-        )
-        found = None if old == new else inner_contraction(after.program, after.tree, core.loops)
+        found = inner_contraction(after.program, after.tree, core.loops)
         if isinstance(found, str):
             raise IllegalStep(step, f"{core} would be none: {found}")
+        cores.append(replace(core, contraction=found))
+    return replace(after, loop_cores=tuple(cores))

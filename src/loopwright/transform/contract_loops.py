@@ -7,14 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import ClassVar
 
-from loopwright.analysis.inner_contraction import (
-    Factor,
-    InnerContraction,
-    InnerProduct,
-    inner_contraction,
-)
-from loopwright.analysis.product_nest import LOOPS
+from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.diagnostics import UsageError
+from loopwright.ir.contraction import LOOPS, Factor, InnerContraction, InnerProduct
 from loopwright.ir.dtypes import DType
 from loopwright.ir.form import Feed, Form, Initial, Kind, Packing
 from loopwright.ir.loops import Mark
@@ -85,7 +80,7 @@ class ContractLoops(Step):
         if isinstance(found, str):
             refuse(self, found)
         blocks = (self.blocks[0], self.blocks[1], self.blocks[2])
-        core = LoopCore(found.statements, self._loops, self._forms(found), blocks, self.shares)
+        core = LoopCore(found, self._loops, self._forms(found), blocks, self.shares)
         return replace(schedule, loop_cores=(*schedule.loop_cores, core))
 
     @classmethod

@@ -22,7 +22,7 @@ from loopwright.analysis.relations import ends, maps_of, union
 from loopwright.ir.analysis_manager import AnalysisManager
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
-from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule import LoopCore, Schedule
 from loopwright.ir.schedule_tree import (
     Band,
     Node,
@@ -140,13 +140,18 @@ def reordered(step: Step, schedule: Schedule, root: Node) -> Schedule:
         for loop, mark in schedule.marks:
             if loop not in proven:
                 _require_mark(step, after, root, loop, mark)
-    for core in schedule.loop_cores:
-        if is_same_nest(schedule.tree, tree, core.loops):
-            continue
-        found = inner_contraction(schedule.program, tree, core.loops)
-        if isinstance(found, str):
-            refuse(step, f"{core} would be none: {found}")
-    return after
+    cores = tuple(_kept_core(step, schedule, after, core) for core in schedule.loop_cores)
+    return replace(after, loop_cores=cores)
+
+
+def _kept_core(step: Step, before: Schedule, after: Schedule, core: LoopCore) -> LoopCore:
+    """`core` as its loops are in the tree of `after`; refuses where they are none any more."""
+    if is_same_nest(before.tree, after.tree, core.loops):
+        return core
+    found = inner_contraction(after.program, after.tree, core.loops)
+    if isinstance(found, str):
+        refuse(step, f"{core} would be none: {found}")
+    return replace(core, contraction=found)
 
 
 def with_mark(
