@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 from loopwright.diagnostics import UsageError
 from loopwright.faults import FAULTS, survive
-from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
+from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.loops import LoopNest, Mark
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
@@ -62,23 +63,33 @@ def lowered(program: Program, plan: Plan, schedule: Schedule) -> Lowered:
     Those of a simpler one where a pass of the lowering is at fault, and those of the source where
     they are too hard to write down. Raises TooHard where these are as well.
     """
-    try:
-        with attempt(ISL_QUOTA):
-            return Lowered(plan, schedule, lower_schedule(schedule))
-    except GaveUp as error:
+
+    def in_source_order(error: GaveUp) -> Lowered:
         _tell_gave_up(program, error)
+        return _source_loops(program)
+
+    try:
+        return bounded(lambda: Lowered(plan, schedule, lower_schedule(schedule)), in_source_order)
     except FAULTS as error:
         survive(error, f"the loops of '{program.name}'")
-        simpler = _marked_source(program, parallel=_is_parallel(schedule))
-        if len(plan) and len(simpler[0]) and simpler[0] != plan:
-            return lowered(program, *simpler)
-    try:
-        with attempt(_SOURCE_QUOTA):
-            source = initial_schedule(program)
-            return Lowered(Plan(()), source, lower_schedule(source))
-    except GaveUp as error:
+    simpler = _marked_source(program, parallel=_is_parallel(schedule))
+    if len(plan) and len(simpler[0]) and simpler[0] != plan:
+        return lowered(program, *simpler)
+    return _source_loops(program)
+
+
+def _source_loops(program: Program) -> Lowered:
+    """The loops as they were written, the last resort; raises TooHard."""
+
+    def loops() -> Lowered:
+        source = initial_schedule(program)
+        return Lowered(Plan(()), source, lower_schedule(source))
+
+    def too_hard(error: GaveUp) -> NoReturn:
         message = f"the loops of '{program.name}' are too hard to write down"
         raise TooHard(message, str(error), "simpler conditions, or several functions") from None
+
+    return bounded(loops, too_hard, _SOURCE_QUOTA)
 
 
 def _tell_gave_up(program: Program, error: GaveUp) -> None:
@@ -93,9 +104,6 @@ def generic_schedule(program: Program, *, parallel: bool) -> tuple[Plan, Schedul
     """
     try:
         return default_plan(program, host(), parallel=parallel, on_fault=survive)
-    except GaveUp as error:
-        _tell_gave_up(program, error)
-        return Plan(()), initial_schedule(program)
     except FAULTS as error:
         survive(error, f"the plan of '{program.name}'")
         return _marked_source(program, parallel=parallel)
@@ -105,11 +113,13 @@ def _marked_source(program: Program, *, parallel: bool) -> tuple[Plan, Schedule]
     """The loops of the source with threads and vectors, as far as these can be planned."""
     source = initial_schedule(program)
     steps = marks_or_none(source, parallel=parallel)
-    try:
-        with attempt(ISL_QUOTA):
-            return Plan(steps), apply_steps(source, steps)
-    except GaveUp as error:
+
+    def unmarked(error: GaveUp) -> tuple[Plan, Schedule]:
         _tell_gave_up(program, error)
+        return Plan(()), initial_schedule(program)
+
+    try:
+        return bounded(lambda: (Plan(steps), apply_steps(source, steps)), unmarked)
     except FAULTS as error:
         survive(error, f"the marks of '{program.name}'")
     return Plan(()), initial_schedule(program)
@@ -118,12 +128,13 @@ def _marked_source(program: Program, *, parallel: bool) -> tuple[Plan, Schedule]
 def marks_or_none(schedule: Schedule, *, parallel: bool) -> tuple[Step, ...]:
     """Threads and vectors for the loops of `schedule`; no steps where their planner is at fault."""
     name = schedule.program.name
+
+    def no_marks(error: GaveUp) -> tuple[Step, ...]:
+        log("plan", lambda: f"the loops of '{name}' get no marks: isl gave up, {error}")
+        return ()
+
     try:
-        with attempt(ISL_QUOTA):
-            return extend_plan(schedule, host(), parallel=parallel)
-    except GaveUp as error:
-        reason = f"the loops of '{name}' get no marks: isl gave up, {error}"
-        log("plan", lambda: reason)
+        return bounded(lambda: extend_plan(schedule, host(), parallel=parallel), no_marks)
     except FAULTS as error:
         survive(error, f"the marks of '{name}'")
     return ()

@@ -6,12 +6,14 @@ problem: the same loops with smaller sizes, by the same steps.
 
 from __future__ import annotations
 
+from functools import partial
+
 from loopwright.calls.plans import Planner, given_planner
 from loopwright.calls.splice import Optimised
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.frontends.extract import program_of
 from loopwright.frontends.tree_rewrites import shrink_sizes
-from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
+from loopwright.ir.islkit import bounded
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
@@ -37,10 +39,8 @@ def check_region(found: Optimised, planner: Planner, *, reassoc: bool) -> tuple[
         smaller = shrink_sizes(found.region.tree, factor)
         if smaller is None:
             break
-        try:
-            with attempt(ISL_QUOTA):
-                program = program_of(smaller.tree, reassoc=reassoc)
-        except GaveUp:
+        program = bounded(partial(program_of, smaller.tree, reassoc=reassoc), lambda _: None)
+        if program is None:
             continue
         made = _made(program, found, planner) if _is_affordable(program) else None
         if made is None:
@@ -53,11 +53,8 @@ def check_region(found: Optimised, planner: Planner, *, reassoc: bool) -> tuple[
 
 
 def _is_affordable(program: Program) -> bool:
-    try:
-        with attempt(ISL_QUOTA):
-            return can_run(program)
-    except GaveUp:
-        return True  # the validation tells what it leaves out
+    # Of a program that is too hard the validation tells what it leaves out.
+    return bounded(lambda: can_run(program), lambda _: True)
 
 
 def _made(program: Program, found: Optimised, planner: Planner) -> tuple[LoopNest, str] | None:
@@ -65,8 +62,9 @@ def _made(program: Program, found: Optimised, planner: Planner) -> tuple[LoopNes
     for way, steps in ((given_planner(found.plan), "the same steps"), (planner, "its own steps")):
         try:
             _, schedule = way(program)
-            with attempt(ISL_QUOTA):
-                return lower_schedule(schedule), steps
-        except (IllegalStep, UsageError, GaveUp):
+        except (IllegalStep, UsageError):
             continue
+        nest = bounded(partial(lower_schedule, schedule), lambda _: None)
+        if nest is not None:
+            return nest, steps
     return None

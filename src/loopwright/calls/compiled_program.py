@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from loopwright.analysis.subscript_bounds import bounds_violation, find_violation, predicate_text
+from loopwright.analysis.subscript_bounds import find_violation
 from loopwright.calls.arguments import Values
 from loopwright.calls.c_function import checked_array
+from loopwright.calls.meaning import unsafe_sizes
 from loopwright.calls.planned import PlannedCode
 from loopwright.calls.plans import Planner
 from loopwright.calls.recipe import Argument, Recipe
 from loopwright.diagnostics import Diagnostic, UsageError
 from loopwright.ir.expr import Var
-from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
 from loopwright.ir.program import Array, Program, Role
 from loopwright.planner.numbers import value_of
 from loopwright.tracebacks import public_edge
@@ -116,11 +116,7 @@ class CompiledProgram:
 
 
 def _recipe(program: Program) -> Recipe:
-    try:
-        with attempt(ISL_QUOTA):
-            unsafe = predicate_text(bounds_violation(program))
-    except GaveUp:
-        raise UsageError(f"the subscripts of '{program.name}' are too hard to check") from None
+    unsafe = unsafe_sizes(program)
     arguments = [Argument("int", name, "int64", ()) for name in program.params]
     for array in program.arrays:
         if array.role is not Role.LOCAL:

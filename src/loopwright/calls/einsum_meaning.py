@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import NoReturn
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from loopwright.ir.dtypes import DType, dtype_of
 from loopwright.ir.expr import Binary, Const, Expr
 from loopwright.ir.form import Initial
 from loopwright.ir.interpret import interpret_program
-from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
+from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.loops import LoopNest
 from loopwright.kernels import nest_kernel, thread_pool
 from loopwright.machines.host import host
@@ -59,14 +60,14 @@ def interpret_einsum(
 ) -> None:
     """`out = beta * out plus alpha * products`, every product from left to right."""
     call = _call(names, arrays, out, ring, accumulator, scaling)
-    try:
-        with attempt(ISL_QUOTA):
-            program = program_of(call.tree, reassoc=True)
-    except GaveUp:
+
+    def too_hard(_: GaveUp) -> NoReturn:
         raise UsageError(
             f"einsum '{names.text}' has too many indices for the interpreter",
             hint="LOOPWRIGHT_INTERPRET=0",
         ) from None
+
+    program = bounded(lambda: program_of(call.tree, reassoc=True), too_hard)
     interpret_program(program, call.arrays, call.params)
     call.finish()
 

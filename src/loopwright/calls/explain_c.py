@@ -10,7 +10,7 @@ from loopwright.analysis.legality import Witness, carried_by, witness
 from loopwright.analysis.reductions import reductions, relaxed_dependences
 from loopwright.calls.splice import Optimised
 from loopwright.frontends.source_tree import ForLoop, IfElse, Node
-from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
+from loopwright.ir.islkit import bounded
 from loopwright.ir.program import Program
 from loopwright.ir.schedule_tree import loop_names
 from loopwright.ir.text import schedule_text
@@ -32,21 +32,14 @@ def explain_region(found: Optimised) -> str:
         if statement.name in taken_for:
             lines.append(f"        {taken_for[statement.name]}")
     lines.append("  loops as written")
-    try:
-        with attempt(ISL_QUOTA):
-            lines += _loops(found)
-    except GaveUp:
-        lines.append("    too hard to analyse")
+    lines += bounded(lambda: _loops(found), lambda _: ["    too hard to analyse"])
     lines.append("  steps")
     lines += [f"    {step}" for step in found.plan] or [f"    none: {found.reason}"]
     if len(found.plan):
         lines.append("  loops as they run")
         lines += [f"  {line}" for line in _order(found)]
-    try:
-        with attempt(ISL_QUOTA):
-            lines += [f"  predicted: {predicted(program, host())}"]
-    except GaveUp:
-        lines.append("  predicted: nothing, the program is too hard to analyse")
+    too_hard = "nothing, the program is too hard to analyse"
+    lines.append(f"  predicted: {bounded(lambda: predicted(program, host()), lambda _: too_hard)}")
     return "\n".join(lines)
 
 

@@ -6,12 +6,13 @@ The only file of `calls` that loads isl, so it is imported where a call finds no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import assert_never
+from functools import partial
+from typing import NoReturn, assert_never
 
 from loopwright.analysis.find_contractions import explain, find_contractions
 from loopwright.analysis.subscript_bounds import bounds_violation, find_violation, predicate_text
 from loopwright.calls.recipe import Argument, Recipe, Result
-from loopwright.calls.unproven import Unproven
+from loopwright.calls.unproven import Unproven, unproven
 from loopwright.diagnostics import Diagnostic, IllegalStep, InternalError, UsageError
 from loopwright.faults import FAULTS, survive
 from loopwright.frontends.extract import program_of
@@ -19,8 +20,9 @@ from loopwright.frontends.source_tree import ArrayParam, IntParam, Param, Scalar
 from loopwright.ir.contraction import Contraction
 from loopwright.ir.expr import Var
 from loopwright.ir.interpret import interpret_program
-from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
+from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.loops import LoopNest
+from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import program_text, schedule_text
 from loopwright.log import dump
@@ -29,7 +31,7 @@ from loopwright.planner.contraction_plan import contraction_plan
 from loopwright.runtime.array_arguments import Array
 from loopwright.transform.apply import apply_plan
 
-__all__ = ["Meaning"]
+__all__ = ["Meaning", "unsafe_sizes"]
 
 # What the contraction kernels combine factors by: operators the machine models have costs for.
 _TIMES = frozenset({"add", "sub", "mul", "div", "min", "max", "and", "or", "xor"})
@@ -44,26 +46,13 @@ class Meaning:
 
     def __init__(self, tree: SourceTree, *, reassoc: bool) -> None:
         self.tree = tree
-        try:
-            with attempt(ISL_QUOTA):
-                self.program = program_of(tree, reassoc=reassoc)
-        except GaveUp:
-            raise UsageError(
-                f"the conditions of '{tree.name}' are too hard to analyse",
-                hint="simpler conditions, or several functions",
-            ) from None
+        too_hard = partial(_refuse, f"the conditions of '{tree.name}' are too hard to analyse")
+        self.program = bounded(lambda: program_of(tree, reassoc=reassoc), too_hard)
 
     def recipe(self) -> Recipe:
         """What calls need to know."""
         program = self.program
-        try:
-            with attempt(ISL_QUOTA):
-                unsafe = predicate_text(bounds_violation(program))
-        except GaveUp:
-            raise UsageError(
-                f"the subscripts of '{program.name}' are too hard to check",
-                hint="simpler conditions, or several functions",
-            ) from None
+        unsafe = unsafe_sizes(program)
         result = self.tree.result
         return Recipe(
             self.tree.name,
@@ -78,10 +67,7 @@ class Meaning:
     def _contraction(self) -> Contraction | None:
         """The contraction that the program as a whole is, if there is a kernel for it."""
         try:
-            with attempt(ISL_QUOTA):
-                found = find_contractions(self.program)
-        except GaveUp:
-            return None
+            found = bounded(lambda: find_contractions(self.program), lambda _: ())
         except FAULTS as error:
             survive(error, f"the contractions of '{self.program.name}'")
             return None
@@ -110,10 +96,7 @@ class Meaning:
         """
         plan = contraction_plan(contraction, choice)
         try:
-            with attempt(ISL_QUOTA):
-                schedule = apply_plan(self.program, plan)
-        except GaveUp as error:
-            raise Unproven(str(error)) from error
+            schedule = bounded(lambda: apply_plan(self.program, plan), unproven)
         except IllegalStep as error:
             text = "\n".join([*map(str, plan), self.text()])
             fault = InternalError(f"a plan is not legal: {error}", text)
@@ -155,3 +138,13 @@ def _argument(param: Param) -> Argument:
             return Argument("scalar", name, dtype.name, ())
         case _:
             assert_never(param)
+
+
+def unsafe_sizes(program: Program) -> str:
+    """For which parameters some subscript leaves its array, as a Python expression."""
+    too_hard = partial(_refuse, f"the subscripts of '{program.name}' are too hard to check")
+    return bounded(lambda: predicate_text(bounds_violation(program)), too_hard)
+
+
+def _refuse(what: str, _: GaveUp) -> NoReturn:
+    raise UsageError(what, hint="simpler conditions, or several functions") from None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 from loopwright.diagnostics import IllegalStep, UsageError
-from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
+from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.pipeline import generic_schedule, marks_or_none
@@ -95,15 +95,18 @@ def _marked(
     first: Callable[[Program], tuple[Step, ...]], program: Program, *, parallel: bool
 ) -> tuple[Plan, Schedule]:
     """The user's steps, then vectors and threads for the loops they leave."""
-    try:
-        with attempt(ISL_QUOTA):
-            steps = first(program)
-            schedule = apply_plan(program, steps)
-            marks = marks_or_none(schedule, parallel=parallel)
-            return Plan((*steps, *marks)), apply_steps(schedule, marks)
-    except GaveUp as error:
+
+    def marked() -> tuple[Plan, Schedule]:
+        steps = first(program)
+        schedule = apply_plan(program, steps)
+        marks = marks_or_none(schedule, parallel=parallel)
+        return Plan((*steps, *marks)), apply_steps(schedule, marks)
+
+    def too_hard(error: GaveUp) -> NoReturn:
         reason = f"the order that was asked of '{program.name}' is too hard to check"
         raise UsageError(reason, found=str(error)) from error
+
+    return bounded(marked, too_hard)
 
 
 def _tiles(schedule: Schedule, sizes: tuple[int, ...]) -> tuple[tuple[Step, ...], str]:

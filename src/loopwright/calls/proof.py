@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from loopwright.analysis.find_contractions import explain, find_contractions
-from loopwright.calls.unproven import Unproven
+from loopwright.calls.unproven import Unproven, unproven
 from loopwright.diagnostics import InternalError
 from loopwright.faults import FAULTS, survive
 from loopwright.frontends.einsum_syntax import EinsumSubscripts
@@ -17,7 +17,7 @@ from loopwright.frontends.einsum_tree import FIRST_OPERAND, einsum_tree
 from loopwright.frontends.extract import program_of
 from loopwright.ir.expr import Binary
 from loopwright.ir.form import Initial
-from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
+from loopwright.ir.islkit import bounded
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import schedule_text
@@ -44,10 +44,9 @@ def prove_einsum(names: EinsumSubscripts, algebra: Algebra, choice: Choice) -> S
     operators = partial(Binary, plus), partial(Binary, times)
     tree = einsum_tree(names, operands, algebra.accumulator, *operators, zero)
     try:
-        with attempt(ISL_QUOTA):
-            schedule = _schedule(names, program_of(tree, reassoc=algebra.reassoc), choice)
-    except GaveUp as error:
-        raise Unproven(str(error)) from error
+        schedule = bounded(
+            lambda: _schedule(names, program_of(tree, reassoc=algebra.reassoc), choice), unproven
+        )
     except FAULTS as error:
         survive(error, f"the proof of einsum '{names.text}'")
         raise Unproven(str(error)) from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NoReturn
 
 from loopwright.backends.c_dialect import DIALECTS, Dialect
 from loopwright.backends.c_module import RegionSurroundings, emit_region
@@ -18,7 +19,7 @@ from loopwright.frontends.c import CFile, CRegion, Origin, VariableKind
 from loopwright.frontends.extract import program_of
 from loopwright.frontends.source_tree import ForLoop, IfElse, Node
 from loopwright.ir.expr import Expr
-from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
+from loopwright.ir.islkit import bounded
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
@@ -69,13 +70,15 @@ def optimise_region(
 
 
 def _program(region: CRegion, *, reassoc: bool) -> Program:
-    try:
-        with attempt(ISL_QUOTA):
-            return program_of(region.tree, reassoc=reassoc)
-    except (GaveUp, RecursionError):
+    def too_hard(_: Exception) -> NoReturn:
         message = "the conditions of this region are too hard to analyse"
         hint = "simpler conditions, or several regions"
         raise SourceError(Diagnostic(region.span, message, "LW152", hint=hint)) from None
+
+    try:
+        return bounded(lambda: program_of(region.tree, reassoc=reassoc), too_hard)
+    except RecursionError as error:
+        too_hard(error)
 
 
 def schedules_text(results: list[Optimised]) -> str:

@@ -23,7 +23,7 @@ import islpy as isl
 from loopwright.frontends.source_tree import Assign
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Binary, Expr, Select, Unary, Var
-from loopwright.ir.islkit import GaveUp, attempt, condition, context
+from loopwright.ir.islkit import bounded, condition, context
 from loopwright.ir.visit import loads, rewrite, walk
 
 __all__ = ["split_piecewise"]
@@ -45,11 +45,7 @@ def split_piecewise(
     """
     if _first_case(assign) is None or _is_update_by_loops(assign, domain):
         return [(assign, domain)]
-    try:
-        with attempt(_QUOTA):
-            return _split(assign, domain, known)
-    except GaveUp:
-        return [(assign, domain)]
+    return bounded(lambda: _split(assign, domain, known), lambda _: [(assign, domain)], _QUOTA)
 
 
 def _split(assign: Assign, domain: isl.Set, known: isl.Set) -> list[tuple[Assign, isl.Set]]:

@@ -118,6 +118,21 @@ def attempt(operations: int) -> Iterator[None]:
         raise GaveUp(str(error)) from error
 
 
+def bounded(
+    work: Callable[[], T], otherwise: Callable[[GaveUp], T], operations: int = ISL_QUOTA
+) -> T:
+    """`work()`, or `otherwise(error)` where it takes more than a number of isl's operations.
+
+    The one policy for work that is too hard (ADR 8): whoever bounds an effort says what is done
+    without it. What was broken off may be half done; nothing of it is used again.
+    """
+    try:
+        with attempt(operations):
+            return work()
+    except GaveUp as error:
+        return otherwise(error)
+
+
 def with_option(name: str, value: int, work: Callable[[], T]) -> T:
     """`work()` under an option of isl's context, such as "ast_build_group_coscheduled"."""
     ctx = context()

@@ -22,7 +22,7 @@ from typing import TypeAlias
 from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.analysis.size_estimates import average_trips, likely_sizes
 from loopwright.ir.expr import Expr, Load
-from loopwright.ir.islkit import GaveUp, attempt
+from loopwright.ir.islkit import bounded
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program, Role, Statement
 from loopwright.ir.schedule import Schedule
@@ -110,11 +110,7 @@ class _Planner:
     def attempt(self, roles: Roles) -> None:
         """As `plan`, but no more than isl gets done within the quota."""
         self.reached = self._state()
-        try:
-            with attempt(_QUOTA):
-                self.plan(roles)
-        except GaveUp:
-            self._back(self.reached)
+        bounded(lambda: self.plan(roles), lambda _: self._back(self.reached), _QUOTA)
 
     def plan(self, roles: Roles) -> None:
         """Cores for the loops of the given roles; nothing changes where there can be none."""

@@ -13,12 +13,12 @@ Each gets the schedule that those before it have made.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TypeAlias
 
 from loopwright.faults import FAULTS
-from loopwright.ir.islkit import GaveUp, attempt
+from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
@@ -69,15 +69,29 @@ def default_plan(
         if draft.schedule.closure is not None:
             break
         try:
-            with attempt(_QUOTAS.get(planner, _QUOTA)):
-                draft.take(*planner(draft.schedule, machine, parallel=parallel))
-        except GaveUp as error:
-            log("plan", partial(_refusal, planner.__name__, program.name, error))
-            draft = _retraced(program, tuple(draft.steps))
+            draft = bounded(
+                partial(_extended, draft, planner, machine, parallel=parallel),
+                partial(_without, planner.__name__, program, draft),
+                _QUOTAS.get(planner, _QUOTA),
+            )
         except FAULTS as error:
             on_fault(error, f"{planner.__name__} of '{program.name}'")
             draft = _retraced(program, tuple(draft.steps))
     return Plan(tuple(draft.steps)), draft.schedule
+
+
+def _extended(
+    draft: Draft, planner: Callable[..., Iterable[Step]], machine: Machine, *, parallel: bool
+) -> Draft:
+    """`draft` with the steps of one planner."""
+    draft.take(*planner(draft.schedule, machine, parallel=parallel))
+    return draft
+
+
+def _without(planner: str, program: Program, draft: Draft, error: GaveUp) -> Draft:
+    """`draft` without a planner for which the program is too hard."""
+    log("plan", lambda: f"{planner} gave up on '{program.name}': {error}")
+    return _retraced(program, tuple(draft.steps))
 
 
 def _retraced(program: Program, steps: tuple[Step, ...]) -> Draft:
@@ -85,17 +99,13 @@ def _retraced(program: Program, steps: tuple[Step, ...]) -> Draft:
 
     The work that was broken off may have left results half done: none of them is used again.
     """
-    try:
-        with attempt(_QUOTA):
-            draft = Draft(initial_schedule(program))
-            draft.take(*steps)
-            return draft
-    except GaveUp:
-        return Draft(initial_schedule(program))
 
+    def draft() -> Draft:
+        made = Draft(initial_schedule(program))
+        made.take(*steps)
+        return made
 
-def _refusal(planner: str, name: str, error: GaveUp) -> str:
-    return f"{planner} gave up on '{name}': {error}"
+    return bounded(draft, lambda _: Draft(initial_schedule(program)), _QUOTA)
 
 
 def extend_plan(

@@ -10,7 +10,7 @@ from itertools import product
 from loopwright.analysis.subscript_bounds import predicate, uninitialised_locals
 from loopwright.diagnostics import InternalError, ToolchainError
 from loopwright.ir.check import check_nest
-from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt
+from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
@@ -92,16 +92,17 @@ def validate(
     """
     teams = tuple(threads) if is_parallel(translated) else (1,)
     work = _Work(program, translated, dict(runners or {}), dict(originals or {}), teams, seed)
-    small: Sizes = sizes if sizes is not None else ()
-    large: Sizes = ()
-    source = None
-    try:
-        with attempt(_QUOTA):
-            small = sizes if sizes is not None else pick_sizes(program, seed=seed)
-            large = large_sizes(program, translated, seed)
-            source = lower_schedule(initial_schedule(program))
-    except GaveUp as error:
+
+    def prepared() -> tuple[Sizes, Sizes, LoopNest | None]:
+        small = sizes if sizes is not None else pick_sizes(program, seed=seed)
+        large = large_sizes(program, translated, seed)
+        return small, large, lower_schedule(initial_schedule(program))
+
+    def unprepared(error: GaveUp) -> tuple[Sizes, Sizes, LoopNest | None]:
         work.skipped.append(f"the source order and sizes of several tiles: isl gave up ({error})")
+        return sizes if sizes is not None else (), (), None
+
+    small, large, source = bounded(prepared, unprepared, _QUOTA)
     try:
         check_nest(translated)
         work.compare_small(source, small)
@@ -122,11 +123,7 @@ def validate_with_c(
 
     C of the source order is made beside it, for large sizes. Without a compiler C is left out.
     """
-    try:
-        with attempt(ISL_QUOTA):
-            nests = [nest, lower_schedule(initial_schedule(program))]
-    except GaveUp:
-        nests = [nest]
+    nests = bounded(lambda: [nest, lower_schedule(initial_schedule(program))], lambda _: [nest])
     runs: list[dict[str, Runner]] = []
     with contextlib.suppress(ToolchainError):
         runs = [{"c": run} for run in c_runners(nests, (*flags, *_C_FLAGS))]
@@ -183,12 +180,13 @@ class _Work:
 
     def leave_out_unset(self, sizes: Sizes) -> Sizes:
         """The sizes at which the program reads no undefined memory."""
-        try:
-            with attempt(_QUOTA):
-                is_unset = predicate(uninitialised_locals(self.program))
-        except GaveUp:
+        found = bounded(
+            lambda: predicate(uninitialised_locals(self.program)), lambda _: None, _QUOTA
+        )
+        if found is None:
             self.skipped.append("larger sizes: the program fails at small ones")
             return ()
+        is_unset = found
         kept = tuple(params for params in sizes if not is_unset(params))
         if len(kept) < len(sizes):
             left = "; ".join(_text(params) for params in sizes if is_unset(params))

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from loopwright.ir.islkit import GaveUp, attempt, context
+from loopwright.ir.islkit import GaveUp, bounded, context
 from loopwright.sparse.uf.ackermann import GroundProblem, ackermann
 from loopwright.sparse.uf.axioms import NO_FACTS, Clause, Facts
 from loopwright.sparse.uf.constraints import Conj, Constraint, conjoin, fresh
@@ -130,19 +130,18 @@ def _found(conj: Conj, facts: Facts) -> str | tuple[tuple[Atom, int], ...]:
     """The word "empty" or "unknown", or values that obey everything."""
     if conj.is_false:
         return "empty"
-    found: Point | None = None
-    question = ackermann(conj, facts, 0)
-    try:
-        with attempt(OPERATIONS):
+
+    def search() -> str | tuple[tuple[Atom, int], ...]:
+        question = ackermann(conj, facts, 0)
+        found = _search(_Space.of(question.atoms), question)
+        grown = question if found is None else ackermann(conj, facts, _GROWTH)
+        if grown.atoms != question.atoms:
+            # Calls that were not there cost much and are seldom needed for a proof.
+            question = grown
             found = _search(_Space.of(question.atoms), question)
-            grown = question if found is None else ackermann(conj, facts, _GROWTH)
-            if grown.atoms != question.atoms:
-                # Calls that were not there cost much and are seldom needed for a proof.
-                question = grown
-                found = _search(_Space.of(question.atoms), question)
-    except GaveUp:
-        return "unknown"
-    return "empty" if found is None else tuple(zip(question.atoms, found, strict=True))
+        return "empty" if found is None else tuple(zip(question.atoms, found, strict=True))
+
+    return bounded(search, lambda _: "unknown", OPERATIONS)
 
 
 def _search(space: _Space, question: GroundProblem) -> Point | None:
