@@ -27,7 +27,7 @@ from loopwright.frontends.source_tree import (
 from loopwright.frontends.tree_rewrites import assignments
 from loopwright.ir.check import check_program
 from loopwright.ir.expr import Expr, Var
-from loopwright.ir.islkit import GaveUp, NotAffine, affine, attempt, condition, context
+from loopwright.ir.islkit import NotAffine, affine, bounded, condition, context
 from loopwright.ir.program import Array, Program, Role, Statement
 from loopwright.ir.visit import names as names_in
 
@@ -64,14 +64,17 @@ def extract(tree: SourceTree) -> Program:
 def implies(given: Sequence[Expr], wanted: Expr) -> bool:
     """Whether affine conditions imply another one, for all integers; False when isl gives up."""
     variables = sorted(set().union(*map(names_in, (*given, wanted))))
+
+    def proof() -> bool:
+        point = _point(_known(variables, ()))
+        where = condition(wanted, point).complement()
+        for cond in given:
+            where = where.intersect(condition(cond, point))
+        return where.is_empty()
+
     try:
-        with attempt(_PROOF_QUOTA):
-            point = _point(_known(variables, ()))
-            where = condition(wanted, point).complement()
-            for cond in given:
-                where = where.intersect(condition(cond, point))
-            return where.is_empty()
-    except (GaveUp, NotAffine):
+        return bounded(proof, lambda _: False, _PROOF_QUOTA)
+    except NotAffine:
         return False
 
 
