@@ -101,7 +101,7 @@ DANGEROUS = """
     import sys
     import numpy as np
     from loopwright.diagnostics import BoundsError, LoopwrightError
-    from loopwright.sparse.convert import convert
+    from loopwright.sparse.convert_tensor import convert
     from loopwright.sparse.tensor import sparse_tensor
     from sparse_builders import of_dense
 

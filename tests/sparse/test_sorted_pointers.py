@@ -89,7 +89,7 @@ def test_only_where_pointers_are_all() -> None:
     unsorted = find_sortedness([tensor.arrays[name][::-1] for name in ("row", "col")])
     found = conversion(with_sortedness(tensor, sortedness), find("csr"))
     assert convert_by_pointers(found, *given, unsorted) is None
-    assert conversion(tensor, find("csr")).ends is None
+    assert conversion(tensor, find("csr")).pointer is None
 
 
 def test_empty_lists() -> None:

@@ -139,8 +139,8 @@ def _lines(of: Explanation) -> Iterator[str]:
     both = partners(of.source, of.target)
     if both is not None:
         yield from (str(both), "all others:")
-    if of.conversion.ends is not None:
-        yield f"{of.conversion.ends}, which gives what these stages say:"
+    if of.conversion.pointer is not None:
+        yield f"{of.conversion.pointer}, which gives what these stages say:"
     for stage, shared in zip(of.conversion.stages, of.conversion.chunked_stages, strict=True):
         yield from _stage(stage)
         yield f"  {shared}"

@@ -47,7 +47,7 @@ def convert_by_pointers(
 
     The list is `arranged` so, and all its indices are known to lie inside.
     """
-    ends = conversion.ends
+    ends = conversion.pointer
     is_strict = not (sortedness.descends or sortedness.repeats) and sortedness.largest is not None
     if ends is None or not is_strict:
         return None

@@ -237,7 +237,7 @@ def test_one_parallel_loop_for_each_statement() -> None:
     made = computation(
         Stmt.of("set", "{[i,j] : 0 <= i < N && 0 <= j < M}", ("i", "j"), "A(i,j)", real(1.0))
     )
-    with pytest.raises(UsageError, match="a loop around or inside is shared out already"):
+    with pytest.raises(UsageError, match="a loop around or inside is parallel already"):
         parallelise(parallelise(made, "set", 1), "set", 2)
 
 

@@ -108,7 +108,7 @@ def test_long_temporaries_are_lent(monkeypatch: pytest.MonkeyPatch) -> None:
     order = np.random.default_rng(1).permutation(len(tensor.values))
     arrays = {name: array[order] for name, array in tensor.arrays.items()}
     found = conversion(tensor, find("csr"), find("coo"))
-    written = single_thread_driver(found.stages, found._ends, found.temporary)
+    written = single_thread_driver(found.stages, found._signature, found.temporary)
     lent = []
 
     def lend(shape: tuple[int, ...], dtype: Any) -> Any:

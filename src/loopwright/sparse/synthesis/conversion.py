@@ -99,7 +99,7 @@ class Conversion:
         return frozenset(made - results)
 
     @remembered
-    def ends(self) -> SegmentEnds | None:
+    def pointer(self) -> SegmentEnds | None:
         """The pointer that is all the stages compute, if it delimits segments of an array."""
         found = pointer_only(self.stages)
         return found if found is not None and found.parents.startswith(FROM) else None
@@ -116,7 +116,7 @@ class Conversion:
     @remembered
     def alone(self) -> Callable[..., ConversionResult]:
         """All stages by one thread, as a function of arrays, values, symbols and lent memory."""
-        return single_thread_driver(self.stages, self._ends, self.temporary)
+        return single_thread_driver(self.stages, self._signature, self.temporary)
 
     @remembered
     def steps(self) -> tuple[StageStep, ...]:
@@ -135,10 +135,10 @@ class Conversion:
     @remembered
     def frame(self) -> tuple[Prologue, Epilogue]:
         """The code before the steps and after them."""
-        return prologue_and_epilogue(self._ends)
+        return prologue_and_epilogue(self._signature)
 
     @remembered
-    def _ends(self) -> ConversionSignature:
+    def _signature(self) -> ConversionSignature:
         source, target, format = self.request.source, self.request.target, self.inverse.format
         spaces = {s.name for stage in self.stages for s in stage.computation.spaces}
         spaces |= {self.values, *self.arrays.values()}

@@ -7,7 +7,7 @@
         ...
         n = x3+1
         if not 0 <= n <= most:
-            n = room(n, 'NC+1')
+            n = checked_extent(n, 'NC+1')
         x5 = zeros(n, d0)                           # in a try: a MemoryError names the array
         c0.alone(x0, x1, x5, x3, x2, x4)
         ...
@@ -77,7 +77,7 @@ class StageStep:
 
 
 def single_thread_driver(
-    stages: Sequence[Stage], ends: ConversionSignature, temporary: frozenset[str]
+    stages: Sequence[Stage], signature: ConversionSignature, temporary: frozenset[str]
 ) -> Callable[..., ConversionResult]:
     """All stages by one thread: f(arrays, values, symbols, lend)."""
     local: dict[str, str] = {}
@@ -90,20 +90,22 @@ def single_thread_driver(
 
     writer = _Writer(array, symbol, temporary)
     body = [line for stage in stages for line in writer.stage(stage)]
-    body += writer.last(ends)
+    body += writer.last(signature)
     # Arrays and symbols that no stage reads are not fetched.
-    head = [f"{array(n)} = {x}" for n, x in ends.given_arrays.items() if f"array {n}" in local]
-    head += [f"{symbol(n)} = {x}" for n, x in ends.given_symbols.items() if f"symbol {n}" in local]
+    head = [f"{array(n)} = {x}" for n, x in signature.given_arrays.items() if f"array {n}" in local]
+    head += [
+        f"{symbol(n)} = {x}" for n, x in signature.given_symbols.items() if f"symbol {n}" in local
+    ]
     return python_function((*_GIVEN, "lend"), [*head, *body], writer.names)
 
 
-def prologue_and_epilogue(ends: ConversionSignature) -> tuple[Prologue, Epilogue]:
-    """The two ends of a conversion that goes stage by stage."""
-    given = (ends.given_arrays, ends.given_symbols)
+def prologue_and_epilogue(signature: ConversionSignature) -> tuple[Prologue, Epilogue]:
+    """The code before and after the stages of a conversion that runs them one by one."""
+    given = (signature.given_arrays, signature.given_symbols)
     held, known = (", ".join(f"{n!r}: {x}" for n, x in part.items()) for part in given)
     writer = _Writer(*_BY_NAME)
     first = python_function(_GIVEN, [f"return {{{held}}}, {{{known}}}"], {})
-    return first, python_function(_BOTH, writer.last(ends), writer.names)
+    return first, python_function(_BOTH, writer.last(signature), writer.names)
 
 
 def stage_steps(
@@ -139,21 +141,23 @@ class _Writer:
             "empty": np.empty,
             "zeros": np.zeros,
             "most": _MOST_PLACES,
-            "room": _checked_extent,
-            "full": _memory_error,
+            "checked_extent": _checked_extent,
+            "memory_error": _memory_error,
         }
     )
 
     def term(self, term: Term) -> str:
         return python_expression(term, self.symbol, self.names)
 
-    def last(self, ends: ConversionSignature) -> list[str]:
+    def last(self, signature: ConversionSignature) -> list[str]:
         """Symbols that follow at the end, and what is returned."""
-        made = ", ".join(f"{name!r}: {self.array(own)}" for name, own in ends.arrays.items())
-        known = ", ".join(f"{name!r}: {self.symbol(own)}" for name, own in ends.symbols.items())
+        made = ", ".join(f"{name!r}: {self.array(own)}" for name, own in signature.arrays.items())
+        known = ", ".join(
+            f"{name!r}: {self.symbol(own)}" for name, own in signature.symbols.items()
+        )
         return [
-            *(f"{self.symbol(name)} = {self.term(term)}" for name, term in ends.defined),
-            f"return {{{made}}}, {self.array(ends.values)}, {{{known}}}",
+            *(f"{self.symbol(name)} = {self.term(term)}" for name, term in signature.defined),
+            f"return {{{made}}}, {self.array(signature.values)}, {{{known}}}",
         ]
 
     def stage(self, stage: Stage) -> list[str]:
@@ -187,19 +191,19 @@ class _Writer:
 
     def fresh(self, stage: Stage) -> list[str]:
         """Make the arrays of a stage; extents below 0 are 0."""
-        lines, room = [], dict[Term, str]()
+        lines, names = [], dict[Term, str]()
         for extent in dict.fromkeys(extent for made in stage.fresh for extent in made.space.shape):
             if extent.is_constant:
-                room[extent] = str(max(extent.constant, 0))
+                names[extent] = str(max(extent.constant, 0))
                 continue
-            n = room[extent] = f"n{len(room)}"
+            n = names[extent] = f"n{len(names)}"
             lines += [f"{n} = {self.term(extent)}", f"if not 0 <= {n} <= most:"]
-            lines.append(f"    {n} = room({n}, {str(extent)!r})")
-        return [*lines, *(line for made in stage.fresh for line in self._made(made, room))]
+            lines.append(f"    {n} = checked_extent({n}, {str(extent)!r})")
+        return [*lines, *(line for made in stage.fresh for line in self._made(made, names))]
 
-    def _made(self, made: FreshArray, room: Mapping[Term, str]) -> list[str]:
+    def _made(self, made: FreshArray, names: Mapping[Term, str]) -> list[str]:
         space, lines = made.space, list[str]()
-        extents = [room[extent] for extent in space.shape]
+        extents = [names[extent] for extent in space.shape]
         shape = extents[0] if len(extents) == 1 else f"({', '.join(extents)})"
         dtype = self._name("d", space.dtype.numpy)
         value = f"{'zeros' if made.fill == 0 else 'empty'}({shape}, {dtype})"
@@ -211,7 +215,7 @@ class _Writer:
         own = self.array(space.name)
         size = f"{'*'.join(extents) or '1'}, {dtype}"
         lines += ["try:", f"    {own} = {value}", "except MemoryError as error:"]
-        lines.append(f"    raise full({space.name!r}, {size}) from error")
+        lines.append(f"    raise memory_error({space.name!r}, {size}) from error")
         return [*lines, f"{own}.fill({made.fill})"] if made.fill else lines
 
     def call(self, stage: Stage) -> str:
