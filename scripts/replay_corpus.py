@@ -298,10 +298,10 @@ def _conversion_stages(source: str, target: str) -> Stages:
     found = lw.sparse.explain(source, target).conversion
     if found is None:
         return {"plan": "none"}
-    shared = [s for s in found.shared if not isinstance(s.sharing, str)]
+    shared = [s for s in found.chunked_stages if not isinstance(s.chunked, str)]
     codes = [stage.code[0] for stage in found.stages] + [stage.code[0] for stage in shared]
     return {
-        "plan": "\n".join(map(str, (*found.stages, *found.shared))),
+        "plan": "\n".join(map(str, (*found.stages, *found.chunked_stages))),
         "loops": "\n".join(code.inspect("loops") for code in codes),
         "llvm": "\n".join(code.inspect("llvm") for code in codes),
     }

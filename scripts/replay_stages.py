@@ -27,7 +27,7 @@ import numpy as np
 import loopwright
 from loopwright import kernels, pipeline
 from loopwright.backends import llvm_entry
-from loopwright.frontends.c.preprocessor import preprocess
+from loopwright.frontends.c import preprocessor
 from loopwright.ir.dtypes import DType
 from loopwright.ir.form import Form
 from loopwright.ir.loops import LoopNest, Space
@@ -59,10 +59,10 @@ def target_machine(name: str) -> None:
     _replace_everywhere(kernels._load, _RECORDER.load)
     _replace_everywhere(pipeline.lowered, _recording_plans(pipeline.lowered))
     # C is read without the system's preprocessor; plain `char` is that of the target's compilers.
-    _replace_everywhere(preprocess._find, lambda compiler: None)
-    _replace_everywhere(preprocess._is_char_signed, lambda args: machine.isa == "x86_64")
+    _replace_everywhere(preprocessor._find, lambda compiler: None)
+    _replace_everywhere(preprocessor._is_char_signed, lambda args: machine.isa == "x86_64")
     # Index arrays are validated by kernels, which do not run: those of the corpus are valid.
-    _replace_everywhere(executor.require_safe, lambda tensor: None)
+    _replace_everywhere(executor.require_valid, lambda tensor: None)
     # The size of the header of Python's objects: builds without the global lock have a larger one.
     llvm_entry.DATA_OFFSET = 16
 

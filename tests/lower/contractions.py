@@ -112,7 +112,7 @@ def make(problem: Problem, form: Form, seed: int) -> Made:
 
 def launch(form: Form, made: Made, problem: Problem) -> tuple[dict[str, int], np.ndarray]:
     """Values of the launch and the offset tables, for whatever names the nest asks for."""
-    instance = made.shape
+    instance = made.instance
     bundles = dict(zip("gijp", (instance.batch, instance.i, instance.j, instance.p), strict=True))
     values = dict(zip("GMNK", instance.sizes, strict=True))
     mc, nc, kc = (block or 1 << 20 for block in problem.blocks)

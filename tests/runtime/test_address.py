@@ -281,7 +281,7 @@ def test_scratch_memory_comes_back_when_a_conversion_raises(
 
     stage = SimpleNamespace(prepare=fail)
     frame = (lambda *given: ({}, {}), None)
-    conversion: Any = SimpleNamespace(alone=fail, frame=frame, turns=[stage], shared=[None])
+    conversion: Any = SimpleNamespace(alone=fail, frame=frame, steps=[stage], chunked_stages=[None])
     with pytest.raises(KeyboardInterrupt):
         run(conversion, {}, np.ones(1 << 20), {"NR": 1}, threads)
     assert borrowed == []

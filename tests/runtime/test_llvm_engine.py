@@ -11,6 +11,7 @@ import llvmlite.binding as llvm
 import pytest
 
 from loopwright.diagnostics import InternalError
+from loopwright.ir.module import CodeUnit
 from loopwright.runtime import llvm_engine
 from loopwright.runtime.llvm_engine import (
     compile_to_object,
@@ -181,8 +182,8 @@ class _Heap(ctypes.Structure):
 @pytest.mark.skipif(
     not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="this C library does not count its heap"
 )
-@pytest.mark.parametrize("is_plain", [False, True])
-def test_compiling_leaves_nothing_behind(is_plain: bool) -> None:
+@pytest.mark.parametrize("leave_to_llvm", [False, True])
+def test_compiling_leaves_nothing_behind(leave_to_llvm: bool) -> None:
     """A pass manager that is not freed would leave 20 KiB, that of the whole pipeline 300 KiB."""
     mallinfo = ctypes.CDLL(None).mallinfo2
     mallinfo.restype = _Heap
@@ -191,9 +192,10 @@ def test_compiling_leaves_nothing_behind(is_plain: bool) -> None:
         gc.collect()
         return int(mallinfo().uordblks)
 
+    code = (CodeUnit(SQUARE, leave_to_llvm=leave_to_llvm),)
     for _ in range(5):
-        compile_to_object(SQUARE, is_plain=is_plain)
+        compile_to_object(code)
     before = used()
     for _ in range(30):
-        compile_to_object(SQUARE, is_plain=is_plain)
+        compile_to_object(code)
     assert (used() - before) / 30 < 8 * 1024
