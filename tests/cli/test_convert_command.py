@@ -188,12 +188,12 @@ def test_a_terminated_write_leaves_nothing(source: Path) -> None:
     code = """
         import os, signal, sys
         from loopwright import cli
-        from loopwright.sparse import archive
+        from loopwright.sparse import tensor_files
 
         def stop(*args, **options):
             os.kill(os.getpid(), signal.SIGTERM)
 
-        archive.np.savez = stop
+        tensor_files.np.savez = stop
         sys.exit(cli.main())
     """
     words = ["convert", str(source), "--to", "csr", "-o", str(source.with_name("A.npz"))]
