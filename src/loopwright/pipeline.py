@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NoReturn
 
 from loopwright.diagnostics import UsageError
 from loopwright.faults import FAULTS, survive
-from loopwright.ir.islkit import GaveUp, bounded
+from loopwright.ir.islkit import ISL_QUOTA, GaveUp, bounded
 from loopwright.ir.loops import LoopNest, Mark
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
@@ -69,7 +70,8 @@ def lowered(program: Program, plan: Plan, schedule: Schedule) -> Lowered:
         return _source_loops(program)
 
     try:
-        return bounded(lambda: Lowered(plan, schedule, lower_schedule(schedule)), in_source_order)
+        lower = partial(lower_schedule, schedule)
+        return bounded(lambda: Lowered(plan, schedule, lower()), in_source_order, ISL_QUOTA)
     except FAULTS as error:
         survive(error, f"the loops of '{program.name}'")
     simpler = _marked_source(program, parallel=_is_parallel(schedule))
@@ -119,7 +121,7 @@ def _marked_source(program: Program, *, parallel: bool) -> tuple[Plan, Schedule]
         return Plan(()), initial_schedule(program)
 
     try:
-        return bounded(lambda: (Plan(steps), apply_steps(source, steps)), unmarked)
+        return bounded(lambda: (Plan(steps), apply_steps(source, steps)), unmarked, ISL_QUOTA)
     except FAULTS as error:
         survive(error, f"the marks of '{program.name}'")
     return Plan(()), initial_schedule(program)
@@ -134,7 +136,8 @@ def marks_or_none(schedule: Schedule, *, parallel: bool) -> tuple[Step, ...]:
         return ()
 
     try:
-        return bounded(lambda: extend_plan(schedule, host(), parallel=parallel), no_marks)
+        mark = partial(extend_plan, schedule, host(), parallel=parallel)
+        return bounded(mark, no_marks, ISL_QUOTA)
     except FAULTS as error:
         survive(error, f"the marks of '{name}'")
     return ()

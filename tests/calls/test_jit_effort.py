@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -16,8 +16,10 @@ from loopwright.calls.meaning import Meaning
 from loopwright.calls.unproven import Unproven
 from loopwright.diagnostics import UsageError
 from loopwright.ir.contraction import Contraction
-from loopwright.ir.islkit import attempt
+from loopwright.ir.islkit import GaveUp, attempt, bounded
 from loopwright.ir.program import Program
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -91,7 +93,11 @@ def test_reading_beyond_the_quota(
     quotas: list[int], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rest = iter(quotas)
-    monkeypatch.setattr(meaning, "attempt", lambda _: attempt(next(rest)))
+
+    def small(work: Callable[[], T], otherwise: Callable[[GaveUp], T]) -> T:
+        return bounded(work, otherwise, next(rest))
+
+    monkeypatch.setattr(meaning, "bounded", small)
     with pytest.raises(UsageError) as error:
         lw.jit(shifted)(whole(5, 7), whole(5, 7))
     assert str(error.value) == f"{told}\ntry: simpler conditions, or several functions"

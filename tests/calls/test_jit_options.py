@@ -163,7 +163,7 @@ def test_unsupported_is_left_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(compiled(np.ones(3)), np.full(3, 2.0))
     # Refused once, the types are not tried again.
     monkeypatch.setattr("loopwright.calls.jit.Specialisation", None)
-    monkeypatch.setattr("loopwright.calls.jit.Definition", None)
+    monkeypatch.setattr("loopwright.calls.jit.JitDefinition", None)
     np.testing.assert_array_equal(compiled(np.ones(4)), np.full(4, 2.0))
     assert compiled.signatures == []
 
