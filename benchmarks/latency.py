@@ -166,7 +166,7 @@ def _native_repetition(a: Any, b: Any) -> Callable[[], None]:
     ring, dtype = semirings.semiring("plus_times"), DTYPES["float64"]
     names = parse_subscripts("ik,kj->ij", (2, 2))
     choice, bound = plan_contraction(names, (a, b), out, ring, dtype, Scaling(), 1)
-    left, right = (b, a) if choice.instance.swapped else (a, b)
+    left, right = (b, a) if choice.shape.swapped else (a, b)
     bound(out, left, right)
     check_close(out, a @ b, a.shape[1])
     code = load_object(compile_to_object(_REPEAT), ("repeat",))
