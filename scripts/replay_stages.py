@@ -29,7 +29,7 @@ from loopwright import kernels, pipeline
 from loopwright.backends import llvm_entry
 from loopwright.frontends.c import preprocessor
 from loopwright.ir.dtypes import DType
-from loopwright.ir.form import Form
+from loopwright.ir.kernel_variant import ContractionKernel
 from loopwright.ir.loops import LoopNest, Space
 from loopwright.ir.machine import Machine
 from loopwright.machines.host import host as detected_host
@@ -132,13 +132,13 @@ class _Recorder:
         return {stage: "\n".join(parts) for stage, parts in self.texts.items() if parts}
 
     def load(
-        self, key: Form | str, checked: bool, make: Callable[[], LoopNest], what: str
+        self, key: ContractionKernel | str, checked: bool, make: Callable[[], LoopNest], what: str
     ) -> _Unrun:
         """Stands in for the function that compiles a nest and loads its code."""
         nest = replace(make(), name=kernels.ENTRY)
         self.texts["plan"] += self.plans
         self.plans = []
-        if isinstance(key, Form):
+        if isinstance(key, ContractionKernel):
             self.texts["plan"].append(_values_text(key))
         for stage in ("loops", "llvm"):
             self.texts[stage].append(kernels.stage_text(nest, stage))

@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,16 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from contract_steps import contract_loops
 from loopwright import faults, kernels, options, pipeline
+from loopwright.calls import contraction_schedule, einsum_contraction
 from loopwright.calls import einsum as einsum_calls
-from loopwright.calls import einsum_contraction, meaning, proof
 from loopwright.cli import info_command, main
 from loopwright.diagnostics import IllegalStep, InternalError, UsageError
 from loopwright.faults import Faults, recorded_faults, survive
+from loopwright.lower import passes
 from loopwright.planner import generic
-from loopwright.transform.contract import BlockBundles, Contract, ParallelBundle
-from loopwright.transform.contract_loops import ContractLoops
+from loopwright.transform.contract import Contract
 from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import Plan
@@ -128,7 +130,11 @@ def test_info_counts(capsys: pytest.CaptureFixture[str]) -> None:
 
 # -- einsum ----------------------------------------------------------------------------------------
 
-BROKEN = [(proof, "contraction_plan"), (proof, "find_contractions"), (einsum_contraction, "choose")]
+BROKEN = [
+    (contraction_schedule, "contraction_program"),
+    (contraction_schedule, "lower_schedule"),
+    (einsum_contraction, "choose"),
+]
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -148,7 +154,7 @@ def test_einsum(
 
 
 def test_lowering_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "contraction_nest", failing(AssertionError("panels")))
+    monkeypatch.setattr(passes, "lower_contraction", failing(AssertionError("panels")))
     a = numbers(6, 7)
     np.testing.assert_array_equal(lw.einsum("ij,ij->i", a, a), (a * a).sum(1))
     assert recorded_faults().count == 1
@@ -243,7 +249,7 @@ def test_lowering(monkeypatch: pytest.MonkeyPatch, failures: int, target: str) -
     monkeypatch.setattr(pipeline, "lower_schedule", lower)
     kernel = lw.compile(matmul(), target, threads=2)
     kinds = {step.kind for step in kernel.plan}
-    assert "contract_loops" not in kinds
+    assert "contract" not in kinds
     assert bool(kinds) == (failures == 1)
     assert ("parallel" in kinds) == (failures == 1 and target != "c")
     c, a, b = np.zeros((30, 30)), numbers(30, 30), numbers(30, 30) + 1
@@ -262,7 +268,7 @@ def test_jit(monkeypatch: pytest.MonkeyPatch) -> None:
                     c[i, j] += a[i, k] * b[k, j]
 
     broken = failing(ERRORS[0])
-    monkeypatch.setattr(meaning, "contraction_plan", broken)
+    monkeypatch.setattr(contraction_schedule, "lower_schedule", broken)
     monkeypatch.setattr(generic, "_PLANNERS", (broken, *generic._PLANNERS))
     broken.__name__ = "plan_nothing"
     c, a, b = np.empty((6, 8)), numbers(6, 7), numbers(7, 8)
@@ -289,22 +295,25 @@ def test_cc(
 # -- plans of users --------------------------------------------------------------------------------
 
 
+VARIANTS = contract_loops("i", "j", "k").variants
+
+
 @pytest.mark.parametrize("target", ["host", "openmp", "c"])
 @pytest.mark.parametrize(
     "steps",
     [
-        (Contract("S0"),),
-        (Contract("S0"), BlockBundles("S0", 8, 8, 8), ParallelBundle("S0", "i")),
+        (Contract((), VARIANTS, (8, 8, 8)),),
+        (Contract((), (replace(VARIANTS[0], parallel="i"),), (8, 8, 8)),),
     ],
 )
 def test_contract_in_a_plan_is_refused(steps: tuple[Any, ...], target: str) -> None:
     with pytest.raises(UsageError) as error:
         lw.compile(matmul(), target, Plan(steps))
-    assert str(error.value) == (
-        "a plan for the loops of 'matmul' cannot take out a contraction\n"
-        "note: found contract(statement='S0')\n"
-        "try: contract_loops for three loops around it, or the plan 'model', by which a function "
-        "of C that is one contraction runs as its kernel"
+    told = str(error.value)
+    assert told.startswith("a plan for the loops of 'matmul' cannot take out the whole of them\n")
+    assert told.endswith(
+        "try: contract for three loops of it, or the plan 'model', by which a function of C that "
+        "is one contraction runs as its kernel"
     )
 
 
@@ -315,8 +324,6 @@ def test_an_illegal_plan_is_told() -> None:
 
 
 def test_the_statement_of_a_core_cannot_change() -> None:
-    core = ContractLoops(
-        "i", "j", "k", (4, 4, 2, 1, 0), (64, 256, 256), ("gather", "gather"), "broadcast", 1
-    )
-    with pytest.raises(IllegalStep, match="the core of S0 would be none: "):
+    core = contract_loops("i", "j", "k")
+    with pytest.raises(IllegalStep, match="the contraction of S0 would be none: "):
         lw.compile(min_plus(), plan=Plan((core, PartialSums("S0", "k", 64))))

@@ -1,6 +1,6 @@
-"""Kernels: from a form or a nest to loaded code, kept in memory and on disk.
+"""Kernels: from a nest to loaded code, kept in memory and on disk.
 
-    Form --lower--> LoopNest --backends--> Module --runtime--> object code --> CompiledKernel
+    LoopNest --backends--> Module --runtime--> object code --> CompiledKernel
 
 Nothing here needs isl, so a call whose kernel lies in the disk cache never loads it; nor does it
 load what makes new kernels.
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from loopwright import options
 from loopwright.backends.llvm_entry import entry_symbols
 from loopwright.diagnostics import UsageError
-from loopwright.ir.form import Form
+from loopwright.ir.kernel_variant import Algebra, ContractionKernel
 from loopwright.log import dump, log
 from loopwright.machines.host import host
 from loopwright.recent import Recent
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "contraction_kernel",
-    "contraction_nest",
     "elementwise_nest",
     "nest_kernel",
     "recall",
@@ -51,24 +50,16 @@ __all__ = [
 
 ENTRY = "kernel"
 # With and without bounds checks. What is forgotten here lives on in the launches that use it.
-_kernels: Recent[tuple[Form | str, bool], CompiledKernel] = Recent(1024)
+_kernels: Recent[tuple[ContractionKernel | str, bool], CompiledKernel] = Recent(1024)
 _lock = threading.RLock()
 _pool: Pool | None = None
 
 
-def contraction_kernel(form: Form, prove: Callable[[], object] | None = None) -> CompiledKernel:
-    """The kernel of a form: from memory, else from disk, else compiled, after calling `prove`."""
+def contraction_kernel(kernel: ContractionKernel, make: Callable[[], LoopNest]) -> CompiledKernel:
+    """A contraction's kernel: from memory, else from disk, else compiled from `make()`."""
     checked = options.current().boundscheck
-    found = _kernels.get((form, checked))
-    if found is not None:
-        return found
-
-    def make() -> LoopNest:
-        if prove is not None:
-            prove()
-        return contraction_nest(form)
-
-    return _load(form, checked, make, "")
+    found = _kernels.get((kernel, checked))
+    return _load(kernel, checked, make, "") if found is None else found
 
 
 def nest_kernel(key: str, make: Callable[[], LoopNest], what: str = "loops") -> CompiledKernel:
@@ -79,13 +70,6 @@ def nest_kernel(key: str, make: Callable[[], LoopNest], what: str = "loops") -> 
     checked = options.current().boundscheck
     found = _kernels.get((key, checked))
     return _load(key, checked, make, what) if found is None else found
-
-
-def contraction_nest(form: Form) -> LoopNest:
-    """The loop nest of a form."""
-    from loopwright.lower.lower_contraction import lower_contraction  # lazy: for new kernels only
-
-    return lower_contraction(form, ENTRY)
 
 
 def elementwise_nest(
@@ -129,7 +113,7 @@ def _module(nest: LoopNest, *, checked: bool = False) -> Module:
 
 
 def _load(
-    key: Form | str, checked: bool, make: Callable[[], LoopNest], what: str
+    key: ContractionKernel | str, checked: bool, make: Callable[[], LoopNest], what: str
 ) -> CompiledKernel:
     """Object code of a nest, from disk when it is there, linked into the process."""
     with _lock:
@@ -149,16 +133,19 @@ def _kernel(code: jit.LoadedObject, header: dict[str, Any]) -> CompiledKernel:
     return CheckedKernel(code, ENTRY, **header)
 
 
-def _entry(key: Form | str, checked: bool, make: Callable[[], LoopNest], what: str) -> Entry:
+def _entry(
+    key: ContractionKernel | str, checked: bool, make: Callable[[], LoopNest], what: str
+) -> Entry:
     """The stored kernel of `key`. Who asks to see how it is compiled gets it compiled."""
-    if isinstance(key, Form):
-        what = f"{key.kind.value} kernel of {_operators(key)} in {key.accumulator}"
+    if isinstance(key, ContractionKernel):
+        algorithm, dtype = key.variant.algorithm.value, key.algebra.accumulator
+        what = f"{algorithm} kernel of {_operators(key.algebra)} in {dtype}"
 
     def compiled() -> Entry:
         start = time.perf_counter()
         nest = replace(make(), name=ENTRY)
         middle = time.perf_counter()
-        entry = _compiled(nest, isinstance(key, Form), checked)
+        entry = _compiled(nest, isinstance(key, ContractionKernel), checked)
         ends = start, middle, time.perf_counter()
         log("time", lambda: _durations(what, ends))
         return entry
@@ -168,8 +155,10 @@ def _entry(key: Form | str, checked: bool, make: Callable[[], LoopNest], what: s
     return _stored(content, compiled, what, anew=bool(options.current().dump))
 
 
-def _operators(form: Form) -> str:
-    names = (x if isinstance(x, str) else "a user's function" for x in (form.plus, form.times))
+def _operators(algebra: Algebra) -> str:
+    names = (
+        x if isinstance(x, str) else "a user's function" for x in (algebra.plus, algebra.times)
+    )
     return " over ".join(names)
 
 
@@ -195,7 +184,7 @@ def _stored(content: str, make: Callable[[], Entry], what: str, *, anew: bool = 
     return entry
 
 
-def _compiled(nest: LoopNest, is_form: bool, checked: bool) -> Entry:
+def _compiled(nest: LoopNest, is_contraction: bool, checked: bool) -> Entry:
     if options.current().check:
         from loopwright.ir.check import check_nest  # lazy: loads isl, and only developers check
 
@@ -210,20 +199,20 @@ def _compiled(nest: LoopNest, is_form: bool, checked: bool) -> Entry:
         "needs_memory": _needs_memory(nest),
     }
     if checked:
-        header |= _checks(nest, is_form)
+        header |= _checks(nest, is_contraction)
     return Entry(header, jit.compile_to_object(module.units, _cpu()))
 
 
-def _checks(nest: LoopNest, is_form: bool) -> dict[str, Any]:
+def _checks(nest: LoopNest, is_contraction: bool) -> dict[str, Any]:
     """What a call must know to fill in limits and to name who left them.
 
-    Kernels of forms see their operands as memory, by places; others by the subscripts of arrays.
+    Kernels of contractions see their operands as memory, by places; others by subscripts.
     """
     from loopwright.backends.llvm_bounds_check import checked_names  # lazy: to check only
     from loopwright.ir.loops import Space  # lazy: for new kernels only
 
     arguments = [buffer for buffer in nest.buffers if buffer.space is Space.GLOBAL]
-    ranks = [-1 if is_form and b.strides else len(b.strides) for b in arguments]
+    ranks = [-1 if is_contraction and b.strides else len(b.strides) for b in arguments]
     return {"names": list(checked_names(nest)), "ranks": ranks}
 
 

@@ -146,4 +146,4 @@ def marks_or_none(schedule: Schedule, *, parallel: bool) -> tuple[Step, ...]:
 def _is_parallel(schedule: Schedule) -> bool:
     """Whether threads share out some loop."""
     marks = {mark for _, mark in schedule.marks}
-    return Mark.PARALLEL in marks or any(core.shares > 1 for core in schedule.loop_cores)
+    return Mark.PARALLEL in marks or any(x.is_parallel for x in schedule.contractions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from contract_steps import contract_loops
 from loopwright.backends.llvm_emitter import emit_module
 from loopwright.backends.llvm_entry import entry_symbols
 from loopwright.backends.llvm_procedures import outline
@@ -17,15 +18,15 @@ from loopwright.lower.passes import lower_schedule
 from loopwright.lower.strides import stride_name
 from loopwright.runtime.kernel import CompiledKernel
 from loopwright.runtime.llvm_engine import assembly, compile_to_object, load_object
-from loopwright.transform.contract_loops import ContractLoops
+from loopwright.transform.contract import Contract
 from loopwright.transform.plan import apply_plan
 from oracle import arrays_of
 from programs import Do, For, program
 
 
-def core(i: str, j: str, p: str, shares: int = 1) -> ContractLoops:
-    packing = ("gather", "gather")
-    return ContractLoops(i, j, p, (2, 2, 2, 2, 4), (4, 6, 4), packing, "lane", shares)
+def core(i: str, j: str, p: str, shares: int = 1) -> Contract:
+    tile, blocks = (2, 2, 2, 2, 4), (4, 6, 4)
+    return contract_loops(i, j, p, tile=tile, blocks=blocks, broadcast="lane", shares=shares)
 
 
 def matrices(*names: str) -> dict[str, str]:
@@ -43,7 +44,7 @@ TWO = program("two", FOUR, product("C", "A", "B", "ijk"), product("D", "C", "A",
 CORES = (core("i", "j", "k"), core("a", "b", "c"))
 
 
-def nest_of(*steps: ContractLoops) -> LoopNest:
+def nest_of(*steps: Contract) -> LoopNest:
     return lower_schedule(apply_plan(TWO, steps))
 
 
@@ -75,7 +76,7 @@ def test_loops_without_register_tiles_stay_where_they_are() -> None:
 @pytest.mark.parametrize("shares", [1, 3])
 @pytest.mark.parametrize("is_linked", [False, True])
 def test_procedures_are_right(is_linked: bool, shares: int) -> None:
-    nest = nest_of(*(core(c.i, c.j, c.p, shares) for c in CORES))
+    nest = nest_of(*(core(*c.loops, shares=shares) for c in CORES))
     module = emit_module(nest)
     assert [unit.leave_to_llvm for unit in module.units] == [True, False]
     whole = CodeUnit(module.text, leave_to_llvm=True)

@@ -73,7 +73,7 @@ def test_plans_that_are_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
         raise Unproven
 
     args = whole(5), whole(5, 7), whole(7)
-    monkeypatch.setattr(Meaning, "prove", prove)
+    monkeypatch.setattr(Meaning, "kernel_nest", prove)
     asked: list[bool] = []
     nest = Meaning.nest
     monkeypatch.setattr(Meaning, "nest", lambda *a, **b: asked.append(True) or nest(*a, **b))

@@ -114,6 +114,7 @@ def gemm_contraction() -> Contraction:
         statement="T",
         plus="add",
         times="mul",
+        zero=0.0,
         dtype=FLOAT64,
         batch=(),
         i=(LoopRange("i", zero, n),),

@@ -56,6 +56,7 @@ MATVEC = Contraction(
     statement="S0",
     plus="add",
     times="mul",
+    zero=0.0,
     dtype=FLOAT64,
     batch=(),
     i=(LoopRange("i", Const(0), n),),

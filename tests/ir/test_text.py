@@ -11,6 +11,7 @@ from ir.examples import ONE, gemm, gemm_contraction, load, loop
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var
 from loopwright.ir.interpret import evaluate
+from loopwright.ir.kernel_variant import Algorithm, Broadcast, KernelVariant, Packing
 from loopwright.ir.loops import (
     Alloc,
     Barrier,
@@ -26,7 +27,7 @@ from loopwright.ir.loops import (
     Space,
     Store,
 )
-from loopwright.ir.schedule import Core, Schedule
+from loopwright.ir.schedule import Schedule, ScheduledContraction
 from loopwright.ir.text import expr_text, stmt_text, text
 
 x, y, z = Var("x"), Var("y"), Var("z")
@@ -144,19 +145,20 @@ contraction T in float64:
 
 def test_schedule() -> None:
     program = gemm()
-    core = Core(
-        gemm_contraction(),
-        register_tile=(4, 8),
-        blocks=(64, 0, 256),
-        packed=frozenset({"left", "right"}),
-        parallel="j",
+    variant = KernelVariant(
+        Algorithm.PRODUCT,
+        *(4, 4, 2),
+        *(Packing.ALONG_P, Packing.GATHER),
+        broadcast=Broadcast.LANE,
         unroll=4,
+        parallel="j",
     )
+    kernel = ScheduledContraction(gemm_contraction(), (variant,), (64, 0, 256))
     schedule = Schedule(
         program,
         program.schedule,
         marks=(("i", Mark.PARALLEL), ("j", Mark.VECTOR)),
-        cores=(core,),
+        contractions=(kernel,),
         factors=(("j", 4),),
     )
     assert text(schedule) == (
@@ -168,7 +170,9 @@ schedule of gemm:
                 S[i, j]
                 T[i, j, k]:
                     for k: T[i, j, k] -> [(k)]
-    core: register tile 4 x 8, blocks 64 x 0 x 256, packed left and right, parallel over j, unroll 4
+    kernel: loops of the whole program; blocks 64 x 0 x 256
+        product of 4 x 4 x 2; left along_p, right gather; elements of left by lane; \
+4 steps at a time; parallel over j
         contraction T in float64:
             i: i in range(n)
             j: j in range(n)

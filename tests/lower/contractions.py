@@ -1,4 +1,4 @@
-"""Small contractions built by hand: a form, operands in a chosen layout, and what comes out.
+"""Small contractions built by hand: a kernel, operands in a chosen layout, and what comes out.
 
 Numbers are small and whole, so that every sum and product is exact in every dtype: results must
 then be equal bit by bit, whatever the order of the sums.
@@ -15,15 +15,22 @@ import numpy as np
 
 from backends.compiled import assert_same_bits, compile_nest
 from loopwright.ir.check import check_nest
+from loopwright.ir.contraction_shape import ContractionShape, Dim, offsets
 from loopwright.ir.dtypes import DTYPES, DType
 from loopwright.ir.evaluate import Given, compile_expr, quiet
 from loopwright.ir.expr import Binary, Expr, Var
-from loopwright.ir.form import Feed, Form, Initial, Kind, Packing
 from loopwright.ir.interpret import Memory, interpret_nest
+from loopwright.ir.kernel_variant import (
+    Algebra,
+    Algorithm,
+    ContractionKernel,
+    Initial,
+    KernelVariant,
+    Packing,
+)
 from loopwright.ir.loops import LoopNest, Space
 from loopwright.kernels import thread_pool
 from loopwright.lower.lower_contraction import lower_contraction
-from loopwright.planner.contraction_shape import ContractionShape, Dim, offsets
 from loopwright.semirings import identity
 
 ALPHA, BETA = 2, 3
@@ -88,9 +95,9 @@ def operand(
     return view, steps
 
 
-def make(problem: Problem, form: Form, seed: int) -> Made:
+def make(problem: Problem, kernel: ContractionKernel, seed: int) -> Made:
     random = np.random.default_rng(seed)
-    types = {"left": form.left, "right": form.right, "out": form.out}
+    types = {"left": kernel.left, "right": kernel.right, "out": kernel.algebra.out}
     arrays, steps, plain = {}, {}, {}
     for name, dtype in types.items():
         arrays[name], steps[name] = operand(problem, name, dtype, random)
@@ -103,14 +110,16 @@ def make(problem: Problem, form: Form, seed: int) -> Made:
         )
         for b in "gijp"
     ]
-    if form.scaled:
-        arrays["alpha"] = np.array(ALPHA, form.accumulator.name)
-    if form.initial is Initial.SCALED:
-        arrays["beta"] = np.array(BETA, form.accumulator.name)
+    if kernel.algebra.scaled:
+        arrays["alpha"] = np.array(ALPHA, kernel.algebra.accumulator.name)
+    if kernel.algebra.initial is Initial.SCALED:
+        arrays["beta"] = np.array(BETA, kernel.algebra.accumulator.name)
     return Made(ContractionShape(*bundles), arrays, plain)
 
 
-def launch(form: Form, made: Made, problem: Problem) -> tuple[dict[str, int], np.ndarray]:
+def launch(
+    kernel: ContractionKernel, made: Made, problem: Problem
+) -> tuple[dict[str, int], np.ndarray]:
     """Values of the launch and the offset tables, for whatever names the nest asks for."""
     instance = made.instance
     bundles = dict(zip("gijp", (instance.batch, instance.i, instance.j, instance.p), strict=True))
@@ -124,12 +133,12 @@ def launch(form: Form, made: Made, problem: Problem) -> tuple[dict[str, int], np
         f"{name}_{b}": offsets(bundles[b], name)
         for name, b in itertools.product(("left", "right", "out"), "gijp")
     }
-    tables["left_w"] = walk(form.left_packing, "left", instance.i, instance.p, mc, kc)
-    tables["right_w"] = walk(form.right_packing, "right", instance.j, instance.p, nc, kc)
+    tables["left_w"] = walk(kernel.variant.left_packing, "left", instance.i, instance.p, mc, kc)
+    tables["right_w"] = walk(kernel.variant.right_packing, "right", instance.j, instance.p, nc, kc)
     for name, part in tables.items():
         values[name], at = at, at + len(part)
         parts.append(part)
-    if form.kind is Kind.ELEMENTS:
+    if kernel.variant.algorithm is Algorithm.ELEMENTS:
         inner = instance.j[0] if instance.j else Dim(1, 0, 0, 1)
         values |= {"left_j": inner.left, "right_j": inner.right, "out_j": inner.out}
     return values, np.concatenate(parts)
@@ -146,7 +155,7 @@ def walk(
 
 
 def operator(op: str | Expr, dtype: DType) -> np.ufunc:
-    """An operator of a form on arrays, by the interpreter's rules for single numbers."""
+    """An operator of a kernel on arrays, by the interpreter's rules for single numbers."""
     x, y = Var("x", dtype), Var("y", dtype)
     if op == "first":
         return lambda a, b: np.broadcast_arrays(a, b)[0]
@@ -167,51 +176,58 @@ def operator(op: str | Expr, dtype: DType) -> np.ufunc:
     return apply
 
 
-def expected(form: Form, made: Made) -> np.ndarray:
+def expected(kernel: ContractionKernel, made: Made) -> np.ndarray:
     """The result by definition: one step of p after the other, in the accumulator's type."""
-    dtype = form.accumulator
-    plus, times = operator(form.plus, dtype), operator(form.times, dtype)
+    dtype, initial = kernel.algebra.accumulator, kernel.algebra.initial
+    plus, times = operator(kernel.algebra.plus, dtype), operator(kernel.algebra.times, dtype)
     left, right, old = (made.plain[name] for name in ("left", "right", "out"))
     left, right = (v.astype(dtype.name) for v in (left, right))
     old = old[..., 0].astype(dtype.name)
     with quiet():
-        total = np.full(old.shape, form.zero, dtype.name)
-        if form.initial is not Initial.ZERO:
-            total = old * (dtype.numpy.type(BETA) if form.initial is Initial.SCALED else 1)
+        total = np.full(old.shape, kernel.algebra.zero, dtype.name)
+        if initial is not Initial.ZERO:
+            total = old * (
+                dtype.numpy.type(BETA) if kernel.algebra.initial is Initial.SCALED else 1
+            )
         for p in range(max(left.shape[3], right.shape[3])):
             x, y = (v[..., min(p, v.shape[3] - 1)] for v in (left, right))
-            product = times(y, x) if form.swapped else times(x, y)
-            if form.scaled:
+            product = times(y, x) if kernel.variant.swapped else times(x, y)
+            if kernel.algebra.scaled:
                 product = product * dtype.numpy.type(ALPHA)
             # Where nothing is summed nothing is added to zero: a product of -0.0 stays.
-            alone = form.kind is Kind.ELEMENTS and form.initial is Initial.ZERO
+            alone = (
+                kernel.variant.algorithm is Algorithm.ELEMENTS
+                and kernel.algebra.initial is Initial.ZERO
+            )
             total = np.broadcast_to(product, old.shape) if alone else plus(total, product)
-        return total.astype(form.out.name)
+        return total.astype(kernel.algebra.out.name)
 
 
-def check_form(form: Form, problems: Sequence[Problem], compiled: bool = True) -> LoopNest:
-    """The nest of a form is valid, free of races and right; so is its compiled code."""
-    nest = lower_contraction(form, "f")
+def check_kernel(
+    kernel: ContractionKernel, problems: Sequence[Problem], compiled: bool = True
+) -> LoopNest:
+    """The nest of a kernel is valid, free of races and right; so is its compiled code."""
+    nest = lower_contraction(kernel, "f")
     check_nest(nest)
-    teams = (1,) if form.parallel == "none" else (1, 2, 3)
-    kernel = compile_nest(nest) if compiled else None
+    teams = (1,) if kernel.variant.parallel == "none" else (1, 2, 3)
+    code = compile_nest(nest) if compiled else None
     for seed, problem in enumerate(problems):
-        made = make(problem, form, seed)
-        values, table = launch(form, made, problem)
+        made = make(problem, kernel, seed)
+        values, table = launch(kernel, made, problem)
         values = {name: values[name] for name in nest.scalars}
-        right = expected(form, made)
+        right = expected(kernel, made)
         for threads in teams[:2][-1:]:  # two threads where it can be, to see races
             arrays = fresh(made)
             memory = {name: Memory.of(_ranked(a)) for name, a in arrays.items()}
             interpret_nest(nest, {**memory, "table": table}, values, threads=threads, seed=seed)
-            assert_same_bits(plain(arrays["out"], right), right, (form, problem, threads))
-        if kernel is None:
+            assert_same_bits(plain(arrays["out"], right), right, (kernel, problem, threads))
+        if code is None:
             continue
         for threads in teams:
             arrays = fresh(made)
-            bound = kernel.bind(values, table, threads, thread_pool)
+            bound = code.bind(values, table, threads, thread_pool)
             bound(*(arrays[b.name] for b in nest.buffers if b.space is Space.GLOBAL))
-            assert_same_bits(plain(arrays["out"], right), right, (form, problem, threads))
+            assert_same_bits(plain(arrays["out"], right), right, (kernel, problem, threads))
     return nest
 
 
@@ -233,7 +249,7 @@ def fresh(made: Made) -> dict[str, np.ndarray]:
 
 @dataclass(frozen=True)
 class Ring:
-    """Operators and types of a form."""
+    """Operators and types of a kernel."""
 
     plus: str | Expr
     times: str | Expr
@@ -253,34 +269,29 @@ def ring(plus: str | Expr, times: str | Expr, *types: str) -> Ring:
     return Ring(plus, times, *(types if len(types) == 4 else types * 4))
 
 
-def form_of(kind: Kind, algebra: Ring, tile: tuple[int, int, int], **changes: object) -> Form:
-    """A plain form with some decisions changed."""
-    rows, vectors, lanes = tile
-    defaults: dict[str, object] = {
-        "swapped": False,
-        "unroll": 1,
-        "left_packing": Packing.ANY,
-        "right_packing": Packing.ANY,
-        "feed": Feed.BROADCAST,
-        "initial": Initial.ZERO,
-        "ahead": 0,
-        "scaled": False,
-        "parallel": "none",
-    }
-    types = {
-        name: DTYPES[getattr(algebra, name)] for name in ("left", "right", "out", "accumulator")
-    }
-    return Form(
-        kind=kind,
-        plus=algebra.plus,
-        times=algebra.times,
-        zero=algebra.zero,
-        rows=rows,
-        vectors=vectors,
-        lanes=lanes,
-        **types,
-        **{**defaults, **changes},  # type: ignore[arg-type]
+_ALGEBRA = frozenset({"initial", "scaled"})
+
+
+def kernel_of(
+    algorithm: Algorithm, ring: Ring, tile: tuple[int, int, int], **changes: object
+) -> ContractionKernel:
+    """A plain kernel with some decisions changed; the types of `ring` are as it sees them."""
+    left, right = DTYPES[ring.left], DTYPES[ring.right]
+    if changes.get("swapped"):
+        left, right = right, left
+    given: dict[str, object] = {"initial": Initial.ZERO, "scaled": False, **changes}
+    algebra = Algebra(
+        ring.plus,
+        ring.times,
+        ring.zero,
+        left,
+        right,
+        DTYPES[ring.out],
+        DTYPES[ring.accumulator],
+        **{name: given.pop(name) for name in _ALGEBRA},  # type: ignore[arg-type]
     )
+    packings = {"left_packing": Packing.ANY, "right_packing": Packing.ANY}
+    return ContractionKernel(algebra, KernelVariant(algorithm, *tile, **{**packings, **given}))  # type: ignore[arg-type]
 
 
 def pairwise(choices: Mapping[str, Sequence[object]], seed: int = 0) -> Iterator[dict[str, object]]:

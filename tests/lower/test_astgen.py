@@ -8,9 +8,11 @@ from textwrap import dedent
 
 import pytest
 
-from loopwright.diagnostics import InternalError
+from contract_steps import contract_loops
 from loopwright.ir.program import Program
 from loopwright.ir.text import nest_text, stmt_text
+from loopwright.lower.contraction_parts import kernel_of
+from loopwright.lower.lower_contraction import lower_contraction
 from loopwright.lower.passes import lower_schedule
 from loopwright.transform.contract import Contract
 from loopwright.transform.interchange import Interchange
@@ -177,9 +179,11 @@ def test_empty_program() -> None:
     assert lowered(source, n=3) == "pass"
 
 
-def test_whole_contractions_are_lowered_elsewhere() -> None:
-    with pytest.raises(InternalError, match="contraction cores are not lowered"):
-        lower_schedule(apply_plan(matmul(), [Contract("S0")]))
+def test_whole_contractions_are_lowered_by_their_algorithm() -> None:
+    step = Contract((), contract_loops("i", "j", "k").variants, (8, 8, 8))
+    nest = lower_schedule(apply_plan(matmul(), [step]))
+    (kernel,) = apply_plan(matmul(), [step]).contractions
+    assert nest == lower_contraction(kernel_of(kernel, matmul()), "matmul")
 
 
 def test_lowering_is_quick() -> None:

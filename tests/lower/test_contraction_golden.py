@@ -6,32 +6,34 @@ from pathlib import Path
 
 import pytest
 
-from loopwright.ir.form import Form, Kind, Packing
+from loopwright.ir.kernel_variant import Algorithm, ContractionKernel, Packing
 from loopwright.ir.text import nest_text
 from loopwright.lower.lower_contraction import lower_contraction
 from loopwright.lower.simplify import simplify
-from lower.contractions import form_of, ring
+from lower.contractions import kernel_of, ring
 
 FOLDER = Path(__file__).parent / "golden"
 P = Packing
 MIN_PLUS = ring("min", "add", "int32")
-FORMS: dict[str, Form] = {
-    "product": form_of(
-        Kind.PRODUCT, MIN_PLUS, (1, 1, 1), left_packing=P.DIRECT, right_packing=P.ANY
+KERNELS: dict[str, ContractionKernel] = {
+    "product": kernel_of(
+        Algorithm.PRODUCT, MIN_PLUS, (1, 1, 1), left_packing=P.DIRECT, right_packing=P.ANY
     ),
-    "rows": form_of(Kind.ROWS, MIN_PLUS, (1, 1, 2), left_packing=P.DIRECT, right_packing=P.DIRECT),
-    "columns": form_of(Kind.COLUMNS, MIN_PLUS, (1, 1, 2), right_packing=P.DIRECT),
-    "elements": form_of(
-        Kind.ELEMENTS, MIN_PLUS, (1, 1, 2), left_packing=P.DIRECT, right_packing=P.ALONG_TILE
+    "rows": kernel_of(
+        Algorithm.ROWS, MIN_PLUS, (1, 1, 2), left_packing=P.DIRECT, right_packing=P.DIRECT
+    ),
+    "columns": kernel_of(Algorithm.COLUMNS, MIN_PLUS, (1, 1, 2), right_packing=P.DIRECT),
+    "elements": kernel_of(
+        Algorithm.ELEMENTS, MIN_PLUS, (1, 1, 2), left_packing=P.DIRECT, right_packing=P.ALONG_TILE
     ),
 }
 
 
 def text(name: str) -> str:
-    return nest_text(simplify(lower_contraction(FORMS[name], name))) + "\n"
+    return nest_text(simplify(lower_contraction(KERNELS[name], name))) + "\n"
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", KERNELS)
 def test_nest(name: str) -> None:
     found = text(name)
     assert found == (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
@@ -40,5 +42,5 @@ def test_nest(name: str) -> None:
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
-    for each in FORMS:
+    for each in KERNELS:
         (FOLDER / f"{each}.txt").write_text(text(each), encoding="utf-8")

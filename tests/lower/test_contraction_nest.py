@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backends.compiled import compile_nest, run_kernel
+from contract_steps import contract_loops
 from loopwright.ir.interpret import element_strides, interpret_program
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
@@ -15,7 +16,6 @@ from loopwright.lower.buffers import specialise
 from loopwright.lower.build import names_bound
 from loopwright.lower.passes import lower_schedule
 from loopwright.lower.strides import stride_name
-from loopwright.transform.contract_loops import ContractLoops
 from loopwright.transform.plan import apply_plan
 from loopwright.validate import check_translation
 from oracle import arrays_of, assert_same
@@ -31,12 +31,14 @@ def nest_of(
     *,
     tile: tuple[int, ...] = (2, 2, 2, 2, 4),
     blocks: tuple[int, ...] = (4, 6, 4),
-    feed: str = "lane",
+    broadcast: str = "lane",
     shares: int = 1,
     loops: tuple[str, str, str] = ("i", "j", "k"),
 ) -> LoopNest:
     """A program that is three loops, as one core with tiny tiles and blocks."""
-    step = ContractLoops(*loops, tile, blocks, packing, feed, shares)
+    step = contract_loops(
+        *loops, tile=tile, blocks=blocks, packing=packing, broadcast=broadcast, shares=shares
+    )
     return lower_schedule(apply_plan(source, [step]))
 
 
@@ -90,12 +92,12 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize("feed", ["lane", "broadcast", "replicated"])
+@pytest.mark.parametrize("broadcast", ["lane", "broadcast", "replicated"])
 @pytest.mark.parametrize("name", VALUES)
-def test_values_and_packings(name: str, feed: str) -> None:
+def test_values_and_packings(name: str, broadcast: str) -> None:
     value, packing = VALUES[name]
     source = product({}, value)
-    nest = nest_of(source, packing, feed=feed, tile=(3, 2, 2, 4, 8))
+    nest = nest_of(source, packing, broadcast=broadcast, tile=(3, 2, 2, 4, 8))
     for n in (1, 7):
         assert_same(source, nest, {"n": n})
 
@@ -207,7 +209,7 @@ def test_any_tile_and_blocks(
     rows: int, vectors: int, unroll: int, blocks: tuple[int, ...], shape: str, n: int
 ) -> None:
     source = product(SHAPES[shape], PLAIN)
-    nest = nest_of(source, tile=(rows, vectors, 2, unroll, 0), blocks=blocks, feed="broadcast")
+    nest = nest_of(source, tile=(rows, vectors, 2, unroll, 0), blocks=blocks, broadcast="broadcast")
     assert_same(source, nest, {"n": n})
 
 

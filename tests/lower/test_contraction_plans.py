@@ -13,17 +13,18 @@ import pytest
 
 from backends.compiled import assert_same_bits, compile_nest
 from loopwright.ir.check import check_nest
+from loopwright.ir.contraction_shape import ContractionShape, Dim, offsets
 from loopwright.ir.dtypes import DTYPES
-from loopwright.ir.form import Form, Initial, Kind, Packing
 from loopwright.ir.interpret import Memory, interpret_nest
+from loopwright.ir.kernel_variant import Algebra, Algorithm, ContractionKernel, Initial, Packing
 from loopwright.ir.loops import Space
 from loopwright.ir.machine import Machine, ParallelCost
 from loopwright.kernels import thread_pool
+from loopwright.lower.launch import launch
 from loopwright.lower.lower_contraction import lower_contraction
 from loopwright.lower.packed_panels import steps_in_run
 from loopwright.machines.load import load_machine
-from loopwright.planner.analytical import Algebra, choose
-from loopwright.planner.contraction_shape import ContractionShape, Dim, offsets
+from loopwright.planner.analytical import choose
 from lower.contractions import ALPHA, BETA, Made, Ring, expected, fresh, ring
 
 
@@ -116,17 +117,17 @@ def check_plan(
     initial: Initial,
     scaled: bool,
     whole: bool = False,
-) -> Form:
+) -> ContractionKernel:
     instance, arrays, plain = problem(*SHAPES[shape], algebra, len(shape), whole)
     types = [DTYPES[getattr(algebra, x)] for x in ("left", "right", "out", "accumulator")]
-    wanted = Algebra(algebra.plus, algebra.times, algebra.zero, *types, initial, scaled, True)
-    choice = choose(instance, wanted, machine, threads)
-    form = choice.form
+    wanted = Algebra(algebra.plus, algebra.times, algebra.zero, *types, initial, scaled)
+    choice = choose(instance, wanted, machine, threads, reassoc=True)
+    kernel = choice.kernel
     assert choice.threads <= threads
-    nest = lower_contraction(form, "f")
+    nest = lower_contraction(kernel, "f")
     check_nest(nest)
     # The result by definition, in the order the instance had before it was arranged.
-    given = replace(form, kind=form.kind, swapped=False)
+    given = replace(kernel, variant=replace(kernel.variant, swapped=False))
     right = expected(given, Made(instance, arrays, plain))
     order = np.empty_like(plain["out"])[..., 0]
     assert order.shape == right.shape
@@ -146,22 +147,23 @@ def check_plan(
         plain_out = Made(instance, {**arrays, "out": out})
         terms = SHAPES[shape][0].split("->")
         logical = result_view(terms, SHAPES[shape][1], plain_out.arrays["out"])
-        assert_same_bits(logical.reshape(right.shape), right, (machine.name, form))
+        assert_same_bits(logical.reshape(right.shape), right, (machine.name, kernel))
 
-    values = {name: choice.values[name] for name in nest.scalars}
+    launched = launch(choice.variant, choice.blocks, choice.shape)
+    values = {name: launched.values[name] for name in nest.scalars}
     found = made()
     memory = {k: Memory.of(v.reshape(1) if v.ndim == 0 else v) for k, v in found.items()}
-    team = choice.threads if form.parallel != "none" else 1
-    interpret_nest(nest, {**memory, "table": choice.table}, values, threads=team)
+    team = choice.threads if kernel.variant.parallel != "none" else 1
+    interpret_nest(nest, {**memory, "table": launched.table}, values, threads=team)
     assert_right(found)
     if machine.vector_bytes > 32:
-        return form  # the interpreter has shown it; such vectors take long to compile here
-    kernel = compile_nest(nest)
+        return kernel  # the interpreter has shown it; such vectors take long to compile here
+    code = compile_nest(nest)
     found = made()
-    bound = kernel.bind(values, choice.table, team, thread_pool)
+    bound = code.bind(values, launched.table, team, thread_pool)
     bound(*(found[b.name] for b in nest.buffers if b.space is Space.GLOBAL))
     assert_right(found)
-    return form
+    return kernel
 
 
 def result_view(terms: list[str], sizes: dict[str, int], out: np.ndarray) -> np.ndarray:
@@ -218,10 +220,10 @@ def test_narrow_integers(machine: str, types: tuple[str, str], group: int) -> No
     """Extreme numbers in sums that wrap, several steps at once where the machine can."""
     shape = "right transposed" if types[0] == "int8" else "two reductions, one short"
     algebra = ring("add", "mul", *types, "int32", "int32")
-    form = check_plan(tiny(machine), shape, algebra, 1, Initial.OUT, False, whole=True)
-    assert form.group == group
+    kernel = check_plan(tiny(machine), shape, algebra, 1, Initial.OUT, False, whole=True)
+    assert kernel.variant.group == group
     flips = machine in ("sapphirerapids", "alderlake") and types[0] == types[1]
-    assert form.flipped == flips
+    assert kernel.variant.flipped == flips
 
 
 def test_the_cases_reach_every_kind() -> None:
@@ -231,9 +233,9 @@ def test_the_cases_reach_every_kind() -> None:
         types = [
             DTYPES[getattr(RINGS[algebra], x)] for x in ("left", "right", "out", "accumulator")
         ]
-        wanted = Algebra("add", "mul", 0, *types, Initial.ZERO, False, True)
-        kinds.add(choose(instance, wanted, tiny(machine), 2).form.kind)
-    assert kinds == set(Kind)
+        wanted = Algebra("add", "mul", 0, *types, Initial.ZERO, False)
+        kinds.add(choose(instance, wanted, tiny(machine), 2, reassoc=True).kernel.variant.algorithm)
+    assert kinds == set(Algorithm)
 
 
 WHOLE = ["neoverse-n1", "zen3", "skylake-avx512", "sapphirerapids", "power8"]
@@ -273,25 +275,27 @@ def check_runs(machine: Machine, subscripts: str, sizes: dict[str, int], algebra
         place = "p" if c not in terms[2] else "i" if c in terms[0] else "j"
         bundles[place].append(Dim(sizes[c], *(s.get(c, 0) for s in steps)))
     types = [DTYPES[getattr(algebra, x)] for x in ("left", "right", "out", "accumulator")]
-    wanted = Algebra(algebra.plus, algebra.times, algebra.zero, *types, Initial.ZERO, False, True)
-    choice = choose(ContractionShape(*map(tuple, bundles.values())), wanted, machine, 1)
-    form, values = choice.form, choice.values
-    if form.kind is not Kind.PRODUCT:
+    wanted = Algebra(algebra.plus, algebra.times, algebra.zero, *types, Initial.ZERO, False)
+    choice = choose(
+        ContractionShape(*map(tuple, bundles.values())), wanted, machine, 1, reassoc=True
+    )
+    kernel, values = choice.kernel, launch(choice.variant, choice.blocks, choice.shape).values
+    if kernel.variant.algorithm is not Algorithm.PRODUCT:
         return
     found = choice.shape
     sides = (
-        ("left", form.left_packing, found.i, values["mc"], form.rows),
-        ("right", form.right_packing, found.j, values["nc"], form.columns),
+        ("left", kernel.variant.left_packing, found.i, values["mc"], kernel.variant.rows),
+        ("right", kernel.variant.right_packing, found.j, values["nc"], kernel.variant.columns),
     )
     for name, packing, tile, block, width in sides:
         if packing is Packing.ALONG_P:
-            run = steps_in_run(form.lanes, form.group)
+            run = steps_in_run(kernel.variant.lanes, kernel.variant.group)
             starts = vector_starts(values["K"], values["kc"], values["kc"], run)
-            assert are_runs(offsets(found.p, name), starts, run), (form, sizes)
+            assert are_runs(offsets(found.p, name), starts, run), (kernel, sizes)
         if packing in (Packing.ALONG_TILE, Packing.BY_PANEL):
-            run = min(width, form.lanes * form.group)
+            run = min(width, kernel.variant.lanes * kernel.variant.group)
             starts = vector_starts(math.prod(d.extent for d in tile), block, width, run)
-            assert are_runs(offsets(tile, name), starts, run), (form, sizes)
+            assert are_runs(offsets(tile, name), starts, run), (kernel, sizes)
 
 
 def vector_starts(total: int, block: int, width: int, run: int) -> list[int]:

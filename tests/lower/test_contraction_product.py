@@ -6,8 +6,8 @@ import pytest
 
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.expr import Binary, Var
-from loopwright.ir.form import Feed, Form, Initial, Kind, Packing
-from lower.contractions import Layout, Problem, Ring, check_form, form_of, pairwise, ring
+from loopwright.ir.kernel_variant import Algorithm, Broadcast, ContractionKernel, Initial, Packing
+from lower.contractions import Layout, Problem, Ring, check_kernel, kernel_of, pairwise, ring
 
 P = Packing
 x, y = Var("x", DTYPES["int32"]), Var("y", DTYPES["int32"])
@@ -28,7 +28,7 @@ LEFT = [P.DIRECT, P.ALONG_TILE, P.BY_PANEL, P.ALONG_P, P.ANY, P.GATHER, P.WALK_T
 CHOICES = {
     "left_packing": LEFT,
     "right_packing": LEFT[1:],
-    "feed": list(Feed),
+    "broadcast": list(Broadcast),
     "initial": list(Initial),
     "scaled": [False, True],
     "parallel": ["none", "i", "j", "batch"],
@@ -40,8 +40,8 @@ CHOICES = {
 }
 
 
-def form_from(row: dict[str, object], algebra: Ring) -> Form:
-    """The form of a row of choices, as far as they go together."""
+def kernel_from(row: dict[str, object], algebra: Ring) -> ContractionKernel:
+    """The kernel of a row of choices, as far as they go together."""
     changes = {k: v for k, v in row.items() if k != "tile"}
     if not (algebra.plus == "add" and algebra.times == "mul"):
         changes["scaled"] = False
@@ -51,8 +51,8 @@ def form_from(row: dict[str, object], algebra: Ring) -> Form:
     if changes["left_packing"] is P.DIRECT and not plain:
         changes["left_packing"] = P.ALONG_P
     if changes["left_packing"] is P.DIRECT:
-        changes |= {"feed": Feed.LANE, "ahead": 0}
-    return form_of(Kind.PRODUCT, algebra, row["tile"], **changes)  # type: ignore[arg-type]
+        changes |= {"broadcast": Broadcast.LANE, "ahead": 0}
+    return kernel_of(Algorithm.PRODUCT, algebra, row["tile"], **changes)  # type: ignore[arg-type]
 
 
 def layout(packing: Packing, tile: str) -> Layout:
@@ -70,19 +70,23 @@ def layout(packing: Packing, tile: str) -> Layout:
             return Layout(f"{tile}pg", flips="g")
 
 
-def problems(form: Form) -> list[Problem]:
+def problems(kernel: ContractionKernel) -> list[Problem]:
     """Single tiles and edges, then blocks smaller than the sizes in every direction."""
-    left, right = layout(form.left_packing, "i"), layout(form.right_packing, "j")
-    rows, columns = form.rows, form.columns
-    steps = form.unroll * form.group
-    out = Layout("gij") if form.runs else Layout("gji", flips="g")
+    variant, algebra = kernel.variant, kernel.algebra
+    left, right = (
+        layout(variant.left_packing, "i"),
+        layout(variant.right_packing, "j"),
+    )
+    rows, columns = variant.rows, variant.columns
+    steps = variant.unroll * variant.group
+    out = Layout("gij") if variant.runs else Layout("gji", flips="g")
     # Sums of a wider type must not pass through out: then p is one block.
-    mc = 0 if form.left_packing is P.DIRECT else rows
-    kc = 0 if form.left_packing is P.DIRECT or form.accumulator != form.out else steps
+    mc = 0 if variant.left_packing is P.DIRECT else rows
+    kc = 0 if variant.left_packing is P.DIRECT or algebra.accumulator != algebra.out else steps
     apart = (P.ANY, P.GATHER, P.WALK_TILE, P.WALK_P)
-    i = (2, (rows + 2) // 2) if form.left_packing in apart else (rows + 1,)
+    i = (2, (rows + 2) // 2) if variant.left_packing in apart else (rows + 1,)
     j = (columns + 1,)
-    if form.right_packing in apart and not form.runs:
+    if variant.right_packing in apart and not variant.runs:
         j = (3, columns // 3 + 1)
     return [
         Problem({"g": (1,), "i": (1,), "j": (1,), "p": (1,)}, left, right, out),
@@ -104,8 +108,8 @@ ROWS = list(pairwise(CHOICES))
 
 @pytest.mark.parametrize("number", range(len(ROWS)))
 def test_every_pair_of_decisions(number: int) -> None:
-    form = form_from(ROWS[number], RINGS[number % len(RINGS)])
-    check_form(form, problems(form))
+    kernel = kernel_from(ROWS[number], RINGS[number % len(RINGS)])
+    check_kernel(kernel, problems(kernel))
 
 
 @pytest.mark.parametrize(
@@ -123,19 +127,19 @@ def test_every_pair_of_decisions(number: int) -> None:
 def test_dot_instructions(dtype: str, left: Packing, right: Packing, parallel: str) -> None:
     """Groups of four steps, the last one padded."""
     wide = "int32" if dtype == "int8" else "uint32"
-    form = form_of(
-        Kind.PRODUCT,
+    kernel = kernel_of(
+        Algorithm.PRODUCT,
         ring("add", "mul", dtype, dtype, wide, wide),
         (4, 1, 4),
         left_packing=left,
         right_packing=right,
-        feed=Feed.LANE,
+        broadcast=Broadcast.LANE,
         unroll=1,
         group=4,
         parallel=parallel,
         ahead=4,
     )
-    check_form(form, problems(form))
+    check_kernel(kernel, problems(kernel))
 
 
 @pytest.mark.parametrize(
@@ -164,8 +168,8 @@ def test_dot_instructions_of_x86(
 ) -> None:
     """One factor signed and one not, or pairs of 16-bit integers, broadcast from memory."""
     wide = "int32" if initial is Initial.OUT else "uint32"
-    form = form_of(
-        Kind.PRODUCT,
+    kernel = kernel_of(
+        Algorithm.PRODUCT,
         ring("add", "mul", *types, wide, wide),
         (3, 2, 4),
         left_packing=left,
@@ -177,52 +181,52 @@ def test_dot_instructions_of_x86(
         initial=initial,
         ahead=4,
     )
-    check_form(form, problems(form))
+    check_kernel(kernel, problems(kernel))
 
 
 @pytest.mark.parametrize("rows", [1, 3, 5, 6, 7])
 def test_rows_that_do_not_fill_vectors(rows: int) -> None:
     """The column of left ends before its last vector does."""
-    form = form_of(
-        Kind.PRODUCT,
+    kernel = kernel_of(
+        Algorithm.PRODUCT,
         ring("add", "mul", "float32"),
         (rows, 1, 4),
         left_packing=P.ALONG_P,
         right_packing=P.ALONG_TILE,
-        feed=Feed.LANE,
+        broadcast=Broadcast.LANE,
         unroll=2,
     )
-    check_form(form, problems(form))
+    check_kernel(kernel, problems(kernel))
 
 
 @pytest.mark.parametrize("parallel", ["none", "i", "j", "batch"])
 @pytest.mark.parametrize(
-    ("initial", "feed"),
-    [*zip(Initial, [Feed.LANE] * 3, strict=True), (Initial.OUT, Feed.BROADCAST)],
+    ("initial", "broadcast"),
+    [*zip(Initial, [Broadcast.LANE] * 3, strict=True), (Initial.OUT, Broadcast.LOAD)],
 )
-def test_both_operands_in_place(parallel: str, initial: Initial, feed: Feed) -> None:
+def test_both_operands_in_place(parallel: str, initial: Initial, broadcast: Broadcast) -> None:
     """Nothing is packed: columns come in whole tiles, rows need not."""
-    form = form_of(
-        Kind.PRODUCT,
+    kernel = kernel_of(
+        Algorithm.PRODUCT,
         ring("add", "mul", "float64"),
         (3, 2, 2),
         left_packing=P.DIRECT,
         right_packing=P.DIRECT,
-        feed=feed,
+        broadcast=broadcast,
         unroll=2,
         initial=initial,
         parallel=parallel,
     )
     shapes = [((1,), (1,), (1,)), ((2,), (4,), (5,)), ((1,), (7,), (4,))]
-    check_form(
-        form,
+    check_kernel(
+        kernel,
         [
             Problem(
-                {"g": g, "i": i, "j": (2 * form.columns,), "p": p},
+                {"g": g, "i": i, "j": (2 * kernel.variant.columns,), "p": p},
                 Layout("gip"),
                 Layout("gpj"),
                 Layout("gij"),
-                (3, form.columns, 0),
+                (3, kernel.variant.columns, 0),
             )
             for g, i, p in shapes
         ],

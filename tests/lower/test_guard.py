@@ -16,23 +16,30 @@ from einsum_oracle import operators_of
 from loopwright.backends.llvm_emitter import emit_module
 from loopwright.backends.llvm_team import can_claim
 from loopwright.ir.check import check_nest
+from loopwright.ir.contraction_shape import ContractionShape, Dim
 from loopwright.ir.dtypes import DTYPES
-from loopwright.ir.form import Feed, Form, Initial, Kind, Packing
 from loopwright.ir.interpret import Memory, interpret_nest
+from loopwright.ir.kernel_variant import (
+    Algebra,
+    Algorithm,
+    Broadcast,
+    ContractionKernel,
+    Initial,
+    Packing,
+)
 from loopwright.ir.loops import Space
 from loopwright.kernels import thread_pool
 from loopwright.lower.lower_contraction import lower_contraction
 from loopwright.machines.load import load_machine
-from loopwright.planner.analytical import Algebra, choose
-from loopwright.planner.contraction_shape import ContractionShape, Dim
+from loopwright.planner.analytical import choose
 from loopwright.semirings import identity
 from lower.contractions import (
     Layout,
     Made,
     Problem,
     expected,
-    form_of,
     fresh,
+    kernel_of,
     launch,
     make,
     plain,
@@ -62,9 +69,9 @@ PROBLEM = Problem(
 )
 
 
-def guarded(pair: tuple[str, str], dtype: str, parallel: str) -> Form:
-    return form_of(
-        Kind.PRODUCT,
+def guarded(pair: tuple[str, str], dtype: str, parallel: str) -> ContractionKernel:
+    return kernel_of(
+        Algorithm.PRODUCT,
         ring(*pair, dtype),
         (3, 2, 4),
         left_packing=Packing.ALONG_P,
@@ -75,9 +82,9 @@ def guarded(pair: tuple[str, str], dtype: str, parallel: str) -> Form:
     )
 
 
-def poisoned(form: Form, poison: tuple[list[float], list[float]], seed: int) -> Made:
+def poisoned(kernel: ContractionKernel, poison: tuple[list[float], list[float]], seed: int) -> Made:
     """Operands of which the last steps of some rows and columns are replaced."""
-    made = make(PROBLEM, form, seed)
+    made = make(PROBLEM, kernel, seed)
     random = np.random.default_rng(seed)
     for name, values in zip(("left", "right"), poison, strict=True):
         array = made.arrays[name]
@@ -97,24 +104,24 @@ def assert_equal_bits(found: np.ndarray, right: np.ndarray) -> None:
 @pytest.mark.parametrize("pair", PAIRS, ids="_".join)
 @pytest.mark.parametrize("parallel", ["none", "i"])
 def test_every_number_comes_out_as_by_exact_operators(pair: tuple[str, str], parallel: str) -> None:
-    form = guarded(pair, "float32" if pair[0] == "min" else "float64", parallel)
+    kernel = guarded(pair, "float32" if pair[0] == "min" else "float64", parallel)
     check_guarded(
-        form, [poisoned(form, poison, seed) for seed, poison in enumerate(POISONS.values())]
+        kernel, [poisoned(kernel, poison, seed) for seed, poison in enumerate(POISONS.values())]
     )
 
 
-def check_guarded(form: Form, operands: list[Made]) -> None:
+def check_guarded(kernel: ContractionKernel, operands: list[Made]) -> None:
     """The nest is valid, and its results are those of the exact operators."""
-    nest = lower_contraction(form, "f")
+    nest = lower_contraction(kernel, "f")
     check_nest(nest)
-    kernel = compile_nest(nest)
-    threads = 1 if form.parallel == "none" else 2
+    code = compile_nest(nest)
+    threads = 1 if kernel.variant.parallel == "none" else 2
     for seed, made in enumerate(operands):
-        values, table = launch(form, made, PROBLEM)
+        values, table = launch(kernel, made, PROBLEM)
         values = {name: values[name] for name in nest.scalars}
-        right = expected(form, made)
+        right = expected(kernel, made)
         arrays = fresh(made)
-        bound = kernel.bind(values, table, threads, thread_pool)
+        bound = code.bind(values, table, threads, thread_pool)
         bound(*(arrays[b.name] for b in nest.buffers if b.space is Space.GLOBAL))
         assert_equal_bits(plain(arrays["out"], right), right)
         if seed % 4 == 2:
@@ -128,11 +135,11 @@ SUMS = [("min", "add_top"), ("max", "add_bottom")]
 INTEGERS = ["int8", "int16", "int32", "int64"]
 
 
-def integers(form: Form, case: str, seed: int) -> Made:
+def integers(kernel: ContractionKernel, case: str, seed: int) -> Made:
     """Operands of one sign with the end that absorbs, and what a case puts beside them."""
-    made = make(PROBLEM, form, seed)
+    made = make(PROBLEM, kernel, seed)
     random = np.random.default_rng(seed)
-    sign, limits = (1 if form.times == "add_top" else -1), np.iinfo(form.left.name)
+    sign, limits = (1 if kernel.algebra.times == "add_top" else -1), np.iinfo(kernel.left.name)
     end = limits.max if sign > 0 else limits.min
     for name in ("left", "right"):
         array = made.arrays[name]
@@ -153,15 +160,18 @@ def integers(form: Form, case: str, seed: int) -> Made:
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("pair", SUMS, ids="_".join)
 @pytest.mark.parametrize(
-    ("parallel", "feed"), [("none", Feed.BROADCAST), ("i", Feed.REPLICATED)], ids=["one", "team"]
+    ("parallel", "broadcast"),
+    [("none", Broadcast.LOAD), ("i", Broadcast.REPLICATED)],
+    ids=["one", "team"],
 )
 def test_every_integer_comes_out_as_by_absorbing_sums(
-    dtype: str, pair: tuple[str, str], parallel: str, feed: Feed
+    dtype: str, pair: tuple[str, str], parallel: str, broadcast: Broadcast
 ) -> None:
     """The end of the type meets numbers of the other sign nowhere, in the last tile, everywhere."""
-    form = replace(guarded(pair, dtype, parallel), feed=feed)
+    kernel = guarded(pair, dtype, parallel)
+    kernel = replace(kernel, variant=replace(kernel.variant, broadcast=broadcast))
     cases = ("one sign", "large", "left", "right", "both", "both signs everywhere", "other end")
-    check_guarded(form, [integers(form, case, seed) for seed, case in enumerate(cases)])
+    check_guarded(kernel, [integers(kernel, case, seed) for seed, case in enumerate(cases)])
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
@@ -196,25 +206,29 @@ def test_saturating_sums_are_one_instruction_each() -> None:
     n, machine = 512, load_machine("neoverse-n1")
     instance = ContractionShape((), (Dim(n, n, 0, n),), (Dim(n, 0, 1, 1),), (Dim(n, 1, n, 0),))
     zero = identity("min", DTYPES["int32"])
-    algebra = Algebra(*SUMS[0], zero, *[DTYPES["int32"]] * 4, Initial.ZERO, False, True)
-    form = choose(instance, algebra, machine, 1).form
+    algebra = Algebra(*SUMS[0], zero, *[DTYPES["int32"]] * 4, Initial.ZERO, False)
+    kernel = choose(instance, algebra, machine, 1, reassoc=True).kernel
     words = max(
-        (block for block in blocks_on_arm(form) if not block["cmeq"]),
+        (block for block in blocks_on_arm(kernel) if not block["cmeq"]),
         key=lambda block: block["sqadd"],
     )
-    assert words["sqadd"] == words["smin"] == form.rows * form.vectors * form.unroll
+    assert (
+        words["sqadd"]
+        == words["smin"]
+        == kernel.variant.rows * kernel.variant.vectors * kernel.variant.unroll
+    )
     others = set(words) - {"sqadd", "smin", "ldp", "ldr", "ldur", "prfm"}
     assert others <= {"add", "cmp", "b.lt", "b.ge"}
 
 
-def blocks_on_arm(form: Form) -> list[Counter[str]]:
+def blocks_on_arm(kernel: ContractionKernel) -> list[Counter[str]]:
     """How often each instruction stands in each basic block of a kernel for Neoverse N1."""
     machine = load_machine("neoverse-n1")
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     triple = "aarch64-unknown-linux-gnu"
     tool = llvm.Target.from_triple(triple).create_target_machine(cpu=machine.llvm_cpu, opt=3)
-    module = llvm.parse_assembly(emit_module(lower_contraction(form, "f"), machine.features).text)
+    module = llvm.parse_assembly(emit_module(lower_contraction(kernel, "f"), machine.features).text)
     module.triple, module.data_layout = triple, str(tool.target_data)
     passes = llvm.create_pass_builder(tool, llvm.create_pipeline_tuning_options(speed_level=2))
     passes.getModulePassManager().run(module, passes)
@@ -226,8 +240,9 @@ def test_bits_belong_to_rows_that_stay_with_their_thread() -> None:
     """What a thread has found in its rows counts for later steps: rows must not change hands."""
     for parallel, claims in (("i", False), ("j", True), ("batch", True)):
         assert can_claim(lower_contraction(guarded(PAIRS[0], "float32", parallel), "f")) is claims
-        form = replace(guarded(PAIRS[0], "float32", parallel), guarded=False)
-        assert can_claim(lower_contraction(form, "f"))
+        kernel = guarded(PAIRS[0], "float32", parallel)
+        kernel = replace(kernel, variant=replace(kernel.variant, guarded=False))
+        assert can_claim(lower_contraction(kernel, "f"))
 
 
 @pytest.mark.parametrize(
@@ -255,8 +270,11 @@ def test_who_scans_its_operands(
     """
     n = 256
     instance = ContractionShape((), (Dim(n, n, 0, n),), (Dim(n, 0, 1, 1),), (Dim(n, 1, n, 0),))
-    algebra = Algebra(*pair, 0, *[DTYPES[dtype]] * 4, initial, False, True)
-    assert choose(instance, algebra, load_machine(machine), 1).form.guarded == wanted
+    algebra = Algebra(*pair, 0, *[DTYPES[dtype]] * 4, initial, False)
+    assert (
+        choose(instance, algebra, load_machine(machine), 1, reassoc=True).kernel.variant.guarded
+        == wanted
+    )
     assert not choose(
-        instance, replace(algebra, scaled=True), load_machine(machine), 1
-    ).form.guarded
+        instance, replace(algebra, scaled=True), load_machine(machine), 1, reassoc=True
+    ).kernel.variant.guarded

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from contract_steps import contract_loops
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.astgen import generate_loops
 from loopwright.lower.passes import PASSES, LoopDecisions
-from loopwright.transform.contract_loops import ContractLoops
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_marks import (
     Align,
@@ -63,9 +63,7 @@ SUMS = program(
     For("i", 0, "n", For("j", 0, 8, Do("y[n - 1 - i]", "y[n - 1 - i] + A[i, j]"))),
 )
 BLOCKS = {"a": "inout float64 [n // 4 + 1]"}
-TILE = ContractLoops(
-    "i", "j", "k", (1, 1, 1, 1, 0), (4, 4, 4), ("gather", "gather"), "broadcast", 1
-)
+TILE = contract_loops("i", "j", "k", tile=(1, 1, 1, 1, 0))
 
 CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
     "simplify": (SUMS, (PromoteToRegisters("S0", "j"),)),
@@ -92,7 +90,7 @@ CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
     "insert_prefetches": (rows(Do("y[i]", "y[i] + A[j, i]"), arrays="Ay"), (PrefetchRows("j", 8),)),
     "predictive_commoning": (rows(PREFIX, start=1), (UnrollAndJam("i", 2),)),
     "balance_triangles": (rows(UPDATE, stop="i + 1"), (Parallel("i"),)),
-    "insert_cores": (MATMUL, (TILE,)),
+    "insert_contractions": (MATMUL, (TILE,)),
     "lower_to_spmd": (
         program(
             "scan",
@@ -133,7 +131,7 @@ def test_every_pass_has_a_case() -> None:
 def test_pass(name: str) -> None:
     found = text(name)
     assert found == (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
-    most = MOST_LINES_OF_A_CONTRACTION if name == "insert_cores" else MOST_LINES
+    most = MOST_LINES_OF_A_CONTRACTION if name == "insert_contractions" else MOST_LINES
     assert len(found.splitlines()) <= most
 
 

@@ -13,7 +13,7 @@ from loopwright.machines.load import load_machine
 from loopwright.planner import core_sizes, cores
 from loopwright.planner.core_roles import roles_of
 from loopwright.planner.cores import plan_cores
-from loopwright.transform.contract_loops import ContractLoops
+from loopwright.transform.contract import Contract
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.schedule_legality import initial_schedule
 from oracle import assert_same
@@ -40,11 +40,11 @@ def test_kernels(name: str, parallel: bool) -> None:
     kernel = KERNELS[name]
     source = program_of(name)
     steps = plan_cores(initial_schedule(source), MACHINE, parallel=parallel)
-    made = [step for step in steps if isinstance(step, ContractLoops)]
+    made = [step for step in steps if isinstance(step, Contract)]
     assert len(made) == kernel.cores
     assert all((step.shares > 1) == parallel for step in made)
     schedule = apply_plan(source, steps)
-    covered = {name for core in schedule.loop_cores for name in core.statements}
+    covered = {name for made in schedule.contractions for name in made.statements}
     assert covered == set(kernel.covered)
     nest = lower_schedule(schedule)
     largest = 5 if "tensor" in kernel.arguments else 9

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from loopwright.ir.contraction_shape import ContractionShape, Dim
 from loopwright.ir.dtypes import DTYPES
-from loopwright.ir.form import Initial, Packing
+from loopwright.ir.kernel_variant import Algebra, Initial, Packing
+from loopwright.lower.launch import launch
 from loopwright.machines.load import load_machine
-from loopwright.planner.analytical import Algebra, Choice, choose
-from loopwright.planner.contraction_shape import ContractionShape, Dim
+from loopwright.planner.analytical import Choice, choose
 
 F64 = DTYPES["float64"]
-SUMS = Algebra("add", "mul", 0.0, F64, F64, F64, F64, Initial.ZERO, False, True)
+SUMS = Algebra("add", "mul", 0.0, F64, F64, F64, F64, Initial.ZERO, False)
 
 
 def chosen(sizes: dict[str, int], left: str, right: str, out: str) -> Choice:
@@ -27,20 +28,21 @@ def chosen(sizes: dict[str, int], left: str, right: str, out: str) -> Choice:
     i = tuple(dims[c] for c in sizes if c in left and c in out)
     j = tuple(dims[c] for c in sizes if c in right and c in out)
     p = tuple(dims[c] for c in sizes if c not in out)
-    return choose(ContractionShape((), i, j, p), SUMS, load_machine("neoverse-n1"), 1)
+    return choose(ContractionShape((), i, j, p), SUMS, load_machine("neoverse-n1"), 1, reassoc=True)
 
 
 def test_lines_that_hold_several_panels_are_visited_for_few_steps() -> None:
     """Neighbours of left lie along i, those of right along p."""
     sizes = {"a": 15, "b": 15, "p": 301, "c": 97}
     choice = chosen(sizes, "pab", "cp", "bca")
-    first, second = ("right", "left") if choice.form.swapped else ("left", "right")
+    first, second = ("right", "left") if choice.variant.swapped else ("left", "right")
     sides = {first: "l", second: "r"}
-    visits = {sides[name]: choice.values[f"{name}_v"] for name in sides}
-    packings = {sides[name]: getattr(choice.form, f"{name}_packing") for name in sides}
+    values = launch(choice.variant, choice.blocks, choice.shape).values
+    visits = {sides[name]: values[f"{name}_v"] for name in sides}
+    packings = {sides[name]: getattr(choice.variant, f"{name}_packing") for name in sides}
     assert packings["l"] is Packing.GATHER
     assert visits["l"] < 64
-    assert visits["r"] == choice.values["kc"]
+    assert visits["r"] == values["kc"]
 
 
 @pytest.mark.parametrize(("rows", "packing"), [(61, Packing.GATHER), (761, Packing.WALK_P)])
@@ -49,5 +51,5 @@ def test_steps_out_of_order_are_walked_where_the_operand_is_far(
 ) -> None:
     """p cannot run along both operands; one that lies in L2 is read in any order of steps."""
     sizes = {"m": rows, "n": rows + 2, "a": 25, "b": 27}
-    form = chosen(sizes, "mab", "nba", "mn").form
-    assert {form.left_packing, form.right_packing} == {Packing.GATHER, packing}
+    variant = chosen(sizes, "mab", "nba", "mn").variant
+    assert {variant.left_packing, variant.right_packing} == {Packing.GATHER, packing}

@@ -101,7 +101,7 @@ def test_one_thread_gets_no_parallel_loop(make: Callable[[], Program]) -> None:
 
 
 def test_contractions_become_cores() -> None:
-    assert "contract_loops" in {step.kind for step in default_plan(matmul(), MACHINE)[0]}
+    assert "contract" in {step.kind for step in default_plan(matmul(), MACHINE)[0]}
 
 
 def test_columns_are_walked_by_rows() -> None:

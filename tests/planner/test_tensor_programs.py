@@ -197,16 +197,16 @@ def test_batches_go_to_threads(machine: str) -> None:
     """Where a loop of many products is free, threads get whole products and meet once."""
     (program,) = lw.parse_c(source("batched, bias and relu", LARGE | {"B": 500}))
     _, schedule = default_plan(program, load_machine(machine), parallel=True)
-    (core,) = schedule.loop_cores
-    assert core.shares == 1
+    (scheduled,) = schedule.contractions
+    assert scheduled.shares == 1
     assert schedule.mark("x_2") is Mark.PARALLEL
 
 
 def test_few_batches_do_not() -> None:
     (program,) = lw.parse_c(source("batched, bias and relu", LARGE | {"B": 2}))
     _, schedule = default_plan(program, load_machine("neoverse-n1"), parallel=True)
-    (core,) = schedule.loop_cores
-    assert core.shares > 1
+    (scheduled,) = schedule.contractions
+    assert scheduled.shares > 1
 
 
 def test_jitted_batches() -> None:

@@ -10,10 +10,11 @@ from loopwright import options
 from loopwright.backends.llvm_emitter import emit_module
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DTYPES
-from loopwright.kernels import contraction_nest
+from loopwright.ir.kernel_variant import Algorithm, Broadcast, Packing
+from loopwright.lower.lower_contraction import lower_contraction
 from loopwright.machines.host import host
 from loopwright.runtime.llvm_engine import compile_to_object
-from lower.contractions import Feed, Kind, Packing, form_of, ring
+from lower.contractions import kernel_of, ring
 
 
 def product(dtype: str) -> np.ndarray:
@@ -56,15 +57,15 @@ def test_a_machine_of_nowhere() -> None:
 def test_instructions_of_an_unknown_processor() -> None:
     """A processor LLVM does not know by name still gets the instructions it has."""
     types = ("int8", "int8", "int32", "int32")
-    form = form_of(
-        Kind.PRODUCT,
+    kernel = kernel_of(
+        Algorithm.PRODUCT,
         ring("add", "mul", *types),
         (4, 1, 4),
         left_packing=Packing.ALONG_P,
         right_packing=Packing.ALONG_P,
-        feed=Feed.LANE,
+        broadcast=Broadcast.LANE,
         group=4,
     )
-    assert DTYPES["int8"] == form.left
-    text = emit_module(contraction_nest(form), host().features).text
+    assert DTYPES["int8"] == kernel.left
+    text = emit_module(lower_contraction(kernel, "f"), host().features).text
     assert compile_to_object(text, "generic" if host().isa == "aarch64" else "x86-64")

@@ -6,13 +6,13 @@ from textwrap import dedent
 
 import pytest
 
+from contract_steps import contract_loops
 from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
 from loopwright.transform.array_expansion import ExpandArray
-from loopwright.transform.contract_loops import ContractLoops
 from loopwright.transform.index_set_splitting import SeparateBox
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.isl_scheduler import permutable_nest
@@ -25,11 +25,7 @@ from loopwright.transform.tiling import StripMine
 from oracle import assert_same
 from programs import Do, For, lu, matmul, program
 
-TILE, BLOCKS = (2, 1, 2, 1, 0), (4, 4, 4)
-
-
-def core(*loops: str, packing: tuple[str, ...] = ("gather", "gather"), shares: int = 1) -> Step:
-    return ContractLoops(*loops, TILE, BLOCKS, packing, "broadcast", shares)
+core = contract_loops
 
 
 def loops_after(source: Program, *steps: Step) -> str:
@@ -212,18 +208,18 @@ REFUSED: tuple[tuple[Program, tuple[Step, ...], str], ...] = (
     ),
     (
         matmul(),
-        (core("i", "j", "k", packing=("gather",)),),
-        "1 products have two operands each to be packed",
+        (core("i", "j", "k", packing=("gather",) * 4),),
+        "1 products take a variant each",
     ),
     (
         matmul(),
         (core("i", "j", "k"), core("i", "j", "k")),
-        "loop 'i' belongs to the core of S0",
+        "loop 'i' belongs to the contraction of S0",
     ),
     (
         matmul(),
         (core("i", "j", "k"), Parallel("i")),
-        "loop 'i' belongs to the core of S0",
+        "loop 'i' belongs to the contraction of S0",
     ),
     (
         triangle(),
@@ -233,7 +229,7 @@ REFUSED: tuple[tuple[Program, tuple[Step, ...], str], ...] = (
     (
         triangle(),
         (StripMine("i", 4), core("i", "j", "k", shares=2), Parallel("i_t")),
-        "the core of S0 is parallel; threads are shared out once",
+        "the contraction of S0 is parallel; threads are shared out once",
     ),
     (
         triangle(),
@@ -283,10 +279,11 @@ def test_values_that_pass_between_iterations_are_not_expanded() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: ContractLoops("i", "j", "k", (1, 1, 1, 1), BLOCKS, (), "lane", 1),
-        lambda: ContractLoops("i", "j", "k", TILE, (0, 1, 1), (), "lane", 1),
-        lambda: ContractLoops("i", "j", "k", TILE, BLOCKS, ("direct",), "lane", 1),
-        lambda: ContractLoops("i", "j", "k", TILE, BLOCKS, (), "by hand", 1),
+        lambda: contract_loops("i", "j"),
+        lambda: contract_loops("i", "j", "k", blocks=(1, 1)),
+        lambda: contract_loops("i", "j", "k", blocks=(-1, 1, 1)),
+        lambda: contract_loops("i", "j", "k", packing=()),
+        lambda: contract_loops("i", "j", "k", shares=0),
         lambda: SeparateBox(("i",), (), ("S0",), 0),
         lambda: SeparateBox(("i",), ("i",), ("S0",), 2),
         lambda: DistributeStatements("i", ("S0",), (2,)),

@@ -6,11 +6,11 @@ from textwrap import dedent
 
 import pytest
 
+from contract_steps import contract_loops
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
-from loopwright.transform.contract_loops import ContractLoops
 from loopwright.transform.index_set_splitting import SplitIndexSet
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_marks import Parallel
@@ -73,7 +73,7 @@ def test_candidates_fit_the_shape() -> None:
     assert list(SplitIndexSet.candidates(initial_schedule(solve()))) == []
 
 
-CORE = ContractLoops("i", "j", "k", (2, 1, 2, 1, 0), (4, 4, 4), ("gather",) * 2, "broadcast", 1)
+CORE = contract_loops("i", "j", "k")
 OUT = Interchange(("i_t", "k_t", "i", "j", "k"))
 REFUSED: tuple[tuple[Program, tuple[Step, ...], str], ...] = (
     (chained(), (CUT, SPLIT), "would reverse flow"),
@@ -84,7 +84,7 @@ REFUSED: tuple[tuple[Program, tuple[Step, ...], str], ...] = (
     (
         matmul(),
         (StripMine("i", 4), CUT, OUT, CORE, SplitIndexSet("k_t", "k_t", "i_t", 4)),
-        "the core of S0 is in the nest",
+        "the contraction of S0 is in the nest",
     ),
 )
 

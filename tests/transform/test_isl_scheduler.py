@@ -82,7 +82,5 @@ def test_numbers_for_bounds_lead_to_the_plan_of_sizes() -> None:
         return sorted({step.kind for step in plan})
 
     found = kinds("n")
-    assert {"contract_loops", "reschedule", "separate_box", "split_index_set", "strip_mine"} <= set(
-        found
-    )
+    assert {"contract", "reschedule", "separate_box", "split_index_set", "strip_mine"} <= set(found)
     assert kinds("1200") == found

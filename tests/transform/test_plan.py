@@ -6,21 +6,12 @@ import json
 
 import pytest
 
+from contract_steps import contract_loops
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import schedule_text
 from loopwright.transform.array_expansion import ExpandArray
 from loopwright.transform.blocked_closure import BlockClosure
-from loopwright.transform.contract import (
-    BlockBundles,
-    Contract,
-    Pack,
-    ParallelBundle,
-    PrefetchAhead,
-    Reassociate,
-    RegisterTile,
-)
-from loopwright.transform.contract_loops import ContractLoops
 from loopwright.transform.index_set_splitting import SeparateBox, SplitIndexSet
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_fusion import Distribute, DistributeStatements, Fuse
@@ -48,13 +39,6 @@ from programs import jacobi, matmul, matmul_in_nest
 ONE_OF_EACH = Plan(
     (
         BlockClosure("S1", 64, 4, 4, 2, 0),
-        Contract("S1"),
-        RegisterTile("S1", 6, 8, 4),
-        BlockBundles("S1", 96, 1024, 256),
-        Pack("S1", "left"),
-        ParallelBundle("S1", "i"),
-        Reassociate("S1", 8),
-        PrefetchAhead("S1", 4),
         Fuse("i", "j"),
         Distribute("i"),
         DistributeStatements("i", ("S0", "S1"), (1, 1)),
@@ -63,9 +47,7 @@ ONE_OF_EACH = Plan(
         StripMine("k", 8),
         SeparateBox(("i", "j"), ("i",), ("S0",), 1),
         SplitIndexSet("k", "i", "k_t", 12),
-        ContractLoops(
-            "i", "j", "k", (6, 4, 2, 4, 32), (192, 1024, 512), ("along_p", "gather"), "lane", 1
-        ),
+        contract_loops("i", "j", "k", packing=("along_p", "gather"), broadcast="lane", shares=2),
         UnrollAndJam("i", 4),
         Skew("t", 2, (0, 1), (1, 1), 8, 2),
         Reschedule(Text("domain: '{ S0[i] }'")),
@@ -97,7 +79,7 @@ def test_json_there_and_back() -> None:
 def test_json_is_readable() -> None:
     plan = Plan((Tile(("i", "j"), (32, 64)), Parallel("i_t")))
     assert plan.dumps() == (
-        '{"version": 2, "steps": [\n'
+        '{"version": 3, "steps": [\n'
         '  {"kind": "tile", "loops": ["i", "j"], "sizes": [32, 64]},\n'
         '  {"kind": "parallel", "loop": "i_t"}\n'
         "]}"
@@ -111,7 +93,7 @@ KINDS = ", ".join(step.kind for step in STEPS)
 
 
 def steps(*items: object) -> str:
-    return json.dumps({"version": 2, "steps": items})
+    return json.dumps({"version": 3, "steps": items})
 
 
 @pytest.mark.parametrize(
@@ -121,13 +103,13 @@ def steps(*items: object) -> str:
             "[1",
             "a plan is JSON text\nnote: found Expecting ',' delimiter: line 1 column 3 (char 2)",
         ),
-        ("[]", 'a plan is a JSON object\nnote: found []\ntry: {"version": 2, "steps": [...]}'),
+        ("[]", 'a plan is a JSON object\nnote: found []\ntry: {"version": 3, "steps": [...]}'),
         (
-            '{"version": 3, "steps": []}',
-            "unknown version of plan\nnote: found 3\ntry: 2",
+            '{"version": 2, "steps": []}',
+            "unknown version of plan\nnote: found 2\ntry: 3",
         ),
         (
-            '{"version": 2, "steps": {}}',
+            '{"version": 3, "steps": {}}',
             "steps is a list of at most 1000\nnote: found {}",
         ),
         (steps(3), "a step is a JSON object\nnote: found 3"),

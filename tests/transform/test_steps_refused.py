@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from contract_steps import contract_loops
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.program import Program
 from loopwright.transform.contract import Contract
@@ -132,8 +133,8 @@ REFUSED: tuple[tuple[Program, tuple[Step, ...], str], ...] = (
     ),
     (
         matmul_in_nest(),
-        (Contract("S1"), Parallel("i")),
-        "parallel(loop='i'): loop 'i' belongs to the contraction S1",
+        (Contract((), contract_loops("i", "j", "k").variants, (8, 8, 8)), Parallel("i")),
+        "parallel(loop='i'): loop 'i' belongs to the contraction of S0, S1",
     ),
 )
 

@@ -32,8 +32,6 @@ from loopwright.analysis.reduction_chains import (
 from loopwright.analysis.reductions import reads_what_it_writes
 from loopwright.analysis.statement_graph import statement_between
 from loopwright.analysis.update_statements import (
-    FactoredProduct,
-    Update,
     elements,
     factored_product,
     is_reorderable,
@@ -42,13 +40,21 @@ from loopwright.analysis.update_statements import (
 )
 from loopwright.analysis.value_flow import ForwardedProgram, forward_scalars
 from loopwright.ir.contraction import ACCUMULATOR, Contraction, LoopRange, Operand
-from loopwright.ir.expr import Binary, Expr, Load, Var
+from loopwright.ir.expr import Expr, Load, Var
 from loopwright.ir.islkit import affine_map
-from loopwright.ir.program import Access, Program, Role, Statement
+from loopwright.ir.program import (
+    Access,
+    DeclaredReduction,
+    Program,
+    Role,
+    Statement,
+    apply_operator,
+)
 from loopwright.ir.text import access_text, expr_text
 from loopwright.ir.visit import loads, rewrite, substitute
 from loopwright.ir.visit import names as names_in
 from loopwright.remembered import remembered
+from loopwright.semirings import identity
 
 __all__ = [
     "explain",
@@ -90,11 +96,12 @@ def explain(program: Program) -> tuple[str, ...]:
 def _description(found: Contraction) -> str:
     """The product, its operator and loops, in one line."""
     left, right = found.left.value, found.right
-    product = left if right is None else Binary(found.times, left, right.value)
+    product = left if right is None else apply_operator(found.times, left, right.value)
     parts = (("batch", found.batch), ("i", found.i), ("j", found.j), ("p", found.p))
     bundles = [f"{name} = ({', '.join(x.name for x in loops)})" for name, loops in parts if loops]
     order = "" if not found.p else ", in any order" if found.reassoc else ", in source order"
-    text = f"of {expr_text(product)} by {found.plus} into {access_text(found.out)}"
+    plus = found.plus if isinstance(found.plus, str) else "a user's function"
+    text = f"of {expr_text(product)} by {plus} into {access_text(found.out)}"
     return f"{text}: {', '.join(bundles) or 'one element'}{order}"
 
 
@@ -128,8 +135,7 @@ class _Candidate:
     """An update statement with its reduction chains, without start and consumers."""
 
     chain: ReductionChain
-    update: Update
-    product: FactoredProduct
+    reduction: DeclaredReduction  # declared, or found in the statement's value
     p: tuple[LoopRange, ...]  # loops of the reduction in the order of the SUM
     reassoc: bool
 
@@ -177,20 +183,30 @@ def _candidate(analyses: _Analyses, statement: Statement) -> _Candidate:
     program = analyses.program
     if ACCUMULATOR in (*program.params, *statement.iterators):
         raise _Refused(f"the name '{ACCUMULATOR}' is taken")
-    update = update_of(program, statement)
-    if update is None:
-        raise _Refused("not of the form x = x op e with an associative operator")
-    product = _unless_refused(factored_product(program, update.value, statement.iterators))
+    reduction = statement.reduction or _reduction(program, statement)
     ranges = _unless_refused(
         rectangular_ranges(statement.domain, statement.iterators, program.context)
     )
-    changed = reads_what_it_writes(program, statement, update)
+    changed = reads_what_it_writes(program, statement, reduction.term)
     if changed is not None:
         raise _Refused(f"it reads elements of '{changed}' that it also writes")
     flow = analyses.flows[statement.write.array]
     chain = _unless_refused(reduction_chain(program, statement, ranges, flow))
-    reassoc = is_reorderable(update.op, statement.write.dtype, program)
-    return _in_order(analyses, _Candidate(chain, update, product, chain.inner, reassoc))
+    plus = reduction.plus
+    # The operators of a user are associative and commutative by their declaration.
+    reassoc = not isinstance(plus, str) or is_reorderable(plus, statement.write.dtype, program)
+    return _in_order(analyses, _Candidate(chain, reduction, chain.inner, reassoc))
+
+
+def _reduction(program: Program, statement: Statement) -> DeclaredReduction:
+    """The reduction that the value of a statement is, found in its operators."""
+    update = update_of(program, statement)
+    if update is None:
+        raise _Refused("not of the form x = x op e with an associative operator")
+    product = _unless_refused(factored_product(program, update.value, statement.iterators))
+    zero = identity(update.op, statement.write.dtype)
+    factors = (product.left,) if product.right is None else (product.left, product.right)
+    return DeclaredReduction(update.op, product.times, zero, factors)
 
 
 def _in_order(analyses: _Analyses, candidate: _Candidate) -> _Candidate:
@@ -208,13 +224,8 @@ def _in_order(analyses: _Analyses, candidate: _Candidate) -> _Candidate:
     mirrored = {
         loop.name: loop.start + loop.stop - 1 - Var(loop.name) for loop in p if order[loop.name] < 0
     }
-    left, right = candidate.product.left, candidate.product.right
-    product = replace(
-        candidate.product,
-        left=substitute(left, mirrored),
-        right=None if right is None else substitute(right, mirrored),
-    )
-    return replace(candidate, p=p, product=product)
+    factors = tuple(substitute(x, mirrored) for x in candidate.reduction.factors)
+    return replace(candidate, p=p, reduction=replace(candidate.reduction, factors=factors))
 
 
 def _verdict(
@@ -273,7 +284,7 @@ def _takers(
 def _contraction(analyses: _Analyses, form: _Form) -> Contraction:
     """The contraction of a form, its reads proven to be untouched by its writes."""
     candidate = form.candidate
-    chain, product = candidate.chain, candidate.product
+    chain, reduction = candidate.chain, candidate.reduction
     own = chain.statement.write
     out = _at(form.takers[-1].statement.write, form.takers[-1]) if form.takers else own
     initial = _at_chain(form.start.statement.value, form.start) if form.start else own.load()
@@ -286,15 +297,16 @@ def _contraction(analyses: _Analyses, form: _Form) -> Contraction:
         if not _element(chain, access).is_injective():
             raise _Refused(f"several results are stored to one element of '{access.array}'")
     _require_untouched(analyses.program, form, out, (initial, final))
-    left = _operand(product.left, chain)
-    right = None if product.right is None else _operand(product.right, chain)
+    left, *others = (_operand(factor, chain) for factor in reduction.factors)
+    right = others[0] if others else None
     in_left = {name for x in left.access.index for name in names_in(x)}
     in_right = {name for x in right.access.index for name in names_in(x)} if right else set()
     both, only = in_left & in_right, in_right - in_left
     return Contraction(
         statement=chain.statement.name,
-        plus=candidate.update.op,
-        times=product.times,
+        plus=reduction.plus,
+        times=reduction.times,
+        zero=reduction.zero,
         dtype=own.dtype,
         batch=tuple(loop for loop in chain.outer if loop.name in both),
         i=tuple(loop for loop in chain.outer if loop.name not in in_right),
@@ -311,6 +323,8 @@ def _contraction(analyses: _Analyses, form: _Form) -> Contraction:
             for statement in form.statements
             for name in (*analyses.absorbed.get(statement.name, ()), statement.name)
         ),
+        scale=reduction.scale,
+        is_declared=chain.statement.reduction is not None,
     )
 
 
@@ -319,12 +333,11 @@ def _require_untouched(program: Program, form: _Form, out: Access, around: Itera
 
     The initial and final values may read the element they belong to: out is injective.
     """
-    chain, product = form.candidate.chain, form.candidate.product
+    chain, reduction = form.candidate.chain, form.candidate.reduction
     writes = [access_map(program, s, s.write).range() for s in form.statements]
     names = {statement.write.array for statement in form.statements}
-    values = [product.left] + ([product.right] if product.right else [])
     domain = chain.statement.domain.intersect_params(program.context)
-    reads = [(x, affine_map(domain, x.array, x.index)) for v in values for x in loads(v)]
+    reads = [(x, affine_map(domain, x.array, x.index)) for x in loads(reduction.term)]
     own = [_element(chain, access) for access in (out, chain.statement.write)]
     for load in (x for value in around for x in loads(value)):
         element = _element(chain, Access(load.array, load.index, load.dtype))
@@ -355,7 +368,8 @@ def _unless_refused(found: _T | str) -> _T:
 
 
 def _operand(value: Expr, chain: ReductionChain) -> Operand:
-    (element,) = elements(value, chain.statement.iterators)
+    # A factor that no loop varies is a scalar, which only a declaration makes a factor.
+    (element,) = elements(value, chain.statement.iterators) or loads(value)
     return Operand(Access(element.array, element.index, element.dtype), value)
 
 

@@ -40,6 +40,7 @@ from loopwright.ir.contraction import (
 from loopwright.ir.expr import Cast, Expr, Load, Var
 from loopwright.ir.program import Access, Program, Role
 from loopwright.ir.visit import rewrite, substitute
+from loopwright.semirings import identity
 
 __all__ = ["inner_contraction"]
 
@@ -97,6 +98,7 @@ def _inner(program: Program, nest: ProductNest, loops: Sequence[str]) -> InnerCo
         nest.ranges,
         nest.guards,
         total.plus,
+        identity(total.plus, statement.write.dtype),
         tuple(products),
         statement.write,
         out,

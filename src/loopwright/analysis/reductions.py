@@ -21,7 +21,7 @@ from loopwright.analysis.dependences import (
     memory_dependences,
 )
 from loopwright.analysis.relations import ends, maps_of, moved_dimensions, union
-from loopwright.analysis.update_statements import Update, is_reorderable, update_of
+from loopwright.analysis.update_statements import is_reorderable, update_of
 from loopwright.ir.expr import Expr
 from loopwright.ir.program import Access, Program, Statement
 from loopwright.ir.visit import loads
@@ -73,10 +73,10 @@ def relaxed_dependences(program: Program, exact: Dependences | None = None) -> D
     )
 
 
-def reads_what_it_writes(program: Program, statement: Statement, update: Update) -> str | None:
-    """An array from which an update reads elements that the statement also writes; or None."""
+def reads_what_it_writes(program: Program, statement: Statement, value: Expr) -> str | None:
+    """An array from which `value` reads elements that the statement also writes; or None."""
     written = access_map(program, statement, statement.write).range()
-    for load in loads(update.value):
+    for load in loads(value):
         if load.array == statement.write.array:
             read = access_map(program, statement, Access(load.array, load.index, load.dtype))
             if not read.range().is_disjoint(written):
@@ -86,7 +86,7 @@ def reads_what_it_writes(program: Program, statement: Statement, update: Update)
 
 def _reduction(program: Program, statement: Statement) -> Reduction | None:
     update = update_of(program, statement)
-    if update is None or reads_what_it_writes(program, statement, update):
+    if update is None or reads_what_it_writes(program, statement, update.value):
         return None
     element = access_map(program, statement, statement.write)
     moved = moved_dimensions(element.apply_range(element.reverse()))

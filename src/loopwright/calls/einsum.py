@@ -35,7 +35,7 @@ from loopwright.frontends.einsum_syntax import (
     sublist_subscripts,
 )
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
-from loopwright.ir.form import Initial
+from loopwright.ir.kernel_variant import Initial
 from loopwright.recent import Recent
 from loopwright.runtime.array_arguments import Array, check_out, takes_results
 from loopwright.runtime.thread_pool import num_threads, thread_count

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,16 +13,20 @@ from loopwright.calls.unproven import Unproven
 from loopwright.diagnostics import UsageError
 from loopwright.faults import FAULTS, survive
 from loopwright.frontends.einsum_syntax import EinsumSubscripts
+from loopwright.ir.contraction_shape import ContractionShape, Dim
 from loopwright.ir.dtypes import DType, dtype_of
 from loopwright.ir.expr import Var
-from loopwright.ir.form import Initial
+from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.kernels import contraction_kernel, thread_pool
+from loopwright.lower.launch import launch
 from loopwright.machines.host import host
-from loopwright.planner.analytical import Algebra, Choice, choose
-from loopwright.planner.contraction_shape import ContractionShape, Dim
+from loopwright.planner.analytical import Choice, choose
 from loopwright.recent import Recent
 from loopwright.runtime.array_arguments import Array, element_strides
 from loopwright.runtime.kernel import BoundKernel
+
+if TYPE_CHECKING:
+    from loopwright.ir.loops import LoopNest
 
 __all__ = ["Scaling", "contract", "extents_of", "is_one", "plan_contraction", "planned"]
 
@@ -66,12 +70,12 @@ def contract(
         return
     choice, bound = plan_contraction(names, arrays, out, ring, accumulator, scaling, threads)
     left, right = arrays[0], arrays[-1]
-    if choice.shape.swapped:
+    if choice.variant.swapped:
         left, right = right, left
     extra = []
-    if choice.form.scaled:
+    if choice.kernel.algebra.scaled:
         extra.append(np.array(scaling.alpha, dtype=accumulator.numpy))
-    if choice.form.initial is Initial.SCALED:
+    if choice.kernel.algebra.initial is Initial.SCALED:
         extra.append(np.array(scaling.beta, dtype=accumulator.numpy))
     bound(out, left, right, *extra)
 
@@ -85,7 +89,7 @@ def plan_contraction(
     scaling: Scaling,
     threads: int,
 ) -> tuple[Choice, BoundKernel]:
-    """Choose a form for one or two operands, fetch its kernel and bind the launch.
+    """Choose a kernel for one or two operands, fetch its kernel and bind the launch.
 
     Launches are remembered: a call with the layout of an earlier one needs no planning. Raises
     Unproven where the plan of the model is not proven, or a fault of ours is survived.
@@ -129,14 +133,14 @@ def _launch(
     choice = planned(names, arrays, out, ring, accumulator, scaling, threads)
     log_plan(f"einsum '{names.text}'", choice)
 
-    def prove() -> None:
-        from loopwright.calls.proof import prove_einsum  # lazy: isl, for new kernels only
+    def nest() -> LoopNest:
+        from loopwright.calls.contraction_schedule import einsum_nest  # lazy: isl, new kernels only
 
-        prove_einsum(names, _algebra(arrays, out, ring, accumulator, scaling), choice)
+        return einsum_nest(names, choice)
 
-    # Without loops there is no order to prove.
-    kernel = contraction_kernel(choice.form, prove if any(names.operands) else None)
-    return choice, kernel.bind(choice.values, choice.table, choice.threads, thread_pool)
+    kernel = contraction_kernel(choice.kernel, nest)
+    values = launch(choice.variant, choice.blocks, choice.shape)
+    return choice, kernel.bind(values.values, values.table, choice.threads, thread_pool)
 
 
 def planned(
@@ -150,7 +154,7 @@ def planned(
 ) -> Choice:
     """The plan of the model for one or two operands; nothing is compiled."""
     algebra = _algebra(arrays, out, ring, accumulator, scaling)
-    return choose(_instance(names, arrays, out), algebra, host(), threads)
+    return choose(_shape(names, arrays, out), algebra, host(), threads, reassoc=True)
 
 
 def _algebra(
@@ -171,7 +175,6 @@ def _algebra(
         accumulator,
         scaling.initial,
         not is_one(scaling.alpha),
-        reassoc=True,
     )
 
 
@@ -187,7 +190,7 @@ def is_one(value: Any) -> bool:
     return isinstance(value, int | float | complex) and value == 1
 
 
-def _instance(names: EinsumSubscripts, arrays: tuple[Array, ...], out: Array) -> ContractionShape:
+def _shape(names: EinsumSubscripts, arrays: tuple[Array, ...], out: Array) -> ContractionShape:
     """The loops of the bundles; a repeated letter walks along a diagonal, size 1 stands still."""
     extents = extents_of(names, arrays)
     left, right = names.operands[0], names.operands[-1] if len(arrays) > 1 else ""

@@ -23,9 +23,9 @@ from loopwright.frontends.extract import program_of
 from loopwright.frontends.source_tree import SourceTree
 from loopwright.ir.dtypes import DType, dtype_of
 from loopwright.ir.expr import Binary, Const, Expr
-from loopwright.ir.form import Initial
 from loopwright.ir.interpret import interpret_program
 from loopwright.ir.islkit import GaveUp, bounded
+from loopwright.ir.kernel_variant import Initial
 from loopwright.ir.loops import LoopNest
 from loopwright.kernels import nest_kernel, thread_pool
 from loopwright.machines.host import host

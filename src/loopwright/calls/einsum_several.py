@@ -18,7 +18,7 @@ from loopwright.calls.einsum_options import Path
 from loopwright.calls.einsum_order import Order, elements, order_of
 from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.ir.dtypes import DType
-from loopwright.ir.form import Initial
+from loopwright.ir.kernel_variant import Initial
 from loopwright.log import log
 from loopwright.runtime.array_arguments import Array
 from loopwright.semirings import Semiring

@@ -11,9 +11,9 @@ from typing import NoReturn, assert_never
 
 from loopwright.analysis.find_contractions import explain, find_contractions
 from loopwright.analysis.subscript_bounds import bounds_violation, find_violation, predicate_text
+from loopwright.calls.contraction_schedule import contraction_nest
 from loopwright.calls.recipe import Argument, Recipe, Result
-from loopwright.calls.unproven import Unproven, unproven
-from loopwright.diagnostics import Diagnostic, IllegalStep, InternalError, UsageError
+from loopwright.diagnostics import Diagnostic, UsageError
 from loopwright.faults import FAULTS, survive
 from loopwright.frontends.extract import program_of
 from loopwright.frontends.source_tree import ArrayParam, IntParam, Param, ScalarParam, SourceTree
@@ -23,13 +23,9 @@ from loopwright.ir.interpret import interpret_program
 from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
-from loopwright.ir.schedule import Schedule
-from loopwright.ir.text import program_text, schedule_text
-from loopwright.log import dump
+from loopwright.ir.text import program_text
 from loopwright.planner.analytical import Choice
-from loopwright.planner.contraction_plan import contraction_plan
 from loopwright.runtime.array_arguments import Array
-from loopwright.transform.apply import apply_plan
 
 __all__ = ["Meaning", "unsafe_sizes"]
 
@@ -89,21 +85,9 @@ class Meaning:
 
         return generic_nest(self.program, unit, parallel=parallel)
 
-    def prove(self, contraction: Contraction, choice: Choice) -> Schedule:
-        """The legal schedule that the plan of a contraction stands for.
-
-        Raises Unproven when isl gives up, and when a plan that is not legal is survived.
-        """
-        plan = contraction_plan(contraction, choice)
-        try:
-            schedule = bounded(lambda: apply_plan(self.program, plan), unproven)
-        except IllegalStep as error:
-            text = "\n".join([*map(str, plan), self.text()])
-            fault = InternalError(f"a plan is not legal: {error}", text)
-            survive(fault, f"the proof of '{self.program.name}'")
-            raise Unproven(str(error)) from error
-        dump("schedule", lambda: schedule_text(schedule))
-        return schedule
+    def kernel_nest(self, choice: Choice) -> LoopNest:
+        """The loops of the function as the contraction it is; raises Unproven where it is none."""
+        return contraction_nest(self.program, choice)
 
     def run(self, arrays: Mapping[str, Array], params: Mapping[str, int]) -> None:
         """Execute the function by the oracle, statement by statement."""

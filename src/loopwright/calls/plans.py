@@ -12,7 +12,6 @@ from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.pipeline import generic_schedule, marks_or_none
-from loopwright.transform.contract import Contract
 from loopwright.transform.interchange import open_chains
 from loopwright.transform.plan import Plan, apply_plan, apply_steps, initial_schedule
 from loopwright.transform.reschedule import Reschedule
@@ -32,18 +31,17 @@ def model_planner(*, parallel: bool) -> Planner:
 def given_planner(plan: Plan) -> Planner:
     """The steps of a plan, each of which must be legal.
 
-    Contractions have no loops in a nest: `contract` is for those that run as kernels of their own.
+    A whole contraction has no loops in a nest: its kernel takes offset tables of a call.
     """
 
     def planned(program: Program) -> tuple[Plan, Schedule]:
         schedule = apply_plan(program, plan)
-        if schedule.cores:
-            name = schedule.cores[0].contraction.statement
+        if schedule.whole_contraction is not None:
             raise UsageError(
-                f"a plan for the loops of '{program.name}' cannot take out a contraction",
-                found=str(Contract(name)),
-                hint="contract_loops for three loops around it, or the plan 'model', by which a "
-                "function of C that is one contraction runs as its kernel",
+                f"a plan for the loops of '{program.name}' cannot take out the whole of them",
+                found=str(plan),
+                hint="contract for three loops of it, or the plan 'model', by which a function of "
+                "C that is one contraction runs as its kernel",
             )
         return plan, schedule
 

@@ -149,9 +149,8 @@ class Specialisation:
         if found is None:
             return None
         try:
-            return self._unit(found).prepare(
-                params, strides, threads, lambda choice: self._meaning().prove(found, choice)
-            )
+            unit = self._unit(found)
+            return unit.prepare(params, strides, threads, lambda x: self._meaning().kernel_nest(x))
         except Unproven:
             return None
         except FAULTS as error:
@@ -198,7 +197,8 @@ class Specialisation:
         """The text of a stage for one call: loops, llvm or asm."""
         params, strides = self._call(args)
         if self.contraction is not None:
-            nests = self._unit(self.contraction).nests(params, strides, threads)
+            unit, meaning = self._unit(self.contraction), self._meaning()
+            nests = unit.nests(params, strides, threads, meaning.kernel_nest)
         else:
             nests = [self._meaning().nest(unit_strides(strides), parallel=threads > 1)]
         return "\n".join(stage_text(nest, stage) for nest in nests)

@@ -155,7 +155,9 @@ class _Builder:
         for piece, where in split_piecewise(node, domain, self._known):
             name = self._names.fresh(f"S{len(self.statements)}")
             named = where.set_tuple_name(name)
-            statement = Statement(name, iterators, named, piece.target, piece.value, node.span)
+            statement = Statement(
+                name, iterators, named, piece.target, piece.value, node.span, node.declared
+            )
             self.statements.append(statement)
             parts.append(isl.Schedule.from_domain(isl.UnionSet.from_set(named)))
         return _in_sequence(parts)

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from loopwright.diagnostics import Span
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Expr
-from loopwright.ir.program import Access
+from loopwright.ir.program import Access, DeclaredReduction
 
 __all__ = [
     "ArrayParam",
@@ -78,6 +78,7 @@ class Assign:
     target: Access
     value: Expr
     span: Span
+    declared: DeclaredReduction | None = None  # what the front end knows of the value
 
 
 @dataclass(frozen=True, slots=True)

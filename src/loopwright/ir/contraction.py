@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Expr, Load
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
+from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.ir.program import Access
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "InnerProduct",
     "LoopRange",
     "Operand",
+    "is_same_number",
 ]
 
 # The variable that stands for the reduced value inside `Contraction.final`.
@@ -61,8 +63,9 @@ class Contraction:
     """A tensor-contraction-like kernel found in a Program."""
 
     statement: str  # name of the updating statement
-    plus: str  # operator of ir/expr that combines products
-    times: str  # operator of ir/expr that combines the factors
+    plus: str | Expr  # combines products: an operator of ir/expr, or one over Var("x"), Var("y")
+    times: str | Expr  # combines the factors, likewise
+    zero: bool | int | float | complex  # identity of plus
     dtype: DType  # type of the accumulator
     batch: tuple[LoopRange, ...]  # loops of left, right and out
     i: tuple[LoopRange, ...]  # loops of left and out
@@ -75,6 +78,49 @@ class Contraction:
     final: Expr  # value stored; over Var(ACCUMULATOR), loads and scalars
     reassoc: bool  # the order of the reduction may change
     covers: tuple[str, ...]  # names of all statements this contraction replaces
+    scale: Expr | None = None  # a scalar that every product is multiplied by
+    is_declared: bool = False  # a front end said so: its kernels take scalars as arguments
+
+    @property
+    def algebra(self) -> Algebra | None:
+        """What a kernel computes that is all of this contraction.
+
+        None where a prologue or an epilogue, or the initial value, takes loops of its own.
+        """
+        sides = (self.left, self.right or self.left)
+        initial = self._initial()
+        accumulator: Expr = Var(ACCUMULATOR, self.dtype)
+        is_plain = all(
+            x.value in (x.access.load(), Cast(x.access.load(), self.dtype)) for x in sides
+        )
+        is_stored = self.final == _as(accumulator, self.out.dtype)
+        is_scaled = isinstance(self.scale, Load)
+        if initial is None or not is_plain or not is_stored or (self.scale and not is_scaled):
+            return None
+        left, right = (x.access.dtype for x in sides)
+        times = "first" if self.right is None else self.times
+        return Algebra(
+            self.plus, times, self.zero, left, right, self.out.dtype, self.dtype, initial, is_scaled
+        )
+
+    def _initial(self) -> Initial | None:
+        """What the accumulators start from, as far as kernels know of it."""
+        old = _as(self.out.load(), self.dtype)
+        match self.initial:
+            case Const(value=value, dtype=dtype) if dtype == self.dtype:
+                return Initial.ZERO if is_same_number(value, self.zero) else None
+            case Binary(op="mul", x=Load(index=()), y=y) if y == old:
+                return Initial.SCALED
+        return Initial.OUT if self.initial == old else None
+
+
+def is_same_number(one: complex, other: complex) -> bool:
+    """Whether two numbers have the same bits in every type: -0.0 is not 0.0, and NaN is NaN."""
+    return repr(complex(one)) == repr(complex(other))
+
+
+def _as(value: Expr, dtype: DType) -> Expr:
+    return value if value.dtype == dtype else Cast(value, dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +151,11 @@ class AffineSubscripts:
     base: tuple[Expr, ...]  # over the loops outside and the parameters
     steps: Mapping[str, tuple[int, ...]]  # by the names of LOOPS
 
+    def is_run(self, loop: str) -> bool:
+        """Whether neighbours along a loop are neighbours along the array's last dimension."""
+        steps = self.steps[loop]
+        return bool(steps) and steps[-1] == 1 and not any(steps[:-1])
+
 
 @dataclass(frozen=True, slots=True)
 class Factor:
@@ -114,6 +165,11 @@ class Factor:
     value: Expr | None  # over Var(ELEMENT), scalars and the loops outside; None: the element itself
     element: ElementIndex
     subscripts: AffineSubscripts
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the factor as packing finds it."""
+        return self.load.dtype if self.value is None else self.value.dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +204,23 @@ class InnerContraction:
     ranges: tuple[LoopRange, ...]  # of LOOPS, over `outer` and the parameters; all values occur
     guards: tuple[Guard, ...]  # further conditions on the points that are executed
     plus: str
+    zero: bool | int | float | complex  # identity of plus
     products: tuple[InnerProduct, ...]
     out: Access  # as the first statement of the nest has it
     subscripts: AffineSubscripts  # of out
     is_in_place: bool  # right and out share elements: no other block may write in between
+
+    def algebra(self, product: InnerProduct) -> Algebra:
+        """What the kernel of one of the products computes."""
+        dtype = self.out.dtype
+        return Algebra(
+            self.plus,
+            product.times,
+            self.zero,
+            product.first.dtype,
+            product.second.dtype,
+            dtype,
+            dtype,
+            Initial.OUT,
+            scaled=False,
+        )

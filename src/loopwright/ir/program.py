@@ -13,14 +13,22 @@ from typing import TYPE_CHECKING
 
 from loopwright.diagnostics import Span
 from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Expr, Load
-from loopwright.ir.walk import loads
+from loopwright.ir.expr import Binary, Expr, Load
+from loopwright.ir.walk import loads, substitute
 
 # Arrays and accesses serve calls of cached kernels too, which must not load isl.
 if TYPE_CHECKING:
     from loopwright.ir.islkit import IslSchedule, IslSet
 
-__all__ = ["Access", "Array", "Program", "Role", "Statement"]
+__all__ = [
+    "Access",
+    "Array",
+    "DeclaredReduction",
+    "Program",
+    "Role",
+    "Statement",
+    "apply_operator",
+]
 
 
 class Role(Enum):
@@ -59,6 +67,39 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
+class DeclaredReduction:
+    """How a front end says that a statement updates its element x:
+
+        x = x  plus  scale * (first times second)
+
+    plus is associative and commutative by declaration: a user's semiring says so, and no analysis
+    could find it in an expression. Whoever uses this compares `value` with the statement's.
+    """
+
+    plus: str | Expr  # operator of ir/expr, or an expression over Var("x"), Var("y")
+    times: str | Expr
+    zero: bool | int | float | complex  # identity of plus
+    factors: tuple[Expr, ...]  # one or two
+    scale: Expr | None = None
+
+    @property
+    def term(self) -> Expr:
+        """What is added to the element."""
+        first, *rest = self.factors
+        term = apply_operator(self.times, first, rest[0]) if rest else first
+        return term if self.scale is None else Binary("mul", self.scale, term)
+
+    def value(self, element: Load) -> Expr:
+        """The new value of the element."""
+        return apply_operator(self.plus, element, self.term)
+
+
+def apply_operator(op: str | Expr, x: Expr, y: Expr) -> Expr:
+    """`x op y` for an operator name, `op` with x and y filled in for an expression."""
+    return Binary(op, x, y) if isinstance(op, str) else substitute(op, {"x": x, "y": y})
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """`write = value`, executed for every point of `domain`."""
 
@@ -68,6 +109,15 @@ class Statement:
     write: Access
     value: Expr  # may contain Load of any array, also of the one written
     span: Span | None = None  # where the user wrote it
+    declared: DeclaredReduction | None = None  # what the front end knows of its value
+
+    @property
+    def reduction(self) -> DeclaredReduction | None:
+        """What was declared, as long as the value is the one it was declared of."""
+        declared = self.declared
+        if declared is None or declared.value(self.write.load()) != self.value:
+            return None
+        return declared
 
     @property
     def reads(self) -> tuple[Access, ...]:

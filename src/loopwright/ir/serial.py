@@ -8,7 +8,9 @@ together is for `check_expr` to say.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, assert_never
+from dataclasses import fields
+from enum import Enum
+from typing import Any, TypeAlias, assert_never, get_type_hints
 
 from loopwright.ir.contraction import Contraction, LoopRange, Operand
 from loopwright.ir.dtypes import DTYPES, DType
@@ -26,9 +28,18 @@ from loopwright.ir.expr import (
     Unary,
     Var,
 )
+from loopwright.ir.kernel_variant import KernelVariant
 from loopwright.ir.program import Access, Array, Role
 
-__all__ = ["Malformed", "read_array", "read_contraction", "read_expr", "to_json"]
+__all__ = [
+    "Malformed",
+    "read_array",
+    "read_contraction",
+    "read_expr",
+    "read_variant",
+    "to_json",
+    "variant_to_json",
+]
 
 Json: TypeAlias = Any  # what the json module takes and gives
 Noun: TypeAlias = Expr | Access | Array | LoopRange | Operand | Contraction
@@ -93,6 +104,7 @@ def _contraction(found: Contraction) -> Json:
     return {
         "statement": found.statement,
         "operators": [found.plus, found.times],
+        "zero": _number(found.zero),
         "dtype": found.dtype.name,
         "bundles": [_list(loops) for loops in (found.batch, found.i, found.j, found.p)],
         "out": to_json(found.out),
@@ -144,6 +156,7 @@ def read_contraction(data: Json) -> Contraction:
         case {
             "statement": str(statement),
             "operators": [str(plus), str(times)],
+            "zero": zero,
             "dtype": dtype,
             "bundles": [list(batch), list(i), list(j), list(p)],
             "out": out,
@@ -158,6 +171,7 @@ def read_contraction(data: Json) -> Contraction:
                 statement,
                 plus,
                 times,
+                _value(zero),
                 _dtype(dtype),
                 tuple(map(_loop, batch)),
                 tuple(map(_loop, i)),
@@ -174,6 +188,33 @@ def read_contraction(data: Json) -> Contraction:
     raise Malformed("a contraction", data)
 
 
+def variant_to_json(variant: KernelVariant) -> Json:
+    """A kernel variant as an object: enumerations by their values."""
+    values = {field.name: getattr(variant, field.name) for field in fields(variant)}
+    return {name: x.value if isinstance(x, Enum) else x for name, x in values.items()}
+
+
+def read_variant(data: Json) -> KernelVariant:
+    """The kernel variant that `variant_to_json` wrote."""
+    if not isinstance(data, dict) or data.keys() != _VARIANT.keys():
+        raise Malformed("a kernel variant", data)
+    return KernelVariant(**{name: _decision(name, x) for name, x in data.items()})
+
+
+def _decision(name: str, value: Json) -> Any:
+    wanted = _VARIANT[name]
+    if issubclass(wanted, Enum) and isinstance(value, str):
+        for member in wanted:
+            if member.value == value:
+                return member
+    # JSON's true is an int in Python, but not a number to us.
+    elif type(value) is wanted and (not isinstance(value, int) or 0 <= value <= _MOST_SIZE):
+        return value
+    raise Malformed(f"a value of '{name}' of a kernel variant", value)
+
+
+_VARIANT: dict[str, type] = get_type_hints(KernelVariant)
+_MOST_SIZE = 1 << 16
 _ROLES = frozenset(role.value for role in Role)
 
 

@@ -40,8 +40,15 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
 )
-from loopwright.ir.program import Access, Array, Program, Statement
-from loopwright.ir.schedule import Core, Schedule
+from loopwright.ir.program import (
+    Access,
+    Array,
+    DeclaredReduction,
+    Program,
+    Statement,
+    apply_operator,
+)
+from loopwright.ir.schedule import Schedule, ScheduledContraction
 from loopwright.ir.schedule_tree import tree_lines
 
 __all__ = [
@@ -190,12 +197,12 @@ def statement_text(statement: Statement) -> str:
 
 
 def schedule_text(schedule: Schedule) -> str:
-    """The loops in execution order with their marks, then the contraction cores."""
+    """The loops in execution order with their marks, then the contractions."""
     marks = {loop: _mark_word(schedule, loop, mark) for loop, mark in schedule.marks}
     lines = [f"schedule of {schedule.program.name}:"]
     lines += (INDENT + line for line in tree_lines(schedule.tree, marks))
-    for core in schedule.cores:
-        lines += _indented(_core_text(core))
+    for contraction in schedule.contractions:
+        lines += _indented(_kernel_text(contraction))
     return "\n".join(lines)
 
 
@@ -204,29 +211,26 @@ def _mark_word(schedule: Schedule, loop: str, mark: Mark) -> str:
     return mark.value if factor is None else f"{mark.value}({factor})"
 
 
-def _core_text(core: Core) -> str:
-    """The decisions of a core, those that differ from "none" only, and its contraction."""
-    words = [f"register tile {core.register_tile[0]} x {core.register_tile[1]}"]
-    if any(core.blocks):
-        words.append("blocks " + " x ".join(map(str, core.blocks)))
-    if core.packed:
-        words.append("packed " + " and ".join(sorted(core.packed)))
-    if core.parallel is not None:
-        words.append(f"parallel over {core.parallel}")
-    if core.prefetch:
-        words.append(f"prefetch {core.prefetch}")
-    if core.unroll != 1:
-        words.append(f"unroll {core.unroll}")
-    if core.streams != 1:
-        words.append(f"reduced in {core.streams} streams")
-    return "\n".join([f"core: {', '.join(words)}", *_indented(contraction_text(core.contraction))])
+def _kernel_text(scheduled: ScheduledContraction) -> str:
+    """The decisions about a contraction, those that differ from "none" only, and what it is."""
+    words = [f"loops {', '.join(scheduled.loops) or 'of the whole program'}"]
+    if any(scheduled.blocks):
+        words.append("blocks " + " x ".join(map(str, scheduled.blocks)))
+    if scheduled.shares > 1:
+        words.append(f"dealt out to {scheduled.shares} threads")
+    lines = [f"kernel: {'; '.join(words)}"]
+    lines += (f"{INDENT}{variant}" for variant in scheduled.variants)
+    if isinstance(scheduled.contraction, Contraction):
+        lines += _indented(contraction_text(scheduled.contraction))
+    return "\n".join(lines)
 
 
 def contraction_text(contraction: Contraction) -> str:
     """The bundles and the generalised product they span."""
     c = contraction
-    product = c.left.value if c.right is None else Binary(c.times, c.left.value, c.right.value)
-    update = Binary(c.plus, Var(ACCUMULATOR, c.dtype), product)
+    factors = (c.left.value,) if c.right is None else (c.left.value, c.right.value)
+    sum_ = DeclaredReduction(c.plus, c.times, c.zero, factors, c.scale)
+    update = apply_operator(c.plus, Var(ACCUMULATOR, c.dtype), sum_.term)
     order = f" over p in {'any' if c.reassoc else 'this'} order" if c.p else ""
     lines = [f"contraction {c.statement} in {c.dtype}:"]
     for word, bundle in (("batch", c.batch), ("i", c.i), ("j", c.j), ("p", c.p)):

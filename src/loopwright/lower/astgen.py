@@ -21,7 +21,7 @@ from loopwright.ir.islkit import context, with_option
 from loopwright.ir.islparts import map_nodes, maps_in, sets_in
 from loopwright.ir.loops import Block, For, If, LoopNest, Mark, Stmt, Store
 from loopwright.ir.program import Statement
-from loopwright.ir.schedule import LoopCore, Schedule
+from loopwright.ir.schedule import Schedule, ScheduledContraction
 from loopwright.ir.schedule_tree import band_name, band_node, band_nodes, bands_around, is_band
 from loopwright.ir.visit import substitute
 from loopwright.ir.walk import fresh_name
@@ -68,16 +68,16 @@ class GeneratedLoops:
 
     nest: LoopNest  # marks VECTOR and UNROLL ask for lanes and copies: extents are any
     variables: Mapping[str, str]  # band name -> loop variable; a band without a loop has none
-    cores: Mapping[str, LoopCore]  # by their placeholders
+    contractions: Mapping[str, ScheduledContraction]  # by their placeholders
 
 
 def generate_loops(schedule: Schedule) -> GeneratedLoops:
     """The loops of a schedule as isl generates them, inside the memory of local arrays."""
     program = schedule.program
     build = isl.AstBuild.from_context(program.context)
-    tree, cores = _with_placeholders(schedule)
+    tree, contractions = _with_placeholders(schedule)
     ast = _ast(build, _with_marks(schedule, tree), is_grouped=bool(schedule.private))
-    reader = _Reader(schedule, cores)
+    reader = _Reader(schedule, contractions)
     body = reader.statement(ast)
     for array, loop in reversed(schedule.private):
         around = frozenset(reader.variables.get(name, "") for name in _path(schedule.tree, loop))
@@ -87,28 +87,28 @@ def generate_loops(schedule: Schedule) -> GeneratedLoops:
     nest = LoopNest(
         program.name, buffers, scalars, body, leave_to_llvm=True, reassoc=program.reassoc
     )
-    return GeneratedLoops(nest, reader.variables, cores)
+    return GeneratedLoops(nest, reader.variables, contractions)
 
 
-def _with_placeholders(schedule: Schedule) -> tuple[isl.Schedule, dict[str, LoopCore]]:
-    """The tree with the loops of each core replaced by a statement, and the core of each.
+def _with_placeholders(schedule: Schedule) -> tuple[isl.Schedule, dict[str, ScheduledContraction]]:
+    """The tree with the loops of each contraction replaced by a statement, and who they are.
 
-    The statement `core.k[o]` runs where the loops i, j, p of the k-th core had something to run for
+    The statement `core.k[o]` runs where the loops i, j, p of the k-th one had something to run for
     the values o of the loops around them.
     """
     tree = schedule.tree
-    cores: dict[str, LoopCore] = {}
-    for number, core in enumerate(schedule.loop_cores):
+    contractions: dict[str, ScheduledContraction] = {}
+    for number, scheduled in enumerate(schedule.contractions):
         name = f"{_PREFIX}{number}"
-        outermost = next(node for node in band_nodes(tree) if band_name(node) in core.loops)
+        outermost = next(node for node in band_nodes(tree) if band_name(node) in scheduled.loops)
         node = outermost.group(isl.Id(name, context=context()))
         tree = node.parent().cut().get_schedule()
-        cores[name] = core
-    return tree, cores
+        contractions[name] = scheduled
+    return tree, contractions
 
 
 def _holds_placeholder(node: isl.ScheduleNode) -> bool:
-    """Whether instances of a core reach a node."""
+    """Whether instances of a contraction reach a node."""
     names = (part.get_tuple_name() or "" for part in sets_in(node.get_domain()))
     return any(name.startswith(_PREFIX) for name in names)
 
@@ -142,7 +142,9 @@ def _with_marks(schedule: Schedule, tree: isl.Schedule) -> isl.Schedule:
         name = band_name(node)
         # Marks stand above the bands below already: the tree is visited bottom up.
         is_innermost = next(band_nodes(node.child(0)), None) is None
-        is_split = is_innermost and not _holds_placeholder(node)  # a core is written out once
+        is_split = is_innermost and not _holds_placeholder(
+            node
+        )  # a contraction is written out once
         kind = types.default if is_split else types.atomic
         if name in owners:
             kind = types.atomic
@@ -173,7 +175,7 @@ class _Reader:
     """Reads isl's syntax tree; `values` maps isl's iterators to our expressions."""
 
     schedule: Schedule
-    cores: Mapping[str, LoopCore]
+    contractions: Mapping[str, ScheduledContraction]
     values: dict[str, Expr] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)  # band name -> loop variable
 
@@ -197,8 +199,8 @@ class _Reader:
                 called, *point = _arguments(node.user_get_expr())
                 name = called.id_get_id().get_name()
                 values = [self.expr(entry) for entry in point]
-                if name in self.cores:
-                    return placeholder(name, self.cores[name].contraction, values)
+                if name in self.contractions:
+                    return placeholder(name, self.contractions[name].inner, values)
                 return _instance(self.schedule.program.statement(name), values)
         raise InternalError("isl made a syntax node we do not know", node.to_C_str())
 

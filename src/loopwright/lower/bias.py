@@ -13,7 +13,7 @@ packed, and accumulators begin with it. Padded steps add nothing: b is zero ther
 from __future__ import annotations
 
 from loopwright.ir.expr import Binary, Call, Const, Load, Var
-from loopwright.ir.form import Form
+from loopwright.ir.kernel_variant import ContractionKernel
 from loopwright.ir.loops import Alloc, Buffer, Space, Stmt, Store
 from loopwright.lower.build import loop, seq, unrolled, vector
 from loopwright.lower.packed_panels import depth, pitch
@@ -24,42 +24,60 @@ BIAS = "right_bias"
 row, part, lane, p = Var("row"), Var("part"), Var("lane"), Var("p")
 
 
-def column_bias(form: Form) -> Stmt:
+def column_bias(kernel: ContractionKernel) -> Stmt:
     """The bias of every column of a packed block of right."""
+    variant, algebra = kernel.variant, kernel.algebra
     panel = Var("bias_panel")
-    width = form.lanes * form.group
-    factors = form.packed_left, form.packed_right
+    width = variant.lanes * variant.group
+    factors = kernel.packed_left, kernel.packed_right
     ones = Buffer("ones", factors[0], (Const(width), Const(1)), Space.REGISTER)
     right = Buffer("right_row", factors[1], (Const(width), Const(1)), Space.REGISTER)
-    sums = Buffer("sums", form.accumulator, (Const(form.lanes), Const(1)), Space.REGISTER)
-    total = Load("sums", (part, lane), form.accumulator)
-    steps = depth(form.group, Var("kb"))
-    at = panel * pitch(Var("kb")) + (p * form.columns + part * form.lanes) * form.group + lane
+    sums = Buffer("sums", algebra.accumulator, (Const(variant.lanes), Const(1)), Space.REGISTER)
+    total = Load("sums", (part, lane), algebra.accumulator)
+    steps = depth(variant.group, Var("kb"))
+    at = (
+        panel * pitch(Var("kb"))
+        + (p * variant.columns + part * variant.lanes) * variant.group
+        + lane
+    )
     read = Store("right_row", (part, lane), Load("right_packed", (at,), factors[1]))
-    one, column = Load("ones", (Const(0), Const(0)), factors[0]), (part, lane * form.group)
+    one, column = (
+        Load("ones", (Const(0), Const(0)), factors[0]),
+        (part, lane * variant.group),
+    )
     added = Call("dot", (one, Load("right_row", column, factors[1]), total))
     step = seq(
-        unrolled(part, form.vectors, vector(lane, width, read)),
-        unrolled(part, form.vectors, vector(lane, form.lanes, Store("sums", (part, lane), added))),
+        unrolled(part, variant.vectors, vector(lane, width, read)),
+        unrolled(
+            part,
+            variant.vectors,
+            vector(lane, variant.lanes, Store("sums", (part, lane), added)),
+        ),
     )
-    below = -128 if form.accumulator.kind == "i" else 2**form.accumulator.bits - 128
-    sign = Const(below if form.left.kind == "i" else 128, form.accumulator)
-    finish = Store(BIAS, (panel + part * form.lanes + lane,), Binary("mul", total, sign))
-    clear = Store("sums", (part, lane), Const(0, form.accumulator))
+    below = -128 if algebra.accumulator.kind == "i" else 2**algebra.accumulator.bits - 128
+    sign = Const(below if kernel.left.kind == "i" else 128, algebra.accumulator)
+    finish = Store(BIAS, (panel + part * variant.lanes + lane,), Binary("mul", total, sign))
+    clear = Store("sums", (part, lane), Const(0, algebra.accumulator))
     body = seq(
         vector(lane, width, Store("ones", (Const(0), lane), Const(1, factors[0]))),
-        unrolled(part, form.vectors, vector(lane, form.lanes, clear)),
-        loop(p, 0, steps // form.group, Alloc(right, (Const(form.vectors), Const(width)), step)),
-        unrolled(part, form.vectors, vector(lane, form.lanes, finish)),
+        unrolled(part, variant.vectors, vector(lane, variant.lanes, clear)),
+        loop(
+            p,
+            0,
+            steps // variant.group,
+            Alloc(right, (Const(variant.vectors), Const(width)), step),
+        ),
+        unrolled(part, variant.vectors, vector(lane, variant.lanes, finish)),
     )
-    body = Alloc(sums, (Const(form.vectors), Const(form.lanes)), body)
-    return loop(panel, 0, Var("nb"), Alloc(ones, (Const(1), Const(width)), body), form.columns)
+    body = Alloc(sums, (Const(variant.vectors), Const(variant.lanes)), body)
+    return loop(panel, 0, Var("nb"), Alloc(ones, (Const(1), Const(width)), body), variant.columns)
 
 
-def add_bias(form: Form) -> Stmt:
+def add_bias(kernel: ContractionKernel) -> Stmt:
     """The bias of the tile's columns, added to all rows of accumulators."""
+    variant = kernel.variant
     here = (row, part, lane)
-    bias = Load(BIAS, (Var("jr") + part * form.lanes + lane,), form.accumulator)
-    total = Binary("add", Load("sums", here, form.accumulator), bias)
-    store = vector(lane, form.lanes, Store("sums", here, total))
-    return unrolled(row, form.rows, unrolled(part, form.vectors, store))
+    bias = Load(BIAS, (Var("jr") + part * variant.lanes + lane,), kernel.algebra.accumulator)
+    total = Binary("add", Load("sums", here, kernel.algebra.accumulator), bias)
+    store = vector(lane, variant.lanes, Store("sums", here, total))
+    return unrolled(row, variant.rows, unrolled(part, variant.vectors, store))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load
-from loopwright.ir.form import Form, Initial
-from loopwright.ir.visit import substitute
+from loopwright.ir.kernel_variant import ContractionKernel, Initial
+from loopwright.ir.program import apply_operator
 
 __all__ = ["apply", "cast", "combine", "is_unary", "product", "scaled", "start_from", "zero"]
 
@@ -16,52 +16,55 @@ def apply(op: str | Expr, x: Expr, y: Expr) -> Expr:
         return x
     if op in ("min_number", "max_number", "add_sat"):
         return Call(str(op), (x, y))
-    return Binary(op, x, y) if isinstance(op, str) else substitute(op, {"x": x, "y": y})
+    return apply_operator(op, x, y)
 
 
-def is_unary(form: Form) -> bool:
+def is_unary(kernel: ContractionKernel) -> bool:
     """Whether only `left` counts: the reduction of a single operand."""
-    return form.times == "first" and not form.swapped
+    return kernel.algebra.times == "first" and not kernel.variant.swapped
 
 
 def cast(value: Expr, dtype: DType) -> Expr:
     return value if value.dtype == dtype else Cast(value, dtype)
 
 
-def zero(form: Form) -> Expr:
+def zero(kernel: ContractionKernel) -> Expr:
     """The identity of plus."""
-    return Const(form.zero, form.accumulator)
+    return Const(kernel.algebra.zero, kernel.algebra.accumulator)
 
 
-def product(form: Form, left: Expr, right: Expr) -> Expr:
+def product(kernel: ContractionKernel, left: Expr, right: Expr) -> Expr:
     """left times right in the accumulator's type, in the order the user wrote them."""
-    x, y = (cast(side, form.accumulator) for side in (left, right))
-    return apply(form.times, y, x) if form.swapped else apply(form.times, x, y)
+    algebra = kernel.algebra
+    x, y = (cast(side, algebra.accumulator) for side in (left, right))
+    return apply(algebra.times, y, x) if kernel.variant.swapped else apply(algebra.times, x, y)
 
 
-def combine(form: Form, total: Expr, left: Expr, right: Expr) -> Expr:
+def combine(kernel: ContractionKernel, total: Expr, left: Expr, right: Expr) -> Expr:
     """total plus (left times right), fused where the pair is a multiply-add."""
-    fused = form.plus == "add" and form.times == "mul"
+    algebra = kernel.algebra
+    fused = algebra.plus == "add" and algebra.times == "mul"
     if fused and (total.dtype.is_float or total.dtype.is_complex):
-        x, y = (cast(side, form.accumulator) for side in (left, right))
+        x, y = (cast(side, algebra.accumulator) for side in (left, right))
         return Call("fma", (x, y, total))
-    return apply(form.plus, total, product(form, left, right))
+    return apply(algebra.plus, total, product(kernel, left, right))
 
 
-def scaled(form: Form, value: Expr) -> Expr:
-    """alpha times a value of the accumulator's type, where the form scales."""
-    if not form.scaled:
+def scaled(kernel: ContractionKernel, value: Expr) -> Expr:
+    """alpha times a value of the accumulator's type, where the kernel scales."""
+    if not kernel.algebra.scaled:
         return value
-    return Binary("mul", Load("alpha", (), form.accumulator), value)
+    return Binary("mul", Load("alpha", (), kernel.algebra.accumulator), value)
 
 
-def start_from(form: Form, old: Expr) -> Expr:
+def start_from(kernel: ContractionKernel, old: Expr) -> Expr:
     """What the accumulator holds before the first product, given the old element of out."""
-    match form.initial:
+    algebra = kernel.algebra
+    match algebra.initial:
         case Initial.ZERO:
-            return zero(form)
+            return zero(kernel)
         case Initial.OUT:
-            return cast(old, form.accumulator)
+            return cast(old, algebra.accumulator)
         case Initial.SCALED:
-            beta = Load("beta", (), form.accumulator)
-            return Binary("mul", beta, cast(old, form.accumulator))
+            beta = Load("beta", (), algebra.accumulator)
+            return Binary("mul", beta, cast(old, algebra.accumulator))

@@ -1,11 +1,11 @@
-"""A contraction core inside a larger nest: algorithm 6 on the program's own arrays.
+"""A contraction inside a larger nest: algorithm 6 on the program's own arrays.
 
     let M, N, K = the extents of the loops i, j, p at this place
     let mc, nc, kc = blocks that divide them evenly
     the loops of lower/macro_kernel, subscripts affine in i, j, p
 
-What a kernel of its own finds in its launch is computed here where the core stands: extents may
-depend on the loops around it. Panels are allocated for the largest blocks there may be.
+What a kernel of its own finds in its launch is computed here where the contraction stands: extents
+may depend on the loops around it. Panels are allocated for the largest blocks there may be.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from loopwright.ir.contraction import (
 )
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Const, Expr, Load, Select, Var
-from loopwright.ir.form import Feed, Form
+from loopwright.ir.kernel_variant import Broadcast, ContractionKernel
 from loopwright.ir.loops import Alloc, Block, Buffer, Copy, LoopNest, Space, Stmt
-from loopwright.ir.schedule import LoopCore
+from loopwright.ir.schedule import ScheduledContraction
 from loopwright.ir.visit import loads, rebuild, rewrite, substitute
 from loopwright.ir.walk import fresh_name
 from loopwright.lower.build import (
@@ -42,7 +42,7 @@ from loopwright.lower.macro_kernel import block_loops
 from loopwright.lower.packed_panels import PITCH
 from loopwright.lower.places import Affine, AffineOperand, Clip, StepClip
 
-__all__ = ["insert_cores", "lower_core", "placeholder"]
+__all__ = ["insert_contractions", "lower_inner_contraction", "placeholder"]
 
 _BUNDLES = ("i", "j", "p")
 # Steps of p in a block: a quarter more than planned cost less than another pass over out.
@@ -51,10 +51,10 @@ _TURNS = 2  # blocks for each thread at least, where their work grows from one t
 
 
 def placeholder(name: str, found: InnerContraction, outer: Sequence[Expr]) -> Stmt:
-    """What stands for a core while the loops around it are made plain.
+    """What stands for a contraction while the loops around it are made plain.
 
-    To every pass it is copies from the arrays that the core reads to the one it writes; subscripts
-    are the values of the loops around. The whole text of a core would keep those passes busy for
+    To every pass it is copies from the arrays that the contraction reads to the one it writes;
+    subscripts are the values of the loops around. Its whole text would keep those passes busy for
     nothing.
     """
     read = [x.load.array for product in found.products for x in (product.left, product.right)]
@@ -67,39 +67,43 @@ def placeholder(name: str, found: InnerContraction, outer: Sequence[Expr]) -> St
     )
 
 
-def insert_cores(nest: LoopNest, cores: Mapping[str, LoopCore]) -> LoopNest:
+def insert_contractions(
+    nest: LoopNest, contractions: Mapping[str, ScheduledContraction]
+) -> LoopNest:
     """Write contractions out in the places of their placeholders.
 
         copy [core.0, 0] to C[] from A[]
     ->  let M, N, K, mc, nc, kc = ...; the loops of lower/macro_kernel
     """
-    if not cores:
+    if not contractions:
         return nest
     taken = bound_names(nest)
 
     def change(node: Stmt) -> Stmt:
         match node:
             case Copy(target_start=values, shape=(Var(name=name), Const(value=number))):
-                core = cores[name]
-                outer = dict(zip(core.contraction.outer, values, strict=True))
-                return nothing if number else lower_core(core, outer, taken)
+                scheduled = contractions[name]
+                outer = dict(zip(scheduled.inner.outer, values, strict=True))
+                return nothing if number else lower_inner_contraction(scheduled, outer, taken)
         return node
 
     return replace(nest, body=rebuild(nest.body, change))
 
 
 def _scalars(product: InnerProduct) -> list[Load]:
-    """The elements that do not vary with the loops of the core."""
+    """The elements that do not vary with the loops of the contraction."""
     values = [side.value for side in (product.left, product.right) if side.value is not None]
     return [load for value in values for load in loads(value)]
 
 
-def lower_core(core: LoopCore, outer: Mapping[str, Expr], taken: Collection[str]) -> Stmt:
-    """The statements that run `core` for the values `outer` of the loops around it.
+def lower_inner_contraction(
+    scheduled: ScheduledContraction, outer: Mapping[str, Expr], taken: Collection[str]
+) -> Stmt:
+    """The statements that run a contraction for the values `outer` of the loops around it.
 
     `taken` are the names that must not be bound again.
     """
-    found = core.contraction
+    found = scheduled.inner
     starts: list[Expr] = []
     sizes: list[tuple[Var, Expr]] = []
     for bounds, size in zip(found.ranges, ("M", "N", "K"), strict=True):
@@ -108,10 +112,10 @@ def lower_core(core: LoopCore, outer: Mapping[str, Expr], taken: Collection[str]
         sizes.append((Var(size), normal(substitute(bounds.stop, outer) - start)))
     place = _Place(found, outer, tuple(starts))
     parts = [
-        _product(core, form, place, product)
-        for product, form in zip(found.products, core.forms, strict=True)
+        _product(scheduled, ContractionKernel(found.algebra(product), variant), place, product)
+        for product, variant in zip(found.products, scheduled.variants, strict=True)
     ]
-    blocks = _blocks(core, found)
+    blocks = _blocks(scheduled, found)
     own = {var.name for var, _ in (*sizes, *blocks, *(b for part in parts for b in part.bindings))}
     own = own.union(*(names_bound(part.body) for part in parts))
     names = _free_names(own, set(taken))
@@ -123,7 +127,7 @@ def lower_core(core: LoopCore, outer: Mapping[str, Expr], taken: Collection[str]
 
 
 def _free_names(own: set[str], taken: set[str]) -> dict[str, str]:
-    """What each of a core's own names is called where others are taken."""
+    """What each of a contraction's own names is called where others are taken."""
     names = {name: name for name in own}
     for name in sorted(own & taken):
         names[name] = fresh_name(name, taken | set(names.values()))
@@ -137,7 +141,7 @@ def _bound(bindings: Sequence[tuple[Var, Expr]], body: Stmt, names: Mapping[str,
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a core stands: what its loops are, and the values of those around it."""
+    """Where a contraction stands: what its loops are, and the values of those around it."""
 
     found: InnerContraction
     outer: Mapping[str, Expr]
@@ -146,9 +150,9 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A piece of a core under names of its own, and what these names stand for around it.
+    """A piece of a contraction under names of its own, and what these names stand for around it.
 
-    Only the values of `bindings` speak of the nest around the core.
+    Only the values of `bindings` speak of the nest around the contraction.
     """
 
     bindings: tuple[tuple[Var, Expr], ...]
@@ -156,25 +160,25 @@ class _Part:
     arrays: Mapping[str, str]  # operand -> the program's array
 
 
-def _blocks(core: LoopCore, found: InnerContraction) -> list[tuple[Var, Expr]]:
+def _blocks(scheduled: ScheduledContraction, found: InnerContraction) -> list[tuple[Var, Expr]]:
     """Sizes of the blocks at run time: even shares of the extents, none larger than planned.
 
     Blocks of rows or of columns go to threads. Every thread packs all of right in the first case,
     and all of left for each of its blocks in the second: the case that packs less is taken. Where
     right is out itself, rows are read by those above them until these are done: columns it is.
     """
-    rows, columns, steps = _units(core)
-    mc, nc, kc = core.blocks
+    rows, columns, steps = _units(scheduled)
+    mc, nc, kc = scheduled.blocks
     more, less = _STRETCH
     M, N, K = Var("M"), Var("N"), Var("K")
     depth = (Var("kc"), _even(K, kc * more // less, steps))
-    if core.shares == 1:
+    if scheduled.shares == 1:
         return [(Var("mc"), _even(M, mc, rows)), (Var("nc"), _even(N, nc, columns)), depth]
     clips = found.guards
-    row_parts = core.shares * (_TURNS if any(clip.i for clip in clips) else 1)
-    column_parts = core.shares * (_TURNS if any(clip.j for clip in clips) else 1)
-    is_by_rows = N * (core.shares - 1) <= M * (column_parts - 1)
-    by_columns = Const(core.shares)
+    row_parts = scheduled.shares * (_TURNS if any(clip.i for clip in clips) else 1)
+    column_parts = scheduled.shares * (_TURNS if any(clip.j for clip in clips) else 1)
+    is_by_rows = N * (scheduled.shares - 1) <= M * (column_parts - 1)
+    by_columns = Const(scheduled.shares)
     deal = Var("column_deal")
     is_whole = deal.equals(1)
     return [
@@ -185,9 +189,9 @@ def _blocks(core: LoopCore, found: InnerContraction) -> list[tuple[Var, Expr]]:
     ]
 
 
-def _units(core: LoopCore) -> tuple[int, int, int]:
-    form = core.forms[0]
-    return form.rows, form.columns, form.unroll
+def _units(scheduled: ScheduledContraction) -> tuple[int, int, int]:
+    variant = scheduled.variants[0]
+    return variant.rows, variant.columns, variant.unroll
 
 
 def _even(total: Expr, block: int, unit: int, parts: Expr | None = None) -> Expr:
@@ -202,7 +206,9 @@ def _even(total: Expr, block: int, unit: int, parts: Expr | None = None) -> Expr
     return (part + (unit - 1)) // unit * unit
 
 
-def _product(core: LoopCore, form: Form, place: _Place, product: InnerProduct) -> _Part:
+def _product(
+    scheduled: ScheduledContraction, kernel: ContractionKernel, place: _Place, product: InnerProduct
+) -> _Part:
     """The loops of one product and what they need in scope."""
     out = place.found.out
     bindings: list[tuple[Var, Expr]] = []
@@ -217,13 +223,13 @@ def _product(core: LoopCore, form: Form, place: _Place, product: InnerProduct) -
     layout = Affine(operands, *_clips(place, bindings))
 
     def memory(body: Stmt) -> Stmt:
-        return _with_panels(core, form, body)
+        return _with_panels(scheduled, kernel, body)
 
-    if core.shares > 1:
+    if scheduled.shares > 1:
         # Threads have panels of their own: they are allocated inside the loop that is shared out.
-        body = block_loops(form, layout, halves=False, shares=core.shares, around=memory)
+        body = block_loops(kernel, layout, halves=False, shares=scheduled.shares, around=memory)
     else:
-        body = memory(block_loops(form, layout, halves=False))
+        body = memory(block_loops(kernel, layout, halves=False))
     return _Part(tuple(bindings), body, arrays)
 
 
@@ -260,7 +266,7 @@ def _operand(
         for loop, start in zip(LOOPS, place.starts, strict=True):
             total = total + start * subscripts.steps[loop][dimension]
         total = normal(total)
-        # Also where it is a constant: cores that differ in such things only are one procedure.
+        # Also where it is a constant: kernels that differ in such things only are one procedure.
         bindings.append((Var(f"{name}_base_{dimension}"), total))
         base.append(bindings[-1][0])
     steps = {b: subscripts.steps[loop] for b, loop in zip(_BUNDLES, LOOPS, strict=True)}
@@ -287,16 +293,16 @@ def _prologue(
     return value
 
 
-def _with_panels(core: LoopCore, form: Form, body: Stmt) -> Stmt:
+def _with_panels(scheduled: ScheduledContraction, kernel: ContractionKernel, body: Stmt) -> Stmt:
     """Memory for the packed blocks of one thread, for the largest blocks there may be."""
-    rows, columns, steps = _units(core)
+    rows, columns, steps = _units(scheduled)
     more, less = _STRETCH
-    mc, nc, kc = core.blocks
+    mc, nc, kc = scheduled.blocks
     depth = _rounded(_rounded(kc * more // less, steps), PITCH)
-    copies = form.lanes if form.feed is Feed.REPLICATED else 1
+    copies = kernel.variant.lanes if kernel.variant.broadcast is Broadcast.REPLICATED else 1
     panels = (
-        ("right_packed", form.packed_right, _rounded(nc, columns)),
-        ("left_packed", form.packed_left, _rounded(mc, rows) * copies),
+        ("right_packed", kernel.packed_right, _rounded(nc, columns)),
+        ("left_packed", kernel.packed_left, _rounded(mc, rows) * copies),
     )
     for name, dtype, width in panels:
         buffer = Buffer(name, dtype, (Const(1),), Space.PRIVATE)

@@ -8,7 +8,7 @@ for g                                     every loop but the innermost, linearis
 from __future__ import annotations
 
 from loopwright.ir.expr import Const, Expr, Load, Var
-from loopwright.ir.form import Form, Initial, Packing
+from loopwright.ir.kernel_variant import ContractionKernel, Initial, Packing
 from loopwright.ir.loops import LoopNest, Mark, Stmt, Store
 from loopwright.lower.build import lets, loop, seq, vector
 from loopwright.lower.combine import apply, cast, product, scaled, start_from
@@ -21,40 +21,43 @@ SCALARS = ("G", "N", "left_j", "right_j", "out_j", "left_g", "right_g", "out_g")
 j, lane = Var("j"), Var("lane")
 
 
-def lower_elements(form: Form, name: str) -> LoopNest:
+def lower_elements(kernel: ContractionKernel, name: str) -> LoopNest:
     """The LoopNest of a contraction of kind ELEMENTS.
 
     `left_packing` and `right_packing` say how an operand moves with j: ALONG_TILE by unit stride,
     DIRECT not at all, ANY by the stride of the launch. Out moves by unit stride when the form
     has more than one lane.
     """
+    variant = kernel.variant
     bases = [(Var(f"{x}_base"), table(f"{x}_g", Var("g"))) for x in ("left", "right", "out")]
-    lanes, chunk = form.lanes, form.columns
+    lanes, chunk = variant.lanes, variant.columns
     many, some = Var("N") // chunk * chunk, Var("N") // lanes * lanes
     parts: list[Stmt] = []
     if lanes > 1:
         wide = [
-            vector(lane, lanes, _element(form, j + v * lanes + lane)) for v in range(form.vectors)
+            vector(lane, lanes, _element(kernel, j + v * lanes + lane))
+            for v in range(variant.vectors)
         ]
         parts.append(loop(j, 0, many, seq(*wide), chunk))
-        parts.append(loop(j, many, some, vector(lane, lanes, _element(form, j + lane)), lanes))
+        parts.append(loop(j, many, some, vector(lane, lanes, _element(kernel, j + lane)), lanes))
     else:
         some = Const(0)
-    parts.append(loop(j, some, Var("N"), _element(form, j)))
-    mark = Mark.PARALLEL if form.parallel == "batch" else Mark.SERIAL
+    parts.append(loop(j, some, Var("N"), _element(kernel, j)))
+    mark = Mark.PARALLEL if variant.parallel == "batch" else Mark.SERIAL
     body = loop(Var("g"), 0, Var("G"), lets(bases, seq(*parts)), mark=mark)
-    return LoopNest(name, arguments(form), SCALARS, body)
+    return LoopNest(name, arguments(kernel), SCALARS, body)
 
 
-def _element(form: Form, at: Expr) -> Stmt:
-    left = Load("left", (_place("left", form.left_packing, at),), form.left)
-    right = Load("right", (_place("right", form.right_packing, at),), form.right)
-    moves = Packing.ALONG_TILE if form.lanes > 1 else Packing.ANY
+def _element(kernel: ContractionKernel, at: Expr) -> Stmt:
+    variant, algebra = kernel.variant, kernel.algebra
+    left = Load("left", (_place("left", variant.left_packing, at),), kernel.left)
+    right = Load("right", (_place("right", variant.right_packing, at),), kernel.right)
+    moves = Packing.ALONG_TILE if variant.lanes > 1 else Packing.ANY
     out = (_place("out", moves, at),)
-    value = scaled(form, product(form, left, right))
-    if form.initial is not Initial.ZERO:
-        value = apply(form.plus, start_from(form, Load("out", out, form.out)), value)
-    return Store("out", out, cast(value, form.out))
+    value = scaled(kernel, product(kernel, left, right))
+    if algebra.initial is not Initial.ZERO:
+        value = apply(algebra.plus, start_from(kernel, Load("out", out, algebra.out)), value)
+    return Store("out", out, cast(value, algebra.out))
 
 
 def _place(name: str, moves: Packing, at: Expr) -> Expr:

@@ -28,23 +28,23 @@ from functools import reduce
 
 from loopwright.ir.dtypes import INT32
 from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var
-from loopwright.ir.form import Feed, Form
+from loopwright.ir.kernel_variant import Broadcast, ContractionKernel
 from loopwright.ir.loops import Alloc, Buffer, Space, Stmt, Store
 from loopwright.lower.build import loop, seq, unrolled, vector
 from loopwright.lower.packed_panels import pitch
 
-__all__ = ["allows_quick_form", "look_through", "quick_form", "with_bits"]
+__all__ = ["allows_quick_kernel", "look_through", "quick_kernel", "with_bits"]
 
 _NUMBERS = {"min": "min_number", "max": "max_number"}
 lane, at = Var("lane"), Var("look_at")
 
 
-def quick_form(form: Form) -> Form:
-    """The form with operators that prefer numbers to NaN, or with sums that only saturate."""
-    if form.accumulator.is_integer:
-        return replace(form, times="add_sat")
-    plus, times = (_NUMBERS.get(str(op), op) for op in (form.plus, form.times))
-    return replace(form, plus=plus, times=times)
+def quick_kernel(kernel: ContractionKernel) -> ContractionKernel:
+    """The kernel with operators that prefer numbers to NaN, or with sums that only saturate."""
+    if kernel.algebra.accumulator.is_integer:
+        return replace(kernel, algebra=replace(kernel.algebra, times="add_sat"))
+    plus, times = (_NUMBERS.get(str(op), op) for op in (kernel.algebra.plus, kernel.algebra.times))
+    return replace(kernel, algebra=replace(kernel.algebra, plus=plus, times=times))
 
 
 def with_bits(body: Stmt) -> Stmt:
@@ -56,27 +56,33 @@ def with_bits(body: Stmt) -> Stmt:
     return body
 
 
-def look_through(name: str, form: Form) -> Stmt:
+def look_through(name: str, kernel: ContractionKernel) -> Stmt:
     """Find the bits of a packed block of left or right."""
+    variant, algebra = kernel.variant, kernel.algebra
     bits = f"{name}_bits"
-    is_integer = form.accumulator.is_integer
-    kept, dtype = (("min", "max"), form.accumulator) if is_integer else (("or",), INT32)
-    found = Buffer("found", dtype, (Const(form.lanes), Const(1)), Space.REGISTER)
-    size, step = (Var("mb"), form.rows) if name == "left" else (Var("nb"), form.columns)
-    width = step * (form.lanes if name == "left" and form.feed is Feed.REPLICATED else 1)
+    is_integer = algebra.accumulator.is_integer
+    kept, dtype = (("min", "max"), algebra.accumulator) if is_integer else (("or",), INT32)
+    found = Buffer("found", dtype, (Const(variant.lanes), Const(1)), Space.REGISTER)
+    size, step = (Var("mb"), variant.rows) if name == "left" else (Var("nb"), variant.columns)
+    width = step * (
+        variant.lanes if name == "left" and variant.broadcast is Broadcast.REPLICATED else 1
+    )
     panel, count = Var("look_panel"), Var("kb") * width
-    start, whole = panel * pitch(Var("kb")) * width, count // form.lanes * form.lanes
+    start, whole = (
+        panel * pitch(Var("kb")) * width,
+        count // variant.lanes * variant.lanes,
+    )
 
     def element(place: Expr) -> Expr:
-        return Load(f"{name}_packed", (place,), form.accumulator)
+        return Load(f"{name}_packed", (place,), algebra.accumulator)
 
     def row(r: int, lane: Expr) -> Load:
         return Load("found", (Const(r), lane), dtype)
 
     def keep(op: str, old: Load, value: Expr) -> Stmt:
         """Join an element to what a lane holds: bits, or the least and the greatest integer."""
-        new = value if is_integer else _or(*_bits(form, value))
-        return vector(lane, form.lanes, Store("found", old.index, Binary(op, old, new)))
+        new = value if is_integer else _or(*_bits(kernel, value))
+        return vector(lane, variant.lanes, Store("found", old.index, Binary(op, old, new)))
 
     def join(flags: list[Expr]) -> Stmt:
         return Store(bits, (Const(0),), _or(Load(bits, (Const(0),), INT32), *flags))
@@ -84,22 +90,22 @@ def look_through(name: str, form: Form) -> Stmt:
     here, k = element(start + at + lane), Var("look_lane")
     vectors = seq(*(keep(op, row(r, lane), here) for r, op in enumerate(kept)))
     single = element(start + at)
-    rest = _ends(form, single, single) if is_integer else _bits(form, single)
-    panels = seq(loop(at, 0, whole, vectors, form.lanes), loop(at, whole, count, join(rest)))
+    rest = _ends(kernel, single, single) if is_integer else _bits(kernel, single)
+    panels = seq(loop(at, 0, whole, vectors, variant.lanes), loop(at, whole, count, join(rest)))
     clear = (Store("found", row(r, lane).index, Const(0, dtype)) for r in range(len(kept)))
     looked = seq(
-        *(vector(lane, form.lanes, store) for store in clear),
+        *(vector(lane, variant.lanes, store) for store in clear),
         loop(panel, 0, (size + (step - 1)) // step, panels),
     )
     lanes: list[Expr] = [row(0, k)]
     if is_integer:
-        lanes = _ends(form, row(0, k), row(1, k))
-    joined = seq(looked, unrolled(k, form.lanes, join(lanes)))
-    return Alloc(found, (Const(len(kept)), Const(form.lanes)), joined)
+        lanes = _ends(kernel, row(0, k), row(1, k))
+    joined = seq(looked, unrolled(k, variant.lanes, join(lanes)))
+    return Alloc(found, (Const(len(kept)), Const(variant.lanes)), joined)
 
 
-def allows_quick_form() -> Expr:
-    """Whether no product of what was found in left and right differs in the quick form."""
+def allows_quick_kernel() -> Expr:
+    """Whether no product of what was found in left and right differs in the quick kernel."""
     left, right = (Load(f"{name}_bits", (Const(0),), INT32) for name in ("left", "right"))
     wild = _or(
         Binary("and", _or(left, right), Const(1, INT32)),
@@ -109,23 +115,23 @@ def allows_quick_form() -> Expr:
     return Binary("eq", wild, Const(0, INT32))
 
 
-def _ends(form: Form, least: Expr, most: Expr) -> list[Expr]:
+def _ends(kernel: ContractionKernel, least: Expr, most: Expr) -> list[Expr]:
     """The bits of integers of which these are the least and the greatest, zero counted in."""
-    zero, end = (Const(value, form.accumulator) for value in (0, _absorbing(form)))
-    if form.times == "add_top":
+    zero, end = (Const(value, kernel.algebra.accumulator) for value in (0, _absorbing(kernel)))
+    if kernel.algebra.times == "add_top":
         return [_flag(Binary("eq", most, end), 2), _flag(Binary("lt", least, zero), 4)]
     return [_flag(Binary("eq", least, end), 2), _flag(Binary("gt", most, zero), 4)]
 
 
-def _absorbing(form: Form) -> int:
+def _absorbing(kernel: ContractionKernel) -> int:
     """The end of the type that absorbs."""
-    top = (1 << (form.accumulator.bits - 1)) - 1
-    return top if form.times == "add_top" else -top - 1
+    top = (1 << (kernel.algebra.accumulator.bits - 1)) - 1
+    return top if kernel.algebra.times == "add_top" else -top - 1
 
 
-def _bits(form: Form, value: Expr) -> list[Expr]:
+def _bits(kernel: ContractionKernel, value: Expr) -> list[Expr]:
     """The bits of one floating element."""
-    match form.times:
+    match kernel.algebra.times:
         case "mul":
             # Zero times a number is zero; of NaN and of infinities it is NaN.
             zero = Binary("mul", value, Const(0.0, value.dtype))

@@ -1,10 +1,10 @@
-"""A form to its LoopNest: one algorithm per kind."""
+"""A contraction kernel to its LoopNest, by its algorithm."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from loopwright.ir.form import Form, Kind
+from loopwright.ir.kernel_variant import Algorithm, ContractionKernel
 from loopwright.ir.loops import LoopNest
 from loopwright.lower.columns import lower_columns
 from loopwright.lower.elements import lower_elements
@@ -13,14 +13,14 @@ from loopwright.lower.rows import lower_rows
 
 __all__ = ["lower_contraction"]
 
-_ALGORITHMS: dict[Kind, Callable[[Form, str], LoopNest]] = {
-    Kind.PRODUCT: lower_product,
-    Kind.ROWS: lower_rows,
-    Kind.COLUMNS: lower_columns,
-    Kind.ELEMENTS: lower_elements,
+_ALGORITHMS: dict[Algorithm, Callable[[ContractionKernel, str], LoopNest]] = {
+    Algorithm.PRODUCT: lower_product,
+    Algorithm.ROWS: lower_rows,
+    Algorithm.COLUMNS: lower_columns,
+    Algorithm.ELEMENTS: lower_elements,
 }
 
 
-def lower_contraction(form: Form, name: str) -> LoopNest:
-    """The loop nest of a contraction in the given form."""
-    return _ALGORITHMS[form.kind](form, name)
+def lower_contraction(kernel: ContractionKernel, name: str) -> LoopNest:
+    """The loop nest of a kernel over operands that offset tables describe."""
+    return _ALGORITHMS[kernel.variant.algorithm](kernel, name)

@@ -19,11 +19,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from loopwright.ir.expr import Binary, Const, Expr, Var
-from loopwright.ir.form import Feed, Form, Packing
+from loopwright.ir.kernel_variant import Broadcast, ContractionKernel, Packing
 from loopwright.ir.loops import Alloc, Barrier, Buffer, If, LoopNest, Mark, Space, Stmt
 from loopwright.lower.bias import BIAS, column_bias
 from loopwright.lower.build import lets, loop, nothing, seq
-from loopwright.lower.guard import allows_quick_form, look_through, quick_form, with_bits
+from loopwright.lower.guard import allows_quick_kernel, look_through, quick_kernel, with_bits
 from loopwright.lower.packed_panels import pitch
 from loopwright.lower.packing import left_panels, right_panels
 from loopwright.lower.places import TABLES as BY_TABLES
@@ -54,16 +54,16 @@ SCALARS = (
 )
 
 
-def lower_product(form: Form, name: str) -> LoopNest:
+def lower_product(kernel: ContractionKernel, name: str) -> LoopNest:
     """The LoopNest of a contraction of kind PRODUCT."""
     bases = [(Var(f"{x}_base"), table(f"{x}_g", Var("g"))) for x in ("left", "right", "out")]
-    mark = Mark.PARALLEL if form.parallel == "batch" else Mark.SERIAL
-    body = loop(Var("g"), 0, Var("G"), lets(bases, block_loops(form)), mark=mark)
-    return LoopNest(name, arguments(form), SCALARS, _with_packed(form, body))
+    mark = Mark.PARALLEL if kernel.variant.parallel == "batch" else Mark.SERIAL
+    body = loop(Var("g"), 0, Var("G"), lets(bases, block_loops(kernel)), mark=mark)
+    return LoopNest(name, arguments(kernel), SCALARS, _with_packed(kernel, body))
 
 
 def block_loops(
-    form: Form,
+    kernel: ContractionKernel,
     layout: Layout = BY_TABLES,
     *,
     halves: bool = True,
@@ -76,24 +76,25 @@ def block_loops(
     `column_deal` hands, which is in scope too, those of rows to shares / column_deal. `around` is
     put around the body of the loop over columns; `halves`: see register_tiles.
     """
+    variant = kernel.variant
     jc, pc, ic = (Var(x) for x in ("jc", "pc", "ic"))
     M, N, K = (Var(x) for x in ("M", "N", "K"))
     mc, nc, kc = (Var(x) for x in ("mc", "nc", "kc"))
 
     def share(bundle: str) -> Mark:
-        return Mark.PARALLEL if form.parallel == bundle else Mark.SERIAL
+        return Mark.PARALLEL if variant.parallel == bundle else Mark.SERIAL
 
     def looked(name: str) -> list[Stmt]:
-        return [look_through(name, form)] if form.guarded else []
+        return [look_through(name, kernel)] if variant.guarded else []
 
-    tiles = register_tiles(form, layout, halves=halves)
-    if form.guarded:
-        quick = register_tiles(quick_form(form), layout, halves=halves)
+    tiles = register_tiles(kernel, layout, halves=halves)
+    if variant.guarded:
+        quick = register_tiles(quick_kernel(kernel), layout, halves=halves)
         # A NaN is rare, so its tiles need no halves; numbers of both signs are not.
-        if form.accumulator.is_float:
-            tiles = register_tiles(form, layout, halves=False)
-        tiles = If(allows_quick_form(), quick, tiles)
-    rows = seq(_packed_left(form, layout, shares), *looked("left"), tiles)
+        if kernel.algebra.accumulator.is_float:
+            tiles = register_tiles(kernel, layout, halves=False)
+        tiles = If(allows_quick_kernel(), quick, tiles)
+    rows = seq(_packed_left(kernel, layout, shares), *looked("left"), tiles)
     for clip in layout.clips:
         # Blocks without an element that counts need no panels either.
         corners = (ic, ic + Var("mb") - 1), (jc, jc + Var("nb") - 1)
@@ -108,14 +109,14 @@ def block_loops(
     else:
         row_deal = Const(shares) // column_deal
         blocks = snake_distribution(ic, M, mc, turn // column_deal, row_deal, rows)
-    if form.right_packing is not Packing.DIRECT:
+    if variant.right_packing is not Packing.DIRECT:
         # With i shared out, all threads fill the block together and use it together.
-        wait = Barrier() if form.parallel == "i" else nothing
-        bias = column_bias(form) if form.flipped else nothing
-        fill = right_panels(form, share("i"), layout)
+        wait = Barrier() if variant.parallel == "i" else nothing
+        bias = column_bias(kernel) if variant.flipped else nothing
+        fill = right_panels(kernel, share("i"), layout)
         blocks = seq(fill, wait, bias, *looked("right"), blocks, wait)
     steps = loop(pc, 0, K, lets([(Var("kb"), (K - pc).min(kc))], blocks), kc)
-    if form.guarded:
+    if variant.guarded:
         steps = with_bits(steps)
     body = around(lets([(Var("nb"), (N - jc).min(nc))], steps))
     if shares == 1:
@@ -124,36 +125,37 @@ def block_loops(
     return loop(turn, 0, shares, mine, mark=share("j"))
 
 
-def _packed_left(form: Form, layout: Layout, shares: int) -> Stmt:
+def _packed_left(kernel: ContractionKernel, layout: Layout, shares: int) -> Stmt:
     """The panels of left for a block, unless they are there already.
 
     Where left is one block, every block of columns finds what the first one packed. Threads that
     share columns have no first block in common, and clips may leave the first one out.
     """
-    if form.left_packing is Packing.DIRECT:
+    if kernel.variant.left_packing is Packing.DIRECT:
         return nothing
-    panels = left_panels(form, layout=layout)
-    if form.parallel in ("i", "j") or shares > 1 or layout.clips or layout.step_clips:
+    panels = left_panels(kernel, layout=layout)
+    if kernel.variant.parallel in ("i", "j") or shares > 1 or layout.clips or layout.step_clips:
         return panels
     is_one_block = Binary("and", Var("M") <= Var("mc"), Var("K") <= Var("kc"))
     return If(Binary("and", Var("jc") > 0, is_one_block), nothing, panels)
 
 
-def _with_packed(form: Form, body: Stmt) -> Stmt:
+def _with_packed(kernel: ContractionKernel, body: Stmt) -> Stmt:
     """Scratch memory for the packed blocks, padded to whole panels."""
+    variant = kernel.variant
     steps = pitch(Var("kc").min(Var("K")))
-    if form.right_packing is not Packing.DIRECT:
-        space = Space.SCRATCH if form.parallel == "i" else Space.PRIVATE
-        panels = _padded(Var("nc").min(Var("N")), form.columns)
-        buffer = Buffer("right_packed", form.packed_right, (Const(1),), space)
+    if variant.right_packing is not Packing.DIRECT:
+        space = Space.SCRATCH if variant.parallel == "i" else Space.PRIVATE
+        panels = _padded(Var("nc").min(Var("N")), variant.columns)
+        buffer = Buffer("right_packed", kernel.packed_right, (Const(1),), space)
         body = Alloc(buffer, (panels * steps,), body)
-        if form.flipped:
-            buffer = Buffer(BIAS, form.accumulator, (Const(1),), Space.PRIVATE)
+        if variant.flipped:
+            buffer = Buffer(BIAS, kernel.algebra.accumulator, (Const(1),), Space.PRIVATE)
             body = Alloc(buffer, (panels,), body)
-    if form.left_packing is not Packing.DIRECT:
-        panels = _padded(Var("mc").min(Var("M")), form.rows)
-        copies = form.lanes if form.feed is Feed.REPLICATED else 1
-        buffer = Buffer("left_packed", form.packed_left, (Const(1),), Space.PRIVATE)
+    if variant.left_packing is not Packing.DIRECT:
+        panels = _padded(Var("mc").min(Var("M")), variant.rows)
+        copies = variant.lanes if variant.broadcast is Broadcast.REPLICATED else 1
+        buffer = Buffer("left_packed", kernel.packed_left, (Const(1),), Space.PRIVATE)
         body = Alloc(buffer, (panels * steps * copies,), body)
     return body
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
-from loopwright.ir.form import Feed, Form, Packing
+from loopwright.ir.kernel_variant import Broadcast, ContractionKernel, Packing
 from loopwright.ir.loops import Alloc, Buffer, Mark, Prefetch, Space, Stmt, Store
 from loopwright.lower.build import lets, loop, seq, unrolled, vector
 from loopwright.lower.combine import cast
@@ -119,41 +119,47 @@ class _Side:
         return f"{self.name}_packed"
 
 
-def left_panels(form: Form, mark: Mark = Mark.SERIAL, layout: Layout = TABLES) -> Stmt:
+def left_panels(
+    kernel: ContractionKernel, mark: Mark = Mark.SERIAL, layout: Layout = TABLES
+) -> Stmt:
     """Pack rows ic .. ic + mb of the left operand for the steps pc .. pc + kb."""
+    variant = kernel.variant
     side = _Side(
         "left",
-        form.left,
-        form.packed_left,
-        form.left_packing,
+        kernel.left,
+        kernel.packed_left,
+        variant.left_packing,
         "i",
-        form.rows,
+        variant.rows,
         Var("ic"),
         Var("mb"),
-        form.lanes,
-        form.lanes if form.feed is Feed.REPLICATED else 1,
-        form.group,
-        form.accumulator if form.scaled else None,
-        form.flipped,
+        variant.lanes,
+        variant.lanes if variant.broadcast is Broadcast.REPLICATED else 1,
+        variant.group,
+        kernel.algebra.accumulator if kernel.algebra.scaled else None,
+        variant.flipped,
         layout,
     )
     return _panels(side, mark)
 
 
-def right_panels(form: Form, mark: Mark = Mark.SERIAL, layout: Layout = TABLES) -> Stmt:
+def right_panels(
+    kernel: ContractionKernel, mark: Mark = Mark.SERIAL, layout: Layout = TABLES
+) -> Stmt:
     """Pack columns jc .. jc + nb of the right operand for the steps pc .. pc + kb."""
+    variant = kernel.variant
     side = _Side(
         "right",
-        form.right,
-        form.packed_right,
-        form.right_packing,
+        kernel.right,
+        kernel.packed_right,
+        variant.right_packing,
         "j",
-        form.columns,
+        variant.columns,
         Var("jc"),
         Var("nb"),
-        form.lanes,
+        variant.lanes,
         1,
-        form.group,
+        variant.group,
         None,
         False,
         layout,

@@ -17,14 +17,16 @@ from loopwright.ir.check import check_nest
 from loopwright.ir.extent import constant_trips
 from loopwright.ir.loops import Block, Copy, For, LoopNest, Mark, Stmt
 from loopwright.ir.program import Array
-from loopwright.ir.schedule import LoopCore, Schedule
+from loopwright.ir.schedule import Schedule, ScheduledContraction
 from loopwright.ir.text import nest_text
 from loopwright.ir.visit import rebuild
 from loopwright.log import dump
 from loopwright.lower.astgen import GeneratedLoops, generate_loops
-from loopwright.lower.contraction_nest import insert_cores
+from loopwright.lower.contraction_nest import insert_contractions
+from loopwright.lower.contraction_parts import kernel_of
 from loopwright.lower.insert_prefetches import insert_prefetches
 from loopwright.lower.lower_closure import lower_closure
+from loopwright.lower.lower_contraction import lower_contraction
 from loopwright.lower.predictive_commoning import predictive_commoning
 from loopwright.lower.promote_registers import promote_registers, promote_scalars
 from loopwright.lower.separate_full_tiles import separate_full_tiles
@@ -48,7 +50,7 @@ class LoopDecisions:
     prefetch_distances: Mapping[str, int] = field(default_factory=dict)  # in iterations
     arrays: Sequence[Array] = ()  # of the program
     # What stands for a contraction in the nest, until it is inserted.
-    cores: Mapping[str, LoopCore] = field(default_factory=dict)
+    contractions: Mapping[str, ScheduledContraction] = field(default_factory=dict)
 
     @classmethod
     def of(cls, schedule: Schedule, loops: GeneratedLoops) -> LoopDecisions:
@@ -59,7 +61,7 @@ class LoopDecisions:
             promoted=[(name, names[loop]) for name, loop in schedule.promoted if loop in names],
             prefetch_distances={names[loop]: n for loop, n in schedule.prefetched if loop in names},
             arrays=schedule.program.arrays,
-            cores=loops.cores,
+            contractions=loops.contractions,
         )
 
 
@@ -105,7 +107,7 @@ PASSES = (
     _SIMPLIFY,
     Pass(balance_triangles),
     # Contractions come last: none of the passes above has anything to do in them.
-    Pass(insert_cores, lambda decisions: (decisions.cores,)),
+    Pass(insert_contractions, lambda decisions: (decisions.contractions,)),
     _LOWER_TO_SPMD,
 )
 # A blocked closure is written out to its last vector already.
@@ -113,16 +115,19 @@ _CLOSURE_PASSES = (_SIMPLIFY, _LOWER_TO_SPMD)
 
 
 def lower_schedule(schedule: Schedule) -> LoopNest:
-    """The loop nest of a schedule that is no contraction as a whole.
+    """The loop nest of a schedule.
 
-    With a parallel loop in it the nest is for any number of threads that enter it together; without
-    one it is for one thread. Vector loops have constant extent and hold stores and lets only.
+    Of a whole contraction it is that of its kernel, by offset tables: see lower/contraction_parts
+    for what stands around it, and lower/launch for its arguments. With a parallel loop in it the
+    nest is for any number of threads that enter it together; without one it is for one thread.
+    Vector loops have constant extent and hold stores and lets only.
     """
     if schedule.closure is not None:
         nest = lower_closure(schedule.program, schedule.closure)
         return run_passes(nest, LoopDecisions(), _CLOSURE_PASSES)
-    if schedule.cores:
-        raise InternalError("contraction cores are not lowered by the generic road", str(schedule))
+    whole = schedule.whole_contraction
+    if whole is not None:
+        return lower_contraction(kernel_of(whole, schedule.program), schedule.program.name)
     loops = generate_loops(schedule)
     return run_passes(loops.nest, LoopDecisions.of(schedule, loops), PASSES)
 
@@ -164,7 +169,7 @@ def _check_between_passes(nest: LoopNest, decisions: LoopDecisions, name: str) -
         match stmt:
             case For(mark=Mark.VECTOR | Mark.UNROLL) if constant_trips(stmt) is None:
                 return replace(stmt, mark=Mark.SERIAL)
-            case Copy() if decisions.cores:
+            case Copy() if decisions.contractions:
                 return Block(())
         return stmt
 

@@ -1,9 +1,9 @@
 """Where the elements of a product's operands lie: by offset tables, or by affine subscripts.
 
 The loops of algorithm 6 count through bundles: i, j, p. A layout says where that leads in each
-operand. Kernels of forms see operands as memory and look offsets up in tables of the launch, so
-tensors of any rank are read as matrices; cores inside a nest see the program's own arrays, whose
-subscripts grow by a fixed amount with each loop.
+operand. Kernels of whole contractions see operands as memory and look offsets up in tables of the
+launch, so tensors of any rank are read as matrices; those inside a nest see the program's own
+arrays, whose subscripts grow by a fixed amount with each loop.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class Affine:
         return rewrite(found.value, lambda x: element if x == found.hole else x)
 
     def visit(self, operand: str) -> None:
-        """All steps: a core does not know which loop has the nearest elements."""
+        """All steps: a contraction does not know which loop has the nearest elements."""
 
 
 def bind(name: str, place: Place) -> tuple[Place, list[tuple[Var, Expr]]]:

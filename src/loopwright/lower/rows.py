@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Const, Expr, Load, Var
-from loopwright.ir.form import Form, Initial, Packing
+from loopwright.ir.kernel_variant import ContractionKernel, Initial, Packing
 from loopwright.ir.loops import (
     Alloc,
     Buffer,
@@ -42,75 +42,85 @@ ir, p, lane, part = Var("ir"), Var("p"), Var("lane"), Var("part")
 apart = Var("apart")  # from a row to the next one of its group
 
 
-def lower_rows(form: Form, name: str) -> LoopNest:
+def lower_rows(kernel: ContractionKernel, name: str) -> LoopNest:
     """The LoopNest of a contraction of kind ROWS."""
-    mark = Mark.PARALLEL if form.parallel == "i" else Mark.SERIAL
-    part_of_rows = (Var("M") + (form.rows - 1)) // form.rows
-    group = lets([(apart, part_of_rows)], loop(ir, 0, apart, _group(form), mark=mark))
-    packs = form.right_packing is not Packing.DIRECT and not is_unary(form)
+    variant = kernel.variant
+    mark = Mark.PARALLEL if variant.parallel == "i" else Mark.SERIAL
+    part_of_rows = (Var("M") + (variant.rows - 1)) // variant.rows
+    group = lets([(apart, part_of_rows)], loop(ir, 0, apart, _group(kernel), mark=mark))
+    packs = variant.right_packing is not Packing.DIRECT and not is_unary(kernel)
     if packs:
-        group = seq(_gather_right(form), group)
+        group = seq(_gather_right(kernel), group)
     bases = [(Var(f"{x}_base"), table(f"{x}_g", Var("g"))) for x in ("left", "right", "out")]
-    batch = Mark.PARALLEL if form.parallel == "batch" else Mark.SERIAL
+    batch = Mark.PARALLEL if variant.parallel == "batch" else Mark.SERIAL
     body = loop(Var("g"), 0, Var("G"), lets(bases, group), mark=batch)
     if packs:
-        packed = Buffer("right_packed", form.right, (Const(1),), Space.PRIVATE)
+        packed = Buffer("right_packed", kernel.right, (Const(1),), Space.PRIVATE)
         body = Alloc(packed, (Var("K"),), body)
-    return LoopNest(name, arguments(form), SCALARS, body)
+    return LoopNest(name, arguments(kernel), SCALARS, body)
 
 
-def arguments(form: Form) -> tuple[Buffer, ...]:
+def arguments(kernel: ContractionKernel) -> tuple[Buffer, ...]:
     """The array arguments: out, left, right, offset tables, beta where it is in use."""
+    algebra = kernel.algebra
     one = (Const(1),)
     found = [
-        Buffer("out", form.out, one, writable=True),
-        Buffer("left", form.left, one),
-        Buffer("right", form.right, one),
+        Buffer("out", algebra.out, one, writable=True),
+        Buffer("left", kernel.left, one),
+        Buffer("right", kernel.right, one),
         Buffer("table", INT64, one, Space.TABLE),
     ]
-    if form.scaled:
-        found.append(Buffer("alpha", form.accumulator, ()))
-    if form.initial is Initial.SCALED:
-        found.append(Buffer("beta", form.accumulator, ()))
+    if algebra.scaled:
+        found.append(Buffer("alpha", algebra.accumulator, ()))
+    if algebra.initial is Initial.SCALED:
+        found.append(Buffer("beta", algebra.accumulator, ()))
     return tuple(found)
 
 
-def _gather_right(form: Form) -> Stmt:
+def _gather_right(kernel: ContractionKernel) -> Stmt:
     """Copy right into the order of p, once for all rows."""
     at = Var("right_base") + table("right_p", Var("pack_p"))
-    copy = Store("right_packed", (Var("pack_p"),), Load("right", (at,), form.right))
+    copy = Store("right_packed", (Var("pack_p"),), Load("right", (at,), kernel.right))
     return loop(Var("pack_p"), 0, Var("K"), copy)
 
 
-def _group(form: Form) -> Stmt:
+def _group(kernel: ContractionKernel) -> Stmt:
     """M_r rows together. Rows beyond the edge repeat the last one and are not stored."""
+    variant = kernel.variant
     starts = []
-    for r in range(form.rows):
+    for r in range(variant.rows):
         i = (ir + apart * r).min(Var("M") - 1)
         starts.append((Var(f"left_row{r}"), Var("left_base") + table("left_i", i)))
-    shape = (Const(form.rows), Const(form.vectors), Const(form.lanes))
-    strides = (Const(form.columns), Const(form.lanes), Const(1))
-    sums = Buffer("sums", form.accumulator, strides, Space.REGISTER)
-    tails = Buffer("tails", form.accumulator, (Const(1), Const(1)), Space.REGISTER)
+    shape = (Const(variant.rows), Const(variant.vectors), Const(variant.lanes))
+    strides = (Const(variant.columns), Const(variant.lanes), Const(1))
+    sums = Buffer("sums", kernel.algebra.accumulator, strides, Space.REGISTER)
+    tails = Buffer("tails", kernel.algebra.accumulator, (Const(1), Const(1)), Space.REGISTER)
     here = (Var("row"), part, lane)
     clear = unrolled(
         Var("row"),
-        form.rows,
+        variant.rows,
         seq(
-            Store("tails", (Var("row"), Const(0)), zero(form)),
-            unrolled(part, form.vectors, vector(lane, form.lanes, Store("sums", here, zero(form)))),
+            Store("tails", (Var("row"), Const(0)), zero(kernel)),
+            unrolled(
+                part,
+                variant.vectors,
+                vector(lane, variant.lanes, Store("sums", here, zero(kernel))),
+            ),
         ),
     )
-    chunk = form.columns * form.unroll
-    whole, vectors = Var("K") // chunk * chunk, Var("K") // form.lanes * form.lanes
+    chunk = variant.columns * variant.unroll
+    whole, vectors = (
+        Var("K") // chunk * chunk,
+        Var("K") // variant.lanes * variant.lanes,
+    )
     body = seq(
         clear,
-        loop(p, 0, whole, _step(form, form.vectors * form.unroll), chunk),
-        loop(p, whole, vectors, _step(form, 1), form.lanes),
-        loop(p, vectors, Var("K"), _single(form)) if form.lanes > 1 else _nothing(),
-        *(_finish(form, r) for r in range(form.rows)),
+        loop(p, 0, whole, _step(kernel, variant.vectors * variant.unroll), chunk),
+        loop(p, whole, vectors, _step(kernel, 1), variant.lanes),
+        loop(p, vectors, Var("K"), _single(kernel)) if variant.lanes > 1 else _nothing(),
+        *(_finish(kernel, r) for r in range(variant.rows)),
     )
-    allocated = Alloc(sums, shape, Alloc(tails, (Const(form.rows), Const(1)), body))
+    allocated = Alloc(sums, shape, Alloc(tails, (Const(variant.rows), Const(1)), body))
     return lets(starts, allocated)
 
 
@@ -118,82 +128,92 @@ def _nothing() -> Stmt:
     return seq()
 
 
-def _left(form: Form, r: int, at: Expr, offset: Expr) -> Expr:
-    step = at if form.left_packing is Packing.DIRECT else table("left_p", at)
-    return Load("left", (Var(f"left_row{r}") + step + offset,), form.left)
+def _left(kernel: ContractionKernel, r: int, at: Expr, offset: Expr) -> Expr:
+    step = at if kernel.variant.left_packing is Packing.DIRECT else table("left_p", at)
+    return Load("left", (Var(f"left_row{r}") + step + offset,), kernel.left)
 
 
-def _right(form: Form, at: Expr, offset: Expr) -> Expr:
-    if form.right_packing is Packing.DIRECT:
-        return Load("right", (Var("right_base") + at + offset,), form.right)
-    return Load("right_packed", (at + offset,), form.right)
+def _right(kernel: ContractionKernel, at: Expr, offset: Expr) -> Expr:
+    if kernel.variant.right_packing is Packing.DIRECT:
+        return Load("right", (Var("right_base") + at + offset,), kernel.right)
+    return Load("right_packed", (at + offset,), kernel.right)
 
 
-def _step(form: Form, count: int) -> Stmt:
+def _step(kernel: ContractionKernel, count: int) -> Stmt:
     """`count` vectors of p for every row; right is read once for all rows."""
-    factors = Buffer("factors", form.right, (Const(form.lanes), Const(1)), Space.REGISTER)
-    parts: list[Stmt] = list(_prefetch(form, count))
-    for u in range(0 if is_unary(form) else count):
-        at = p + u * form.lanes
+    variant = kernel.variant
+    factors = Buffer("factors", kernel.right, (Const(variant.lanes), Const(1)), Space.REGISTER)
+    parts: list[Stmt] = list(_prefetch(kernel, count))
+    for u in range(0 if is_unary(kernel) else count):
+        at = p + u * variant.lanes
         parts.append(
-            vector(lane, form.lanes, Store("factors", (Const(u), lane), _right(form, at, lane)))
+            vector(
+                lane,
+                variant.lanes,
+                Store("factors", (Const(u), lane), _right(kernel, at, lane)),
+            )
         )
     for u in range(count):
-        at = p + u * form.lanes
-        for r in range(form.rows):
-            here = (Const(r), Const(u % form.vectors), lane)
-            left = _left(form, r, at, lane)
-            right = left if is_unary(form) else Load("factors", (Const(u), lane), form.right)
-            value = combine(form, Load("sums", here, form.accumulator), left, right)
-            parts.append(vector(lane, form.lanes, Store("sums", here, value)))
-    return Alloc(factors, (Const(count), Const(form.lanes)), seq(*parts))
+        at = p + u * variant.lanes
+        for r in range(variant.rows):
+            here = (Const(r), Const(u % variant.vectors), lane)
+            left = _left(kernel, r, at, lane)
+            right = left if is_unary(kernel) else Load("factors", (Const(u), lane), kernel.right)
+            value = combine(kernel, Load("sums", here, kernel.algebra.accumulator), left, right)
+            parts.append(vector(lane, variant.lanes, Store("sums", here, value)))
+    return Alloc(factors, (Const(count), Const(variant.lanes)), seq(*parts))
 
 
-def _prefetch(form: Form, count: int) -> Iterator[Stmt]:
+def _prefetch(kernel: ContractionKernel, count: int) -> Iterator[Stmt]:
     """Ask for each row's elements `ahead` steps from here, a line at a time."""
-    if not form.ahead or count == 1 or form.left_packing is not Packing.DIRECT:
+    variant = kernel.variant
+    if not variant.ahead or count == 1 or variant.left_packing is not Packing.DIRECT:
         return
-    line = max(1, CACHE_LINE // form.left.bytes)
-    for r in range(form.rows):
-        for offset in range(0, count * form.lanes, line):
-            yield Prefetch("left", (Var(f"left_row{r}") + p + form.ahead + offset,))
+    line = max(1, CACHE_LINE // kernel.left.bytes)
+    for r in range(variant.rows):
+        for offset in range(0, count * variant.lanes, line):
+            yield Prefetch("left", (Var(f"left_row{r}") + p + variant.ahead + offset,))
 
 
-def _single(form: Form) -> Stmt:
+def _single(kernel: ContractionKernel) -> Stmt:
     """One p at a time, for what does not fill a vector."""
     parts = []
-    for r in range(form.rows):
+    for r in range(kernel.variant.rows):
         here = (Const(r), Const(0))
         value = combine(
-            form,
-            Load("tails", here, form.accumulator),
-            _left(form, r, p, Const(0)),
-            _left(form, r, p, Const(0)) if is_unary(form) else _right(form, p, Const(0)),
+            kernel,
+            Load("tails", here, kernel.algebra.accumulator),
+            _left(kernel, r, p, Const(0)),
+            _left(kernel, r, p, Const(0)) if is_unary(kernel) else _right(kernel, p, Const(0)),
         )
         parts.append(Store("tails", here, value))
     return seq(*parts)
 
 
-def _finish(form: Form, r: int) -> Stmt:
+def _finish(kernel: ContractionKernel, r: int) -> Stmt:
     """Fold the vectors, then the lanes, then the tail of row r, and store it."""
+    variant, algebra = kernel.variant, kernel.algebra
     folds = []
-    for u in range(1, form.vectors):
+    for u in range(1, variant.vectors):
         here, other = (Const(r), Const(0), lane), (Const(r), Const(u), lane)
         value = apply(
-            form.plus, Load("sums", here, form.accumulator), Load("sums", other, form.accumulator)
+            algebra.plus,
+            Load("sums", here, algebra.accumulator),
+            Load("sums", other, algebra.accumulator),
         )
-        folds.append(vector(lane, form.lanes, Store("sums", here, value)))
+        folds.append(vector(lane, variant.lanes, Store("sums", here, value)))
     terms: list[Expr] = [
-        Load("sums", (Const(r), Const(0), Const(k)), form.accumulator) for k in range(form.lanes)
+        Load("sums", (Const(r), Const(0), Const(k)), algebra.accumulator)
+        for k in range(variant.lanes)
     ]
-    if form.lanes > 1:
-        terms.append(Load("tails", (Const(r), Const(0)), form.accumulator))
+    if variant.lanes > 1:
+        terms.append(Load("tails", (Const(r), Const(0)), algebra.accumulator))
     while len(terms) > 1:
-        pairs = [apply(form.plus, *terms[k : k + 2]) for k in range(0, len(terms) - 1, 2)]
+        pairs = [apply(algebra.plus, *terms[k : k + 2]) for k in range(0, len(terms) - 1, 2)]
         terms = pairs + terms[len(pairs) * 2 :]
     row = ir + apart * r
     at = Var("out_base") + table("out_i", row)
-    total = scaled(form, terms[0])
-    if form.initial is not Initial.ZERO:
-        total = apply(form.plus, start_from(form, Load("out", (at,), form.out)), total)
-    return If(row < Var("M"), seq(*folds, Store("out", (at,), cast(total, form.out))))
+    total = scaled(kernel, terms[0])
+    if algebra.initial is not Initial.ZERO:
+        total = apply(algebra.plus, start_from(kernel, Load("out", (at,), algebra.out)), total)
+    return If(row < Var("M"), seq(*folds, Store("out", (at,), cast(total, algebra.out))))

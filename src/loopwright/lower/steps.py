@@ -8,7 +8,7 @@ from functools import reduce
 
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Var
-from loopwright.ir.form import Feed, Form, Packing
+from loopwright.ir.kernel_variant import Broadcast, ContractionKernel, Packing
 from loopwright.ir.loops import Alloc, Buffer, If, Prefetch, Space, Stmt, Store
 from loopwright.lower.build import CACHE_LINE, loop, seq, unrolled, vector
 from loopwright.lower.combine import combine
@@ -40,19 +40,19 @@ class InPlace:
     right: Place | None = None  # None where right is packed
 
 
-def accumulate(form: Form, panels: Panels, direct: InPlace) -> Stmt:
+def accumulate(kernel: ContractionKernel, panels: Panels, direct: InPlace) -> Stmt:
     """The loop over p, `unroll` steps per iteration and single steps for the rest.
 
     Where a dot instruction takes a group of steps, p counts groups.
     """
     if not direct.layout.step_clips:
-        steps = depth(form.group, Var("kb")) // form.group
-        return _whole_steps(form, panels, direct, Const(0), steps)
+        steps = depth(kernel.variant.group, Var("kb")) // kernel.variant.group
+        return _whole_steps(kernel, panels, direct, Const(0), steps)
     first, whole, end, last = STEP_BOUNDS
-    part = _steps(form, panels, direct, 1, clipped=True)
+    part = _steps(kernel, panels, direct, 1, clipped=True)
     return seq(
         loop(p, first, whole, part),
-        _whole_steps(form, panels, direct, whole, end),
+        _whole_steps(kernel, panels, direct, whole, end),
         loop(p, end, last, part),
     )
 
@@ -86,41 +86,51 @@ def step_bounds(layout: Layout, rows: tuple[Expr, Expr]) -> list[tuple[Var, Expr
     ]
 
 
-def _whole_steps(form: Form, panels: Panels, direct: InPlace, first: Expr, last: Expr) -> Stmt:
+def _whole_steps(
+    kernel: ContractionKernel, panels: Panels, direct: InPlace, first: Expr, last: Expr
+) -> Stmt:
     """Steps that count in all rows."""
-    if form.unroll == 1:
-        return loop(p, first, last, _steps(form, panels, direct, 1))
-    whole = first + (last - first) // form.unroll * form.unroll
+    variant = kernel.variant
+    if variant.unroll == 1:
+        return loop(p, first, last, _steps(kernel, panels, direct, 1))
+    whole = first + (last - first) // variant.unroll * variant.unroll
     return seq(
-        loop(p, first, whole, _steps(form, panels, direct, form.unroll), form.unroll),
-        loop(p, whole, last, _steps(form, panels, direct, 1)),
+        loop(
+            p,
+            first,
+            whole,
+            _steps(kernel, panels, direct, variant.unroll),
+            variant.unroll,
+        ),
+        loop(p, whole, last, _steps(kernel, panels, direct, 1)),
     )
 
 
 def _steps(
-    form: Form, panels: Panels, direct: InPlace, count: int, *, clipped: bool = False
+    kernel: ContractionKernel, panels: Panels, direct: InPlace, count: int, *, clipped: bool = False
 ) -> Stmt:
-    width = form.lanes * form.group
-    right = Buffer("right_row", _right_type(form), (Const(width), Const(1)), Space.REGISTER)
+    variant = kernel.variant
+    width = variant.lanes * variant.group
+    right = Buffer("right_row", _right_type(kernel), (Const(width), Const(1)), Space.REGISTER)
     one = seq(
         unrolled(
             part,
-            form.vectors,
-            vector(lane, width, Store("right_row", (part, lane), _right(form, panels, direct))),
+            variant.vectors,
+            vector(lane, width, Store("right_row", (part, lane), _right(kernel, panels, direct))),
         ),
-        _left_feed(form, panels, _updates(form, panels, direct, count, clipped=clipped)),
+        _left_feed(kernel, panels, _updates(kernel, panels, direct, count, clipped=clipped)),
     )
-    body = unrolled(step, count, Alloc(right, (Const(form.vectors), Const(width)), one))
-    if form.left_packing is Packing.DIRECT and form.feed is Feed.LANE and count > 1:
-        body = _left_rows(form, direct, count, body)
-    if form.ahead and (count > 1 or form.group > 1):
-        body = seq(*_prefetch(form, panels, count), body)
+    body = unrolled(step, count, Alloc(right, (Const(variant.vectors), Const(width)), one))
+    if variant.left_packing is Packing.DIRECT and variant.broadcast is Broadcast.LANE and count > 1:
+        body = _left_rows(kernel, direct, count, body)
+    if variant.ahead and (count > 1 or variant.group > 1):
+        body = seq(*_prefetch(kernel, panels, count), body)
     return body
 
 
-def _left_rows(form: Form, direct: InPlace, count: int, body: Stmt) -> Stmt:
+def _left_rows(kernel: ContractionKernel, direct: InPlace, count: int, body: Stmt) -> Stmt:
     """Left read in place: a vector of steps per row, used lane by lane."""
-    rows = Buffer("left_rows", form.left, (Const(count), Const(1)), Space.REGISTER)
+    rows = Buffer("left_rows", kernel.left, (Const(count), Const(1)), Space.REGISTER)
     reads = [
         vector(
             lane,
@@ -128,60 +138,65 @@ def _left_rows(form: Form, direct: InPlace, count: int, body: Stmt) -> Stmt:
             Store(
                 "left_rows",
                 (Const(r), lane),
-                direct.layout.value("left", start.along(p).along(lane), form.left),
+                direct.layout.value("left", start.along(p).along(lane), kernel.left),
             ),
         )
         for r, start in enumerate(direct.left)
     ]
-    return Alloc(rows, (Const(form.rows), Const(count)), seq(*reads, body))
+    return Alloc(rows, (Const(kernel.variant.rows), Const(count)), seq(*reads, body))
 
 
-def _panel(form: Form, tile: Var, at: Expr, width: int) -> Expr:
+def _panel(kernel: ContractionKernel, tile: Var, at: Expr, width: int) -> Expr:
     """Where step `at` of the packed panel of `tile` begins, in elements."""
-    return tile * pitch(Var("kb")) + at * (width * form.group)
+    return tile * pitch(Var("kb")) + at * (width * kernel.variant.group)
 
 
-def _prefetch(form: Form, panels: Panels, count: int) -> list[Stmt]:
+def _prefetch(kernel: ContractionKernel, panels: Panels, count: int) -> list[Stmt]:
     """Ask for the lines that `ahead` steps later will read of the panel that streams from L2."""
-    if form.feed is Feed.REPLICATED:
-        name, tile, width, dtype = "right", jr, panels.columns, form.packed_right
+    variant = kernel.variant
+    if variant.broadcast is Broadcast.REPLICATED:
+        name, tile, width, dtype = "right", jr, panels.columns, kernel.packed_right
     else:
-        name, tile, width, dtype = "left", ir, panels.rows, form.packed_left
+        name, tile, width, dtype = "left", ir, panels.rows, kernel.packed_left
     line = max(1, CACHE_LINE // dtype.bytes)
-    first = _panel(form, tile, p + form.ahead, width)
-    length = count * width * form.group
+    first = _panel(kernel, tile, p + variant.ahead, width)
+    length = count * width * variant.group
     return [Prefetch(f"{name}_packed", (first + offset,)) for offset in range(0, length, line)]
 
 
-def _right_type(form: Form) -> DType:
-    direct = form.right_packing is Packing.DIRECT
-    return form.right if direct else form.packed_right
+def _right_type(kernel: ContractionKernel) -> DType:
+    direct = kernel.variant.right_packing is Packing.DIRECT
+    return kernel.right if direct else kernel.packed_right
 
 
-def _right(form: Form, panels: Panels, direct: InPlace) -> Expr:
+def _right(kernel: ContractionKernel, panels: Panels, direct: InPlace) -> Expr:
     """Vector `part` of the right operand at the current step."""
+    variant = kernel.variant
     if direct.right is not None:
         start = direct.right + direct.layout.onward("right", p + step)
-        run = start.along(part * form.lanes).along(lane)
-        return direct.layout.value("right", run, form.right)
-    at = _panel(form, jr, p + step, panels.columns) + part * (form.lanes * form.group) + lane
-    return Load("right_packed", (at,), _right_type(form))
+        run = start.along(part * variant.lanes).along(lane)
+        return direct.layout.value("right", run, kernel.right)
+    at = (
+        _panel(kernel, jr, p + step, panels.columns) + part * (variant.lanes * variant.group) + lane
+    )
+    return Load("right_packed", (at,), _right_type(kernel))
 
 
-def _left_feed(form: Form, panels: Panels, updates: Stmt) -> Stmt:
+def _left_feed(kernel: ContractionKernel, panels: Panels, updates: Stmt) -> Stmt:
     """Bring the column of left for this step into registers where the feed wants it there."""
-    if form.left_packing is Packing.DIRECT or form.feed is not Feed.LANE:
+    variant = kernel.variant
+    if variant.left_packing is Packing.DIRECT or variant.broadcast is not Broadcast.LANE:
         return updates
-    width = form.lanes * form.group
-    count = -(-form.rows // form.lanes)
-    dtype = form.packed_left
+    width = variant.lanes * variant.group
+    count = -(-variant.rows // variant.lanes)
+    dtype = kernel.packed_left
     column = Buffer("left_column", dtype, (Const(width), Const(1)), Space.REGISTER)
-    at = _panel(form, ir, p + step, panels.rows)
+    at = _panel(kernel, ir, p + step, panels.rows)
     # The last vector is shorter where the rows do not fill it: the panel ends there.
     reads = [
         vector(
             lane,
-            min(width, form.rows * form.group - first),
+            min(width, variant.rows * variant.group - first),
             Store(
                 "left_column",
                 (Const(first // width), lane),
@@ -193,37 +208,48 @@ def _left_feed(form: Form, panels: Panels, updates: Stmt) -> Stmt:
     return Alloc(column, (Const(count), Const(width)), seq(*reads, updates))
 
 
-def _left(form: Form, panels: Panels, direct: InPlace, r: int, count: int) -> Expr:
+def _left(kernel: ContractionKernel, panels: Panels, direct: InPlace, r: int, count: int) -> Expr:
     """Element of left for row r of the tile at this step; the first of its group."""
-    if form.left_packing is Packing.DIRECT:
-        if count > 1 and form.feed is Feed.LANE:
-            return Load("left_rows", (Const(r), step), form.left)
-        return direct.layout.value("left", direct.left[r].along(p).along(step), form.left)
-    dtype = form.packed_left
-    at = _panel(form, ir, p + step, panels.rows) + r * form.group
-    match form.feed:
-        case Feed.LANE:
-            place = (Const(r // form.lanes), Const(r % form.lanes * form.group))
+    variant = kernel.variant
+    if variant.left_packing is Packing.DIRECT:
+        if count > 1 and variant.broadcast is Broadcast.LANE:
+            return Load("left_rows", (Const(r), step), kernel.left)
+        return direct.layout.value("left", direct.left[r].along(p).along(step), kernel.left)
+    dtype = kernel.packed_left
+    at = _panel(kernel, ir, p + step, panels.rows) + r * variant.group
+    match variant.broadcast:
+        case Broadcast.LANE:
+            place = (
+                Const(r // variant.lanes),
+                Const(r % variant.lanes * variant.group),
+            )
             return Load("left_column", place, dtype)
-        case Feed.BROADCAST:
+        case Broadcast.LOAD:
             return Load("left_packed", (at,), dtype)
-        case Feed.REPLICATED:
-            return Load("left_packed", (at * form.lanes + lane,), dtype)
+        case Broadcast.REPLICATED:
+            return Load("left_packed", (at * variant.lanes + lane,), dtype)
 
 
-def _updates(form: Form, panels: Panels, direct: InPlace, count: int, *, clipped: bool) -> Stmt:
+def _updates(
+    kernel: ContractionKernel, panels: Panels, direct: InPlace, count: int, *, clipped: bool
+) -> Stmt:
     """One rank-1 update of all accumulators, or of `group` steps by dot instructions."""
+    variant = kernel.variant
     parts = []
-    for r in range(form.rows):
+    for r in range(variant.rows):
         here = (Const(r), part, lane)
-        total = Load("sums", here, form.accumulator)
-        left = _left(form, panels, direct, r, count)
-        right = Load("right_row", (part, lane * form.group), _right_type(form))
-        if form.group > 1:
+        total = Load("sums", here, kernel.algebra.accumulator)
+        left = _left(kernel, panels, direct, r, count)
+        right = Load("right_row", (part, lane * variant.group), _right_type(kernel))
+        if variant.group > 1:
             value: Expr = Call("dot", (left, right, total))
         else:
-            value = combine(form, total, left, right)
-        row = unrolled(part, form.vectors, vector(lane, form.lanes, Store("sums", here, value)))
+            value = combine(kernel, total, left, right)
+        row = unrolled(
+            part,
+            variant.vectors,
+            vector(lane, variant.lanes, Store("sums", here, value)),
+        )
         if clipped:
             i = Var("ic") + (ir + r).min(Var("mb") - 1)
             counts = (clip.holds(i, Var("pc") + p) for clip in direct.layout.step_clips)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
-from loopwright.ir.form import Feed, Form, Initial, Packing
+from loopwright.ir.kernel_variant import Broadcast, ContractionKernel, Initial, Packing
 from loopwright.ir.loops import Alloc, Buffer, If, Space, Stmt, Store
 from loopwright.lower.bias import add_bias
 from loopwright.lower.build import lets, loop, seq, unrolled, vector
@@ -21,34 +21,46 @@ ir, jr = Var("ir"), Var("jr")
 row, part, lane = Var("row"), Var("part"), Var("lane")
 
 
-def register_tiles(form: Form, layout: Layout = TABLES, *, halves: bool = True) -> Stmt:
+def register_tiles(
+    kernel: ContractionKernel, layout: Layout = TABLES, *, halves: bool = True
+) -> Stmt:
     """All tiles of the block: loops jr and ir around one tile.
 
     The last tile of a row or column of tiles may need half of its rows or columns only; with
     `halves` it then computes no more than that half, at the price of four times the code.
     """
-    body = _placed(form, form, layout)
+    variant = kernel.variant
+    body = _placed(kernel, kernel, layout)
     if layout.clips:
-        some = (clip.holds_for_some(*_corners(form)) for clip in layout.clips)
+        some = (clip.holds_for_some(*_corners(kernel)) for clip in layout.clips)
         body = If(_all_of(some), body)
-    if halves and form.rows >= 4:
-        half = replace(form, rows=(form.rows + 1) // 2, unroll=1, ahead=0)
-        body = If((Var("mb") - ir) <= half.rows, _placed(half, form, layout), body)
-    if halves and form.vectors >= 2:
-        half = replace(form, vectors=(form.vectors + 1) // 2, unroll=1, ahead=0)
-        body = If((Var("nb") - jr) <= half.columns, _placed(half, form, layout), body)
-    if form.feed is Feed.REPLICATED:
+    if halves and variant.rows >= 4:
+        half = _smaller(kernel, (variant.rows + 1) // 2, variant.vectors)
+        body = If((Var("mb") - ir) <= half.variant.rows, _placed(half, kernel, layout), body)
+    if halves and variant.vectors >= 2:
+        half = _smaller(kernel, variant.rows, (variant.vectors + 1) // 2)
+        body = If((Var("nb") - jr) <= half.variant.columns, _placed(half, kernel, layout), body)
+    if variant.broadcast is Broadcast.REPLICATED:
         # A replicated panel of left is the larger one: it stays in L1 while those of right pass.
-        columns = loop(jr, 0, Var("nb"), body, form.columns)
-        return loop(ir, 0, Var("mb"), columns, form.rows)
-    rows = loop(ir, 0, Var("mb"), body, form.rows)
-    return loop(jr, 0, Var("nb"), rows, form.columns)
+        columns = loop(jr, 0, Var("nb"), body, variant.columns)
+        return loop(ir, 0, Var("mb"), columns, variant.rows)
+    rows = loop(ir, 0, Var("mb"), body, variant.rows)
+    return loop(jr, 0, Var("nb"), rows, variant.columns)
 
 
-def _corners(form: Form) -> tuple[tuple[Expr, Expr], tuple[Expr, Expr]]:
+def _smaller(kernel: ContractionKernel, rows: int, vectors: int) -> ContractionKernel:
+    """The kernel with a smaller tile, a step of p at a time."""
+    variant = replace(kernel.variant, rows=rows, vectors=vectors, unroll=1, ahead=0)
+    return replace(kernel, variant=variant)
+
+
+def _corners(kernel: ContractionKernel) -> tuple[tuple[Expr, Expr], tuple[Expr, Expr]]:
     """First and last rows and columns of the tile that lie inside the block."""
-    rows = Var("ic") + ir, Var("ic") + (ir + (form.rows - 1)).min(Var("mb") - 1)
-    return rows, (Var("jc") + jr, Var("jc") + (jr + (form.columns - 1)).min(Var("nb") - 1))
+    rows = Var("ic") + ir, Var("ic") + (ir + (kernel.variant.rows - 1)).min(Var("mb") - 1)
+    return rows, (
+        Var("jc") + jr,
+        Var("jc") + (jr + (kernel.variant.columns - 1)).min(Var("nb") - 1),
+    )
 
 
 def _all_of(conditions: Iterable[Expr]) -> Expr:
@@ -59,20 +71,21 @@ def _all_of(conditions: Iterable[Expr]) -> Expr:
 class _Tile:
     """One tile: its shape, and where its rows and columns lie in out."""
 
-    form: Form
+    kernel: ContractionKernel
     layout: Layout
     rows: tuple[Place, ...]  # of out, from its base on
     columns: tuple[Place, ...]  # of out, one per vector, as far as they lead from a row
 
     def out(self, place: Place) -> Expr:
-        return Load(self.layout.buffer("out"), place.index, self.form.out)
+        return Load(self.layout.buffer("out"), place.index, self.kernel.algebra.out)
 
     def put(self, place: Place, value: Expr) -> Stmt:
-        return Store(self.layout.buffer("out"), place.index, cast(value, self.form.out))
+        return Store(self.layout.buffer("out"), place.index, cast(value, self.kernel.algebra.out))
 
 
-def _placed(form: Form, panel: Form, layout: Layout) -> Stmt:
-    """A tile of the shape of `form` over panels of the shape of `panel`."""
+def _placed(kernel: ContractionKernel, panel: ContractionKernel, layout: Layout) -> Stmt:
+    """A tile of the shape of `kernel` over panels of the shape of `panel`."""
+    variant = kernel.variant
     bindings: list[tuple[Var, Expr]] = []
 
     def named(name: str, place: Place) -> Place:
@@ -82,46 +95,50 @@ def _placed(form: Form, panel: Form, layout: Layout) -> Stmt:
 
     out_rows, left_rows = [], []
     # Rows beyond the edge repeat the last one: what they compute is never stored.
-    for r in range(form.rows):
+    for r in range(variant.rows):
         i = Var("ic") + (ir + r).min(Var("mb") - 1)
         row_start = layout.base("out") + layout.at("out", "i", i)
         out_rows.append(named(f"out_row{r}", row_start))
-        if form.left_packing is Packing.DIRECT:
+        if variant.left_packing is Packing.DIRECT:
             start = layout.base("left") + layout.at("left", "i", i)
             left_rows.append(named(f"left_row{r}", start))
     right = None
-    if form.right_packing is Packing.DIRECT:
+    if variant.right_packing is Packing.DIRECT:
         start = layout.base("right") + layout.at("right", "j", Var("jc") + jr)
         right = named("right_start", start)
     out_columns = []
     # Past the edge these are not used.
-    for v in range(form.vectors):
-        j = Var("jc") + (jr + v * form.lanes).min(Var("nb") - 1)
+    for v in range(variant.vectors):
+        j = Var("jc") + (jr + v * variant.lanes).min(Var("nb") - 1)
         out_columns.append(named(f"out_col{v}", layout.at("out", "j", j)))
-    tile = _Tile(form, layout, tuple(out_rows), tuple(out_columns))
+    tile = _Tile(kernel, layout, tuple(out_rows), tuple(out_columns))
     direct = InPlace(layout, tuple(left_rows), right)
-    return lets(bindings, _tile(tile, Panels(panel.rows, panel.columns), direct))
+    return lets(bindings, _tile(tile, Panels(panel.variant.rows, panel.variant.columns), direct))
 
 
 def _tile(tile: _Tile, panels: Panels, direct: InPlace) -> Stmt:
-    form = tile.form
-    shape = (Const(form.rows), Const(form.vectors), Const(form.lanes))
-    strides = (Const(form.columns), Const(form.lanes), Const(1))
-    accumulators = Buffer("sums", form.accumulator, strides, Space.REGISTER)
-    edge = Buffer("edge", form.accumulator, (Const(form.columns), Const(1)), Space.STACK)
-    start = seq(_initialise(tile), add_bias(form)) if form.flipped else _initialise(tile)
-    body = seq(start, accumulate(form, panels, direct), _write_back(tile))
+    kernel = tile.kernel
+    shape = (Const(kernel.variant.rows), Const(kernel.variant.vectors), Const(kernel.variant.lanes))
+    strides = (Const(kernel.variant.columns), Const(kernel.variant.lanes), Const(1))
+    accumulators = Buffer("sums", kernel.algebra.accumulator, strides, Space.REGISTER)
+    edge = Buffer(
+        "edge", kernel.algebra.accumulator, (Const(kernel.variant.columns), Const(1)), Space.STACK
+    )
+    start = (
+        seq(_initialise(tile), add_bias(kernel)) if kernel.variant.flipped else _initialise(tile)
+    )
+    body = seq(start, accumulate(kernel, panels, direct), _write_back(tile))
     if tile.layout.step_clips:
         first, *_, last = STEP_BOUNDS
-        body = lets(step_bounds(tile.layout, _corners(form)[0]), If(first < last, body))
-    extent = (Const(form.rows), Const(form.columns))
+        body = lets(step_bounds(tile.layout, _corners(kernel)[0]), If(first < last, body))
+    extent = (Const(kernel.variant.rows), Const(kernel.variant.columns))
     return Alloc(edge, extent, Alloc(accumulators, shape, body))
 
 
 def _by_columns(tile: _Tile, whole: Stmt, edge: Stmt) -> Stmt:
     """The way between accumulators and out: all columns of the tile, or those before the edge."""
-    inside = (jr + tile.form.columns) <= Var("nb")
-    clips = (clip.holds_for_all(*_corners(tile.form)) for clip in tile.layout.clips)
+    inside = (jr + tile.kernel.variant.columns) <= Var("nb")
+    clips = (clip.holds_for_all(*_corners(tile.kernel)) for clip in tile.layout.clips)
     return If(_all_of((inside, *clips)), whole, edge)
 
 
@@ -129,7 +146,7 @@ def _element_starts(tile: _Tile) -> tuple[list[Place], list[tuple[Var, Expr]]]:
     """How far all columns of the tile lie in out, and the bindings that say so."""
     found = [
         bind(f"out_at{c}", tile.layout.at("out", "j", Var("jc") + jr + c))
-        for c in range(tile.form.columns)
+        for c in range(tile.kernel.variant.columns)
     ]
     return [place for place, _ in found], [b for _, bindings in found for b in bindings]
 
@@ -137,32 +154,39 @@ def _element_starts(tile: _Tile) -> tuple[list[Place], list[tuple[Var, Expr]]]:
 def _read_elements(tile: _Tile, first: bool) -> Stmt:
     """Single elements of out to the accumulators, straight to their lanes."""
     starts, bindings = _element_starts(tile)
-    lanes = tile.form.lanes
+    lanes = tile.kernel.variant.lanes
     parts = []
     for r, row_start in enumerate(tile.rows):
         for c, start in enumerate(starts):
             here = (Const(r), Const(c // lanes), Const(c % lanes))
             old = tile.out(row_start + start)
-            parts.append(Store("sums", here, _old(tile.form, old, first)))
+            parts.append(Store("sums", here, _old(tile.kernel, old, first)))
     return lets(bindings, seq(*parts))
 
 
 def _write_elements(tile: _Tile) -> Stmt:
     """Accumulators to single elements of out, row by row up to the edge."""
     starts, bindings = _element_starts(tile)
-    form = tile.form
+    kernel = tile.kernel
     rows = []
     for r, row_start in enumerate(tile.rows):
         parts = []
         for c, start in enumerate(starts):
-            here = (Const(r), Const(c // form.lanes), Const(c % form.lanes))
-            parts.append(tile.put(row_start + start, Load("sums", here, form.accumulator)))
+            here = (Const(r), Const(c // kernel.variant.lanes), Const(c % kernel.variant.lanes))
+            parts.append(
+                tile.put(row_start + start, Load("sums", here, kernel.algebra.accumulator))
+            )
         rows.append(seq(*parts) if r == 0 else If((ir + r) < Var("mb"), seq(*parts)))
     return lets(bindings, seq(*rows))
 
 
-def _each_vector(form: Form, store: Stmt) -> Stmt:
-    return unrolled(row, form.rows, unrolled(part, form.vectors, vector(lane, form.lanes, store)))
+def _each_vector(kernel: ContractionKernel, store: Stmt) -> Stmt:
+    variant = kernel.variant
+    return unrolled(
+        row,
+        variant.rows,
+        unrolled(part, variant.vectors, vector(lane, variant.lanes, store)),
+    )
 
 
 def _read_vectors(tile: _Tile, first: bool) -> Stmt:
@@ -171,42 +195,42 @@ def _read_vectors(tile: _Tile, first: bool) -> Stmt:
     for r, row_start in enumerate(tile.rows):
         for v, column in enumerate(tile.columns):
             old = tile.out((row_start + column).along(lane))
-            store = Store("sums", (Const(r), Const(v), lane), _old(tile.form, old, first))
-            parts.append(vector(lane, tile.form.lanes, store))
+            store = Store("sums", (Const(r), Const(v), lane), _old(tile.kernel, old, first))
+            parts.append(vector(lane, tile.kernel.variant.lanes, store))
     return seq(*parts)
 
 
 def _write_vectors(tile: _Tile) -> Stmt:
     """Accumulators to whole vectors of out, row by row up to the edge."""
-    form = tile.form
+    kernel = tile.kernel
     rows = []
     for r, row_start in enumerate(tile.rows):
         parts = []
         for v, column in enumerate(tile.columns):
-            value = Load("sums", (Const(r), Const(v), lane), form.accumulator)
+            value = Load("sums", (Const(r), Const(v), lane), kernel.algebra.accumulator)
             store = tile.put((row_start + column).along(lane), value)
-            parts.append(vector(lane, form.lanes, store))
+            parts.append(vector(lane, kernel.variant.lanes, store))
         rows.append(seq(*parts) if r == 0 else If((ir + r) < Var("mb"), seq(*parts)))
     return seq(*rows)
 
 
-def _old(form: Form, element: Expr, first: bool) -> Expr:
+def _old(kernel: ContractionKernel, element: Expr, first: bool) -> Expr:
     """An element of out as an accumulator, at the first block of p or a later one."""
-    return start_from(form, element) if first else cast(element, form.accumulator)
+    return start_from(kernel, element) if first else cast(element, kernel.algebra.accumulator)
 
 
 def _out_elements(tile: _Tile, to_memory: bool, first: bool = False) -> Stmt:
     """Single elements between out and the edge buffer, inside the tile's true extent."""
-    form, layout = tile.form, tile.layout
-    rows = (Var("mb") - ir).min(form.rows)
-    columns = (Var("nb") - jr).min(form.columns)
+    kernel, layout = tile.kernel, tile.layout
+    rows = (Var("mb") - ir).min(kernel.variant.rows)
+    columns = (Var("nb") - jr).min(kernel.variant.columns)
     i, j = Var("ic") + ir + Var("edge_i"), Var("jc") + jr + Var("edge_j")
     at = layout.base("out") + layout.at("out", "i", i) + layout.at("out", "j", j)
     here = (Var("edge_i"), Var("edge_j"))
     if to_memory:
-        store = tile.put(at, Load("edge", here, form.accumulator))
+        store = tile.put(at, Load("edge", here, kernel.algebra.accumulator))
     else:
-        store = Store("edge", here, _old(form, tile.out(at), first))
+        store = Store("edge", here, _old(kernel, tile.out(at), first))
     if layout.clips:
         store = If(_all_of(clip.holds(i, j) for clip in layout.clips), store)
     return loop(Var("edge_i"), 0, rows, loop(Var("edge_j"), 0, columns, store))
@@ -214,36 +238,40 @@ def _out_elements(tile: _Tile, to_memory: bool, first: bool = False) -> Stmt:
 
 def _initialise(tile: _Tile) -> Stmt:
     """Accumulators start from `initial` at the first block of p, from out at the later ones."""
-    form = tile.form
+    kernel = tile.kernel
     later = _load_out(tile, first=False)
-    match form.initial:
+    match kernel.algebra.initial:
         case Initial.OUT:
             return later
         case Initial.ZERO:
-            first = _each_vector(form, Store("sums", (row, part, lane), zero(form)))
+            first = _each_vector(kernel, Store("sums", (row, part, lane), zero(kernel)))
         case Initial.SCALED:
             first = _load_out(tile, first=True)
     return If(Var("pc").equals(0), first, later)
 
 
 def _load_out(tile: _Tile, first: bool) -> Stmt:
-    form = tile.form
-    here, at = (row, part, lane), (row, part * form.lanes + lane)
-    from_edge = _each_vector(form, Store("sums", here, Load("edge", at, form.accumulator)))
-    blank = _each_vector(form, Store("edge", at, zero(form)))
+    kernel = tile.kernel
+    here, at = (row, part, lane), (row, part * kernel.variant.lanes + lane)
+    from_edge = _each_vector(
+        kernel, Store("sums", here, Load("edge", at, kernel.algebra.accumulator))
+    )
+    blank = _each_vector(kernel, Store("edge", at, zero(kernel)))
     return _by_columns(
         tile,
-        _read_vectors(tile, first) if form.runs else _read_elements(tile, first),
+        _read_vectors(tile, first) if kernel.variant.runs else _read_elements(tile, first),
         seq(blank, _out_elements(tile, to_memory=False, first=first), from_edge),
     )
 
 
 def _write_back(tile: _Tile) -> Stmt:
-    form = tile.form
-    here, at = (row, part, lane), (row, part * form.lanes + lane)
-    to_edge = _each_vector(form, Store("edge", at, Load("sums", here, form.accumulator)))
+    kernel = tile.kernel
+    here, at = (row, part, lane), (row, part * kernel.variant.lanes + lane)
+    to_edge = _each_vector(
+        kernel, Store("edge", at, Load("sums", here, kernel.algebra.accumulator))
+    )
     return _by_columns(
         tile,
-        _write_vectors(tile) if form.runs else _write_elements(tile),
+        _write_vectors(tile) if kernel.variant.runs else _write_elements(tile),
         seq(to_edge, _out_elements(tile, to_memory=True)),
     )

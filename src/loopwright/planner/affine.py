@@ -89,8 +89,7 @@ def plan_order(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple
 
 def _taken(schedule: Schedule) -> frozenset[str]:
     """The statements that other planners have taken."""
-    names = {name for core in schedule.cores for name in core.contraction.covers}
-    return frozenset(names.union(*(core.statements for core in schedule.loop_cores)))
+    return frozenset(name for made in schedule.contractions for name in made.statements)
 
 
 def _order(schedule: Schedule, machine: Machine, sizes: dict[str, int]) -> Draft:

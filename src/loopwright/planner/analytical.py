@@ -1,4 +1,4 @@
-"""The analytical planner: from a shape and a machine to the form and the launch of a kernel.
+"""The analytical planner: from a shape and a machine to the variant and blocks of a kernel.
 
 No search and no trial run: register tiles and blocks come from the processor model (gemm_model,
 gemv_model), packing from what exceeds which cache, the parallel loop from F(L). The cost of
@@ -7,27 +7,34 @@ planning does not depend on the sizes of the operands.
 
 from __future__ import annotations
 
+from loopwright.ir.contraction_shape import ContractionShape
+from loopwright.ir.kernel_variant import Algebra
 from loopwright.ir.machine import Machine
-from loopwright.planner.choice import Algebra, Choice
-from loopwright.planner.contraction_shape import ContractionShape, arrange
+from loopwright.planner.arrange import arrange
+from loopwright.planner.choice import Choice
 from loopwright.planner.gemm_plan import plan_product
 from loopwright.planner.vectors import plan_columns, plan_elements, plan_rows
 
-__all__ = ["Algebra", "Choice", "choose"]
+__all__ = ["Choice", "choose"]
 
 
-def choose(shape: ContractionShape, algebra: Algebra, machine: Machine, threads: int) -> Choice:
-    """The plan of the model for one contraction. All extents must be positive."""
+def choose(
+    shape: ContractionShape, algebra: Algebra, machine: Machine, threads: int, *, reassoc: bool
+) -> Choice:
+    """The choice of the model for one contraction. All extents must be positive.
+
+    `reassoc`: the steps of the reduction may be taken in any order.
+    """
     lanes = max(1, machine.vector_bytes // algebra.accumulator.real.bytes)
-    arranged = arrange(shape, lanes, algebra.reassoc)
+    arranged = arrange(shape, lanes, reassoc)
     _, m, n, _ = arranged.sizes
     if not arranged.p:
         return plan_elements(arranged, algebra, machine, threads, lanes)
-    if n == 1 and algebra.reassoc:
+    if n == 1 and reassoc:
         return plan_rows(arranged, algebra, machine, threads, lanes)
     if n == 1:
         arranged = arranged.turned()
         _, m, n, _ = arranged.sizes
     if m == 1:
-        return plan_columns(arranged, algebra, machine, threads, lanes)
+        return plan_columns(arranged, algebra, machine, threads, lanes, reassoc=reassoc)
     return plan_product(arranged, algebra, machine, threads, lanes)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from loopwright.ir.contraction import LOOPS, AffineSubscripts, InnerContraction, InnerProduct
+from loopwright.ir.contraction_shape import ContractionShape, Dim
 from loopwright.ir.expr import Const
-from loopwright.ir.form import Initial
+from loopwright.ir.kernel_variant import Algebra, Initial, KernelVariant
 from loopwright.ir.machine import Machine
-from loopwright.planner.choice import Algebra
-from loopwright.planner.contraction_shape import ContractionShape, Dim
 from loopwright.planner.gemm_model import gemm_blocks
-from loopwright.planner.gemm_plan import CoreSizes, plan_core
-from loopwright.semirings import identity
-from loopwright.transform.contract_loops import ContractLoops
+from loopwright.planner.gemm_plan import plan_inner_product
+from loopwright.transform.contract import Contract
 
 __all__ = ["core_step", "strip_widths"]
 
@@ -30,19 +29,23 @@ def core_step(
     machine: Machine,
     most: Mapping[str, int],
     shares: int,
-) -> ContractLoops | None:
+) -> Contract | None:
     """The step that makes a core of the loops; None when they are too few to be worth it.
 
     `most` says of some loops how many iterations they have at most.
     """
     extents = tuple(_extent(found, k, most.get(loop)) for k, loop in enumerate(loops))
-    sizes = [_sizes(found, product, extents, machine) for product in found.products]
-    rows, _, lanes, *_ = sizes[0].tile
-    if extents[0] < rows // 2 or min(extents[1:]) < lanes or math.prod(extents) < _FEWEST:
+    planned = [_planned(found, product, extents, machine) for product in found.products]
+    variant, blocks = planned[0]
+    if extents[0] < variant.rows // 2 or min(extents[1:]) < variant.lanes:
         return None
-    packing = tuple(word for size in sizes for word in size.packing)
-    chosen = sizes[0]
-    return ContractLoops(*loops, chosen.tile, chosen.blocks, packing, chosen.feed, shares)
+    if math.prod(extents) < _FEWEST:
+        return None
+    variants = tuple(
+        replace(variant, left_packing=own.left_packing, right_packing=own.right_packing)
+        for own, _ in planned
+    )
+    return Contract(loops, variants, blocks, shares)
 
 
 def strip_widths(machine: Machine, dtype: str) -> tuple[int, ...]:
@@ -62,30 +65,20 @@ def _extent(found: InnerContraction, k: int, most: int | None) -> int:
     return max(1, known if most is None else min(known, most))
 
 
-def _sizes(
+def _planned(
     found: InnerContraction, product: InnerProduct, extents: tuple[int, ...], machine: Machine
-) -> CoreSizes:
+) -> tuple[KernelVariant, tuple[int, int, int]]:
     dtype = found.out.dtype
     algebra = Algebra(
-        plus=found.plus,
-        times=product.times,
-        zero=identity(found.plus, dtype),
-        left=dtype,
-        right=dtype,
-        out=dtype,
-        accumulator=dtype,
-        initial=Initial.OUT,
-        scaled=False,
-        reassoc=False,
+        found.plus, product.times, found.zero, *(dtype,) * 4, Initial.OUT, scaled=False
     )
     places = (product.left.subscripts, product.right.subscripts, found.subscripts)
     i, j, p = (
         Dim(extent, *(_stride(place, loop) for place in places))
         for loop, extent in zip(LOOPS, extents, strict=True)
     )
-    return plan_core(
-        ContractionShape((), (i,), (j,), (p,)), algebra, machine, machine.lanes(dtype.bits)
-    )
+    shape = ContractionShape((), (i,), (j,), (p,))
+    return plan_inner_product(shape, algebra, machine, machine.lanes(dtype.bits))
 
 
 def _stride(place: AffineSubscripts, loop: str) -> int:

@@ -62,7 +62,7 @@ def plan_cores(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple
     for name in [statement.name for statement in schedule.program.statements]:
         program = draft.schedule.program
         found = roles_of(program, program.statement(name))
-        taken = {x for core in draft.schedule.loop_cores for x in core.statements}
+        taken = {x for made in draft.schedule.contractions for x in made.statements}
         if found is not None and name not in taken:
             _Planner(draft, machine, parallel, name).attempt(found)
     return tuple(draft.steps)

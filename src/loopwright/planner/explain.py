@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 
-from loopwright.ir.form import Form, Kind, Packing
+from loopwright.ir.kernel_variant import Algorithm, KernelVariant, Packing
 from loopwright.ir.machine import Machine
 from loopwright.planner.analytical import Choice
 
 __all__ = ["explain_choice"]
 
 _ALGORITHMS = {
-    Kind.PRODUCT: "register tiles over packed panels",
-    Kind.ROWS: "dot products, vectors along the reduction",
-    Kind.COLUMNS: "columns, several steps of the reduction at a time",
-    Kind.ELEMENTS: "element by element, no reduction",
+    Algorithm.PRODUCT: "register tiles over packed panels",
+    Algorithm.ROWS: "dot products, vectors along the reduction",
+    Algorithm.COLUMNS: "columns, several steps of the reduction at a time",
+    Algorithm.ELEMENTS: "element by element, no reduction",
 }
 _PACKINGS = {
     Packing.DIRECT: "read in place",
@@ -29,22 +29,25 @@ _PACKINGS = {
 
 
 def explain_choice(choice: Choice, machine: Machine) -> str:
-    """A few lines on the form, the blocks, the threads and the predicted time."""
-    form, values = choice.form, choice.values
+    """A few lines on the variant, the blocks, the threads and the predicted time."""
+    variant, algebra = choice.variant, choice.kernel.algebra
+    mc, nc, kc = choice.blocks
     g, m, n, k = choice.shape.sizes
     lines = [
-        f"contraction of {g} x ({m} x {k}) by ({k} x {n}): {_ALGORITHMS[form.kind]}",
-        f"  operators: {_word(form.plus)} over {_word(form.times)}, sums in {form.accumulator}",
+        f"contraction of {g} x ({m} x {k}) by ({k} x {n}): {_ALGORITHMS[variant.algorithm]}",
+        f"  operators: {_word(algebra.plus)} over {_word(algebra.times)}, "
+        f"sums in {algebra.accumulator}",
     ]
-    if form.kind is Kind.PRODUCT:
+    if variant.algorithm is Algorithm.PRODUCT:
         lines += [
-            f"  register tile: {form.rows} x {form.columns} ({form.vectors} vectors of "
-            f"{form.lanes}), {form.unroll} steps at a time, left by {form.feed.value}",
-            f"  blocks: M_c {values['mc']}, N_c {values['nc']}, K_c {values['kc']}",
-            f"  left: {_PACKINGS[form.left_packing]}; right: {_PACKINGS[form.right_packing]}"
-            + ("; exchanged" if choice.shape.swapped else ""),
+            f"  register tile: {variant.rows} x {variant.columns} ({variant.vectors} vectors of "
+            f"{variant.lanes}), {variant.unroll} steps at a time, "
+            f"left by {variant.broadcast.value}",
+            f"  blocks: M_c {mc}, N_c {nc}, K_c {kc}",
+            f"  left: {_PACKINGS[variant.left_packing]}; right: {_PACKINGS[variant.right_packing]}"
+            + ("; exchanged" if variant.swapped else ""),
         ]
-    lines.append(f"  threads: {_threads(form, choice.threads)}")
+    lines.append(f"  threads: {_threads(variant, choice.threads)}")
     lines.append(f"  predicted: {_time(choice, machine)}")
     return "\n".join(lines)
 
@@ -53,8 +56,10 @@ def _word(operator: object) -> str:
     return operator if isinstance(operator, str) else "a user's function"
 
 
-def _threads(form: Form, threads: int) -> str:
-    return "1" if form.parallel == "none" else f"{threads}, sharing out the loop {form.parallel}"
+def _threads(variant: KernelVariant, threads: int) -> str:
+    return (
+        "1" if variant.parallel == "none" else f"{threads}, sharing out the loop {variant.parallel}"
+    )
 
 
 def _time(choice: Choice, machine: Machine) -> str:

@@ -6,29 +6,25 @@ import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-import numpy as np
-
-from loopwright.ir.form import Feed, Initial, Kind, Packing
-from loopwright.ir.machine import Machine
-from loopwright.planner.choice import (
+from loopwright.ir.contraction_shape import ContractionShape, Dim, has_runs
+from loopwright.ir.kernel_variant import (
     Algebra,
-    Choice,
-    even_block,
-    has_runs,
-    make_form,
-    make_launch,
-    operator_names,
+    Algorithm,
+    Broadcast,
+    ContractionKernel,
+    Initial,
+    KernelVariant,
+    Packing,
 )
-from loopwright.planner.contraction_shape import ContractionShape, Dim, offsets
+from loopwright.ir.machine import Machine
+from loopwright.lower.launch import is_nearest
+from loopwright.planner.choice import Choice, even_block, operator_names
 from loopwright.planner.dots import dot_group, dot_tile
 from loopwright.planner.gemm_model import GemmBlocks, gemm_blocks
 
-__all__ = ["CoreSizes", "plan_core", "plan_product"]
+__all__ = ["plan_inner_product", "plan_product"]
 
 
-# Steps with which a panel is filled at a visit where lines hold elements of several panels: all
-# panels find those lines in L1 (measured, N1).
-_VISIT_STEPS = 16
 # Blocks that each thread gets of the loop that is shared out, where they stay large enough: others
 # take those of a thread that is late.
 _MOST_ROW_BLOCKS = 4
@@ -50,13 +46,13 @@ class _Tile:
     rows: int
     vectors: int
     lanes: int
-    feed: Feed
+    broadcast: Broadcast
     unroll: int
     ahead: int  # steps by which the streaming panel is prefetched
     group: int  # steps per dot instruction
     left: Packing
     right: Packing
-    flipped: bool = False  # see Form
+    flipped: bool = False  # see KernelVariant
 
     @property
     def columns(self) -> int:
@@ -76,46 +72,37 @@ def plan_product(
         tile = replace(tile, rows=tile.rows - 1)  # else LLVM spills sums in the innermost loop
     parallel, shares = _parallel(shape, machine, threads, rate, tile)
     mc, nc, kc = _block_sizes(shape, expected, machine, tile, (parallel, shares))
-    form = make_form(
-        algebra,
-        shape,
-        Kind.PRODUCT,
-        (tile.rows, tile.vectors, lanes),
-        (tile.left, tile.right),
-        feed=tile.feed,
-        unroll=tile.unroll,
-        ahead=tile.ahead,
+    variant = replace(
+        _variant(tile, shape),
         parallel=parallel,
-        group=tile.group,
-        flipped=tile.flipped,
         guarded=guarded,
         runs=has_runs(shape.j, "out", lanes),
     )
-    values = {"mc": mc, "nc": nc, "kc": kc}
-    values["right_step"] = shape.p[0].right if len(shape.p) == 1 else 0
-    values["left_v"] = _visit(shape.i, shape.p, "left", kc)
-    values["right_v"] = _visit(shape.j, shape.p, "right", kc)
-    tables = ("g", "left right out"), ("i", "left out"), ("j", "right out"), ("p", "left right")
     cycles = math.prod(shape.sizes) / rate / shares
-    walks = {
-        "left_w": _walk(tile.left, (shape.i, mc), (shape.p, kc), "left"),
-        "right_w": _walk(tile.right, (shape.j, nc), (shape.p, kc), "right"),
-    }
-    return make_launch(form, shape, values, tables, shares, cycles, walks)
+    return Choice(ContractionKernel(algebra, variant), (mc, nc, kc), shape, shares, cycles)
 
 
-@dataclass(frozen=True, slots=True)
-class CoreSizes:
-    """What the model chooses for a contraction inside a larger nest: fields of ContractLoops."""
+def _variant(tile: _Tile, shape: ContractionShape) -> KernelVariant:
+    return KernelVariant(
+        Algorithm.PRODUCT,
+        tile.rows,
+        tile.vectors,
+        tile.lanes,
+        tile.left,
+        tile.right,
+        swapped=shape.swapped,
+        broadcast=tile.broadcast,
+        unroll=tile.unroll,
+        ahead=tile.ahead,
+        group=tile.group,
+        flipped=tile.flipped,
+    )
 
-    tile: tuple[int, int, int, int, int]  # M_r, vectors, lanes, steps at a time, prefetch ahead
-    blocks: tuple[int, int, int]  # M_c, N_c, K_c
-    packing: tuple[str, str]
-    feed: str
 
-
-def plan_core(shape: ContractionShape, algebra: Algebra, machine: Machine, lanes: int) -> CoreSizes:
-    """Tile, packing and blocks of algorithm 6 on operands that are always packed.
+def plan_inner_product(
+    shape: ContractionShape, algebra: Algebra, machine: Machine, lanes: int
+) -> tuple[KernelVariant, tuple[int, int, int]]:
+    """Variant and blocks of algorithm 6 inside a larger nest, on operands that are always packed.
 
     Sizes of the shape are what is expected: blocks are cut to the true ones at run time.
     """
@@ -126,19 +113,15 @@ def plan_core(shape: ContractionShape, algebra: Algebra, machine: Machine, lanes
         Packing.GATHER if packing in (Packing.WALK_TILE, Packing.WALK_P) else packing
         for packing in (tile.left, tile.right)
     )
-    return CoreSizes(
-        (tile.rows, tile.vectors, lanes, tile.unroll, tile.ahead),
-        (mc, min(nc, _MOST_COLUMNS // tile.columns * tile.columns), kc),
-        (left.value, right.value),
-        tile.feed.value,
-    )
+    variant = _variant(replace(tile, left=left, right=right), shape)
+    return variant, (mc, min(nc, _MOST_COLUMNS // tile.columns * tile.columns), kc)
 
 
 def _tile(shape: ContractionShape, algebra: Algebra, machine: Machine, lanes: int) -> _Tile:
     """The tile of the model, or a flatter one that reads left in place where that pays."""
     cost = machine.vmma(*operator_names(algebra), algebra.accumulator.name)
     packed = _packed_tile(shape, algebra, machine, lanes)
-    broadcasts = packed.feed is Feed.BROADCAST and cost.fused and packed.group == 1
+    broadcasts = packed.broadcast is Broadcast.LOAD and cost.fused and packed.group == 1
     columns = packed.columns if broadcasts else 4 * lanes
     fits = _fits_in_place(shape, algebra, machine, columns)
     if not fits or not (cost.by_element or broadcasts):
@@ -151,10 +134,12 @@ def _tile(shape: ContractionShape, algebra: Algebra, machine: Machine, lanes: in
         return replace(packed, rows=rows, ahead=0, left=Packing.DIRECT, right=right)
     rows, vectors = _tile_in_place(machine.vector_registers)
     if _right_in_place(shape, algebra, machine, vectors * lanes):
-        return _Tile(rows, vectors, lanes, Feed.LANE, lanes, 0, 1, Packing.DIRECT, Packing.DIRECT)
+        return _Tile(
+            rows, vectors, lanes, Broadcast.LANE, lanes, 0, 1, Packing.DIRECT, Packing.DIRECT
+        )
     right = _packing(shape.j, shape.p, "right", lanes, True, _near(algebra, machine))
     # Two vectors of steps per row: measured best from 64 to 384 rows, both precisions (N1).
-    return _Tile(rows, vectors, lanes, Feed.LANE, 2 * lanes, 0, 1, Packing.DIRECT, right)
+    return _Tile(rows, vectors, lanes, Broadcast.LANE, 2 * lanes, 0, 1, Packing.DIRECT, right)
 
 
 def _near(algebra: Algebra, machine: Machine) -> int:
@@ -171,10 +156,10 @@ def _packed_tile(shape: ContractionShape, algebra: Algebra, machine: Machine, la
     rows, vectors = blocks.m_r, max(1, blocks.n_r // lanes)
     near = _near(algebra, machine)
     right = _packing(shape.j, shape.p, "right", lanes, True, near)
-    feed = Feed.LANE if cost.by_element else Feed.BROADCAST
+    broadcast = Broadcast.LANE if cost.by_element else Broadcast.LOAD
     if not cost.by_element and machine.isa == "aarch64":
         # ARM broadcasts by an instruction of the vector pipes, which the operators need.
-        feed = Feed.REPLICATED
+        broadcast = Broadcast.REPLICATED
         rows, vectors = _replicated_tile(machine.vector_registers)
     unroll = 4 if cost.fused else 2
     if dtype.is_complex:
@@ -182,12 +167,12 @@ def _packed_tile(shape: ContractionShape, algebra: Algebra, machine: Machine, la
         unroll = 1
     group, flipped = dot_group(algebra, machine)
     if group > 1:
-        rows, vectors, feed, unroll = dot_tile(machine, group)
+        rows, vectors, broadcast, unroll = dot_tile(machine, group)
         # Packing reads runs of as many bytes as a vector holds, or as a row of the tile.
         run = min(group, vectors) * lanes
         right = _packing(shape.j, shape.p, "right", run, True, near)
     left = _packing(shape.i, shape.p, "left", lanes, rows % lanes == 0, near)
-    return _Tile(rows, vectors, lanes, feed, unroll, 32, group, left, right, flipped)
+    return _Tile(rows, vectors, lanes, broadcast, unroll, 32, group, left, right, flipped)
 
 
 def _even_rows(m: int, rows: int) -> int:
@@ -240,9 +225,9 @@ def _block_sizes(
         size = algebra.accumulator.bytes // tile.group  # as packed
     l1, l2 = machine.cache(1).size, machine.cache(2).size
     blocks = _blocks(machine, *operator_names(algebra), algebra.accumulator.name)
-    copies = tile.lanes if tile.feed is Feed.REPLICATED else 1
+    copies = tile.lanes if tile.broadcast is Broadcast.REPLICATED else 1
     panel = l1 // 2
-    if tile.feed is Feed.BROADCAST:
+    if tile.broadcast is Broadcast.LOAD:
         # A large second cache feeds tiles as well as the first does: longer panels mean fewer
         # passes over out. Measured, Emerald Rapids: 64 KiB gain 9 to 13% on 24, all types.
         panel = max(panel, min(l1 * 4 // 3, l2 // 32))
@@ -363,42 +348,13 @@ def _packing(
     if has_runs(p, operand, lanes):
         return Packing.ALONG_P
     is_far = math.prod(d.extent for d in (*tile, *p)) > near
-    if is_far and _is_nearest(tile, p, operand):
+    if is_far and is_nearest(tile, p, operand):
         return Packing.WALK_TILE
     # What lies in L2 is near enough in any order of steps, and panels are then written in order.
     is_small = 4 * math.prod(d.extent for d in (*tile, *p)) <= near
     steps = [abs(getattr(d, operand)) for d in p]
     is_in_order = steps == sorted(steps, reverse=True)
     return Packing.GATHER if is_small or is_in_order else Packing.WALK_P
-
-
-def _is_nearest(tile: tuple[Dim, ...], p: tuple[Dim, ...], operand: str) -> bool:
-    """Whether neighbours in memory lie along the tile's loops rather than along p."""
-    along, across = (min(abs(getattr(d, operand)) or math.inf for d in x) for x in (tile, p))
-    return bool(along < across)
-
-
-def _visit(tile: tuple[Dim, ...], p: tuple[Dim, ...], operand: str, kc: int) -> int:
-    """Steps with which a panel is filled at a visit: few, where lines hold several panels."""
-    return min(kc, _VISIT_STEPS) if _is_nearest(tile, p, operand) else kc
-
-
-def _walk(
-    packing: Packing,
-    tile: tuple[tuple[Dim, ...], int],
-    p: tuple[tuple[Dim, ...], int],
-    operand: str,
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The indices of every block by rising address, counted from the block's start."""
-    if packing not in (Packing.WALK_TILE, Packing.WALK_P):
-        return np.zeros(0, dtype=np.int64)
-    dims, block = tile if packing is Packing.WALK_TILE else p
-    places = offsets(dims, operand)
-    parts = [
-        np.argsort(places[start : start + block], kind="stable")
-        for start in range(0, len(places), block)
-    ]
-    return np.concatenate(parts).astype(np.int64)
 
 
 def _parallel(

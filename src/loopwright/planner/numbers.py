@@ -6,9 +6,9 @@ import operator
 from collections.abc import Callable, Mapping
 
 from loopwright.ir.contraction import Contraction, LoopRange
+from loopwright.ir.contraction_shape import ContractionShape, Dim
 from loopwright.ir.expr import Binary, Const, Expr, Unary, Var
 from loopwright.ir.program import Access
-from loopwright.planner.contraction_shape import ContractionShape, Dim
 
 __all__ = ["contraction_shape", "value_of"]
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from loopwright.ir.form import Kind, Packing
-from loopwright.ir.machine import Machine
-from loopwright.planner.choice import (
+from loopwright.ir.contraction_shape import ContractionShape, has_runs
+from loopwright.ir.kernel_variant import (
     Algebra,
-    Choice,
-    even_block,
-    has_runs,
-    make_form,
-    make_launch,
-    operator_names,
+    Algorithm,
+    ContractionKernel,
+    KernelVariant,
+    Packing,
 )
-from loopwright.planner.contraction_shape import ContractionShape, Dim
+from loopwright.ir.machine import Machine
+from loopwright.planner.arrange import arrange_elements
+from loopwright.planner.choice import Choice, even_block, operator_names
 
 __all__ = ["plan_columns", "plan_elements", "plan_rows"]
 
@@ -47,23 +44,29 @@ def plan_rows(
     rate = lanes * machine.vmma(*operator_names(algebra), algebra.accumulator.name).per_cycle
     work = g * m * k / rate
     parallel, used = _share(machine, threads, work, (("batch", g), ("i", m // rows)))
-    form = make_form(
-        algebra,
-        shape,
-        Kind.ROWS,
-        (rows, vectors, lanes),
-        (left, right),
+    variant = KernelVariant(
+        Algorithm.ROWS,
+        rows,
+        vectors,
+        lanes,
+        left,
+        right,
+        swapped=shape.swapped,
         unroll=2 if far else 1,
         ahead=AHEAD_BYTES // algebra.left.bytes if rows == 1 else 0,
         parallel=parallel,
     )
-    steps = [x for x, mode in (("left", left), ("right", right)) if mode is not Packing.DIRECT]
-    tables = ("g", "left right out"), ("i", "left out"), ("p", " ".join(steps))
-    return make_launch(form, shape, {"left_p": 0, "right_p": 0}, tables, used, work / used)
+    return Choice(ContractionKernel(algebra, variant), (0, 0, 0), shape, used, work / used)
 
 
 def plan_columns(
-    shape: ContractionShape, algebra: Algebra, machine: Machine, threads: int, lanes: int
+    shape: ContractionShape,
+    algebra: Algebra,
+    machine: Machine,
+    threads: int,
+    lanes: int,
+    *,
+    reassoc: bool,
 ) -> Choice:
     """Vectors along j; several steps of p at a time."""
     g, _, n, k = shape.sizes
@@ -80,33 +83,31 @@ def plan_columns(
     in_l1 = n * algebra.accumulator.bytes <= machine.cache(1).size // 2
     far = _is_far(machine, n * k * size)
     rows = 1 if in_l1 and far else 2
-    apart = rows == 2 and in_l1 and algebra.reassoc
+    apart = rows == 2 and in_l1 and reassoc
     if parallel == "j":
         block = min(block, -(-n // used))
-    form = make_form(
-        algebra,
-        shape,
-        Kind.COLUMNS,
-        (rows, 8, lanes),
-        (Packing.ANY, right),
+    variant = KernelVariant(
+        Algorithm.COLUMNS,
+        rows,
+        8,
+        lanes,
+        Packing.ANY,
+        right,
+        swapped=shape.swapped,
         ahead=0 if apart else AHEAD_BYTES // size,
         parallel=parallel,
         apart=apart,
     )
-    values = {"nc": even_block(n, block, 8 * lanes), "right_j": 0, "out_j": 0}
-    columns = "" if right is Packing.DIRECT else "right out"
-    tables = ("g", "left right out"), ("j", columns), ("p", "left right")
-    return make_launch(form, shape, values, tables, used, work / used)
+    blocks = (0, even_block(n, block, 8 * lanes), 0)
+    return Choice(ContractionKernel(algebra, variant), blocks, shape, used, work / used)
 
 
 def plan_elements(
     shape: ContractionShape, algebra: Algebra, machine: Machine, threads: int, lanes: int
 ) -> Choice:
     """No reduction: one loop is the vector loop, all others are linearised."""
-    dims = [*shape.batch, *shape.i, *shape.j]
-    dims.sort(key=lambda d: (-abs(d.out), -d.extent))
-    inner = dims.pop() if dims else Dim(1, 0, 0, 1)
-    outer = replace(shape, batch=tuple(dims), i=(), j=(inner,), p=())
+    outer = arrange_elements(shape)
+    (inner,) = outer.j
     if inner.out != 1:
         lanes = 1
     moves = {0: Packing.DIRECT, 1: Packing.ALONG_TILE}
@@ -114,9 +115,10 @@ def plan_elements(
     g, _, n, _ = outer.sizes
     work = float(g * n)
     parallel, used = _share(machine, threads, work, (("batch", g),))
-    form = make_form(algebra, outer, Kind.ELEMENTS, (1, 4, lanes), packing, parallel=parallel)
-    values = {"left_j": inner.left, "right_j": inner.right, "out_j": inner.out}
-    return make_launch(form, outer, values, (("g", "left right out"),), used, work / used)
+    variant = KernelVariant(
+        Algorithm.ELEMENTS, 1, 4, lanes, *packing, swapped=shape.swapped, parallel=parallel
+    )
+    return Choice(ContractionKernel(algebra, variant), (0, 0, 0), outer, used, work / used)
 
 
 def _is_far(machine: Machine, size: int) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.diagnostics import IllegalStep
 from loopwright.ir.program import Program
-from loopwright.ir.schedule import LoopCore, Schedule
+from loopwright.ir.schedule import Schedule, ScheduledContraction
 from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.step import Step
 
@@ -36,7 +36,7 @@ def apply_step(schedule: Schedule, step: Step) -> Schedule:
     if step not in tried:
         after: Schedule | IllegalStep
         try:
-            after = _with_cores(step, schedule, step.apply(schedule))
+            after = _with_contractions(step, schedule, step.apply(schedule))
         except IllegalStep as error:
             after = error
         tried[step] = after
@@ -51,17 +51,19 @@ def _steps_tried(schedule: Schedule) -> dict[Step, Schedule | IllegalStep]:
     return {}
 
 
-def _with_cores(step: Step, before: Schedule, after: Schedule) -> Schedule:
-    """`after` with the contractions that its cores compute now.
+def _with_contractions(step: Step, before: Schedule, after: Schedule) -> Schedule:
+    """`after` with what the contractions of its loops compute now.
 
-    Refuses a step after which the statements of a core no longer form a contraction.
+    Refuses a step after which the statements of one no longer form a contraction.
     """
-    if after.program is before.program or not after.loop_cores:
+    if after.program is before.program or not after.contractions:
         return after
-    cores: list[LoopCore] = []
-    for core in after.loop_cores:
-        found = inner_contraction(after.program, after.tree, core.loops)
+    if after.whole_contraction is not None:
+        raise IllegalStep(step, f"{after.whole_contraction} runs as a kernel already")
+    kept: list[ScheduledContraction] = []
+    for scheduled in after.contractions:
+        found = inner_contraction(after.program, after.tree, scheduled.loops)
         if isinstance(found, str):
-            raise IllegalStep(step, f"{core} would be none: {found}")
-        cores.append(replace(core, contraction=found))
-    return replace(after, loop_cores=tuple(cores))
+            raise IllegalStep(step, f"{scheduled} would be none: {found}")
+        kept.append(replace(scheduled, contraction=found))
+    return replace(after, contractions=tuple(kept))

@@ -1,318 +1,207 @@
-"""Steps for contractions: run one as a core of its own, and decide how its loops are blocked.
-
-A core stands for the loops of algorithm 6 of the AOTO dissertation; `lower` writes them. The steps
-here replace fields of `Schedule.cores`, each after the checks that its docstring names.
-"""
+"""Contract: run a contraction by a kernel in place of its loops."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from itertools import permutations
+from typing import ClassVar
 
-from loopwright.analysis.find_contractions import find_contractions
+from loopwright.analysis.find_contractions import explain, find_contractions
+from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.diagnostics import UsageError
-from loopwright.ir.contraction import Contraction, LoopRange
-from loopwright.ir.schedule import Core, Schedule
-from loopwright.ir.schedule_tree import Band, bands, nodes_of
-from loopwright.transform.schedule_legality import initial_schedule, require_unmarked
+from loopwright.ir.contraction import LOOPS, Contraction, InnerContraction, LoopRange
+from loopwright.ir.kernel_check import unsupported
+from loopwright.ir.kernel_variant import (
+    Algorithm,
+    Broadcast,
+    ContractionKernel,
+    KernelVariant,
+    Packing,
+)
+from loopwright.ir.loops import Mark
+from loopwright.ir.schedule import Schedule, ScheduledContraction
+from loopwright.ir.schedule_tree import Band, Leaf, bands, nodes_of, perfect_nest
+from loopwright.transform.schedule_legality import (
+    find_band,
+    initial_schedule,
+    open_bands,
+    require_unmarked,
+)
 from loopwright.transform.step import Step, refuse
 
-__all__ = [
-    "ELEMENTS",
-    "BlockBundles",
-    "Contract",
-    "Pack",
-    "ParallelBundle",
-    "PrefetchAhead",
-    "Reassociate",
-    "RegisterTile",
-]
+__all__ = ["Contract"]
 
-OPERANDS = ("left", "right")
-ELEMENTS = "elements"  # the loops batch, i and j together: one iteration per element of out
-BUNDLES = ("batch", "i", "j", ELEMENTS)
-# What `candidates` offers; `apply` takes any size.
-BLOCKS = ((64, 256, 256), (128, 1024, 256))
-REGISTER_TILES = ((4, 8, 1), (8, 8, 4), (6, 16, 4))
-DISTANCES = (1, 4)
-STREAMS = (2, 8)
+# The loop along which a packing needs runs of unit stride, for left and for right.
+_RUNS: dict[Packing, tuple[str | None, str | None]] = {
+    Packing.ALONG_TILE: (LOOPS[0], LOOPS[1]),
+    Packing.BY_PANEL: (LOOPS[0], LOOPS[1]),
+    Packing.ALONG_P: (LOOPS[2], LOOPS[2]),
+    Packing.GATHER: (None, None),
+}
+# What `candidates` offers; `apply` takes any sizes.
+_VARIANT = KernelVariant(
+    Algorithm.PRODUCT, 4, 4, 2, Packing.GATHER, Packing.GATHER, broadcast=Broadcast.LOAD
+)
+_BLOCKS = (64, 256, 256)
 
 
 @dataclass(frozen=True, slots=True)
 class Contract(Step):
-    """Run a contraction as a core instead of by its source loops.
+    """Run a contraction by a kernel: the whole program, or three directly nested loops.
 
     rewrite:  for i: for j: for p: S: C[i, j] += A[i, p] * B[p, j]
-              ->  core S: C[i, j] = sum of A[i, p] * B[p, j] over p
-    needs:    `statement` updates a contraction; its loops are as in the source
+              ->  kernel S(i, j, p): packed blocks, register tiles
+    needs:    without loops, the program is one contraction whose loops are as in the source, of
+              any number of loops; three loops run over a box whatever the loops around hold, add
+              products of two array elements to an element of i and j, and write nothing that they
+              read. A variant that keeps several partial sums needs reassociation
     refuses:  IllegalStep with the reason
     """
 
     kind: ClassVar[str] = "contract"
 
-    statement: str  # name of the updating statement
+    loops: tuple[str, ...]  # i, j, p; vectors run along j. (): the whole program
+    variants: tuple[KernelVariant, ...]  # for every product of the update
+    blocks: tuple[int, ...]  # M_c, N_c, K_c
+    shares: int = 1  # parts of i or j for threads, as sizes tell; 1 where the variant says it
+
+    def __post_init__(self) -> None:
+        if len(self.loops) not in (0, 3) or len(self.blocks) != 3 or not self.variants:
+            raise UsageError(
+                "contract takes no loops or the three i, j, p; a variant for each product; three "
+                "blocks",
+                str(self),
+            )
+        if min(self.blocks) < 0 or self.shares < 1:
+            raise UsageError(
+                "contract takes blocks of at least 0 and shares of at least 1", str(self)
+            )
 
     def apply(self, schedule: Schedule) -> Schedule:
-        known = {c.statement: c for c in schedule.analyses.get(find_contractions)}
-        if self.statement not in known:
-            names = ", ".join(known) or "none"
-            refuse(self, f"'{self.statement}' is no contraction; those of the program are {names}")
-        found = known[self.statement]
-        if any(core.contraction.statement == self.statement for core in schedule.cores):
-            refuse(self, f"'{self.statement}' is a core already")
-        here = _bands_of(schedule, found)
-        require_unmarked(self, schedule, (band.loop for band in here))
-        if not _same(here, _bands_of(initial_schedule(schedule.program), found)):
-            refuse(self, f"the loops of '{self.statement}' were changed by an earlier step")
-        return replace(schedule, cores=(*schedule.cores, Core(found)))
+        made = self._inner(schedule) if self.loops else self._whole(schedule)
+        return replace(schedule, contractions=(*schedule.contractions, made))
 
     @classmethod
     def candidates(cls, schedule: Schedule) -> Iterator[Contract]:
-        taken = {core.contraction.statement for core in schedule.cores}
-        for found in schedule.analyses.get(find_contractions):
-            if found.statement not in taken:
-                yield cls(found.statement)
+        """Every way to see a nest of three loops as a product, packed element by element."""
+        for band in open_bands(schedule):
+            loops = perfect_nest(band)
+            if len(loops) != 3 or not isinstance(loops[-1].child, Leaf):
+                continue
+            for names in permutations(inner.loop for inner in loops):
+                found = inner_contraction(schedule.program, schedule.tree, names)
+                if not isinstance(found, str):
+                    yield cls(names, (_VARIANT,) * len(found.products), _BLOCKS)
 
+    def __str__(self) -> str:
+        loops = f"loops={self.loops!r}" if self.loops else "the whole program"
+        how = " and ".join(map(str, dict.fromkeys(self.variants)))
+        shares = f", shares={self.shares}" if self.shares > 1 else ""
+        return f"{self.kind}({loops}, {how}, blocks={self.blocks!r}{shares})"
 
-@dataclass(frozen=True, slots=True)
-class BlockBundles(Step):
-    """Set the block sizes of a core; zero leaves the loop over these blocks out.
+    @property
+    def _blocks(self) -> tuple[int, int, int]:
+        mc, nc, kc = self.blocks
+        return mc, nc, kc
 
-    rewrite:  for j: for p: for i: tile(i, j, p)
-              ->  for j step N_c: for p step K_c: for i step M_c: for the tiles of the block
-    needs:    a core
-    refuses:  IllegalStep when there is none
-    """
+    # -- the whole program ------------------------------------------------------------------------
 
-    kind: ClassVar[str] = "block"
+    def _whole(self, schedule: Schedule) -> ScheduledContraction:
+        program = schedule.program
+        found = schedule.analyses.get(find_contractions)
+        if len(found) != 1 or len(found[0].covers) != len(program.statements):
+            reasons = "; ".join(explain(program))
+            refuse(self, f"'{program.name}' as a whole is no contraction", reasons)
+        if schedule.contractions:
+            refuse(self, f"{schedule.contractions[0]} runs as a kernel already")
+        if len(self.variants) != 1 or self.shares != 1:
+            refuse(
+                self, "a whole contraction is one product, whose variant names its parallel loop"
+            )
+        here = list(bands(nodes_of(schedule)))
+        require_unmarked(self, schedule, (band.loop for band in here))
+        if not _same(here, list(bands(nodes_of(initial_schedule(program))))):
+            refuse(self, f"the loops of '{program.name}' were changed by an earlier step")
+        self._require_variant(found[0], self.variants[0])
+        return ScheduledContraction(found[0], self.variants, self._blocks)
 
-    statement: str
-    mc: int  # rows of a block of the left operand
-    nc: int  # columns of a block of the right operand
-    kc: int  # steps of the reduction in a block
-
-    def __post_init__(self) -> None:
-        if min(self.mc, self.nc, self.kc) < 0:
-            raise UsageError("block takes sizes of at least 0", str(self))
-
-    def apply(self, schedule: Schedule) -> Schedule:
-        return _with_core(self, schedule, self.statement, blocks=(self.mc, self.nc, self.kc))
-
-    @classmethod
-    def candidates(cls, schedule: Schedule) -> Iterator[BlockBundles]:
-        for core in schedule.cores:
-            yield from (cls(core.contraction.statement, *sizes) for sizes in BLOCKS)
-
-
-@dataclass(frozen=True, slots=True)
-class Pack(Step):
-    """Copy the blocks of an operand into the order in which the register tiles read them.
-
-    rewrite:  tiles read A[i, p]
-              ->  copy the block of A to packed; tiles read packed
-    needs:    a core that has the operand, not packed yet
-    refuses:  IllegalStep otherwise
-    """
-
-    kind: ClassVar[str] = "pack"
-
-    statement: str
-    operand: str  # "left" or "right"
-
-    def __post_init__(self) -> None:
-        if self.operand not in OPERANDS:
-            raise UsageError("pack takes the operand left or right", str(self))
-
-    def apply(self, schedule: Schedule) -> Schedule:
-        core = _core(self, schedule, self.statement)
-        if self.operand == "right" and core.contraction.right is None:
-            refuse(self, f"the contraction {self.statement} has no right operand")
-        if self.operand in core.packed:
-            refuse(self, f"the {self.operand} operand is packed already")
-        return _with_core(self, schedule, self.statement, packed=core.packed | {self.operand})
-
-    @classmethod
-    def candidates(cls, schedule: Schedule) -> Iterator[Pack]:
-        for core in schedule.cores:
-            for operand in OPERANDS:
-                exists = operand == "left" or core.contraction.right is not None
-                if exists and operand not in core.packed:
-                    yield cls(core.contraction.statement, operand)
-
-
-@dataclass(frozen=True, slots=True)
-class RegisterTile(Step):
-    """Set the tile of results that registers hold, and how often the reduction is unrolled.
-
-    rewrite:  for p: C[i, j] += A[i, p] * B[p, j]
-              ->  for p step unroll: C[i .. i + M_r, j .. j + N_r] += ... in registers
-    needs:    a core with loops i where M_r > 1, j where N_r > 1, p where unroll > 1
-    refuses:  IllegalStep that names the missing bundle
-    """
-
-    kind: ClassVar[str] = "register_tile"
-
-    statement: str
-    mr: int  # rows, along the bundle i
-    nr: int  # columns, along the bundle j
-    unroll: int  # steps of the reduction per iteration
-
-    def __post_init__(self) -> None:
-        if min(self.mr, self.nr, self.unroll) < 1:
-            raise UsageError("register_tile takes sizes of at least 1", str(self))
-
-    def apply(self, schedule: Schedule) -> Schedule:
-        contraction = _core(self, schedule, self.statement).contraction
-        wanted = (("i", self.mr), ("j", self.nr), ("p", self.unroll))
-        for bundle, size in wanted:
-            if size > 1 and not _bundle(contraction, bundle):
-                refuse(self, f"the contraction {self.statement} has no loops {bundle}")
-        tile = (self.mr, self.nr)
-        return _with_core(self, schedule, self.statement, register_tile=tile, unroll=self.unroll)
-
-    @classmethod
-    def candidates(cls, schedule: Schedule) -> Iterator[RegisterTile]:
-        for core in schedule.cores:
-            found = core.contraction
-            for mr, nr, unroll in REGISTER_TILES:
-                sizes = (mr if found.i else 1, nr if found.j else 1, unroll if found.p else 1)
-                yield cls(found.statement, *sizes)
-
-
-@dataclass(frozen=True, slots=True)
-class ParallelBundle(Step):
-    """Share the blocks of a bundle of loops out to threads.
-
-    rewrite:  for i step M_c: block(i)
-              ->  parallel for i step M_c: block(i)
-              for the bundle "elements", the loops batch, i and j as one:
-              parallel for e: out[e] = the whole reduction of one element
-    needs:    a core that has loops of the bundle; each element of out has its own reduction, so
-              that threads write different ones
-    refuses:  IllegalStep; for the bundle p it names the reduction
-    """
-
-    kind: ClassVar[str] = "parallel_bundle"
-
-    statement: str
-    bundle: str  # "batch", "i", "j" or "elements"
-
-    def __post_init__(self) -> None:
-        if self.bundle not in (*BUNDLES, "p"):
-            raise UsageError("parallel_bundle takes the bundle batch, i, j or elements", str(self))
-
-    def apply(self, schedule: Schedule) -> Schedule:
-        contraction = _core(self, schedule, self.statement).contraction
-        loops = ", ".join(loop.name for loop in _bundle(contraction, self.bundle))
-        if not loops:
-            refuse(self, f"the contraction {self.statement} has no loops {self.bundle}")
-        if self.bundle == "p":
-            reduction = f"'{contraction.plus}' of {self.statement} into {contraction.out.array}"
-            refuse(self, f"the loops p ({loops}) carry the reduction {reduction}")
-        return _with_core(self, schedule, self.statement, parallel=self.bundle)
-
-    @classmethod
-    def candidates(cls, schedule: Schedule) -> Iterator[ParallelBundle]:
-        for core in schedule.cores:
-            for bundle in BUNDLES:
-                if _bundle(core.contraction, bundle) and core.parallel != bundle:
-                    yield cls(core.contraction.statement, bundle)
-
-
-@dataclass(frozen=True, slots=True)
-class Reassociate(Step):
-    """Take the steps of a core's reduction in several streams side by side.
-
-    rewrite:  for p in [0, K): C = C plus f(p)
-              ->  for q in [0, K / R): C = C plus f(q) plus f(q + K / R) plus ...
-              or: for p in [0, K) step R: sums[r] = sums[r] plus f(p + r); C = C plus all sums
-    needs:    a core whose reduction may be taken in any order
-    refuses:  IllegalStep with the reduction that must keep its order
-    """
-
-    kind: ClassVar[str] = "reassociate"
-
-    statement: str
-    streams: int  # of steps of the reduction
-
-    def __post_init__(self) -> None:
-        if self.streams < 2:
-            raise UsageError("reassociate takes two or more streams", str(self))
-
-    def apply(self, schedule: Schedule) -> Schedule:
-        contraction = _core(self, schedule, self.statement).contraction
-        if not contraction.p:
-            refuse(self, f"the contraction {self.statement} has no loops p")
-        if not contraction.reassoc:
-            reduction = f"'{contraction.plus}' of {self.statement} into {contraction.out.array}"
+    def _require_variant(self, found: Contraction, variant: KernelVariant) -> None:
+        """Refuse a variant that the contraction does not allow."""
+        if variant.streams > 1 and not found.p:
+            refuse(self, f"the contraction {found.statement} has no loops p")
+        if variant.streams > 1 and not found.reassoc:
+            reduction = f"'{found.plus}' of {found.statement} into {found.out.array}"
             refuse(self, f"the reduction {reduction} keeps its order without reassoc")
-        return _with_core(self, schedule, self.statement, streams=self.streams)
+        if variant.parallel != "none" and not _shared_loops(found, variant):
+            refuse(self, f"the contraction {found.statement} has no loops {variant.parallel}")
+        algebra = found.algebra
+        reason = None if algebra is None else unsupported(ContractionKernel(algebra, variant))
+        if reason is not None:
+            refuse(self, reason)
 
-    @classmethod
-    def candidates(cls, schedule: Schedule) -> Iterator[Reassociate]:
-        for core in schedule.cores:
-            if core.contraction.p and core.contraction.reassoc:
-                yield from (cls(core.contraction.statement, streams) for streams in STREAMS)
+    # -- three loops ------------------------------------------------------------------------------
 
+    def _inner(self, schedule: Schedule) -> ScheduledContraction:
+        root = nodes_of(schedule)
+        for loop in self.loops:
+            find_band(self, schedule, root, loop)
+        require_unmarked(self, schedule, self.loops)
+        first = self.loops[0]
+        around = {b.loop for b in bands(root) if first in {x.loop for x in bands(b.child)}}
+        for loop, mark in schedule.marks:
+            if self.shares > 1 and mark is Mark.PARALLEL and loop in around:
+                refuse(self, f"loop '{loop}' is parallel already; threads are shared out once")
+        found = inner_contraction(schedule.program, schedule.tree, self.loops)
+        if isinstance(found, str):
+            refuse(self, found)
+        variants = self._fitted(found)
+        return ScheduledContraction(found, variants, self._blocks, self.loops, self.shares)
 
-@dataclass(frozen=True, slots=True)
-class PrefetchAhead(Step):
-    """Fetch what the register tile needs some iterations before its use.
+    def _fitted(self, found: InnerContraction) -> tuple[KernelVariant, ...]:
+        """The variants with what follows from the loops: swapped, runs and the parallel loop.
 
-    rewrite:  for p: use A[i, p]
-              ->  for p: prefetch A[i, p + distance]; use A[i, p]
-    needs:    a core
-    refuses:  IllegalStep when there is none
-    """
-
-    kind: ClassVar[str] = "prefetch_ahead"
-
-    statement: str
-    distance: int  # iterations of the innermost block loop; zero for no prefetch
-
-    def __post_init__(self) -> None:
-        if self.distance < 0:
-            raise UsageError("prefetch_ahead takes a distance of at least 0", str(self))
-
-    def apply(self, schedule: Schedule) -> Schedule:
-        return _with_core(self, schedule, self.statement, prefetch=self.distance)
-
-    @classmethod
-    def candidates(cls, schedule: Schedule) -> Iterator[PrefetchAhead]:
-        for core in schedule.cores:
-            yield from (cls(core.contraction.statement, distance) for distance in DISTANCES)
-
-
-def _core(step: Step, schedule: Schedule, statement: str) -> Core:
-    cores = {core.contraction.statement: core for core in schedule.cores}
-    if statement not in cores:
-        refuse(step, f"'{statement}' is no core; the cores are {', '.join(cores) or 'none'}")
-    return cores[statement]
-
-
-def _with_core(step: Step, schedule: Schedule, statement: str, **changes: Any) -> Schedule:
-    """`schedule` with fields of the core of `statement` replaced."""
-    old = _core(step, schedule, statement)
-    cores = tuple(replace(core, **changes) if core is old else core for core in schedule.cores)
-    return replace(schedule, cores=cores)
-
-
-def _bundle(contraction: Contraction, name: str) -> tuple[LoopRange, ...]:
-    bundles = {
-        "batch": contraction.batch,
-        "i": contraction.i,
-        "j": contraction.j,
-        "p": contraction.p,
-        ELEMENTS: (*contraction.batch, *contraction.i, *contraction.j),
-    }
-    return bundles[name]
+        Refuses those that do not fit the products of the loops, or each other.
+        """
+        if len(self.variants) != len(found.products):
+            refuse(self, f"{len(found.products)} products take a variant each")
+        if min(self.blocks) < 1:
+            refuse(self, "loops inside a program are blocked: blocks are at least 1")
+        runs, parallel = found.subscripts.is_run(LOOPS[1]), "j" if self.shares > 1 else "none"
+        fitted = []
+        for product, variant in zip(found.products, self.variants, strict=True):
+            if variant.algorithm is not Algorithm.PRODUCT or variant.guarded:
+                refuse(self, "loops inside a program are contracted by plain products")
+            sides = ((product.left, variant.left_packing), (product.right, variant.right_packing))
+            for side, (factor, chosen) in enumerate(sides):
+                if chosen not in _RUNS:
+                    refuse(self, f"loops inside a program do not pack by '{chosen.value}'")
+                along = _RUNS[chosen][side]
+                if along is not None and not factor.subscripts.is_run(along):
+                    place = self.loops[LOOPS.index(along)]
+                    refuse(self, f"'{factor.load.array}' has no runs along loop '{place}'")
+            made = replace(variant, swapped=product.swapped, runs=runs, parallel=parallel)
+            reason = unsupported(ContractionKernel(found.algebra(product), made))
+            if reason is not None:
+                refuse(self, reason)
+            fitted.append(made)
+        if len({_unpacked(variant) for variant in fitted}) > 1:
+            refuse(self, "the products of an update share the register tile")
+        return tuple(fitted)
 
 
-def _bands_of(schedule: Schedule, contraction: Contraction) -> list[Band]:
-    """The loops around the statements that the contraction replaces."""
-    covers = set(contraction.covers)
-    return [band for band in bands(nodes_of(schedule)) if band.statements & covers]
+def _unpacked(variant: KernelVariant) -> KernelVariant:
+    """What the products of an update have in common."""
+    how = Packing.GATHER
+    return replace(variant, left_packing=how, right_packing=how, swapped=False)
+
+
+def _shared_loops(found: Contraction, variant: KernelVariant) -> tuple[LoopRange, ...]:
+    """The loops of the bundle that threads share out; each has elements of out of its own."""
+    if variant.algorithm is Algorithm.ELEMENTS:
+        return (*found.batch, *found.i, *found.j)
+    rows, columns = (found.j, found.i) if variant.swapped else (found.i, found.j)
+    return {"batch": found.batch, "i": rows, "j": columns}[variant.parallel]
 
 
 def _same(left: list[Band], right: list[Band]) -> bool:

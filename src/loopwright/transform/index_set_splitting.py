@@ -80,9 +80,9 @@ class SplitIndexSet(Step):
         require_unmarked(self, schedule, loops)
         if whole.statements != inner.statements:
             refuse(self, f"loop '{self.loop}' does not hold all statements of '{self.nest}'")
-        for core in schedule.loop_cores:
-            if set(core.loops) & set(loops):
-                refuse(self, f"{core} is in the nest")
+        for scheduled in schedule.contractions:
+            if set(scheduled.loops) & set(loops):
+                refuse(self, f"{scheduled} is in the nest")
         near, far = self._parts(inner, outer)
         reached = instances_reaching(root, self.nest, schedule.tree.get_domain())
         for part, word in ((near, "near"), (far, "far")):

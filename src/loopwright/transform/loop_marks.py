@@ -59,9 +59,9 @@ def _require_once(step: Step, schedule: Schedule, loop: str) -> None:
     """Refuse nested parallel loops."""
     root = nodes_of(schedule)
     inside = {band.loop for band in bands(find_band(step, schedule, root, loop))}
-    for core in schedule.loop_cores:
-        if core.shares > 1 and inside & set(core.loops):
-            refuse(step, f"{core} is parallel; threads are shared out once")
+    for scheduled in schedule.contractions:
+        if scheduled.shares > 1 and inside & set(scheduled.loops):
+            refuse(step, f"{scheduled} is parallel; threads are shared out once")
     around = {band.loop for band in path_to(root, loop)}
     for other, mark in schedule.marks:
         if mark is Mark.PARALLEL and other in inside | around and other != loop:

@@ -12,16 +12,7 @@ from loopwright.ir.schedule import Schedule
 from loopwright.transform.apply import apply_plan, apply_step, apply_steps, initial_schedule
 from loopwright.transform.array_expansion import ExpandArray
 from loopwright.transform.blocked_closure import BlockClosure
-from loopwright.transform.contract import (
-    BlockBundles,
-    Contract,
-    Pack,
-    ParallelBundle,
-    PrefetchAhead,
-    Reassociate,
-    RegisterTile,
-)
-from loopwright.transform.contract_loops import ContractLoops
+from loopwright.transform.contract import Contract
 from loopwright.transform.index_set_splitting import SeparateBox, SplitIndexSet
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_fusion import Distribute, DistributeStatements, Fuse
@@ -57,13 +48,6 @@ __all__ = [
 # Every kind of step, in the order in which searches try them.
 STEPS: tuple[type[Step], ...] = (
     BlockClosure,
-    Contract,
-    RegisterTile,
-    BlockBundles,
-    Pack,
-    ParallelBundle,
-    Reassociate,
-    PrefetchAhead,
     Fuse,
     Distribute,
     DistributeStatements,
@@ -72,7 +56,7 @@ STEPS: tuple[type[Step], ...] = (
     StripMine,
     SeparateBox,
     SplitIndexSet,
-    ContractLoops,
+    Contract,
     UnrollAndJam,
     Skew,
     Reschedule,
@@ -91,7 +75,7 @@ STEPS: tuple[type[Step], ...] = (
     PrefetchRows,
 )
 _KINDS = {step.kind: step for step in STEPS}
-_VERSION = 2
+_VERSION = 3
 _MOST_STEPS = 1000
 
 
@@ -109,7 +93,7 @@ class Plan:
     def from_json(cls, data: object) -> Plan:
         """The plan that `data` describes; data of any other shape is refused."""
         if not isinstance(data, dict) or data.keys() != {"version", "steps"}:
-            hint = '{"version": 2, "steps": [...]}'
+            hint = f'{{"version": {_VERSION}, "steps": [...]}}'
             raise UsageError("a plan is a JSON object", found=repr(data)[:80], hint=hint)
         if data["version"] != _VERSION:
             raise UsageError("unknown version of plan", repr(data["version"])[:80], str(_VERSION))

@@ -22,7 +22,7 @@ from loopwright.analysis.relations import ends, maps_of, union
 from loopwright.ir.analysis_manager import AnalysisManager
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
-from loopwright.ir.schedule import LoopCore, Schedule
+from loopwright.ir.schedule import Schedule, ScheduledContraction
 from loopwright.ir.schedule_tree import (
     Band,
     Node,
@@ -92,12 +92,11 @@ def initial_schedule(program: Program) -> Schedule:
 
 
 def open_bands(schedule: Schedule) -> Iterator[Band]:
-    """The loops that steps may change: all but those of contraction cores."""
-    taken = {name for core in schedule.cores for name in core.contraction.covers}
-    gone = {loop for core in schedule.loop_cores for loop in core.loops}
-    for band in bands(nodes_of(schedule)):
-        if not band.statements & taken and band.loop not in gone:
-            yield band
+    """The loops that steps may change: all but those of contractions."""
+    if schedule.whole_contraction is not None:
+        return
+    gone = {loop for scheduled in schedule.contractions for loop in scheduled.loops}
+    yield from (band for band in bands(nodes_of(schedule)) if band.loop not in gone)
 
 
 def find_band(step: Step, schedule: Schedule, root: Node, loop: str) -> Band:
@@ -106,12 +105,9 @@ def find_band(step: Step, schedule: Schedule, root: Node, loop: str) -> Band:
     if found is None:
         names = ", ".join(band.loop for band in bands(root)) or "none"
         refuse(step, f"there is no loop '{loop}'; the loops are {names}")
-    for core in schedule.cores:
-        if found.statements & set(core.contraction.covers):
-            refuse(step, f"loop '{loop}' belongs to the contraction {core.contraction.statement}")
-    for inner in schedule.loop_cores:
-        if loop in inner.loops:
-            refuse(step, f"loop '{loop}' belongs to {inner}")
+    for scheduled in schedule.contractions:
+        if not scheduled.loops or loop in scheduled.loops:
+            refuse(step, f"loop '{loop}' belongs to {scheduled}")
     return found
 
 
@@ -140,18 +136,22 @@ def reordered(step: Step, schedule: Schedule, root: Node) -> Schedule:
         for loop, mark in schedule.marks:
             if loop not in proven:
                 _require_mark(step, after, root, loop, mark)
-    cores = tuple(_kept_core(step, schedule, after, core) for core in schedule.loop_cores)
-    return replace(after, loop_cores=cores)
+    kept = tuple(_kept_contraction(step, schedule, after, x) for x in schedule.contractions)
+    return replace(after, contractions=kept)
 
 
-def _kept_core(step: Step, before: Schedule, after: Schedule, core: LoopCore) -> LoopCore:
-    """`core` as its loops are in the tree of `after`; refuses where they are none any more."""
-    if is_same_nest(before.tree, after.tree, core.loops):
-        return core
-    found = inner_contraction(after.program, after.tree, core.loops)
+def _kept_contraction(
+    step: Step, before: Schedule, after: Schedule, scheduled: ScheduledContraction
+) -> ScheduledContraction:
+    """A contraction as its loops are in the tree of `after`; refuses where they are none."""
+    if not scheduled.loops:
+        refuse(step, f"{scheduled} runs as a kernel already")
+    if is_same_nest(before.tree, after.tree, scheduled.loops):
+        return scheduled
+    found = inner_contraction(after.program, after.tree, scheduled.loops)
     if isinstance(found, str):
-        refuse(step, f"{core} would be none: {found}")
-    return replace(core, contraction=found)
+        refuse(step, f"{scheduled} would be none: {found}")
+    return replace(scheduled, contraction=found)
 
 
 def with_mark(

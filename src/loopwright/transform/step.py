@@ -8,7 +8,9 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NewType, NoReturn, get_type_hints
 
 from loopwright.diagnostics import IllegalStep, UsageError
+from loopwright.ir.kernel_variant import KernelVariant
 from loopwright.ir.schedule import Schedule
+from loopwright.ir.serial import Malformed, read_variant, variant_to_json
 
 __all__ = ["Step", "Text", "refuse", "step_from_json"]
 
@@ -25,8 +27,8 @@ Text = NewType("Text", str)  # a field that is no name: a schedule tree
 class Step(ABC):
     """One transformation of a schedule; its fields are its only arguments.
 
-    Fields are of type str, Text, int, tuple[str, ...] or tuple[int, ...]: every step has a JSON
-    form.
+    Fields are of type str, Text, int, tuple[str, ...], tuple[int, ...] or
+    tuple[KernelVariant, ...]: every step has a JSON form.
     """
 
     kind: ClassVar[str]  # the step's name in JSON and in messages
@@ -43,12 +45,17 @@ class Step(ABC):
     def to_json(self) -> dict[str, Any]:
         """The step as JSON data."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        plain = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
-        return {"kind": self.kind, **plain}
+        return {"kind": self.kind, **{name: _plain(value) for name, value in values.items()}}
 
     def __str__(self) -> str:
         shown = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(self))
         return f"{self.kind}({', '.join(shown)})"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple):
+        return [_plain(entry) for entry in value]
+    return variant_to_json(value) if isinstance(value, KernelVariant) else value
 
 
 def refuse(step: Step, reason: str, witness: object = "") -> NoReturn:
@@ -84,6 +91,14 @@ def _value(kind: str, name: str, wanted: Any, value: object) -> Any:
         if _fits(value, wanted):
             return value
         accepted = "a whole number" if wanted is int else "a name"
+    elif wanted == tuple[KernelVariant, ...]:
+        try:
+            if isinstance(value, list) and len(value) <= _MOST_ENTRIES:
+                return tuple(map(read_variant, value))
+        except Malformed as error:
+            hint = "as a plan that was saved has it"
+            raise UsageError(f"step '{kind}': field '{name}' is {error}", hint=hint) from None
+        accepted = "a list of kernel variants"
     else:
         entry = str if wanted == tuple[str, ...] else int
         entries = value if isinstance(value, list) and len(value) <= _MOST_ENTRIES else [None]

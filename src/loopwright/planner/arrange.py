@@ -1,63 +1,17 @@
-"""ContractionShape: a contraction with its numbers filled in, arranged the way the kernels want it.
+"""The order of a contraction's loops and the role of its operands, from strides alone.
 
-The loops of each bundle are linearised: a linear index counts through the bundle's loops in their
-order, the last one fastest. Which operand plays left, and the order of loops inside a bundle, are
-free choices that decide how memory is met; they are made here, from strides alone, so that speed
-does not depend on how indices are named or operands ordered.
+Decided here once, so that speed does not depend on how indices are named or operands ordered.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-import numpy as np
+from loopwright.ir.contraction_shape import ContractionShape, Dim
+from loopwright.ir.kernel_variant import Algorithm, KernelVariant
 
-__all__ = ["ContractionShape", "Dim", "arrange", "offsets"]
-
-
-@dataclass(frozen=True, slots=True)
-class Dim:
-    """One loop of a bundle: its extent, and the element strides along it in each operand."""
-
-    extent: int
-    left: int
-    right: int
-    out: int
-
-    def turned(self) -> Dim:
-        """The same loop after left and right change places."""
-        return Dim(self.extent, self.right, self.left, self.out)
-
-
-@dataclass(frozen=True, slots=True)
-class ContractionShape:
-    """The loops of all four bundles."""
-
-    batch: tuple[Dim, ...]
-    i: tuple[Dim, ...]
-    j: tuple[Dim, ...]
-    p: tuple[Dim, ...]
-    swapped: bool = False  # left and right have changed places
-    bases: tuple[int, int, int] = (0, 0, 0)  # offset of the first element: left, right, out
-
-    @property
-    def sizes(self) -> tuple[int, int, int, int]:
-        """G, M, N, K."""
-        batch, m, n, k = (math.prod(d.extent for d in x) for x in self.bundles)
-        return batch, m, n, k
-
-    @property
-    def bundles(self) -> tuple[tuple[Dim, ...], ...]:
-        return self.batch, self.i, self.j, self.p
-
-    def turned(self) -> ContractionShape:
-        """Left and right, i and j change places: the transposed product."""
-        turn = [tuple(d.turned() for d in dims) for dims in self.bundles]
-        left, right, out = self.bases
-        return ContractionShape(
-            turn[0], turn[2], turn[1], turn[3], not self.swapped, (right, left, out)
-        )
+__all__ = ["arrange", "arrange_elements", "arrange_for"]
 
 
 def arrange(shape: ContractionShape, lanes: int, reorder: bool = True) -> ContractionShape:
@@ -182,10 +136,22 @@ def _continues(outer: Dim, inner: Dim) -> bool:
     )
 
 
-def offsets(dims: tuple[Dim, ...], operand: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Offset of every linear index of a bundle in one operand."""
-    total = np.zeros(1, dtype=np.int64)
-    for d in dims:
-        steps = np.arange(d.extent, dtype=np.int64) * getattr(d, operand)
-        total = (total[:, None] + steps).reshape(-1)
-    return total
+def arrange_elements(shape: ContractionShape) -> ContractionShape:
+    """A shape without reduction as one loop, j, and all others linearised as a batch.
+
+    j is the loop with the nearest elements of out, along which vectors run.
+    """
+    dims = [*shape.batch, *shape.i, *shape.j]
+    dims.sort(key=lambda d: (-abs(d.out), -d.extent))
+    inner = dims.pop() if dims else Dim(1, 0, 0, 1)
+    return replace(shape, batch=tuple(dims), i=(), j=(inner,), p=())
+
+
+def arrange_for(
+    variant: KernelVariant, shape: ContractionShape, *, reorder: bool
+) -> ContractionShape:
+    """The shape as a kernel variant takes it: which operand is left is the variant's decision."""
+    arranged = arrange(shape, variant.lanes, reorder)
+    if variant.algorithm is Algorithm.ELEMENTS and not arranged.p:
+        arranged = arrange_elements(arranged)
+    return arranged if arranged.swapped == variant.swapped else arranged.turned()

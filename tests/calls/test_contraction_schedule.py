@@ -1,4 +1,4 @@
-"""What is proven of a new kernel is what its loops do, for every kind of form and threads."""
+"""The schedule of a new kernel is what its loops do, for every algorithm and threads."""
 
 import math
 import random
@@ -8,47 +8,51 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.calls.proof import prove_einsum
-from loopwright.diagnostics import IllegalStep
+from loopwright.calls.contraction_schedule import contraction_schedule
+from loopwright.calls.unproven import Unproven
+from loopwright.diagnostics import InternalError
 from loopwright.frontends.einsum_syntax import EinsumSubscripts, parse_subscripts
+from loopwright.frontends.einsum_tree import contraction_tree
+from loopwright.frontends.extract import program_of
+from loopwright.ir.contraction_shape import ContractionShape, Dim
 from loopwright.ir.dtypes import DTYPES
-from loopwright.ir.form import Initial, Kind
+from loopwright.ir.kernel_variant import Algebra, Algorithm, Initial, KernelVariant
 from loopwright.ir.loops import For, LoopNest, Mark
 from loopwright.ir.machine import Machine, ParallelCost
+from loopwright.ir.schedule import Schedule
 from loopwright.ir.visit import statements
-from loopwright.lower.lower_contraction import lower_contraction
+from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
-from loopwright.planner.analytical import Algebra, Choice, choose
-from loopwright.planner.contraction_shape import ContractionShape, Dim
+from loopwright.planner.analytical import Choice, choose
 
 THREADS = (1, 2, 3, 4)
 DOUBLE = DTYPES["float64"]
 # Loop variables of the nests of `lower`, and the bundle that each goes through.
 BUNDLES = {"g": "batch", "ic": "i", "ir": "i", "jc": "j"}
 
-# Subscripts, sizes by letter, the kind of form, and what several threads share out.
-FORMS = (
-    ("ik,kj->ij", {"i": 64, "j": 64, "k": 64}, Kind.PRODUCT, "i j"),
-    ("ki,jk->ij", {"i": 64, "j": 2, "k": 64}, Kind.PRODUCT, "i j"),
-    ("bik,bkj->bij", {"b": 12, "i": 9, "j": 9, "k": 9}, Kind.PRODUCT, "batch"),
-    ("jk,ki->ij", {"i": 600, "j": 3, "k": 40}, Kind.PRODUCT, "i j"),
-    ("ik,k->i", {"i": 64, "k": 512}, Kind.ROWS, "i"),
-    ("k,ik->i", {"i": 64, "k": 512}, Kind.ROWS, "j"),
-    ("bk,bk->b", {"b": 64, "k": 512}, Kind.ROWS, "batch"),
-    ("ik->i", {"i": 64, "k": 512}, Kind.ROWS, "i"),
-    (",ik->i", {"i": 64, "k": 512}, Kind.ROWS, "i"),
-    ("i,i->", {"i": 512}, Kind.ROWS, ""),
-    ("k,->", {"k": 512}, Kind.ROWS, ""),
-    ("ki,k->i", {"i": 512, "k": 64}, Kind.COLUMNS, "i"),
-    ("k,ki->i", {"i": 512, "k": 64}, Kind.COLUMNS, "j"),
-    ("ki->i", {"i": 512, "k": 64}, Kind.COLUMNS, "i"),
-    ("bki,bk->bi", {"b": 64, "i": 64, "k": 64}, Kind.COLUMNS, "batch"),
-    ("ef,da->adfe", {"a": 8, "d": 9, "e": 10, "f": 11}, Kind.ELEMENTS, "elements"),
-    ("eha->eah", {"a": 20, "e": 21, "h": 22}, Kind.ELEMENTS, "elements"),
-    ("ba,ab->ab", {"a": 50, "b": 60}, Kind.ELEMENTS, "elements"),
-    ("ba,->ab", {"a": 50, "b": 60}, Kind.ELEMENTS, "elements"),
-    ("ik,kj->ij", {"i": 64, "j": 64, "k": 1}, Kind.ELEMENTS, "elements"),
-    ("a,->a", {"a": 1}, Kind.ELEMENTS, ""),
+# Subscripts, sizes by letter, the algorithm, and what several threads share out.
+CASES = (
+    ("ik,kj->ij", {"i": 64, "j": 64, "k": 64}, Algorithm.PRODUCT, "i j"),
+    ("ki,jk->ij", {"i": 64, "j": 2, "k": 64}, Algorithm.PRODUCT, "i j"),
+    ("bik,bkj->bij", {"b": 12, "i": 9, "j": 9, "k": 9}, Algorithm.PRODUCT, "batch"),
+    ("jk,ki->ij", {"i": 600, "j": 3, "k": 40}, Algorithm.PRODUCT, "i j"),
+    ("ik,k->i", {"i": 64, "k": 512}, Algorithm.ROWS, "i"),
+    ("k,ik->i", {"i": 64, "k": 512}, Algorithm.ROWS, "j"),
+    ("bk,bk->b", {"b": 64, "k": 512}, Algorithm.ROWS, "batch"),
+    ("ik->i", {"i": 64, "k": 512}, Algorithm.ROWS, "i"),
+    (",ik->i", {"i": 64, "k": 512}, Algorithm.ROWS, "j"),
+    ("i,i->", {"i": 512}, Algorithm.ROWS, ""),
+    ("k,->", {"k": 512}, Algorithm.ROWS, ""),
+    ("ki,k->i", {"i": 512, "k": 64}, Algorithm.COLUMNS, "i"),
+    ("k,ki->i", {"i": 512, "k": 64}, Algorithm.COLUMNS, "j"),
+    ("ki->i", {"i": 512, "k": 64}, Algorithm.COLUMNS, "i"),
+    ("bki,bk->bi", {"b": 64, "i": 64, "k": 64}, Algorithm.COLUMNS, "batch"),
+    ("ef,da->adfe", {"a": 8, "d": 9, "e": 10, "f": 11}, Algorithm.ELEMENTS, "elements"),
+    ("eha->eah", {"a": 20, "e": 21, "h": 22}, Algorithm.ELEMENTS, "elements"),
+    ("ba,ab->ab", {"a": 50, "b": 60}, Algorithm.ELEMENTS, "elements"),
+    ("ba,->ab", {"a": 50, "b": 60}, Algorithm.ELEMENTS, "elements"),
+    ("ik,kj->ij", {"i": 64, "j": 64, "k": 1}, Algorithm.ELEMENTS, "elements"),
+    ("a,->a", {"a": 1}, Algorithm.ELEMENTS, ""),
 )
 
 
@@ -73,7 +77,7 @@ def shape_of(names: EinsumSubscripts, sizes: dict[str, int]) -> ContractionShape
     return ContractionShape(*map(tuple, bundles.values()))
 
 
-def algebra_of(names: EinsumSubscripts, *, reassoc: bool) -> Algebra:
+def algebra_of(names: EinsumSubscripts) -> Algebra:
     times = "mul" if len(names.operands) > 1 else "first"
     types = {"left": DOUBLE, "right": DOUBLE, "out": DOUBLE, "accumulator": DOUBLE}
     return Algebra(
@@ -82,7 +86,6 @@ def algebra_of(names: EinsumSubscripts, *, reassoc: bool) -> Algebra:
         zero=0.0,
         initial=Initial.ZERO,
         scaled=False,
-        reassoc=reassoc,
         **types,
     )
 
@@ -92,58 +95,64 @@ def names_of(text: str) -> EinsumSubscripts:
 
 
 def shared_out(nest: LoopNest) -> set[str]:
-    """The bundles whose loops the threads of a nest share, as the form names them."""
+    """The bundles whose loops the threads of a nest share, as the variant names them."""
     marked = {s.var for s in statements(nest.body) if isinstance(s, For) if s.mark is Mark.PARALLEL}
     return {BUNDLES[name] for name in marked & BUNDLES.keys()}
 
 
-def proven(text: str, sizes: dict[str, int], threads: int, *, reassoc: bool = True) -> Choice:
-    """The choice for an einsum, after a check that the proven plan shares out what the nest does.
+def schedule_of(names: EinsumSubscripts, choice: Choice, *, reassoc: bool) -> Schedule:
+    tree = contraction_tree(names, choice.kernel.algebra)
+    return contraction_schedule(program_of(tree, reassoc=reassoc), choice)
 
-    Which operand the plan calls left is its own affair: i and j count as one.
-    """
+
+def bundle_of(variant: KernelVariant) -> str:
+    """What a variant shares out, by the names of the program."""
+    if variant.algorithm is Algorithm.ELEMENTS and variant.parallel != "none":
+        return "elements"
+    turned = {"i": "j", "j": "i"} if variant.swapped else {}
+    return "" if variant.parallel == "none" else turned.get(variant.parallel, variant.parallel)
+
+
+def proven(text: str, sizes: dict[str, int], threads: int, *, reassoc: bool = True) -> Choice:
+    """The choice for an einsum, after a check that its nest shares out what its schedule says."""
     names = names_of(text)
-    algebra = algebra_of(names, reassoc=reassoc)
-    choice = choose(shape_of(names, sizes), algebra, eager(host()), threads)
-    (core,) = prove_einsum(names, algebra, choice).cores
-    runs = shared_out(lower_contraction(choice.form, "kernel"))
-    if choice.form.kind is Kind.ELEMENTS:
-        runs = {"elements"} if runs else set()
-    told = set() if core.parallel is None else {core.parallel}
-    sides = {"i": "side", "j": "side"}
-    assert {sides.get(x, x) for x in told} == {sides.get(x, x) for x in runs}
+    shape, machine = shape_of(names, sizes), eager(host())
+    choice = choose(shape, algebra_of(names), machine, threads, reassoc=reassoc)
+    schedule = schedule_of(names, choice, reassoc=reassoc)
+    (scheduled,) = schedule.contractions
+    assert scheduled.variants == (choice.variant,)
+    told = {choice.variant.parallel} - {"none"}
+    assert shared_out(lower_schedule(schedule)) == told
     assert bool(told) == (choice.threads > 1)
     return choice
 
 
 @pytest.mark.parametrize("threads", THREADS)
-@pytest.mark.parametrize(("text", "sizes", "kind", "bundle"), FORMS)
+@pytest.mark.parametrize(("text", "sizes", "kind", "bundle"), CASES)
 def test_every_kind(
-    text: str, sizes: dict[str, int], kind: Kind, bundle: str, threads: int
+    text: str, sizes: dict[str, int], kind: Algorithm, bundle: str, threads: int
 ) -> None:
     choice = proven(text, sizes, threads)
-    assert choice.form.kind is kind
-    names = names_of(text)
-    (core,) = prove_einsum(names, algebra_of(names, reassoc=True), choice).cores
+    assert choice.variant.algorithm is kind
     # Which side of a product is shared out is the machine's affair.
-    assert (core.parallel or "") in (bundle.split() if threads > 1 and bundle else [""])
+    assert bundle_of(choice.variant) in (bundle.split() if threads > 1 and bundle else [""])
 
 
 @pytest.mark.parametrize("threads", THREADS)
-@pytest.mark.parametrize(("text", "sizes"), [(form[0], form[1]) for form in FORMS])
+@pytest.mark.parametrize(("text", "sizes"), [(case[0], case[1]) for case in CASES])
 def test_sums_in_their_order(text: str, sizes: dict[str, int], threads: int) -> None:
     choice = proven(text, sizes, threads, reassoc=False)
-    assert choice.form.kind is not Kind.ROWS
-    assert not choice.form.apart
+    assert choice.variant.algorithm is not Algorithm.ROWS
+    assert not choice.variant.apart
 
 
 def test_another_order_of_sums_is_told() -> None:
     """A plan for a program that allows another order is no plan for one that does not."""
     names = names_of("ik,k->i")
     shape = shape_of(names, {"i": 64, "k": 512})
-    free = choose(shape, algebra_of(names, reassoc=True), host(), 1)
-    with pytest.raises(IllegalStep, match="keeps its order without reassoc"):
-        prove_einsum(names, algebra_of(names, reassoc=False), free)
+    free = choose(shape, algebra_of(names), host(), 1, reassoc=True)
+    with pytest.raises((Unproven, InternalError), match="keeps its order without reassoc"):
+        schedule_of(names, free, reassoc=False)
 
 
 @pytest.mark.parametrize("threads", [2, 3])
@@ -212,5 +221,5 @@ def test_shared_out_calls(text: str, sizes: dict[str, int], threads: int) -> Non
 def test_either_operand_may_come_first(text: str, sizes: dict[str, int]) -> None:
     terms, out = text.split("->")
     turned = f"{','.join(reversed(terms.split(',')))}->{out}"
-    one, other = (proven(x, sizes, 1).form for x in (text, turned))
+    one, other = (proven(x, sizes, 1).variant for x in (text, turned))
     assert replace(one, swapped=False) == replace(other, swapped=False)

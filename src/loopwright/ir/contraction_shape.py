@@ -1,0 +1,75 @@
+"""ContractionShape: a contraction with its numbers filled in.
+
+The loops of each bundle are linearised: a linear index counts through the bundle's loops in their
+order, the last one fastest. Which operand plays left, and the order of loops inside a bundle, are
+free choices that decide how memory is met: see planner/arrange.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["ContractionShape", "Dim", "has_runs", "offsets"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """One loop of a bundle: its extent, and the element strides along it in each operand."""
+
+    extent: int
+    left: int
+    right: int
+    out: int
+
+    def turned(self) -> Dim:
+        """The same loop after left and right change places."""
+        return Dim(self.extent, self.right, self.left, self.out)
+
+
+@dataclass(frozen=True, slots=True)
+class ContractionShape:
+    """The loops of all four bundles."""
+
+    batch: tuple[Dim, ...]
+    i: tuple[Dim, ...]
+    j: tuple[Dim, ...]
+    p: tuple[Dim, ...]
+    swapped: bool = False  # left and right have changed places
+    bases: tuple[int, int, int] = (0, 0, 0)  # offset of the first element: left, right, out
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """G, M, N, K."""
+        batch, m, n, k = (math.prod(d.extent for d in x) for x in self.bundles)
+        return batch, m, n, k
+
+    @property
+    def bundles(self) -> tuple[tuple[Dim, ...], ...]:
+        return self.batch, self.i, self.j, self.p
+
+    def turned(self) -> ContractionShape:
+        """Left and right, i and j change places: the transposed product."""
+        turn = [tuple(d.turned() for d in dims) for dims in self.bundles]
+        left, right, out = self.bases
+        return ContractionShape(
+            turn[0], turn[2], turn[1], turn[3], not self.swapped, (right, left, out)
+        )
+
+
+def has_runs(dims: tuple[Dim, ...], operand: str, lanes: int) -> bool:
+    """Whether vectors at multiples of `lanes` in a bundle are runs of unit stride."""
+    if not dims or getattr(dims[-1], operand) != 1:
+        return False
+    return len(dims) == 1 or dims[-1].extent % lanes == 0
+
+
+def offsets(dims: tuple[Dim, ...], operand: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Offset of every linear index of a bundle in one operand."""
+    total = np.zeros(1, dtype=np.int64)
+    for d in dims:
+        steps = np.arange(d.extent, dtype=np.int64) * getattr(d, operand)
+        total = (total[:, None] + steps).reshape(-1)
+    return total
