@@ -24,9 +24,11 @@ import numpy as np
 import loopwright as lw
 from benchmarks.measure import Bar, Outcome, Setting, Table, check_close, race
 from loopwright import semirings
-from loopwright.calls.einsum_contraction import Scaling, plan_contraction
+from loopwright.calls.einsum_call import EinsumCall, Scaling
+from loopwright.calls.einsum_contraction import plan_contraction
 from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import DTYPES
+from loopwright.machines.host import host
 from loopwright.runtime.llvm_engine import compile_to_object, load_object
 from loopwright.runtime.scratch import local_scratch
 
@@ -165,8 +167,9 @@ def _native_repetition(a: Any, b: Any) -> Callable[[], None]:
     out = np.empty((a.shape[0], b.shape[1]))
     ring, dtype = semirings.semiring("plus_times"), DTYPES["float64"]
     names = parse_subscripts("ik,kj->ij", (2, 2))
-    choice, bound = plan_contraction(names, (a, b), out, ring, dtype, Scaling(), 1)
-    left, right = (b, a) if choice.shape.swapped else (a, b)
+    call = EinsumCall(names, (a, b), out, ring, dtype, Scaling(), 1, host())
+    choice, bound = plan_contraction(call)
+    left, right = (b, a) if choice.variant.swapped else (a, b)
     bound(out, left, right)
     check_close(out, a @ b, a.shape[1])
     code = load_object(compile_to_object(_REPEAT), ("repeat",))

@@ -31,7 +31,7 @@ from kernels.inputs import make_inputs  # noqa: E402, likewise
 from kernels.manifest import KERNELS, Kernel  # noqa: E402, likewise
 from sparse_builders import of_dense  # noqa: E402, likewise
 
-__all__ = ["MACHINES", "Entry", "entries"]
+__all__ = ["MACHINES", "DrawnContraction", "Entry", "drawn_contraction", "entries"]
 
 # One of each kind: NEON with multiplication by a lane, AVX2, AVX-512 with dot products of bytes.
 MACHINES = ("neoverse-n1", "zen3", "sapphirerapids")
@@ -86,7 +86,7 @@ MOST_ELEMENTS = 1 << 22  # of an operand
 
 
 @dataclass(frozen=True, slots=True)
-class _Contraction:
+class DrawnContraction:
     """An einsum without its operands' values."""
 
     terms: tuple[str, ...]
@@ -102,16 +102,32 @@ class _Contraction:
     def text(self) -> str:
         return f"{','.join(self.terms)}->{self.out}"
 
+    def operands(self) -> list[Any]:
+        """Arrays of the layouts that are asked for; what they hold is left to the caller."""
+        return [_operand(self, position) for position in range(len(self.terms))]
+
+    def keywords(self, arrays: Sequence[Any], threads: int) -> dict[str, Any]:
+        """The keywords of the call."""
+        found: dict[str, Any] = {"semiring": self.semiring, "threads": threads}
+        if self.into != "fresh":
+            shape = tuple(self.sizes[c] for c in self.out)
+            order: Any = self.into if self.into in ("C", "F") else "C"
+            found["out"] = np.empty(shape, np.result_type(*arrays), order)
+            found["accumulate"] = self.into == "sum"
+        if self.into == "scaled":
+            found |= {"alpha": 3, "beta": 2, "accumulate": False}
+        return found
+
 
 def _contractions(threads: int) -> Iterator[Entry]:
     for number in range(CONTRACTIONS):
-        case = _drawn(number)
+        case = drawn_contraction(number)
         name = f"einsum.{number:03}.{case.text}.{case.dtypes[0]}.{case.semiring}.t{threads}"
         call = partial(_run_contraction, case, threads)
         yield Entry(name, partial(recorded, call), number % 25 == 0)
 
 
-def _drawn(number: int) -> _Contraction:
+def drawn_contraction(number: int) -> DrawnContraction:
     """The contraction of a number, whatever the others are."""
     rng = Random(f"contraction {number}")
     terms, out = _matrix_like(rng) if number % 3 else _any_terms(rng)
@@ -124,7 +140,7 @@ def _drawn(number: int) -> _Contraction:
     is_plain = _chance(rng, 2)
     orders = [tuple(range(len(t))) if is_plain else _shuffled(rng, range(len(t))) for t in terms]
     steps = [tuple(1 if is_plain else _pick(rng, STEPS) for _ in t) for t in terms]
-    return _Contraction(
+    return DrawnContraction(
         terms,
         out,
         sizes,
@@ -169,20 +185,12 @@ def _sizes(rng: Random, terms: Sequence[str], out: str) -> dict[str, int]:
     return sizes
 
 
-def _run_contraction(case: _Contraction, threads: int) -> None:
-    arrays = [_operand(case, k) for k in range(len(case.terms))]
-    keywords: dict[str, Any] = {"semiring": case.semiring, "threads": threads}
-    if case.into != "fresh":
-        shape = tuple(case.sizes[c] for c in case.out)
-        order: Any = case.into if case.into in ("C", "F") else "C"
-        keywords["out"] = np.empty(shape, np.result_type(*arrays), order)
-        keywords["accumulate"] = case.into == "sum"
-    if case.into == "scaled":
-        keywords |= {"alpha": 3, "beta": 2, "accumulate": False}
-    lw.einsum(case.text, *arrays, **keywords)
+def _run_contraction(case: DrawnContraction, threads: int) -> None:
+    arrays = case.operands()
+    lw.einsum(case.text, *arrays, **case.keywords(arrays, threads))
 
 
-def _operand(case: _Contraction, position: int) -> Any:
+def _operand(case: DrawnContraction, position: int) -> Any:
     """An array of the layout that is asked for; its elements are never read."""
     term, order, steps = case.terms[position], case.orders[position], case.steps[position]
     extents = [case.sizes[c] * abs(step) for c, step in zip(term, steps, strict=True)]

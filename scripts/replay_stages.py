@@ -37,7 +37,7 @@ from loopwright.machines.load import load_machine
 from loopwright.recent import Recent
 from loopwright.sparse.executors import executor
 
-__all__ = ["STAGES", "Stages", "recorded", "target_machine"]
+__all__ = ["STAGES", "Stages", "forget_calls", "recorded", "target_machine"]
 
 STAGES = ("plan", "loops", "c", "llvm")  # in the order in which the compiler makes them
 Stages = dict[str, str]
@@ -69,7 +69,7 @@ def target_machine(name: str) -> None:
 
 def recorded(call: Callable[[], object]) -> Stages:
     """The stages of all kernels that `call` asks for; none of them runs."""
-    _forget_calls()
+    forget_calls()
     _RECORDER.clear()
     call()
     return _RECORDER.stages()
@@ -94,7 +94,7 @@ def _replace_everywhere(old: object, new: object) -> None:
             setattr(module, name, new)
 
 
-def _forget_calls() -> None:
+def forget_calls() -> None:
     """Empty the memories of earlier calls: each entry is compiled as by a new process."""
     for module in _modules():
         for value in vars(module).values():

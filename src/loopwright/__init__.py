@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
     from loopwright import semirings, sparse
     from loopwright.calls.compile import compile, parse_c
-    from loopwright.calls.einsum import einsum
+    from loopwright.calls.einsum import einsum, einsum_plan
     from loopwright.calls.einsum_path import einsum_path
     from loopwright.calls.jit import jit
     from loopwright.diagnostics import (
@@ -40,6 +40,7 @@ __all__ = [
     "compile",
     "einsum",
     "einsum_path",
+    "einsum_plan",
     "host",
     "jit",
     "machine",
@@ -65,6 +66,7 @@ _HOMES = {
     "compile": "calls.compile",
     "einsum": "calls.einsum",
     "einsum_path": "calls.einsum_path",
+    "einsum_plan": "calls.einsum",
     "host": "machines.host",
     "jit": "calls.jit",
     "machine": "machines.load:load_machine",

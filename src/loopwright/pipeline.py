@@ -28,10 +28,18 @@ from loopwright.lower.buffers import specialise
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
 from loopwright.planner.generic import default_plan, extend_plan
-from loopwright.transform.plan import Plan, apply_steps, initial_schedule
+from loopwright.transform.plan import Plan, apply_plan, apply_steps, initial_schedule
 from loopwright.transform.step import Step
 
-__all__ = ["Lowered", "TooHard", "generic_nest", "generic_schedule", "lowered", "marks_or_none"]
+__all__ = [
+    "Lowered",
+    "TooHard",
+    "generic_nest",
+    "generic_schedule",
+    "given_schedule",
+    "lowered",
+    "marks_or_none",
+]
 
 _SOURCE_QUOTA = 20_000_000  # for writing down the loops of the source, the last resort
 
@@ -49,9 +57,17 @@ class Lowered:
     nest: LoopNest
 
 
-def generic_nest(program: Program, unit: Mapping[str, int], *, parallel: bool) -> LoopNest:
-    """The nest of any affine program; `unit` names the strides that are 1 in the call's arrays."""
-    found = lowered(program, *generic_schedule(program, parallel=parallel))
+def generic_nest(
+    program: Program, unit: Mapping[str, int], *, parallel: bool, plan: Plan | None = None
+) -> LoopNest:
+    """The nest of any affine program; `unit` names the strides that are 1 in the call's arrays.
+
+    The steps of a plan of the user must be legal.
+    """
+    if plan is None:
+        found = lowered(program, *generic_schedule(program, parallel=parallel))
+    else:
+        found = lowered(program, plan, given_schedule(program, plan))
     steps = "; ".join(map(str, found.plan)) or "loops in source order"
     log("plan", lambda: f"loops of '{program.name}': {steps}")
     dump("schedule", lambda: schedule_text(found.schedule))
@@ -96,6 +112,27 @@ def _source_loops(program: Program) -> Lowered:
 
 def _tell_gave_up(program: Program, error: GaveUp) -> None:
     log("plan", lambda: f"'{program.name}' is left in source order: isl gave up, {error}")
+
+
+def given_schedule(program: Program, plan: Plan) -> Schedule:
+    """The schedule of the user's plan for the loops of a program; each step must be legal.
+
+    A whole contraction has no loops in a nest: its kernel takes offset tables of a call.
+    """
+
+    def too_hard(error: GaveUp) -> NoReturn:
+        reason = f"the plan of '{program.name}' is too hard to check"
+        raise UsageError(reason, found=str(error)) from error
+
+    schedule = bounded(lambda: apply_plan(program, plan), too_hard)
+    if schedule.whole_contraction is not None:
+        raise UsageError(
+            f"a plan for the loops of '{program.name}' cannot take out the whole of them",
+            found=str(plan),
+            hint="contract for three loops of it, or the plan 'model', by which a function of "
+            "C that is one contraction runs as its kernel",
+        )
+    return schedule
 
 
 def generic_schedule(program: Program, *, parallel: bool) -> tuple[Plan, Schedule]:

@@ -232,7 +232,11 @@ def test_values_that_nobody_knows() -> None:
     ("keywords", "told"),
     [
         ({"target": "cuda"}, "unknown target\nnote: found 'cuda'\ntry: host, openmp, c"),
-        ({"plan": "best"}, "unknown plan\nnote: found 'best'\ntry: 'model', 'source', or a Plan"),
+        (
+            {"plan": "best"},
+            "unknown plan\nnote: found 'best'\n"
+            "try: 'model', 'source', a Plan, or a plan for each region",
+        ),
         ({"threads": 0}, "threads must be a whole number\nnote: found 0\ntry: 1 to 256"),
         ({"function": "f"}, "no function 'f' with a region\ntry: saxpy"),
     ],

@@ -14,10 +14,12 @@ import pytest
 import loopwright as lw
 from einsum_oracle import oracle
 from loopwright import kernels, options
-from loopwright.calls.einsum_contraction import Scaling, plan_contraction
+from loopwright.calls.einsum_call import EinsumCall, Scaling
+from loopwright.calls.einsum_contraction import plan_contraction
 from loopwright.diagnostics import BoundsError
 from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import DTYPES
+from loopwright.machines.host import host
 from loopwright.runtime.kernel import BoundKernel
 from loopwright.semirings import make_semiring, maximum, semiring
 
@@ -68,7 +70,7 @@ def test_the_oracle_comes_after_compiled_code_and_before(monkeypatch: pytest.Mon
     lw.einsum("ij,kj->ik", a, a)
     with monkeypatch.context() as patch:
         patch.setattr(
-            "loopwright.calls.einsum_meaning.interpret_program",
+            "loopwright.calls.einsum_loops.interpret_program",
             lambda program, arrays, params: arrays["out"].fill(7),
         )
         with options.override(interpret=True):
@@ -124,7 +126,8 @@ def test_launches_for_other_arrays_are_seen() -> None:
     ring, dtype = semiring("plus_times"), DTYPES["float64"]
     names = parse_subscripts("ij,j->i", (2, 1))
     with options.override(boundscheck=True):
-        _, bound = plan_contraction(names, (a, a[0]), out, ring, dtype, Scaling(), 1)
+        call = EinsumCall(names, (a, a[0]), out, ring, dtype, Scaling(), 1, host())
+        _, bound = plan_contraction(call)
         bound(out, a, a[0])
         assert out.tolist() == [6.0] * 5
         for arrays, name in (((out[:4], a, a[0]), "out"), ((out, a[:4], a[0]), "left")):

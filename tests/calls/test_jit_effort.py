@@ -69,7 +69,7 @@ def test_contractions_beyond_the_quota(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_plans_that_are_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     """... nor run as one without a proof."""
 
-    def prove(*_: object) -> None:
+    def prove(*_: object, **__: object) -> None:
         raise Unproven
 
     args = whole(5), whole(5, 7), whole(7)

@@ -57,7 +57,8 @@ def test_no_disk_cache(tmp_path: Path) -> None:
 
 
 OPTIONS = (
-    "boundscheck, cache, fastmath, nogil, nopython, on_unsupported, parallel, reassoc, threads"
+    "boundscheck, cache, fastmath, nogil, nopython, on_unsupported, parallel, plan, reassoc, "
+    "threads"
 )
 
 

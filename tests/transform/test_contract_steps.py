@@ -66,7 +66,11 @@ REFUSED: tuple[tuple[Program, tuple[Step, ...], str], ...] = (
         (whole(DOTS),),
         "the reduction 'add' of S0 into y keeps its order without reassoc",
     ),
-    (matmul(), (whole(left_packing=Packing.ANY),), "a product kernel does not take left by 'any'"),
+    (
+        matmul(),
+        (whole(left_packing=Packing.ANY),),
+        "a kernel of product does not take left by 'any'",
+    ),
     (matmul(), (whole(rows=0),), "the sizes of a register tile are at least 1"),
     (matmul(), (Contract((), (PRODUCT,) * 2, (8, 8, 8)),), "a whole contraction is one product"),
 )

@@ -7,7 +7,7 @@ declared, C's layout. A call runs the regions in the order of the text.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -22,9 +22,13 @@ from loopwright.planner.numbers import value_of
 from loopwright.runtime.array_arguments import Array
 from loopwright.tracebacks import public_edge
 
+if TYPE_CHECKING:
+    from loopwright.transform.plan import Plan
+
 __all__ = ["CFunction", "RegionCode", "checked_array", "known_functions"]
 
 
+T = TypeVar("T")
 Values: TypeAlias = dict[str, Any]  # by name in C
 
 # Whether plain `char` has a sign is the compiler's choice: arrays of either kind are arrays of it.
@@ -41,6 +45,8 @@ class RegionCode(Protocol):
     def inspect(self, stage: str, args: tuple[Any, ...], threads: int) -> str: ...
 
     def inspect_schedule(self) -> str: ...
+
+    def plan_of(self, args: tuple[Any, ...], threads: int) -> Plan: ...
 
 
 class CFunction:
@@ -84,7 +90,13 @@ class CFunction:
         """What was recognised and decided in every region; with arguments, for that call."""
         if not args and not named:
             return "\n\n".join(code.explain() for code in self._codes)
-        return self._told(args, named, lambda code, given, n: code.explain(given, n), "\n\n")
+        told = self._each(args, named, lambda code, given, n: code.explain(given, n))
+        return "\n\n".join(told)
+
+    @public_edge
+    def plans(self, *args: Any, **named: Any) -> tuple[Plan, ...]:
+        """The plans of a call, one for each region: `compile(plan=...)` takes them."""
+        return tuple(self._each(args, named, lambda code, given, n: code.plan_of(given, n)))
 
     @public_edge
     def inspect_schedule(self) -> str:
@@ -115,19 +127,21 @@ class CFunction:
         return f"<loopwright function {self.name}({', '.join(self.parameters)})>"
 
     def _inspect(self, stage: str, args: tuple[Any, ...], named: dict[str, Any]) -> str:
-        return self._told(args, named, lambda code, given, n: code.inspect(stage, given, n), "\n")
+        return "\n".join(
+            self._each(args, named, lambda code, given, n: code.inspect(stage, given, n))
+        )
 
-    def _told(
+    def _each(
         self,
         args: tuple[Any, ...],
         named: dict[str, Any],
-        tell: Callable[[RegionCode, tuple[Any, ...], int], str],
-        between: str,
-    ) -> str:
+        ask: Callable[[RegionCode, tuple[Any, ...], int], T],
+    ) -> list[T]:
+        """What the code of every region answers for a call."""
         values = self._bound(args, named)
         threads = self._threads()
         pairs = zip(self._codes, self._orders, strict=True)
-        return between.join(tell(c, tuple(values[n] for n in o), threads) for c, o in pairs)
+        return [ask(c, tuple(values[n] for n in o), threads) for c, o in pairs]
 
     # -- variables --------------------------------------------------------------------------------
 

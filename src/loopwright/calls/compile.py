@@ -128,7 +128,7 @@ def compile(
 def compile(
     source: Source,
     target: str = ...,
-    plan: str | Plan = ...,
+    plan: str | Plan | Sequence[Plan] = ...,
     *,
     reassoc: bool = ...,
     threads: int | None = ...,
@@ -141,7 +141,7 @@ def compile(
 def compile(
     source: Source | Program,
     target: str = "host",
-    plan: str | Plan = "model",
+    plan: str | Plan | Sequence[Plan] = "model",
     *,
     reassoc: bool = False,
     threads: int | None = None,
@@ -158,7 +158,8 @@ def compile(
 
     `target`: machine code made here by LLVM ("host"), or C with OpenMP ("openmp") or without ("c")
     that the system's compiler translates. `plan`: what the model decides ("model"), the order of
-    the source ("source"), or a Plan. `reassoc` allows floating sums in another order; `threads`
+    the source ("source"), or a Plan; for a file of several regions a plan for each, as `plans` of
+    its functions gives them. `reassoc` allows floating sums in another order; `threads`
     fixes the number of threads; `function` names one function of several; `defines` and `cpp_args`
     (-D, -I) are for the preprocessor.
     """
@@ -168,14 +169,18 @@ def compile(
         return num_threads() if threads is None else threads
 
     if isinstance(source, Program):
+        (plan,) = _plans(plan, 1)
         planner = _planner(plan, target, count() > 1)
         return CompiledProgram(source, planner, target, count)
     file = read_c(source, defines=defines, cpp_args=cpp_args)
     chosen = known_functions(file, function)
     globals_: dict[str, Any] = {}
+    regions = [region for name in chosen for region in _regions(file, name)]
+    plans = _plans(plan, len(regions))
 
     def make(region: CRegion) -> RegionCode:
-        return _code(region.tree, target, plan, reassoc=reassoc, parallel=count() > 1)
+        own = plans[regions.index(region)]
+        return _code(region.tree, target, own, reassoc=reassoc, parallel=count() > 1)
 
     functions = {
         name: CFunction(file, _regions(file, name), make, globals_, count) for name in chosen
@@ -192,6 +197,8 @@ def _code(
 ) -> RegionCode:
     if target == "host" and plan == "model":
         return Specialisation(_TreeDefinition(tree, reassoc))
+    if target == "host" and isinstance(plan, Plan) and plan.whole_contract is not None:
+        return Specialisation(_TreeDefinition(tree, reassoc), plan)
     # lazy: the C printer and the toolchain, which machine code by the model does without
     from loopwright.calls.planned import PlannedCode
 
@@ -206,11 +213,23 @@ def _planner(plan: str | Plan, target: str, parallel: bool) -> Planner:
     return model_planner(parallel=parallel and target != "c")
 
 
-def _check(target: str, plan: str | Plan, threads: int | None) -> None:
+def _plans(plan: str | Plan | Sequence[Plan], count: int) -> list[str | Plan]:
+    """The plan of each region."""
+    if isinstance(plan, str | Plan):
+        return [plan] * count
+    if len(plan) != count:
+        raise UsageError(f"there are {count} regions", found=f"{len(plan)} plans")
+    return list(plan)
+
+
+def _check(target: str, plan: str | Plan | Sequence[Plan], threads: int | None) -> None:
     if target not in TARGETS:
         raise UsageError("unknown target", found=repr(target), hint=", ".join(TARGETS))
-    if not isinstance(plan, Plan) and plan not in ("model", "source"):
-        raise UsageError("unknown plan", found=repr(plan), hint="'model', 'source', or a Plan")
+    known = isinstance(plan, Plan) or plan in ("model", "source")
+    is_list = isinstance(plan, list | tuple) and all(isinstance(x, Plan) for x in plan)
+    if not known and not is_list:
+        hint = "'model', 'source', a Plan, or a plan for each region"
+        raise UsageError("unknown plan", found=repr(plan)[:80], hint=hint)
     if threads is not None:
         checked_threads(threads)
 

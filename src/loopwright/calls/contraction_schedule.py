@@ -30,12 +30,14 @@ from loopwright.transform.contract import Contract
 __all__ = ["contraction_nest", "contraction_program", "contraction_schedule", "einsum_nest"]
 
 
-def einsum_nest(names: EinsumSubscripts, choice: Choice) -> LoopNest:
-    """The loops of a choice for an einsum of one or two operands; raises Unproven."""
+def einsum_nest(names: EinsumSubscripts, choice: Choice, *, is_given: bool) -> LoopNest:
+    """The loops of a choice for an einsum of one or two operands; as `contraction_nest`."""
     try:
         program = bounded(lambda: contraction_program(names, choice), unproven)
-        return contraction_nest(program, choice)
+        return contraction_nest(program, choice, is_given=is_given)
     except FAULTS as error:
+        if is_given and isinstance(error, IllegalStep):
+            raise
         survive(error, f"the kernel of einsum '{names.text}'")
         raise Unproven(str(error)) from error
 
@@ -45,32 +47,30 @@ def contraction_program(names: EinsumSubscripts, choice: Choice) -> Program:
     return program_of(contraction_tree(names, choice.kernel.algebra), reassoc=True)
 
 
-def contraction_nest(program: Program, choice: Choice) -> LoopNest:
+def contraction_nest(program: Program, choice: Choice, *, is_given: bool) -> LoopNest:
     """The loops of the choice for a program that is one contraction.
 
-    Raises Unproven when isl gives up, and when a plan that is not legal is survived.
+    Raises Unproven when isl gives up, and when a plan of the model that is not legal is survived;
+    IllegalStep for a plan of the user, which `is_given`.
     """
-    schedule = contraction_schedule(program, choice)
+    try:
+        schedule = bounded(lambda: contraction_schedule(program, choice), unproven)
+    except IllegalStep as error:
+        if is_given:
+            raise
+        fault = InternalError(f"a plan is not legal: {error}", program_text(program))
+        survive(fault, f"the schedule of '{program.name}'")
+        raise Unproven(str(error)) from error
     dump("schedule", lambda: schedule_text(schedule))
     return replace(lower_schedule(schedule), name=ENTRY)
 
 
 def contraction_schedule(program: Program, choice: Choice) -> Schedule:
-    """The legal schedule of the choice; Unproven as above."""
-    step = Contract((), (choice.variant,), choice.blocks)
-    try:
-        schedule = bounded(lambda: apply_plan(program, (step,)), unproven)
-    except IllegalStep as error:
-        text = "\n".join([str(step), program_text(program)])
-        fault = InternalError(f"a plan is not legal: {error}", text)
-        survive(fault, f"the schedule of '{program.name}'")
-        raise Unproven(str(error)) from error
+    """The legal schedule of the choice; raises IllegalStep where it is not legal."""
+    schedule = apply_plan(program, (Contract((), (choice.variant,), choice.blocks),))
     (scheduled,) = schedule.contractions
     kernel = kernel_of(scheduled, program)
     if kernel != choice.kernel:
-        fault = InternalError(
-            "a kernel is not the one that was planned", f"{kernel}\n{choice.kernel}"
-        )
-        survive(fault, f"the schedule of '{program.name}'")
-        raise Unproven(str(fault)) from fault
+        found = f"{kernel}\n{choice.kernel}"
+        raise InternalError("a kernel is not the one that was planned", found)
     return schedule

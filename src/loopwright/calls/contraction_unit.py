@@ -23,6 +23,7 @@ from loopwright.planner.numbers import contraction_shape, value_of
 
 if TYPE_CHECKING:
     from loopwright.ir.loops import LoopNest
+    from loopwright.transform.plan import Plan
 
 __all__ = ["ContractionUnit"]
 
@@ -37,7 +38,8 @@ _NO_TABLE = np.zeros(0, dtype=np.int64)
 class ContractionUnit:
     """The code around and of one contraction: see lower/contraction_parts."""
 
-    def __init__(self, recipe: Recipe, contraction: Contraction) -> None:
+    def __init__(self, recipe: Recipe, contraction: Contraction, plan: Plan | None = None) -> None:
+        self._plan = plan  # of the user; None: what the model decides
         self._params = recipe.params
         self._parts = split_contraction(contraction, recipe.arrays, recipe.params)
         self._arrays = (*recipe.arrays, *self._parts.temporaries)
@@ -80,7 +82,12 @@ class ContractionUnit:
         if c.right is None:
             batch, i, j, p = (tuple(replace(d, right=0) for d in x) for x in shape.bundles)
             shape = replace(shape, batch=batch, i=i, j=j, p=p)
-        return choose(shape, self._parts.algebra, host(), threads, reassoc=c.reassoc)
+        algebra = self._parts.algebra
+        if self._plan is None:
+            return choose(shape, algebra, host(), threads, reassoc=c.reassoc)
+        from loopwright.planner.given_choice import given_choice  # lazy: plans load isl
+
+        return given_choice(self._plan, shape, algebra, threads, reassoc=c.reassoc)
 
     def _product(self, params: Values, strides: Strides, threads: int, compile_: Compile) -> Run:
         choice = self.choice(params, strides, threads)

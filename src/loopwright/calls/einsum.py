@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -11,8 +12,8 @@ import numpy as np
 from numpy import einsum as numpy_einsum
 
 from loopwright import options, semirings
-from loopwright.calls.einsum_contraction import Scaling, extents_of, is_one, plan_contraction
-from loopwright.calls.einsum_kernel import contract_or_loop
+from loopwright.calls.einsum_call import EinsumCall, Scaling, extents_of, is_one
+from loopwright.calls.einsum_contraction import choice_of, contract, plan_contraction
 from loopwright.calls.einsum_options import (
     NumpyOptions,
     Path,
@@ -30,18 +31,21 @@ from loopwright.diagnostics import (
     WrongTypeError,
 )
 from loopwright.frontends.einsum_syntax import (
-    EinsumSubscripts,
     parse_subscripts,
     sublist_subscripts,
 )
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
 from loopwright.ir.kernel_variant import Initial
+from loopwright.machines.host import host
 from loopwright.recent import Recent
 from loopwright.runtime.array_arguments import Array, check_out, takes_results
 from loopwright.runtime.thread_pool import num_threads, thread_count
 from loopwright.tracebacks import hide_frames
 
-__all__ = ["einsum"]
+if TYPE_CHECKING:
+    from loopwright.transform.plan import Plan
+
+__all__ = ["einsum", "einsum_plan"]
 
 Ready: TypeAlias = tuple[Callable[..., None], tuple[int, ...], np.dtype[Any]]
 
@@ -66,6 +70,7 @@ def einsum(
     beta: Any = _ZERO,
     accum_dtype: Any = None,
     threads: int | None = None,
+    plan: Plan | None = None,
 ) -> Any:
     """Einstein summation over a semiring, in NumPy's grammar.
 
@@ -82,9 +87,12 @@ def einsum(
     'C' but for views); `optimize` names the order of contraction: 'greedy' (also True and False),
     'optimal', (name, elements of an intermediate result), or a path of einsum_path. One operand of
     which nothing is summed gives a view.
+
+    `plan` runs one or two operands by a plan of `einsum_plan`, made for these or other sizes.
     """
     if (
-        alpha is _ONE
+        plan is None
+        and alpha is _ONE
         and beta is _ZERO
         and accum_dtype is None
         and dtype is None
@@ -119,10 +127,47 @@ def einsum(
     try:
         scaling = _scaling(alpha, beta, accumulate)
         asked = read_options(optimize, dtype, order, casting)
-        return _einsum(subscripts, operands, semiring, out, scaling, accum_dtype, threads, asked)
+        return _einsum(
+            subscripts, operands, semiring, out, scaling, accum_dtype, threads, asked, plan
+        )
     except LoopwrightError as error:
         hide_frames(error)
         raise
+
+
+def einsum_plan(
+    subscripts: Any,
+    *operands: Any,
+    semiring: str | semirings.Semiring = "plus_times",
+    out: Array | None = None,
+    dtype: Any = None,
+    accumulate: bool = False,
+    alpha: Any = _ONE,
+    beta: Any = _ZERO,
+    accum_dtype: Any = None,
+    threads: int | None = None,
+) -> Plan:
+    """The plan of an einsum of one or two operands, which `einsum(..., plan=)` takes.
+
+    Nothing is computed. The keywords are those of `einsum`.
+    """
+    scaling = _scaling(alpha, beta, accumulate)
+    asked = read_options(False, dtype, "K", None)
+    made = _prepared(subscripts, operands, semiring, out, scaling, accum_dtype, threads, asked)
+    _require_pair(made.call)
+    from loopwright.planner.given_choice import plan_of  # lazy: plans load isl
+
+    return plan_of(choice_of(made.call))
+
+
+def _require_pair(call: EinsumCall) -> None:
+    """Refuse a plan for a call that is no single contraction."""
+    if len(call.arrays) > 2 or not call.out.size or not all(a.size for a in call.arrays):
+        raise UsageError(
+            "a plan is for one contraction of one or two operands, none of them empty",
+            found=f"einsum '{call.names.text}' of {len(call.arrays)}",
+            hint="einsum_path tells the pairs of more operands",
+        )
 
 
 def _scaling(alpha: Any, beta: Any, accumulate: bool) -> Scaling:
@@ -134,6 +179,25 @@ def _scaling(alpha: Any, beta: Any, accumulate: bool) -> Scaling:
     return Scaling(scaling.alpha, 1)
 
 
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A call whose arguments are checked and converted."""
+
+    call: EinsumCall  # its out may be a temporary
+    subscripts: str
+    target: Array | None  # the user's out
+
+    def given(self) -> Any:
+        """What the user receives, once `call.out` is computed."""
+        direct, target = self.call.out, self.target
+        if target is None:
+            return direct[()] if direct.ndim == 0 else direct
+        if target is not direct:
+            with np.errstate(all="ignore"):
+                target[...] = direct
+        return target
+
+
 def _einsum(
     subscripts: Any,
     operands: Sequence[Any],
@@ -143,18 +207,49 @@ def _einsum(
     accum_dtype: Any,
     threads: int | None,
     asked: NumpyOptions,
+    plan: Plan | None,
 ) -> Any:
     """The general call: any number of operands, everything checked."""
+    if not isinstance(subscripts, str):
+        subscripts, operands = _from_text_or_lists(subscripts, operands)
+    is_plain = len(operands) == 1 and out is None and accum_dtype is None and plan is None
+    if is_plain and scaling == Scaling():
+        view = _view(subscripts, operands[0], asked)
+        if view is not None:
+            semirings.semiring(ring), thread_count(threads)  # what is wrong with them is told
+            return view
+    made = _prepared(subscripts, operands, ring, out, scaling, accum_dtype, threads, asked)
+    call = made.call
+    if plan is not None:
+        from loopwright.calls.plans import checked_plan  # lazy: plans load isl
+
+        call = replace(call, plan=checked_plan(plan))
+        _require_pair(call)
+    _compute(call, asked.path)
+    plain = all(a is b for a, b in zip(call.arrays, operands, strict=True)) and asked.are_default
+    quick = plain and len(call.arrays) <= 2 and accum_dtype is None and not current().careful
+    if quick and plan is None and (made.target is None or made.target is call.out):
+        _remember((subscripts, ring, call.threads), call, made.target is None)
+    return made.given()
+
+
+def _prepared(
+    subscripts: Any,
+    operands: Sequence[Any],
+    ring: str | semirings.Semiring,
+    out: Array | None,
+    scaling: Scaling,
+    accum_dtype: Any,
+    threads: int | None,
+    asked: NumpyOptions,
+) -> _Prepared:
+    """Check and convert everything."""
     if not isinstance(subscripts, str):
         subscripts, operands = _from_text_or_lists(subscripts, operands)
     if not operands:
         raise UsageError("einsum needs at least one operand")
     chosen = semirings.semiring(ring)
     count = thread_count(threads)
-    if len(operands) == 1 and out is None and accum_dtype is None and scaling == Scaling():
-        view = _view(subscripts, operands[0], asked)
-        if view is not None:
-            return view
     arrays = as_operands(operands, asked)
     names = parse_subscripts(subscripts, tuple(a.ndim for a in arrays))
     extents = extents_of(names, arrays)
@@ -173,18 +268,8 @@ def _einsum(
         direct = _empty(shape, result.numpy, memory_order(arrays, asked.order))
         if target is not None and scaling.initial is not Initial.ZERO:
             direct[...] = target
-    _compute(names, arrays, direct, chosen, accumulator, scaling, count, asked.path)
-    plain = all(a is b for a, b in zip(arrays, operands, strict=True)) and asked.are_default
-    quick = plain and len(arrays) <= 2 and accum_dtype is None and not current().careful
-    if quick and (target is None or target is direct):
-        start = (subscripts, ring, count)
-        _remember(start, names, arrays, chosen, accumulator, scaling, direct, target is None)
-    if target is None:
-        return direct[()] if direct.ndim == 0 else direct
-    if target is not direct:
-        with np.errstate(all="ignore"):
-            target[...] = direct
-    return target
+    call = EinsumCall(names, arrays, direct, chosen, accumulator, scaling, count, host())
+    return _Prepared(call, subscripts, target)
 
 
 def _view(subscripts: str, operand: Any, asked: NumpyOptions) -> Any:
@@ -198,27 +283,18 @@ def _view(subscripts: str, operand: Any, asked: NumpyOptions) -> Any:
     return numpy_einsum(names.text, operand)
 
 
-def _compute(
-    names: EinsumSubscripts,
-    arrays: tuple[Array, ...],
-    out: Array,
-    ring: semirings.Semiring,
-    accumulator: DType,
-    scaling: Scaling,
-    threads: int,
-    path: Path,
-) -> None:
+def _compute(call: EinsumCall, path: Path) -> None:
     """Fill `out`, by whoever is asked to."""
     if current().interpret:
-        from loopwright.calls.einsum_meaning import interpret_einsum  # lazy: loads isl
+        from loopwright.calls.einsum_loops import interpret_einsum  # lazy: loads isl
 
-        interpret_einsum(names, arrays, out, ring, accumulator, scaling)
-    elif len(arrays) > 2 and out.size and all(a.size for a in arrays):
+        interpret_einsum(call)
+    elif len(call.arrays) > 2 and call.out.size and all(a.size for a in call.arrays):
         from loopwright.calls.einsum_several import contract_several  # lazy: most calls have two
 
-        contract_several(names, arrays, out, ring, accumulator, scaling, threads, path)
+        contract_several(call, path)
     else:
-        contract_or_loop(names, arrays, out, ring, accumulator, scaling, threads)
+        contract(call)
 
 
 def _is_free(out: Array, operands: tuple[Array, ...]) -> bool:
@@ -226,26 +302,18 @@ def _is_free(out: Array, operands: tuple[Array, ...]) -> bool:
     return out.flags.writeable and not any(np.may_share_memory(out, x) for x in operands)
 
 
-def _remember(
-    start: tuple[Any, ...],
-    names: EinsumSubscripts,
-    arrays: tuple[Array, ...],
-    ring: semirings.Semiring,
-    accumulator: DType,
-    scaling: Scaling,
-    out: Array,
-    fresh: bool,
-) -> None:
+def _remember(start: tuple[Any, ...], call: EinsumCall, fresh: bool) -> None:
     """Keep the launch of a plain call, so that its repetition costs microseconds."""
-    whole = out.size and all(a.size for a in arrays)
-    if not whole or not is_one(scaling.alpha) or scaling.initial is Initial.SCALED:
+    out, initial = call.out, call.scaling.initial
+    whole = out.size and all(a.size for a in call.arrays)
+    if not whole or not is_one(call.scaling.alpha) or initial is Initial.SCALED:
         return
     try:
-        choice, bound = plan_contraction(names, arrays, out, ring, accumulator, scaling, start[2])
+        choice, bound = plan_contraction(call)
     except Unproven:
         return
-    key = _layout((*start, scaling.initial is Initial.OUT), arrays, None if fresh else out)
-    _ready[key] = (bound.quick(choice.shape.swapped), out.shape, out.dtype)
+    key = _layout((*start, initial is Initial.OUT), call.arrays, None if fresh else out)
+    _ready[key] = (bound.quick(choice.variant.swapped), out.shape, out.dtype)
 
 
 def _layout(start: tuple[Any, ...], operands: Sequence[Any], out: Array | None) -> tuple[Any, ...]:

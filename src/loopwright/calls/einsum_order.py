@@ -21,7 +21,7 @@ import numpy as np
 # Bound here: a program that puts another einsum in the place of NumPy's may put ours there.
 from numpy import einsum_path as numpy_path
 
-from loopwright.calls.einsum_contraction import extents_of
+from loopwright.calls.einsum_call import extents_of
 from loopwright.calls.einsum_options import GREEDY, Groups, Path
 from loopwright.diagnostics import PathError
 from loopwright.frontends.einsum_syntax import EinsumSubscripts

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from loopwright import semirings
-from loopwright.calls.einsum_contraction import Scaling, extents_of, planned
+from loopwright.calls.einsum_call import EinsumCall, Scaling, extents_of
+from loopwright.calls.einsum_contraction import choice_of
 from loopwright.calls.einsum_options import checked_path
 from loopwright.calls.einsum_order import Order, elements, order_of
 from loopwright.calls.einsum_several import MOST_ELEMENTS, block_of
@@ -105,7 +106,8 @@ def _row(
     if points and clock:
         # Untouched memory is not allocated by the system: only the strides of `out` are read.
         out = np.empty(shape, accumulator.numpy)
-        choice = planned(names, arrays, out, ring, accumulator, Scaling(), threads)
+        call = EinsumCall(names, arrays, out, ring, accumulator, Scaling(), threads, host())
+        choice = choice_of(call)
         seconds = choice.cycles / clock
     return _Row(len(extents), names.text, 2 * points, math.prod(shape), seconds)
 

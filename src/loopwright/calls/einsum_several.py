@@ -12,100 +12,78 @@ from typing import Any
 
 import numpy as np
 
-from loopwright.calls.einsum_contraction import Scaling, extents_of
-from loopwright.calls.einsum_kernel import contract_or_loop
+from loopwright.calls.einsum_call import EinsumCall, Scaling, extents_of
+from loopwright.calls.einsum_contraction import contract
 from loopwright.calls.einsum_options import Path
 from loopwright.calls.einsum_order import Order, elements, order_of
 from loopwright.frontends.einsum_syntax import EinsumSubscripts
-from loopwright.ir.dtypes import DType
 from loopwright.ir.kernel_variant import Initial
 from loopwright.log import log
 from loopwright.runtime.array_arguments import Array
-from loopwright.semirings import Semiring
 
 __all__ = ["MOST_ELEMENTS", "block_of", "contract_several"]
 
 MOST_ELEMENTS = 1 << 20  # of an intermediate result that holds every index: some caches' worth
 
 
-def contract_several(
-    names: EinsumSubscripts,
-    arrays: tuple[Array, ...],
-    out: Array,
-    ring: Semiring,
-    accumulator: DType,
-    scaling: Scaling,
-    threads: int,
-    path: Path,
-) -> None:
+def contract_several(call: EinsumCall, path: Path) -> None:
     """`out = beta * out plus alpha * products` of two or more operands, none of them empty."""
-    order = order_of(names, arrays, ring, accumulator, path)
+    names, out = call.names, call.out
+    order = order_of(names, call.arrays, call.ring, call.accumulator, path)
     log("plan", lambda: _text(names, order))
-    call = _Call(order, ring, accumulator, threads)
-    if block_of(order, extents_of(names, arrays), names.out) is None:
-        call.whole(arrays, out, scaling)
+    if block_of(order, extents_of(names, call.arrays), names.out) is None:
+        _whole(call, order)
         return
-    if out.dtype == accumulator.numpy:
-        call.in_blocks(names, arrays, out, scaling)
+    if out.dtype == call.accumulator.numpy:
+        _in_blocks(call, order)
         return
     # Blocks join their sums in the type of sums; rounding comes last.
-    sums = np.empty(out.shape, accumulator.numpy)
-    if scaling.initial is not Initial.ZERO:
+    sums = np.empty(out.shape, call.accumulator.numpy)
+    if call.scaling.initial is not Initial.ZERO:
         sums[...] = out
-    call.in_blocks(names, arrays, sums, scaling)
+    _in_blocks(replace(call, out=sums), order)
     with np.errstate(all="ignore"):
         out[...] = sums
 
 
-class _Call:
-    """The steps of one call."""
+def _whole(call: EinsumCall, order: Order) -> None:
+    """Every step once."""
+    *steps, last = order.steps
+    left = list(call.arrays)
+    for step in steps:
+        pair = left[step.pair[0]], left[step.pair[1]]
+        extents = extents_of(step.names, pair)
+        shape = tuple(extents[c] for c in step.names.out)
+        partial = np.empty(shape, call.accumulator.numpy)
+        contract(replace(call, names=step.names, arrays=pair, out=partial, scaling=Scaling()))
+        left = [x for place, x in enumerate(left) if place not in step.pair]
+        left.insert(step.place, partial)
+    pair = left[last.pair[0]], left[last.pair[1]]
+    contract(replace(call, names=last.names, arrays=pair))
 
-    def __init__(self, order: Order, ring: Semiring, accumulator: DType, threads: int) -> None:
-        self._order = order
-        self._ring = ring
-        self._accumulator = accumulator
-        self._threads = threads
 
-    def whole(self, arrays: tuple[Array, ...], out: Array, scaling: Scaling) -> None:
-        """Every step once."""
-        *steps, last = self._order.steps
-        left = list(arrays)
-        for step in steps:
-            pair = left[step.pair[0]], left[step.pair[1]]
-            extents = extents_of(step.names, pair)
-            shape = tuple(extents[c] for c in step.names.out)
-            partial = np.empty(shape, self._accumulator.numpy)
-            self._contract(step.names, pair, partial, Scaling())
-            left = [x for place, x in enumerate(left) if place not in step.pair]
-            left.insert(step.place, partial)
-        self._contract(last.names, (left[last.pair[0]], left[last.pair[1]]), out, scaling)
-
-    def in_blocks(
-        self, names: EinsumSubscripts, arrays: tuple[Array, ...], out: Array, scaling: Scaling
-    ) -> None:
-        """Every step once per block, so that intermediate results stay small."""
-        found = block_of(self._order, extents_of(names, arrays), names.out)
-        if found is None:
-            self.whole(arrays, out, scaling)
-            return
-        letter, size = found
-        extent = extents_of(names, arrays)[letter]
-        for start in range(0, extent, size):
-            here = slice(start, min(start + size, extent))
-            parts = tuple(
-                _part(term, array, letter, here, extent)
-                for term, array in zip(names.operands, arrays, strict=True)
-            )
-            if letter in names.out:
-                self.in_blocks(names, parts, _part(names.out, out, letter, here, extent), scaling)
-            else:
-                more = scaling if start == 0 else replace(scaling, beta=1)
-                self.in_blocks(names, parts, out, more)
-
-    def _contract(
-        self, names: EinsumSubscripts, pair: tuple[Array, Array], out: Array, scaling: Scaling
-    ) -> None:
-        contract_or_loop(names, pair, out, self._ring, self._accumulator, scaling, self._threads)
+def _in_blocks(call: EinsumCall, order: Order) -> None:
+    """Every step once per block, so that intermediate results stay small."""
+    names = call.names
+    extents = extents_of(names, call.arrays)
+    found = block_of(order, extents, names.out)
+    if found is None:
+        _whole(call, order)
+        return
+    letter, size = found
+    extent = extents[letter]
+    for start in range(0, extent, size):
+        here = slice(start, min(start + size, extent))
+        parts = tuple(
+            _part(term, array, letter, here, extent)
+            for term, array in zip(names.operands, call.arrays, strict=True)
+        )
+        if letter in names.out:
+            out = _part(names.out, call.out, letter, here, extent)
+            _in_blocks(replace(call, arrays=parts, out=out), order)
+        else:
+            scaling = call.scaling if start == 0 else replace(call.scaling, beta=1)
+            _in_blocks(replace(call, arrays=parts, scaling=scaling), order)
 
 
 def block_of(order: Order, extents: dict[str, int], out: str) -> tuple[str, int] | None:

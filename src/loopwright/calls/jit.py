@@ -6,7 +6,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Collection
 from types import FunctionType
-from typing import Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from loopwright.calls.definition import JitDefinition
 from loopwright.calls.numba_options import (
@@ -23,6 +23,9 @@ from loopwright.recent import Recent
 from loopwright.runtime.disk_cache import without_disk_cache
 from loopwright.runtime.thread_pool import checked_threads, num_threads
 from loopwright.tracebacks import hide_frames, public_edge
+
+if TYPE_CHECKING:
+    from loopwright.transform.plan import Plan
 
 __all__ = ["JitFunction", "jit"]
 
@@ -44,6 +47,7 @@ class JitFunction:
         threads: int | None = None,
         on_unsupported: OnUnsupported = "raise",
         cache: bool = True,
+        plan: Plan | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
@@ -51,6 +55,7 @@ class JitFunction:
         self.threads = threads
         self.on_unsupported = on_unsupported
         self.cache = cache  # whether compiled code may lie on disk
+        self._plan = plan
         self._is_usual = cache and on_unsupported == "raise"
         self._found: Recent[Types, Specialisation] = Recent(_MOST_SIGNATURES)
         self._refused: Recent[Types, None] = Recent(_MOST_SIGNATURES)  # left to Python
@@ -96,6 +101,12 @@ class JitFunction:
         return "\n\n".join(found.explain() for found in self._found.values())
 
     @public_edge
+    def plan(self, *args: Any, **named: Any) -> Plan:
+        """The plan of a call with these arguments: `jit(plan=...)` takes it and makes its code."""
+        given = self._in_order(args, named)
+        return self.specialise(*given).plan_of(given, self._threads())
+
+    @public_edge
     def inspect_schedule(self, *args: Any, **named: Any) -> str:
         """The program and the order its statements run in."""
         return self.specialise(*self._in_order(args, named)).inspect_schedule()
@@ -132,7 +143,7 @@ class JitFunction:
         if found is None or not is_unchanged(self.py_func, found.captured):
             log("recompile", lambda: self._occasion(types))
             definition = JitDefinition(self.py_func, types, reassoc=self.reassoc)
-            found = self._found[types] = Specialisation(definition)
+            found = self._found[types] = Specialisation(definition, self._plan)
         return found
 
     def _occasion(self, types: Types) -> str:
@@ -196,6 +207,7 @@ def jit(
     nogil: bool | None = None,
     nopython: bool | None = None,
     boundscheck: bool | None = None,
+    plan: Plan | None = None,
     **others: Any,
 ) -> Callable[[Callable[..., Any]], JitFunction]: ...
 
@@ -213,6 +225,7 @@ def jit(
     nogil: bool | None = None,
     nopython: bool | None = None,
     boundscheck: bool | None = None,
+    plan: Plan | None = None,
     **others: Any,
 ) -> JitFunction | Callable[[Callable[..., Any]], JitFunction]:
     """Compile a function of plain loops over NumPy arrays. Usable bare or with arguments.
@@ -220,7 +233,8 @@ def jit(
     `reassoc` allows floating sums to be taken in another order than written, which vectors of
     partial sums need, and the terms of an expression to be regrouped; `threads` fixes the number of
     threads. What cannot be compiled or run safely raises an error that says why; with
-    `on_unsupported="python"` Python runs it instead.
+    `on_unsupported="python"` Python runs it instead. `plan` is one that the function's `plan(...)`
+    gave, in this or an earlier process: its steps are proven and taken in place of the model's.
 
     Of numba's options, `parallel=False` stands for one thread and `fastmath=True` for `reassoc`
     (nothing else of it is done: NaN and infinities keep their meaning); `cache=False` keeps the
@@ -229,7 +243,7 @@ def jit(
     call that would leave an array is refused before it runs.
     """
     del nogil, boundscheck
-    refuse_others(nopython, others, ("reassoc", "threads", "on_unsupported"))
+    refuse_others(nopython, others, ("reassoc", "threads", "on_unsupported", "plan"))
     may_reassociate, may_cache = reassociation(reassoc, fastmath), disk_cache_wanted(cache)
     if threads is not None:
         checked_threads(threads)
@@ -238,6 +252,12 @@ def jit(
         raise UsageError(
             "on_unsupported has two values", found=repr(on_unsupported), hint="'raise' or 'python'"
         )
+
+    chosen = None
+    if plan is not None:
+        from loopwright.calls.plans import checked_plan  # lazy: plans load isl
+
+        chosen = checked_plan(plan)
 
     def compiled(function: object) -> JitFunction:
         if not isinstance(function, FunctionType):
@@ -252,6 +272,7 @@ def jit(
             threads=count,
             on_unsupported=on_unsupported,
             cache=may_cache,
+            plan=chosen,
         )
 
     return compiled if function is None else compiled(function)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import NoReturn, assert_never
+from typing import TYPE_CHECKING, NoReturn, assert_never
 
 from loopwright.analysis.find_contractions import explain, find_contractions
 from loopwright.analysis.subscript_bounds import bounds_violation, find_violation, predicate_text
@@ -26,6 +26,9 @@ from loopwright.ir.program import Program
 from loopwright.ir.text import program_text
 from loopwright.planner.analytical import Choice
 from loopwright.runtime.array_arguments import Array
+
+if TYPE_CHECKING:
+    from loopwright.transform.plan import Plan
 
 __all__ = ["Meaning", "unsafe_sizes"]
 
@@ -79,15 +82,17 @@ class Meaning:
         assert found is not None, f"{self.program.name} is safe for {params}"
         return found
 
-    def nest(self, unit: Mapping[str, int], *, parallel: bool) -> LoopNest:
+    def nest(
+        self, unit: Mapping[str, int], *, parallel: bool, plan: Plan | None = None
+    ) -> LoopNest:
         """The loops of the generic road for arrays with these unit strides."""
         from loopwright.pipeline import generic_nest  # lazy: contractions do without planners
 
-        return generic_nest(self.program, unit, parallel=parallel)
+        return generic_nest(self.program, unit, parallel=parallel, plan=plan)
 
-    def kernel_nest(self, choice: Choice) -> LoopNest:
-        """The loops of the function as the contraction it is; raises Unproven where it is none."""
-        return contraction_nest(self.program, choice)
+    def kernel_nest(self, choice: Choice, *, is_given: bool = False) -> LoopNest:
+        """The loops of the function as the contraction it is; see `contraction_nest`."""
+        return contraction_nest(self.program, choice, is_given=is_given)
 
     def run(self, arrays: Mapping[str, Array], params: Mapping[str, int]) -> None:
         """Execute the function by the oracle, statement by statement."""
@@ -97,14 +102,11 @@ class Meaning:
         """The statements and their order."""
         return program_text(self.program)
 
-    def plan(self, *, parallel: bool) -> str:
-        """The steps of the generic road in words."""
+    def plan(self, *, parallel: bool) -> Plan:
+        """The steps of the generic road."""
         from loopwright.pipeline import generic_schedule  # lazy: as above
 
-        steps, _ = generic_schedule(self.program, parallel=parallel)
-        if not steps:
-            return "loops in source order"
-        return "\n".join(["loops in source order, but for", *(f"  {step}" for step in steps)])
+        return generic_schedule(self.program, parallel=parallel)[0]
 
     def explain(self) -> tuple[str, ...]:
         """What each statement is taken for."""

@@ -43,6 +43,7 @@ from loopwright.runtime.toolchain import (
     openmp_threads,
     tuning_flags,
 )
+from loopwright.transform.plan import Plan
 
 __all__ = ["PlannedCode"]
 
@@ -118,6 +119,10 @@ class PlannedCode:
         """What each statement is taken for, and the steps."""
         steps = [f"  {step}" for step in self.plan] or ["  none: loops in source order"]
         return "\n".join([*self._taken_for, "steps:", *steps])
+
+    def plan_of(self, args: tuple[Any, ...] = (), threads: int = 1) -> Plan:
+        """The plan, whatever the call."""
+        return self.plan
 
     def inspect(self, stage: str, args: tuple[Any, ...], threads: int) -> str:
         """The text of a stage."""

@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NoReturn, TypeAlias
 
-from loopwright.diagnostics import IllegalStep, UsageError
+from loopwright.diagnostics import IllegalStep, UsageError, WrongTypeError
 from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
-from loopwright.pipeline import generic_schedule, marks_or_none
+from loopwright.pipeline import generic_schedule, given_schedule, marks_or_none
 from loopwright.transform.interchange import open_chains
 from loopwright.transform.plan import Plan, apply_plan, apply_steps, initial_schedule
 from loopwright.transform.reschedule import Reschedule
 from loopwright.transform.step import Step, Text
 from loopwright.transform.tiling import Tile
 
-__all__ = ["Planner", "given_planner", "loaded_planners", "model_planner", "tile_planner"]
+__all__ = [
+    "Planner",
+    "checked_plan",
+    "given_planner",
+    "loaded_planners",
+    "model_planner",
+    "plans_from_text",
+    "plans_text",
+    "tile_planner",
+]
 
 Planner: TypeAlias = Callable[[Program], tuple[Plan, Schedule]]
+
+
+def checked_plan(plan: object) -> Plan:
+    """What a user passes as plan=; refuses all else than a Plan."""
+    if not isinstance(plan, Plan):
+        hint = "what plan(...) or einsum_plan(...) gives, or Plan.loads(text)"
+        raise WrongTypeError("plan must be a Plan", found=repr(plan)[:60], hint=hint)
+    return plan
 
 
 def model_planner(*, parallel: bool) -> Planner:
@@ -29,23 +47,27 @@ def model_planner(*, parallel: bool) -> Planner:
 
 
 def given_planner(plan: Plan) -> Planner:
-    """The steps of a plan, each of which must be legal.
+    """The steps of a plan, each of which must be legal."""
+    return lambda program: (plan, given_schedule(program, plan))
 
-    A whole contraction has no loops in a nest: its kernel takes offset tables of a call.
-    """
 
-    def planned(program: Program) -> tuple[Plan, Schedule]:
-        schedule = apply_plan(program, plan)
-        if schedule.whole_contraction is not None:
-            raise UsageError(
-                f"a plan for the loops of '{program.name}' cannot take out the whole of them",
-                found=str(plan),
-                hint="contract for three loops of it, or the plan 'model', by which a function of "
-                "C that is one contraction runs as its kernel",
-            )
-        return plan, schedule
+def plans_text(plans: Sequence[Plan]) -> str:
+    """Plans of the regions of a file as JSON: of one region the plan, of several a list."""
+    texts = [plan.dumps() for plan in plans]
+    return f"{texts[0]}\n" if len(texts) == 1 else "[\n" + ",\n".join(texts) + "\n]\n"
 
-    return planned
+
+def plans_from_text(text: str, count: int) -> list[Plan]:
+    """The plans that `plans_text` wrote, for a file of `count` regions; refuses anything else."""
+    try:
+        data = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise UsageError("plans are JSON text", found=str(error)) from error
+    plans = [Plan.from_json(part) for part in (data if isinstance(data, list) else [data])]
+    if len(plans) != count:
+        regions = f"{count} region{'s' if count > 1 else ''}"
+        raise UsageError(f"the file has {regions}", found=f"{len(plans)} plans")
+    return plans
 
 
 def tile_planner(sizes: Sequence[int], *, parallel: bool) -> Planner:

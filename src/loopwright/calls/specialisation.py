@@ -18,7 +18,7 @@ from loopwright.calls.arguments import Arrays, Fresh, Signature, Values
 from loopwright.calls.layout import Strides, row_major, stride_values, unit_strides
 from loopwright.calls.recipe import Recipe, compile_test
 from loopwright.calls.unproven import Unproven
-from loopwright.diagnostics import SourceError
+from loopwright.diagnostics import SourceError, UsageError
 from loopwright.faults import FAULTS, survive
 from loopwright.ir.contraction import Contraction
 from loopwright.ir.serial import Malformed
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from loopwright.calls.contraction_unit import ContractionUnit
     from loopwright.calls.meaning import Meaning
     from loopwright.frontends.source_tree import SourceTree
+    from loopwright.ir.loops import LoopNest
+    from loopwright.planner.choice import Choice
+    from loopwright.transform.plan import Plan
 
 __all__ = ["Specialisation"]
 
@@ -72,8 +75,9 @@ class Definition(Protocol):
 class Specialisation:
     """A function for one tuple of argument types. Safe to call from several threads at once."""
 
-    def __init__(self, definition: Definition) -> None:
+    def __init__(self, definition: Definition, plan: Plan | None = None) -> None:
         self._definition = definition
+        self._plan = plan  # of the user; None: what the model decides
         known = definition.known()
         log("cache", lambda: f"{'miss' if known is None else 'hit'}, {definition}")
         if known is None:
@@ -90,6 +94,13 @@ class Specialisation:
     def captured(self) -> tuple[tuple[str, object], ...]:
         """The outer names that count, with the values they had."""
         return self._definition.captured
+
+    @property
+    def _is_contraction(self) -> bool:
+        """Whether calls run as a whole contraction, unless it cannot be proven to be one."""
+        if self._plan is not None:
+            return self._plan.whole_contract is not None
+        return self.contraction is not None
 
     @property
     def contraction(self) -> Contraction | None:
@@ -146,22 +157,43 @@ class Specialisation:
     def _contracted(self, params: Values, strides: Strides, threads: int) -> Run | None:
         """The contraction that the function is; None when it is none, or not proven to be one."""
         found = self.contraction
+        if self._plan is not None:
+            return self._by_plan(params, strides, threads)
         if found is None:
             return None
         try:
-            unit = self._unit(found)
-            return unit.prepare(params, strides, threads, lambda x: self._meaning().kernel_nest(x))
+            return self._unit(found).prepare(params, strides, threads, self._kernel_nest)
         except Unproven:
             return None
         except FAULTS as error:
             survive(error, f"the kernel of '{self.recipe.name}'")
             return None
 
+    def _by_plan(self, params: Values, strides: Strides, threads: int) -> Run | None:
+        """The contraction of the user's plan, which must be legal; None: a plan for loops."""
+        assert self._plan is not None
+        if self._plan.whole_contract is None:
+            return None
+        unit = self._unit(self._whole())
+        return unit.prepare(params, strides, threads, self._kernel_nest)
+
+    def _kernel_nest(self, choice: Choice) -> LoopNest:
+        """The loops of the contraction that the function is."""
+        return self._meaning().kernel_nest(choice, is_given=self._plan is not None)
+
+    def _whole(self) -> Contraction:
+        """The contraction that the user's plan is for."""
+        if self.contraction is None:
+            reasons = "; ".join(self._meaning().explain())
+            hint = "a plan of this function's plan(...)"
+            raise UsageError(f"'{self.recipe.name}' as a whole is no contraction", reasons, hint)
+        return self.contraction
+
     def _unit(self, found: Contraction) -> ContractionUnit:
         # lazy: loads the planner of contractions, which other functions do without
         from loopwright.calls.contraction_unit import ContractionUnit
 
-        return ContractionUnit(self.recipe, found)
+        return ContractionUnit(self.recipe, found, self._plan)
 
     def _looped(self, params: Values, strides: Strides, threads: int) -> Run:
         """The function as loops: the generic road."""
@@ -184,9 +216,28 @@ class Specialisation:
         unit, parallel = unit_strides(strides), threads > 1
         machine = host()
         made_for = (machine.name, machine.vector_bytes, machine.vector_registers)
-        key = f"{self._key} {sorted(unit)} {parallel} {made_for}"
+        given = "" if self._plan is None else self._plan.dumps()
+        key = f"{self._key} {sorted(unit)} {parallel} {made_for} {given}"
         what = f"loops of '{self.recipe.name}'"
-        return nest_kernel(key, lambda: self._meaning().nest(unit, parallel=parallel), what)
+        return nest_kernel(key, lambda: self._nest(strides, threads), what)
+
+    def _nest(self, strides: Strides, threads: int) -> LoopNest:
+        """The loops of the generic road."""
+        unit, parallel = unit_strides(strides), threads > 1
+        return self._meaning().nest(unit, parallel=parallel, plan=self._plan)
+
+    def plan_of(self, args: tuple[Any, ...], threads: int) -> Plan:
+        """The plan of a call: given again, it makes the same code."""
+        params, strides = self._call(args)
+        if self._plan is not None:
+            return self._plan
+        if self.contraction is not None:
+            choice = self._unit(self.contraction).choice(params, strides, threads)
+            if choice is not None:
+                from loopwright.planner.given_choice import plan_of  # lazy: plans load isl
+
+                return plan_of(choice)
+        return self._meaning().plan(parallel=threads > 1)
 
     # -- reports ----------------------------------------------------------------------------------
 
@@ -196,22 +247,23 @@ class Specialisation:
     def inspect(self, stage: str, args: tuple[Any, ...], threads: int) -> str:
         """The text of a stage for one call: loops, llvm or asm."""
         params, strides = self._call(args)
-        if self.contraction is not None:
-            unit, meaning = self._unit(self.contraction), self._meaning()
-            nests = unit.nests(params, strides, threads, meaning.kernel_nest)
+        if self._is_contraction:
+            unit = self._unit(self._whole())
+            nests = unit.nests(params, strides, threads, self._kernel_nest)
         else:
-            nests = [self._meaning().nest(unit_strides(strides), parallel=threads > 1)]
+            nests = [self._nest(strides, threads)]
         return "\n".join(stage_text(nest, stage) for nest in nests)
 
     def explain(self, args: tuple[Any, ...] = (), threads: int = 1) -> str:
         """What each statement is taken for, and the plan of a call when its arguments are given."""
         meaning = self._meaning()
         lines = list(meaning.explain())
-        if args and self.contraction is not None:
-            unit = self._unit(self.contraction)
-            lines.append(unit.explain(*self._call(args), threads))
+        if args and self._is_contraction:
+            lines.append(self._unit(self._whole()).explain(*self._call(args), threads))
         elif args:
-            lines.append(meaning.plan(parallel=threads > 1))
+            plan = self._plan or meaning.plan(parallel=threads > 1)
+            lines.append(f"loops in source order{', but for' if len(plan) else ''}")
+            lines += (f"  {step}" for step in plan)
         return "\n".join(lines)
 
     def _call(self, args: tuple[Any, ...]) -> tuple[Values, Strides]:

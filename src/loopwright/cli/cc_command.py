@@ -10,7 +10,15 @@ from pathlib import Path
 
 from loopwright.calls.check_c import check_region
 from loopwright.calls.explain_c import explain_region
-from loopwright.calls.plans import Planner, loaded_planners, model_planner, tile_planner
+from loopwright.calls.plans import (
+    Planner,
+    given_planner,
+    loaded_planners,
+    model_planner,
+    plans_from_text,
+    plans_text,
+    tile_planner,
+)
 from loopwright.calls.splice import Optimised, optimise_region, schedules_text, spliced
 from loopwright.diagnostics import InternalError, ToolchainError, UsageError
 from loopwright.frontends.c import CFile, read_c
@@ -65,14 +73,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="use these schedule trees, if they are legal",
     )
     parser.add_argument(
+        "--dump-plan", metavar="FILE", help="write the plans as JSON, one for each region"
+    )
+    parser.add_argument(
+        "--plan", metavar="FILE", help="take the steps of these plans, if they are legal"
+    )
+    parser.add_argument(
         "--explain", action="store_true", help="tell what was done, and why not more"
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Optimise the file; nothing is written unless all of it went well."""
-    if args.tile is not None and args.load_schedule is not None:
-        raise UsageError("--tile and --load-schedule exclude each other")
+    if sum(x is not None for x in (args.tile, args.load_schedule, args.plan)) > 1:
+        raise UsageError("--tile, --load-schedule and --plan exclude each other")
     file = read_c(Path(args.file), cpp_args=cpp_arguments(args))
     output = _output(args)
     planners = _planners(args, file)
@@ -89,6 +103,8 @@ def run(args: argparse.Namespace) -> int:
     _verify(file, text, args)
     if args.dump_schedule is not None:
         _write(args.dump_schedule, schedules_text(results).encode())
+    if args.dump_plan is not None:
+        _write(args.dump_plan, plans_text([found.plan for found in results]).encode())
     _write(output, text)
     for found in results:
         _report(found, args, to_stdout=output != STDOUT)
@@ -107,6 +123,8 @@ def _planners(args: argparse.Namespace, file: CFile) -> list[Planner]:
     count = len(file.regions)
     if args.load_schedule is not None:
         return loaded_planners(_read(args.load_schedule), count, parallel=parallel)
+    if args.plan is not None:
+        return [given_planner(plan) for plan in plans_from_text(_read(args.plan), count)]
     if args.tile is not None:
         return [tile_planner(_sizes(args.tile), parallel=parallel)] * count
     return [model_planner(parallel=parallel)] * count

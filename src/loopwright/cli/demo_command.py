@@ -12,7 +12,8 @@ import numpy as np
 
 import loopwright as lw
 from loopwright import semirings
-from loopwright.calls.einsum_contraction import Scaling, plan_contraction
+from loopwright.calls.einsum_call import EinsumCall, Scaling
+from loopwright.calls.einsum_contraction import choice_of
 from loopwright.diagnostics import InternalError
 from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import DTYPES
@@ -135,8 +136,8 @@ def _plan(text: str, a: Any, b: Any, ring: str) -> str:
     sizes = dict(zip("".join(names.operands), (*a.shape, *b.shape), strict=True))
     out = np.empty([sizes[c] for c in names.out], a.dtype)
     dtype, pair = DTYPES[a.dtype.name], semirings.semiring(ring)
-    choice, _ = plan_contraction(names, (a, b), out, pair, dtype, Scaling(), num_threads())
-    return explain_choice(choice, host())
+    call = EinsumCall(names, (a, b), out, pair, dtype, Scaling(), num_threads(), host())
+    return explain_choice(choice_of(call), host())
 
 
 def _check(program: DemoProgram, result: Any) -> None:

@@ -44,7 +44,7 @@ def unsupported(kernel: ContractionKernel) -> str | None:
 
 def _faults(kernel: ContractionKernel) -> Iterator[str]:
     variant = kernel.variant
-    word = f"{variant.algorithm.value} kernel"
+    word = f"kernel of {variant.algorithm.value}"
     yield from _size_faults(variant)
     sides = (("left", variant.left_packing), ("right", variant.right_packing))
     for (side, chosen), known in zip(sides, _PACKINGS[variant.algorithm], strict=True):

@@ -17,10 +17,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from loopwright.ir.contraction_shape import ContractionShape, Dim, offsets
-from loopwright.ir.kernel_variant import Algorithm, KernelVariant, Packing
+from loopwright.ir.contraction_shape import ContractionShape, Dim, has_runs, offsets
+from loopwright.ir.kernel_variant import Algorithm, ContractionKernel, KernelVariant, Packing
 
-__all__ = ["Launch", "is_nearest", "launch"]
+__all__ = ["Launch", "fitted_blocks", "is_nearest", "launch", "misfit"]
 
 Offsets: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 
@@ -132,3 +132,109 @@ def _walk(
         for start in range(0, len(places), block)
     ]
     return np.concatenate(parts).astype(np.int64)
+
+
+# -- plans made for another shape -----------------------------------------------------------------
+
+
+def fitted_blocks(
+    kernel: ContractionKernel, blocks: tuple[int, int, int], shape: ContractionShape
+) -> tuple[int, int, int]:
+    """Blocks of a plan in whole register tiles, and as the shape needs them.
+
+    Those that the model has chosen for this shape are what they are.
+    """
+    variant = kernel.variant
+    if variant.algorithm is Algorithm.COLUMNS:
+        return 0, _rounded(max(blocks[1], 1), variant.columns), 0
+    if variant.algorithm is not Algorithm.PRODUCT:
+        return 0, 0, 0
+    mc, nc, kc = (max(block, 1) for block in blocks)
+    is_summed_at_once = kernel.algebra.accumulator != kernel.algebra.out
+    if variant.left_packing is Packing.DIRECT or is_summed_at_once:
+        kc = max(kc, shape.sizes[3])
+    if variant.left_packing is Packing.DIRECT:
+        mc = max(mc, shape.sizes[1])
+    unit = variant.unroll * variant.group
+    if len(shape.p) > 1 and Packing.ALONG_P in (variant.left_packing, variant.right_packing):
+        unit = math.lcm(unit, variant.lanes)  # a block begins where a vector of a run may begin
+    return _rounded(mc, variant.rows), _rounded(nc, variant.columns), _rounded(kc, unit)
+
+
+def _rounded(count: int, unit: int) -> int:
+    return -(-count // unit) * unit
+
+
+def misfit(kernel: ContractionKernel, shape: ContractionShape) -> str | None:
+    """Why a kernel cannot run on an arranged shape; None where it can."""
+    variant = kernel.variant
+    _, m, n, k = shape.sizes
+    match variant.algorithm:
+        case Algorithm.PRODUCT:
+            return _product_misfit(variant, shape)
+        case Algorithm.ROWS:
+            reads = kernel.algebra.times != "first" or variant.swapped
+            if n != 1:
+                return "dot products are for results without columns"
+            if not _is_read(variant.left_packing, shape.p, "left", variant.lanes, Packing.ALONG_P):
+                return "left has no such runs along the reduction"
+            if reads and variant.right_packing is Packing.DIRECT and not _is_line(shape.p, "right"):
+                return "right is no run along the reduction"
+        case Algorithm.COLUMNS:
+            if m != 1:
+                return "columns are for results without rows"
+            for operand in ("right", "out"):
+                how, lanes = variant.right_packing, variant.lanes
+                if not _is_read(how, shape.j, operand, lanes, Packing.ALONG_TILE):
+                    return f"{operand} has no such runs along the columns"
+        case Algorithm.ELEMENTS:
+            if k != 1 or shape.i or len(shape.j) != 1:
+                return "an elementwise kernel is for contractions without a reduction"
+            (inner,) = shape.j
+            moves = ((variant.left_packing, inner.left), (variant.right_packing, inner.right))
+            fixed = {Packing.DIRECT: 0, Packing.ALONG_TILE: 1}
+            if any(fixed.get(how, stride) != stride for how, stride in moves):
+                return "an operand moves by another stride"
+            if variant.lanes > 1 and inner.out != 1:
+                return "the result is not stored in runs"
+    return None
+
+
+def _product_misfit(variant: KernelVariant, shape: ContractionShape) -> str | None:
+    if not (shape.i and shape.j and shape.p):
+        return "register tiles are for results of rows and columns, and a reduction"
+    if variant.runs and not has_runs(shape.j, "out", variant.lanes):
+        return "the result is not stored in runs"
+    sides = (("left", shape.i, variant.left_packing), ("right", shape.j, variant.right_packing))
+    for operand, tile, packing in sides:
+        run = variant.lanes * (min(variant.group, variant.vectors) if operand == "right" else 1)
+        match packing:
+            case Packing.ALONG_TILE | Packing.BY_PANEL:
+                is_whole = operand == "right" or len(tile) == 1 or variant.rows % run == 0
+                if not has_runs(tile, operand, run) or not is_whole:
+                    return f"{operand} has no runs along its tile"
+            case Packing.ALONG_P:
+                if not has_runs(shape.p, operand, variant.lanes * variant.group):
+                    return f"{operand} has no runs along the reduction"
+            case Packing.DIRECT if operand == "left":
+                if not _is_line(shape.p, "left"):
+                    return "left is no run along the reduction"
+            case Packing.DIRECT:
+                is_whole = shape.sizes[2] % variant.columns == 0 and len(shape.p) == 1
+                if not _is_line(tile, "right") or not is_whole or shape.p[0].right < 0:
+                    return "right is not made of whole tiles"
+    return None
+
+
+def _is_line(dims: tuple[Dim, ...], operand: str) -> bool:
+    """Whether a bundle is one run of an operand."""
+    return not dims or (len(dims) == 1 and getattr(dims[0], operand) == 1)
+
+
+def _is_read(
+    packing: Packing, dims: tuple[Dim, ...], operand: str, lanes: int, along: Packing
+) -> bool:
+    """Whether an operand that is not packed can be read by vectors of a bundle."""
+    if packing is Packing.DIRECT:
+        return _is_line(dims, operand)
+    return packing is not along or not dims or has_runs(dims, operand, lanes)

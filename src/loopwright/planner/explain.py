@@ -48,7 +48,8 @@ def explain_choice(choice: Choice, machine: Machine) -> str:
             + ("; exchanged" if variant.swapped else ""),
         ]
     lines.append(f"  threads: {_threads(variant, choice.threads)}")
-    lines.append(f"  predicted: {_time(choice, machine)}")
+    if not math.isnan(choice.cycles):
+        lines.append(f"  predicted: {_time(choice, machine)}")
     return "\n".join(lines)
 
 

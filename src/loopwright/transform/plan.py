@@ -116,6 +116,14 @@ class Plan:
         except (json.JSONDecodeError, RecursionError) as error:
             raise UsageError("a plan is JSON text", found=str(error)) from error
 
+    @property
+    def whole_contract(self) -> Contract | None:
+        """The only step, where that runs the whole program as one contraction."""
+        match self.steps:
+            case (Contract(loops=()) as step,):
+                return step
+        return None
+
     def __iter__(self) -> Iterator[Step]:
         return iter(self.steps)
 

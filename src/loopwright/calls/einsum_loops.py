@@ -12,12 +12,11 @@ from typing import NoReturn
 
 import numpy as np
 
-from loopwright.calls.einsum_contraction import Scaling, extents_of, is_one
+from loopwright.calls.einsum_call import EinsumCall, Scaling, extents_of, is_one
 from loopwright.calls.layout import stride_values, unit_strides
 from loopwright.calls.meaning import Meaning
 from loopwright.calls.recipe import recipe_key
 from loopwright.diagnostics import UsageError
-from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.frontends.einsum_tree import Combine, einsum_tree
 from loopwright.frontends.extract import program_of
 from loopwright.frontends.source_tree import SourceTree
@@ -28,15 +27,13 @@ from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.kernel_variant import Initial
 from loopwright.ir.loops import LoopNest
 from loopwright.kernels import nest_kernel, thread_pool
-from loopwright.machines.host import host
 from loopwright.runtime.array_arguments import Array, element_strides
-from loopwright.semirings import Semiring
 
 __all__ = ["interpret_einsum", "loop_einsum"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _Loops:
     """The loops of one call, and what they run on."""
 
     tree: SourceTree
@@ -50,83 +47,62 @@ class _Call:
             self.out[...] = self.arrays["out"]
 
 
-def interpret_einsum(
-    names: EinsumSubscripts,
-    arrays: tuple[Array, ...],
-    out: Array,
-    ring: Semiring,
-    accumulator: DType,
-    scaling: Scaling,
-) -> None:
+def interpret_einsum(call: EinsumCall) -> None:
     """`out = beta * out plus alpha * products`, every product from left to right."""
-    call = _call(names, arrays, out, ring, accumulator, scaling)
+    loops = _loops(call)
 
     def too_hard(_: GaveUp) -> NoReturn:
         raise UsageError(
-            f"einsum '{names.text}' has too many indices for the interpreter",
+            f"einsum '{call.names.text}' has too many indices for the interpreter",
             hint="LOOPWRIGHT_INTERPRET=0",
         ) from None
 
-    program = bounded(lambda: program_of(call.tree, reassoc=True), too_hard)
-    interpret_program(program, call.arrays, call.params)
-    call.finish()
+    program = bounded(lambda: program_of(loops.tree, reassoc=True), too_hard)
+    interpret_program(program, loops.arrays, loops.params)
+    loops.finish()
 
 
-def loop_einsum(
-    names: EinsumSubscripts,
-    arrays: tuple[Array, ...],
-    out: Array,
-    ring: Semiring,
-    accumulator: DType,
-    scaling: Scaling,
-    threads: int,
-) -> None:
+def loop_einsum(call: EinsumCall) -> None:
     """As `interpret_einsum`, by compiled loops that are planned like those of any program."""
-    call = _call(names, arrays, out, ring, accumulator, scaling)
-    strides = {name: element_strides(array) for name, array in call.arrays.items()}
-    unit, parallel = unit_strides(strides), threads > 1
-    key = f"{recipe_key(call.tree, reassoc=True)} {sorted(unit)} {parallel} {host().name}"
+    loops, text = _loops(call), call.names.text
+    strides = {name: element_strides(array) for name, array in loops.arrays.items()}
+    unit, parallel = unit_strides(strides), call.threads > 1
+    key = f"{recipe_key(loops.tree, reassoc=True)} {sorted(unit)} {parallel} {call.machine.name}"
 
     def nest() -> LoopNest:
-        return Meaning(call.tree, reassoc=True).nest(unit, parallel=parallel)
+        return Meaning(loops.tree, reassoc=True).nest(unit, parallel=parallel)
 
-    kernel = nest_kernel(f"loops of einsum {key}", nest, f"loops of einsum '{names.text}'")
-    values = call.params | stride_values(strides)
-    bound = kernel.bind(values, np.zeros(0, dtype=np.int64), threads, thread_pool)
-    bound(*(call.arrays[name] for name in kernel.buffers))
-    call.finish()
+    kernel = nest_kernel(f"loops of einsum {key}", nest, f"loops of einsum '{text}'")
+    values = loops.params | stride_values(strides)
+    bound = kernel.bind(values, np.zeros(0, dtype=np.int64), call.threads, thread_pool)
+    bound(*(loops.arrays[name] for name in kernel.buffers))
+    loops.finish()
 
 
-def _call(
-    names: EinsumSubscripts,
-    arrays: tuple[Array, ...],
-    out: Array,
-    ring: Semiring,
-    accumulator: DType,
-    scaling: Scaling,
-) -> _Call:
-    extents = extents_of(names, arrays)
-    zero = ring.zero(accumulator) if scaling.initial is Initial.ZERO else None
+def _loops(call: EinsumCall) -> _Loops:
+    names, accumulator, scaling = call.names, call.accumulator, call.scaling
+    extents = extents_of(names, call.arrays)
+    zero = call.ring.zero(accumulator) if scaling.initial is Initial.ZERO else None
     tree = einsum_tree(
         names,
-        tuple(dtype_of(a.dtype) for a in arrays),
+        tuple(dtype_of(a.dtype) for a in call.arrays),
         accumulator,
-        _scaled(partial(ring.plus_expr, accumulator), accumulator, scaling),
-        partial(ring.times_expr, accumulator),
+        _scaled(partial(call.ring.plus_expr, accumulator), accumulator, scaling),
+        partial(call.ring.times_expr, accumulator),
         zero,
     )
-    sums = np.empty(out.shape, accumulator.numpy)
+    sums = np.empty(call.out.shape, accumulator.numpy)
     with np.errstate(all="ignore"):
         if scaling.initial is not Initial.ZERO:
-            sums[...] = out
+            sums[...] = call.out
         if scaling.initial is Initial.SCALED:
             sums *= np.asarray(scaling.beta, accumulator.numpy)
     given = {
         param.name: np.broadcast_to(array, tuple(extents[c] for c in term))
-        for param, array, term in zip(tree.params[:-1], arrays, names.operands, strict=True)
+        for param, array, term in zip(tree.params[:-1], call.arrays, names.operands, strict=True)
     }
     params = {f"n_{c}": extent for c, extent in extents.items()}
-    return _Call(tree, {**given, "out": sums}, params, out)
+    return _Loops(tree, {**given, "out": sums}, params, call.out)
 
 
 def _scaled(plus: Combine, dtype: DType, scaling: Scaling) -> Combine:
