@@ -9,7 +9,8 @@ meaning.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "BoundsError",

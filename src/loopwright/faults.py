@@ -10,10 +10,10 @@ the cache's folder that outlives this process.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from loopwright import options
 from loopwright.diagnostics import IllegalStep, InternalError, LoopwrightError
+from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
 
 __all__ = ["FAULTS", "Faults", "recorded_faults", "survive"]

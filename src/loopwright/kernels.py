@@ -300,14 +300,16 @@ def _compiler_identity() -> str:
     """Name, size and time of every file of this package: a changed compiler makes new keys."""
     global _identity
     if _identity is None:
-        home = os.path.dirname(os.path.abspath(__file__))
-        facts = []
-        for folder, _, files in sorted(os.walk(home)):
-            for file in sorted(files):
-                if file.endswith(".py"):
-                    found = os.stat(os.path.join(folder, file))
-                    facts.append(f"{folder}/{file} {found.st_size} {found.st_mtime_ns}")
-        _identity = hashlib.sha256("\n".join(facts).encode()).hexdigest()
+        facts, folders = [], [os.path.dirname(os.path.abspath(__file__))]
+        for folder in folders:  # which grows; os.walk takes twice as long
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.name.endswith(".py"):
+                        found = entry.stat()
+                        facts.append(f"{entry.path} {found.st_size} {found.st_mtime_ns}")
+                    elif entry.name != "__pycache__" and entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+        _identity = hashlib.sha256("\n".join(sorted(facts)).encode()).hexdigest()
     return _identity
 
 

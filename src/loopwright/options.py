@@ -7,10 +7,12 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from loopwright.diagnostics import UsageError
+from loopwright.lazy_dataclass import dataclass
+from loopwright.remembered import remembered
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +29,7 @@ _WORDS |= {"0": False, "false": False, "no": False, "off": False}
 _MOST_THREADS = 4096
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """What the user set; each field is the variable LOOPWRIGHT_<FIELD> in capitals."""
 
@@ -44,7 +46,7 @@ class Options:
     full_tracebacks: bool = False  # show the whole traceback of our own errors
     strict: bool = False  # a fault of our own planning is an error, no reason for a simpler plan
 
-    @property
+    @remembered
     def careful(self) -> bool:
         """Whether calls must not repeat launches of code that was compiled without care."""
         return self.interpret or self.boundscheck

@@ -11,7 +11,7 @@ without the planner that failed, then marks on the loops of the source, then sou
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import NoReturn
 
@@ -23,6 +23,7 @@ from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import schedule_text
 from loopwright.kernels import ENTRY
+from loopwright.lazy_dataclass import dataclass
 from loopwright.log import dump, log
 from loopwright.lower.buffers import specialise
 from loopwright.lower.passes import lower_schedule

@@ -35,6 +35,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("log", "tracebacks"),
     ("options",),
     ("diagnostics", "remembered", "recent", "compilers", "tables"),
+    ("lazy_dataclass",),
 )
 LEVEL = {part: depth for depth, parts in enumerate(LEVELS) for part in parts}
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright.sparse import frozen
 from loopwright.sparse.bridge import from_scipy, to_scipy
 from loopwright.sparse.convert_tensor import convert, convert_tensor
 from loopwright.sparse.formats import find
@@ -188,3 +189,11 @@ def test_a_tensor_made_of_frozen_arrays_is_trusted() -> None:
     again = lw.sparse.sparse_tensor("csr", (8, 8), made.arrays, made.values.copy())
     assert isinstance(again, SparseTensor)
     assert are_frozen(again.arrays.values())
+
+
+def test_frozen_arrays_that_are_gone_are_forgotten() -> None:
+    kept = [freeze(np.arange(3)) for _ in range(10)]
+    for _ in range(20_000):
+        freeze(np.arange(3))
+    assert len(frozen._frozen) < 5_000
+    assert are_frozen(kept)

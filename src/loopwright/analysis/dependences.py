@@ -13,13 +13,13 @@ order that respects the three relations computes what the source order computes.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 
 import islpy as isl
 
 from loopwright.analysis.relations import between, ends, maps_of, union
 from loopwright.ir.islkit import GaveUp, affine_map
 from loopwright.ir.program import Access, Program, Statement
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "Accesses",

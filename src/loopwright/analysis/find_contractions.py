@@ -14,7 +14,7 @@ the factors they occur in. A scalar in a factor is anything that does not vary w
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 import islpy as isl
@@ -53,6 +53,7 @@ from loopwright.ir.program import (
 from loopwright.ir.text import access_text, expr_text
 from loopwright.ir.visit import loads, rewrite, substitute
 from loopwright.ir.visit import names as names_in
+from loopwright.lazy_dataclass import dataclass
 from loopwright.remembered import remembered
 from loopwright.semirings import identity
 

@@ -11,8 +11,6 @@ a later source are violations, the others go on to the child; pairs left at a le
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import islpy as isl
 
 from loopwright.analysis.dependences import Dependences
@@ -20,6 +18,7 @@ from loopwright.analysis.relations import ends, maps_of
 from loopwright.diagnostics import InternalError, Span
 from loopwright.ir.program import Program
 from loopwright.ir.schedule_tree import band_node, bands_around
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "Instance",

@@ -15,7 +15,6 @@ the program allows reassociation.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import islpy as isl
 
@@ -32,6 +31,7 @@ from loopwright.ir.expr import Binary, Expr, Unary
 from loopwright.ir.program import Program, Statement
 from loopwright.ir.schedule_tree import band_name, band_nodes, bands_around
 from loopwright.ir.visit import names as names_in
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "NestStatement",

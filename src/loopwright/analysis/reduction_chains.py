@@ -13,7 +13,6 @@ or take the value it ends with, are tied to it by a function of o.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import islpy as isl
 
@@ -25,6 +24,7 @@ from loopwright.ir.islkit import affine_map, context
 from loopwright.ir.islparts import pieces_in
 from loopwright.ir.program import Program, Statement
 from loopwright.ir.visit import names as names_in
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "ChainLink",

@@ -10,8 +10,6 @@ its place among them:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import islpy as isl
 
 from loopwright.analysis.dependences import (
@@ -25,6 +23,7 @@ from loopwright.analysis.update_statements import is_reorderable, update_of
 from loopwright.ir.expr import Expr
 from loopwright.ir.program import Access, Program, Statement
 from loopwright.ir.visit import loads
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["Reduction", "reads_what_it_writes", "reductions", "relaxed_dependences"]
 

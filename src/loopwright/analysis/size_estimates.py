@@ -11,7 +11,6 @@ elements are accessed, an iterator counted in the first subscript that has it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import islpy as isl
 
@@ -21,6 +20,7 @@ from loopwright.ir.islkit import context
 from loopwright.ir.islparts import pieces_in
 from loopwright.ir.program import Access, Array, Program, Statement
 from loopwright.ir.visit import walk
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "Reference",

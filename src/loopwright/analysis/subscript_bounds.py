@@ -7,7 +7,6 @@ speak of parameters only: an empty one is a proof for all sizes, any other is te
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 import islpy as isl
 
@@ -16,6 +15,7 @@ from loopwright.ir.expr import Const, Expr
 from loopwright.ir.islkit import affine, affine_map, context
 from loopwright.ir.islparts import maps_in
 from loopwright.ir.program import Access, Array, Program, Role, Statement
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "UninitialisedRead",

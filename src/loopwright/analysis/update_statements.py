@@ -11,7 +11,6 @@ a factor only where that keeps every bit or the program allows reassociation.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from functools import reduce
 
 from loopwright.ir.dtypes import DType
@@ -19,6 +18,7 @@ from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Un
 from loopwright.ir.program import Program, Statement
 from loopwright.ir.visit import loads, rewrite, walk
 from loopwright.ir.visit import names as names_in
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "ASSOCIATIVE",

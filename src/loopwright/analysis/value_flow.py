@@ -13,7 +13,7 @@ T reads only arrays the program never writes: its value is then the same at any 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import islpy as isl
 
@@ -24,6 +24,7 @@ from loopwright.ir.islkit import context
 from loopwright.ir.islparts import functions_in, maps_in, pieces_in
 from loopwright.ir.program import Program, Role, Statement
 from loopwright.ir.visit import rewrite, substitute
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "ForwardedProgram",

@@ -5,7 +5,7 @@ A dialect is a table (ADR 5). A line of a table that is empty is left out of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["DIALECTS", "OPENMP", "C", "Dialect"]
 

@@ -8,7 +8,7 @@ arithmetic finds data that cannot wrap, for which plain C will do.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, assert_never
 
 from loopwright.backends.c_operations import Helper, helper, math_call
@@ -50,6 +50,7 @@ from loopwright.ir.expr import (
 )
 from loopwright.ir.visit import loads
 from loopwright.ir.walk import expanded_dot, expanded_extreme, walk
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["CExpressions", "NamedBuffer", "interval", "operation", "width_of"]
 

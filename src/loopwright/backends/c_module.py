@@ -7,7 +7,7 @@ variables, so that it may stand wherever a statement may.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from loopwright.backends.c_dialect import Dialect
 from loopwright.backends.c_expression_printer import NamedBuffer
@@ -29,6 +29,7 @@ from loopwright.ir.expr import Expr
 from loopwright.ir.loops import Alloc, Buffer, LoopNest, Space
 from loopwright.ir.module import Module
 from loopwright.ir.visit import statements
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["RegionSurroundings", "emit_c", "emit_functions", "emit_region"]
 

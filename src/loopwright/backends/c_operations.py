@@ -10,11 +10,11 @@ functions are the compiler's builtins: no header is needed for them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from loopwright.backends.c_syntax import ATOM, UNARY, CText, c_type, constant, limits, wrap_type
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import DTYPES, FLOAT32, FLOAT64, DType
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["Helper", "helper", "math_call"]
 

@@ -10,12 +10,12 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
 from loopwright.ir.dtypes import BOOL, DType
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "INDENT",

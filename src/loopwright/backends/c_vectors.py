@@ -12,7 +12,6 @@ stays a loop. Loops that only accumulate sums or products are recognised, for Op
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from loopwright.backends.c_expression_printer import CExpressions, operation
 from loopwright.backends.c_syntax import ATOM, SUM, UNARY, CText, c_type
@@ -21,6 +20,7 @@ from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Unary, Var
 from loopwright.ir.extent import constant_trips
 from loopwright.ir.loops import Alloc, Block, For, LoopNest, Mark, Space, Stmt, Store
 from loopwright.ir.visit import loads, names, statements, substitute
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "ReductionUpdate",

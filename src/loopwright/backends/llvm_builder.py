@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 import numpy as np
 
 from loopwright.ir.dtypes import INT64, DType
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "Flag",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from loopwright.backends.llvm_arithmetic import broadcast
 from loopwright.backends.llvm_builder import FunctionBuilder, SSAValue, int_literal, type_name
 from loopwright.ir.dtypes import INT64, DType
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "PointerBuffer",

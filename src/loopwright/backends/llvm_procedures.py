@@ -8,7 +8,7 @@ they use from outside as arguments. Two of them that differ in names only are on
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from loopwright.backends import llvm_memory as memory
 from loopwright.backends.llvm_builder import SSAValue, type_name
@@ -32,6 +32,7 @@ from loopwright.ir.loops import (
     Store,
 )
 from loopwright.ir.visit import expressions, rebuild, rewrite, statements, walk
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["Invocation", "Procedure", "declaration", "invoke", "open_arguments", "outline"]
 

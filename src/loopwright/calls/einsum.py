@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -36,6 +36,7 @@ from loopwright.frontends.einsum_syntax import (
 )
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
 from loopwright.ir.kernel_variant import Initial
+from loopwright.lazy_dataclass import dataclass
 from loopwright.machines.host import host
 from loopwright.recent import Recent
 from loopwright.runtime.array_arguments import Array, check_out, takes_results
@@ -53,7 +54,7 @@ _ready: Recent[tuple[Any, ...], Ready] = Recent(1024)  # calls remembered with t
 _ndarray = np.ndarray
 _empty = np.empty
 current = options.current
-_ONE, _ZERO = 1, 0  # the default alpha and beta, recognised by identity on the quick path
+_ONE, _ZERO, _KEEP = 1, 0, "K"  # defaults, recognised by identity on the quick path
 
 
 def einsum(
@@ -62,7 +63,7 @@ def einsum(
     semiring: str | semirings.Semiring = "plus_times",
     out: Array | None = None,
     dtype: Any = None,
-    order: Any = "K",
+    order: Any = _KEEP,
     casting: Any = None,
     optimize: Any = False,
     accumulate: bool = False,
@@ -97,7 +98,7 @@ def einsum(
         and accum_dtype is None
         and dtype is None
         and casting is None
-        and order == "K"
+        and order is _KEEP
         and type(subscripts) is str
         and not current().careful
     ):

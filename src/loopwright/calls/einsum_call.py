@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from loopwright import semirings
@@ -13,6 +12,7 @@ from loopwright.ir.dtypes import DType, dtype_of
 from loopwright.ir.expr import Var
 from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.ir.machine import Machine
+from loopwright.lazy_dataclass import dataclass
 from loopwright.runtime.array_arguments import Array, element_strides
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ is not proven a contraction.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import NoReturn
 
@@ -27,6 +26,7 @@ from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.kernel_variant import Initial
 from loopwright.ir.loops import LoopNest
 from loopwright.kernels import nest_kernel, thread_pool
+from loopwright.lazy_dataclass import dataclass
 from loopwright.runtime.array_arguments import Array, element_strides
 
 __all__ = ["interpret_einsum", "loop_einsum"]

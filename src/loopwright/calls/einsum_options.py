@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from loopwright.diagnostics import DtypeError, PathError, UsageError, WrongTypeError
 from loopwright.ir.dtypes import DType, dtype_of
+from loopwright.lazy_dataclass import dataclass
 from loopwright.runtime.array_arguments import Array, as_operand
 
 __all__ = [

@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -26,6 +25,7 @@ from loopwright.calls.einsum_options import GREEDY, Groups, Path
 from loopwright.diagnostics import PathError
 from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.ir.dtypes import DType
+from loopwright.lazy_dataclass import dataclass
 from loopwright.runtime.array_arguments import Array
 from loopwright.semirings import Semiring
 from loopwright.semirings.distributive import (

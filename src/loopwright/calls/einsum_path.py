@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from loopwright.calls.einsum_several import MOST_ELEMENTS, block_of
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum_syntax import EinsumSubscripts, parse_subscripts
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
+from loopwright.lazy_dataclass import dataclass
 from loopwright.machines.host import host
 from loopwright.runtime.array_arguments import Array, as_operand
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +19,7 @@ from loopwright.ir.contraction import ACCUMULATOR, Contraction
 from loopwright.ir.dtypes import DTYPES, INT64, DType
 from loopwright.ir.program import Array
 from loopwright.ir.serial import Malformed, read_array, read_contraction, to_json
+from loopwright.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from loopwright.frontends.source_tree import SourceTree

@@ -8,7 +8,6 @@ cache beside the kernels; isl is loaded only where the cache has no answer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -23,6 +22,7 @@ from loopwright.faults import FAULTS, survive
 from loopwright.ir.contraction import Contraction
 from loopwright.ir.serial import Malformed
 from loopwright.kernels import nest_kernel, recall, remember, stage_text, thread_pool
+from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
 from loopwright.machines.host import host
 from loopwright.recent import Recent

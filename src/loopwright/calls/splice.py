@@ -7,7 +7,6 @@ the file knows what to do with loops in source order.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import NoReturn
 
 from loopwright.backends.c_dialect import DIALECTS, Dialect
@@ -23,6 +22,7 @@ from loopwright.ir.islkit import bounded
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
+from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.origins import origins
 from loopwright.pipeline import TooHard, lowered
 from loopwright.transform.isl_yaml import schedule_yaml

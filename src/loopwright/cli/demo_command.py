@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from loopwright.calls.einsum_contraction import choice_of
 from loopwright.diagnostics import InternalError
 from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import DTYPES
+from loopwright.lazy_dataclass import dataclass
 from loopwright.machines.host import host
 from loopwright.planner.explain import explain_choice
 from loopwright.runtime.thread_pool import num_threads

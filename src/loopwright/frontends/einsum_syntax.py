@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from loopwright.diagnostics import UsageError, WrongTypeError
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["EinsumSubscripts", "parse_subscripts", "sublist_subscripts"]
 

@@ -8,13 +8,13 @@ ends refuse everything else (`affine_check`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from loopwright.diagnostics import Span
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Expr
 from loopwright.ir.program import Access, DeclaredReduction
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "ArrayParam",

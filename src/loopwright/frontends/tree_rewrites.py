@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 from loopwright.frontends.affine_check import why_no_affine_condition
@@ -20,6 +20,7 @@ from loopwright.frontends.source_tree import (
 from loopwright.ir.expr import Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.program import Access
 from loopwright.ir.visit import children, loads, rewrite, walk
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "ShrunkTree",

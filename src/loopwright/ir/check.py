@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import assert_never
 
@@ -34,6 +34,7 @@ from loopwright.ir.program import Access, Program, Role, Statement
 from loopwright.ir.schedule_tree import band_name, band_nodes
 from loopwright.ir.text import expr_text, nest_text, program_text, statement_text, stmt_text
 from loopwright.ir.visit import expressions, loads, names
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["check_nest", "check_program"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import assert_never
 
 import numpy as np
@@ -24,6 +23,7 @@ from loopwright.ir.expr import (
     Var,
 )
 from loopwright.ir.walk import children
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["BINARY_KINDS", "InvalidExpr", "Scope", "check_expr", "check_index", "check_integer"]
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Expr
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["BlockedClosure", "Closure"]
 

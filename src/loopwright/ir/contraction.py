@@ -10,12 +10,12 @@ the AOTO dissertation, extended by batch loops, prologues, epilogues and arbitra
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
 from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.ir.program import Access
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "ACCUMULATOR",

@@ -8,9 +8,10 @@ free choices that decide how memory is met: see planner/arrange.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
+
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["ContractionShape", "Dim", "has_runs", "offsets"]
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from loopwright.diagnostics import DtypeError
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["DTYPES", "DType", "dtype_of"]
 

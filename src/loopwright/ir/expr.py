@@ -9,10 +9,10 @@ towards minus infinity, as in Python. What every operator does is told in ir/eva
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from loopwright.ir.dtypes import BOOL, INT64, DType
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "BINARY_OPS",

@@ -7,11 +7,11 @@ rank and spelling that agree in algebra and variant share one compiled kernel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from loopwright.ir.dtypes import DTYPES, DType
 from loopwright.ir.expr import Expr
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "Algebra",

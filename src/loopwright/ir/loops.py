@@ -7,12 +7,13 @@ Sizes, strides and block sizes are run-time integers (`scalars`), so one nest se
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TypeAlias
 
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Expr
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "Alloc",

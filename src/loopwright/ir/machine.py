@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
 from loopwright.diagnostics import UsageError
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["Cache", "Machine", "OpCost", "ParallelCost", "Processor", "VmmaCost"]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.dtypes import DType
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "AROUND",

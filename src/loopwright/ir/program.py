@@ -7,7 +7,6 @@ order of its schedule tree. Analyses of it (dependences, reductions, contraction
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from loopwright.diagnostics import Span
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Expr, Load
 from loopwright.ir.walk import loads, substitute
+from loopwright.lazy_dataclass import dataclass
 
 # Arrays and accesses serve calls of cached kernels too, which must not load isl.
 if TYPE_CHECKING:

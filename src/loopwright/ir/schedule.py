@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from loopwright.ir.analysis_manager import AnalysisManager, Results
@@ -12,6 +12,7 @@ from loopwright.ir.contraction import Contraction, InnerContraction
 from loopwright.ir.kernel_variant import KernelVariant
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
+from loopwright.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from loopwright.ir.islkit import IslSchedule

@@ -13,7 +13,7 @@ around one, its text. This is the only place that reads the name of a band.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, assert_never
 
 import islpy as isl
@@ -24,6 +24,7 @@ from loopwright.ir.islparts import functions_in, nodes_in, pieces_in, sets_in
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.walk import fresh_name
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "Band",

@@ -9,7 +9,7 @@ statement's iterators as functions of the loops.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import combinations
 
 import islpy as isl
@@ -25,6 +25,7 @@ from loopwright.ir.schedule import Schedule, ScheduledContraction
 from loopwright.ir.schedule_tree import band_name, band_node, band_nodes, bands_around, is_band
 from loopwright.ir.visit import substitute
 from loopwright.ir.walk import fresh_name
+from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.buffers import (
     allocate_private,
     allocate_shared,

@@ -11,7 +11,7 @@ may depend on the loops around it. Panels are allocated for the largest blocks t
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from loopwright.ir.contraction import (
     ELEMENT,
@@ -28,6 +28,7 @@ from loopwright.ir.loops import Alloc, Block, Buffer, Copy, LoopNest, Space, Stm
 from loopwright.ir.schedule import ScheduledContraction
 from loopwright.ir.visit import loads, rebuild, rewrite, substitute
 from loopwright.ir.walk import fresh_name
+from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import (
     bound_names,
     lets,

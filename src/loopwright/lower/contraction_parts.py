@@ -12,7 +12,7 @@ product reads or writes many times.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from loopwright.ir.contraction import (
     ACCUMULATOR,
@@ -27,6 +27,7 @@ from loopwright.ir.kernel_variant import Algebra, ContractionKernel
 from loopwright.ir.program import Access, Array, Program, Role
 from loopwright.ir.schedule import ScheduledContraction
 from loopwright.ir.walk import substitute, walk
+from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.linear_forms import linear
 
 __all__ = ["ContractionParts", "Fill", "kernel_of", "split_contraction"]

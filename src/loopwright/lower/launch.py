@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -19,6 +18,7 @@ import numpy as np
 
 from loopwright.ir.contraction_shape import ContractionShape, Dim, has_runs, offsets
 from loopwright.ir.kernel_variant import Algorithm, ContractionKernel, KernelVariant, Packing
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["Launch", "fitted_blocks", "is_nearest", "launch", "misfit"]
 

@@ -6,11 +6,10 @@ integers; they must not be used on the user's data, whose arithmetic wraps aroun
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from loopwright.ir.dtypes import BOOL, INT64
 from loopwright.ir.expr import Binary, Const, Expr, Select, Unary
 from loopwright.ir.walk import operands, rewrite
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["LinearForm", "add_constant", "linear", "nonnegative_form", "normal"]
 

@@ -8,7 +8,7 @@ after the pass of that name.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from loopwright import options
@@ -20,6 +20,7 @@ from loopwright.ir.program import Array
 from loopwright.ir.schedule import Schedule, ScheduledContraction
 from loopwright.ir.text import nest_text
 from loopwright.ir.visit import rebuild
+from loopwright.lazy_dataclass import dataclass
 from loopwright.log import dump
 from loopwright.lower.astgen import GeneratedLoops, generate_loops
 from loopwright.lower.contraction_nest import insert_contractions

@@ -9,12 +9,12 @@ arrays, whose subscripts grow by a fixed amount with each loop.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from loopwright.ir.dtypes import INT64, DType
 from loopwright.ir.expr import Const, Expr, Load, Var
 from loopwright.ir.walk import rewrite
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "TABLES",

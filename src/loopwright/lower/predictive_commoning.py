@@ -8,7 +8,7 @@ array is in sight; of unrolled copies of an outer loop it cannot tell that their
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from loopwright.ir.expr import Binary, Expr, Load, Select, Var
 from loopwright.ir.loops import (
@@ -27,6 +27,7 @@ from loopwright.ir.loops import (
 )
 from loopwright.ir.visit import expressions, loads, names, rebuild, rewrite, statements
 from loopwright.ir.walk import children, fresh_name, substitute
+from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import bound_names
 from loopwright.lower.linear_forms import linear
 

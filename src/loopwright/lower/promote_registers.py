@@ -8,7 +8,7 @@ memory of rank 0 into bindings where the code is straight. Backends keep both in
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Expr, Load, Var
@@ -28,6 +28,7 @@ from loopwright.ir.loops import (
 )
 from loopwright.ir.visit import loads, names, rebuild, rewrite, statements
 from loopwright.ir.walk import fresh_name
+from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import bound_names, is_straight_line, substitute_statement
 from loopwright.lower.linear_forms import linear, normal
 

@@ -9,13 +9,14 @@ full tiles, and the part after them.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Binary, Const, Expr, Var
 from loopwright.ir.loops import Alloc, Block, For, If, Let, LoopNest, Mark, Stmt
 from loopwright.ir.visit import names, rebuild, statements
 from loopwright.ir.walk import operands
+from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.linear_forms import LinearForm, linear, normal
 
 __all__ = ["separate_full_tiles"]

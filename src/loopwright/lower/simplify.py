@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.loops import Alloc, Block, For, If, Let, LoopNest, Mark, Stmt, Store
 from loopwright.ir.visit import expressions, rebuild, rewrite, statements, walk
 from loopwright.ir.walk import operands
+from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import substitute_statement, touches
 from loopwright.lower.linear_forms import LinearForm, linear, nonnegative_form, normal
 

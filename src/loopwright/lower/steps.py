@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import reduce
 
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Var
 from loopwright.ir.kernel_variant import Broadcast, ContractionKernel, Packing
 from loopwright.ir.loops import Alloc, Buffer, If, Prefetch, Space, Stmt, Store
+from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import CACHE_LINE, loop, seq, unrolled, vector
 from loopwright.lower.combine import combine
 from loopwright.lower.packed_panels import depth, pitch

@@ -12,12 +12,13 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any
 
 from loopwright import options
 from loopwright.ir.machine import Machine, OpCost, ParallelCost
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["Calibration", "calibrated", "read_calibration", "write_calibration"]
 

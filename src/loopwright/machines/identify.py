@@ -8,7 +8,8 @@ own identification (MIDR on Arm, family and model of CPUID on x86) as their make
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["CpuIdentity", "identify", "nearest_machine"]
 

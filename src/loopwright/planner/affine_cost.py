@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -26,6 +25,7 @@ from loopwright.ir.machine import Cache, Machine
 from loopwright.ir.program import Role, Statement
 from loopwright.ir.schedule_tree import Band, Leaf, Node, bands, directions, statements_in
 from loopwright.ir.visit import walk
+from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.band_dependences import carries, split_among, unmoved, unordered
 
 __all__ = ["CostModel", "Estimate"]

@@ -8,7 +8,7 @@ those that keep the dependences. Then neighbours are fused where that saves movi
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from loopwright.analysis.statement_graph import strongly_connected_components
@@ -28,6 +28,7 @@ from loopwright.ir.schedule_tree import (
     without_loop,
 )
 from loopwright.ir.schedule_tree import Sequence as InOrder
+from loopwright.lazy_dataclass import dataclass
 from loopwright.planner.affine_cost import CostModel
 from loopwright.transform.band_dependences import among, edges, goes_back, has_same_range, unordered
 from loopwright.transform.isl_scheduler import scheduled_band

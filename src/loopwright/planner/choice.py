@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from loopwright.ir.contraction_shape import ContractionShape
 from loopwright.ir.kernel_variant import Algebra, ContractionKernel, KernelVariant
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["Choice", "even_block", "operator_names"]
 

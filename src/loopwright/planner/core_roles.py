@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from loopwright.analysis.product_nest import is_banded, sum_of_products
 from loopwright.analysis.update_statements import elements
 from loopwright.ir.program import Program, Statement
 from loopwright.ir.visit import names
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["Roles", "roles_of"]
 

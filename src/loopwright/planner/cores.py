@@ -16,7 +16,7 @@ Every step is tried and kept only when it is legal. What is left is planned as a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from loopwright.analysis.inner_contraction import inner_contraction
@@ -35,6 +35,7 @@ from loopwright.ir.schedule_tree import (
     perfect_nest,
 )
 from loopwright.ir.visit import rewrite
+from loopwright.lazy_dataclass import dataclass
 from loopwright.planner.core_roles import Roles, roles_of
 from loopwright.planner.core_sizes import core_step, strip_widths
 from loopwright.planner.draft import Draft

@@ -12,10 +12,10 @@ pure and takes constant time: no search, no machine at hand.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import Enum
 
 from loopwright.ir.machine import Cache, Machine, Processor
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["GemmBlocks", "MicroTile", "TileRule", "gemm_blocks"]
 

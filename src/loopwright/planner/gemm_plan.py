@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from loopwright.ir.contraction_shape import ContractionShape, Dim, has_runs
@@ -17,6 +17,7 @@ from loopwright.ir.kernel_variant import (
     Packing,
 )
 from loopwright.ir.machine import Machine
+from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.launch import is_nearest
 from loopwright.planner.choice import Choice, even_block, operator_names
 from loopwright.planner.dots import dot_group, dot_tile

@@ -11,9 +11,8 @@ j_r (N_r), which prefetches A and x every four lines.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from loopwright.ir.machine import Processor
+from loopwright.lazy_dataclass import dataclass
 from loopwright.planner.gemm_model import ceiling
 
 __all__ = ["GemvBlocks", "TransposedGemvBlocks", "gemv_blocks", "transposed_gemv_blocks"]

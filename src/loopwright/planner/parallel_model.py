@@ -13,9 +13,10 @@ One correction of ours: a block is never wider than the matrix.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from loopwright.ir.machine import Machine, Processor
+from loopwright.lazy_dataclass import dataclass
 from loopwright.planner.gemm_model import ceiling
 from loopwright.planner.gemv_model import (
     GemvBlocks,

@@ -19,11 +19,11 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from loopwright import options
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["CacheState", "DiskCache", "Entry", "disk_cache", "without_disk_cache"]
 

@@ -17,7 +17,7 @@ from loopwright.runtime.address import (
     function_at,
 )
 from loopwright.runtime.llvm_engine import LoadedObject
-from loopwright.runtime.scratch import local_scratch
+from loopwright.runtime.scratch import local_scratch, per_thread
 from loopwright.runtime.thread_pool import Pool
 
 __all__ = ["BoundKernel", "CompiledKernel"]
@@ -147,13 +147,16 @@ class BoundKernel:
             return (lambda out, x, y: self(out, y, x)) if exchange else self
 
         def run(out: object, x: object, y: object) -> None:
-            block = local_scratch().block
+            block = per_thread.scratch.block
             if block.size < need:
-                block = local_scratch().reserve(need)
+                block = per_thread.scratch.reserve(need)
             call(launch, block, id(out), id(x), id(y))
 
         def run_exchanged(out: object, x: object, y: object) -> None:
-            run(out, y, x)
+            block = per_thread.scratch.block
+            if block.size < need:
+                block = per_thread.scratch.reserve(need)
+            call(launch, block, id(out), id(y), id(x))
 
         def run_bare(out: object, x: object, y: object) -> None:
             call(launch, None, id(out), id(x), id(y))

@@ -6,7 +6,7 @@ import os
 import threading
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import count
 from typing import TypeAlias
@@ -15,6 +15,7 @@ import llvmlite.binding as llvm
 
 from loopwright.diagnostics import InternalError
 from loopwright.ir.module import CodeUnit
+from loopwright.lazy_dataclass import dataclass
 from loopwright.runtime.address import Address
 from loopwright.runtime.undisturbed import undisturbed
 

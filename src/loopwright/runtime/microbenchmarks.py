@@ -9,9 +9,10 @@ operation is associative; a chain through the turns cannot.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from loopwright.ir.machine import Machine
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["MeasuredLoop", "clock_loop", "loops", "module"]
 

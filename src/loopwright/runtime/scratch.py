@@ -26,12 +26,11 @@ import numpy as np
 
 from loopwright.runtime.address import Address, data_address
 
-__all__ = ["Loan", "Scratch", "local_scratch", "release_scratch"]
+__all__ = ["Loan", "Scratch", "local_scratch", "per_thread", "release_scratch"]
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 _PAGE = 2 << 20
-_local = threading.local()
 _blocks: weakref.WeakSet[Scratch] = weakref.WeakSet()
 _MOST_KEPT = 1 << 28  # bytes of blocks that nobody has borrowed
 _free: list[Bytes] = []
@@ -74,6 +73,22 @@ class Scratch:
     def release(self) -> None:
         """Drop the block; a running call still references the one it uses."""
         self.block = _NO_BLOCK
+
+
+class _PerThread(threading.local):
+    """What each thread has for itself; made when the thread first asks."""
+
+    def __init__(self) -> None:
+        self.scratch = Scratch()
+        _blocks.add(self.scratch)
+
+
+per_thread = _PerThread()  # its attributes are those of the calling thread
+
+
+def local_scratch() -> Scratch:
+    """The scratch block of the calling thread."""
+    return per_thread.scratch
 
 
 def _fresh(size: int, spare: int = 0) -> Bytes:
@@ -125,15 +140,6 @@ def _keep(blocks: Iterable[Bytes]) -> None:
         _free.extend(blocks)
         while sum(map(len, _free)) > _MOST_KEPT:
             _free.pop(0)  # the one that nobody has wanted for longest
-
-
-def local_scratch() -> Scratch:
-    """The scratch block of the calling thread."""
-    found: Scratch | None = getattr(_local, "scratch", None)
-    if found is None:
-        found = _local.scratch = Scratch()
-        _blocks.add(found)
-    return found
 
 
 def release_scratch() -> int:

@@ -141,7 +141,8 @@ def num_threads() -> int:
     if _chosen is not None:
         return _chosen
     asked = options.current().num_threads
-    return min(asked if asked is not None else default_threads(), MOST_THREADS)
+    count = default_threads() if asked is None else asked
+    return count if count <= MOST_THREADS else MOST_THREADS  # min() is a call more
 
 
 def thread_count(threads: int | None) -> int:

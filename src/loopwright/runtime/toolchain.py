@@ -15,13 +15,13 @@ import subprocess
 import tempfile
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from loopwright.compilers import CANDIDATES, compiler_path
 from loopwright.diagnostics import ToolchainError, UsageError
+from loopwright.lazy_dataclass import dataclass
 from loopwright.runtime.disk_cache import Entry, disk_cache
 
 __all__ = [

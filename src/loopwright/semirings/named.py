@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from loopwright.diagnostics import DtypeError, UsageError
 from loopwright.ir.dtypes import DTYPES, DType
 from loopwright.ir.expr import Binary, Expr
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["SEMIRINGS", "Number", "Operator", "Semiring", "combine", "identity", "semiring"]
 

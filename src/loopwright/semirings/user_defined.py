@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from loopwright.ir.dtypes import DTYPES, DType
 from loopwright.ir.evaluate import Given, compile_expr, literal, quiet
 from loopwright.ir.expr import BINARY_OPS, COMPARISONS, Binary, Expr, Var
 from loopwright.ir.trace import as_const, trace
+from loopwright.lazy_dataclass import dataclass
 from loopwright.semirings.named import SEMIRINGS, Number, Operator, Semiring, combine
 from loopwright.tracebacks import public_edge
 

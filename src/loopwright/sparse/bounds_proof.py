@@ -8,11 +8,11 @@ that is proved, or small shapes are searched, before code is made for an unverif
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
 from loopwright.diagnostics import UsageError
+from loopwright.lazy_dataclass import dataclass
 
 from .curves import CURVES
 from .format import Format

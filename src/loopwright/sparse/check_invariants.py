@@ -16,7 +16,6 @@ and both are counted by plain loops, one over k and one over x.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -26,6 +25,7 @@ from loopwright.ir.dtypes import INT32, INT64, DType, dtype_of
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load
 from loopwright.ir.program import Role
 from loopwright.ir.walk import substitute
+from loopwright.lazy_dataclass import dataclass
 
 from .bounds_proof import invariants_read_inside
 from .format import Format, Invariant

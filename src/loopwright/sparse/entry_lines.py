@@ -10,7 +10,6 @@ Each is read again (`number_text.nearest`); what is not sure to be right is left
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopwright.diagnostics import UsageError
+from loopwright.lazy_dataclass import dataclass
 
 from .convert_tensor import convert_tensor
 from .formats import find

@@ -8,13 +8,13 @@ with what is found here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loopwright.diagnostics import UsageError
+from loopwright.lazy_dataclass import dataclass
 
 from .curves import CURVES
 from .uf import (

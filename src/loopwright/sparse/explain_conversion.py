@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DTYPES, FLOAT64, INT32
+from loopwright.lazy_dataclass import dataclass
 
 from .convert_tensor import as_tensor, conversion, with_sortedness
 from .format import COORDINATES, SIZES, Format

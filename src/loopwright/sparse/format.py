@@ -18,10 +18,10 @@ each of which is an index array. `declare` builds one from texts:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from loopwright.diagnostics import UsageError
+from loopwright.lazy_dataclass import dataclass
 
 from .curves import CURVES
 from .uf import (

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loopwright.diagnostics import Diagnostic, SourceError, Span, UsageError
+from loopwright.lazy_dataclass import dataclass
 
 from .entry_lines import check_finite, entry_lines, listed
 from .files import BLOCK, Progress, line_blocks, replacing

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,25 +20,45 @@ from numpy.typing import NDArray
 __all__ = ["are_frozen", "freeze", "is_frozen"]
 
 Array = NDArray[Any]
-_frozen: WeakValueDictionary[int, Array] = WeakValueDictionary()  # by identity
+_LEAST_SWEPT = 1024
+# By identity. References without a callback, swept now and then: a WeakValueDictionary takes 3 us
+# more to enter an array and to forget it. An identity that is used again has another array.
+_frozen: dict[int, ref[Array]] = {}
+_sweep_at = _LEAST_SWEPT  # entries
 
 
 def freeze(array: Array) -> Array:
     """A read-only view of an array that nobody else has: made here, or copied."""
     if is_frozen(array):
         return array
-    view = array.view()
-    owner: Any = view
+    owner: Any = array
     while isinstance(owner, np.ndarray):
-        owner.flags.writeable = False
+        owner.setflags(write=False)
         owner = owner.base
-    _frozen[id(view)] = view
+    view = array.view()  # read-only as well
+    if len(_frozen) >= _sweep_at:
+        _sweep()
+    _frozen[id(view)] = ref(view)
     return view
+
+
+def _sweep() -> None:
+    """Forget arrays that are gone; again when there are twice as many entries as are left.
+
+    A thread that enters an array meanwhile may lose it: the array then counts as one that others
+    can write, which costs time and nothing else.
+    """
+    global _sweep_at
+    for key, found in list(_frozen.items()):
+        if found() is None:
+            _frozen.pop(key, None)
+    _sweep_at = max(_LEAST_SWEPT, 2 * len(_frozen))
 
 
 def is_frozen(array: Array) -> bool:
     """Whether an array was frozen here."""
-    return _frozen.get(id(array)) is array
+    found = _frozen.get(id(array))
+    return found is not None and found() is array
 
 
 def are_frozen(arrays: Iterable[Array]) -> bool:

@@ -82,9 +82,12 @@ def _arrays(tensor: SparseTensor) -> tuple[Array, ...]:
 
 def _shares(array: Array, others: tuple[Array, ...]) -> bool:
     """Whether an array lies in memory of others."""
-    if array.base is None:  # it owns its memory: others are itself, or views of it
-        return any(other is array or other.base is array for other in others)
-    return any(array is other or np.may_share_memory(array, other) for other in others)
+    for other in others:
+        if other is array or other.base is array:
+            return True
+    if array.base is None:  # it owns its memory: others would be itself, or views of it
+        return False
+    return any(np.may_share_memory(array, other) for other in others)
 
 
 def copied(array: Array, threads: int = 1) -> Array:

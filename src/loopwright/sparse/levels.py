@@ -7,8 +7,9 @@ are all found so can be validated a block of the outermost loop at a time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+
+from loopwright.lazy_dataclass import dataclass
 
 from .format import Format, Index
 from .quick_check import is_plain

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loopwright.diagnostics import Diagnostic, DtypeError, SourceError, Span, UsageError
+from loopwright.lazy_dataclass import dataclass
 
 from .entry_lines import check_finite, entry_lines, listed
 from .files import BLOCK, Progress, line_blocks, replacing

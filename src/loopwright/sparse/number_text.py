@@ -10,7 +10,6 @@ is marked as unsure and parsed by Python.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Any, NoReturn
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopwright.diagnostics import Diagnostic, SourceError, Span
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "MARGIN",

@@ -13,7 +13,6 @@ every p(x) but the first and the last lies between two entries, so that fewer te
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -24,6 +23,7 @@ from loopwright.ir.dtypes import DTYPES, INT32, INT64, DType, dtype_of
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load
 from loopwright.ir.expr import Var as Name
 from loopwright.ir.program import Role
+from loopwright.lazy_dataclass import dataclass
 
 from .bounds_proof import invariants_read_inside
 from .check_invariants import AdjacentInvariant, adjacent_invariant, violation_counters

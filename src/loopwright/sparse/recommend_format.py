@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, prod
 from typing import Any
@@ -25,6 +24,7 @@ from loopwright.ir.dtypes import INT64, DType, dtype_of
 from loopwright.ir.expr import Binary, Cast, Const
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Role
+from loopwright.lazy_dataclass import dataclass
 from loopwright.machines.host import host
 from loopwright.tables import table_lines
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import Any
 
@@ -15,6 +14,7 @@ from loopwright.ir.dtypes import DTYPES, INT64, DType, dtype_of
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Role
+from loopwright.lazy_dataclass import dataclass
 
 from .spf.chunk_plan import LEAST_LIGHT
 from .spf.compile_computation import CompiledComputation, compile_computation

@@ -6,7 +6,6 @@ import html
 import math
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, SupportsIndex
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopwright.diagnostics import UsageError
+from loopwright.lazy_dataclass import dataclass
 
 from .format import Format
 from .format_symbols import check_sizes, fixed_symbols, solve_symbols, symbol_solver
@@ -49,8 +49,8 @@ class SparseTensor:
         keep = object.__setattr__
         keep(self, "format", format)
         keep(self, "shape", shape)
-        keep(self, "arrays", MappingProxyType(dict(arrays)))
-        keep(self, "symbols", MappingProxyType(dict(symbols)))
+        keep(self, "arrays", MappingProxyType(_copied(arrays)))
+        keep(self, "symbols", MappingProxyType(_copied(symbols)))
         keep(self, "values", values)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -120,6 +120,11 @@ class SparseTensor:
             '<div style="display:flex;gap:1em;align-items:flex-start">'
             f"{picture}<div>{'<br/>'.join(lines)}</div></div>"
         )
+
+
+def _copied(given: Mapping[str, Any]) -> dict[str, Any]:
+    # Those of another tensor have a copy() that is three times as fast.
+    return given.copy() if type(given) is MappingProxyType else dict(given)
 
 
 def _summary(tensor: SparseTensor) -> str:

@@ -6,7 +6,6 @@ This is the slow oracle of the sparse part: conversions and kernels are compared
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopwright.diagnostics import UsageError
+from loopwright.lazy_dataclass import dataclass
 
 from .enumerate_sets import IndexEnvironment, enumerate_points, solvable_order
 from .format import Format

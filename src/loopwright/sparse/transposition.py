@@ -26,7 +26,6 @@ with such an entry, so that every cursor moves as it does in one pass.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import permutations, product
 from typing import Any
@@ -39,6 +38,7 @@ from loopwright.ir.dtypes import BOOL, INT64, DType, dtype_of
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Role
+from loopwright.lazy_dataclass import dataclass
 from loopwright.runtime.scratch import Loan
 
 from .format import Format, Index

@@ -14,7 +14,6 @@ of these checks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopwright.diagnostics import DtypeError, UsageError
+from loopwright.lazy_dataclass import dataclass
 
 from .bounds_proof import entry_facts, require_bounds
 from .curves import CURVES

@@ -8,7 +8,6 @@ each of them, before code runs on them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -20,6 +19,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import BOOL, DType, dtype_of
 from loopwright.ir.expr import Binary, Const, Load, Var
 from loopwright.ir.program import Role
+from loopwright.lazy_dataclass import dataclass
 
 from .bounds_proof import reads_inside
 from .check_invariants import has_no_violations, packed_bits, quantified_invariants_hold

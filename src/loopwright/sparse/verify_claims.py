@@ -19,10 +19,10 @@ bounded by a count of z3's steps, not by a clock.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from loopwright.diagnostics import UsageError
+from loopwright.lazy_dataclass import dataclass
 
 from .bounds_proof import joint, out_of_bounds_cases, out_of_domain_calls, violations
 from .format import Format

@@ -8,7 +8,7 @@ and all small patterns are converted to the format and back.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from itertools import product
 from math import prod
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopwright.diagnostics import UsageError
+from loopwright.lazy_dataclass import dataclass
 
 from .bounds_proof import find_out_of_bounds
 from .convert_tensor import converted

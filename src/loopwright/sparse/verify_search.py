@@ -8,7 +8,7 @@ about the descriptor are tested for each. What is found is a counter-example tha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import combinations, combinations_with_replacement, permutations, product
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopwright.diagnostics import UsageError
+from loopwright.lazy_dataclass import dataclass
 
 from .bounds_proof import joint
 from .curves import CURVES

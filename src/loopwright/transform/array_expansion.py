@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import ClassVar
 
@@ -29,6 +29,7 @@ from loopwright.ir.schedule_tree import (
 )
 from loopwright.ir.visit import rewrite
 from loopwright.ir.walk import fresh_name
+from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.schedule_legality import accessors, find_band, open_bands, reordered
 from loopwright.transform.step import Step, refuse
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from loopwright.analysis.find_closures import find_closure
 from loopwright.diagnostics import UsageError
 from loopwright.ir.closure import BlockedClosure
 from loopwright.ir.schedule import Schedule
+from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.step import Step, refuse
 
 __all__ = [

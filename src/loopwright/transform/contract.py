@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import permutations
 from typing import ClassVar
 
@@ -22,6 +22,7 @@ from loopwright.ir.kernel_variant import (
 from loopwright.ir.loops import Mark
 from loopwright.ir.schedule import Schedule, ScheduledContraction
 from loopwright.ir.schedule_tree import Band, Leaf, bands, nodes_of, perfect_nest
+from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.schedule_legality import (
     find_band,
     initial_schedule,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 import islpy as isl
@@ -25,6 +24,7 @@ from loopwright.ir.schedule_tree import (
     statements_in,
     universe_of,
 )
+from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.interchange import open_chains
 from loopwright.transform.schedule_legality import (
     find_band,

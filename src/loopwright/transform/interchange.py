@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from loopwright.diagnostics import UsageError
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import Band, Node, map_bands, nodes_of, perfect_nest
+from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.schedule_legality import find_band, open_bands, reordered
 from loopwright.transform.step import Step, refuse
 

@@ -9,7 +9,6 @@ are the same: a schedule that is legal for all p is legal for them.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
 import islpy as isl
 
@@ -33,6 +32,7 @@ from loopwright.ir.schedule_tree import (
     sequence,
 )
 from loopwright.ir.walk import fresh_name
+from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.band_dependences import instances_of
 from loopwright.transform.reschedule import Reschedule, named_tree, tree_text
 from loopwright.transform.schedule_legality import privatized_dependences, validity_dependences

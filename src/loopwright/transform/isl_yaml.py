@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import islpy as isl
 
 from loopwright.ir.islkit import context
 from loopwright.ir.schedule import Schedule
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "Data",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import islpy as isl
@@ -34,6 +34,7 @@ from loopwright.ir.schedule_tree import (
 from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.ir.visit import loads, rewrite
 from loopwright.ir.walk import fresh_name
+from loopwright.lazy_dataclass import dataclass
 from loopwright.semirings import identity
 from loopwright.transform.scalar_expansion import iterator_range
 from loopwright.transform.schedule_legality import reordered

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from loopwright.diagnostics import UsageError
 from loopwright.ir.schedule import Schedule
+from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.apply import apply_plan, apply_step, apply_steps, initial_schedule
 from loopwright.transform.array_expansion import ExpandArray
 from loopwright.transform.blocked_closure import BlockClosure

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 from loopwright.ir.program import Role
 from loopwright.ir.schedule import Schedule
+from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.schedule_legality import accessors, open_bands, with_private
 from loopwright.transform.step import Step, refuse
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import islpy as isl
@@ -15,6 +15,7 @@ from loopwright.ir.loops import Mark
 from loopwright.ir.program import Access, Program, Statement
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import bands, nodes_of
+from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.schedule_legality import find_band, open_bands
 from loopwright.transform.step import Step, refuse
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 import islpy as isl
@@ -21,6 +20,7 @@ from loopwright.ir.schedule_tree import (
     write_tree,
 )
 from loopwright.ir.walk import fresh_name
+from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.isl_yaml import Data, NotYaml, read_yaml
 from loopwright.transform.schedule_legality import reordered
 from loopwright.transform.step import Step, Text, refuse

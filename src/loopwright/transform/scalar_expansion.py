@@ -8,7 +8,7 @@ dependences of the program before, in any order.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from itertools import combinations
 from typing import ClassVar
@@ -26,6 +26,7 @@ from loopwright.ir.program import Array, Program, Role, Statement
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.visit import rewrite
 from loopwright.ir.walk import fresh_name
+from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.schedule_legality import accessors
 from loopwright.transform.step import Step, refuse
 

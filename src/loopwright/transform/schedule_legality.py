@@ -8,7 +8,7 @@ per iteration of a loop, two instances access the same element only inside one i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import islpy as isl
@@ -34,6 +34,7 @@ from loopwright.ir.schedule_tree import (
     unique_names,
     write_tree,
 )
+from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.step import Step, refuse
 
 __all__ = [

@@ -17,7 +17,7 @@ where dt > 0 the iterations of t inside a wavefront of W rows are independent of
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import islpy as isl
@@ -39,6 +39,7 @@ from loopwright.ir.schedule_tree import (
     sequence,
 )
 from loopwright.ir.walk import fresh_name
+from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.schedule_legality import (
     find_band,
     open_bands,

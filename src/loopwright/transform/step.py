@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, ClassVar, NewType, NoReturn, get_type_hints
 
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.kernel_variant import KernelVariant
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.serial import Malformed, read_variant, variant_to_json
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["Step", "Text", "refuse", "step_from_json"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, assert_never
 
 import islpy as isl
@@ -24,6 +24,7 @@ from loopwright.ir.schedule_tree import (
     sequence,
 )
 from loopwright.ir.walk import fresh_name
+from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.schedule_legality import (
     find_band,
     open_bands,

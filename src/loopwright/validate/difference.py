@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from loopwright.diagnostics import Span
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["Difference", "DifferenceKind", "Report"]
 

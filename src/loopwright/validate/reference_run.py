@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -15,6 +14,7 @@ from loopwright.ir.memory import element_strides
 from loopwright.ir.program import Program, Role
 from loopwright.ir.shadow import ShadowRules
 from loopwright.ir.terms import Terms
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["Arrays", "ReferenceRun", "Signs", "draw_inputs", "run_reference"]
 

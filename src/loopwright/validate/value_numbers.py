@@ -11,7 +11,7 @@ several tiles.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import count
 from typing import assert_never
@@ -45,6 +45,7 @@ from loopwright.ir.loops import (
     Store,
 )
 from loopwright.ir.visit import expressions, walk
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["VALUE_NUMBER", "NotNumbered", "number_values"]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 import numpy as np
@@ -22,6 +22,7 @@ from loopwright.frontends.constant_folding import rounded_constant, zero
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType
 from loopwright.ir.expr import Binary, Cast, Const, Expr
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "LONG_DOUBLE",

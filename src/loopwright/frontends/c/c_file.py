@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 
 from loopwright.diagnostics import Span
 from loopwright.frontends.source_tree import SourceTree
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Expr
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["CFile", "CRegion", "CVariable", "Origin", "VariableKind"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from loopwright.frontends.c.arithmetic_types import INT, DataModel
@@ -20,6 +20,7 @@ from loopwright.frontends.c.syntax_tree import (
     Typedef,
     TypeName,
 )
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["DeclarationParser", "FunctionHead"]
 

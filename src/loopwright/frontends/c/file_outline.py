@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from contextlib import suppress
-from dataclasses import dataclass
 
 from loopwright.diagnostics import Collector
 from loopwright.frontends.c.arithmetic_types import DataModel
@@ -18,6 +17,7 @@ from loopwright.frontends.c.lexer import CToken, SyntaxFault, tokenize
 from loopwright.frontends.c.source_map import SourceMap, SourceText
 from loopwright.frontends.c.statement_parser import StatementParser
 from loopwright.frontends.c.syntax_tree import ArrayDim, BlockStmt, Declaration, Symbol, SymbolTable
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "DefinedFunction",

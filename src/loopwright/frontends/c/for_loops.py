@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import reduce
 
 from loopwright.frontends.c.affine_terms import as_terms, solve
@@ -25,6 +24,7 @@ from loopwright.frontends.c.syntax_tree import (
 )
 from loopwright.frontends.refusal import Refusal, Reported
 from loopwright.ir.expr import Binary, Const, Expr, Var
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "LoopHeader",

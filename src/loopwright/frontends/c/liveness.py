@@ -6,9 +6,9 @@ Names are compared as text: two variables of one name count as one, which is con
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from loopwright.frontends.c.lexer import CToken
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["RegionContext", "changed_names", "is_mentioned"]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["Macro", "MacroFault", "MacroToken", "Macros", "macro_text", "macro_tokens"]
 

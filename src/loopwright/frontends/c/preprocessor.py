@@ -11,13 +11,13 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import IO
 
 from loopwright.compilers import compiler_path
 from loopwright.diagnostics import Diagnostic, SourceError, Span, ToolchainError, UsageError
 from loopwright.frontends.c.builtin_preprocessor import expand
 from loopwright.frontends.c.source_map import MAIN, SourceText
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["Preprocessed", "preprocess"]
 

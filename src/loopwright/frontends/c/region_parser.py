@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 from loopwright.diagnostics import Diagnostic
@@ -13,6 +12,7 @@ from loopwright.frontends.c.liveness import RegionContext, changed_names, is_men
 from loopwright.frontends.c.source_map import MAIN, PragmaLine
 from loopwright.frontends.c.statement_parser import StatementParser, pragma_word
 from loopwright.frontends.c.syntax_tree import SymbolTable, SyntaxStmt
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["ParsedRegion", "parse_regions"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from loopwright.frontends.c.arithmetic_types import CType, CValue
@@ -23,6 +23,7 @@ from loopwright.frontends.refusal import Refusal
 from loopwright.frontends.source_tree import Local
 from loopwright.ir.expr import Binary, Const, Expr, Var
 from loopwright.ir.visit import names
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["Alias", "RegionScope", "Variable", "declare_variable", "element_of"]
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
 
 from loopwright.diagnostics import Diagnostic, SourceError, Span, UsageError
 from loopwright.frontends.c.lexer import CToken, Range, tokenize
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "MAIN",

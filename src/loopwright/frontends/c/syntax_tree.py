@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from loopwright.frontends.c.arithmetic_types import CType
 from loopwright.frontends.c.lexer import Range
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "UNSUPPORTED_STATEMENTS",

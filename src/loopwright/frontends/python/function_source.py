@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
-from dataclasses import dataclass
 from types import CodeType, FunctionType
 
 from loopwright.diagnostics import Diagnostic, SourceError, Span, UsageError, column_of_byte
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["FunctionSource", "read_source"]
 

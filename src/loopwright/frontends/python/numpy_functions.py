@@ -9,7 +9,6 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 
 import numpy as np
@@ -26,6 +25,7 @@ from loopwright.frontends.python.numpy_promotion import (
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType, dtype_of
 from loopwright.ir.expr import FUNCTIONS, Call, Const
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["ACCEPTED", "call", "is_known", "part"]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType, dtype_of
 from loopwright.ir.expr import COMPARISONS, Binary, Cast, Const, Expr, Select, Unary
 from loopwright.ir.visit import loads
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "PyType",

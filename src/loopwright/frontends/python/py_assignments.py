@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from loopwright.ir.dtypes import FLOAT64, INT64, DType, dtype_of
 from loopwright.ir.expr import Const, Expr, Load
 from loopwright.ir.program import Access
 from loopwright.ir.visit import loads
+from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["ArrayMaker", "PyAssignmentReader", "find_maker", "make_local"]
 

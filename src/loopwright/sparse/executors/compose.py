@@ -9,12 +9,13 @@ stored take no part: they stand for the zero of the semiring.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.ir.dtypes import INT64, DType
 from loopwright.ir.expr import Binary, Expr
 from loopwright.ir.program import Role
+from loopwright.lazy_dataclass import dataclass
 from loopwright.semirings.named import Semiring
 from loopwright.sparse.format import COORDINATES, SIZES, Format
 from loopwright.sparse.invariants import loop_facts

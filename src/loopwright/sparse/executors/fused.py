@@ -14,7 +14,7 @@ may be left out, where the step would be illegal, or with several threads, one f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -25,6 +25,7 @@ from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.frontends.einsum_syntax import EinsumSubscripts, parse_subscripts
 from loopwright.ir.dtypes import DType, dtype_of
 from loopwright.ir.program import Role
+from loopwright.lazy_dataclass import dataclass
 from loopwright.runtime.thread_pool import thread_count
 from loopwright.sparse.convert_tensor import conversion, convert_unfrozen, with_sortedness
 from loopwright.sparse.executors.operands import (

@@ -8,10 +8,10 @@ specialised for the long ones of these ranges; in all other rows each diagonal i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from loopwright.lazy_dataclass import dataclass
 from loopwright.runtime.array_arguments import Array
 from loopwright.sparse.uf import Term, evaluate
 

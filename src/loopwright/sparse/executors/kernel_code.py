@@ -8,12 +8,13 @@ no plan: proving that rows may run in parallel takes longer than all else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from loopwright.ir.expr import Var as ScalarVar
 from loopwright.kernels import nest_kernel, recall, remember, stage_text
+from loopwright.lazy_dataclass import dataclass
 from loopwright.machines.host import host
 from loopwright.remembered import remembered
 from loopwright.sparse.executors.compose import REFUSED, SPARSE, KernelRequest, named_format

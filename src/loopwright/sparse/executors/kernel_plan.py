@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from loopwright.diagnostics import IllegalStep
 from loopwright.ir.expr import Const, Expr, Load
@@ -18,6 +18,7 @@ from loopwright.ir.expr import Var as ExprVar
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Role
 from loopwright.ir.walk import names, rewrite
+from loopwright.lazy_dataclass import dataclass
 from loopwright.semirings.named import Semiring
 from loopwright.sparse.executors.compose import OUT, ComposedStatement, KernelRequest, compose
 from loopwright.sparse.executors.interior_rows import RowBound, cut_name

@@ -23,7 +23,7 @@ Every sum keeps its order, so a row has the same value whether it goes with othe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Const, Expr, Load, Var
@@ -42,6 +42,7 @@ from loopwright.ir.loops import (
 )
 from loopwright.ir.visit import rebuild
 from loopwright.ir.walk import fresh_name, loads, names, rewrite, substitute
+from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import CACHE_LINE, bound_names, seq, unrolled, vector
 from loopwright.lower.linear_forms import linear, normal
 

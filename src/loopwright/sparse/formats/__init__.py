@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 
 from loopwright.diagnostics import UsageError
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.format import COORDINATES, Format
 
 from .compressed import bcsr, csc, csf, csr, csr_unsorted, dcsr, hicoo, lil

@@ -10,12 +10,12 @@ both or after both; otherwise a call of it may have any value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Expr, Load
 from loopwright.ir.walk import loads
+from loopwright.lazy_dataclass import dataclass
 from loopwright.remembered import remembered
 from loopwright.sparse.spf.computation import Computation, Stmt
 from loopwright.sparse.spf.term_exprs import Spaces, as_term, element

@@ -15,7 +15,7 @@ The result is the same bit by bit for any number of chunks, which is chosen at r
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from loopwright.diagnostics import IllegalStep
 from loopwright.ir.dtypes import DTYPES
@@ -23,6 +23,7 @@ from loopwright.ir.expr import Binary, Const, Expr, Load, Select
 from loopwright.ir.expr import Var as ExprVar
 from loopwright.ir.program import Role
 from loopwright.ir.walk import loads, rewrite, substitute
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.spf.array_dependences import accesses, update_of
 from loopwright.sparse.spf.chunk_builder import ChunkBuilder, identity_element
 from loopwright.sparse.spf.chunk_plan import (

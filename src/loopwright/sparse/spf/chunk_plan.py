@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Expr
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.spf.computation import Computation, DataSpace
 from loopwright.sparse.uf import IntegerSet, Term, evaluate
 

@@ -14,7 +14,7 @@ share with them the loops over the arguments only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from loopwright.diagnostics import UsageError
@@ -25,6 +25,7 @@ from loopwright.ir.loops import Mark
 from loopwright.ir.program import Role
 from loopwright.ir.text import expr_text
 from loopwright.ir.walk import walk
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.curves import CURVES
 from loopwright.sparse.uf import (
     NO_FACTS,

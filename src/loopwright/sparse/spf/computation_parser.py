@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NoReturn, TypeAlias
 
 import numpy as np
@@ -25,6 +25,7 @@ from loopwright.frontends.python.python_grammar import BINARY, COMPARE
 from loopwright.ir import expr as ir
 from loopwright.ir.dtypes import BOOL, DTYPES, INT64, DType, dtype_of
 from loopwright.ir.program import Role
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.format import Format
 from loopwright.sparse.invariants import facts_of
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt

@@ -9,10 +9,10 @@ the middle, in order of execution, and results at the right.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 
 from loopwright.ir.program import Role
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.spf.array_dependences import SpaceAccess, accesses, dependences
 from loopwright.sparse.spf.computation import Computation, Stmt
 from loopwright.sparse.uf import Term

@@ -9,8 +9,8 @@ isl is not asked here, because a scanner asks often.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from loopwright.lazy_dataclass import dataclass
 from loopwright.remembered import remembered
 from loopwright.sparse.uf import (
     NO_FACTS,

@@ -8,13 +8,14 @@ constants terms of the caller.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from loopwright.diagnostics import UsageError
 from loopwright.ir.expr import Expr, Load
 from loopwright.ir.expr import Var as ExprVar
 from loopwright.ir.program import Role
 from loopwright.ir.walk import rewrite
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.spf.computation import Computation, DataSpace, Entry, Stmt
 from loopwright.sparse.spf.term_exprs import as_expr
 from loopwright.sparse.uf import (

@@ -13,11 +13,12 @@ These are, one predicate each:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load
 from loopwright.ir.program import Role
 from loopwright.ir.walk import loads
+from loopwright.lazy_dataclass import dataclass
 from loopwright.remembered import remembered
 from loopwright.sparse.spf.array_dependences import update_of
 from loopwright.sparse.spf.computation import Computation, Stmt

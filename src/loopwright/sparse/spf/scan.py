@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from loopwright.diagnostics import UsageError
 from loopwright.ir.expr import Const, Expr
@@ -36,6 +36,7 @@ from loopwright.ir.program import Role
 from loopwright.ir.visit import rebuild, statements
 from loopwright.ir.walk import fresh_name
 from loopwright.ir.walk import substitute as substitute_expr
+from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import touches
 from loopwright.lower.simplify import simplify
 from loopwright.lower.work_distribution import lower_to_spmd

@@ -16,11 +16,12 @@ again, and used for nothing else. Constraints with the variable under a function
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 from loopwright.diagnostics import UsageError
 from loopwright.ir.expr import Expr
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.spf.computation import Computation, Stmt
 from loopwright.sparse.spf.implied import KnownConstraints
 from loopwright.sparse.spf.term_exprs import Spaces, as_expr

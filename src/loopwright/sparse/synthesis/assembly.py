@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from loopwright.ir.dtypes import INT64, DType
 from loopwright.ir.expr import Binary, Const, Expr
 from loopwright.ir.program import Role
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.format import Format
 from loopwright.sparse.spf.computation import Stmt
 from loopwright.sparse.synthesis.bucket_partition import partitioned

@@ -8,10 +8,11 @@ value. Buckets fit a cache, and what is stored by coordinates stays in few place
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from loopwright.ir.dtypes import DTYPES, INT32, INT64
 from loopwright.ir.expr import Const
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.synthesis.entry_iterator import (
     EntryIterator,
     KeySizes,

@@ -21,10 +21,10 @@ rows of a bucket are few, and so are the columns from first to last. Short rows 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Binary, Const, Expr, Select
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.spf.computation import Stmt
 from loopwright.sparse.synthesis.bucket_partition import (
     MOST_BITS,

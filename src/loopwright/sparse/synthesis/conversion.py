@@ -8,7 +8,7 @@ allocate and fill are emitted (`assembly`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DType
+from loopwright.lazy_dataclass import dataclass
 from loopwright.remembered import remembered
 from loopwright.runtime.scratch import Loan
 from loopwright.sparse.bounds_proof import require_bounds

@@ -16,10 +16,11 @@ besides coordinates and positions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from loopwright.diagnostics import UsageError
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.format import Format, Invariant
 from loopwright.sparse.synthesis.inverse import InverseMap, StoredElement
 from loopwright.sparse.synthesis.value_intervals import range_maximum, range_minimum

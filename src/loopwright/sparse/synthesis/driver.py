@@ -19,13 +19,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loopwright.ir.program import Role
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.synthesis.stages import FreshArray, RuntimeSymbol, Stage
 from loopwright.sparse.uf import Term
 from loopwright.sparse.uf.evaluate_terms import Spell, python_expression, python_function

@@ -13,11 +13,11 @@ only where no other constraint of the map excludes tuples.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import FLOAT64, INT64, DType
 from loopwright.ir.expr import Binary, Cast, Const, Expr
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.format import Format
 from loopwright.sparse.invariants import loop_facts
 from loopwright.sparse.spf.computation import Stmt

@@ -8,7 +8,6 @@ A running sum such as `cptr` of SELL, with padding in it, is bounded by neither:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DTYPES, INT32, INT64, DType
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.format import Format, Index
 from loopwright.sparse.format_symbols import fixed_symbols
 from loopwright.sparse.synthesis.definitions import (

@@ -15,9 +15,10 @@ a diagonal, `col(k) = j` with `rowptr(i) <= k < rowptr(i+1)` makes k number the 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from loopwright.diagnostics import UsageError
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.format import Format
 from loopwright.sparse.uf import (
     Atom,

@@ -7,11 +7,12 @@ canonical names (s0, n0, v0, ...) shares its code with all that differ from it i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from loopwright.ir.expr import Expr, Load
 from loopwright.ir.expr import Var as ExprVar
 from loopwright.ir.walk import rewrite
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.format import Format, Index, Invariant
 from loopwright.sparse.spf.computation import Computation, Stmt
 from loopwright.sparse.uf import (

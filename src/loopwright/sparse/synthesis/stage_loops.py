@@ -15,7 +15,7 @@ start in the second, so that every entry gets the place that it has with one thr
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from loopwright.ir.expr import Cast, Expr
 from loopwright.ir.expr import Var as ExprVar
 from loopwright.ir.walk import substitute as substitute_expr
 from loopwright.ir.walk import walk
+from loopwright.lazy_dataclass import dataclass
 from loopwright.remembered import remembered
 from loopwright.sparse.spf.chunk_loops import chunk_computation
 from loopwright.sparse.spf.chunk_plan import (

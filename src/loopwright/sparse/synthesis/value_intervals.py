@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.format import Index
 from loopwright.sparse.uf import Floor, Sym, Term, TupleVar, UFCall
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, islice
 
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.uf.axioms import Clause, Facts, Rule
 from loopwright.sparse.uf.constraints import Conj, Constraint
 from loopwright.sparse.uf.linear_terms import (

@@ -7,10 +7,10 @@ properties hold, so that each rule made from them has the domain among its premi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 from loopwright.diagnostics import UsageError
+from loopwright.lazy_dataclass import dataclass
 from loopwright.remembered import remembered
 from loopwright.sparse.uf.constraints import Conj, Constraint
 from loopwright.sparse.uf.linear_terms import Atom, CachedHash, Term, TupleVar, UFCall, atoms

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, ClassVar, TypeAlias
 
 from loopwright.diagnostics import UsageError
+from loopwright.lazy_dataclass import dataclass
 from loopwright.remembered import remembered
 
 __all__ = [

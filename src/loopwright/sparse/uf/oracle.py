@@ -10,13 +10,13 @@ operations is spent.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
 import islpy as isl
 
 from loopwright.ir.islkit import GaveUp, bounded, context
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.uf.ackermann import GroundProblem, ackermann
 from loopwright.sparse.uf.axioms import NO_FACTS, Clause, Facts
 from loopwright.sparse.uf.constraints import Conj, Constraint, conjoin, fresh

@@ -7,9 +7,9 @@ the tuples that do. Symbolic constants and uninterpreted functions are the same 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from loopwright.diagnostics import UsageError
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.uf.constraints import Conj
 from loopwright.sparse.uf.linear_terms import UFCall
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NoReturn, TypeAlias
 
 from loopwright.diagnostics import UsageError
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.uf.constraints import FALSE, Conj, Constraint, conjoin, fresh
 from loopwright.sparse.uf.linear_terms import Sym, Term, TupleVar, UFCall
 from loopwright.sparse.uf.relation import IntegerSet, Relation

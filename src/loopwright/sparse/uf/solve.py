@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.uf.axioms import NO_FACTS, Facts
 from loopwright.sparse.uf.constraints import Conj, Constraint
 from loopwright.sparse.uf.linear_terms import Atom, AtomProduct, Term, TupleVar, UFCall, atoms
