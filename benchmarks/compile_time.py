@@ -26,7 +26,7 @@ from loopwright.frontends.c import CRegion, read_c
 from loopwright.frontends.extract import program_of
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
-from loopwright.pipeline import generic_schedule
+from loopwright.planner.requested_plans import model_planner
 from loopwright.runtime.llvm_engine import compile_to_object, load_object
 
 __all__ = ["run"]
@@ -101,7 +101,7 @@ def _compile_region(region: CRegion) -> list[float]:
     ends = [_clock()]
     program = program_of(region.tree, reassoc=True)
     ends.append(_clock())
-    _, schedule = generic_schedule(program, parallel=True)
+    _, schedule = model_planner(program, host(), 2)
     ends.append(_clock())
     nest = lower_schedule(schedule)
     ends.append(_clock())

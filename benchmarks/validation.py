@@ -19,7 +19,8 @@ from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import program_of
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
-from loopwright.pipeline import generic_schedule
+from loopwright.machines.host import host
+from loopwright.planner.requested_plans import model_planner
 from loopwright.validate import Report
 from loopwright.validate.translation import validate_with_c
 
@@ -53,7 +54,7 @@ def _reports(
         for function, program in _programs(kernel, folder, mode, dtype, reassoc):
             words = [function, mode.name, dtype]
             words += ["reassociated"] * reassoc + ["parallel"] * parallel
-            nest = lower_schedule(generic_schedule(program, parallel=parallel)[1])
+            nest = lower_schedule(model_planner(program, host(), 2 if parallel else 1)[1])
             report = validate_with_c(program, nest, flags=FLAGS, seed=setting.seed)
             yield ", ".join(words), report
 

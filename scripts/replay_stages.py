@@ -57,7 +57,7 @@ def target_machine(name: str) -> None:
     _import_all()
     _replace_everywhere(detected_host, host)
     _replace_everywhere(kernels._load, _RECORDER.load)
-    _replace_everywhere(pipeline.lowered, _recording_plans(pipeline.lowered))
+    _replace_everywhere(pipeline.compile_program, _recording_plans(pipeline.compile_program))
     # C is read without the system's preprocessor; plain `char` is that of the target's compilers.
     _replace_everywhere(preprocessor._find, lambda compiler: None)
     _replace_everywhere(preprocessor._is_char_signed, lambda args: machine.isa == "x86_64")
@@ -102,13 +102,11 @@ def forget_calls() -> None:
                 value.clear()
 
 
-def _recording_plans(lowered: Callable[..., Any]) -> Callable[..., Any]:
-    """`lowered`, which also notes the plan of the loops it returns."""
+def _recording_plans(compile_program: Callable[..., Any]) -> Callable[..., Any]:
+    """`compile_program`, which also notes the plan that it has taken."""
 
-    def recording(*args: Any) -> Any:
-        before = len(_RECORDER.plans)
-        found = lowered(*args)
-        del _RECORDER.plans[before:]  # of a simpler plan it has called itself for
+    def recording(*args: Any, **named: Any) -> Any:
+        found = compile_program(*args, **named)
         _RECORDER.plans.append(found.plan.dumps())
         return found
 
@@ -141,7 +139,7 @@ class _Recorder:
         if isinstance(key, ContractionKernel):
             self.texts["plan"].append(_values_text(key))
         for stage in ("loops", "llvm"):
-            self.texts[stage].append(kernels.stage_text(nest, stage))
+            self.texts[stage].append(kernels.stage_text(nest, stage, kernels.host()))
         return _Unrun(nest, self.texts["plan"])
 
 

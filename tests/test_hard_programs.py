@@ -20,8 +20,10 @@ from loopwright.ir.islkit import GaveUp, attempt
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
-from loopwright.pipeline import generic_nest, generic_schedule
+from loopwright.machines.host import host
+from loopwright.pipeline import compile_program
 from loopwright.planner import generic
+from loopwright.planner.requested_plans import model_planner
 from loopwright.transform.plan import initial_schedule
 from loopwright.validate import check_translation
 from loopwright.validate.runners import jit_runner
@@ -79,7 +81,7 @@ def test_blow_up_ends_in_source_order_and_is_told(
     monkeypatch.setattr(generic, "_QUOTA", 2000)
     monkeypatch.setattr(generic, "_QUOTAS", {})
     with told(caplog) as lines:
-        nest = generic_nest(source, {}, parallel=True)
+        nest = compile_program(source, host(), 2, unit={}).nest
     assert "plan: plan_marks gave up on 'jacobi': more than 2000 isl operations" in lines
     assert "plan: loops of 'jacobi': loops in source order" in lines
     assert (
@@ -92,7 +94,7 @@ def test_loops_too_hard_to_write_down_are_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(pipeline, "ISL_QUOTA", 2000)
     monkeypatch.setattr(pipeline, "_SOURCE_QUOTA", 50_000)
     with pytest.raises(UsageError) as error:
-        generic_nest(source, {}, parallel=True)
+        compile_program(source, host(), 2, unit={})
     assert str(error.value) == (
         "the loops of 'f' are too hard to write down\n"
         "note: found more than 50000 isl operations\n"
@@ -109,8 +111,8 @@ def test_conditions_of_many_pieces_do_not_multiply() -> None:
 def test_depth_of_forty(triangular: bool, caplog: pytest.LogCaptureFixture) -> None:
     source = deep(DEPTH, triangular=triangular)
     with told(caplog) as lines:
-        plan, _ = generic_schedule(source, parallel=True)
-        nest = generic_nest(source, {}, parallel=True)
+        plan, _ = model_planner(source, host(), 2)
+        nest = compile_program(source, host(), 2, unit={}).nest
     assert len(plan) == 0
     assert "40 loops around a statement are more than 12" in lines[0]
     assert "noinline optnone" in emit_module(nest).text

@@ -91,14 +91,16 @@ def test_compiled_functions(
             "recompile",
             "cache",
             "cache",
+            "time",
+            "time",
             "plan",
             "time",
         ]
         assert first[0] == f"recompile: {name}(float64[1], int64): types not seen before"
         assert first[1] == f"cache: miss, definition of '{name}'"
         assert first[2].startswith("cache: miss, loops of 'shifted', ")
-        assert first[3] == "plan: loops of 'shifted': loops in source order"
-        assert first[4].startswith("time: loops of 'shifted': compiled in ")
+        assert first[5] == "plan: loops of 'shifted': loops in source order"
+        assert first[6].startswith("time: loops of 'shifted': compiled in ")
         assert told() == []
         offset = 2.0
         assert told()[0] == f"recompile: {name}(float64[1], int64): outer values changed"

@@ -35,10 +35,13 @@ if TYPE_CHECKING:
     from loopwright.ir.contraction import LoopRange
     from loopwright.ir.expr import Expr
     from loopwright.ir.loops import LoopNest
+    from loopwright.ir.machine import Machine
     from loopwright.ir.module import Module
     from loopwright.ir.program import Access, Array
 
 __all__ = [
+    "ENTRY",
+    "Unproven",
     "contraction_kernel",
     "elementwise_nest",
     "nest_kernel",
@@ -49,6 +52,12 @@ __all__ = [
 ]
 
 ENTRY = "kernel"
+
+
+class Unproven(Exception):  # noqa: N818, a verdict and no error
+    """Raised when the proof of a contraction's plan takes too long, or is at fault."""
+
+
 # With and without bounds checks. What is forgotten here lives on in the launches that use it.
 _kernels: Recent[tuple[ContractionKernel | str, bool], CompiledKernel] = Recent(1024)
 _lock = threading.RLock()
@@ -79,9 +88,10 @@ def elementwise_nest(
     arrays: Sequence[Array],
     params: Sequence[str],
     unit: Mapping[str, int],
+    machine: Machine,
 ) -> LoopNest:
     """The nest of `target = value` over loops, for arrays with the given unit strides."""
-    lanes = host().lanes(value.dtype.real.bits)
+    lanes = machine.lanes(value.dtype.real.bits)
     from loopwright.lower.buffers import specialise  # lazy: likewise
     from loopwright.lower.elementwise import lower_elementwise  # lazy: for new kernels only
 
@@ -89,7 +99,7 @@ def elementwise_nest(
     return specialise(nest, unit)
 
 
-def stage_text(nest: LoopNest, stage: str) -> str:
+def stage_text(nest: LoopNest, stage: str, machine: Machine) -> str:
     """What a stage makes of a nest: its loops, C ("c"), LLVM IR ("llvm") or assembly ("asm")."""
     if stage == "loops":
         from loopwright.ir.text import nest_text  # lazy: loads isl, which nests do without
@@ -100,16 +110,19 @@ def stage_text(nest: LoopNest, stage: str) -> str:
         from loopwright.backends.c_module import emit_c  # lazy: likewise
 
         return emit_c(replace(nest, name=ENTRY), OPENMP).text
-    module = _module(replace(nest, name=ENTRY), checked=options.current().boundscheck)
+    checked = options.current().boundscheck
+    module = _module(replace(nest, name=ENTRY), machine, checked=checked)
     if stage == "llvm":
         return module.text
-    return jit.assembly(module.units, _cpu())
+    if machine == host():
+        return jit.assembly(module.units, _cpu())
+    return jit.assembly(module.units, machine.llvm_cpu, machine.isa)
 
 
-def _module(nest: LoopNest, *, checked: bool = False) -> Module:
+def _module(nest: LoopNest, machine: Machine, *, checked: bool = False) -> Module:
     from loopwright.backends.llvm_emitter import emit_module  # lazy: for new kernels only
 
-    return emit_module(nest, host().features, checked=checked)
+    return emit_module(nest, machine.features, checked=checked)
 
 
 def _load(
@@ -189,9 +202,10 @@ def _compiled(nest: LoopNest, is_contraction: bool, checked: bool) -> Entry:
         from loopwright.ir.check import check_nest  # lazy: loads isl, and only developers check
 
         check_nest(nest)
+    machine = host()  # code that is loaded runs here
     for stage in ("loops", "c", "llvm", "asm"):
-        dump(stage, partial(stage_text, nest, stage))
-    module = _module(nest, checked=checked)
+        dump(stage, partial(stage_text, nest, stage, machine))
+    module = _module(nest, machine, checked=checked)
     header = {
         "buffers": list(module.buffers),
         "scalars": list(module.scalars),

@@ -1,46 +1,67 @@
-"""The compiler: the arrows from a program to a loop nest, in order.
+"""The compiler: the arrows from a program to code, in order.
 
-    SourceTree --frontends--> Program --planner--> Plan --transform--> Schedule --lower--> LoopNest
+    SourceTree --frontends--> Program --planner--> Plan, Schedule --lower--> LoopNest
+               --backends--> Module
 
-from a Program on; `frontends/extract` is the first, `kernels` goes on. isl's quota bounds effort.
+from a Program on; `frontends/extract` is the first arrow, `kernels` takes nests to loaded code.
+Every arrow of `compile_program` is timed (LOG=time), its result printed (DUMP=schedule, loops, c,
+llvm) and checked (CHECK=1: the program, the schedule by its steps, the nest after every pass).
 
-Where an arrow fails by a fault of ours (`faults`), the next simpler plan is taken: the model's
-without the planner that failed, then marks on the loops of the source, then source order.
+isl's quota bounds the effort of every arrow; where it is spent, and where an arrow fails by a fault
+of ours (`faults`), the next simpler plan is taken: see planner/requested_plans, and below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
-from loopwright.diagnostics import UsageError
+from loopwright.backends.c_dialect import DIALECTS
+from loopwright.backends.c_module import emit_c
+from loopwright.backends.c_syntax import as_identifier
+from loopwright.backends.llvm_emitter import emit_module
+from loopwright.diagnostics import IllegalStep, InternalError, UsageError
 from loopwright.faults import FAULTS, survive
+from loopwright.frontends.einsum_syntax import EinsumSubscripts
+from loopwright.frontends.einsum_tree import contraction_tree
+from loopwright.frontends.extract import program_of
 from loopwright.ir.islkit import ISL_QUOTA, GaveUp, bounded
 from loopwright.ir.loops import LoopNest, Mark
-from loopwright.ir.program import Program
+from loopwright.ir.machine import Machine
+from loopwright.ir.module import Module
+from loopwright.ir.program import Program, Role
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.text import schedule_text
-from loopwright.kernels import ENTRY
+from loopwright.ir.text import program_text, schedule_text
+from loopwright.kernels import ENTRY, Unproven
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import dump, log
 from loopwright.lower.buffers import specialise
+from loopwright.lower.contraction_parts import kernel_of
+from loopwright.lower.origins import origins
 from loopwright.lower.passes import lower_schedule
-from loopwright.machines.host import host
-from loopwright.planner.generic import default_plan, extend_plan
-from loopwright.transform.plan import Plan, apply_plan, apply_steps, initial_schedule
-from loopwright.transform.step import Step
+from loopwright.planner.choice import Choice
+from loopwright.planner.requested_plans import (
+    Planner,
+    marked_source,
+    model_planner,
+    tell_gave_up,
+)
+from loopwright.transform.contract import Contract
+from loopwright.transform.plan import Plan, apply_plan, initial_schedule
 
 __all__ = [
-    "Lowered",
+    "Compilation",
     "TooHard",
-    "generic_nest",
-    "generic_schedule",
-    "given_schedule",
-    "lowered",
-    "marks_or_none",
+    "compile_contraction",
+    "compile_einsum",
+    "compile_program",
+    "contraction_schedule",
 ]
+
+T = TypeVar("T")
 
 _SOURCE_QUOTA = 20_000_000  # for writing down the loops of the source, the last resort
 
@@ -50,59 +71,93 @@ class TooHard(UsageError):  # noqa: N818, names what happened
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
-    """The loops of a program, and the plan that led to them."""
+class Compilation:
+    """A program, and what each arrow has made of it."""
 
-    plan: Plan
+    program: Program
+    plan: Plan  # the one that was taken in the end
     schedule: Schedule
     nest: LoopNest
+    module: Module | None  # None where no target was asked for
 
 
-def generic_nest(
-    program: Program, unit: Mapping[str, int], *, parallel: bool, plan: Plan | None = None
-) -> LoopNest:
-    """The nest of any affine program; `unit` names the strides that are 1 in the call's arrays.
+def compile_program(
+    program: Program,
+    machine: Machine,
+    threads: int,
+    planner: Planner = model_planner,
+    target: str | None = None,
+    *,
+    unit: Mapping[str, int] | None = None,
+) -> Compilation:
+    """All arrows, for a machine one need not own.
 
-    The steps of a plan of the user must be legal.
+    `target`: "llvm", or a dialect of C ("c", "openmp"). `unit` names the strides that are 1 in the
+    arrays of a call; without it the nest serves all strides. Raises TooHard.
     """
-    if plan is None:
-        found = lowered(program, *generic_schedule(program, parallel=parallel))
-    else:
-        found = lowered(program, plan, given_schedule(program, plan))
-    steps = "; ".join(map(str, found.plan)) or "loops in source order"
+    planned = _timed("planned", program, lambda: planner(program, machine, threads))
+    lowered = _timed("lowered", program, lambda: _lowered(program, *planned, machine))
+    plan, schedule, nest = lowered
+    steps = "; ".join(map(str, plan)) or "loops in source order"
     log("plan", lambda: f"loops of '{program.name}': {steps}")
-    dump("schedule", lambda: schedule_text(found.schedule))
-    return replace(specialise(found.nest, unit), name=ENTRY)
+    dump("schedule", lambda: schedule_text(schedule))
+    if unit is not None:
+        nest = replace(specialise(nest, unit), name=ENTRY)
+    module = None
+    if target is not None:
+        module = _timed("emitted", program, lambda: _emitted(program, nest, machine, target))
+    return Compilation(program, plan, schedule, nest, module)
 
 
-def lowered(program: Program, plan: Plan, schedule: Schedule) -> Lowered:
+def _timed(word: str, program: Program, arrow: Callable[[], T]) -> T:
+    start = time.perf_counter()
+    made = arrow()
+    milliseconds = 1e3 * (time.perf_counter() - start)
+    log("time", lambda: f"'{program.name}' is {word} in {milliseconds:.1f} ms")
+    return made
+
+
+def _emitted(program: Program, nest: LoopNest, machine: Machine, target: str) -> Module:
+    if target == "llvm":
+        return emit_module(replace(nest, name=ENTRY), machine.features)
+    shapes = {a.name: a.shape for a in program.arrays if a.role is not Role.LOCAL}
+    plain = replace(nest, name=as_identifier(program.name), scalars=program.params)
+    return emit_c(plain, DIALECTS[target], shapes=shapes, origin=origins(program))
+
+
+# -- Schedule -> LoopNest -------------------------------------------------------------------------
+
+
+def _lowered(
+    program: Program, plan: Plan, schedule: Schedule, machine: Machine
+) -> tuple[Plan, Schedule, LoopNest]:
     """The loops of a schedule of `program`.
 
     Those of a simpler one where a pass of the lowering is at fault, and those of the source where
     they are too hard to write down. Raises TooHard where these are as well.
     """
 
-    def in_source_order(error: GaveUp) -> Lowered:
-        _tell_gave_up(program, error)
+    def in_source_order(error: GaveUp) -> tuple[Plan, Schedule, LoopNest]:
+        tell_gave_up(program, error)
         return _source_loops(program)
 
     try:
         lower = partial(lower_schedule, schedule)
-        return bounded(lambda: Lowered(plan, schedule, lower()), in_source_order, ISL_QUOTA)
+        return bounded(lambda: (plan, schedule, lower()), in_source_order, ISL_QUOTA)
     except FAULTS as error:
         survive(error, f"the loops of '{program.name}'")
-    simpler = _marked_source(program, parallel=_is_parallel(schedule))
+    simpler = marked_source(program, machine, 2 if _is_parallel(schedule) else 1)
     if len(plan) and len(simpler[0]) and simpler[0] != plan:
-        return lowered(program, *simpler)
+        return _lowered(program, *simpler, machine)
     return _source_loops(program)
 
 
-def _source_loops(program: Program) -> Lowered:
+def _source_loops(program: Program) -> tuple[Plan, Schedule, LoopNest]:
     """The loops as they were written, the last resort; raises TooHard."""
 
-    def loops() -> Lowered:
+    def loops() -> tuple[Plan, Schedule, LoopNest]:
         source = initial_schedule(program)
-        return Lowered(Plan(()), source, lower_schedule(source))
+        return Plan(()), source, lower_schedule(source)
 
     def too_hard(error: GaveUp) -> NoReturn:
         message = f"the loops of '{program.name}' are too hard to write down"
@@ -111,77 +166,56 @@ def _source_loops(program: Program) -> Lowered:
     return bounded(loops, too_hard, _SOURCE_QUOTA)
 
 
-def _tell_gave_up(program: Program, error: GaveUp) -> None:
-    log("plan", lambda: f"'{program.name}' is left in source order: isl gave up, {error}")
-
-
-def given_schedule(program: Program, plan: Plan) -> Schedule:
-    """The schedule of the user's plan for the loops of a program; each step must be legal.
-
-    A whole contraction has no loops in a nest: its kernel takes offset tables of a call.
-    """
-
-    def too_hard(error: GaveUp) -> NoReturn:
-        reason = f"the plan of '{program.name}' is too hard to check"
-        raise UsageError(reason, found=str(error)) from error
-
-    schedule = bounded(lambda: apply_plan(program, plan), too_hard)
-    if schedule.whole_contraction is not None:
-        raise UsageError(
-            f"a plan for the loops of '{program.name}' cannot take out the whole of them",
-            found=str(plan),
-            hint="contract for three loops of it, or the plan 'model', by which a function of "
-            "C that is one contraction runs as its kernel",
-        )
-    return schedule
-
-
-def generic_schedule(program: Program, *, parallel: bool) -> tuple[Plan, Schedule]:
-    """A legal plan for any affine program and the schedule it makes.
-
-    Planners keep to quotas of their own. When isl gives up on what they have found together, the
-    plan is empty: the program runs in the order it was written.
-    """
-    try:
-        return default_plan(program, host(), parallel=parallel, on_fault=survive)
-    except FAULTS as error:
-        survive(error, f"the plan of '{program.name}'")
-        return _marked_source(program, parallel=parallel)
-
-
-def _marked_source(program: Program, *, parallel: bool) -> tuple[Plan, Schedule]:
-    """The loops of the source with threads and vectors, as far as these can be planned."""
-    source = initial_schedule(program)
-    steps = marks_or_none(source, parallel=parallel)
-
-    def unmarked(error: GaveUp) -> tuple[Plan, Schedule]:
-        _tell_gave_up(program, error)
-        return Plan(()), initial_schedule(program)
-
-    try:
-        return bounded(lambda: (Plan(steps), apply_steps(source, steps)), unmarked, ISL_QUOTA)
-    except FAULTS as error:
-        survive(error, f"the marks of '{program.name}'")
-    return Plan(()), initial_schedule(program)
-
-
-def marks_or_none(schedule: Schedule, *, parallel: bool) -> tuple[Step, ...]:
-    """Threads and vectors for the loops of `schedule`; no steps where their planner is at fault."""
-    name = schedule.program.name
-
-    def no_marks(error: GaveUp) -> tuple[Step, ...]:
-        log("plan", lambda: f"the loops of '{name}' get no marks: isl gave up, {error}")
-        return ()
-
-    try:
-        mark = partial(extend_plan, schedule, host(), parallel=parallel)
-        return bounded(mark, no_marks, ISL_QUOTA)
-    except FAULTS as error:
-        survive(error, f"the marks of '{name}'")
-    return ()
-
-
 def _is_parallel(schedule: Schedule) -> bool:
     """Whether threads share out some loop."""
     marks = {mark for _, mark in schedule.marks}
     return Mark.PARALLEL in marks or any(x.is_parallel for x in schedule.contractions)
+
+
+# -- whole contractions ---------------------------------------------------------------------------
+
+
+def compile_einsum(names: EinsumSubscripts, choice: Choice, *, is_given: bool) -> LoopNest:
+    """The kernel of a choice for an einsum of one or two operands; as `compile_contraction`."""
+    try:
+        tree = contraction_tree(names, choice.kernel.algebra)
+        program = bounded(lambda: program_of(tree, reassoc=True), _unproven)
+        return compile_contraction(program, choice, is_given=is_given)
+    except FAULTS as error:
+        if is_given and isinstance(error, IllegalStep):
+            raise
+        survive(error, f"the kernel of einsum '{names.text}'")
+        raise Unproven(str(error)) from error
+
+
+def compile_contraction(program: Program, choice: Choice, *, is_given: bool) -> LoopNest:
+    """The loops of the kernel that was chosen for a program that is one contraction.
+
+    Raises Unproven when isl gives up, and when a plan of the model that is not legal is survived:
+    such a program runs as loops. IllegalStep is for a plan of the user, which `is_given`.
+    """
+    try:
+        schedule = bounded(lambda: contraction_schedule(program, choice), _unproven)
+    except IllegalStep as error:
+        if is_given:
+            raise
+        fault = InternalError(f"a plan is not legal: {error}", program_text(program))
+        survive(fault, f"the schedule of '{program.name}'")
+        raise Unproven(str(error)) from error
+    dump("schedule", lambda: schedule_text(schedule))
+    return replace(lower_schedule(schedule), name=ENTRY)
+
+
+def contraction_schedule(program: Program, choice: Choice) -> Schedule:
+    """The legal schedule of the choice; raises IllegalStep where it is not legal."""
+    schedule = apply_plan(program, (Contract((), (choice.variant,), choice.blocks),))
+    (scheduled,) = schedule.contractions
+    kernel = kernel_of(scheduled, program)
+    if kernel != choice.kernel:
+        found = f"{kernel}\n{choice.kernel}"
+        raise InternalError("a kernel is not the one that was planned", found)
+    return schedule
+
+
+def _unproven(error: GaveUp) -> NoReturn:
+    raise Unproven(str(error)) from error

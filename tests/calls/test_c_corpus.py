@@ -24,9 +24,10 @@ from kernels.corpus import (
     make_inputs,
     write_source,
 )
-from loopwright.calls.plans import model_planner
 from loopwright.calls.splice import optimise_region, spliced
 from loopwright.frontends.c import read_c
+from loopwright.machines.host import host
+from loopwright.planner.requested_plans import model_planner
 
 pytestmark = needs_cc
 
@@ -46,9 +47,8 @@ def sizes_of(kernel: Kernel) -> list[Sizes]:
 def optimised(source: Path) -> Path:
     """The file with its regions rewritten for threads."""
     file = read_c(source)
-    planner = model_planner(parallel=True)
     results = [
-        optimise_region(file, region, planner, target="openmp", always=True)
+        optimise_region(file, region, model_planner, host(), target="openmp", always=True)
         for region in file.regions
     ]
     place = source.with_suffix(".opt.c")

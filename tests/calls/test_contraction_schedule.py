@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.calls.contraction_schedule import contraction_schedule
 from loopwright.diagnostics import IllegalStep
 from loopwright.frontends.einsum_syntax import EinsumSubscripts, parse_subscripts
 from loopwright.frontends.einsum_tree import contraction_tree
@@ -22,6 +21,7 @@ from loopwright.ir.schedule import Schedule
 from loopwright.ir.visit import statements
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
+from loopwright.pipeline import contraction_schedule
 from loopwright.planner.analytical import Choice, choose
 
 THREADS = (1, 2, 3, 4)

@@ -13,11 +13,11 @@ from frontends.kernels import define
 from loopwright import kernels, options
 from loopwright.calls import meaning
 from loopwright.calls.meaning import Meaning
-from loopwright.calls.unproven import Unproven
 from loopwright.diagnostics import UsageError
 from loopwright.ir.contraction import Contraction
 from loopwright.ir.islkit import GaveUp, attempt, bounded
 from loopwright.ir.program import Program
+from loopwright.kernels import Unproven
 
 T = TypeVar("T")
 
@@ -75,8 +75,10 @@ def test_plans_that_are_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     args = whole(5), whole(5, 7), whole(7)
     monkeypatch.setattr(Meaning, "kernel_nest", prove)
     asked: list[bool] = []
-    nest = Meaning.nest
-    monkeypatch.setattr(Meaning, "nest", lambda *a, **b: asked.append(True) or nest(*a, **b))
+    compiled = Meaning.compiled
+    monkeypatch.setattr(
+        Meaning, "compiled", lambda *a, **b: asked.append(True) or compiled(*a, **b)
+    )
     assert assert_as_python(matvec, *args).specialise(*args).contraction is not None
     assert asked == [True, True]
 

@@ -11,10 +11,16 @@ import pytest
 from backends.c_compiled import needs_cc
 from calls.c_sources import GEMM, SAXPY, SERIAL, TWO
 from kernels.corpus import KERNELS
-from loopwright.calls.plans import given_planner, loaded_planners, model_planner, tile_planner
 from loopwright.calls.splice import Optimised, optimise_region, schedules_text, spliced
 from loopwright.diagnostics import IllegalStep, SourceError, UsageError
 from loopwright.frontends.c import CFile, read_c
+from loopwright.machines.host import host
+from loopwright.planner.requested_plans import (
+    given_planner,
+    loaded_planners,
+    model_planner,
+    tile_planner,
+)
 from loopwright.runtime.toolchain import build_library, load_library
 from loopwright.transform.plan import Plan
 
@@ -26,9 +32,8 @@ def optimised(
     source: str | bytes, *, target: str = "openmp", always: bool = True
 ) -> tuple[CFile, list[Optimised], bytes]:
     file = read_c(source)
-    planner = model_planner(parallel=target == "openmp")
     results = [
-        optimise_region(file, region, planner, target=target, always=always)
+        optimise_region(file, region, model_planner, host(), target=target, always=always)
         for region in file.regions
     ]
     return file, results, spliced(file, results)
@@ -49,7 +54,8 @@ def test_all_other_bytes_stay(name: str) -> None:
     file = read_c(KERNELS[name].path)
     planner = given_planner(Plan(()))  # bytes do not depend on the plan
     results = [
-        optimise_region(file, region, planner, target="c", always=True) for region in file.regions
+        optimise_region(file, region, planner, host(), target="c", always=True)
+        for region in file.regions
     ]
     after = spliced(file, results)
     assert after != source
@@ -250,8 +256,8 @@ def test_the_users_words_are_not_ours() -> None:
 def test_tiles_of_given_sizes() -> None:
     file = read_c(GEMM.replace("C[i][j] = 0;", ""))
     (region,) = file.regions
-    planner = tile_planner([4, 8, 16], parallel=False)
-    found = optimise_region(file, region, planner, target="c")
+    planner = tile_planner([4, 8, 16])
+    found = optimise_region(file, region, planner, host(), target="c")
     assert str(found.plan.steps[0]) == "tile(loops=('i', 'j', 'k'), sizes=(4, 8, 16))"
     assert "i_t += 4" in (found.text or "")
 
@@ -259,7 +265,7 @@ def test_tiles_of_given_sizes() -> None:
 def test_tiles_where_there_are_none() -> None:
     file = read_c(SERIAL)
     with pytest.raises(UsageError, match="no loops of 'serial' can be tiled"):
-        optimise_region(file, file.regions[0], tile_planner([4, 8], parallel=False), target="c")
+        optimise_region(file, file.regions[0], tile_planner([4, 8]), host(), target="c")
 
 
 def test_schedules_are_written_and_read_back() -> None:
@@ -267,24 +273,24 @@ def test_schedules_are_written_and_read_back() -> None:
     text = schedules_text(results)
     assert text.count("---\n") == 2
     assert "# S0  part[i] = x[i] * calls;\n" in text
-    planners = loaded_planners(text, 2, parallel=False)
+    planners = loaded_planners(text, 2)
     file = read_c(TWO)
     for region, planner in zip(file.regions, planners, strict=True):
-        again = optimise_region(file, region, planner, target="c", always=True)
+        again = optimise_region(file, region, planner, host(), target="c", always=True)
         assert again.plan.steps[0].kind == "reschedule"
 
 
 def test_a_schedule_for_another_number_of_regions() -> None:
     _, results, _ = optimised(GEMM)
     with pytest.raises(UsageError) as told:
-        loaded_planners(schedules_text(results), 2, parallel=False)
+        loaded_planners(schedules_text(results), 2)
     assert str(told.value).startswith("the file has 2 regions\nnote: found 1 schedule trees\n")
 
 
 def test_an_illegal_schedule_is_refused_with_a_witness() -> None:
     file, results, _ = optimised(SERIAL)
     backwards = schedules_text(results).replace("[(i)]", "[(-i)]")
-    (planner,) = loaded_planners(backwards, 1, parallel=False)
+    (planner,) = loaded_planners(backwards, 1)
     with pytest.raises(IllegalStep) as told:
-        optimise_region(file, file.regions[0], planner, target="c")
+        optimise_region(file, file.regions[0], planner, host(), target="c")
     assert "would reverse flow S0[1] -> S0[2]" in str(told.value)

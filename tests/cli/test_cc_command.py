@@ -12,7 +12,6 @@ import pytest
 from backends.c_compiled import needs_cc
 from calls.c_sources import GEMM, SAXPY, SERIAL, TWO
 from loopwright import cli
-from loopwright.calls.plans import Planner
 from loopwright.calls.splice import Optimised
 from loopwright.cli import cc_command
 from loopwright.frontends.c import CFile, CRegion
@@ -231,9 +230,9 @@ def test_a_failed_check_writes_nothing(
     nest = cc_command.read_c(other)
     real = cc_command.optimise_region
 
-    def wrong(file: CFile, region: CRegion, planner: Planner, **keywords: Any) -> Optimised:
-        found = real(file, region, planner, **keywords)
-        bad = real(nest, nest.regions[0], planner, **keywords)
+    def wrong(file: CFile, region: CRegion, *args: Any, **keywords: Any) -> Optimised:
+        found = real(file, region, *args, **keywords)
+        bad = real(nest, nest.regions[0], *args, **keywords)
         return replace(found, nest=bad.nest)
 
     monkeypatch.setattr(cc_command, "optimise_region", wrong)

@@ -91,7 +91,7 @@ def test_unknown_machine_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise UsageError("no description fits this processor")
 
-    monkeypatch.setattr(info_command, "host", refuse)
+    monkeypatch.setattr(info_command, "target_machine", refuse)
     machine = info_command.collect()["machine"]
     assert (machine["name"], machine["caches"]) == ("unknown", [])
     assert machine["description"] == "no description fits this processor"

@@ -145,20 +145,10 @@ contraction T in float64:
 
 def test_schedule() -> None:
     program = gemm()
-    variant = KernelVariant(
-        Algorithm.PRODUCT,
-        *(4, 4, 2),
-        *(Packing.ALONG_P, Packing.GATHER),
-        broadcast=Broadcast.LANE,
-        unroll=4,
-        parallel="j",
-    )
-    kernel = ScheduledContraction(gemm_contraction(), (variant,), (64, 0, 256))
     schedule = Schedule(
         program,
         program.schedule,
         marks=(("i", Mark.PARALLEL), ("j", Mark.VECTOR)),
-        contractions=(kernel,),
         factors=(("j", 4),),
     )
     assert text(schedule) == (
@@ -169,9 +159,34 @@ schedule of gemm:
             in order:
                 S[i, j]
                 T[i, j, k]:
-                    for k: T[i, j, k] -> [(k)]
-    kernel: loops of the whole program; blocks 64 x 0 x 256
-        product of 4 x 4 x 2; left along_p, right gather; elements of left by lane; \
+                    for k: T[i, j, k] -> [(k)]"""
+    )
+
+
+def test_schedule_of_a_contraction() -> None:
+    """The loops that run are those of the kernel."""
+    program = gemm()
+    variant = KernelVariant(
+        Algorithm.PRODUCT,
+        *(4, 4, 2),
+        *(Packing.ALONG_P, Packing.DIRECT),
+        broadcast=Broadcast.LANE,
+        unroll=4,
+        parallel="j",
+    )
+    kernel = ScheduledContraction(gemm_contraction(), (variant,), (64, 96, 256))
+    assert text(Schedule(program, program.schedule, contractions=(kernel,))) == (
+        """\
+schedule of gemm:
+    kernel of S, T:
+        for every element of the batch loops:
+            parallel for j in blocks of 96:
+                for p in blocks of 256:
+                    for i in blocks of 64: pack left
+                        for j in tiles of 8:
+                            for i in tiles of 4:
+                                for p by 4: 4 x 8 sums in registers
+        product of 4 x 4 x 2; left along_p, right direct; elements of left by lane; \
 4 steps at a time; parallel over j
         contraction T in float64:
             i: i in range(n)

@@ -12,7 +12,8 @@ from loopwright.frontends.extract import program_of
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
-from loopwright.pipeline import generic_schedule
+from loopwright.machines.host import host
+from loopwright.planner.requested_plans import model_planner
 from loopwright.validate import check_translation
 from loopwright.validate.check_data import Runner
 from loopwright.validate.check_order import is_parallel
@@ -50,7 +51,7 @@ def compiled(nest: LoopNest) -> dict[str, Runner]:
 def test_kernel(number: int, folder: Path) -> None:
     """None, one, two and primes: as many sizes as the interpreter can follow."""
     for program in programs(number, (SYMBOLIC, CONSTANT)[number // 2 % 2], folder):
-        nest = lower_schedule(generic_schedule(program, parallel=True)[1])
+        nest = lower_schedule(model_planner(program, host(), 2)[1])
         sizes = pick_sizes(program, values=SIZES, most=MOST_ACCESSES, count=5, seed=number)
         assert len(sizes) >= (1 if not program.params else 3)
         found = check_translation(program, nest, sizes, runners=compiled(nest), threads=(2,))
@@ -60,7 +61,7 @@ def test_kernel(number: int, folder: Path) -> None:
 @pytest.mark.parametrize("number", range(0, len(KERNELS), 3), ids=list(KERNELS)[::3])
 def test_literal_bounds(number: int, folder: Path) -> None:
     for program in programs(number, LITERAL, folder):
-        nest = lower_schedule(generic_schedule(program, parallel=True)[1])
+        nest = lower_schedule(model_planner(program, host(), 2)[1])
         sizes = pick_sizes(program, most=MOST_ACCESSES, count=1)
         found = check_translation(program, nest, sizes, threads=(2,))
         assert [str(difference) for difference in found] == []

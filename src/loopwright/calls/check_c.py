@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from functools import partial
 
-from loopwright.calls.plans import Planner, given_planner
 from loopwright.calls.splice import Optimised
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.frontends.extract import program_of
 from loopwright.frontends.tree_rewrites import shrink_sizes
 from loopwright.ir.islkit import bounded
 from loopwright.ir.loops import LoopNest
+from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
+from loopwright.planner.requested_plans import Planner, given_planner
 from loopwright.validate import Report
 from loopwright.validate.problem_sizes import can_run
 from loopwright.validate.translation import validate_with_c
@@ -30,7 +31,9 @@ _NOT_RUN = (
 )
 
 
-def check_region(found: Optimised, planner: Planner, *, reassoc: bool) -> tuple[Report, str]:
+def check_region(
+    found: Optimised, planner: Planner, machine: Machine, threads: int, *, reassoc: bool
+) -> tuple[Report, str]:
     """Compare the new code with the old; a note tells of a smaller problem in its place."""
     assert found.nest is not None, "only code that was made can be checked"
     if _is_affordable(found.program):
@@ -42,7 +45,7 @@ def check_region(found: Optimised, planner: Planner, *, reassoc: bool) -> tuple[
         program = bounded(partial(program_of, smaller.tree, reassoc=reassoc), lambda _: None)
         if program is None:
             continue
-        made = _made(program, found, planner) if _is_affordable(program) else None
+        made = _made(program, found, planner, machine, threads) if _is_affordable(program) else None
         if made is None:
             continue
         nest, steps = made
@@ -57,11 +60,13 @@ def _is_affordable(program: Program) -> bool:
     return bounded(lambda: can_run(program), lambda _: True)
 
 
-def _made(program: Program, found: Optimised, planner: Planner) -> tuple[LoopNest, str] | None:
+def _made(
+    program: Program, found: Optimised, planner: Planner, machine: Machine, threads: int
+) -> tuple[LoopNest, str] | None:
     """The smaller program by the steps that were taken, or as it is planned by itself."""
     for way, steps in ((given_planner(found.plan), "the same steps"), (planner, "its own steps")):
         try:
-            _, schedule = way(program)
+            _, schedule = way(program, machine, threads)
         except (IllegalStep, UsageError):
             continue
         nest = bounded(partial(lower_schedule, schedule), lambda _: None)

@@ -8,19 +8,21 @@ from typing import Any, TypeAlias, overload
 
 from loopwright.calls.c_function import CFunction, RegionCode, known_functions
 from loopwright.calls.compiled_program import CompiledProgram
-from loopwright.calls.plans import Planner, given_planner, model_planner
 from loopwright.calls.recipe import Recipe, recipe_key
 from loopwright.calls.specialisation import Specialisation
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.c import CFile, CRegion, read_c
 from loopwright.frontends.extract import program_of
 from loopwright.frontends.source_tree import SourceTree
+from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
+from loopwright.machines.target import target_machine
+from loopwright.planner.requested_plans import Planner, given_planner, model_planner
 from loopwright.runtime.thread_pool import checked_threads, num_threads
 from loopwright.tracebacks import public_edge
 from loopwright.transform.plan import Plan
 
-__all__ = ["CompiledFile", "compile", "parse_c"]
+__all__ = ["CompiledFile", "char_flags", "compile", "parse_c"]
 
 TARGETS = ("host", "openmp", "c")
 Source: TypeAlias = str | bytes | PathLike[str]
@@ -121,6 +123,7 @@ def compile(
     plan: str | Plan = ...,
     *,
     threads: int | None = ...,
+    machine: str | Machine | None = ...,
 ) -> CompiledProgram: ...
 
 
@@ -135,6 +138,7 @@ def compile(
     function: str | None = ...,
     defines: Defines | None = ...,
     cpp_args: Sequence[str] = ...,
+    machine: str | Machine | None = ...,
 ) -> CompiledFile: ...
 
 
@@ -148,6 +152,7 @@ def compile(
     function: str | None = None,
     defines: Defines | None = None,
     cpp_args: Sequence[str] = (),
+    machine: str | Machine | None = None,
 ) -> CompiledFile | CompiledProgram:
     """Compile the functions of a C file that hold regions between `#pragma scop` and `endscop`.
 
@@ -161,18 +166,20 @@ def compile(
     the source ("source"), or a Plan; for a file of several regions a plan for each, as `plans` of
     its functions gives them. `reassoc` allows floating sums in another order; `threads`
     fixes the number of threads; `function` names one function of several; `defines` and `cpp_args`
-    (-D, -I) are for the preprocessor.
+    (-D, -I) are for the preprocessor. `machine` names another machine to plan and emit for: its
+    loops, C, LLVM IR and assembly can be inspected, and its C runs here.
     """
     _check(target, plan, threads)
+    chosen_machine = target_machine(machine)
 
     def count() -> int:
         return num_threads() if threads is None else threads
 
     if isinstance(source, Program):
         (plan,) = _plans(plan, 1)
-        planner = _planner(plan, target, count() > 1)
-        return CompiledProgram(source, planner, target, count)
-    file = read_c(source, defines=defines, cpp_args=cpp_args)
+        return CompiledProgram(source, _planner(plan), target, chosen_machine, count)
+    signs = () if machine is None else char_flags(chosen_machine, cpp_args)
+    file = read_c(source, defines=defines, cpp_args=(*signs, *cpp_args))
     chosen = known_functions(file, function)
     globals_: dict[str, Any] = {}
     regions = [region for name in chosen for region in _regions(file, name)]
@@ -180,7 +187,7 @@ def compile(
 
     def make(region: CRegion) -> RegionCode:
         own = plans[regions.index(region)]
-        return _code(region.tree, target, own, reassoc=reassoc, parallel=count() > 1)
+        return _code(region.tree, target, own, chosen_machine, count(), reassoc=reassoc)
 
     functions = {
         name: CFunction(file, _regions(file, name), make, globals_, count) for name in chosen
@@ -193,24 +200,41 @@ def _regions(file: CFile, name: str) -> tuple[CRegion, ...]:
 
 
 def _code(
-    tree: SourceTree, target: str, plan: str | Plan, *, reassoc: bool, parallel: bool
+    tree: SourceTree,
+    target: str,
+    plan: str | Plan,
+    machine: Machine,
+    threads: int,
+    *,
+    reassoc: bool,
 ) -> RegionCode:
+    definition = _TreeDefinition(tree, reassoc)
     if target == "host" and plan == "model":
-        return Specialisation(_TreeDefinition(tree, reassoc))
+        return Specialisation(definition, machine)
     if target == "host" and isinstance(plan, Plan) and plan.whole_contract is not None:
-        return Specialisation(_TreeDefinition(tree, reassoc), plan)
+        return Specialisation(definition, machine, plan)
     # lazy: the C printer and the toolchain, which machine code by the model does without
     from loopwright.calls.planned import PlannedCode
 
-    return PlannedCode.of_tree(tree, _planner(plan, target, parallel), target, reassoc=reassoc)
+    count = 1 if target == "c" else threads
+    return PlannedCode.of_tree(tree, _planner(plan), target, machine, count, reassoc=reassoc)
 
 
-def _planner(plan: str | Plan, target: str, parallel: bool) -> Planner:
+def _planner(plan: str | Plan) -> Planner:
     if isinstance(plan, Plan):
         return given_planner(plan)
-    if plan == "source":
-        return given_planner(Plan(()))
-    return model_planner(parallel=parallel and target != "c")
+    return given_planner(Plan(())) if plan == "source" else model_planner
+
+
+# Instruction sets whose C compilers take plain char for signed.
+_SIGNED_CHAR = frozenset({"x86_64"})
+
+
+def char_flags(machine: Machine, given: Sequence[str] = ()) -> tuple[str, ...]:
+    """What tells the preprocessor whether plain char has a sign on a machine; () if it is told."""
+    if any(flag in ("-fsigned-char", "-funsigned-char") for flag in given):
+        return ()
+    return ("-fsigned-char" if machine.isa in _SIGNED_CHAR else "-funsigned-char",)
 
 
 def _plans(plan: str | Plan | Sequence[Plan], count: int) -> list[str | Plan]:

@@ -12,12 +12,13 @@ from loopwright.calls.arguments import Values
 from loopwright.calls.c_function import checked_array
 from loopwright.calls.meaning import unsafe_sizes
 from loopwright.calls.planned import PlannedCode
-from loopwright.calls.plans import Planner
 from loopwright.calls.recipe import Argument, Recipe
 from loopwright.diagnostics import Diagnostic, UsageError
 from loopwright.ir.expr import Var
+from loopwright.ir.machine import Machine
 from loopwright.ir.program import Array, Program, Role
 from loopwright.planner.numbers import value_of
+from loopwright.planner.requested_plans import Planner
 from loopwright.tracebacks import public_edge
 
 __all__ = ["CompiledProgram"]
@@ -27,13 +28,20 @@ class CompiledProgram:
     """A compiled Program. A parameter that is the extent of an array need not be given."""
 
     def __init__(
-        self, program: Program, planner: Planner, target: str, threads: Callable[[], int]
+        self,
+        program: Program,
+        planner: Planner,
+        target: str,
+        machine: Machine,
+        threads: Callable[[], int],
     ) -> None:
         self.program = program
         self._threads = threads
         self._arrays = tuple(a for a in program.arrays if a.role is not Role.LOCAL)
         self._names = (*program.params, *(a.name for a in self._arrays))
-        self._code = PlannedCode(program, _recipe(program), planner, target, self._violation)
+        count = 1 if target == "c" else threads()
+        recipe, violation = _recipe(program), self._violation
+        self._code = PlannedCode(program, recipe, planner, target, violation, machine, count)
         self.plan = self._code.plan
 
     @public_edge
@@ -65,6 +73,11 @@ class CompiledProgram:
     def inspect_llvm(self) -> str:
         """The loop nest as LLVM IR."""
         return self._code.inspect("llvm", (), 1)
+
+    @public_edge
+    def inspect_asm(self) -> str:
+        """The machine code, as assembly."""
+        return self._code.inspect("asm", (), 1)
 
     def __repr__(self) -> str:
         return f"<loopwright program {self.program.name}({', '.join(self._names)})>"

@@ -17,12 +17,12 @@ from loopwright.ir.kernel_variant import Initial
 from loopwright.kernels import contraction_kernel, elementwise_nest, nest_kernel, thread_pool
 from loopwright.lower.contraction_parts import Fill, split_contraction
 from loopwright.lower.launch import launch
-from loopwright.machines.host import host
 from loopwright.planner.analytical import Choice, choose
 from loopwright.planner.numbers import contraction_shape, value_of
 
 if TYPE_CHECKING:
     from loopwright.ir.loops import LoopNest
+    from loopwright.ir.machine import Machine
     from loopwright.transform.plan import Plan
 
 __all__ = ["ContractionUnit"]
@@ -38,7 +38,10 @@ _NO_TABLE = np.zeros(0, dtype=np.int64)
 class ContractionUnit:
     """The code around and of one contraction: see lower/contraction_parts."""
 
-    def __init__(self, recipe: Recipe, contraction: Contraction, plan: Plan | None = None) -> None:
+    def __init__(
+        self, recipe: Recipe, contraction: Contraction, machine: Machine, plan: Plan | None = None
+    ) -> None:
+        self._machine = machine
         self._plan = plan  # of the user; None: what the model decides
         self._params = recipe.params
         self._parts = split_contraction(contraction, recipe.arrays, recipe.params)
@@ -84,7 +87,7 @@ class ContractionUnit:
             shape = replace(shape, batch=batch, i=i, j=j, p=p)
         algebra = self._parts.algebra
         if self._plan is None:
-            return choose(shape, algebra, host(), threads, reassoc=c.reassoc)
+            return choose(shape, algebra, self._machine, threads, reassoc=c.reassoc)
         from loopwright.planner.given_choice import given_choice  # lazy: plans load isl
 
         return given_choice(self._plan, shape, algebra, threads, reassoc=c.reassoc)
@@ -96,7 +99,7 @@ class ContractionUnit:
             if self._parts.algebra.initial is not Initial.ZERO:
                 return lambda arrays: None
             return self._fill(self._parts.empty, params, strides)
-        log_plan(f"contraction {c.statement}", choice)
+        log_plan(f"contraction {c.statement}", choice, self._machine)
         kernel = contraction_kernel(choice.kernel, lambda: compile_(choice))
         values = launch(choice.variant, choice.blocks, choice.shape)
         bound = kernel.bind(values.values, values.table, choice.threads, thread_pool)
@@ -108,7 +111,7 @@ class ContractionUnit:
         return lambda arrays: bound(arrays[out], arrays[left], arrays[right])
 
     def _fill(self, fill: Fill, params: Values, strides: Strides) -> Run:
-        machine, unit = host(), sorted(unit_strides(strides))
+        machine, unit = self._machine, sorted(unit_strides(strides))
         made_for = (machine.vector_bytes, machine.vector_registers)
         key = repr((fill, self._arrays, self._params, unit, made_for))
         what = f"loops that fill '{fill.target.array}'"
@@ -120,7 +123,7 @@ class ContractionUnit:
     def _fill_nest(self, fill: Fill, strides: Strides) -> LoopNest:
         unit = unit_strides(strides)
         return elementwise_nest(
-            fill.loops, fill.target, fill.value, self._arrays, self._params, unit
+            fill.loops, fill.target, fill.value, self._arrays, self._params, unit, self._machine
         )
 
     # -- reports ----------------------------------------------------------------------------------
@@ -132,7 +135,7 @@ class ContractionUnit:
             return "nothing to compute"
         from loopwright.planner.explain import explain_choice  # lazy: for reports only
 
-        return explain_choice(choice, host())
+        return explain_choice(choice, self._machine)
 
     def nests(
         self, params: Values, strides: Strides, threads: int, compile_: Compile

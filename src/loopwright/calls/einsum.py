@@ -23,7 +23,6 @@ from loopwright.calls.einsum_options import (
     read_options,
 )
 from loopwright.calls.scaling import is_value, plain_number
-from loopwright.calls.unproven import Unproven
 from loopwright.diagnostics import (
     DtypeError,
     LoopwrightError,
@@ -36,8 +35,9 @@ from loopwright.frontends.einsum_syntax import (
 )
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
 from loopwright.ir.kernel_variant import Initial
+from loopwright.kernels import Unproven
 from loopwright.lazy_dataclass import dataclass
-from loopwright.machines.host import host
+from loopwright.machines.target import target_machine
 from loopwright.recent import Recent
 from loopwright.runtime.array_arguments import Array, check_out, takes_results
 from loopwright.runtime.thread_pool import num_threads, thread_count
@@ -222,7 +222,7 @@ def _einsum(
     made = _prepared(subscripts, operands, ring, out, scaling, accum_dtype, threads, asked)
     call = made.call
     if plan is not None:
-        from loopwright.calls.plans import checked_plan  # lazy: plans load isl
+        from loopwright.planner.requested_plans import checked_plan  # lazy: plans load isl
 
         call = replace(call, plan=checked_plan(plan))
         _require_pair(call)
@@ -269,7 +269,7 @@ def _prepared(
         direct = _empty(shape, result.numpy, memory_order(arrays, asked.order))
         if target is not None and scaling.initial is not Initial.ZERO:
             direct[...] = target
-    call = EinsumCall(names, arrays, direct, chosen, accumulator, scaling, count, host())
+    call = EinsumCall(names, arrays, direct, chosen, accumulator, scaling, count, target_machine())
     return _Prepared(call, subscripts, target)
 
 

@@ -9,12 +9,11 @@ import numpy as np
 from loopwright import options
 from loopwright.calls.einsum_call import EinsumCall, is_one
 from loopwright.calls.plan_log import log_plan
-from loopwright.calls.unproven import Unproven
 from loopwright.diagnostics import IllegalStep
 from loopwright.faults import FAULTS, survive
 from loopwright.ir.dtypes import dtype_of
 from loopwright.ir.kernel_variant import Initial
-from loopwright.kernels import contraction_kernel, thread_pool
+from loopwright.kernels import Unproven, contraction_kernel, thread_pool
 from loopwright.lower.launch import launch
 from loopwright.planner.analytical import Choice, choose
 from loopwright.recent import Recent
@@ -97,12 +96,12 @@ def plan_contraction(call: EinsumCall) -> tuple[Choice, BoundKernel]:
 def _launch(call: EinsumCall) -> tuple[Choice, BoundKernel]:
     """A new launch: its plan, its kernel from a proven schedule."""
     choice = choice_of(call)
-    log_plan(f"einsum '{call.names.text}'", choice)
+    log_plan(f"einsum '{call.names.text}'", choice, call.machine)
 
     def nest() -> LoopNest:
-        from loopwright.calls.contraction_schedule import einsum_nest  # lazy: isl, new kernels only
+        from loopwright.pipeline import compile_einsum  # lazy: isl, for new kernels only
 
-        return einsum_nest(call.names, choice, is_given=call.plan is not None)
+        return compile_einsum(call.names, choice, is_given=call.plan is not None)
 
     kernel = contraction_kernel(choice.kernel, nest)
     values = launch(choice.variant, choice.blocks, choice.shape)

@@ -70,7 +70,8 @@ def loop_einsum(call: EinsumCall) -> None:
     key = f"{recipe_key(loops.tree, reassoc=True)} {sorted(unit)} {parallel} {call.machine.name}"
 
     def nest() -> LoopNest:
-        return Meaning(loops.tree, reassoc=True).nest(unit, parallel=parallel)
+        meaning = Meaning(loops.tree, reassoc=True)
+        return meaning.compiled(call.machine, call.threads, None, unit).nest
 
     kernel = nest_kernel(f"loops of einsum {key}", nest, f"loops of einsum '{text}'")
     values = loops.params | stride_values(strides)

@@ -17,7 +17,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum_syntax import EinsumSubscripts, parse_subscripts
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
 from loopwright.lazy_dataclass import dataclass
-from loopwright.machines.host import host
+from loopwright.machines.target import target_machine
 from loopwright.runtime.array_arguments import Array, as_operand
 
 __all__ = ["einsum_path"]
@@ -102,11 +102,12 @@ def _row(
     shape = tuple(extents[c] for c in names.out)
     points = math.prod(extents.values())
     seconds = None
-    clock = host().frequency_hz
+    machine = target_machine()
+    clock = machine.frequency_hz
     if points and clock:
         # Untouched memory is not allocated by the system: only the strides of `out` are read.
         out = np.empty(shape, accumulator.numpy)
-        call = EinsumCall(names, arrays, out, ring, accumulator, Scaling(), threads, host())
+        call = EinsumCall(names, arrays, out, ring, accumulator, Scaling(), threads, machine)
         choice = choice_of(call)
         seconds = choice.cycles / clock
     return _Row(len(extents), names.text, 2 * points, math.prod(shape), seconds)

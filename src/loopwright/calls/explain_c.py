@@ -11,16 +11,16 @@ from loopwright.analysis.reductions import reductions, relaxed_dependences
 from loopwright.calls.splice import Optimised
 from loopwright.frontends.source_tree import ForLoop, IfElse, Node
 from loopwright.ir.islkit import bounded
+from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule_tree import loop_names
 from loopwright.ir.text import schedule_text
-from loopwright.machines.host import host
 from loopwright.planner.predict import predicted
 
 __all__ = ["explain_region"]
 
 
-def explain_region(found: Optimised) -> str:
+def explain_region(found: Optimised, machine: Machine) -> str:
     """Statements, loops with what binds them, the steps taken, the time expected."""
     region, program = found.region, found.program
     lines = [f"{region.span.file}:{region.span.line}: region of {region.function}", "  statements"]
@@ -39,7 +39,7 @@ def explain_region(found: Optimised) -> str:
         lines.append("  loops as they run")
         lines += [f"  {line}" for line in _order(found)]
     too_hard = "nothing, the program is too hard to analyse"
-    lines.append(f"  predicted: {bounded(lambda: predicted(program, host()), lambda _: too_hard)}")
+    lines.append(f"  predicted: {bounded(lambda: predicted(program, machine), lambda _: too_hard)}")
     return "\n".join(lines)
 
 

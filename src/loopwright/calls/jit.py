@@ -19,6 +19,7 @@ from loopwright.calls.specialisation import Specialisation
 from loopwright.diagnostics import LoopwrightError, SourceError, UsageError, WrongTypeError
 from loopwright.frontends.python import ArgType, argument_types, is_unchanged
 from loopwright.log import log
+from loopwright.machines.target import target_machine
 from loopwright.recent import Recent
 from loopwright.runtime.disk_cache import without_disk_cache
 from loopwright.runtime.thread_pool import checked_threads, num_threads
@@ -108,8 +109,9 @@ class JitFunction:
 
     @public_edge
     def inspect_schedule(self, *args: Any, **named: Any) -> str:
-        """The program and the order its statements run in."""
-        return self.specialise(*self._in_order(args, named)).inspect_schedule()
+        """The loops in the order they run, and the kernels in place of some of them."""
+        given = self._in_order(args, named)
+        return self.specialise(*given).inspect_schedule(given, self._threads())
 
     @public_edge
     def inspect_loops(self, *args: Any, **named: Any) -> str:
@@ -143,7 +145,7 @@ class JitFunction:
         if found is None or not is_unchanged(self.py_func, found.captured):
             log("recompile", lambda: self._occasion(types))
             definition = JitDefinition(self.py_func, types, reassoc=self.reassoc)
-            found = self._found[types] = Specialisation(definition, self._plan)
+            found = self._found[types] = Specialisation(definition, target_machine(), self._plan)
         return found
 
     def _occasion(self, types: Types) -> str:
@@ -255,7 +257,7 @@ def jit(
 
     chosen = None
     if plan is not None:
-        from loopwright.calls.plans import checked_plan  # lazy: plans load isl
+        from loopwright.planner.requested_plans import checked_plan  # lazy: plans load isl
 
         chosen = checked_plan(plan)
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn, assert_never
+from typing import NoReturn, assert_never
 
 from loopwright.analysis.find_contractions import explain, find_contractions
 from loopwright.analysis.subscript_bounds import bounds_violation, find_violation, predicate_text
-from loopwright.calls.contraction_schedule import contraction_nest
 from loopwright.calls.recipe import Argument, Recipe, Result
 from loopwright.diagnostics import Diagnostic, UsageError
 from loopwright.faults import FAULTS, survive
@@ -22,13 +21,15 @@ from loopwright.ir.expr import Var
 from loopwright.ir.interpret import interpret_program
 from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.loops import LoopNest
+from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
+from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import program_text
+from loopwright.pipeline import Compilation, compile_contraction, compile_program
 from loopwright.planner.analytical import Choice
+from loopwright.planner.requested_plans import given_planner, model_planner
 from loopwright.runtime.array_arguments import Array
-
-if TYPE_CHECKING:
-    from loopwright.transform.plan import Plan
+from loopwright.transform.plan import Plan, apply_plan
 
 __all__ = ["Meaning", "unsafe_sizes"]
 
@@ -82,17 +83,16 @@ class Meaning:
         assert found is not None, f"{self.program.name} is safe for {params}"
         return found
 
-    def nest(
-        self, unit: Mapping[str, int], *, parallel: bool, plan: Plan | None = None
-    ) -> LoopNest:
-        """The loops of the generic road for arrays with these unit strides."""
-        from loopwright.pipeline import generic_nest  # lazy: contractions do without planners
-
-        return generic_nest(self.program, unit, parallel=parallel, plan=plan)
+    def compiled(
+        self, machine: Machine, threads: int, plan: Plan | None, unit: Mapping[str, int]
+    ) -> Compilation:
+        """The loops of the function for arrays with these unit strides, by the model or a plan."""
+        planner = model_planner if plan is None else given_planner(plan)
+        return compile_program(self.program, machine, threads, planner, unit=unit)
 
     def kernel_nest(self, choice: Choice, *, is_given: bool = False) -> LoopNest:
-        """The loops of the function as the contraction it is; see `contraction_nest`."""
-        return contraction_nest(self.program, choice, is_given=is_given)
+        """The loops of the function as the contraction it is; see `compile_contraction`."""
+        return compile_contraction(self.program, choice, is_given=is_given)
 
     def run(self, arrays: Mapping[str, Array], params: Mapping[str, int]) -> None:
         """Execute the function by the oracle, statement by statement."""
@@ -102,11 +102,15 @@ class Meaning:
         """The statements and their order."""
         return program_text(self.program)
 
-    def plan(self, *, parallel: bool) -> Plan:
-        """The steps of the generic road."""
-        from loopwright.pipeline import generic_schedule  # lazy: as above
+    def schedule(self, machine: Machine, threads: int, plan: Plan | None) -> Schedule:
+        """The order of the loops, by the model or a plan."""
+        if plan is not None:
+            return apply_plan(self.program, plan)
+        return model_planner(self.program, machine, threads)[1]
 
-        return generic_schedule(self.program, parallel=parallel)[0]
+    def plan(self, machine: Machine, threads: int) -> Plan:
+        """The steps of the model for the loops of the function."""
+        return model_planner(self.program, machine, threads)[0]
 
     def explain(self) -> tuple[str, ...]:
         """What each statement is taken for."""

@@ -8,30 +8,28 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from loopwright.analysis.find_contractions import explain
 from loopwright.backends.c_dialect import DIALECTS
-from loopwright.backends.c_module import emit_c
-from loopwright.backends.c_syntax import as_identifier
 from loopwright.calls.arguments import Arrays, Signature, Values
 from loopwright.calls.layout import stride_values, unit_strides
 from loopwright.calls.meaning import Meaning
-from loopwright.calls.plans import Planner
 from loopwright.calls.recipe import Recipe, compile_test
 from loopwright.diagnostics import Diagnostic, SourceError
 from loopwright.frontends.source_tree import SourceTree
 from loopwright.ir.loops import LoopNest
+from loopwright.ir.machine import Machine
 from loopwright.ir.module import Module
-from loopwright.ir.program import Program, Role
+from loopwright.ir.program import Program
 from loopwright.ir.text import program_text, schedule_text
 from loopwright.kernels import nest_kernel, stage_text, thread_pool
 from loopwright.lower.buffers import specialise
-from loopwright.lower.origins import origins
-from loopwright.pipeline import lowered
+from loopwright.machines.target import require_runnable
+from loopwright.pipeline import compile_program
+from loopwright.planner.requested_plans import Planner
 from loopwright.remembered import remembered
 from loopwright.runtime.address import data_address
 from loopwright.runtime.array_arguments import element_strides
@@ -56,27 +54,41 @@ class PlannedCode:
     """The code of one program. Arrays of calls are laid out as in C, with the declared extents."""
 
     def __init__(
-        self, program: Program, recipe: Recipe, planner: Planner, target: str, violation: Violation
+        self,
+        program: Program,
+        recipe: Recipe,
+        planner: Planner,
+        target: str,
+        violation: Violation,
+        machine: Machine,
+        threads: int,
     ) -> None:
         self._target = target
         self._recipe = recipe
         self._signature = Signature(recipe)
         self._is_unsafe = compile_test(recipe.unsafe, recipe.params)
         self._violation = violation
-        found = lowered(program, *planner(program))
+        self._machine = machine
+        dialect = target if target in DIALECTS else "openmp"
+        found = compile_program(program, machine, threads, planner, dialect)
         # isl objects belong to this thread: what reports need is made now.
         self.plan, self._nest = found.plan, found.nest
         self._text = program_text(program)
         self._schedule = schedule_text(found.schedule)
         self._taken_for = explain(program)
-        shapes = {a.name: a.shape for a in program.arrays if a.role is not Role.LOCAL}
-        plain = replace(self._nest, name=as_identifier(program.name), scalars=program.params)
-        dialect = DIALECTS[target] if target in DIALECTS else DIALECTS["openmp"]
-        self._module = emit_c(plain, dialect, shapes=shapes, origin=origins(program))
+        assert found.module is not None
+        self._module = found.module
 
     @classmethod
     def of_tree(
-        cls, tree: SourceTree, planner: Planner, target: str, *, reassoc: bool
+        cls,
+        tree: SourceTree,
+        planner: Planner,
+        target: str,
+        machine: Machine,
+        threads: int,
+        *,
+        reassoc: bool,
     ) -> PlannedCode:
         """The code of a source tree."""
         meaning = Meaning(tree, reassoc=reassoc)
@@ -84,12 +96,14 @@ class PlannedCode:
         def violation(params: Values) -> Diagnostic:
             return Meaning(tree, reassoc=reassoc).violation(params)
 
-        return cls(meaning.program, meaning.recipe(), planner, target, violation)
+        recipe = meaning.recipe()
+        return cls(meaning.program, recipe, planner, target, violation, machine, threads)
 
     def __call__(self, args: tuple[Any, ...], threads: int) -> None:
         _, arrays = self._signature.bind(args)
         params = self._checked(args, arrays)
         if self._target == "host":
+            require_runnable(self._machine)
             self._run_nest(params, arrays, threads)
         else:
             self._library.run(params, arrays, threads)
@@ -126,7 +140,7 @@ class PlannedCode:
 
     def inspect(self, stage: str, args: tuple[Any, ...], threads: int) -> str:
         """The text of a stage."""
-        return self._module.text if stage == "c" else stage_text(self._nest, stage)
+        return self._module.text if stage == "c" else stage_text(self._nest, stage, self._machine)
 
     def inspect_schedule(self) -> str:
         return self._schedule

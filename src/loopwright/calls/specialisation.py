@@ -16,15 +16,21 @@ from loopwright import options
 from loopwright.calls.arguments import Arrays, Fresh, Signature, Values
 from loopwright.calls.layout import Strides, row_major, stride_values, unit_strides
 from loopwright.calls.recipe import Recipe, compile_test
-from loopwright.calls.unproven import Unproven
 from loopwright.diagnostics import SourceError, UsageError
 from loopwright.faults import FAULTS, survive
 from loopwright.ir.contraction import Contraction
 from loopwright.ir.serial import Malformed
-from loopwright.kernels import nest_kernel, recall, remember, stage_text, thread_pool
+from loopwright.kernels import (
+    Unproven,
+    nest_kernel,
+    recall,
+    remember,
+    stage_text,
+    thread_pool,
+)
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
-from loopwright.machines.host import host
+from loopwright.machines.target import require_runnable
 from loopwright.recent import Recent
 from loopwright.runtime.array_arguments import element_strides
 from loopwright.runtime.kernel import CompiledKernel
@@ -34,6 +40,7 @@ if TYPE_CHECKING:
     from loopwright.calls.meaning import Meaning
     from loopwright.frontends.source_tree import SourceTree
     from loopwright.ir.loops import LoopNest
+    from loopwright.ir.machine import Machine
     from loopwright.planner.choice import Choice
     from loopwright.transform.plan import Plan
 
@@ -75,8 +82,9 @@ class Definition(Protocol):
 class Specialisation:
     """A function for one tuple of argument types. Safe to call from several threads at once."""
 
-    def __init__(self, definition: Definition, plan: Plan | None = None) -> None:
+    def __init__(self, definition: Definition, machine: Machine, plan: Plan | None = None) -> None:
         self._definition = definition
+        self._machine = machine
         self._plan = plan  # of the user; None: what the model decides
         known = definition.known()
         log("cache", lambda: f"{'miss' if known is None else 'hit'}, {definition}")
@@ -146,6 +154,7 @@ class Specialisation:
 
     def _prepare(self, args: tuple[Any, ...], arrays: Arrays, threads: int) -> _Ready:
         """Check sizes and layouts, fetch kernels and bind launches."""
+        require_runnable(self._machine)
         params = self._checked(args, arrays)
         fresh = self._signature.fresh(params)
         if options.current().interpret:
@@ -193,7 +202,7 @@ class Specialisation:
         # lazy: loads the planner of contractions, which other functions do without
         from loopwright.calls.contraction_unit import ContractionUnit
 
-        return ContractionUnit(self.recipe, found, self._plan)
+        return ContractionUnit(self.recipe, found, self._machine, self._plan)
 
     def _looped(self, params: Values, strides: Strides, threads: int) -> Run:
         """The function as loops: the generic road."""
@@ -214,7 +223,7 @@ class Specialisation:
     def _kernel(self, strides: Strides, threads: int) -> CompiledKernel:
         """The kernel of the generic road for arrays with these unit strides."""
         unit, parallel = unit_strides(strides), threads > 1
-        machine = host()
+        machine = self._machine
         made_for = (machine.name, machine.vector_bytes, machine.vector_registers)
         given = "" if self._plan is None else self._plan.dumps()
         key = f"{self._key} {sorted(unit)} {parallel} {made_for} {given}"
@@ -223,8 +232,8 @@ class Specialisation:
 
     def _nest(self, strides: Strides, threads: int) -> LoopNest:
         """The loops of the generic road."""
-        unit, parallel = unit_strides(strides), threads > 1
-        return self._meaning().nest(unit, parallel=parallel, plan=self._plan)
+        unit = unit_strides(strides)
+        return self._meaning().compiled(self._machine, threads, self._plan, unit).nest
 
     def plan_of(self, args: tuple[Any, ...], threads: int) -> Plan:
         """The plan of a call: given again, it makes the same code."""
@@ -237,12 +246,21 @@ class Specialisation:
                 from loopwright.planner.given_choice import plan_of  # lazy: plans load isl
 
                 return plan_of(choice)
-        return self._meaning().plan(parallel=threads > 1)
+        return self._meaning().plan(self._machine, threads)
 
     # -- reports ----------------------------------------------------------------------------------
 
-    def inspect_schedule(self) -> str:
-        return self._meaning().text()
+    def inspect_schedule(self, args: tuple[Any, ...] = (), threads: int = 1) -> str:
+        """The statements and their order; with arguments, the loops that such a call runs."""
+        meaning = self._meaning()
+        if not args:
+            return meaning.text()
+        plan = self.plan_of(args, threads)
+        from loopwright.ir.text import schedule_text, statement_text  # lazy: for reports only
+
+        schedule = meaning.schedule(self._machine, threads, plan)
+        statements = map(statement_text, schedule.program.statements)
+        return "\n".join([*statements, schedule_text(schedule)])
 
     def inspect(self, stage: str, args: tuple[Any, ...], threads: int) -> str:
         """The text of a stage for one call: loops, llvm or asm."""
@@ -252,7 +270,7 @@ class Specialisation:
             nests = unit.nests(params, strides, threads, self._kernel_nest)
         else:
             nests = [self._nest(strides, threads)]
-        return "\n".join(stage_text(nest, stage) for nest in nests)
+        return "\n".join(stage_text(nest, stage, self._machine) for nest in nests)
 
     def explain(self, args: tuple[Any, ...] = (), threads: int = 1) -> str:
         """What each statement is taken for, and the plan of a call when its arguments are given."""
@@ -261,7 +279,7 @@ class Specialisation:
         if args and self._is_contraction:
             lines.append(self._unit(self._whole()).explain(*self._call(args), threads))
         elif args:
-            plan = self._plan or meaning.plan(parallel=threads > 1)
+            plan = self._plan or meaning.plan(self._machine, threads)
             lines.append(f"loops in source order{', but for' if len(plan) else ''}")
             lines += (f"  {step}" for step in plan)
         return "\n".join(lines)

@@ -12,7 +12,6 @@ from typing import NoReturn
 from loopwright.backends.c_dialect import DIALECTS, Dialect
 from loopwright.backends.c_module import RegionSurroundings, emit_region
 from loopwright.backends.c_syntax import identifiers
-from loopwright.calls.plans import Planner
 from loopwright.diagnostics import Diagnostic, SourceError
 from loopwright.frontends.c import CFile, CRegion, Origin, VariableKind
 from loopwright.frontends.extract import program_of
@@ -20,15 +19,17 @@ from loopwright.frontends.source_tree import ForLoop, IfElse, Node
 from loopwright.ir.expr import Expr
 from loopwright.ir.islkit import bounded
 from loopwright.ir.loops import LoopNest
+from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.origins import origins
-from loopwright.pipeline import TooHard, lowered
+from loopwright.pipeline import TooHard, compile_program
+from loopwright.planner.requested_plans import Planner
 from loopwright.transform.isl_yaml import schedule_yaml
 from loopwright.transform.plan import Plan, initial_schedule
 
-__all__ = ["Optimised", "optimise_region", "schedules_text", "spliced"]
+__all__ = ["Optimised", "optimise_region", "schedules_text", "spliced", "team_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ def optimise_region(
     file: CFile,
     region: CRegion,
     planner: Planner,
+    machine: Machine,
     *,
     target: str,
     reassoc: bool = False,
@@ -56,7 +58,7 @@ def optimise_region(
     """Plan and print one region; with `always` also where the plan changes nothing."""
     program = _program(region, reassoc=reassoc)
     try:
-        found = lowered(program, *planner(program))
+        found = compile_program(program, machine, team_of(machine, target), planner)
     except TooHard as error:
         source = Plan(()), initial_schedule(program)
         reason = f"its loops are too hard to write down ({error.found})"
@@ -67,6 +69,11 @@ def optimise_region(
         return Optimised(region, *made, None, reason)
     text = _text(file, region, found.schedule.program, found.nest, DIALECTS[target])
     return Optimised(region, *made, text)
+
+
+def team_of(machine: Machine, target: str) -> int:
+    """Threads that C is planned for: it runs with any number, and plans tell one from several."""
+    return max(2, machine.cores) if target == "openmp" else 1
 
 
 def _program(region: CRegion, *, reassoc: bool) -> Program:

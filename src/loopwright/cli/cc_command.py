@@ -9,8 +9,20 @@ import tempfile
 from pathlib import Path
 
 from loopwright.calls.check_c import check_region
+from loopwright.calls.compile import char_flags
 from loopwright.calls.explain_c import explain_region
-from loopwright.calls.plans import (
+from loopwright.calls.splice import (
+    Optimised,
+    optimise_region,
+    schedules_text,
+    spliced,
+    team_of,
+)
+from loopwright.diagnostics import InternalError, ToolchainError, UsageError
+from loopwright.frontends.c import CFile, read_c
+from loopwright.ir.machine import Machine
+from loopwright.machines.target import target_machine
+from loopwright.planner.requested_plans import (
     Planner,
     given_planner,
     loaded_planners,
@@ -19,9 +31,6 @@ from loopwright.calls.plans import (
     plans_text,
     tile_planner,
 )
-from loopwright.calls.splice import Optimised, optimise_region, schedules_text, spliced
-from loopwright.diagnostics import InternalError, ToolchainError, UsageError
-from loopwright.frontends.c import CFile, read_c
 from loopwright.runtime.toolchain import complaint, find_compiler
 
 __all__ = ["add_arguments", "add_source", "cpp_arguments", "run"]
@@ -42,6 +51,9 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     ):
         parser.add_argument(flag, action="append", default=[], metavar="X", help=what)
     parser.add_argument("-std", default="", metavar="X", help="the language: gnu11, c99")
+    parser.add_argument(
+        "--machine", metavar="NAME", help="plan for another machine, see 'loopwright machines'"
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,18 +99,16 @@ def run(args: argparse.Namespace) -> int:
     """Optimise the file; nothing is written unless all of it went well."""
     if sum(x is not None for x in (args.tile, args.load_schedule, args.plan)) > 1:
         raise UsageError("--tile, --load-schedule and --plan exclude each other")
-    file = read_c(Path(args.file), cpp_args=cpp_arguments(args))
+    file, machine = source_and_machine(args)
     output = _output(args)
     planners = _planners(args, file)
     results = [
-        optimise_region(
-            file, region, planner, target=args.target, reassoc=args.reassoc, always=False
-        )
+        optimise_region(file, region, planner, machine, target=args.target, reassoc=args.reassoc)
         for region, planner in zip(file.regions, planners, strict=True)
     ]
     if args.check:
         for found, planner in zip(results, planners, strict=True):
-            _check(found, planner, args)
+            _check(found, planner, machine, args)
     text = spliced(file, results)
     _verify(file, text, args)
     if args.dump_schedule is not None:
@@ -107,8 +117,15 @@ def run(args: argparse.Namespace) -> int:
         _write(args.dump_plan, plans_text([found.plan for found in results]).encode())
     _write(output, text)
     for found in results:
-        _report(found, args, to_stdout=output != STDOUT)
+        _report(found, machine, args, to_stdout=output != STDOUT)
     return 0
+
+
+def source_and_machine(args: argparse.Namespace) -> tuple[CFile, Machine]:
+    """The C file of the command, read as the compilers of the machine that is named read it."""
+    machine, given = target_machine(args.machine), cpp_arguments(args)
+    signs = () if args.machine is None else char_flags(machine, given)
+    return read_c(Path(args.file), cpp_args=(*signs, *given)), machine
 
 
 def cpp_arguments(args: argparse.Namespace) -> tuple[str, ...]:
@@ -119,15 +136,14 @@ def cpp_arguments(args: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _planners(args: argparse.Namespace, file: CFile) -> list[Planner]:
-    parallel = args.target == "openmp"
     count = len(file.regions)
     if args.load_schedule is not None:
-        return loaded_planners(_read(args.load_schedule), count, parallel=parallel)
+        return loaded_planners(_read(args.load_schedule), count)
     if args.plan is not None:
         return [given_planner(plan) for plan in plans_from_text(_read(args.plan), count)]
     if args.tile is not None:
-        return [tile_planner(_sizes(args.tile), parallel=parallel)] * count
-    return [model_planner(parallel=parallel)] * count
+        return [tile_planner(_sizes(args.tile))] * count
+    return [model_planner] * count
 
 
 def _sizes(text: str) -> list[int]:
@@ -139,11 +155,12 @@ def _sizes(text: str) -> list[int]:
     return [int(word) for word in words]
 
 
-def _check(found: Optimised, planner: Planner, args: argparse.Namespace) -> None:
+def _check(found: Optimised, planner: Planner, machine: Machine, args: argparse.Namespace) -> None:
     """Validate the new code against the region, print what was checked, refuse on a difference."""
     if found.text is None or found.nest is None:
         return
-    report, note = check_region(found, planner, reassoc=args.reassoc)
+    threads = team_of(machine, args.target)
+    report, note = check_region(found, planner, machine, threads, reassoc=args.reassoc)
     place = f"{found.region.span.file}:{found.region.span.line}"
     for line in (note, str(report)):
         if line:
@@ -219,11 +236,13 @@ def _read(path: str) -> str:
         raise UsageError(f"cannot read '{path}': {reason}") from None
 
 
-def _report(found: Optimised, args: argparse.Namespace, *, to_stdout: bool) -> None:
+def _report(
+    found: Optimised, machine: Machine, args: argparse.Namespace, *, to_stdout: bool
+) -> None:
     region = found.region
     if found.text is None:
         place = f"{region.span.file}:{region.span.line}"
         print(f"{place}: note: the region is left as it is: {found.reason}", file=sys.stderr)
     if args.explain:
         stream = sys.stdout if to_stdout else sys.stderr
-        print(explain_region(found), file=stream)
+        print(explain_region(found, machine), file=stream)

@@ -17,7 +17,7 @@ from loopwright.diagnostics import InternalError
 from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import DTYPES
 from loopwright.lazy_dataclass import dataclass
-from loopwright.machines.host import host
+from loopwright.machines.target import target_machine
 from loopwright.planner.explain import explain_choice
 from loopwright.runtime.thread_pool import num_threads
 from loopwright.tables import table_lines
@@ -64,7 +64,7 @@ def _size(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Compile, check against NumPy, time in turns, print one table."""
-    machine = host()
+    machine = target_machine()
     print(f"{machine.description}; {num_threads()} threads for Loopwright\n")
     rng = np.random.default_rng(1)
     n = args.size
@@ -136,8 +136,8 @@ def _plan(text: str, a: Any, b: Any, ring: str) -> str:
     sizes = dict(zip("".join(names.operands), (*a.shape, *b.shape), strict=True))
     out = np.empty([sizes[c] for c in names.out], a.dtype)
     dtype, pair = DTYPES[a.dtype.name], semirings.semiring(ring)
-    call = EinsumCall(names, (a, b), out, pair, dtype, Scaling(), num_threads(), host())
-    return explain_choice(choice_of(call), host())
+    call = EinsumCall(names, (a, b), out, pair, dtype, Scaling(), num_threads(), target_machine())
+    return explain_choice(choice_of(call), target_machine())
 
 
 def _check(program: DemoProgram, result: Any) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from loopwright.calls.explain_c import explain_region
 from loopwright.calls.measure_c import measure_function
-from loopwright.calls.plans import model_planner
 from loopwright.calls.splice import optimise_region
-from loopwright.cli.cc_command import TARGETS, add_source, cpp_arguments
+from loopwright.cli.cc_command import TARGETS, add_source, cpp_arguments, source_and_machine
 from loopwright.diagnostics import UsageError
-from loopwright.frontends.c import read_c
+from loopwright.machines.target import require_runnable
+from loopwright.planner.requested_plans import model_planner
 
 __all__ = ["add_arguments", "run"]
 
@@ -39,11 +39,14 @@ def run(args: argparse.Namespace) -> int:
     """Print one report per region, and the times of each function."""
     sizes, default = _sizes(args.size)
     path = Path(args.file)
-    file = read_c(path, cpp_args=cpp_arguments(args))
-    planner = model_planner(parallel=args.target == "openmp")
+    file, machine = source_and_machine(args)
+    if args.run:
+        require_runnable(machine)
     for region in file.regions:
-        found = optimise_region(file, region, planner, target=args.target, reassoc=args.reassoc)
-        print(explain_region(found))
+        found = optimise_region(
+            file, region, model_planner, machine, target=args.target, reassoc=args.reassoc
+        )
+        print(explain_region(found, machine))
     if not args.run:
         return 0
     for name in dict.fromkeys(region.function for region in file.regions):

@@ -14,7 +14,8 @@ from typing import Any
 from loopwright import options
 from loopwright.diagnostics import LoopwrightError
 from loopwright.faults import recorded_faults
-from loopwright.machines.host import available_cores, host
+from loopwright.machines.host import available_cores
+from loopwright.machines.target import target_machine
 from loopwright.runtime.disk_cache import DiskCache
 
 __all__ = ["add_arguments", "collect", "run"]
@@ -73,7 +74,7 @@ def _llvm() -> str:
 
 def _machine() -> dict[str, Any]:
     try:
-        machine = host()
+        machine = target_machine()
     except LoopwrightError as error:
         return {"name": "unknown", "description": str(error), "caches": []}
     kept = ("name", "description", "isa", "llvm_cpu", "vector_bytes", "cores")

@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterator
 
 from loopwright.ir.machine import Cache, Machine
-from loopwright.machines.host import host
 from loopwright.machines.load import load_machine, machine_names, machine_to_json
+from loopwright.machines.target import target_machine
 from loopwright.tables import table_lines
 
 __all__ = ["add_arguments", "run"]
@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
         machines = [load_machine(name) for name in machine_names()]
         print(_json_list(machines) if args.json else _table(machines))
         return 0
-    machine = host() if args.name == "host" else load_machine(args.name)
+    machine = target_machine(None if args.name == "host" else args.name)
     print(json.dumps(machine_to_json(machine), indent=2) if args.json else _page(machine))
     return 0
 

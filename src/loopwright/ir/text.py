@@ -25,6 +25,7 @@ from loopwright.ir.expr import (
     Var,
 )
 from loopwright.ir.islkit import inside
+from loopwright.ir.kernel_variant import Algorithm, Packing
 from loopwright.ir.loops import (
     Alloc,
     Barrier,
@@ -200,7 +201,8 @@ def schedule_text(schedule: Schedule) -> str:
     """The loops in execution order with their marks, then the contractions."""
     marks = {loop: _mark_word(schedule, loop, mark) for loop, mark in schedule.marks}
     lines = [f"schedule of {schedule.program.name}:"]
-    lines += (INDENT + line for line in tree_lines(schedule.tree, marks))
+    if schedule.whole_contraction is None:
+        lines += (INDENT + line for line in tree_lines(schedule.tree, marks))
     for contraction in schedule.contractions:
         lines += _indented(_kernel_text(contraction))
     return "\n".join(lines)
@@ -212,17 +214,51 @@ def _mark_word(schedule: Schedule, loop: str, mark: Mark) -> str:
 
 
 def _kernel_text(scheduled: ScheduledContraction) -> str:
-    """The decisions about a contraction, those that differ from "none" only, and what it is."""
-    words = [f"loops {', '.join(scheduled.loops) or 'of the whole program'}"]
-    if any(scheduled.blocks):
-        words.append("blocks " + " x ".join(map(str, scheduled.blocks)))
-    if scheduled.shares > 1:
-        words.append(f"dealt out to {scheduled.shares} threads")
-    lines = [f"kernel: {'; '.join(words)}"]
-    lines += (f"{INDENT}{variant}" for variant in scheduled.variants)
+    """The loops of the kernel that runs a contraction, its decisions, and what it computes."""
+    head = f"kernel of {', '.join(scheduled.statements)}"
+    if scheduled.loops:
+        head += f" in place of the loops {', '.join(scheduled.loops)}"
+    lines = [f"{head}:", *_indented(_kernel_loops(scheduled))]
+    lines += (f"{INDENT}{variant}" for variant in dict.fromkeys(scheduled.variants))
     if isinstance(scheduled.contraction, Contraction):
         lines += _indented(contraction_text(scheduled.contraction))
     return "\n".join(lines)
+
+
+def _kernel_loops(scheduled: ScheduledContraction) -> str:
+    """The loops over blocks and register tiles, outermost first."""
+    variant, (mc, nc, kc) = scheduled.variants[0], scheduled.blocks
+    shared = {variant.parallel: "parallel "} if scheduled.shares == 1 else {"j": "parallel "}
+    rows, columns = variant.rows, variant.columns
+
+    def loop(bundle: str, text: str) -> str:
+        return f"{shared.get(bundle, '')}for {text}:"
+
+    nest = [] if scheduled.loops else [loop("batch", "every element of the batch loops")]
+    match variant.algorithm:
+        case Algorithm.PRODUCT:
+            nest += [
+                loop("j", f"j in blocks of {nc}"),
+                f"for p in blocks of {kc}:{_packs('right', variant.right_packing)}",
+                f"{loop('i', f'i in blocks of {mc}')}{_packs('left', variant.left_packing)}",
+                f"for j in tiles of {columns}:",
+                f"for i in tiles of {rows}:",
+                f"for p by {variant.unroll * variant.group}: {rows} x {columns} sums in registers",
+            ]
+        case Algorithm.ROWS:
+            nest += [
+                loop("i", f"i by {rows}"),
+                f"for p by {columns * variant.unroll}: {rows} x {columns} partial sums",
+            ]
+        case Algorithm.COLUMNS:
+            nest += [loop("j", f"j in blocks of {nc}"), f"for p by {rows}:", f"for j by {columns}"]
+        case Algorithm.ELEMENTS:
+            nest += [f"for the nearest loop by {columns}"]
+    return "\n".join(INDENT * depth + line for depth, line in enumerate(nest))
+
+
+def _packs(side: str, packing: Packing) -> str:
+    return "" if packing is Packing.DIRECT else f" pack {side}"
 
 
 def contraction_text(contraction: Contraction) -> str:

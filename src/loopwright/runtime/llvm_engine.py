@@ -32,6 +32,7 @@ __all__ = [
 # The units of a module, or the text of one that is explicit.
 LLVMCode: TypeAlias = str | Sequence[CodeUnit]
 
+_TRIPLES = {"ppc64le": "powerpc64le-unknown-linux-gnu"}  # where LLVM has another name
 _lock = threading.RLock()
 # LLVM keeps some 10 KiB of every object that was ever linked until its engine goes. An engine
 # therefore links so many and is followed by another; it goes with the last of its objects.
@@ -83,16 +84,21 @@ def llvm_version() -> str:
     return ".".join(map(str, llvm.llvm_version_info))
 
 
-def _machine_for(units: Sequence[CodeUnit], cpu: str | None) -> llvm.TargetMachine:
+def _machine_for(units: Sequence[CodeUnit], cpu: str | None, isa: str | None) -> llvm.TargetMachine:
     """The machine that emits `units`; where a function is optnone, at level 0.
 
     The attribute alone keeps passes from running, but not analyses of the code generator.
     """
-    return _target_machine(cpu, 0 if any(" optnone" in unit.text for unit in units) else 3)
+    return _target_machine(cpu, isa, 0 if any(" optnone" in unit.text for unit in units) else 3)
 
 
-def _target_machine(cpu: str | None, effort: int = 3) -> llvm.TargetMachine:
-    target = llvm.Target.from_default_triple()
+def _target_machine(cpu: str | None, isa: str | None = None, effort: int = 3) -> llvm.TargetMachine:
+    if isa is None:
+        target = llvm.Target.from_default_triple()
+    else:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        target = llvm.Target.from_triple(_TRIPLES.get(isa, f"{isa}-unknown-linux-gnu"))
     return target.create_target_machine(
         cpu=cpu or host_cpu_name(),
         features="" if cpu else _host_features(),
@@ -146,11 +152,13 @@ def _dispose(passes: llvm.newpassmanagers.ModulePassManager) -> None:
     passes.close()
 
 
-def _linked(code: LLVMCode, cpu: str | None) -> tuple[llvm.TargetMachine, llvm.ModuleRef]:
+def _linked(
+    code: LLVMCode, cpu: str | None, isa: str | None = None
+) -> tuple[llvm.TargetMachine, llvm.ModuleRef]:
     """The optimised module of all units, and the machine that emits it."""
     _initialise()
     units = [CodeUnit(code, leave_to_llvm=False)] if isinstance(code, str) else code
-    machine = _machine_for(units, cpu)
+    machine = _machine_for(units, cpu, isa)
     module, *others = (_optimised(_with_host_features(unit, cpu), machine) for unit in units)
     for other in others:
         module.link_in(other)
@@ -180,12 +188,12 @@ def compile_to_object(code: LLVMCode, cpu: str | None = None) -> bytes:
     return undisturbed(work)
 
 
-def assembly(code: LLVMCode, cpu: str | None = None) -> str:
-    """The assembly of the object that `compile_to_object` makes."""
+def assembly(code: LLVMCode, cpu: str | None = None, isa: str | None = None) -> str:
+    """The assembly of the object that `compile_to_object` makes; or for another instruction set."""
 
     def work() -> str:
         with _lock:
-            machine, module = _linked(code, cpu)
+            machine, module = _linked(code, cpu, isa)
             return str(machine.emit_assembly(module))
 
     return undisturbed(work)

@@ -25,7 +25,7 @@ from loopwright.ir.expr import Binary, Cast, Const
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Role
 from loopwright.lazy_dataclass import dataclass
-from loopwright.machines.host import host
+from loopwright.machines.target import target_machine
 from loopwright.tables import table_lines
 
 from .convert_tensor import as_tensor, convert_tensor
@@ -281,7 +281,7 @@ def recommend(
         raise UsageError(f"uses is {uses}", hint="how often the matrix will be multiplied, from 0")
     found = as_tensor(tensor)
     statistics = statistics_of(found)
-    chosen = machine or host()
+    chosen = target_machine(machine)
     here = _Cost(chosen, found.nbytes, _around(found.format, found))
     choices = [_stay(found.format.name, here, uses)]
     for format in _candidates(formats, statistics):

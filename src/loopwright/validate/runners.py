@@ -16,7 +16,7 @@ from loopwright.backends.llvm_entry import entry_symbols
 from loopwright.diagnostics import UsageError
 from loopwright.ir.loops import LoopNest, Space
 from loopwright.kernels import thread_pool
-from loopwright.machines.host import host
+from loopwright.machines.target import target_machine
 from loopwright.runtime.address import data_address
 from loopwright.runtime.kernel import CompiledKernel
 from loopwright.runtime.llvm_engine import compile_to_object, load_object
@@ -39,7 +39,7 @@ def jit_runner(nest: LoopNest, threads: int = 1) -> Runner:
 def jit_runners(nest: LoopNest, teams: Sequence[int]) -> tuple[Runner, ...]:
     """The same machine code for each number of threads."""
     _refuse_tables(nest)
-    module = emit_module(nest, host().features)
+    module = emit_module(nest, target_machine().features)
     text = compile_to_object(module.units)
     code = load_object(text, entry_symbols(nest.name))
     kernel = CompiledKernel(code, nest.name, module.buffers, module.scalars, is_parallel(nest))

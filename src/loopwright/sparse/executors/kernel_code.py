@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from loopwright.ir.expr import Var as ScalarVar
 from loopwright.kernels import nest_kernel, recall, remember, stage_text
 from loopwright.lazy_dataclass import dataclass
-from loopwright.machines.host import host
+from loopwright.machines.target import target_machine
 from loopwright.remembered import remembered
 from loopwright.sparse.executors.compose import REFUSED, SPARSE, KernelRequest, named_format
 from loopwright.sparse.executors.interior_rows import RowBound
@@ -106,7 +106,8 @@ class SparseCode:
 
         scanned = scan(self.plan.computation)
         nest = carry_row_pointers(unroll_and_jam_rows(scanned))
-        nest = split_fma_chains(vectorize_rows(nest, host().vector_bytes), host())
+        machine = target_machine()
+        nest = split_fma_chains(vectorize_rows(nest, machine.vector_bytes), machine)
         nest = zero_extend_indices(nest, _counted_from_0(self.request.format))
         if not self.request.is_validated:
             return nest
@@ -115,7 +116,7 @@ class SparseCode:
 
     def inspect(self, stage: str) -> str:
         """The text of a stage: "loops", "c", "llvm" or "asm"."""
-        return stage_text(self.nest(), stage)
+        return stage_text(self.nest(), stage, target_machine())
 
 
 def _key(request: KernelRequest) -> str:

@@ -13,6 +13,7 @@ from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Role
 from loopwright.kernels import nest_kernel, stage_text, thread_pool
 from loopwright.lazy_dataclass import dataclass
+from loopwright.machines.target import target_machine
 from loopwright.recent import Recent
 from loopwright.runtime.array_arguments import overlap
 from loopwright.runtime.kernel import BoundKernel, CompiledKernel
@@ -143,7 +144,7 @@ class CompiledComputation:
 
     def inspect(self, stage: str) -> str:
         """The text of a stage: "loops", "c", "llvm" or "asm"."""
-        return stage_text(self.nest(), stage)
+        return stage_text(self.nest(), stage, target_machine())
 
     def _check(self, arrays: Mapping[str, Array], symbols: Mapping[str, int]) -> None:
         name = self.computation.name

@@ -1,4 +1,9 @@
-"""Where a plan comes from: the model, sizes of tiles that the user asks for, or the user's own."""
+"""Plans by request: the model's, tiles of given sizes, schedule trees or steps of a user.
+
+A planner gives a plan and the schedule that it makes of a program's source order. Where planning
+fails by a fault of ours (`faults`), the next simpler plan is taken: the model's without the planner
+that failed, then marks on the loops of the source, then source order.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +14,13 @@ from functools import partial
 from typing import NoReturn, TypeAlias
 
 from loopwright.diagnostics import IllegalStep, UsageError, WrongTypeError
-from loopwright.ir.islkit import GaveUp, bounded
+from loopwright.faults import FAULTS, survive
+from loopwright.ir.islkit import ISL_QUOTA, GaveUp, bounded
+from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
-from loopwright.pipeline import generic_schedule, given_schedule, marks_or_none
+from loopwright.log import log
+from loopwright.planner.generic import default_plan, extend_plan
 from loopwright.transform.interchange import open_chains
 from loopwright.transform.plan import Plan, apply_plan, apply_steps, initial_schedule
 from loopwright.transform.reschedule import Reschedule
@@ -24,13 +32,68 @@ __all__ = [
     "checked_plan",
     "given_planner",
     "loaded_planners",
+    "marked_source",
     "model_planner",
     "plans_from_text",
     "plans_text",
+    "tell_gave_up",
     "tile_planner",
 ]
 
-Planner: TypeAlias = Callable[[Program], tuple[Plan, Schedule]]
+# Of a program, the machine that its code is for, and the number of threads that will run it.
+Planner: TypeAlias = Callable[[Program, Machine, int], tuple[Plan, Schedule]]
+
+
+def model_planner(program: Program, machine: Machine, threads: int) -> tuple[Plan, Schedule]:
+    """What the model of the machine decides, for any affine program.
+
+    Planners keep to quotas of their own. When isl gives up on what they have found together, the
+    plan is empty: the program runs in the order it was written.
+    """
+    try:
+        return default_plan(program, machine, parallel=threads > 1, on_fault=survive)
+    except FAULTS as error:
+        survive(error, f"the plan of '{program.name}'")
+        return marked_source(program, machine, threads)
+
+
+def marked_source(program: Program, machine: Machine, threads: int) -> tuple[Plan, Schedule]:
+    """The loops of the source with threads and vectors, as far as these can be planned."""
+    source = initial_schedule(program)
+    steps = _marks_or_none(source, machine, threads)
+
+    def unmarked(error: GaveUp) -> tuple[Plan, Schedule]:
+        tell_gave_up(program, error)
+        return Plan(()), initial_schedule(program)
+
+    try:
+        return bounded(lambda: (Plan(steps), apply_steps(source, steps)), unmarked, ISL_QUOTA)
+    except FAULTS as error:
+        survive(error, f"the marks of '{program.name}'")
+    return Plan(()), initial_schedule(program)
+
+
+def tell_gave_up(program: Program, error: GaveUp) -> None:
+    log("plan", lambda: f"'{program.name}' is left in source order: isl gave up, {error}")
+
+
+def _marks_or_none(schedule: Schedule, machine: Machine, threads: int) -> tuple[Step, ...]:
+    """Threads and vectors for the loops of `schedule`; no steps where their planner is at fault."""
+    name = schedule.program.name
+
+    def no_marks(error: GaveUp) -> tuple[Step, ...]:
+        log("plan", lambda: f"the loops of '{name}' get no marks: isl gave up, {error}")
+        return ()
+
+    try:
+        mark = partial(extend_plan, schedule, machine, parallel=threads > 1)
+        return bounded(mark, no_marks, ISL_QUOTA)
+    except FAULTS as error:
+        survive(error, f"the marks of '{name}'")
+    return ()
+
+
+# -- plans of users -------------------------------------------------------------------------------
 
 
 def checked_plan(plan: object) -> Plan:
@@ -41,14 +104,28 @@ def checked_plan(plan: object) -> Plan:
     return plan
 
 
-def model_planner(*, parallel: bool) -> Planner:
-    """What the model of the machine decides; `parallel`: for several threads."""
-    return lambda program: generic_schedule(program, parallel=parallel)
-
-
 def given_planner(plan: Plan) -> Planner:
-    """The steps of a plan, each of which must be legal."""
-    return lambda program: (plan, given_schedule(program, plan))
+    """The steps of a plan for the loops of a program, each of which must be legal.
+
+    A whole contraction has no loops in a nest: its kernel takes offset tables of a call.
+    """
+
+    def planned(program: Program, machine: Machine, threads: int) -> tuple[Plan, Schedule]:
+        def too_hard(error: GaveUp) -> NoReturn:
+            reason = f"the plan of '{program.name}' is too hard to check"
+            raise UsageError(reason, found=str(error)) from error
+
+        schedule = bounded(lambda: apply_plan(program, plan), too_hard)
+        if schedule.whole_contraction is not None:
+            raise UsageError(
+                f"a plan for the loops of '{program.name}' cannot take out the whole of them",
+                found=str(plan),
+                hint="contract for three loops of it, or the plan 'model', by which a function of "
+                "C that is one contraction runs as its kernel",
+            )
+        return plan, schedule
+
+    return planned
 
 
 def plans_text(plans: Sequence[Plan]) -> str:
@@ -70,7 +147,7 @@ def plans_from_text(text: str, count: int) -> list[Plan]:
     return plans
 
 
-def tile_planner(sizes: Sequence[int], *, parallel: bool) -> Planner:
+def tile_planner(sizes: Sequence[int]) -> Planner:
     """Tiles of given sizes for every nest of loops that allows them, then the usual marks.
 
     Of a nest the longest run of loops that may be tiled is, outermost first; a nest of more loops
@@ -83,10 +160,10 @@ def tile_planner(sizes: Sequence[int], *, parallel: bool) -> Planner:
             raise UsageError(f"no loops of '{program.name}' can be tiled", reason)
         return steps
 
-    return partial(_marked, first, parallel=parallel)
+    return partial(_marked, first)
 
 
-def loaded_planners(text: str, count: int, *, parallel: bool) -> list[Planner]:
+def loaded_planners(text: str, count: int) -> list[Planner]:
     """Schedule trees in YAML, one document per region, each followed by the usual marks.
 
     A tree that is not legal is refused with the pair of instances that forbids it.
@@ -102,7 +179,7 @@ def loaded_planners(text: str, count: int, *, parallel: bool) -> list[Planner]:
     def tree(document: str, program: Program) -> tuple[Step, ...]:
         return (Reschedule(Text(document)),)
 
-    return [partial(_marked, partial(tree, part), parallel=parallel) for part in documents]
+    return [partial(_marked, partial(tree, part)) for part in documents]
 
 
 def _says(document: str) -> bool:
@@ -112,14 +189,14 @@ def _says(document: str) -> bool:
 
 
 def _marked(
-    first: Callable[[Program], tuple[Step, ...]], program: Program, *, parallel: bool
+    first: Callable[[Program], tuple[Step, ...]], program: Program, machine: Machine, threads: int
 ) -> tuple[Plan, Schedule]:
     """The user's steps, then vectors and threads for the loops they leave."""
 
     def marked() -> tuple[Plan, Schedule]:
         steps = first(program)
         schedule = apply_plan(program, steps)
-        marks = marks_or_none(schedule, parallel=parallel)
+        marks = _marks_or_none(schedule, machine, threads)
         return Plan((*steps, *marks)), apply_steps(schedule, marks)
 
     def too_hard(error: GaveUp) -> NoReturn:
