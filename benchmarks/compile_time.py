@@ -26,7 +26,7 @@ from loopwright.frontends.c import CRegion, read_c
 from loopwright.frontends.extract import program_of
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
-from loopwright.planner.requested_plans import model_planner
+from loopwright.planner.planners import model_planner
 from loopwright.runtime.llvm_engine import compile_to_object, load_object
 
 __all__ = ["run"]

@@ -20,7 +20,7 @@ from loopwright.frontends.extract import program_of
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
-from loopwright.planner.requested_plans import model_planner
+from loopwright.planner.planners import model_planner
 from loopwright.validate import Report
 from loopwright.validate.translation import validate_with_c
 

@@ -27,6 +27,7 @@ import numpy as np
 import loopwright
 from loopwright import kernels, pipeline
 from loopwright.backends import llvm_entry
+from loopwright.bounded_cache import BoundedCache
 from loopwright.frontends.c import preprocessor
 from loopwright.ir.dtypes import DType
 from loopwright.ir.kernel_variant import ContractionKernel
@@ -34,7 +35,6 @@ from loopwright.ir.loops import LoopNest, Space
 from loopwright.ir.machine import Machine
 from loopwright.machines.host import host as detected_host
 from loopwright.machines.load import load_machine
-from loopwright.recent import Recent
 from loopwright.sparse.executors import executor
 
 __all__ = ["STAGES", "Stages", "forget_calls", "recorded", "target_machine"]
@@ -98,7 +98,7 @@ def forget_calls() -> None:
     """Empty the memories of earlier calls: each entry is compiled as by a new process."""
     for module in _modules():
         for value in vars(module).values():
-            if isinstance(value, Recent):
+            if isinstance(value, BoundedCache):
                 value.clear()
 
 

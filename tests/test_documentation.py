@@ -39,10 +39,13 @@ def test_the_code_of_the_readme_runs(
     assert "stage fill_" in out
 
 
-def test_the_code_of_the_other_pages_runs() -> None:
-    blocks = BLOCK.findall((ROOT / "docs" / "sparse.md").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("page", ["sparse", "compiler"])
+def test_the_code_of_the_other_pages_runs(page: str, tmp_path: Path) -> None:
+    blocks = BLOCK.findall((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"))
     assert blocks
-    exec("\n\n".join(blocks), {})
+    path = tmp_path / f"{page}.py"
+    path.write_text("\n\n".join(blocks), encoding="utf-8")
+    runpy.run_path(str(path))
 
 
 def test_every_claim_is_in_the_page() -> None:
@@ -61,6 +64,10 @@ def test_every_claim_is_in_the_page() -> None:
     [
         ("own_format", ("rows: sound", "rows: WRONG", "two tuples share a place")),
         ("game_of_life", ("as NumPy has it:", "..........#.")),
+        (
+            "save_a_plan",
+            ("it gives the same numbers", "4 x 4 vectors: off by", "for zen4: contract("),
+        ),
         ("choose_format", ("now csr: dia", "now csr: csr", "diagonals: 5, filled to")),
     ],
 )
@@ -72,6 +79,6 @@ def test_examples_run(name: str, said: tuple[str, ...], capsys: pytest.CaptureFi
 
 
 def test_links_lead_somewhere() -> None:
-    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
+    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
         for target in LINK.findall(page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name}: {target}"

@@ -14,12 +14,12 @@ import loopwright as lw
 from contract_steps import contract_loops
 from loopwright import faults, kernels, options, pipeline
 from loopwright.calls import einsum as einsum_calls
-from loopwright.calls import einsum_contraction, meaning
+from loopwright.calls import einsum_contraction, polyhedral_function
 from loopwright.cli import info_command, main
 from loopwright.diagnostics import IllegalStep, InternalError, UsageError
 from loopwright.faults import Faults, recorded_faults, survive
 from loopwright.lower import passes
-from loopwright.planner import generic, requested_plans
+from loopwright.planner import generic, planners
 from loopwright.transform.contract import Contract
 from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.partial_sums import PartialSums
@@ -229,7 +229,7 @@ def test_compile_without_a_planner(
 
 
 def test_a_plan_that_is_not_legal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requested_plans, "default_plan", failing(ERRORS[2]))
+    monkeypatch.setattr(planners, "default_plan", failing(ERRORS[2]))
     called(2)
     assert recorded_faults().last.startswith("the plan of 'f': IllegalStep: ")
 
@@ -268,7 +268,7 @@ def test_jit(monkeypatch: pytest.MonkeyPatch) -> None:
                     c[i, j] += a[i, k] * b[k, j]
 
     broken = failing(ERRORS[0])
-    monkeypatch.setattr(meaning, "compile_contraction", broken)
+    monkeypatch.setattr(polyhedral_function, "compile_contraction", broken)
     monkeypatch.setattr(generic, "_PLANNERS", (broken, *generic._PLANNERS))
     broken.__name__ = "plan_nothing"
     c, a, b = np.empty((6, 8)), numbers(6, 7), numbers(7, 8)

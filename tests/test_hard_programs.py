@@ -23,7 +23,7 @@ from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
 from loopwright.pipeline import compile_program
 from loopwright.planner import generic
-from loopwright.planner.requested_plans import model_planner
+from loopwright.planner.planners import model_planner
 from loopwright.transform.plan import initial_schedule
 from loopwright.validate import check_translation
 from loopwright.validate.runners import jit_runner

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from loopwright import options
 from loopwright.backends.llvm_entry import entry_symbols
+from loopwright.bounded_cache import BoundedCache
 from loopwright.diagnostics import UsageError
 from loopwright.ir.kernel_variant import Algebra, ContractionKernel
 from loopwright.log import dump, log
 from loopwright.machines.host import host
-from loopwright.recent import Recent
 from loopwright.runtime import llvm_engine as jit
 from loopwright.runtime.disk_cache import Entry, disk_cache
 from loopwright.runtime.kernel import CompiledKernel
@@ -59,7 +59,7 @@ class Unproven(Exception):  # noqa: N818, a verdict and no error
 
 
 # With and without bounds checks. What is forgotten here lives on in the launches that use it.
-_kernels: Recent[tuple[ContractionKernel | str, bool], CompiledKernel] = Recent(1024)
+_kernels: BoundedCache[tuple[ContractionKernel | str, bool], CompiledKernel] = BoundedCache(1024)
 _lock = threading.RLock()
 _pool: Pool | None = None
 

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
+from loopwright.computed_once import computed_once
 from loopwright.diagnostics import UsageError
 from loopwright.lazy_dataclass import dataclass
-from loopwright.remembered import remembered
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +46,7 @@ class Options:
     full_tracebacks: bool = False  # show the whole traceback of our own errors
     strict: bool = False  # a fault of our own planning is an error, no reason for a simpler plan
 
-    @remembered
+    @computed_once
     def careful(self) -> bool:
         """Whether calls must not repeat launches of code that was compiled without care."""
         return self.interpret or self.boundscheck

@@ -8,7 +8,7 @@ Every arrow of `compile_program` is timed (LOG=time), its result printed (DUMP=s
 llvm) and checked (CHECK=1: the program, the schedule by its steps, the nest after every pass).
 
 isl's quota bounds the effort of every arrow; where it is spent, and where an arrow fails by a fault
-of ours (`faults`), the next simpler plan is taken: see planner/requested_plans, and below.
+of ours (`faults`), the next simpler plan is taken: see planner/planners, and below.
 """
 
 from __future__ import annotations
@@ -19,10 +19,6 @@ from dataclasses import replace
 from functools import partial
 from typing import NoReturn, TypeVar
 
-from loopwright.backends.c_dialect import DIALECTS
-from loopwright.backends.c_module import emit_c
-from loopwright.backends.c_syntax import as_identifier
-from loopwright.backends.llvm_emitter import emit_module
 from loopwright.diagnostics import IllegalStep, InternalError, UsageError
 from loopwright.faults import FAULTS, survive
 from loopwright.frontends.einsum_syntax import EinsumSubscripts
@@ -32,7 +28,7 @@ from loopwright.ir.islkit import ISL_QUOTA, GaveUp, bounded
 from loopwright.ir.loops import LoopNest, Mark
 from loopwright.ir.machine import Machine
 from loopwright.ir.module import Module
-from loopwright.ir.program import Program, Role
+from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import program_text, schedule_text
 from loopwright.kernels import ENTRY, Unproven
@@ -40,15 +36,15 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.log import dump, log
 from loopwright.lower.buffers import specialise
 from loopwright.lower.contraction_parts import kernel_of
-from loopwright.lower.origins import origins
 from loopwright.lower.passes import lower_schedule
 from loopwright.planner.choice import Choice
-from loopwright.planner.requested_plans import (
+from loopwright.planner.planners import (
     Planner,
     marked_source,
     model_planner,
     tell_gave_up,
 )
+from loopwright.targets import TARGETS
 from loopwright.transform.contract import Contract
 from loopwright.transform.plan import Plan, apply_plan, initial_schedule
 
@@ -92,7 +88,7 @@ def compile_program(
 ) -> Compilation:
     """All arrows, for a machine one need not own.
 
-    `target`: "llvm", or a dialect of C ("c", "openmp"). `unit` names the strides that are 1 in the
+    `target` is one of `targets.TARGETS`. `unit` names the strides that are 1 in the
     arrays of a call; without it the nest serves all strides. Raises TooHard.
     """
     planned = _timed("planned", program, lambda: planner(program, machine, threads))
@@ -105,7 +101,8 @@ def compile_program(
         nest = replace(specialise(nest, unit), name=ENTRY)
     module = None
     if target is not None:
-        module = _timed("emitted", program, lambda: _emitted(program, nest, machine, target))
+        emit = TARGETS[target].emit
+        module = _timed("emitted", program, lambda: emit(program, nest, machine))
     return Compilation(program, plan, schedule, nest, module)
 
 
@@ -115,14 +112,6 @@ def _timed(word: str, program: Program, arrow: Callable[[], T]) -> T:
     milliseconds = 1e3 * (time.perf_counter() - start)
     log("time", lambda: f"'{program.name}' is {word} in {milliseconds:.1f} ms")
     return made
-
-
-def _emitted(program: Program, nest: LoopNest, machine: Machine, target: str) -> Module:
-    if target == "llvm":
-        return emit_module(replace(nest, name=ENTRY), machine.features)
-    shapes = {a.name: a.shape for a in program.arrays if a.role is not Role.LOCAL}
-    plain = replace(nest, name=as_identifier(program.name), scalars=program.params)
-    return emit_c(plain, DIALECTS[target], shapes=shapes, origin=origins(program))
 
 
 # -- Schedule -> LoopNest -------------------------------------------------------------------------

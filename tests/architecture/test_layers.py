@@ -24,6 +24,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("__init__",),
     ("calls", "paths"),
     ("pipeline",),
+    ("targets",),
     ("validate", "sparse"),
     ("kernels",),
     ("planner",),
@@ -34,7 +35,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("faults",),
     ("log", "tracebacks"),
     ("options",),
-    ("diagnostics", "remembered", "recent", "compilers", "tables"),
+    ("diagnostics", "computed_once", "bounded_cache", "compilers", "tables"),
     ("lazy_dataclass",),
 )
 LEVEL = {part: depth for depth, parts in enumerate(LEVELS) for part in parts}

@@ -12,11 +12,12 @@ import pytest
 import loopwright as lw
 from loopwright import kernels, options
 from loopwright.backends.llvm_emitter import emit_module
-from loopwright.calls.meaning import Meaning
+from loopwright.calls.polyhedral_function import PolyhedralFunction
 from loopwright.diagnostics import BoundsError, InternalError
 from loopwright.ir.dtypes import DTYPES, FLOAT64, INT64
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
 from loopwright.ir.loops import Alloc, Buffer, Copy, For, LoopNest, Mark, Space, Stmt, Store
+from loopwright.pipeline import Compilation
 from loopwright.runtime.kernel import BoundKernel
 
 i, j, n, lane = Var("i"), Var("j"), Var("n"), Var("lane")
@@ -158,19 +159,20 @@ def smooth(x, y, steps):
 
 def test_compiled_functions_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault of ours between the proof and the code: a loop that runs one too far."""
-    right = Meaning.nest
+    right = PolyhedralFunction.compiled
 
-    def wrong(self: Meaning, unit: Any, *, parallel: bool) -> LoopNest:
+    def wrong(self: PolyhedralFunction, *args: Any) -> Compilation:
         at = Var("q")
         body = loop(at, Var("x_0") + 1, Store("x", (at,), Const(0.0, FLOAT64)))
-        return replace(right(self, unit, parallel=parallel), body=body)
+        found = right(self, *args)
+        return replace(found, nest=replace(found.nest, body=body))
 
     with options.override(boundscheck=True, cache=False):
         ours, plain = np.arange(40.0), np.arange(40.0)
         lw.jit(threads=1)(smooth)(ours, np.zeros(40), 3)
         smooth(plain, np.zeros(40), 3)
         np.testing.assert_array_equal(ours, plain)
-        monkeypatch.setattr(Meaning, "nest", wrong)
+        monkeypatch.setattr(PolyhedralFunction, "compiled", wrong)
         monkeypatch.setattr(kernels, "_kernels", {})
         with pytest.raises(BoundsError, match="leaves 'x': subscript 1 is 40, 0 to 39 are inside"):
             lw.jit(threads=1)(smooth)(ours, np.zeros(40), 3)

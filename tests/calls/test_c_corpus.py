@@ -27,7 +27,7 @@ from kernels.corpus import (
 from loopwright.calls.splice import optimise_region, spliced
 from loopwright.frontends.c import read_c
 from loopwright.machines.host import host
-from loopwright.planner.requested_plans import model_planner
+from loopwright.planner.planners import model_planner
 
 pytestmark = needs_cc
 

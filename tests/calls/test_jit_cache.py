@@ -16,7 +16,7 @@ from calls.comparison import assert_as_python, whole
 from frontends.kernels import define
 from loopwright import kernels, options
 from loopwright.calls.definition import JitDefinition
-from loopwright.calls.recipe import Recipe, recipe_key
+from loopwright.calls.function_summary import FunctionSummary, summary_key
 from loopwright.calls.specialisation import Specialisation
 from loopwright.diagnostics import SourceError
 from loopwright.frontends.python import argument_types, parse_function
@@ -91,7 +91,7 @@ def later(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], None]
 
     def begin() -> None:
         monkeypatch.setattr(kernels, "_kernels", {})
-        monkeypatch.setattr(Specialisation, "_meaning", _no_meaning)
+        monkeypatch.setattr(Specialisation, "_polyhedral", _no_meaning)
 
     return begin
 
@@ -160,12 +160,12 @@ def test_everything_counts(later: Callable[[], None]) -> None:
 def test_refusals_and_reports_ask_isl(
     later: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask = Specialisation._meaning
+    ask = Specialisation._polyhedral
     lw.jit(shifted)(whole(5), whole(9), 3)
     later()
     compiled = lw.jit(shifted)
     compiled(whole(5), whole(9), 4)
-    monkeypatch.setattr(Specialisation, "_meaning", ask)
+    monkeypatch.setattr(Specialisation, "_polyhedral", ask)
     with pytest.raises(SourceError, match=r"y\[9\] in y of shape \(9\), at i = 4"):
         compiled(whole(5), whole(9), 5)
     assert compiled.explain(whole(5), whole(9), 3).startswith("S0: no contraction")
@@ -173,7 +173,7 @@ def test_refusals_and_reports_ask_isl(
 
 def test_damaged_recipes_are_made_anew(later: Callable[[], None]) -> None:
     types = argument_types((whole(5), whole(5, 7)))
-    key = recipe_key(parse_function(rows, types), reassoc=False)
+    key = summary_key(parse_function(rows, types), reassoc=False)
     for damage in ({}, {"params": 3}, {"params": [], "arrays": [], "unsafe": "p"}):
         definition = JitDefinition(rows, types, reassoc=False)
         assert definition.tree.captured
@@ -183,7 +183,7 @@ def test_damaged_recipes_are_made_anew(later: Callable[[], None]) -> None:
         assert_as_python(rows, whole(5), whole(5, 7))
         facts = kernels.recall(key)
         assert facts is not None
-        assert Recipe.from_json(facts).params == ("y_0", "A_0", "A_1")
+        assert FunctionSummary.from_json(facts).params == ("y_0", "A_0", "A_1")
 
 
 DAMAGES: tuple[dict[str, Any], ...] = (
@@ -193,8 +193,8 @@ DAMAGES: tuple[dict[str, Any], ...] = (
     {"captured": ["no_such_name"]},
     {"captured": []},
     {"key": "k"},
-    {"key": 1, "recipe": {}},
-    {"key": "k", "recipe": {}},
+    {"key": 1, "summary": {}},
+    {"key": "k", "summary": {}},
 )
 
 

@@ -11,8 +11,8 @@ import loopwright as lw
 from calls.comparison import assert_as_python, whole
 from frontends.kernels import define
 from loopwright import kernels, options
-from loopwright.calls import meaning
-from loopwright.calls.meaning import Meaning
+from loopwright.calls import polyhedral_function
+from loopwright.calls.polyhedral_function import PolyhedralFunction
 from loopwright.diagnostics import UsageError
 from loopwright.ir.contraction import Contraction
 from loopwright.ir.islkit import GaveUp, attempt, bounded
@@ -55,13 +55,13 @@ def test_planning_beyond_the_quota(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_contractions_beyond_the_quota(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither recognised ..."""
     args = whole(5), whole(5, 7), whole(7)
-    search = meaning.find_contractions
+    search = polyhedral_function.find_contractions
 
     def searched_in_vain(program: Program) -> tuple[Contraction, ...]:
         with attempt(10):
             return search(program)
 
-    monkeypatch.setattr(meaning, "find_contractions", searched_in_vain)
+    monkeypatch.setattr(polyhedral_function, "find_contractions", searched_in_vain)
     assert assert_as_python(matvec, *args).specialise(*args).contraction is None
 
 
@@ -73,11 +73,11 @@ def test_plans_that_are_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
         raise Unproven
 
     args = whole(5), whole(5, 7), whole(7)
-    monkeypatch.setattr(Meaning, "kernel_nest", prove)
+    monkeypatch.setattr(PolyhedralFunction, "kernel_nest", prove)
     asked: list[bool] = []
-    compiled = Meaning.compiled
+    compiled = PolyhedralFunction.compiled
     monkeypatch.setattr(
-        Meaning, "compiled", lambda *a, **b: asked.append(True) or compiled(*a, **b)
+        PolyhedralFunction, "compiled", lambda *a, **b: asked.append(True) or compiled(*a, **b)
     )
     assert assert_as_python(matvec, *args).specialise(*args).contraction is not None
     assert asked == [True, True]
@@ -99,7 +99,7 @@ def test_reading_beyond_the_quota(
     def small(work: Callable[[], T], otherwise: Callable[[GaveUp], T]) -> T:
         return bounded(work, otherwise, next(rest))
 
-    monkeypatch.setattr(meaning, "bounded", small)
+    monkeypatch.setattr(polyhedral_function, "bounded", small)
     with pytest.raises(UsageError) as error:
         lw.jit(shifted)(whole(5, 7), whole(5, 7))
     assert str(error.value) == f"{told}\ntry: simpler conditions, or several functions"

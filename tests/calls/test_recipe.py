@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from frontends.kernels import define
-from loopwright.calls.meaning import Meaning
-from loopwright.calls.recipe import Recipe, compile_test, recipe_key
+from loopwright.calls.function_summary import FunctionSummary, compile_test, summary_key
+from loopwright.calls.polyhedral_function import PolyhedralFunction
 from loopwright.frontends.python import argument_types, parse_function
 from loopwright.frontends.source_tree import SourceTree
 from loopwright.ir.serial import Malformed
@@ -39,21 +39,21 @@ def parsed(function: Callable[..., Any], *args: Any) -> SourceTree:
     return parse_function(function, argument_types(args))
 
 
-def recipe(function: Callable[..., Any], *args: Any) -> Recipe:
-    return Meaning(parsed(function, *args), reassoc=False).recipe()
+def summary(function: Callable[..., Any], *args: Any) -> FunctionSummary:
+    return PolyhedralFunction(parsed(function, *args), reassoc=False).summary()
 
 
 @pytest.mark.parametrize(("function", "args"), [(matvec, MATVEC), (seidel, SEIDEL)])
 def test_recipes_come_back(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
-    found = recipe(function, *args)
+    found = summary(function, *args)
     assert (found.contraction is not None) == (function is matvec)
-    back = Recipe.from_json(json.loads(json.dumps(found.to_json())))
+    back = FunctionSummary.from_json(json.loads(json.dumps(found.to_json())))
     assert back == found
     assert repr(back) == repr(found)
 
 
 def test_the_test_of_sizes() -> None:
-    found = recipe(matvec, *MATVEC)
+    found = summary(matvec, *MATVEC)
     is_unsafe = compile_test(found.unsafe, found.params)
     sizes = {"y_0": 3, "A_0": 3, "A_1": 4, "x_0": 4}
     assert not is_unsafe(sizes)
@@ -103,8 +103,8 @@ def test_anything_else_is_malformed(text: str) -> None:
     ("change", "told"),
     [
         ({"params": ["A_0", "A_1", "x_0"]}, "variable y_0 is not in scope"),
-        ({"params": [1]}, "not a recipe"),
-        ({"name": None}, "not a recipe"),
+        ({"params": [1]}, "not a summary"),
+        ({"name": None}, "not a summary"),
         ({"arguments": [["array", "y", "float64"]]}, "not an argument: ['array', 'y', 'float64']"),
         ({"arguments": [["array", "y", "text", ["y_0"]]]}, "not an argument: ['array', 'y', 'te"),
         ({"arguments": [["list", "y", "float64", ["y_0"]]]}, "not an argument: ['list'"),
@@ -116,7 +116,7 @@ def test_anything_else_is_malformed(text: str) -> None:
         ({"result": [["y", 1], True]}, "not a result: [['y', 1], True]"),
         ({"result": [["z"], False]}, "not a result: ('z',)"),
         ({"unsafe": "print()"}, "not a test of sizes: 'print()'"),
-        ({"unsafe": None}, "not a recipe"),
+        ({"unsafe": None}, "not a summary"),
         ({"arrays": []}, "array A is not declared"),
         ({"contraction": []}, "not a contraction"),
         ({"contraction": {"final": ["var", "other", "float64"]}}, "other is not in scope"),
@@ -126,12 +126,12 @@ def test_anything_else_is_malformed(text: str) -> None:
     ],
 )
 def test_malformed_recipes(change: dict[str, Any], told: str) -> None:
-    data = recipe(matvec, *MATVEC).to_json()
+    data = summary(matvec, *MATVEC).to_json()
     inner = change.get("contraction")
     if isinstance(inner, dict):
         change = {"contraction": {**data["contraction"], **inner}}
     with pytest.raises(Malformed) as refusal:
-        Recipe.from_json({**data, **change})
+        FunctionSummary.from_json({**data, **change})
     assert told in str(refusal.value)
 
 
@@ -139,7 +139,7 @@ def test_malformed_recipes(change: dict[str, Any], told: str) -> None:
 
 
 def key(text: str, *args: Any, reassoc: bool = False, **outer: object) -> str:
-    return recipe_key(parsed(define(text, **outer), *args), reassoc=reassoc)
+    return summary_key(parsed(define(text, **outer), *args), reassoc=reassoc)
 
 
 TEXT = "def f(x, a):\n    for i in range(x.shape[0]):\n        x[i] = x[i] * a + K\n"

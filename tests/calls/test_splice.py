@@ -15,7 +15,7 @@ from loopwright.calls.splice import Optimised, optimise_region, schedules_text, 
 from loopwright.diagnostics import IllegalStep, SourceError, UsageError
 from loopwright.frontends.c import CFile, read_c
 from loopwright.machines.host import host
-from loopwright.planner.requested_plans import (
+from loopwright.planner.planners import (
     given_planner,
     loaded_planners,
     model_planner,

@@ -51,14 +51,14 @@ def shrink_caches(most: int) -> None:
         return plain(maxsize if callable(maxsize) else min(maxsize or most, most), typed)
 
     functools.lru_cache = small  # type: ignore[assignment]
-    from loopwright.recent import Recent
+    from loopwright.bounded_cache import BoundedCache
 
-    init = Recent.__init__
+    init = BoundedCache.__init__
 
     def few(self: Any, entries: int) -> None:
         init(self, min(entries, most))
 
-    Recent.__init__ = few  # type: ignore[method-assign]
+    BoundedCache.__init__ = few  # type: ignore[method-assign]
 
 
 class Interrupted(BaseException):
@@ -339,10 +339,10 @@ def tell(calls: Calls, made: int, seed: int) -> None:
     facts = {"calls": made, "resident": resident(), "seed": seed, "done": dict(calls.done)}
     facts["patterns"], facts["functions"] = len(calls.patterns), len(calls.jitted)
     facts["recent"] = {"entries": 0, "full": 0}
-    from loopwright.recent import Recent
+    from loopwright.bounded_cache import BoundedCache
 
     for found in gc.get_objects():
-        if isinstance(found, Recent):
+        if isinstance(found, BoundedCache):
             assert len(found) <= found._most
             facts["recent"]["entries"] += len(found)
             facts["recent"]["full"] += len(found) > found._most // 2

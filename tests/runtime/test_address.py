@@ -17,10 +17,10 @@ import pytest
 import loopwright as lw
 from backends.c_compiled import needs_cc
 from loopwright import kernels, sparse
+from loopwright.bounded_cache import BoundedCache
 from loopwright.calls import einsum as einsum_module
 from loopwright.calls import einsum_contraction
 from loopwright.diagnostics import InternalError
-from loopwright.recent import Recent
 from loopwright.runtime import llvm_engine, scratch, toolchain
 from loopwright.runtime.address import (
     Address,
@@ -147,14 +147,14 @@ def test_a_library_goes_with_its_last_function(flags: tuple[str, ...]) -> None:
 
 
 def test_the_older_half_is_forgotten() -> None:
-    recent: Recent[int, str] = Recent(4)
+    recent: BoundedCache[int, str] = BoundedCache(4)
     for key in range(4):
         recent[key] = str(key)
     recent[0] = "again"  # nothing new, nothing forgotten
     assert list(recent) == [0, 1, 2, 3]
     recent[4] = "4"
     assert list(recent.items()) == [(2, "2"), (3, "3"), (4, "4")]
-    one: Recent[int, int] = Recent(1)
+    one: BoundedCache[int, int] = BoundedCache(1)
     one[1], one[2] = 1, 2
     assert list(one) == [2]
 
@@ -176,8 +176,8 @@ def test_einsum_after_more_layouts_than_are_kept(scribble: Callable[[], None]) -
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every memory of earlier calls holds one entry only."""
-    monkeypatch.setattr(kernels, "_kernels", Recent(1))
-    monkeypatch.setattr(einsum_contraction, "_launches", Recent(1))
+    monkeypatch.setattr(kernels, "_kernels", BoundedCache(1))
+    monkeypatch.setattr(einsum_contraction, "_launches", BoundedCache(1))
 
 
 @pytest.mark.usefixtures("few")
@@ -201,7 +201,7 @@ def smooth(a: Any, b: Any) -> None:
 def test_jit_after_more_layouts_than_are_kept(
     monkeypatch: pytest.MonkeyPatch, scribble: Callable[[], None]
 ) -> None:
-    monkeypatch.setattr(kernels, "_kernels", Recent(1))
+    monkeypatch.setattr(kernels, "_kernels", BoundedCache(1))
     monkeypatch.setattr("loopwright.calls.specialisation._MOST_READY", 2)
     function = lw.jit(smooth)
     for n in (5, 6, 7, 8, 5, 6):
@@ -228,7 +228,7 @@ C = """void shift(int n, double a[n], double b[n]) {
 def test_compiled_files_outlive_what_is_forgotten(
     target: str, monkeypatch: pytest.MonkeyPatch, scribble: Callable[[], None]
 ) -> None:
-    monkeypatch.setattr(kernels, "_kernels", Recent(1))
+    monkeypatch.setattr(kernels, "_kernels", BoundedCache(1))
     functions = [lw.compile(C, target, defines={"STEP": k}) for k in range(3)]
     for _ in range(2):
         for step, function in enumerate(functions):
@@ -242,7 +242,7 @@ def test_compiled_files_outlive_what_is_forgotten(
 def test_sparse_calls_outlive_what_is_forgotten(
     monkeypatch: pytest.MonkeyPatch, scribble: Callable[[], None]
 ) -> None:
-    monkeypatch.setattr(kernels, "_kernels", Recent(1))
+    monkeypatch.setattr(kernels, "_kernels", BoundedCache(1))
     rng = np.random.default_rng(1)
     dense = rng.integers(0, 3, (9, 9)).astype(float)
     tensors = [sparse.convert(dense, name) for name in ("csr", "csc", "coo", "dia", "bcsr(3,3)")]

@@ -24,8 +24,8 @@ from loopwright.sparse.executors.kernel_code import code_of
 from loopwright.sparse.executors.operands import cache_of
 from loopwright.sparse.format import Format, declare, index
 from loopwright.sparse.formats import find
-from loopwright.sparse.levels import levels_of
 from loopwright.sparse.tensor import SparseTensor, sparse_tensor
+from loopwright.sparse.validated_levels import levels_of
 from sparse_builders import of_dense
 
 IN_LEVELS = ("coo", "scoo", "csr", "csr_unsorted", "csc", "dcsr", "csf", "bcsr(2,2)")

@@ -13,7 +13,7 @@ from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
-from loopwright.planner.requested_plans import model_planner
+from loopwright.planner.planners import model_planner
 from loopwright.validate import check_translation
 from loopwright.validate.check_data import Runner
 from loopwright.validate.check_order import is_parallel

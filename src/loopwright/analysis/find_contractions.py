@@ -39,6 +39,7 @@ from loopwright.analysis.update_statements import (
     update_of,
 )
 from loopwright.analysis.value_flow import ForwardedProgram, forward_scalars
+from loopwright.computed_once import computed_once
 from loopwright.ir.contraction import ACCUMULATOR, Contraction, LoopRange, Operand
 from loopwright.ir.expr import Expr, Load, Var
 from loopwright.ir.islkit import affine_map
@@ -54,7 +55,6 @@ from loopwright.ir.text import access_text, expr_text
 from loopwright.ir.visit import loads, rewrite, substitute
 from loopwright.ir.visit import names as names_in
 from loopwright.lazy_dataclass import dataclass
-from loopwright.remembered import remembered
 from loopwright.semirings import identity
 
 __all__ = [
@@ -114,7 +114,7 @@ class _Analyses:
         self.absorbed = found.absorbed
         self.flows = _Flows(found.program)
 
-    @remembered
+    @computed_once
     def edges(self) -> frozenset[tuple[str, str]]:
         return dependences(self.program).edges()
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["DIALECTS", "OPENMP", "C", "Dialect"]
+__all__ = ["OPENMP", "C", "Dialect"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,4 +50,3 @@ OPENMP = Dialect(
     reduction="#pragma omp simd",
     unroll="#pragma GCC unroll {count}",
 )
-DIALECTS = {dialect.name: dialect for dialect in (C, OPENMP)}

@@ -7,11 +7,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from loopwright.calls.recipe import Recipe
+from loopwright.calls.function_summary import FunctionSummary
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.program import Role
-from loopwright.planner.numbers import value_of
+from loopwright.planner.call_shape import value_of
 from loopwright.runtime.array_arguments import Array as NumpyArray
 from loopwright.runtime.array_arguments import as_operand, is_regular, overlap, overlaps_itself
 
@@ -27,12 +27,12 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 class Signature:
     """What a function takes and gives back."""
 
-    def __init__(self, recipe: Recipe) -> None:
-        self._arguments = recipe.arguments
-        self._result = recipe.result
-        self._places = {argument.name: k for k, argument in enumerate(recipe.arguments)}
-        self._written = tuple(a.name for a in recipe.arrays if a.role is Role.INOUT)
-        self._fresh = tuple(a for a in recipe.arrays if a.role is Role.OUT)
+    def __init__(self, summary: FunctionSummary) -> None:
+        self._arguments = summary.arguments
+        self._result = summary.result
+        self._places = {argument.name: k for k, argument in enumerate(summary.arguments)}
+        self._written = tuple(a.name for a in summary.arrays if a.role is Role.INOUT)
+        self._fresh = tuple(a for a in summary.arrays if a.role is Role.OUT)
 
     def bind(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Arrays]:
         """Arrays by name, and everything else that the code for a call depends on."""

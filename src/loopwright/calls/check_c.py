@@ -17,7 +17,7 @@ from loopwright.ir.loops import LoopNest
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
-from loopwright.planner.requested_plans import Planner, given_planner
+from loopwright.planner.planners import Planner, given_planner
 from loopwright.validate import Report
 from loopwright.validate.problem_sizes import can_run
 from loopwright.validate.translation import validate_with_c

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, overload
 
 from loopwright.calls.c_function import CFunction, RegionCode, known_functions
 from loopwright.calls.compiled_program import CompiledProgram
-from loopwright.calls.recipe import Recipe, recipe_key
+from loopwright.calls.function_summary import FunctionSummary, summary_key
 from loopwright.calls.specialisation import Specialisation
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.c import CFile, CRegion, read_c
@@ -16,15 +16,15 @@ from loopwright.frontends.extract import program_of
 from loopwright.frontends.source_tree import SourceTree
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
-from loopwright.machines.target import target_machine
-from loopwright.planner.requested_plans import Planner, given_planner, model_planner
+from loopwright.machines.machine_argument import target_machine
+from loopwright.planner.planners import Planner, given_planner, model_planner
 from loopwright.runtime.thread_pool import checked_threads, num_threads
+from loopwright.targets import TARGETS
 from loopwright.tracebacks import public_edge
 from loopwright.transform.plan import Plan
 
 __all__ = ["CompiledFile", "char_flags", "compile", "parse_c"]
 
-TARGETS = ("host", "openmp", "c")
 Source: TypeAlias = str | bytes | PathLike[str]
 Defines: TypeAlias = Mapping[str, str | int | None]
 
@@ -216,7 +216,7 @@ def _code(
     # lazy: the C printer and the toolchain, which machine code by the model does without
     from loopwright.calls.planned import PlannedCode
 
-    count = 1 if target == "c" else threads
+    count = TARGETS[target].threads(threads)
     return PlannedCode.of_tree(tree, _planner(plan), target, machine, count, reassoc=reassoc)
 
 
@@ -266,14 +266,14 @@ class _TreeDefinition:
         self.reassoc = reassoc
         self.captured: tuple[tuple[str, object], ...] = ()
 
-    def known(self) -> tuple[str, Recipe] | None:
+    def known(self) -> tuple[str, FunctionSummary] | None:
         return None
 
     def key(self) -> str:
-        return recipe_key(self.tree, reassoc=self.reassoc)
+        return summary_key(self.tree, reassoc=self.reassoc)
 
-    def keep(self, key: str, recipe: Recipe) -> None:
-        """The recipe lies in the cache by its key."""
+    def keep(self, key: str, summary: FunctionSummary) -> None:
+        """The summary lies in the cache by its key."""
 
     def __str__(self) -> str:
         return f"region of '{self.tree.name}'"

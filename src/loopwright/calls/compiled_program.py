@@ -10,15 +10,16 @@ import numpy as np
 from loopwright.analysis.subscript_bounds import find_violation
 from loopwright.calls.arguments import Values
 from loopwright.calls.c_function import checked_array
-from loopwright.calls.meaning import unsafe_sizes
+from loopwright.calls.function_summary import Argument, FunctionSummary
 from loopwright.calls.planned import PlannedCode
-from loopwright.calls.recipe import Argument, Recipe
+from loopwright.calls.polyhedral_function import unsafe_sizes
 from loopwright.diagnostics import Diagnostic, UsageError
 from loopwright.ir.expr import Var
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Array, Program, Role
-from loopwright.planner.numbers import value_of
-from loopwright.planner.requested_plans import Planner
+from loopwright.planner.call_shape import value_of
+from loopwright.planner.planners import Planner
+from loopwright.targets import TARGETS
 from loopwright.tracebacks import public_edge
 
 __all__ = ["CompiledProgram"]
@@ -39,9 +40,9 @@ class CompiledProgram:
         self._threads = threads
         self._arrays = tuple(a for a in program.arrays if a.role is not Role.LOCAL)
         self._names = (*program.params, *(a.name for a in self._arrays))
-        count = 1 if target == "c" else threads()
-        recipe, violation = _recipe(program), self._violation
-        self._code = PlannedCode(program, recipe, planner, target, violation, machine, count)
+        count = TARGETS[target].threads(threads())
+        summary, violation = _summary(program), self._violation
+        self._code = PlannedCode(program, summary, planner, target, violation, machine, count)
         self.plan = self._code.plan
 
     @public_edge
@@ -128,7 +129,7 @@ class CompiledProgram:
         return found
 
 
-def _recipe(program: Program) -> Recipe:
+def _summary(program: Program) -> FunctionSummary:
     unsafe = unsafe_sizes(program)
     arguments = [Argument("int", name, "int64", ()) for name in program.params]
     for array in program.arrays:
@@ -136,6 +137,6 @@ def _recipe(program: Program) -> Recipe:
             kind = "scalar" if not array.shape and array.role is Role.IN else "array"
             sizes = tuple(e.name if isinstance(e, Var) else "" for e in array.shape)
             arguments.append(Argument(kind, array.name, array.dtype.name, sizes))
-    return Recipe(
+    return FunctionSummary(
         program.name, tuple(arguments), None, program.params, program.arrays, unsafe, None
     )

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from loopwright.calls.arguments import Arrays, Fresh, Values
+from loopwright.calls.function_summary import FunctionSummary
 from loopwright.calls.layout import Strides, row_major, stride_values, unit_strides
 from loopwright.calls.plan_log import log_plan
-from loopwright.calls.recipe import Recipe
 from loopwright.ir.contraction import Contraction
 from loopwright.ir.kernel_variant import Initial
 from loopwright.kernels import contraction_kernel, elementwise_nest, nest_kernel, thread_pool
 from loopwright.lower.contraction_parts import Fill, split_contraction
 from loopwright.lower.launch import launch
 from loopwright.planner.analytical import Choice, choose
-from loopwright.planner.numbers import contraction_shape, value_of
+from loopwright.planner.call_shape import contraction_shape, value_of
 
 if TYPE_CHECKING:
     from loopwright.ir.loops import LoopNest
@@ -39,13 +39,17 @@ class ContractionUnit:
     """The code around and of one contraction: see lower/contraction_parts."""
 
     def __init__(
-        self, recipe: Recipe, contraction: Contraction, machine: Machine, plan: Plan | None = None
+        self,
+        summary: FunctionSummary,
+        contraction: Contraction,
+        machine: Machine,
+        plan: Plan | None = None,
     ) -> None:
         self._machine = machine
         self._plan = plan  # of the user; None: what the model decides
-        self._params = recipe.params
-        self._parts = split_contraction(contraction, recipe.arrays, recipe.params)
-        self._arrays = (*recipe.arrays, *self._parts.temporaries)
+        self._params = summary.params
+        self._parts = split_contraction(contraction, summary.arrays, summary.params)
+        self._arrays = (*summary.arrays, *self._parts.temporaries)
 
     # -- one call ---------------------------------------------------------------------------------
 

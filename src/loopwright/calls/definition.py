@@ -1,8 +1,8 @@
 """JitDefinition: a Python function for given argument types, read only when somebody must know.
 
 A function that an earlier process has compiled is known by its text and the values of its outer
-names (`fingerprint`). Two entries of the disk cache lead to its recipe: the first tells which
-outer names count, the second, keyed by what they stand for now, holds the recipe. Reading is
+names (`fingerprint`). Two entries of the disk cache lead to its summary: the first tells which
+outer names count, the second, keyed by what they stand for now, holds the summary. Reading is
 deterministic: if all names that an earlier reading asked for have the same values, it asks for the
 same names and gives the same tree.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from loopwright.calls.recipe import Recipe, recipe_key
+from loopwright.calls.function_summary import FunctionSummary, summary_key
 from loopwright.frontends.python import ArgType
 from loopwright.frontends.python.fingerprint import definition_text, lookup, value_texts
 from loopwright.ir.serial import Malformed
@@ -51,8 +51,8 @@ class JitDefinition:
             self.captured = self._tree.captured
         return self._tree
 
-    def known(self) -> tuple[str, Recipe] | None:
-        """Key and recipe of the function, if an earlier process has left them."""
+    def known(self) -> tuple[str, FunctionSummary] | None:
+        """Key and summary of the function, if an earlier process has left them."""
         first = None if self._text is None else recall(self._text)
         match first:
             case {"captured": list(names)} if all(isinstance(name, str) for name in names):
@@ -61,21 +61,21 @@ class JitDefinition:
             case _:
                 return None
         match facts:
-            case {"key": str(key), "recipe": data}:
-                recipe = _recipe(data)
+            case {"key": str(key), "summary": data}:
+                summary = _summary(data)
                 self.captured = tuple((name, lookup(self._function, name)) for name in names)
-                return None if recipe is None else (key, recipe)
+                return None if summary is None else (key, summary)
         return None
 
     def key(self) -> str:
         """A hash of all that the meaning depends on, made from the tree."""
-        return recipe_key(self.tree, reassoc=self.reassoc)
+        return summary_key(self.tree, reassoc=self.reassoc)
 
-    def keep(self, key: str, recipe: Recipe) -> None:
+    def keep(self, key: str, summary: FunctionSummary) -> None:
         """Let later processes know the function without reading it."""
         match self.places():
             case (first, second):
-                remember(second, {"key": key, "recipe": recipe.to_json()})
+                remember(second, {"key": key, "summary": summary.to_json()})
                 remember(first, {"captured": [name for name, _ in self.captured]})
 
     def places(self) -> tuple[str, ...]:
@@ -93,8 +93,8 @@ def _text(function: FunctionType, types: tuple[ArgType, ...], reassoc: bool) -> 
     return None if text is None else f"definition {text} {[tuple(x) for x in types]} {reassoc}"
 
 
-def _recipe(data: Any) -> Recipe | None:
+def _summary(data: Any) -> FunctionSummary | None:
     try:
-        return Recipe.from_json(data)
+        return FunctionSummary.from_json(data)
     except Malformed:
         return None

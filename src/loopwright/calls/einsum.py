@@ -12,6 +12,7 @@ import numpy as np
 from numpy import einsum as numpy_einsum
 
 from loopwright import options, semirings
+from loopwright.bounded_cache import BoundedCache
 from loopwright.calls.einsum_call import EinsumCall, Scaling, extents_of, is_one
 from loopwright.calls.einsum_contraction import choice_of, contract, plan_contraction
 from loopwright.calls.einsum_options import (
@@ -37,8 +38,7 @@ from loopwright.ir.dtypes import DTYPES, DType, dtype_of
 from loopwright.ir.kernel_variant import Initial
 from loopwright.kernels import Unproven
 from loopwright.lazy_dataclass import dataclass
-from loopwright.machines.target import target_machine
-from loopwright.recent import Recent
+from loopwright.machines.machine_argument import target_machine
 from loopwright.runtime.array_arguments import Array, check_out, takes_results
 from loopwright.runtime.thread_pool import num_threads, thread_count
 from loopwright.tracebacks import hide_frames
@@ -50,7 +50,9 @@ __all__ = ["einsum", "einsum_plan"]
 
 Ready: TypeAlias = tuple[Callable[..., None], tuple[int, ...], np.dtype[Any]]
 
-_ready: Recent[tuple[Any, ...], Ready] = Recent(1024)  # calls remembered with their launch
+_ready: BoundedCache[tuple[Any, ...], Ready] = BoundedCache(
+    1024
+)  # calls remembered with their launch
 _ndarray = np.ndarray
 _empty = np.empty
 current = options.current
@@ -222,7 +224,7 @@ def _einsum(
     made = _prepared(subscripts, operands, ring, out, scaling, accum_dtype, threads, asked)
     call = made.call
     if plan is not None:
-        from loopwright.planner.requested_plans import checked_plan  # lazy: plans load isl
+        from loopwright.planner.planners import checked_plan  # lazy: plans load isl
 
         call = replace(call, plan=checked_plan(plan))
         _require_pair(call)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from loopwright import options
+from loopwright.bounded_cache import BoundedCache
 from loopwright.calls.einsum_call import EinsumCall, is_one
 from loopwright.calls.plan_log import log_plan
 from loopwright.diagnostics import IllegalStep
@@ -16,7 +17,6 @@ from loopwright.ir.kernel_variant import Initial
 from loopwright.kernels import Unproven, contraction_kernel, thread_pool
 from loopwright.lower.launch import launch
 from loopwright.planner.analytical import Choice, choose
-from loopwright.recent import Recent
 from loopwright.runtime.kernel import BoundKernel
 
 if TYPE_CHECKING:
@@ -26,8 +26,10 @@ __all__ = ["choice_of", "contract", "plan_contraction"]
 
 
 _MOST_LAUNCHES = 1024
-_launches: Recent[tuple[Any, ...], tuple[Choice, BoundKernel]] = Recent(_MOST_LAUNCHES)
-_unproven: Recent[tuple[Any, ...], None] = Recent(_MOST_LAUNCHES)  # calls that run as plain loops
+_launches: BoundedCache[tuple[Any, ...], tuple[Choice, BoundKernel]] = BoundedCache(_MOST_LAUNCHES)
+_unproven: BoundedCache[tuple[Any, ...], None] = BoundedCache(
+    _MOST_LAUNCHES
+)  # calls that run as plain loops
 
 
 def contract(call: EinsumCall) -> None:

@@ -12,9 +12,9 @@ from typing import NoReturn
 import numpy as np
 
 from loopwright.calls.einsum_call import EinsumCall, Scaling, extents_of, is_one
+from loopwright.calls.function_summary import summary_key
 from loopwright.calls.layout import stride_values, unit_strides
-from loopwright.calls.meaning import Meaning
-from loopwright.calls.recipe import recipe_key
+from loopwright.calls.polyhedral_function import PolyhedralFunction
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum_tree import Combine, einsum_tree
 from loopwright.frontends.extract import program_of
@@ -67,11 +67,11 @@ def loop_einsum(call: EinsumCall) -> None:
     loops, text = _loops(call), call.names.text
     strides = {name: element_strides(array) for name, array in loops.arrays.items()}
     unit, parallel = unit_strides(strides), call.threads > 1
-    key = f"{recipe_key(loops.tree, reassoc=True)} {sorted(unit)} {parallel} {call.machine.name}"
+    key = f"{summary_key(loops.tree, reassoc=True)} {sorted(unit)} {parallel} {call.machine.name}"
 
     def nest() -> LoopNest:
-        meaning = Meaning(loops.tree, reassoc=True)
-        return meaning.compiled(call.machine, call.threads, None, unit).nest
+        function = PolyhedralFunction(loops.tree, reassoc=True)
+        return function.compiled(call.machine, call.threads, None, unit).nest
 
     kernel = nest_kernel(f"loops of einsum {key}", nest, f"loops of einsum '{text}'")
     values = loops.params | stride_values(strides)

@@ -17,7 +17,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum_syntax import EinsumSubscripts, parse_subscripts
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
 from loopwright.lazy_dataclass import dataclass
-from loopwright.machines.target import target_machine
+from loopwright.machines.machine_argument import target_machine
 from loopwright.runtime.array_arguments import Array, as_operand
 
 __all__ = ["einsum_path"]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
+from loopwright.bounded_cache import BoundedCache
 from loopwright.calls.definition import JitDefinition
 from loopwright.calls.numba_options import (
     disk_cache_wanted,
@@ -19,8 +20,7 @@ from loopwright.calls.specialisation import Specialisation
 from loopwright.diagnostics import LoopwrightError, SourceError, UsageError, WrongTypeError
 from loopwright.frontends.python import ArgType, argument_types, is_unchanged
 from loopwright.log import log
-from loopwright.machines.target import target_machine
-from loopwright.recent import Recent
+from loopwright.machines.machine_argument import target_machine
 from loopwright.runtime.disk_cache import without_disk_cache
 from loopwright.runtime.thread_pool import checked_threads, num_threads
 from loopwright.tracebacks import hide_frames, public_edge
@@ -58,8 +58,8 @@ class JitFunction:
         self.cache = cache  # whether compiled code may lie on disk
         self._plan = plan
         self._is_usual = cache and on_unsupported == "raise"
-        self._found: Recent[Types, Specialisation] = Recent(_MOST_SIGNATURES)
-        self._refused: Recent[Types, None] = Recent(_MOST_SIGNATURES)  # left to Python
+        self._found: BoundedCache[Types, Specialisation] = BoundedCache(_MOST_SIGNATURES)
+        self._refused: BoundedCache[Types, None] = BoundedCache(_MOST_SIGNATURES)  # left to Python
         code = function.__code__
         self._count = code.co_argcount + code.co_kwonlyargcount
         self._has_stars = bool(code.co_flags & _STARS)
@@ -257,7 +257,7 @@ def jit(
 
     chosen = None
     if plan is not None:
-        from loopwright.planner.requested_plans import checked_plan  # lazy: plans load isl
+        from loopwright.planner.planners import checked_plan  # lazy: plans load isl
 
         chosen = checked_plan(plan)
 

@@ -14,7 +14,7 @@ from loopwright.calls.compile import compile
 from loopwright.diagnostics import ToolchainError, UsageError
 from loopwright.frontends.c import CFile, CVariable, Origin, VariableKind
 from loopwright.ir.expr import Expr, Var
-from loopwright.planner.numbers import value_of
+from loopwright.planner.call_shape import value_of
 from loopwright.runtime.address import data_address
 from loopwright.runtime.toolchain import build_library, find_compiler, load_library, tuning_flags
 

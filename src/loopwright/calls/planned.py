@@ -13,11 +13,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from loopwright.analysis.find_contractions import explain
-from loopwright.backends.c_dialect import DIALECTS
 from loopwright.calls.arguments import Arrays, Signature, Values
+from loopwright.calls.function_summary import FunctionSummary, compile_test
 from loopwright.calls.layout import stride_values, unit_strides
-from loopwright.calls.meaning import Meaning
-from loopwright.calls.recipe import Recipe, compile_test
+from loopwright.calls.polyhedral_function import PolyhedralFunction
+from loopwright.computed_once import computed_once
 from loopwright.diagnostics import Diagnostic, SourceError
 from loopwright.frontends.source_tree import SourceTree
 from loopwright.ir.loops import LoopNest
@@ -27,10 +27,9 @@ from loopwright.ir.program import Program
 from loopwright.ir.text import program_text, schedule_text
 from loopwright.kernels import nest_kernel, stage_text, thread_pool
 from loopwright.lower.buffers import specialise
-from loopwright.machines.target import require_runnable
+from loopwright.machines.machine_argument import require_runnable
 from loopwright.pipeline import compile_program
-from loopwright.planner.requested_plans import Planner
-from loopwright.remembered import remembered
+from loopwright.planner.planners import Planner
 from loopwright.runtime.address import data_address
 from loopwright.runtime.array_arguments import element_strides
 from loopwright.runtime.toolchain import (
@@ -41,6 +40,7 @@ from loopwright.runtime.toolchain import (
     openmp_threads,
     tuning_flags,
 )
+from loopwright.targets import TARGETS
 from loopwright.transform.plan import Plan
 
 __all__ = ["PlannedCode"]
@@ -56,7 +56,7 @@ class PlannedCode:
     def __init__(
         self,
         program: Program,
-        recipe: Recipe,
+        summary: FunctionSummary,
         planner: Planner,
         target: str,
         violation: Violation,
@@ -64,13 +64,14 @@ class PlannedCode:
         threads: int,
     ) -> None:
         self._target = target
-        self._recipe = recipe
-        self._signature = Signature(recipe)
-        self._is_unsafe = compile_test(recipe.unsafe, recipe.params)
+        self._summary = summary
+        self._signature = Signature(summary)
+        self._is_unsafe = compile_test(summary.unsafe, summary.params)
         self._violation = violation
         self._machine = machine
-        dialect = target if target in DIALECTS else "openmp"
-        found = compile_program(program, machine, threads, planner, dialect)
+        # Also of machine code the C can be inspected.
+        printed = "openmp" if TARGETS[target].dialect is None else target
+        found = compile_program(program, machine, threads, planner, printed)
         # isl objects belong to this thread: what reports need is made now.
         self.plan, self._nest = found.plan, found.nest
         self._text = program_text(program)
@@ -91,13 +92,13 @@ class PlannedCode:
         reassoc: bool,
     ) -> PlannedCode:
         """The code of a source tree."""
-        meaning = Meaning(tree, reassoc=reassoc)
+        function = PolyhedralFunction(tree, reassoc=reassoc)
 
         def violation(params: Values) -> Diagnostic:
-            return Meaning(tree, reassoc=reassoc).violation(params)
+            return PolyhedralFunction(tree, reassoc=reassoc).violation(params)
 
-        recipe = meaning.recipe()
-        return cls(meaning.program, recipe, planner, target, violation, machine, threads)
+        summary = function.summary()
+        return cls(function.program, summary, planner, target, violation, machine, threads)
 
     def __call__(self, args: tuple[Any, ...], threads: int) -> None:
         _, arrays = self._signature.bind(args)
@@ -123,7 +124,7 @@ class PlannedCode:
         bound = kernel.bind(params | stride_values(strides), _NO_TABLE, threads, thread_pool)
         bound(*(arrays[name] for name in kernel.buffers))
 
-    @remembered
+    @computed_once
     def _library(self) -> _Library:
         return _Library(self._module, self._nest, openmp=self._target == "openmp")
 

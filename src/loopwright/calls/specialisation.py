@@ -1,4 +1,4 @@
-"""A compiled function for one tuple of argument types: recipe, kernels, launches, reports.
+"""A compiled function for one tuple of argument types: summary, kernels, launches, reports.
 
 A function that is one contraction runs as its prologues, the contraction's kernel and its epilogue;
 any other one as the loop nest of the generic road. What was found out about it lies in the disk
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from loopwright import options
+from loopwright.bounded_cache import BoundedCache
 from loopwright.calls.arguments import Arrays, Fresh, Signature, Values
+from loopwright.calls.function_summary import FunctionSummary, compile_test
 from loopwright.calls.layout import Strides, row_major, stride_values, unit_strides
-from loopwright.calls.recipe import Recipe, compile_test
 from loopwright.diagnostics import SourceError, UsageError
 from loopwright.faults import FAULTS, survive
 from loopwright.ir.contraction import Contraction
@@ -30,14 +31,13 @@ from loopwright.kernels import (
 )
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
-from loopwright.machines.target import require_runnable
-from loopwright.recent import Recent
+from loopwright.machines.machine_argument import require_runnable
 from loopwright.runtime.array_arguments import element_strides
 from loopwright.runtime.kernel import CompiledKernel
 
 if TYPE_CHECKING:
     from loopwright.calls.contraction_unit import ContractionUnit
-    from loopwright.calls.meaning import Meaning
+    from loopwright.calls.polyhedral_function import PolyhedralFunction
     from loopwright.frontends.source_tree import SourceTree
     from loopwright.ir.loops import LoopNest
     from loopwright.ir.machine import Machine
@@ -69,13 +69,13 @@ class Definition(Protocol):
     @property
     def tree(self) -> SourceTree: ...
 
-    def known(self) -> tuple[str, Recipe] | None:
-        """Key and recipe, where they are known without reading the function."""
+    def known(self) -> tuple[str, FunctionSummary] | None:
+        """Key and summary, where they are known without reading the function."""
 
     def key(self) -> str:
         """A hash of all that the meaning depends on."""
 
-    def keep(self, key: str, recipe: Recipe) -> None:
+    def keep(self, key: str, summary: FunctionSummary) -> None:
         """Let later processes know them."""
 
 
@@ -90,13 +90,13 @@ class Specialisation:
         log("cache", lambda: f"{'miss' if known is None else 'hit'}, {definition}")
         if known is None:
             self._key = definition.key()
-            self.recipe = self._recalled() or self._analysed()
-            definition.keep(self._key, self.recipe)
+            self.summary = self._recalled() or self._analysed()
+            definition.keep(self._key, self.summary)
         else:
-            self._key, self.recipe = known
-        self._is_unsafe = compile_test(self.recipe.unsafe, self.recipe.params)
-        self._signature = Signature(self.recipe)
-        self._ready: Recent[tuple[Any, ...], _Ready] = Recent(_MOST_READY)
+            self._key, self.summary = known
+        self._is_unsafe = compile_test(self.summary.unsafe, self.summary.params)
+        self._signature = Signature(self.summary)
+        self._ready: BoundedCache[tuple[Any, ...], _Ready] = BoundedCache(_MOST_READY)
 
     @property
     def captured(self) -> tuple[tuple[str, object], ...]:
@@ -113,7 +113,7 @@ class Specialisation:
     @property
     def contraction(self) -> Contraction | None:
         """The contraction that the function is; None when it is something else."""
-        return self.recipe.contraction
+        return self.summary.contraction
 
     def __call__(self, args: tuple[Any, ...], threads: int) -> Any:
         key, arrays = self._signature.bind(args)
@@ -130,25 +130,25 @@ class Specialisation:
 
     # -- knowledge --------------------------------------------------------------------------------
 
-    def _recalled(self) -> Recipe | None:
-        """The recipe that an earlier process stored."""
+    def _recalled(self) -> FunctionSummary | None:
+        """The summary that an earlier process stored."""
         facts = recall(self._key)
         try:
-            return None if facts is None else Recipe.from_json(facts)
+            return None if facts is None else FunctionSummary.from_json(facts)
         except Malformed:
             return None
 
-    def _analysed(self) -> Recipe:
-        recipe = self._meaning().recipe()
-        remember(self._key, recipe.to_json())
-        return recipe
+    def _analysed(self) -> FunctionSummary:
+        summary = self._polyhedral().summary()
+        remember(self._key, summary.to_json())
+        return summary
 
-    def _meaning(self) -> Meaning:
+    def _polyhedral(self) -> PolyhedralFunction:
         """The function in the polyhedral model, for the calling thread."""
-        # lazy: loads isl, which a call that finds its recipe and kernels does without
-        from loopwright.calls.meaning import Meaning
+        # lazy: loads isl, which a call that finds its summary and kernels does without
+        from loopwright.calls.polyhedral_function import PolyhedralFunction
 
-        return Meaning(self._definition.tree, reassoc=self._definition.reassoc)
+        return PolyhedralFunction(self._definition.tree, reassoc=self._definition.reassoc)
 
     # -- code -------------------------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ class Specialisation:
         params = self._checked(args, arrays)
         fresh = self._signature.fresh(params)
         if options.current().interpret:
-            return _Ready(fresh, lambda given: self._meaning().run(given, params))
+            return _Ready(fresh, lambda given: self._polyhedral().run(given, params))
         strides = _strides(arrays, fresh)
         run = self._contracted(params, strides, threads)
         return _Ready(fresh, run or self._looped(params, strides, threads))
@@ -175,7 +175,7 @@ class Specialisation:
         except Unproven:
             return None
         except FAULTS as error:
-            survive(error, f"the kernel of '{self.recipe.name}'")
+            survive(error, f"the kernel of '{self.summary.name}'")
             return None
 
     def _by_plan(self, params: Values, strides: Strides, threads: int) -> Run | None:
@@ -188,21 +188,21 @@ class Specialisation:
 
     def _kernel_nest(self, choice: Choice) -> LoopNest:
         """The loops of the contraction that the function is."""
-        return self._meaning().kernel_nest(choice, is_given=self._plan is not None)
+        return self._polyhedral().kernel_nest(choice, is_given=self._plan is not None)
 
     def _whole(self) -> Contraction:
         """The contraction that the user's plan is for."""
         if self.contraction is None:
-            reasons = "; ".join(self._meaning().explain())
+            reasons = "; ".join(self._polyhedral().explain())
             hint = "a plan of this function's plan(...)"
-            raise UsageError(f"'{self.recipe.name}' as a whole is no contraction", reasons, hint)
+            raise UsageError(f"'{self.summary.name}' as a whole is no contraction", reasons, hint)
         return self.contraction
 
     def _unit(self, found: Contraction) -> ContractionUnit:
         # lazy: loads the planner of contractions, which other functions do without
         from loopwright.calls.contraction_unit import ContractionUnit
 
-        return ContractionUnit(self.recipe, found, self._machine, self._plan)
+        return ContractionUnit(self.summary, found, self._machine, self._plan)
 
     def _looped(self, params: Values, strides: Strides, threads: int) -> Run:
         """The function as loops: the generic road."""
@@ -217,7 +217,7 @@ class Specialisation:
         params = self._signature.params(args)
         self._signature.check_layout(arrays)
         if self._is_unsafe(params):
-            raise SourceError(self._meaning().violation(params))
+            raise SourceError(self._polyhedral().violation(params))
         return params
 
     def _kernel(self, strides: Strides, threads: int) -> CompiledKernel:
@@ -227,13 +227,13 @@ class Specialisation:
         made_for = (machine.name, machine.vector_bytes, machine.vector_registers)
         given = "" if self._plan is None else self._plan.dumps()
         key = f"{self._key} {sorted(unit)} {parallel} {made_for} {given}"
-        what = f"loops of '{self.recipe.name}'"
+        what = f"loops of '{self.summary.name}'"
         return nest_kernel(key, lambda: self._nest(strides, threads), what)
 
     def _nest(self, strides: Strides, threads: int) -> LoopNest:
         """The loops of the generic road."""
         unit = unit_strides(strides)
-        return self._meaning().compiled(self._machine, threads, self._plan, unit).nest
+        return self._polyhedral().compiled(self._machine, threads, self._plan, unit).nest
 
     def plan_of(self, args: tuple[Any, ...], threads: int) -> Plan:
         """The plan of a call: given again, it makes the same code."""
@@ -246,19 +246,19 @@ class Specialisation:
                 from loopwright.planner.given_choice import plan_of  # lazy: plans load isl
 
                 return plan_of(choice)
-        return self._meaning().plan(self._machine, threads)
+        return self._polyhedral().plan(self._machine, threads)
 
     # -- reports ----------------------------------------------------------------------------------
 
     def inspect_schedule(self, args: tuple[Any, ...] = (), threads: int = 1) -> str:
         """The statements and their order; with arguments, the loops that such a call runs."""
-        meaning = self._meaning()
+        function = self._polyhedral()
         if not args:
-            return meaning.text()
+            return function.text()
         plan = self.plan_of(args, threads)
         from loopwright.ir.text import schedule_text, statement_text  # lazy: for reports only
 
-        schedule = meaning.schedule(self._machine, threads, plan)
+        schedule = function.schedule(self._machine, threads, plan)
         statements = map(statement_text, schedule.program.statements)
         return "\n".join([*statements, schedule_text(schedule)])
 
@@ -274,12 +274,12 @@ class Specialisation:
 
     def explain(self, args: tuple[Any, ...] = (), threads: int = 1) -> str:
         """What each statement is taken for, and the plan of a call when its arguments are given."""
-        meaning = self._meaning()
-        lines = list(meaning.explain())
+        function = self._polyhedral()
+        lines = list(function.explain())
         if args and self._is_contraction:
             lines.append(self._unit(self._whole()).explain(*self._call(args), threads))
         elif args:
-            plan = self._plan or meaning.plan(self._machine, threads)
+            plan = self._plan or function.plan(self._machine, threads)
             lines.append(f"loops in source order{', but for' if len(plan) else ''}")
             lines += (f"  {step}" for step in plan)
         return "\n".join(lines)

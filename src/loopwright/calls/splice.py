@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from loopwright.backends.c_dialect import DIALECTS, Dialect
+from loopwright.backends.c_dialect import Dialect
 from loopwright.backends.c_module import RegionSurroundings, emit_region
 from loopwright.backends.c_syntax import identifiers
 from loopwright.diagnostics import Diagnostic, SourceError
@@ -25,7 +25,8 @@ from loopwright.ir.schedule import Schedule
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.origins import origins
 from loopwright.pipeline import TooHard, compile_program
-from loopwright.planner.requested_plans import Planner
+from loopwright.planner.planners import Planner
+from loopwright.targets import TARGETS
 from loopwright.transform.isl_yaml import schedule_yaml
 from loopwright.transform.plan import Plan, initial_schedule
 
@@ -67,13 +68,15 @@ def optimise_region(
     if not always and not len(found.plan):
         reason = "no step that pays was proven legal"
         return Optimised(region, *made, None, reason)
-    text = _text(file, region, found.schedule.program, found.nest, DIALECTS[target])
+    dialect = TARGETS[target].dialect
+    assert dialect is not None, "a region is replaced by C"
+    text = _text(file, region, found.schedule.program, found.nest, dialect)
     return Optimised(region, *made, text)
 
 
 def team_of(machine: Machine, target: str) -> int:
     """Threads that C is planned for: it runs with any number, and plans tell one from several."""
-    return max(2, machine.cores) if target == "openmp" else 1
+    return TARGETS[target].threads(max(2, machine.cores))
 
 
 def _program(region: CRegion, *, reassoc: bool) -> Program:

@@ -21,8 +21,8 @@ from loopwright.calls.splice import (
 from loopwright.diagnostics import InternalError, ToolchainError, UsageError
 from loopwright.frontends.c import CFile, read_c
 from loopwright.ir.machine import Machine
-from loopwright.machines.target import target_machine
-from loopwright.planner.requested_plans import (
+from loopwright.machines.machine_argument import target_machine
+from loopwright.planner.planners import (
     Planner,
     given_planner,
     loaded_planners,
@@ -32,10 +32,11 @@ from loopwright.planner.requested_plans import (
     tile_planner,
 )
 from loopwright.runtime.toolchain import complaint, find_compiler
+from loopwright.targets import TARGETS
 
 __all__ = ["add_arguments", "add_source", "cpp_arguments", "run"]
 
-TARGETS = ("openmp", "c")
+C_TARGETS = tuple(name for name, target in TARGETS.items() if target.dialect is not None)
 _MOST_TILE = 1 << 20
 STDOUT = "-"
 
@@ -61,7 +62,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
     parser.add_argument("-o", dest="output", help="the file to write; FILE.opt.c; - for stdout")
     parser.add_argument(
-        "--target", choices=TARGETS, default="openmp", help="C with OpenMP (the default), or plain"
+        "--target",
+        choices=C_TARGETS,
+        default="openmp",
+        help="C with OpenMP (the default), or plain",
     )
     parser.add_argument(
         "--reassoc", action="store_true", help="let floating sums be taken in another order"

@@ -17,7 +17,7 @@ from loopwright.diagnostics import InternalError
 from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import DTYPES
 from loopwright.lazy_dataclass import dataclass
-from loopwright.machines.target import target_machine
+from loopwright.machines.machine_argument import target_machine
 from loopwright.planner.explain import explain_choice
 from loopwright.runtime.thread_pool import num_threads
 from loopwright.tables import table_lines

@@ -8,10 +8,10 @@ from pathlib import Path
 from loopwright.calls.explain_c import explain_region
 from loopwright.calls.measure_c import measure_function
 from loopwright.calls.splice import optimise_region
-from loopwright.cli.cc_command import TARGETS, add_source, cpp_arguments, source_and_machine
+from loopwright.cli.cc_command import C_TARGETS, add_source, cpp_arguments, source_and_machine
 from loopwright.diagnostics import UsageError
-from loopwright.machines.target import require_runnable
-from loopwright.planner.requested_plans import model_planner
+from loopwright.machines.machine_argument import require_runnable
+from loopwright.planner.planners import model_planner
 
 __all__ = ["add_arguments", "run"]
 
@@ -22,7 +22,7 @@ _MOST_SIZE = 1 << 31
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add_source(parser)
-    parser.add_argument("--target", choices=TARGETS, default="openmp", help="as for 'cc'")
+    parser.add_argument("--target", choices=C_TARGETS, default="openmp", help="as for 'cc'")
     parser.add_argument("--reassoc", action="store_true", help="as for 'cc'")
     parser.add_argument("--run", action="store_true", help="measure each function as well")
     parser.add_argument(

@@ -15,7 +15,7 @@ from loopwright import options
 from loopwright.diagnostics import LoopwrightError
 from loopwright.faults import recorded_faults
 from loopwright.machines.host import available_cores
-from loopwright.machines.target import target_machine
+from loopwright.machines.machine_argument import target_machine
 from loopwright.runtime.disk_cache import DiskCache
 
 __all__ = ["add_arguments", "collect", "run"]

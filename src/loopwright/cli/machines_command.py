@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from loopwright.ir.machine import Cache, Machine
 from loopwright.machines.load import load_machine, machine_names, machine_to_json
-from loopwright.machines.target import target_machine
+from loopwright.machines.machine_argument import target_machine
 from loopwright.tables import table_lines
 
 __all__ = ["add_arguments", "run"]

@@ -102,7 +102,7 @@ class KernelVariant:
     runs: bool = True  # vectors of out along j are runs of unit stride
     flipped: bool = False  # bytes of left are packed with their sign bit turned, see lower/bias
     apart: bool = False  # steps of p that COLUMNS takes together lie in different parts of p
-    guarded: bool = False  # cheaper operators where the data allow them, see lower/guard
+    guarded: bool = False  # cheaper operators where the data allow them, see lower/operand_scan
 
     @property
     def columns(self) -> int:

@@ -20,7 +20,7 @@ from loopwright.ir.kernel_variant import ContractionKernel, Packing
 from loopwright.ir.loops import Alloc, Buffer, LoopNest, Mark, Prefetch, Space, Stmt, Store
 from loopwright.lower.build import CACHE_LINE, lets, loop, seq, vector
 from loopwright.lower.combine import cast, combine, scaled, start_from
-from loopwright.lower.places import table
+from loopwright.lower.operand_layout import table
 from loopwright.lower.rows import arguments
 
 __all__ = ["lower_columns"]

@@ -12,7 +12,7 @@ from loopwright.ir.kernel_variant import ContractionKernel, Initial, Packing
 from loopwright.ir.loops import LoopNest, Mark, Stmt, Store
 from loopwright.lower.build import lets, loop, seq, vector
 from loopwright.lower.combine import apply, cast, product, scaled, start_from
-from loopwright.lower.places import table
+from loopwright.lower.operand_layout import table
 from loopwright.lower.rows import arguments
 
 __all__ = ["lower_elements"]

@@ -30,8 +30,8 @@ from loopwright.ir.loops import Alloc, Buffer, Mark, Prefetch, Space, Stmt, Stor
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import lets, loop, seq, unrolled, vector
 from loopwright.lower.combine import cast
+from loopwright.lower.operand_layout import TABLES, Layout, Place, bind, table
 from loopwright.lower.packed_panels import depth, pitch, steps_in_run
-from loopwright.lower.places import TABLES, Layout, Place, bind, table
 
 __all__ = ["left_panels", "right_panels"]
 

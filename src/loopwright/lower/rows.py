@@ -32,7 +32,7 @@ from loopwright.ir.loops import (
 )
 from loopwright.lower.build import CACHE_LINE, lets, loop, seq, unrolled, vector
 from loopwright.lower.combine import apply, cast, combine, is_unary, scaled, start_from, zero
-from loopwright.lower.places import table
+from loopwright.lower.operand_layout import table
 
 __all__ = ["lower_rows"]
 

@@ -13,8 +13,8 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.bias import add_bias
 from loopwright.lower.build import lets, loop, seq, unrolled, vector
 from loopwright.lower.combine import cast, start_from, zero
-from loopwright.lower.places import TABLES, Layout, Place, bind
-from loopwright.lower.steps import STEP_BOUNDS, InPlace, Panels, accumulate, step_bounds
+from loopwright.lower.operand_layout import TABLES, Layout, Place, bind
+from loopwright.lower.tile_steps import STEP_BOUNDS, InPlace, Panels, accumulate, step_bounds
 
 __all__ = ["register_tiles"]
 

@@ -268,7 +268,7 @@ def _pieces(share: int, least: int, most: int) -> int:
 
 
 def _expected(algebra: Algebra) -> Algebra:
-    """What the loop computes that most data take, see lower/guard: plans are made for its cost."""
+    """What the loop computes that most data take (lower/operand_scan): its cost is planned."""
     return replace(algebra, times="add") if _has_absorbing_sums(algebra) else algebra
 
 

@@ -25,7 +25,7 @@ from loopwright.ir.expr import Binary, Cast, Const
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Role
 from loopwright.lazy_dataclass import dataclass
-from loopwright.machines.target import target_machine
+from loopwright.machines.machine_argument import target_machine
 from loopwright.tables import table_lines
 
 from .convert_tensor import as_tensor, convert_tensor

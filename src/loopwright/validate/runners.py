@@ -16,7 +16,7 @@ from loopwright.backends.llvm_entry import entry_symbols
 from loopwright.diagnostics import UsageError
 from loopwright.ir.loops import LoopNest, Space
 from loopwright.kernels import thread_pool
-from loopwright.machines.target import target_machine
+from loopwright.machines.machine_argument import target_machine
 from loopwright.runtime.address import data_address
 from loopwright.runtime.kernel import CompiledKernel
 from loopwright.runtime.llvm_engine import compile_to_object, load_object

@@ -41,12 +41,12 @@ from loopwright.sparse.executors.kernel_code import SparseCode, code_of
 from loopwright.sparse.format import SIZES, Format
 from loopwright.sparse.formats.canonical_formats import is_verified
 from loopwright.sparse.frozen import are_frozen
-from loopwright.sparse.levels import levels_of
 from loopwright.sparse.tensor import SparseTensor
 from loopwright.sparse.uf import Sym, Term, TupleVar
 from loopwright.sparse.unverified_formats import require_valid_source
 from loopwright.sparse.validate_arrays import ends_check, require_valid_arrays
 from loopwright.sparse.validate_tensor import validate_tensor
+from loopwright.sparse.validated_levels import levels_of
 
 __all__ = [
     "Executor",

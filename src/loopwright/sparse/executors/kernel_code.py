@@ -12,16 +12,16 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from loopwright.computed_once import computed_once
 from loopwright.ir.expr import Var as ScalarVar
 from loopwright.kernels import nest_kernel, recall, remember, stage_text
 from loopwright.lazy_dataclass import dataclass
-from loopwright.machines.target import target_machine
-from loopwright.remembered import remembered
+from loopwright.machines.machine_argument import target_machine
 from loopwright.sparse.executors.compose import REFUSED, SPARSE, KernelRequest, named_format
 from loopwright.sparse.executors.interior_rows import RowBound
 from loopwright.sparse.format import Format
-from loopwright.sparse.levels import levels_of
 from loopwright.sparse.uf import Constraint, Term, TupleVar, parse_linear
+from loopwright.sparse.validated_levels import levels_of
 
 if TYPE_CHECKING:
     from loopwright.ir.loops import LoopNest
@@ -62,7 +62,7 @@ class SparseCode:
         self.zero = request.ring.zero(request.dtype)
         self.key = _key(request)
 
-    @remembered
+    @computed_once
     def plan(self) -> KernelPlan:
         from loopwright.sparse.executors.kernel_plan import plan  # lazy: for new kernels only
 
@@ -70,7 +70,7 @@ class SparseCode:
             return code_of(replace(self.request, is_validated=False)).plan
         return plan(self.request)
 
-    @remembered
+    @computed_once
     def needs(self) -> Preconditions:
         """What the code needs; from disk where an earlier process found it out."""
         key = f"needs of {self.key}"
@@ -82,7 +82,7 @@ class SparseCode:
         remember(key, needs.to_json())
         return needs
 
-    @remembered
+    @computed_once
     def kernel(self) -> CompiledKernel:
         """The loaded code; compiled when it is neither in memory nor on disk."""
         return nest_kernel(self.key, self.nest, f"sparse {self.request.format.name}")

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from loopwright.bounded_cache import BoundedCache
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum_syntax import EinsumSubscripts
-from loopwright.recent import Recent
 from loopwright.runtime.array_arguments import Array, as_operand
 from loopwright.sparse.bridge import from_scipy, is_scipy, shared_arrays
 from loopwright.sparse.executors.executor import Executor
@@ -45,7 +45,9 @@ class OperandCache:
         self.is_frozen = are_frozen(tensor.arrays.values())  # validated once and for all
         self._check: Callable[[SparseTensor, int], bool] | None = None
         self._ends: Callable[[SparseTensor], bool] | None = None
-        self.ready: Recent[tuple[Any, ...], Any] = Recent(_MOST_READY)  # by layout of the call
+        self.ready: BoundedCache[tuple[Any, ...], Any] = BoundedCache(
+            _MOST_READY
+        )  # by layout of the call
 
     def is_of(self, operand: Any) -> bool:
         """Whether this is still true of an operand: one of scipy may have got other arrays."""

@@ -36,9 +36,9 @@ from loopwright.ir.walk import fresh_name
 from loopwright.lower.build import bound_names, lets, loop, seq
 from loopwright.sparse.executors.compose import REFUSED
 from loopwright.sparse.format import Index
-from loopwright.sparse.levels import Level, limit_of
 from loopwright.sparse.spf.term_exprs import as_expr
 from loopwright.sparse.uf import symbols
+from loopwright.sparse.validated_levels import Level, limit_of
 
 __all__ = ["validate_in_blocks"]
 

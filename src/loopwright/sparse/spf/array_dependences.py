@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 
+from loopwright.computed_once import computed_once
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Expr, Load
 from loopwright.ir.walk import loads
 from loopwright.lazy_dataclass import dataclass
-from loopwright.remembered import remembered
 from loopwright.sparse.spf.computation import Computation, Stmt
 from loopwright.sparse.spf.term_exprs import Spaces, as_term, element
 from loopwright.sparse.uf import (
@@ -189,7 +189,7 @@ class AccessPair:
     first: SpaceAccess
     second: SpaceAccess
 
-    @remembered
+    @computed_once
     def cases(self) -> tuple[Conj, ...]:
         """The conditions under which both access one element; the second has primed names."""
         return tuple(_conflicts(self.computation, self.first, self.second))

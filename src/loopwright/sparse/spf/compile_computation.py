@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from loopwright.bounded_cache import BoundedCache
 from loopwright.diagnostics import UsageError
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Role
 from loopwright.kernels import nest_kernel, stage_text, thread_pool
 from loopwright.lazy_dataclass import dataclass
-from loopwright.machines.target import target_machine
-from loopwright.recent import Recent
+from loopwright.machines.machine_argument import target_machine
 from loopwright.runtime.array_arguments import overlap
 from loopwright.runtime.kernel import BoundKernel, CompiledKernel
 from loopwright.sparse.spf.chunk_loops import chunk_computation
@@ -48,7 +48,7 @@ class CompiledComputation:
         # Run by one thread: arrays in the order of the spaces, then the values of symbols.
         self.alone: Callable[..., None] = self._first_alone
         self._kernel: CompiledKernel | None = None
-        self._bound: Recent[tuple[int, ...], BoundKernel] = Recent(_MOST_BOUND)
+        self._bound: BoundedCache[tuple[int, ...], BoundKernel] = BoundedCache(_MOST_BOUND)
         self._chunks: _Chunks | None = None  # made by the first call of several threads
 
     def __call__(

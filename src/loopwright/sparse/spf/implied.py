@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from loopwright.computed_once import computed_once
 from loopwright.lazy_dataclass import dataclass
-from loopwright.remembered import remembered
 from loopwright.sparse.uf import (
     NO_FACTS,
     Atom,
@@ -59,7 +59,7 @@ class KnownConstraints:
             terms.append(-constraint.term)
         return all(_follows(term, base) for term in terms)
 
-    @remembered
+    @computed_once
     def _base(self) -> tuple[Term, ...]:
         """Terms that are not negative."""
         present = tuple(dict.fromkeys(a for c in self.constraints for a in atoms(c.term)))

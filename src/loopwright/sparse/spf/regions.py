@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from loopwright.computed_once import computed_once
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load
 from loopwright.ir.program import Role
 from loopwright.ir.walk import loads
 from loopwright.lazy_dataclass import dataclass
-from loopwright.remembered import remembered
 from loopwright.sparse.spf.array_dependences import update_of
 from loopwright.sparse.spf.computation import Computation, Stmt
 from loopwright.sparse.spf.term_exprs import element
@@ -61,7 +61,7 @@ class Region:
         """Statements that load from a space, in values, guards, subscripts or domains."""
         return [s for s, names in zip(self.statements, self._reads, strict=True) if name in names]
 
-    @remembered
+    @computed_once
     def _reads(self) -> tuple[set[str], ...]:
         return tuple(map(reads_of, self.statements))
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from loopwright.computed_once import computed_once
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DType
 from loopwright.lazy_dataclass import dataclass
-from loopwright.remembered import remembered
 from loopwright.runtime.scratch import Loan
 from loopwright.sparse.bounds_proof import require_bounds
 from loopwright.sparse.format import COORDINATES, SIZES, Format, Invariant
@@ -84,12 +84,12 @@ class Conversion:
     arrays: Mapping[str, str]  # index array of the target -> array of the stages
     values: str
 
-    @remembered
+    @computed_once
     def chunked_stages(self) -> tuple[ChunkedStage, ...]:
         """The stages for several threads."""
         return chunk_stages(self.stages, (*self.arrays.values(), self.values))
 
-    @remembered
+    @computed_once
     def temporary(self) -> frozenset[str]:
         """Intermediate arrays that are never results, whatever stages are skipped."""
         results = {*self.arrays.values(), self.values}
@@ -99,13 +99,13 @@ class Conversion:
         made = {fresh.space.name for stage in self.stages for fresh in stage.fresh}
         return frozenset(made - results)
 
-    @remembered
+    @computed_once
     def pointer(self) -> SegmentEnds | None:
         """The pointer that is all the stages compute, if it delimits segments of an array."""
         found = pointer_only(self.stages)
         return found if found is not None and found.parents.startswith(FROM) else None
 
-    @remembered
+    @computed_once
     def is_wide(self) -> bool:
         """Whether some index array is computed in another type than the one it should have."""
         request = self.request
@@ -114,17 +114,17 @@ class Conversion:
             for name, dtype in request.made
         )
 
-    @remembered
+    @computed_once
     def alone(self) -> Callable[..., ConversionResult]:
         """All stages by one thread, as a function of arrays, values, symbols and lent memory."""
         return single_thread_driver(self.stages, self._signature, self.temporary)
 
-    @remembered
+    @computed_once
     def steps(self) -> tuple[StageStep, ...]:
         """The stages one by one, for several threads."""
         return stage_steps(self.stages, self.temporary)
 
-    @remembered
+    @computed_once
     def bare_steps(self) -> tuple[StageStep, ...]:
         """The same for who fills every array: their elements are undefined before."""
         bare = (
@@ -133,12 +133,12 @@ class Conversion:
         )
         return stage_steps(tuple(bare), self.temporary)
 
-    @remembered
+    @computed_once
     def frame(self) -> tuple[Prologue, Epilogue]:
         """The code before the steps and after them."""
         return prologue_and_epilogue(self._signature)
 
-    @remembered
+    @computed_once
     def _signature(self) -> ConversionSignature:
         source, target, format = self.request.source, self.request.target, self.inverse.format
         spaces = {s.name for stage in self.stages for s in stage.computation.spaces}

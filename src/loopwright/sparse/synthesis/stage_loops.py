@@ -20,12 +20,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from loopwright.computed_once import computed_once
 from loopwright.ir.expr import Cast, Expr
 from loopwright.ir.expr import Var as ExprVar
 from loopwright.ir.walk import substitute as substitute_expr
 from loopwright.ir.walk import walk
 from loopwright.lazy_dataclass import dataclass
-from loopwright.remembered import remembered
 from loopwright.sparse.spf.chunk_loops import chunk_computation
 from loopwright.sparse.spf.chunk_plan import (
     ChunkContext,
@@ -117,7 +117,7 @@ class ChunkedStage:
 
     chunked: ChunkedComputation | str
 
-    @remembered
+    @computed_once
     def code(self) -> tuple[CompiledComputation, Canonical]:
         """The callable, under canonical names."""
         assert isinstance(self.chunked, ChunkedComputation)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import product
 
+from loopwright.computed_once import computed_once
 from loopwright.diagnostics import UsageError
 from loopwright.lazy_dataclass import dataclass
-from loopwright.remembered import remembered
 from loopwright.sparse.uf.constraints import Conj, Constraint
 from loopwright.sparse.uf.linear_terms import Atom, CachedHash, Term, TupleVar, UFCall, atoms
 from loopwright.sparse.uf.relation import IntegerSet
@@ -112,7 +112,7 @@ class FunctionFacts:
         """When values lie in the range."""
         return _membership(self.range, values)
 
-    @remembered
+    @computed_once
     def rules(self) -> tuple[Rule, ...]:
         """The declared properties as rules."""
         found = [*self._range_rules()]
@@ -211,14 +211,14 @@ class Facts(CachedHash):
     def __hash__(self) -> int:
         return self._hash
 
-    @remembered
+    @computed_once
     def rules(self) -> tuple[Rule, ...]:
         """Every rule, those of the functions first."""
         known = (Rule((), Clause((), ((constraint,),))) for constraint in self.known)
         made = (rule for function in self.functions for rule in function.rules)
         return tuple(dict.fromkeys((*known, *made, *self.further)))
 
-    @remembered
+    @computed_once
     def _by_name(self) -> dict[str, FunctionFacts]:
         return {function.name: function for function in self.functions}
 

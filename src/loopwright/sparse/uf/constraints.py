@@ -15,8 +15,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
+from loopwright.computed_once import computed_once
 from loopwright.lazy_dataclass import dataclass
-from loopwright.remembered import remembered
 from loopwright.sparse.uf.linear_terms import Atom, Sym, Term, TupleVar, UFCall, atoms, substitute
 
 __all__ = ["FALSE", "TRUE", "Conj", "Constraint", "Operand", "conjoin", "fresh"]
@@ -88,7 +88,7 @@ class Constraint:
     def __str__(self) -> str:
         return self._text
 
-    @remembered
+    @computed_once
     def _text(self) -> str:
         if not self.term.terms:
             return "true" if self.term.constant >= 0 else "false"
@@ -143,7 +143,7 @@ class Conj:
     def equalities(self) -> tuple[Constraint, ...]:
         return tuple(c for c in self.constraints if c.is_equality)
 
-    @remembered
+    @computed_once
     def atoms(self) -> tuple[Atom, ...]:
         """Every atom inside, once each, outer ones before inner ones."""
         return tuple(dict.fromkeys(a for c in self.constraints for a in atoms(c.term)))

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, ClassVar, TypeAlias
 
+from loopwright.computed_once import computed_once
 from loopwright.diagnostics import UsageError
 from loopwright.lazy_dataclass import dataclass
-from loopwright.remembered import remembered
 
 __all__ = [
     "Atom",
@@ -45,7 +45,7 @@ class CachedHash:
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
-    @remembered
+    @computed_once
     def _hash(self) -> int:
         return hash(tuple(getattr(self, field.name) for field in fields(self)))
 
@@ -62,7 +62,7 @@ class TupleVar(CachedHash):
     def __str__(self) -> str:
         return self.name
 
-    @remembered
+    @computed_once
     def order(self) -> tuple[int, str]:
         return 0, self.name
 
@@ -79,7 +79,7 @@ class Sym(CachedHash):
     def __str__(self) -> str:
         return self.name
 
-    @remembered
+    @computed_once
     def order(self) -> tuple[int, str]:
         return 4, self.name
 
@@ -99,7 +99,7 @@ class UFCall(CachedHash):
         chosen = f"[{self.result}]" if self.result else ""
         return f"{self.name}({','.join(map(str, self.args))}){chosen}"
 
-    @remembered
+    @computed_once
     def order(self) -> tuple[int, str]:
         return 1, str(self)
 
@@ -117,7 +117,7 @@ class Floor(CachedHash):
     def __str__(self) -> str:
         return f"floor({_factor(self.x)}/{_factor(self.by)})"
 
-    @remembered
+    @computed_once
     def order(self) -> tuple[int, str]:
         return 2, str(self)
 
@@ -134,7 +134,7 @@ class AtomProduct(CachedHash):
     def __str__(self) -> str:
         return "*".join(map(str, self.factors))
 
-    @remembered
+    @computed_once
     def order(self) -> tuple[int, str]:
         return 3, str(self)
 
@@ -166,7 +166,7 @@ class Term(CachedHash):
         kept = [(atom, factor) for atom, factor in found.items() if factor]
         return cls(tuple(sorted(kept, key=lambda term: term[0].order)), constant)
 
-    @remembered
+    @computed_once
     def _hash(self) -> int:
         return hash((self.terms, self.constant))
 
@@ -249,7 +249,7 @@ class Term(CachedHash):
     def __str__(self) -> str:
         return self._text
 
-    @remembered
+    @computed_once
     def _text(self) -> str:
         text = ""
         for atom, factor in self.terms:

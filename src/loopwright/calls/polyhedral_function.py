@@ -11,7 +11,7 @@ from typing import NoReturn, assert_never
 
 from loopwright.analysis.find_contractions import explain, find_contractions
 from loopwright.analysis.subscript_bounds import bounds_violation, find_violation, predicate_text
-from loopwright.calls.recipe import Argument, Recipe, Result
+from loopwright.calls.function_summary import Argument, FunctionSummary, Result
 from loopwright.diagnostics import Diagnostic, UsageError
 from loopwright.faults import FAULTS, survive
 from loopwright.frontends.extract import program_of
@@ -27,21 +27,21 @@ from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import program_text
 from loopwright.pipeline import Compilation, compile_contraction, compile_program
 from loopwright.planner.analytical import Choice
-from loopwright.planner.requested_plans import given_planner, model_planner
+from loopwright.planner.planners import given_planner, model_planner
 from loopwright.runtime.array_arguments import Array
 from loopwright.transform.plan import Plan, apply_plan
 
-__all__ = ["Meaning", "unsafe_sizes"]
+__all__ = ["PolyhedralFunction", "unsafe_sizes"]
 
 # What the contraction kernels combine factors by: operators the machine models have costs for.
 _TIMES = frozenset({"add", "sub", "mul", "div", "min", "max", "and", "or", "xor"})
 
 
-class Meaning:
+class PolyhedralFunction:
     """A function in the polyhedral model.
 
-    isl objects belong to the thread that makes them, so a Meaning is made where it is needed and
-    not kept.
+    isl objects belong to the thread that makes them, so this is made where it is needed and not
+    kept.
     """
 
     def __init__(self, tree: SourceTree, *, reassoc: bool) -> None:
@@ -49,12 +49,12 @@ class Meaning:
         too_hard = partial(_refuse, f"the conditions of '{tree.name}' are too hard to analyse")
         self.program = bounded(lambda: program_of(tree, reassoc=reassoc), too_hard)
 
-    def recipe(self) -> Recipe:
+    def summary(self) -> FunctionSummary:
         """What calls need to know."""
         program = self.program
         unsafe = unsafe_sizes(program)
         result = self.tree.result
-        return Recipe(
+        return FunctionSummary(
             self.tree.name,
             tuple(map(_argument, self.tree.params)),
             None if result is None else Result(result.names, result.is_tuple),
@@ -78,7 +78,7 @@ class Meaning:
         return found[0] if found[0].p or found[0].right is not None else None
 
     def violation(self, params: Mapping[str, int]) -> Diagnostic:
-        """What goes wrong for parameters that the recipe calls unsafe."""
+        """What goes wrong for parameters that the summary calls unsafe."""
         found = find_violation(self.program, params)
         assert found is not None, f"{self.program.name} is safe for {params}"
         return found

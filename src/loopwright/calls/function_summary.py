@@ -1,6 +1,6 @@
-"""Recipe: what calls of a compiled function need to know of it, without isl, storable as JSON.
+"""FunctionSummary: what calls need to know of a compiled function, without isl, storable as JSON.
 
-A recipe is made once from the function's meaning and kept beside its kernels in the disk cache.
+A summary is made once from the function's meaning and kept beside its kernels in the disk cache.
 In a later process it is found there with them, and neither the front end nor isl is loaded.
 """
 
@@ -24,7 +24,7 @@ from loopwright.lazy_dataclass import dataclass
 if TYPE_CHECKING:
     from loopwright.frontends.source_tree import SourceTree
 
-__all__ = ["Argument", "Recipe", "Result", "compile_test", "recipe_key"]
+__all__ = ["Argument", "FunctionSummary", "Result", "compile_test", "summary_key"]
 
 Test = Callable[[Mapping[str, int]], bool]
 
@@ -46,7 +46,7 @@ class Result(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class FunctionSummary:
     """A function of given argument types: its data, its limits and what was recognised in it."""
 
     name: str
@@ -70,8 +70,8 @@ class Recipe:
         }
 
     @classmethod
-    def from_json(cls, data: Any) -> Recipe:
-        """The recipe that `to_json` wrote; raises Malformed for anything else."""
+    def from_json(cls, data: Any) -> FunctionSummary:
+        """The summary that `to_json` wrote; raises Malformed for anything else."""
         match data:
             case {
                 "name": str(name),
@@ -82,7 +82,7 @@ class Recipe:
                 "unsafe": str(unsafe),
                 "contraction": found,
             } if _are_names(params):
-                recipe = cls(
+                summary = cls(
                     name,
                     tuple(map(_argument, arguments)),
                     None if result is None else _result(result),
@@ -91,10 +91,10 @@ class Recipe:
                     unsafe,
                     None if found is None else read_contraction(found),
                 )
-                _check(recipe)
-                compile_test(unsafe, recipe.params)
-                return recipe
-        raise Malformed("a recipe", data)
+                _check(summary)
+                compile_test(unsafe, summary.params)
+                return summary
+        raise Malformed("a summary", data)
 
 
 def _are_names(data: list[Any]) -> bool:
@@ -117,34 +117,34 @@ def _result(data: Any) -> Result:
     raise Malformed("a result", data)
 
 
-def _check(recipe: Recipe) -> None:
+def _check(summary: FunctionSummary) -> None:
     """Raise Malformed unless every expression is well typed and uses known names only."""
-    params = dict.fromkeys(recipe.params, INT64)
-    arrays = {a.name: (a.dtype, a.rank) for a in recipe.arrays}
+    params = dict.fromkeys(summary.params, INT64)
+    arrays = {a.name: (a.dtype, a.rank) for a in summary.arrays}
     sizes = Scope(params, {})
     try:
-        for array in recipe.arrays:
+        for array in summary.arrays:
             for extent in array.shape:
                 check_integer(extent, sizes)
-        if recipe.contraction is not None:
-            _check_contraction(recipe.contraction, sizes, arrays)
+        if summary.contraction is not None:
+            _check_contraction(summary.contraction, sizes, arrays)
     except InvalidExpr as error:
-        raise Malformed("a recipe", error.rule) from error
-    _check_arguments(recipe, arrays)
+        raise Malformed("a summary", error.rule) from error
+    _check_arguments(summary, arrays)
 
 
-def _check_arguments(recipe: Recipe, arrays: Mapping[str, tuple[DType, int]]) -> None:
+def _check_arguments(summary: FunctionSummary, arrays: Mapping[str, tuple[DType, int]]) -> None:
     """Raise Malformed unless arguments and result are arrays and parameters that exist."""
-    for kind, name, dtype, sizes in recipe.arguments:
+    for kind, name, dtype, sizes in summary.arguments:
         if kind == "int":
-            known = name in recipe.params
+            known = name in summary.params
         else:
             known = arrays.get(name) == (DTYPES[dtype], len(sizes))
-        if not known or not set(sizes) - {""} <= set(recipe.params):
+        if not known or not set(sizes) - {""} <= set(summary.params):
             raise Malformed("an argument", name)
-    given = {argument.name for argument in recipe.arguments}
-    if recipe.result is not None and not set(recipe.result.names) <= arrays.keys() | given:
-        raise Malformed("a result", recipe.result.names)
+    given = {argument.name for argument in summary.arguments}
+    if summary.result is not None and not set(summary.result.names) <= arrays.keys() | given:
+        raise Malformed("a result", summary.result.names)
 
 
 def _check_contraction(
@@ -218,14 +218,14 @@ def _require_arithmetic(node: ast.AST, params: frozenset[str], text: str) -> Non
 # -- identity ---------------------------------------------------------------------------------
 
 
-def recipe_key(tree: SourceTree, *, reassoc: bool) -> str:
+def summary_key(tree: SourceTree, *, reassoc: bool) -> str:
     """A hash of everything the meaning of a function depends on.
 
     Argument types and captured values are part of the tree. Places in the file are not: a
     function that moves keeps its kernels.
     """
     content = repr((_without_places(replace(tree, captured=())), reassoc))
-    return f"recipe {hashlib.sha256(content.encode()).hexdigest()}"
+    return f"summary {hashlib.sha256(content.encode()).hexdigest()}"
 
 
 def _without_places(noun: object) -> object:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, Self, TypeVar, overload
 
-__all__ = ["remembered"]
+__all__ = ["computed_once"]
 
 T_co = TypeVar("T_co", covariant=True)
 
 
-class remembered(Generic[T_co]):  # noqa: N801 - a decorator, named like property
+class computed_once(Generic[T_co]):  # noqa: N801 - a decorator, named like property
     """A property that is computed when first asked for and kept in the object.
 
     Threads that ask at the same time may each compute it; all get the same one. The cached_property

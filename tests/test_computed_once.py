@@ -2,7 +2,7 @@
 
 import threading
 
-from loopwright.remembered import remembered
+from loopwright.computed_once import computed_once
 from loopwright.sparse.uf import Term, UFCall
 
 
@@ -10,7 +10,7 @@ class Counted:
     def __init__(self) -> None:
         self.calls = 0
 
-    @remembered
+    @computed_once
     def value(self) -> list[int]:
         """A fresh list."""
         self.calls += 1
@@ -29,7 +29,7 @@ def test_two_threads_get_one_object() -> None:
     meet = threading.Barrier(2)
 
     class Slow:
-        @remembered
+        @computed_once
         def value(self) -> object:
             meet.wait(30)  # neither has stored its own yet
             return object()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-__all__ = ["Recent"]
+__all__ = ["BoundedCache"]
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Recent(dict[K, V]):
+class BoundedCache(dict[K, V]):
     """A dict that forgets the older half of its entries when it is full.
 
     To find an entry costs what it costs in a dict. Half goes at a time: a process whose calls come
