@@ -17,7 +17,7 @@ from loopwright.ir.interpret import (
 from loopwright.ir.loops import For, LoopNest, Mark
 from loopwright.ir.program import Program, Role
 from loopwright.ir.visit import statements
-from loopwright.lower.strides import stride_name
+from loopwright.lower.buffers import stride_name
 
 Arrays = dict[str, np.ndarray]
 

@@ -89,7 +89,7 @@ def test_plain_char_has_the_sign_of_the_machine(tmp_path: Path) -> None:
     made = {}
     for name in ("zen4", "neoverse-n1"):
         target = tmp_path / f"{name}.c"
-        assert main(["cc", str(source), "-o", str(target), "--machine", name, "--check"]) == 0
+        assert main(["cc", str(source), "-o", str(target), "--machine", name]) == 0
         made[name] = target.read_bytes()
     assert made["zen4"] != made["neoverse-n1"]
     assert main(["explain", str(source), "--machine", "zen4"]) == 0

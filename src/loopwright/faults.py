@@ -48,7 +48,7 @@ def survive(error: Exception, where: str) -> None:
     """Return, so that the caller goes on with a simpler plan after a fault of ours.
 
     Raises `error` in strict mode, and when it is not our fault: what is wrong with a program or a
-    call is told to its writer. `where` names what failed, such as "plan_cores of 'gemm'".
+    call is told to its writer. `where` names what failed, such as "plan_contractions of 'gemm'".
     """
     is_users = isinstance(error, LoopwrightError) and not isinstance(
         error, InternalError | IllegalStep

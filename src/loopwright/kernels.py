@@ -59,7 +59,7 @@ class Unproven(Exception):  # noqa: N818, a verdict and no error
 
 
 # With and without bounds checks. What is forgotten here lives on in the launches that use it.
-_kernels: BoundedCache[tuple[ContractionKernel | str, bool], CompiledKernel] = BoundedCache(1024)
+_kernels: BoundedCache[tuple[str, bool], CompiledKernel] = BoundedCache(1024)
 _lock = threading.RLock()
 _pool: Pool | None = None
 
@@ -67,7 +67,7 @@ _pool: Pool | None = None
 def contraction_kernel(kernel: ContractionKernel, make: Callable[[], LoopNest]) -> CompiledKernel:
     """A contraction's kernel: from memory, else from disk, else compiled from `make()`."""
     checked = options.current().boundscheck
-    found = _kernels.get((kernel, checked))
+    found = _kernels.get((repr(kernel), checked))  # as text: -0.0 is not 0.0
     return _load(kernel, checked, make, "") if found is None else found
 
 
@@ -130,11 +130,12 @@ def _load(
 ) -> CompiledKernel:
     """Object code of a nest, from disk when it is there, linked into the process."""
     with _lock:
-        found = _kernels.get((key, checked))
+        name = key if isinstance(key, str) else repr(key)
+        found = _kernels.get((name, checked))
         if found is None:
             entry = _entry(key, checked, make, what)
             loaded = jit.load_object(entry.code, entry_symbols(ENTRY))
-            found = _kernels[key, checked] = _kernel(loaded, entry.header)
+            found = _kernels[name, checked] = _kernel(loaded, entry.header)
         return found
 
 

@@ -1,11 +1,12 @@
 """The compiler: the arrows from a program to code, in order.
 
     SourceTree --frontends--> Program --planner--> Plan, Schedule --lower--> LoopNest
-               --backends--> Module
+               --targets--> Module
 
-from a Program on; `frontends/extract` is the first arrow, `kernels` takes nests to loaded code.
-Every arrow of `compile_program` is timed (LOG=time), its result printed (DUMP=schedule, loops, c,
-llvm) and checked (CHECK=1: the program, the schedule by its steps, the nest after every pass).
+`compile_program` is all arrows but the first, which is `frontends/extract`; `kernels` takes nests
+to loaded code. Every arrow is timed (LOG=time), its result printed (DUMP=schedule, loops:PASS;
+`kernels` prints loops, c, llvm and asm of what it loads) and checked (CHECK=1: the program, the
+schedule by its steps, the nest after every pass).
 
 isl's quota bounds the effort of every arrow; where it is spent, and where an arrow fails by a fault
 of ours (`faults`), the next simpler plan is taken: see planner/planners, and below.
@@ -35,7 +36,7 @@ from loopwright.kernels import ENTRY, Unproven
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import dump, log
 from loopwright.lower.buffers import specialise
-from loopwright.lower.contraction_parts import kernel_of
+from loopwright.lower.contraction_kernel import kernel_of
 from loopwright.lower.passes import lower_schedule
 from loopwright.planner.choice import Choice
 from loopwright.planner.planners import (
@@ -91,6 +92,8 @@ def compile_program(
     `target` is one of `targets.TARGETS`. `unit` names the strides that are 1 in the
     arrays of a call; without it the nest serves all strides. Raises TooHard.
     """
+    if target is not None and target not in TARGETS:
+        raise UsageError("unknown target", found=repr(target), hint=", ".join(TARGETS))
     planned = _timed("planned", program, lambda: planner(program, machine, threads))
     lowered = _timed("lowered", program, lambda: _lowered(program, *planned, machine))
     plan, schedule, nest = lowered

@@ -14,8 +14,8 @@ from loopwright.ir.loops import LoopNest
 from loopwright.ir.memory import element_strides
 from loopwright.ir.module import CodeUnit
 from loopwright.kernels import thread_pool
+from loopwright.lower.buffers import stride_name
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.strides import stride_name
 from loopwright.runtime.kernel import CompiledKernel
 from loopwright.runtime.llvm_engine import assembly, compile_to_object, load_object
 from loopwright.transform.contract import Contract

@@ -17,7 +17,7 @@ from frontends.c_functions import (
 )
 from loopwright.frontends.c import read_c
 
-COUNT = 60
+COUNT = 40
 EXTENT = 7
 ARRAYS = {
     "a": ("double", "f8"), "b": ("float", "f4"), "c": ("int", "i4"), "u": ("unsigned", "u4"),

@@ -12,10 +12,9 @@ from contract_steps import contract_loops
 from loopwright.ir.interpret import element_strides, interpret_program
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
-from loopwright.lower.buffers import specialise
+from loopwright.lower.buffers import specialise, stride_name
 from loopwright.lower.build import names_bound
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.strides import stride_name
 from loopwright.transform.plan import apply_plan
 from loopwright.validate import check_translation
 from oracle import arrays_of, assert_same

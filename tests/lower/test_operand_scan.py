@@ -29,7 +29,7 @@ from loopwright.ir.kernel_variant import (
 )
 from loopwright.ir.loops import Space
 from loopwright.kernels import thread_pool
-from loopwright.lower.lower_contraction import lower_contraction
+from loopwright.lower.contraction_kernel import lower_contraction
 from loopwright.machines.load import load_machine
 from loopwright.planner.analytical import choose
 from loopwright.semirings import identity
@@ -176,7 +176,7 @@ def test_every_integer_comes_out_as_by_absorbing_sums(
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("ring_name", ["min_plus", "max_plus"])
-@pytest.mark.parametrize("shape", [(1, 1, 1), (13, 11, 7), (64, 64, 64), (131, 67, 257)])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (13, 11, 7), (65, 37, 130)])
 def test_products_over_integers_equal_the_oracle(
     dtype: str, ring_name: str, shape: tuple[int, int, int]
 ) -> None:

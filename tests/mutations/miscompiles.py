@@ -28,8 +28,8 @@ from loopwright.lower import (
     simplify,
     vectorize,
 )
+from loopwright.lower.buffers import stride_name
 from loopwright.lower.linear_forms import LinearForm
-from loopwright.lower.strides import stride_name
 from loopwright.transform import schedule_legality
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_fusion import Fuse

@@ -19,7 +19,7 @@ from outside.campaigns.soak import MAKERS
 
 SEED = int(os.environ.get("SOAK_SEED", "1"))
 # Campaign -> groups of cases, and cases of a group: a group is a test, so that workers share them.
-CASES = {"einsums": (2, 60), "tensor_programs": (3, 5), "sparse_formats": (3, 8)}
+CASES = {"einsums": (2, 40), "tensor_programs": (2, 5), "sparse_formats": (2, 8)}
 GROUPS = [(name, group) for name, (groups, _) in CASES.items() for group in range(groups)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
-from loopwright.planner.affine_tiles import tile_columns
+from loopwright.planner.affine import tile_columns
 from loopwright.planner.draft import Draft
 from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.tiling import Tile

@@ -85,10 +85,10 @@ def run_case(draw: random.Random, numbers: np.random.Generator) -> str:
     return step.variants[0].algorithm.value
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_plans_are_refused_or_right(seed: int) -> None:
     draw, numbers = random.Random(seed), np.random.default_rng(seed)
-    ran = [run_case(draw, numbers) for _ in range(40)]
+    ran = [run_case(draw, numbers) for _ in range(30)]
     assert recorded_faults().count == 0
     assert ran.count("refused") < len(ran) * 3 / 4
     assert len(set(ran)) >= 4

@@ -11,7 +11,7 @@ from loopwright.backends.llvm_emitter import emit_module
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.kernel_variant import Algorithm, Broadcast, Packing
-from loopwright.lower.lower_contraction import lower_contraction
+from loopwright.lower.contraction_kernel import lower_contraction
 from loopwright.machines.host import host
 from loopwright.runtime.llvm_engine import compile_to_object
 from lower.contractions import kernel_of, ring

@@ -15,7 +15,7 @@ from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.plan import apply_plan, candidates
 from loopwright.transform.step import Step
-from programs import Do, For, gemv, matmul, program, trace
+from programs import Do, For, gemv, matmul, program
 
 (PRODUCT,) = contract_loops("i", "j", "k").variants
 DOTS = KernelVariant(Algorithm.ROWS, 1, 2, 2, Packing.DIRECT, Packing.DIRECT)
@@ -57,10 +57,6 @@ REFUSED: tuple[tuple[Program, tuple[Step, ...], str], ...] = (
     ),
     (matmul(), (Parallel("i"), whole()), "loop 'i' is marked parallel; marks come after"),
     (matmul(), (whole(), Interchange(("k", "j"))), "belongs to the contraction of S0"),
-    (matmul(), (whole(parallel="batch"),), "the contraction S0 has no loops batch"),
-    (gemv(), (whole(parallel="j"),), "the contraction S0 has no loops j"),
-    (gemv(), (whole(parallel="i", swapped=True),), "the contraction S0 has no loops i"),
-    (trace(), (whole(parallel="i"),), "the contraction S0 has no loops i"),
     (
         gemv(),
         (whole(DOTS),),

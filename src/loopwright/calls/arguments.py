@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
+from itertools import accumulate
+from operator import mul
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,11 +14,21 @@ from loopwright.calls.function_summary import FunctionSummary
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.program import Role
+from loopwright.lower.buffers import stride_name
 from loopwright.planner.call_shape import value_of
 from loopwright.runtime.array_arguments import Array as NumpyArray
 from loopwright.runtime.array_arguments import as_operand, is_regular, overlap, overlaps_itself
 
-__all__ = ["Arrays", "Fresh", "Signature", "Values"]
+__all__ = [
+    "Arrays",
+    "Fresh",
+    "Signature",
+    "Strides",
+    "Values",
+    "row_major",
+    "stride_values",
+    "unit_strides",
+]
 
 Values: TypeAlias = dict[str, int]  # parameters by name
 Arrays: TypeAlias = dict[str, NumpyArray]
@@ -118,3 +131,24 @@ def _int64(name: str, value: int) -> int:
     if not _LEAST <= value <= _MOST:
         raise UsageError(f"argument '{name}' does not fit int64", found=str(value))
     return value
+
+
+# -- strides of the arrays of a call, in elements, and the scalars kernels know them by -----------
+
+
+Strides: TypeAlias = Mapping[str, tuple[int, ...]]  # by array, one per dimension
+
+
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of a fresh array."""
+    return tuple(accumulate(reversed(shape[1:]), mul, initial=1))[::-1] if shape else ()
+
+
+def stride_values(strides: Strides) -> dict[str, int]:
+    """The value of each stride scalar."""
+    return {stride_name(name, d): x for name, steps in strides.items() for d, x in enumerate(steps)}
+
+
+def unit_strides(strides: Strides) -> dict[str, int]:
+    """The stride scalars that are 1: code is made for them."""
+    return {name: 1 for name, stride in stride_values(strides).items() if stride == 1}

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from loopwright.calls.arguments import Arrays, Fresh, Values
+from loopwright.calls.arguments import (
+    Arrays,
+    Fresh,
+    Strides,
+    Values,
+    row_major,
+    stride_values,
+    unit_strides,
+)
 from loopwright.calls.function_summary import FunctionSummary
-from loopwright.calls.layout import Strides, row_major, stride_values, unit_strides
-from loopwright.calls.plan_log import log_plan
 from loopwright.ir.contraction import Contraction
 from loopwright.ir.kernel_variant import Initial
 from loopwright.kernels import contraction_kernel, elementwise_nest, nest_kernel, thread_pool
@@ -19,6 +25,7 @@ from loopwright.lower.contraction_parts import Fill, split_contraction
 from loopwright.lower.launch import launch
 from loopwright.planner.analytical import Choice, choose
 from loopwright.planner.call_shape import contraction_shape, value_of
+from loopwright.planner.explain import log_plan
 
 if TYPE_CHECKING:
     from loopwright.ir.loops import LoopNest
@@ -94,7 +101,8 @@ class ContractionUnit:
             return choose(shape, algebra, self._machine, threads, reassoc=c.reassoc)
         from loopwright.planner.given_choice import given_choice  # lazy: plans load isl
 
-        return given_choice(self._plan, shape, algebra, threads, reassoc=c.reassoc)
+        given = shape, algebra, self._machine, threads
+        return given_choice(self._plan, *given, reassoc=c.reassoc)
 
     def _product(self, params: Values, strides: Strides, threads: int, compile_: Compile) -> Run:
         choice = self.choice(params, strides, threads)

@@ -20,10 +20,11 @@ from loopwright.calls.einsum_options import (
     Path,
     as_operands,
     check_castings,
+    is_value,
     memory_order,
+    plain_number,
     read_options,
 )
-from loopwright.calls.scaling import is_value, plain_number
 from loopwright.diagnostics import (
     DtypeError,
     LoopwrightError,
@@ -152,7 +153,7 @@ def einsum_plan(
 ) -> Plan:
     """The plan of an einsum of one or two operands, which `einsum(..., plan=)` takes.
 
-    Nothing is computed. The keywords are those of `einsum`.
+    Nothing is computed. The keywords are those of `einsum` that a plan depends on.
     """
     scaling = _scaling(alpha, beta, accumulate)
     asked = read_options(False, dtype, "K", None)
@@ -163,9 +164,10 @@ def einsum_plan(
     return plan_of(choice_of(made.call))
 
 
-def _require_pair(call: EinsumCall) -> None:
+def _require_pair(call: EinsumCall, *, may_be_empty: bool = False) -> None:
     """Refuse a plan for a call that is no single contraction."""
-    if len(call.arrays) > 2 or not call.out.size or not all(a.size for a in call.arrays):
+    is_empty = not call.out.size or not all(a.size for a in call.arrays)
+    if len(call.arrays) > 2 or (is_empty and not may_be_empty):
         raise UsageError(
             "a plan is for one contraction of one or two operands, none of them empty",
             found=f"einsum '{call.names.text}' of {len(call.arrays)}",
@@ -227,7 +229,7 @@ def _einsum(
         from loopwright.planner.planners import checked_plan  # lazy: plans load isl
 
         call = replace(call, plan=checked_plan(plan))
-        _require_pair(call)
+        _require_pair(call, may_be_empty=True)
     _compute(call, asked.path)
     plain = all(a is b for a, b in zip(call.arrays, operands, strict=True)) and asked.are_default
     quick = plain and len(call.arrays) <= 2 and accum_dtype is None and not current().careful

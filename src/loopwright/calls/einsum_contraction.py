@@ -9,14 +9,14 @@ import numpy as np
 from loopwright import options
 from loopwright.bounded_cache import BoundedCache
 from loopwright.calls.einsum_call import EinsumCall, is_one
-from loopwright.calls.plan_log import log_plan
-from loopwright.diagnostics import IllegalStep
+from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.faults import FAULTS, survive
 from loopwright.ir.dtypes import dtype_of
 from loopwright.ir.kernel_variant import Initial
 from loopwright.kernels import Unproven, contraction_kernel, thread_pool
 from loopwright.lower.launch import launch
 from loopwright.planner.analytical import Choice, choose
+from loopwright.planner.explain import log_plan
 from loopwright.runtime.kernel import BoundKernel
 
 if TYPE_CHECKING:
@@ -85,8 +85,11 @@ def plan_contraction(call: EinsumCall) -> tuple[Choice, BoundKernel]:
     try:
         found = _launch(call)
     except (Unproven, *FAULTS) as error:
-        if call.plan is not None and isinstance(error, IllegalStep):
-            raise
+        if call.plan is not None:
+            if isinstance(error, IllegalStep):
+                raise
+            message = f"the plan of einsum '{text}' is too hard to check"
+            raise UsageError(message, found=str(error)) from error
         if not isinstance(error, Unproven):
             survive(error, f"the kernel of einsum '{text}'")
         _unproven[key] = None
@@ -116,7 +119,8 @@ def choice_of(call: EinsumCall) -> Choice:
         return choose(call.shape, call.algebra, call.machine, call.threads, reassoc=True)
     from loopwright.planner.given_choice import given_choice  # lazy: plans load isl
 
-    return given_choice(call.plan, call.shape, call.algebra, call.threads, reassoc=True)
+    given = call.shape, call.algebra, call.machine, call.threads
+    return given_choice(call.plan, *given, reassoc=True)
 
 
 def _fill_initial(call: EinsumCall) -> None:

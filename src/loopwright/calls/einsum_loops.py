@@ -11,9 +11,9 @@ from typing import NoReturn
 
 import numpy as np
 
+from loopwright.calls.arguments import stride_values, unit_strides
 from loopwright.calls.einsum_call import EinsumCall, Scaling, extents_of, is_one
 from loopwright.calls.function_summary import summary_key
-from loopwright.calls.layout import stride_values, unit_strides
 from loopwright.calls.polyhedral_function import PolyhedralFunction
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum_tree import Combine, einsum_tree

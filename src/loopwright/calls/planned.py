@@ -13,9 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from loopwright.analysis.find_contractions import explain
-from loopwright.calls.arguments import Arrays, Signature, Values
+from loopwright.calls.arguments import Arrays, Signature, Values, stride_values, unit_strides
 from loopwright.calls.function_summary import FunctionSummary, compile_test
-from loopwright.calls.layout import stride_values, unit_strides
 from loopwright.calls.polyhedral_function import PolyhedralFunction
 from loopwright.computed_once import computed_once
 from loopwright.diagnostics import Diagnostic, SourceError

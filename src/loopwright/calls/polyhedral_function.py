@@ -1,6 +1,6 @@
 """What isl says of a function: its program, its limits, what it is, how to run it.
 
-The only file of `calls` that loads isl, so it is imported where a call finds nothing in the cache.
+Loads isl and the compiler, so it is imported where a call finds nothing in the cache.
 """
 
 from __future__ import annotations

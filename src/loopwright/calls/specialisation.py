@@ -14,9 +14,17 @@ import numpy as np
 
 from loopwright import options
 from loopwright.bounded_cache import BoundedCache
-from loopwright.calls.arguments import Arrays, Fresh, Signature, Values
+from loopwright.calls.arguments import (
+    Arrays,
+    Fresh,
+    Signature,
+    Strides,
+    Values,
+    row_major,
+    stride_values,
+    unit_strides,
+)
 from loopwright.calls.function_summary import FunctionSummary, compile_test
-from loopwright.calls.layout import Strides, row_major, stride_values, unit_strides
 from loopwright.diagnostics import SourceError, UsageError
 from loopwright.faults import FAULTS, survive
 from loopwright.ir.contraction import Contraction
@@ -184,7 +192,11 @@ class Specialisation:
         if self._plan.whole_contract is None:
             return None
         unit = self._unit(self._whole())
-        return unit.prepare(params, strides, threads, self._kernel_nest)
+        try:
+            return unit.prepare(params, strides, threads, self._kernel_nest)
+        except Unproven as error:
+            message = f"the plan of '{self.summary.name}' is too hard to check"
+            raise UsageError(message, found=str(error)) from error
 
     def _kernel_nest(self, choice: Choice) -> LoopNest:
         """The loops of the contraction that the function is."""
@@ -267,7 +279,10 @@ class Specialisation:
         params, strides = self._call(args)
         if self._is_contraction:
             unit = self._unit(self._whole())
-            nests = unit.nests(params, strides, threads, self._kernel_nest)
+            try:
+                nests = unit.nests(params, strides, threads, self._kernel_nest)
+            except Unproven:  # such calls run as loops
+                nests = [self._nest(strides, threads)]
         else:
             nests = [self._nest(strides, threads)]
         return "\n".join(stage_text(nest, stage, self._machine) for nest in nests)
@@ -279,7 +294,8 @@ class Specialisation:
         if args and self._is_contraction:
             lines.append(self._unit(self._whole()).explain(*self._call(args), threads))
         elif args:
-            plan = self._plan or function.plan(self._machine, threads)
+            own = self._plan
+            plan = function.plan(self._machine, threads) if own is None else own
             lines.append(f"loops in source order{', but for' if len(plan) else ''}")
             lines += (f"  {step}" for step in plan)
         return "\n".join(lines)

@@ -33,7 +33,7 @@ def interpret_program(
 
 
 def interpret_schedule(schedule: Schedule, arrays: Arrays, params: Mapping[str, int]) -> None:
-    """Execute the program of `schedule` in the order of its tree; marks and cores play no part."""
+    """Execute the program of `schedule` in the order of its tree; marks play no part."""
     _run(schedule.program, schedule.tree, arrays, params, NUMBERS)
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "Initial",
     "KernelVariant",
     "Packing",
+    "steps_in_run",
 ]
 
 
@@ -124,6 +125,11 @@ class KernelVariant:
         return "; ".join(words if self.runs else [*words, "out element by element"])
 
     @property
+    def steps_in_run(self) -> int:
+        """Steps of p that packing through a transposition reads as one vector."""
+        return steps_in_run(self.lanes, self.group)
+
+    @property
     def streams(self) -> int:
         """Partial sums of one element of out that are kept side by side; 1: the order of p."""
         match self.algorithm:
@@ -134,6 +140,11 @@ class KernelVariant:
                 return self.rows if self.apart else 1
             case _:
                 return 1
+
+
+def steps_in_run(lanes: int, group: int) -> int:
+    """Steps that packing along p reads as one vector."""
+    return lanes if group == 1 else group * min(4, max(1, lanes // group))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from loopwright.ir.expr import Binary, Call, Const, Load, Var
 from loopwright.ir.kernel_variant import ContractionKernel
 from loopwright.ir.loops import Alloc, Buffer, Space, Stmt, Store
 from loopwright.lower.build import loop, seq, unrolled, vector
-from loopwright.lower.packed_panels import depth, pitch
+from loopwright.lower.packing import depth, pitch
 
 __all__ = ["BIAS", "add_bias", "column_bias"]
 

@@ -11,7 +11,6 @@ from loopwright.ir.program import Array, Program, Role
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.visit import rebuild, statements
 from loopwright.lower.build import touches
-from loopwright.lower.strides import stride_name
 
 __all__ = [
     "allocate_private",
@@ -19,6 +18,7 @@ __all__ = [
     "argument_buffers",
     "scalar_names",
     "specialise",
+    "stride_name",
 ]
 
 
@@ -104,3 +104,11 @@ def _row_major(shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
         strides.insert(0, step)
         step = step * extent
     return tuple(strides)
+
+
+# -- names of the scalars that hold strides; calls of cached kernels load no more of lower --------
+
+
+def stride_name(array: str, dimension: int) -> str:
+    """The scalar of a nest that holds the stride of an argument's dimension, in elements."""
+    return f"{array}_s{dimension}"

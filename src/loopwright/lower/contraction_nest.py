@@ -41,7 +41,7 @@ from loopwright.lower.build import (
 from loopwright.lower.linear_forms import normal
 from loopwright.lower.macro_kernel import block_loops
 from loopwright.lower.operand_layout import Affine, AffineOperand, Clip, StepClip
-from loopwright.lower.packed_panels import PITCH
+from loopwright.lower.packing import PITCH
 
 __all__ = ["insert_contractions", "lower_inner_contraction", "placeholder"]
 

@@ -23,14 +23,13 @@ from loopwright.ir.contraction import (
 )
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Cast, Const, Expr, Var
-from loopwright.ir.kernel_variant import Algebra, ContractionKernel
-from loopwright.ir.program import Access, Array, Program, Role
-from loopwright.ir.schedule import ScheduledContraction
+from loopwright.ir.kernel_variant import Algebra
+from loopwright.ir.program import Access, Array, Role
 from loopwright.ir.walk import substitute, walk
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.linear_forms import linear
 
-__all__ = ["ContractionParts", "Fill", "kernel_of", "split_contraction"]
+__all__ = ["ContractionParts", "Fill", "split_contraction"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +63,6 @@ class ContractionParts:
         found = self.bare
         zero = Const(found.zero, found.dtype)
         return Fill((*found.batch, *found.i, *found.j), found.out, zero)
-
-
-def kernel_of(scheduled: ScheduledContraction, program: Program) -> ContractionKernel:
-    """The kernel of a contraction that a program is as a whole."""
-    parts = split_contraction(scheduled.whole, program.arrays, program.params)
-    return ContractionKernel(parts.algebra, scheduled.variants[0])
 
 
 def split_contraction(

@@ -9,7 +9,7 @@ from loopwright.ir.expr import Const, Expr, Var
 from loopwright.ir.loops import Buffer, For, LoopNest, Mark, Stmt, Store
 from loopwright.ir.program import Access, Array
 from loopwright.ir.visit import loads
-from loopwright.lower.strides import stride_name
+from loopwright.lower.buffers import stride_name
 from loopwright.lower.vectorize import vectorize
 
 __all__ = ["lower_elementwise"]

@@ -153,8 +153,6 @@ def fitted_blocks(
     is_summed_at_once = kernel.algebra.accumulator != kernel.algebra.out
     if variant.left_packing is Packing.DIRECT or is_summed_at_once:
         kc = max(kc, shape.sizes[3])
-    if variant.left_packing is Packing.DIRECT:
-        mc = max(mc, shape.sizes[1])
     unit = variant.unroll * variant.group
     if len(shape.p) > 1 and Packing.ALONG_P in (variant.left_packing, variant.right_packing):
         unit = math.lcm(unit, variant.lanes)  # a block begins where a vector of a run may begin
@@ -207,14 +205,15 @@ def _product_misfit(variant: KernelVariant, shape: ContractionShape) -> str | No
         return "the result is not stored in runs"
     sides = (("left", shape.i, variant.left_packing), ("right", shape.j, variant.right_packing))
     for operand, tile, packing in sides:
-        run = variant.lanes * (min(variant.group, variant.vectors) if operand == "right" else 1)
+        width = variant.rows if operand == "left" else variant.columns
+        run = min(variant.lanes * variant.group, width)
         match packing:
             case Packing.ALONG_TILE | Packing.BY_PANEL:
-                is_whole = operand == "right" or len(tile) == 1 or variant.rows % run == 0
+                is_whole = len(tile) == 1 or width % run == 0
                 if not has_runs(tile, operand, run) or not is_whole:
                     return f"{operand} has no runs along its tile"
             case Packing.ALONG_P:
-                if not has_runs(shape.p, operand, variant.lanes * variant.group):
+                if not has_runs(shape.p, operand, variant.steps_in_run):
                     return f"{operand} has no runs along the reduction"
             case Packing.DIRECT if operand == "left":
                 if not _is_line(shape.p, "left"):

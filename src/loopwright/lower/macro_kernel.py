@@ -26,8 +26,7 @@ from loopwright.lower.build import lets, loop, nothing, seq
 from loopwright.lower.operand_layout import TABLES as BY_TABLES
 from loopwright.lower.operand_layout import Layout, table
 from loopwright.lower.operand_scan import allows_quick_kernel, look_through, quick_kernel, with_bits
-from loopwright.lower.packed_panels import pitch
-from loopwright.lower.packing import left_panels, right_panels
+from loopwright.lower.packing import left_panels, pitch, right_panels
 from loopwright.lower.rows import arguments
 from loopwright.lower.tile import register_tiles
 from loopwright.lower.work_distribution import snake_distribution

@@ -31,7 +31,7 @@ from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var
 from loopwright.ir.kernel_variant import Broadcast, ContractionKernel
 from loopwright.ir.loops import Alloc, Buffer, Space, Stmt, Store
 from loopwright.lower.build import loop, seq, unrolled, vector
-from loopwright.lower.packed_panels import pitch
+from loopwright.lower.packing import pitch
 
 __all__ = ["allows_quick_kernel", "look_through", "quick_kernel", "with_bits"]
 

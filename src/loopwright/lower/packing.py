@@ -25,15 +25,14 @@ from collections.abc import Callable
 
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
-from loopwright.ir.kernel_variant import Broadcast, ContractionKernel, Packing
+from loopwright.ir.kernel_variant import Broadcast, ContractionKernel, Packing, steps_in_run
 from loopwright.ir.loops import Alloc, Buffer, Mark, Prefetch, Space, Stmt, Store
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import lets, loop, seq, unrolled, vector
 from loopwright.lower.combine import cast
 from loopwright.lower.operand_layout import TABLES, Layout, Place, bind, table
-from loopwright.lower.packed_panels import depth, pitch, steps_in_run
 
-__all__ = ["left_panels", "right_panels"]
+__all__ = ["PITCH", "depth", "left_panels", "pitch", "right_panels"]
 
 # Steps a walk along the tile's loop takes together: their lines stay in the nearest cache even
 # when all of them fall into two of its sets.
@@ -411,3 +410,21 @@ def _registers(name: str, side: _Side, lanes: int) -> Buffer:
 def _chunks(width: int, lanes: int) -> list[tuple[int, int]]:
     """A panel's width cut into vectors, the last one possibly shorter."""
     return [(first, min(lanes, width - first)) for first in range(0, width, lanes)]
+
+
+# -- how packed panels lie in memory: their steps, and how far they are apart ---------------------
+
+
+# Panels are as far apart as if they had a multiple of these steps: then they begin with a line,
+# and what a visit writes are whole lines, which is faster by a fifth (measured, N1).
+PITCH = 8
+
+
+def depth(group: int, steps: Expr) -> Expr:
+    """Steps of a packed panel: `steps` rounded up to whole groups."""
+    return steps if group == 1 else (steps + (group - 1)) // group * group
+
+
+def pitch(steps: Expr) -> Expr:
+    """Steps from the beginning of a packed panel to that of the next, all groups included."""
+    return (steps + (PITCH - 1)) // PITCH * PITCH

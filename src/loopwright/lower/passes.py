@@ -23,11 +23,10 @@ from loopwright.ir.visit import rebuild
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import dump
 from loopwright.lower.astgen import GeneratedLoops, generate_loops
+from loopwright.lower.contraction_kernel import kernel_of, lower_contraction
 from loopwright.lower.contraction_nest import insert_contractions
-from loopwright.lower.contraction_parts import kernel_of
 from loopwright.lower.insert_prefetches import insert_prefetches
 from loopwright.lower.lower_closure import lower_closure
-from loopwright.lower.lower_contraction import lower_contraction
 from loopwright.lower.predictive_commoning import predictive_commoning
 from loopwright.lower.promote_registers import promote_registers, promote_scalars
 from loopwright.lower.separate_full_tiles import separate_full_tiles

@@ -13,7 +13,7 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import CACHE_LINE, loop, seq, unrolled, vector
 from loopwright.lower.combine import combine
 from loopwright.lower.operand_layout import Layout, Place
-from loopwright.lower.packed_panels import depth, pitch
+from loopwright.lower.packing import depth, pitch
 
 __all__ = ["STEP_BOUNDS", "InPlace", "Panels", "accumulate", "step_bounds"]
 

@@ -2,38 +2,44 @@
 
 1. local scalars are split and spread as far as their values allow
 2. for the program without those false dependences a tree is searched (planner/affine_order),
-   and outer loops are unrolled into inner ones (planner/affine_jam)
+   and outer loops are unrolled into inner ones
 3. scalars keep the fewest copies with which that order is legal
-4. loops are marked parallel and simd, elements are kept in registers (planner/affine_marks)
+4. loops are marked parallel (planner/affine_parallel) and simd, elements are kept in registers
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Any
 
-from loopwright.analysis.size_estimates import likely_sizes
+from loopwright.analysis.size_estimates import average_trips, likely_sizes, references
+from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
-from loopwright.ir.program import Role
+from loopwright.ir.program import Program, Role
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import (
+    Band,
     Filter,
     Node,
     bands,
+    directions,
     in_sequence,
+    moved_by,
     nodes_of,
+    path_to,
+    perfect_nest,
     sequence,
     statements_in,
 )
 from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.planner.affine_cost import CostModel
-from loopwright.planner.affine_jam import jam_loops
-from loopwright.planner.affine_marks import mark_simd, promote_to_registers
 from loopwright.planner.affine_order import OrderSearch
 from loopwright.planner.affine_parallel import mark_parallel
-from loopwright.planner.affine_tiles import tile_columns
 from loopwright.planner.draft import Draft
 from loopwright.transform.apply import apply_step
-from loopwright.transform.band_dependences import among
+from loopwright.transform.band_dependences import among, is_strided
+from loopwright.transform.loop_marks import Simd
+from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.reschedule import Reschedule, tree_text
 from loopwright.transform.scalar_expansion import (
     ExpandScalar,
@@ -41,10 +47,19 @@ from loopwright.transform.scalar_expansion import (
     expandable_loops,
     fewest_expanded_loops,
 )
-from loopwright.transform.schedule_legality import accessors, validity_dependences
+from loopwright.transform.schedule_legality import accessors, open_bands, validity_dependences
 from loopwright.transform.step import Step
+from loopwright.transform.tiling import Tile
+from loopwright.transform.unroll_and_jam import UnrollAndJam
 
-__all__ = ["plan_marks", "plan_order"]
+__all__ = [
+    "jam_loops",
+    "mark_simd",
+    "plan_marks",
+    "plan_order",
+    "promote_to_registers",
+    "tile_columns",
+]
 
 
 def plan_marks(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple[Step, ...]:
@@ -145,3 +160,151 @@ def _is_open(node: Node, names: frozenset[str], taken: frozenset[str], model: Co
     if names & taken:
         return False
     return all(model.followed(band).keys() >= band.statements for band in bands(node))
+
+
+# -- tiles for nests whose innermost loops walk down columns --------------------------------------
+
+
+# Iterations of both loops of a tile; measured on nussinov (N1): 16 x 64, 32 x 32 and 64 x 64 are
+# alike, a sixth faster than no tiles.
+_TILE = 64
+_LEAST = 4 * _TILE  # iterations of loops that are worth tiles
+
+
+def tile_columns(draft: Draft) -> None:
+    """Tile the two outermost loops of every nest that uses columns again and again."""
+    program = draft.schedule.program
+    covered: set[str] = set()
+    for band in list(open_bands(draft.schedule)):
+        if band.loop in covered:
+            continue
+        covered.update(inner.loop for inner in bands(band))
+        run = perfect_nest(band)
+        if len(run) == 2 and _walks_columns(program, *run):
+            draft.take(Tile((run[0].loop, run[1].loop), (_TILE, _TILE)))
+
+
+def _walks_columns(program: Program, outer: Band, inner: Band) -> bool:
+    """Whether a loop inside two others walks down columns.
+
+    They are neighbours for the outer loop, and the same ones for all iterations of the inner one.
+    """
+    trips = average_trips(program, likely_sizes(program))
+    around = moved_by(outer, program), moved_by(inner, program)
+    for band in bands(inner.child):
+        if any(True for _ in bands(band.child)):
+            continue
+        for name, walking in moved_by(band, program).items():
+            first, second = (found.get(name, "") for found in around)
+            if min(trips[name].get(x, 0.0) for x in (first, second)) < _LEAST:
+                continue
+            for reference in references(program.statement(name)):
+                steps = [abs(reference.stride(x)) for x in (walking, first, second)]
+                if steps[0] > 1 and steps[1:] == [1, 0]:
+                    return True
+    return False
+
+
+# -- which outer loops to unroll into the innermost ones, and how often ---------------------------
+
+
+Pairs = Any  # isl.UnionMap, { S[i] -> T[j] }
+
+_FACTORS = (2, 4)
+_WORTH = 0.92  # a jam must bring the cost of its nest down to this share
+_MOST = 2  # jams that a nest gets
+
+
+def jam_loops(draft: Draft, model: CostModel, names: Collection[str], pairs: Pairs) -> None:
+    """Take the jams that pay, nest by nest, the best first."""
+    for nest in _outermost(nodes_of(draft.schedule)):
+        inside = nest.statements
+        is_plain = all(model.followed(band).keys() >= band.statements for band in bands(nest))
+        # Of a loop with gaps no block is whole.
+        if inside <= set(names) and is_plain and not is_strided(model.program, inside):
+            _jam_nest(draft, model, nest, inside, among(pairs, inside))
+
+
+def _outermost(node: Node) -> list[Band]:
+    found: list[Band] = []
+    covered: set[str] = set()
+    for band in bands(node):
+        if band.loop not in covered:
+            found.append(band)
+            covered.update(inner.loop for inner in bands(band))
+    return found
+
+
+def _jam_nest(
+    draft: Draft, model: CostModel, nest: Band, names: Collection[str], pairs: Pairs
+) -> None:
+    outer = [b.loop for b in bands(nest) if any(True for _ in bands(b.child))]
+    chosen: dict[str, int] = {}
+    best = model.total(nest, names, pairs)
+    while outer and len(chosen) < _MOST:
+        options = [
+            (model.total(nest, names, pairs, None, chosen | {loop: factor}), loop, factor)
+            for loop in outer
+            for factor in _FACTORS
+        ]
+        cost, loop, factor = min(options)
+        if cost > _WORTH * best:
+            return
+        outer.remove(loop)
+        if draft.take(UnrollAndJam(loop, factor)):
+            chosen[loop] = factor
+            best = cost
+
+
+# -- marks for loops in their final order: independent iterations, elements in registers ----------
+
+
+def mark_simd(draft: Draft) -> None:
+    """Mark every innermost loop whose iterations are independent."""
+    for band in list(open_bands(draft.schedule)):
+        if _is_innermost(draft, band):
+            draft.take(*draft.copies(band), Simd(band.loop))
+
+
+def promote_to_registers(draft: Draft) -> None:
+    """Promote to registers the elements that statements of innermost loops access alone."""
+    for band in list(open_bands(draft.schedule)):
+        is_first_copy = _is_unrolled(draft, band) and not _is_unrolled(draft, _around(draft, band))
+        if is_first_copy or _is_innermost(draft, band):
+            for statement in sorted(band.statements):
+                if _has_still(draft, band, statement):
+                    draft.take(PromoteToRegisters(statement, band.loop))
+
+
+def _has_still(draft: Draft, band: Band, name: str) -> bool:
+    """Whether a statement touches elements again that backends cannot keep without our proof.
+
+    Those it writes in several iterations, and those of arrays that are written in the loop.
+    """
+    program = draft.schedule.program
+    written = {program.statement(other).write.array for other in band.statements}
+    loops = [band, *(b for b in bands(band.child) if _is_unrolled(draft, b))]
+    moving = [directions(loop).get(name) for loop in loops]
+    iterators = program.statement(name).iterators
+    for reference in references(program.statement(name)):
+        if reference.array in written:
+            strides = [reference.stride(iterators[at[0]]) for at in moving if at is not None]
+            if 0 in strides or len(strides) < len(loops):
+                return True
+    return False
+
+
+def _is_unrolled(draft: Draft, band: Band | None) -> bool:
+    return band is not None and draft.schedule.mark(band.loop) is Mark.UNROLL
+
+
+def _is_innermost(draft: Draft, band: Band) -> bool:
+    """Whether a loop holds no loops but unrolled ones."""
+    inner = bands(band.child)
+    return not _is_unrolled(draft, band) and all(_is_unrolled(draft, other) for other in inner)
+
+
+def _around(draft: Draft, band: Band) -> Band | None:
+    """The loop that stands directly around another one."""
+    path = path_to(nodes_of(draft.schedule), band.loop)
+    return path[-2] if len(path) > 1 else None

@@ -148,10 +148,15 @@ def arrange_elements(shape: ContractionShape) -> ContractionShape:
 
 
 def arrange_for(
-    variant: KernelVariant, shape: ContractionShape, *, reorder: bool
+    variant: KernelVariant, shape: ContractionShape, lanes: int, *, reorder: bool
 ) -> ContractionShape:
-    """The shape as a kernel variant takes it: which operand is left is the variant's decision."""
-    arranged = arrange(shape, variant.lanes, reorder)
+    """The shape as a kernel variant takes it: which operand is left is the variant's decision.
+
+    `lanes` are those of the machine, as for `arrange`: a variant may have fewer.
+    """
+    arranged = arrange(shape, lanes, reorder)
+    if arranged.swapped != variant.swapped:
+        arranged = arranged.turned()
     if variant.algorithm is Algorithm.ELEMENTS and not arranged.p:
         arranged = arrange_elements(arranged)
-    return arranged if arranged.swapped == variant.swapped else arranged.turned()
+    return arranged

@@ -6,9 +6,10 @@ import math
 
 from loopwright.ir.kernel_variant import Algorithm, KernelVariant, Packing
 from loopwright.ir.machine import Machine
+from loopwright.log import log
 from loopwright.planner.analytical import Choice
 
-__all__ = ["explain_choice"]
+__all__ = ["explain_choice", "log_plan"]
 
 _ALGORITHMS = {
     Algorithm.PRODUCT: "register tiles over packed panels",
@@ -70,3 +71,18 @@ def _time(choice: Choice, machine: Machine) -> str:
     seconds = choice.cycles / machine.frequency_hz
     rate = 2 * math.prod(choice.shape.sizes) / seconds / 1e9
     return f"{cycles}, {seconds * 1e3:.3g} ms, {rate:.3g} Gop/s"
+
+
+# -- plans of contractions in the log, one line each ----------------------------------------------
+
+
+def log_plan(what: str, choice: Choice, machine: Machine) -> None:
+    """Tell the plan of a contraction, if plans are asked for."""
+
+    def text() -> str:
+        from loopwright.planner.explain import explain_choice  # lazy: only those who log need it
+
+        lines = explain_choice(choice, machine).splitlines()
+        return f"{what}: {'; '.join(line.strip() for line in lines)}"
+
+    log("plan", text)

@@ -2,7 +2,7 @@
 
     closures   the whole program as one blocked closure
     stencils   loops of passes over rows, skewed
-    cores      contractions inside larger programs
+    products   contractions inside larger programs
     order      another order for all other loops
     marks      threads, independent iterations, registers
     alignment  vectors that are stored whole
@@ -25,9 +25,9 @@ from loopwright.ir.schedule import Schedule
 from loopwright.log import log
 from loopwright.planner.affine import plan_marks, plan_order
 from loopwright.planner.closures import plan_closures
-from loopwright.planner.cores import plan_cores
 from loopwright.planner.draft import Draft
 from loopwright.planner.fetches import plan_fetches
+from loopwright.planner.inner_contractions import plan_contractions
 from loopwright.planner.stencils import plan_alignment, plan_stencils
 from loopwright.transform.plan import Plan
 from loopwright.transform.schedule_legality import initial_schedule
@@ -41,7 +41,7 @@ OnFault: TypeAlias = Callable[[Exception, str], None]
 _PLANNERS = (
     plan_closures,
     plan_stencils,
-    plan_cores,
+    plan_contractions,
     plan_order,
     plan_marks,
     plan_alignment,
@@ -49,7 +49,7 @@ _PLANNERS = (
 )
 # Elementary isl operations that each planner may take; a million take about half a second.
 _QUOTA = 1_000_000
-_QUOTAS = {plan_cores: 2_000_000, plan_order: 4_000_000, plan_marks: 3_000_000}
+_QUOTAS = {plan_contractions: 2_000_000, plan_order: 4_000_000, plan_marks: 3_000_000}
 
 
 def _raise(error: Exception, where: str) -> None:

@@ -8,6 +8,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.contraction_shape import ContractionShape
 from loopwright.ir.kernel_check import unsupported
 from loopwright.ir.kernel_variant import Algebra, ContractionKernel
+from loopwright.ir.machine import Machine
 from loopwright.lower.launch import fitted_blocks, misfit
 from loopwright.planner.arrange import arrange_for
 from loopwright.planner.choice import Choice
@@ -23,7 +24,13 @@ def plan_of(choice: Choice) -> Plan:
 
 
 def given_choice(
-    plan: Plan, shape: ContractionShape, algebra: Algebra, threads: int, *, reassoc: bool
+    plan: Plan,
+    shape: ContractionShape,
+    algebra: Algebra,
+    machine: Machine,
+    threads: int,
+    *,
+    reassoc: bool,
 ) -> Choice:
     """As `choose`, but what a plan says: one `contract` step for the whole program.
 
@@ -37,7 +44,8 @@ def given_choice(
         )
     (variant,) = step.variants
     kernel = ContractionKernel(algebra, variant)
-    arranged = arrange_for(variant, shape, reorder=reassoc)
+    lanes = max(1, machine.vector_bytes // algebra.accumulator.real.bytes)
+    arranged = arrange_for(variant, shape, lanes, reorder=reassoc)
     reason = unsupported(kernel) or misfit(kernel, arranged)
     if variant.streams > 1 and not reassoc:
         reason = "it sums in another order, which this function does not allow (reassoc=True)"

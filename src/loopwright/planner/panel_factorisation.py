@@ -1,7 +1,7 @@
 """The panels of factorisations for threads: rows below the diagonal block, columns beside it.
 
-What cores leave of a strip of the reduction is a narrow panel. Only its diagonal block must run in
-order: every row below needs that block and itself, and so does every column beside it.
+What kernels leave of a strip of the reduction is a narrow panel. Only its diagonal block must run
+in order: every row below needs that block and itself, and so does every column beside it.
 
     for k in strip: for i: for j          the panel
     ->  for k in strip: for i in strip: for j in strip

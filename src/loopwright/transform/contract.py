@@ -10,7 +10,7 @@ from typing import ClassVar
 from loopwright.analysis.find_contractions import explain, find_contractions
 from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.diagnostics import UsageError
-from loopwright.ir.contraction import LOOPS, Contraction, InnerContraction, LoopRange
+from loopwright.ir.contraction import LOOPS, Contraction, InnerContraction
 from loopwright.ir.kernel_check import unsupported
 from loopwright.ir.kernel_variant import (
     Algorithm,
@@ -45,6 +45,7 @@ _VARIANT = KernelVariant(
     Algorithm.PRODUCT, 4, 4, 2, Packing.GATHER, Packing.GATHER, broadcast=Broadcast.LOAD
 )
 _BLOCKS = (64, 256, 256)
+_MOST_PACKED = 1 << 28  # elements of a packed block: panels are allocated for whole blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +129,14 @@ class Contract(Step):
         return ScheduledContraction(found[0], self.variants, self._blocks)
 
     def _require_variant(self, found: Contraction, variant: KernelVariant) -> None:
-        """Refuse a variant that the contraction does not allow."""
-        if variant.streams > 1 and not found.p:
-            refuse(self, f"the contraction {found.statement} has no loops p")
+        """Refuse a variant that the contraction does not allow.
+
+        Threads share out a bundle of loops of out, each element of which has its own reduction; one
+        without loops is a single iteration.
+        """
         if variant.streams > 1 and not found.reassoc:
             reduction = f"'{found.plus}' of {found.statement} into {found.out.array}"
             refuse(self, f"the reduction {reduction} keeps its order without reassoc")
-        if variant.parallel != "none" and not _shared_loops(found, variant):
-            refuse(self, f"the contraction {found.statement} has no loops {variant.parallel}")
         algebra = found.algebra
         reason = None if algebra is None else unsupported(ContractionKernel(algebra, variant))
         if reason is not None:
@@ -166,8 +167,9 @@ class Contract(Step):
         """
         if len(self.variants) != len(found.products):
             refuse(self, f"{len(found.products)} products take a variant each")
-        if min(self.blocks) < 1:
-            refuse(self, "loops inside a program are blocked: blocks are at least 1")
+        mc, nc, kc = self.blocks
+        if min(self.blocks) < 1 or max(mc, nc) * kc > _MOST_PACKED:
+            refuse(self, f"packed blocks have from 1 to {_MOST_PACKED:,} elements")
         runs, parallel = found.subscripts.is_run(LOOPS[1]), "j" if self.shares > 1 else "none"
         fitted = []
         for product, variant in zip(found.products, self.variants, strict=True):
@@ -195,14 +197,6 @@ def _unpacked(variant: KernelVariant) -> KernelVariant:
     """What the products of an update have in common."""
     how = Packing.GATHER
     return replace(variant, left_packing=how, right_packing=how, swapped=False)
-
-
-def _shared_loops(found: Contraction, variant: KernelVariant) -> tuple[LoopRange, ...]:
-    """The loops of the bundle that threads share out; each has elements of out of its own."""
-    if variant.algorithm is Algorithm.ELEMENTS:
-        return (*found.batch, *found.i, *found.j)
-    rows, columns = (found.j, found.i) if variant.swapped else (found.i, found.j)
-    return {"batch": found.batch, "i": rows, "j": columns}[variant.parallel]
 
 
 def _same(left: list[Band], right: list[Band]) -> bool:

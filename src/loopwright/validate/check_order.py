@@ -24,7 +24,7 @@ from loopwright.ir.program import Program, Role
 from loopwright.ir.shadow import Instance, ShadowRules
 from loopwright.ir.terms import ValueNumber
 from loopwright.ir.visit import statements, walk
-from loopwright.lower.strides import stride_name
+from loopwright.lower.buffers import stride_name
 from loopwright.validate.check_data import compare_arrays
 from loopwright.validate.difference import Difference, DifferenceKind
 from loopwright.validate.reference_run import Arrays, ReferenceRun

@@ -79,7 +79,8 @@ def _to_blocks(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 def _product(name: str, theirs: Callable[..., Any]) -> Callable[..., Any]:
     def multiply(self: Any, other: Any) -> Any:
-        if not _is_known(self) or type(other) is not np.ndarray or str(other.dtype) not in DTYPES:
+        is_plain = type(other) is np.ndarray and str(other.dtype) in DTYPES and other.ndim <= 2
+        if not _is_known(self) or not is_plain:
             return theirs(self, other)
         with _ours("@"):
             return PRODUCTS[name](self, other)

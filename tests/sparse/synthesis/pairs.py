@@ -36,7 +36,7 @@ FORMATS_3D = ("coo", "scoo", "mcoo3", "csf", "hicoo(2)", "alto")
 
 # Every pattern meets one in so many targets, and every pair of formats one in so many patterns;
 # the hunt leaves none out.
-STRIDE = 1 if os.environ.get("HYPOTHESIS_PROFILE") == "hunt" else 11
+STRIDE = 1 if os.environ.get("HYPOTHESIS_PROFILE") == "hunt" else 23
 
 
 def patterns(most: int, least: int = 1) -> Iterator[np.ndarray[Any, Any]]:

@@ -1,4 +1,4 @@
-"""A contraction kernel to its LoopNest, by its algorithm."""
+"""The kernel of a contraction that a program is as a whole: its LoopNest, by its algorithm."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Callable
 
 from loopwright.ir.kernel_variant import Algorithm, ContractionKernel
 from loopwright.ir.loops import LoopNest
+from loopwright.ir.program import Program
+from loopwright.ir.schedule import ScheduledContraction
 from loopwright.lower.columns import lower_columns
+from loopwright.lower.contraction_parts import split_contraction
 from loopwright.lower.elements import lower_elements
 from loopwright.lower.macro_kernel import lower_product
 from loopwright.lower.rows import lower_rows
 
-__all__ = ["lower_contraction"]
+__all__ = ["kernel_of", "lower_contraction"]
 
 _ALGORITHMS: dict[Algorithm, Callable[[ContractionKernel, str], LoopNest]] = {
     Algorithm.PRODUCT: lower_product,
@@ -24,3 +27,9 @@ _ALGORITHMS: dict[Algorithm, Callable[[ContractionKernel, str], LoopNest]] = {
 def lower_contraction(kernel: ContractionKernel, name: str) -> LoopNest:
     """The loop nest of a kernel over operands that offset tables describe."""
     return _ALGORITHMS[kernel.variant.algorithm](kernel, name)
+
+
+def kernel_of(scheduled: ScheduledContraction, program: Program) -> ContractionKernel:
+    """The kernel of a contraction that a program is as a whole."""
+    parts = split_contraction(scheduled.whole, program.arrays, program.params)
+    return ContractionKernel(parts.algebra, scheduled.variants[0])

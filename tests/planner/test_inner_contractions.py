@@ -10,9 +10,8 @@ from frontends.kernels import compiled, define
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load import load_machine
-from loopwright.planner import core_sizes, cores
-from loopwright.planner.core_roles import roles_of
-from loopwright.planner.cores import plan_cores
+from loopwright.planner import inner_contractions
+from loopwright.planner.inner_contractions import plan_contractions, roles_of
 from loopwright.transform.contract import Contract
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.schedule_legality import initial_schedule
@@ -25,8 +24,8 @@ MACHINE = load_machine("neoverse-n1")
 @pytest.fixture(autouse=True)
 def narrow_strips(monkeypatch: pytest.MonkeyPatch) -> None:
     """Strips of a few iterations, so that small sizes have several of them."""
-    monkeypatch.setattr(core_sizes, "strip_widths", lambda machine, dtype: (4, 2))
-    monkeypatch.setattr(cores, "strip_widths", lambda machine, dtype: (4, 2))
+    monkeypatch.setattr(inner_contractions, "strip_widths", lambda machine, dtype: (4, 2))
+    monkeypatch.setattr(inner_contractions, "strip_widths", lambda machine, dtype: (4, 2))
 
 
 def program_of(name: str, reassoc: bool = True) -> Program:
@@ -39,7 +38,7 @@ def program_of(name: str, reassoc: bool = True) -> Program:
 def test_kernels(name: str, parallel: bool) -> None:
     kernel = KERNELS[name]
     source = program_of(name)
-    steps = plan_cores(initial_schedule(source), MACHINE, parallel=parallel)
+    steps = plan_contractions(initial_schedule(source), MACHINE, parallel=parallel)
     made = [step for step in steps if isinstance(step, Contract)]
     assert len(made) == kernel.cores
     assert all((step.shares > 1) == parallel for step in made)
@@ -86,7 +85,7 @@ def test_bands_of_any_width_are_left_alone() -> None:
                         C[i, j] += A[i, k] * B[k, j]
         """
     _, source = compiled(define(text), 2, *ARGUMENTS["five matrices"](3)[:3])
-    assert plan_cores(initial_schedule(source), MACHINE, parallel=False) == ()
+    assert plan_contractions(initial_schedule(source), MACHINE, parallel=False) == ()
 
 
 def test_loops_of_a_few_iterations_are_left_alone() -> None:
@@ -98,22 +97,22 @@ def test_loops_of_a_few_iterations_are_left_alone() -> None:
                         C[i, j] += A[i, k] * B[k, j]
         """
     _, source = compiled(define(text), *ARGUMENTS["five matrices"](4))
-    assert plan_cores(initial_schedule(source), MACHINE, parallel=False) == ()
+    assert plan_contractions(initial_schedule(source), MACHINE, parallel=False) == ()
 
 
 def test_sums_of_two_products_need_leave_to_be_reassociated() -> None:
     source = program_of("syr2k", reassoc=False)
-    assert plan_cores(initial_schedule(source), MACHINE, parallel=False) == ()
+    assert plan_contractions(initial_schedule(source), MACHINE, parallel=False) == ()
 
 
 def test_what_was_found_stays_when_the_quota_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     source = program_of("lu")
-    whole = plan_cores(initial_schedule(source), MACHINE, parallel=False)
+    whole = plan_contractions(initial_schedule(source), MACHINE, parallel=False)
     found = []
     for quota in (20_000, 300_000):
-        monkeypatch.setattr(cores, "_QUOTA", quota)
+        monkeypatch.setattr(inner_contractions, "_QUOTA", quota)
         fresh = program_of("lu")
-        steps = plan_cores(initial_schedule(fresh), MACHINE, parallel=False)
+        steps = plan_contractions(initial_schedule(fresh), MACHINE, parallel=False)
         found.append(len(steps))
         apply_plan(fresh, steps)
     assert found[0] == 0

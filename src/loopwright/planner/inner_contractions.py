@@ -1,13 +1,13 @@
-"""Contraction cores for statements inside larger programs.
+"""Contractions inside larger programs: which loops run by kernels.
 
 For every statement that adds products of two array elements:
 
     1. accumulators that all iterations share get a copy for each (ExpandArray)
     2. the statement gets loops of its own (DistributeStatements), or where it and others depend
        on each other, permutable loops together with them (Reschedule): factorisations
-    3. a nest that is rectangular but for its guards becomes a core (ContractLoops); of any other
+    3. a nest that is rectangular but for its guards becomes a contraction (Contract); of any other
        one the loop over rows, or over the reduction, is cut into strips, and the boxes inside
-       the strips become cores, of the rest those inside narrower strips, and so on
+       the strips are contracted, of the rest those inside narrower strips, and so on
        (StripMine, SeparateBox)
 
 Every step is tried and kept only when it is legal. What is left is planned as any other loop.
@@ -15,14 +15,20 @@ Every step is tried and kept only when it is legal. What is left is planned as a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from loopwright.analysis.inner_contraction import inner_contraction
+from loopwright.analysis.product_nest import is_banded, sum_of_products
 from loopwright.analysis.size_estimates import average_trips, likely_sizes
-from loopwright.ir.expr import Expr, Load
+from loopwright.analysis.update_statements import elements
+from loopwright.ir.contraction import LOOPS, AffineSubscripts, InnerContraction, InnerProduct
+from loopwright.ir.contraction_shape import ContractionShape, Dim
+from loopwright.ir.expr import Const, Expr, Load
 from loopwright.ir.islkit import bounded
+from loopwright.ir.kernel_variant import Algebra, Initial, KernelVariant
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program, Role, Statement
 from loopwright.ir.schedule import Schedule
@@ -34,13 +40,14 @@ from loopwright.ir.schedule_tree import (
     nodes_of,
     perfect_nest,
 )
-from loopwright.ir.visit import rewrite
+from loopwright.ir.visit import names, rewrite
 from loopwright.lazy_dataclass import dataclass
-from loopwright.planner.core_roles import Roles, roles_of
-from loopwright.planner.core_sizes import core_step, strip_widths
 from loopwright.planner.draft import Draft
+from loopwright.planner.gemm_model import gemm_blocks
+from loopwright.planner.gemm_plan import plan_inner_product
 from loopwright.planner.panel_factorisation import split_panel
 from loopwright.transform.array_expansion import ExpandArray
+from loopwright.transform.contract import Contract
 from loopwright.transform.index_set_splitting import SeparateBox
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.isl_scheduler import permutable_nest
@@ -51,14 +58,14 @@ from loopwright.transform.schedule_legality import accessors
 from loopwright.transform.step import Step
 from loopwright.transform.tiling import StripMine
 
-__all__ = ["plan_cores"]
+__all__ = ["Roles", "contract_step", "plan_contractions", "roles_of", "strip_widths"]
 
-_QUOTA = 2_000_000  # isl operations for the cores of one statement
-_BATCHES = 2  # products of a loop around a core that each thread must get
+_QUOTA = 2_000_000  # isl operations for the contractions of one statement
+_BATCHES = 2  # products of a loop around a contraction that each thread must get
 
 
-def plan_cores(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple[Step, ...]:
-    """Steps that make cores of the contractions in `schedule` that are worth it."""
+def plan_contractions(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple[Step, ...]:
+    """Steps that contract the loops of `schedule` for which that is worth it."""
     draft = Draft(schedule)
     for name in [statement.name for statement in schedule.program.statements]:
         program = draft.schedule.program
@@ -80,7 +87,7 @@ def _is_like(one: Statement, other: Statement) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Loops:
-    """The loops of a nest that are to become a core."""
+    """The loops of a nest that are to be contracted."""
 
     i: str
     j: str
@@ -97,7 +104,7 @@ _State: TypeAlias = tuple[Schedule, tuple[Step, ...]]
 
 
 class _Planner:
-    """Makes cores of one statement."""
+    """Contracts the loops of one statement."""
 
     def __init__(self, draft: Draft, machine: Machine, parallel: bool, statement: str) -> None:
         self.draft = draft
@@ -114,7 +121,7 @@ class _Planner:
         bounded(lambda: self.plan(roles), lambda _: self._back(self.reached), _QUOTA)
 
     def plan(self, roles: Roles) -> None:
-        """Cores for the loops of the given roles; nothing changes where there can be none."""
+        """Contractions of the loops of the given roles; nothing changes where there can be none."""
         before = self._state()
         if self._expanded(roles):
             expanded = self._state()
@@ -198,10 +205,10 @@ class _Planner:
                 found[iterators[place]] = band.loop
         return found
 
-    # -- cores ------------------------------------------------------------------------------------
+    # -- contractions -----------------------------------------------------------------------------
 
     def _contracted(self, roles: Roles, strips: tuple[str, ...]) -> bool:
-        """Cores in the innermost nest of the statement: one, or those of strips of some loop."""
+        """Contract the innermost nest of the statement: as one, or by strips of some loop."""
         loops = self._loops()
         wanted = [loops.get(name, "") for name in (roles.i, roles.j, roles.p)]
         nest = [perfect_nest(band) for band in self._path()]
@@ -214,7 +221,7 @@ class _Planner:
         if not self._ordered(names, outer + inner):
             return False
         triple = _Loops(*wanted)
-        if self._core(triple, {}):
+        if self._contract(triple, {}):
             return True
         for loop in (loops[name] for name in strips):
             ways = self._ways(triple, is_reduction=loop == triple.p)
@@ -232,12 +239,12 @@ class _Planner:
             same += 1
         return same == len(names) or self.draft.take(Interchange(tuple(order[same:])))
 
-    def _core(self, nest: _Loops, most: dict[str, int]) -> bool:
+    def _contract(self, nest: _Loops, most: dict[str, int]) -> bool:
         schedule = self.draft.schedule
         found = inner_contraction(schedule.program, schedule.tree, nest.names)
         if isinstance(found, str):
             return False
-        step = core_step(found, nest.names, self.machine, most, self.shares)
+        step = contract_step(found, nest.names, self.machine, most, self.shares)
         if step is None:
             return False
         if self.shares > 1 and self._has_batches(nest, replace(step, shares=1)):
@@ -248,9 +255,9 @@ class _Planner:
         return True
 
     def _has_batches(self, nest: _Loops, serial: Step) -> bool:
-        """Whether threads get whole products: those of a long free loop around the core.
+        """Whether threads get whole products: those of a long free loop around the contraction.
 
-        They then meet once, not for every product. Strips of the core's own loops do not count:
+        They then meet once, not for every product. Strips of its own loops do not count:
         what is done in them grows from one to the next.
         """
         trips = average_trips(self._program(), likely_sizes(self._program()))
@@ -273,7 +280,7 @@ class _Planner:
     def _strips(
         self, nest: _Loops, order: list[str], strip: str, level: int, ways: list[list[_Way]]
     ) -> bool:
-        """Cores in the boxes of strips of a loop, and narrower ones in what is left of it.
+        """Contractions in the boxes of strips of a loop, and narrower ones in what is left of it.
 
         Boxes are looked for by each list of ways; what goes one way goes the same way further in.
         """
@@ -301,7 +308,7 @@ class _Planner:
     def _box(
         self, nest: _Loops, order: list[str], strip: tuple[str, int], ways: Sequence[_Way]
     ) -> tuple[_Loops, list[str], str, _Way] | None:
-        """A core in the largest box of a nest; the loops of what is left, None without a box."""
+        """Contract the largest box of a nest; the loops of what is left, None without a box."""
         loop, width = strip
         for way in ways:
             before = self._state()
@@ -309,7 +316,7 @@ class _Planner:
             if not self.draft.take(SeparateBox(tuple(order), (loop,), *way)):
                 continue
             rest = [name for name in self._names() if name not in known]
-            if self._core(nest, {loop: width}):
+            if self._contract(nest, {loop: width}):
                 turned = dict(zip(order, rest, strict=True))
                 inner = _Loops(*(turned[name] for name in nest.names))
                 return inner, rest, turned[loop], way
@@ -334,7 +341,7 @@ class _Planner:
         return [[(chosen, last) for chosen in group for last in order] for group in groups]
 
     def _has_loops(self, statement: Statement, nest: _Loops) -> bool:
-        """Whether another statement would be a core of the same loops."""
+        """Whether another statement would be contracted by the same loops."""
         roles = roles_of(self.draft.schedule.program, statement)
         if roles is None or roles.missing:
             return False
@@ -343,3 +350,144 @@ class _Planner:
 
     def _names(self) -> list[str]:
         return [band.loop for band in bands(nodes_of(self.draft.schedule))]
+
+
+# -- which loops of a statement would be the rows, columns and steps of a matrix product ----------
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Iterators of a statement `out plus= left times right`."""
+
+    i: str  # of one factor and out
+    j: str  # of the other factor and out; along out's last dimension where that is possible
+    p: str  # of both factors, not of out
+    missing: tuple[str, ...]  # among i and j: out has one element for all their iterations
+
+
+def roles_of(program: Program, statement: Statement) -> Roles | None:
+    """The loops to contract; None when the statement has no such loops."""
+    if statement.write.dtype.is_complex or statement.write.dtype.kind == "b":
+        return None
+    total = sum_of_products(program, statement, statement.iterators)
+    if isinstance(total, str):
+        return None
+    order = statement.iterators
+    written = {name for entry in statement.write.index for name in names(entry)}
+    pairs = []
+    for product in total.products:
+        assert product.right is not None
+        sides = [
+            {n for load in elements(value, order) for n in names(load)} & set(order)
+            for value in (product.left, product.right)
+        ]
+        pairs.append((sides[0], sides[1]))
+    steps = _innermost(order, set.intersection(*(x & y for x, y in pairs)) - written)
+    first, second = pairs[0]
+    one, other = (_loop(order, side, written) for side in (first - second, second - first))
+    if steps is None or one is None or other is None:
+        return None
+    i, j = (one, other) if _is_column(statement, order, written, other, one) else (other, one)
+    if not all({i in x, i in y} == {j in x, j in y} == {True, False} for x, y in pairs):
+        return None
+    if is_banded(statement, (i, j, steps)):
+        return None
+    missing = tuple(name for name in order if name in (i, j) and name not in written)
+    return Roles(i, j, steps, missing)
+
+
+def _loop(order: tuple[str, ...], side: set[str], written: set[str]) -> str | None:
+    """The loop of one factor that serves best: one of out where there is any."""
+    return _innermost(order, side & written) or _innermost(order, side)
+
+
+def _innermost(order: tuple[str, ...], names: Iterable[str]) -> str | None:
+    return max(names, key=order.index, default=None)
+
+
+def _is_column(
+    statement: Statement, order: tuple[str, ...], written: set[str], name: str, other: str
+) -> bool:
+    """Whether vectors should rather run along `name` than along `other`."""
+    last = names(statement.write.index[-1]) if statement.write.index else set()
+    if (name in last) != (other in last):
+        return name in last
+    if (name in written) != (other in written):
+        # The one out does not have yet becomes one of its first dimensions.
+        return name in written
+    return order.index(name) > order.index(other)
+
+
+# -- tile, packing and blocks for an inner contraction: the model of products on expected sizes ---
+
+
+_FEWEST = 1 << 14  # products that packing and the like are worth
+_LARGE = 2048  # what is expected of extents that only a call tells
+_STRIPS = (32, 8, 2)  # widths of strips in register tiles
+_APART = 1 << 13  # elements from row to row of an array whose last extent only a call tells
+
+
+def contract_step(
+    found: InnerContraction,
+    loops: tuple[str, str, str],
+    machine: Machine,
+    most: Mapping[str, int],
+    shares: int,
+) -> Contract | None:
+    """The step that contracts the loops; None when they are too few to be worth it.
+
+    `most` says of some loops how many iterations they have at most.
+    """
+    extents = tuple(_extent(found, k, most.get(loop)) for k, loop in enumerate(loops))
+    planned = [_planned(found, product, extents, machine) for product in found.products]
+    variant, blocks = planned[0]
+    if extents[0] < variant.rows // 2 or min(extents[1:]) < variant.lanes:
+        return None
+    if math.prod(extents) < _FEWEST:
+        return None
+    variants = tuple(
+        replace(variant, left_packing=own.left_packing, right_packing=own.right_packing)
+        for own, _ in planned
+    )
+    return Contract(loops, variants, blocks, shares)
+
+
+def strip_widths(machine: Machine, dtype: str) -> tuple[int, ...]:
+    """Iterations of the strips that a loop is cut into, from the widest to the last.
+
+    Each is a fourth of the one before: little work is left outside of kernels, and most of it is in
+    wide ones (measured on Neoverse N1: 192, 48, 12 beat 96, 24, 6 and 256, 64, 16).
+    """
+    rows = gemm_blocks(machine, "add", "mul", dtype).m_r
+    return tuple(rows * tiles for tiles in _STRIPS)
+
+
+def _extent(found: InnerContraction, k: int, most: int | None) -> int:
+    bounds = found.ranges[k]
+    extent = bounds.stop - bounds.start
+    known = extent.value if isinstance(extent, Const) and isinstance(extent.value, int) else _LARGE
+    return max(1, known if most is None else min(known, most))
+
+
+def _planned(
+    found: InnerContraction, product: InnerProduct, extents: tuple[int, ...], machine: Machine
+) -> tuple[KernelVariant, tuple[int, int, int]]:
+    dtype = found.out.dtype
+    algebra = Algebra(
+        found.plus, product.times, found.zero, *(dtype,) * 4, Initial.OUT, scaled=False
+    )
+    places = (product.left.subscripts, product.right.subscripts, found.subscripts)
+    i, j, p = (
+        Dim(extent, *(_stride(place, loop) for place in places))
+        for loop, extent in zip(LOOPS, extents, strict=True)
+    )
+    shape = ContractionShape((), (i,), (j,), (p,))
+    return plan_inner_product(shape, algebra, machine, machine.lanes(dtype.bits))
+
+
+def _stride(place: AffineSubscripts, loop: str) -> int:
+    """Elements from one iteration to the next, in an array stored row by row."""
+    total = 0
+    for step in place.steps[loop]:
+        total = total * _APART + step
+    return total
