@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -321,3 +322,24 @@ def test_jit_shows_c_too() -> None:
     text = double.inspect_c(np.ones(5), np.ones(5))
     assert "void kernel(" in text
     assert "= x[" in text
+
+
+@pytest.mark.parametrize("is_other_thread", [False, True])
+def test_a_program_that_leaves_its_arrays_is_refused_in_any_thread(is_other_thread: bool) -> None:
+    """isl objects belong to the thread that compiled: another one is told without them."""
+    text = (
+        b"void f(int n, double x[n]) {\n#pragma scop\nfor (int i = 0; i < n; i++) x[i + 1] = 0;\n"
+    )
+    (program,) = lw.parse_c(text + b"#pragma endscop\n}\n")
+    compiled = lw.compile(program, threads=1)
+    wanted = UsageError if is_other_thread else SourceError
+
+    def call() -> None:
+        with pytest.raises(wanted):
+            compiled(3, np.zeros(3))
+
+    if not is_other_thread:
+        call()
+        return
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(call).result()

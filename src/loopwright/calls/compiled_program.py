@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +38,7 @@ class CompiledProgram:
         threads: Callable[[], int],
     ) -> None:
         self.program = program
+        self._owner = threading.get_ident()
         self._threads = threads
         self._arrays = tuple(a for a in program.arrays if a.role is not Role.LOCAL)
         self._names = (*program.params, *(a.name for a in self._arrays))
@@ -124,6 +126,10 @@ class CompiledProgram:
         return checked_array(array.name, value, array.dtype, shape)
 
     def _violation(self, params: Values) -> Diagnostic:
+        # isl objects belong to the thread that made the program.
+        if threading.get_ident() != self._owner:
+            sizes = ", ".join(f"{name} = {value}" for name, value in params.items())
+            raise UsageError(f"'{self.program.name}' leaves its arrays", found=sizes)
         found = find_violation(self.program, params)
         assert found is not None, f"{self.program.name} is safe for {params}"
         return found

@@ -1,4 +1,4 @@
-"""Recipes: complete, storable, and nothing in them is taken on trust."""
+"""Summaries of functions: complete, storable, and nothing in them is taken on trust."""
 
 from __future__ import annotations
 
