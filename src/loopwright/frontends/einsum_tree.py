@@ -26,7 +26,7 @@ from loopwright.frontends.source_tree import (
     SourceTree,
 )
 from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var, cast
 from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.ir.program import Access, DeclaredReduction
 
@@ -60,7 +60,7 @@ def einsum_tree(
         for param, term in zip(params, terms, strict=True)
     ]
     out = accesses.pop()
-    product = reduce(times, [_as(access.load(), sums) for access in accesses])
+    product = reduce(times, [cast(access.load(), sums) for access in accesses])
     body: list[Node] = []
     if zero is not None:
         start = Assign(_renamed(out, _first), Const(zero, sums), span)
@@ -100,11 +100,11 @@ def contraction_tree(names: EinsumSubscripts, algebra: Algebra) -> SourceTree:
         algebra.plus,
         algebra.times,
         algebra.zero,
-        tuple(_as(factor.load(), dtype) for factor in factors),
+        tuple(cast(factor.load(), dtype) for factor in factors),
         alpha,
     )
     start, stop = _renamed(sums, _first), _renamed(out, _last)
-    old = _as(_renamed(out, _first).load(), dtype)
+    old = cast(_renamed(out, _first).load(), dtype)
     first: Expr = {
         Initial.ZERO: Const(algebra.zero, dtype),
         Initial.OUT: old,
@@ -154,7 +154,3 @@ def _nest(body: Node, loops: list[str], sizes: dict[str, str], span: Span) -> No
     for loop in reversed(loops):
         body = ForLoop(loop, Const(0), Var(sizes[loop[0]]), 1, (body,), span)
     return body
-
-
-def _as(value: Expr, dtype: DType) -> Expr:
-    return value if value.dtype == dtype else Cast(value, dtype)

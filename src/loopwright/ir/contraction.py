@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var, cast
 from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.ir.program import Access
 from loopwright.lazy_dataclass import dataclass
@@ -93,7 +93,7 @@ class Contraction:
         is_plain = all(
             x.value in (x.access.load(), Cast(x.access.load(), self.dtype)) for x in sides
         )
-        is_stored = self.final == _as(accumulator, self.out.dtype)
+        is_stored = self.final == cast(accumulator, self.out.dtype)
         is_scaled = isinstance(self.scale, Load)
         if initial is None or not is_plain or not is_stored or (self.scale and not is_scaled):
             return None
@@ -105,7 +105,7 @@ class Contraction:
 
     def _initial(self) -> Initial | None:
         """What the accumulators start from, as far as kernels know of it."""
-        old = _as(self.out.load(), self.dtype)
+        old = cast(self.out.load(), self.dtype)
         match self.initial:
             case Const(value=value, dtype=dtype) if dtype == self.dtype:
                 return Initial.ZERO if is_same_number(value, self.zero) else None
@@ -117,10 +117,6 @@ class Contraction:
 def is_same_number(one: complex, other: complex) -> bool:
     """Whether two numbers have the same bits in every type: -0.0 is not 0.0, and NaN is NaN."""
     return repr(complex(one)) == repr(complex(other))
-
-
-def _as(value: Expr, dtype: DType) -> Expr:
-    return value if value.dtype == dtype else Cast(value, dtype)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ __all__ = [
     "Unary",
     "Var",
     "as_expr",
+    "cast",
 ]
 
 # Operator name -> how it is printed. Names are the vocabulary of semirings and backends too.
@@ -262,3 +263,8 @@ def _fold(op: str, x: Expr, y: Expr) -> Expr:
     if op == "floordiv" and y == Const(1):
         return x
     return Binary(op, x, y)
+
+
+def cast(value: Expr, dtype: DType) -> Expr:
+    """`value` as another type; itself where it has that type."""
+    return value if value.dtype == dtype else Cast(value, dtype)

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from loopwright.ir.expr import Const, Expr, Load, Var, as_expr
+from loopwright.ir.expr import Const, Expr, Load, Var, as_expr, cast
 from loopwright.ir.kernel_variant import ContractionKernel, Packing
 from loopwright.ir.loops import Alloc, Buffer, LoopNest, Mark, Prefetch, Space, Stmt, Store
 from loopwright.lower.build import CACHE_LINE, lets, loop, seq, vector
-from loopwright.lower.combine import cast, combine, scaled, start_from
+from loopwright.lower.combine import combine, scaled, start_from
 from loopwright.lower.operand_layout import table
 from loopwright.lower.rows import arguments
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load
+from loopwright.ir.expr import Binary, Call, Const, Expr, Load, cast
 from loopwright.ir.kernel_variant import ContractionKernel, Initial
 from loopwright.ir.program import apply_operator
 
-__all__ = ["apply", "cast", "combine", "is_unary", "product", "scaled", "start_from", "zero"]
+__all__ = ["apply", "combine", "is_unary", "product", "scaled", "start_from", "zero"]
 
 
 def apply(op: str | Expr, x: Expr, y: Expr) -> Expr:
@@ -22,10 +21,6 @@ def apply(op: str | Expr, x: Expr, y: Expr) -> Expr:
 def is_unary(kernel: ContractionKernel) -> bool:
     """Whether only `left` counts: the reduction of a single operand."""
     return kernel.algebra.times == "first" and not kernel.variant.swapped
-
-
-def cast(value: Expr, dtype: DType) -> Expr:
-    return value if value.dtype == dtype else Cast(value, dtype)
 
 
 def zero(kernel: ContractionKernel) -> Expr:

@@ -38,6 +38,7 @@ from loopwright.lower.build import (
     renamed_expr,
     seq,
 )
+from loopwright.lower.launch import round_up
 from loopwright.lower.linear_forms import normal
 from loopwright.lower.macro_kernel import block_loops
 from loopwright.lower.operand_layout import Affine, AffineOperand, Clip, StepClip
@@ -299,17 +300,13 @@ def _with_panels(scheduled: ScheduledContraction, kernel: ContractionKernel, bod
     rows, columns, steps = _units(scheduled)
     more, less = _STRETCH
     mc, nc, kc = scheduled.blocks
-    depth = _rounded(_rounded(kc * more // less, steps), PITCH)
+    depth = round_up(round_up(kc * more // less, steps), PITCH)
     copies = kernel.variant.lanes if kernel.variant.broadcast is Broadcast.REPLICATED else 1
     panels = (
-        ("right_packed", kernel.packed_right, _rounded(nc, columns)),
-        ("left_packed", kernel.packed_left, _rounded(mc, rows) * copies),
+        ("right_packed", kernel.packed_right, round_up(nc, columns)),
+        ("left_packed", kernel.packed_left, round_up(mc, rows) * copies),
     )
     for name, dtype, width in panels:
         buffer = Buffer(name, dtype, (Const(1),), Space.PRIVATE)
         body = Alloc(buffer, (Const(width * depth),), body)
     return body
-
-
-def _rounded(count: int, unit: int) -> int:
-    return -(-count // unit) * unit

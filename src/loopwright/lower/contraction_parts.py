@@ -22,7 +22,7 @@ from loopwright.ir.contraction import (
     is_same_number,
 )
 from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Cast, Const, Expr, Var
+from loopwright.ir.expr import Cast, Const, Expr, Var, cast
 from loopwright.ir.kernel_variant import Algebra
 from loopwright.ir.program import Access, Array, Role
 from loopwright.ir.walk import substitute, walk
@@ -123,7 +123,7 @@ class _Splitter:
             return c.out
         sums = self._temporary("sums", outer, c.dtype)
         value = substitute(c.final, {ACCUMULATOR: sums.load()})
-        self.after.append(Fill(outer, c.out, _as(value, c.out.dtype)))
+        self.after.append(Fill(outer, c.out, cast(value, c.out.dtype)))
         return sums
 
     def _has_strides(self, access: Access) -> bool:
@@ -146,7 +146,7 @@ class _Splitter:
                     return zero
         if c.initial != out.load():
             outer = (*c.batch, *c.i, *c.j)
-            self.before.append(Fill(outer, out, _as(c.initial, out.dtype)))
+            self.before.append(Fill(outer, out, cast(c.initial, out.dtype)))
         return out.load()
 
     def _temporary(self, wish: str, loops: tuple[LoopRange, ...], dtype: DType) -> Access:
@@ -158,7 +158,3 @@ class _Splitter:
         index = tuple(Var(loop.name) - loop.start for loop in loops)
         self.temporaries.append(Array(name, dtype, shape, Role.LOCAL))
         return Access(name, index, dtype)
-
-
-def _as(value: Expr, dtype: DType) -> Expr:
-    return value if value.dtype == dtype else Cast(value, dtype)

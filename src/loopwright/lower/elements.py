@@ -7,11 +7,11 @@ for g                                     every loop but the innermost, linearis
 
 from __future__ import annotations
 
-from loopwright.ir.expr import Const, Expr, Load, Var
+from loopwright.ir.expr import Const, Expr, Load, Var, cast
 from loopwright.ir.kernel_variant import ContractionKernel, Initial, Packing
 from loopwright.ir.loops import LoopNest, Mark, Stmt, Store
 from loopwright.lower.build import lets, loop, seq, vector
-from loopwright.lower.combine import apply, cast, product, scaled, start_from
+from loopwright.lower.combine import apply, product, scaled, start_from
 from loopwright.lower.operand_layout import table
 from loopwright.lower.rows import arguments
 

@@ -20,7 +20,7 @@ from loopwright.ir.contraction_shape import ContractionShape, Dim, has_runs, off
 from loopwright.ir.kernel_variant import Algorithm, ContractionKernel, KernelVariant, Packing
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["Launch", "fitted_blocks", "is_nearest", "launch", "misfit"]
+__all__ = ["Launch", "fitted_blocks", "is_nearest", "launch", "misfit", "round_up"]
 
 Offsets: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 
@@ -146,7 +146,7 @@ def fitted_blocks(
     """
     variant = kernel.variant
     if variant.algorithm is Algorithm.COLUMNS:
-        return 0, _rounded(max(blocks[1], 1), variant.columns), 0
+        return 0, round_up(max(blocks[1], 1), variant.columns), 0
     if variant.algorithm is not Algorithm.PRODUCT:
         return 0, 0, 0
     mc, nc, kc = (max(block, 1) for block in blocks)
@@ -156,10 +156,11 @@ def fitted_blocks(
     unit = variant.unroll * variant.group
     if len(shape.p) > 1 and Packing.ALONG_P in (variant.left_packing, variant.right_packing):
         unit = math.lcm(unit, variant.lanes)  # a block begins where a vector of a run may begin
-    return _rounded(mc, variant.rows), _rounded(nc, variant.columns), _rounded(kc, unit)
+    return round_up(mc, variant.rows), round_up(nc, variant.columns), round_up(kc, unit)
 
 
-def _rounded(count: int, unit: int) -> int:
+def round_up(count: int, unit: int) -> int:
+    """`count` in whole units."""
     return -(-count // unit) * unit
 
 

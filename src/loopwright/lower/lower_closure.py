@@ -19,12 +19,11 @@ import numpy as np
 
 from loopwright.ir.closure import BlockedClosure
 from loopwright.ir.dtypes import INT64
-from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var
+from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var, cast
 from loopwright.ir.loops import Alloc, Buffer, If, LoopNest, Mark, Space, Stmt, Store
 from loopwright.ir.program import Program
 from loopwright.lower.buffers import argument_buffers, scalar_names
 from loopwright.lower.build import lets, loop, nothing, seq, unrolled, vector
-from loopwright.lower.combine import cast
 
 __all__ = ["PREFIX", "lower_closure"]
 

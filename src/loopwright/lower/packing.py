@@ -24,12 +24,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Binary, Const, Expr, Load, Var
+from loopwright.ir.expr import Binary, Const, Expr, Load, Var, cast
 from loopwright.ir.kernel_variant import Broadcast, ContractionKernel, Packing, steps_in_run
 from loopwright.ir.loops import Alloc, Buffer, Mark, Prefetch, Space, Stmt, Store
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import lets, loop, seq, unrolled, vector
-from loopwright.lower.combine import cast
 from loopwright.lower.operand_layout import TABLES, Layout, Place, bind, table
 
 __all__ = ["PITCH", "depth", "left_panels", "pitch", "right_panels"]

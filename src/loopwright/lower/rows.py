@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loopwright.ir.dtypes import INT64
-from loopwright.ir.expr import Const, Expr, Load, Var
+from loopwright.ir.expr import Const, Expr, Load, Var, cast
 from loopwright.ir.kernel_variant import ContractionKernel, Initial, Packing
 from loopwright.ir.loops import (
     Alloc,
@@ -31,7 +31,7 @@ from loopwright.ir.loops import (
     Store,
 )
 from loopwright.lower.build import CACHE_LINE, lets, loop, seq, unrolled, vector
-from loopwright.lower.combine import apply, cast, combine, is_unary, scaled, start_from, zero
+from loopwright.lower.combine import apply, combine, is_unary, scaled, start_from, zero
 from loopwright.lower.operand_layout import table
 
 __all__ = ["lower_rows"]

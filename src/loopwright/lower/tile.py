@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import reduce
 
-from loopwright.ir.expr import Binary, Const, Expr, Load, Var
+from loopwright.ir.expr import Binary, Const, Expr, Load, Var, cast
 from loopwright.ir.kernel_variant import Broadcast, ContractionKernel, Initial, Packing
 from loopwright.ir.loops import Alloc, Buffer, If, Space, Stmt, Store
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.bias import add_bias
 from loopwright.lower.build import lets, loop, seq, unrolled, vector
-from loopwright.lower.combine import cast, start_from, zero
+from loopwright.lower.combine import start_from, zero
 from loopwright.lower.operand_layout import TABLES, Layout, Place, bind
 from loopwright.lower.tile_steps import STEP_BOUNDS, InPlace, Panels, accumulate, step_bounds
 

@@ -11,7 +11,7 @@ from loopwright.ir.contraction_shape import ContractionShape
 from loopwright.ir.kernel_variant import Algebra
 from loopwright.ir.machine import Machine
 from loopwright.planner.arrange import arrange
-from loopwright.planner.choice import Choice
+from loopwright.planner.choice import Choice, lanes_of
 from loopwright.planner.gemm_plan import plan_product
 from loopwright.planner.vectors import plan_columns, plan_elements, plan_rows
 
@@ -25,7 +25,7 @@ def choose(
 
     `reassoc`: the steps of the reduction may be taken in any order.
     """
-    lanes = max(1, machine.vector_bytes // algebra.accumulator.real.bytes)
+    lanes = lanes_of(algebra, machine)
     arranged = arrange(shape, lanes, reassoc)
     _, m, n, _ = arranged.sizes
     if not arranged.p:

@@ -6,9 +6,10 @@ import math
 
 from loopwright.ir.contraction_shape import ContractionShape
 from loopwright.ir.kernel_variant import Algebra, ContractionKernel, KernelVariant
+from loopwright.ir.machine import Machine
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["Choice", "even_block", "operator_names"]
+__all__ = ["Choice", "even_block", "lanes_of", "operator_names"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,11 @@ class Choice:
     @property
     def variant(self) -> KernelVariant:
         return self.kernel.variant
+
+
+def lanes_of(algebra: Algebra, machine: Machine) -> int:
+    """Sums that a vector of the machine holds."""
+    return max(1, machine.vector_bytes // algebra.accumulator.real.bytes)
 
 
 def operator_names(algebra: Algebra) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from loopwright.ir.kernel_variant import Algebra, ContractionKernel
 from loopwright.ir.machine import Machine
 from loopwright.lower.launch import fitted_blocks, misfit
 from loopwright.planner.arrange import arrange_for
-from loopwright.planner.choice import Choice
+from loopwright.planner.choice import Choice, lanes_of
 from loopwright.transform.contract import Contract
 from loopwright.transform.plan import Plan
 
@@ -44,7 +44,7 @@ def given_choice(
         )
     (variant,) = step.variants
     kernel = ContractionKernel(algebra, variant)
-    lanes = max(1, machine.vector_bytes // algebra.accumulator.real.bytes)
+    lanes = lanes_of(algebra, machine)
     arranged = arrange_for(variant, shape, lanes, reorder=reassoc)
     reason = unsupported(kernel) or misfit(kernel, arranged)
     if variant.streams > 1 and not reassoc:
