@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint unit outside soak bench venv clean
+.PHONY: demo test lint unit hunt outside soak bench venv clean
 
 demo: $(STAMP)
 	$(BIN)/python -m loopwright demo
@@ -21,6 +21,10 @@ lint: $(STAMP)
 
 unit: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+# All combinations of which `make test` draws a part, and new examples of property tests.
+hunt: $(STAMP)
+	HYPOTHESIS_PROFILE=hunt $(BIN)/python -m pytest -n $(WORKERS)
 
 # The whole suites of other projects, of which `make test` runs a part.
 outside: $(STAMP)

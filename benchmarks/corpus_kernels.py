@@ -9,7 +9,7 @@ TESTS = Path(__file__).parent.parent / "tests"
 if str(TESTS) not in sys.path:
     sys.path.insert(0, str(TESTS))
 
-from kernels.build import CONSTANT, MODES, Mode, bind, link, write_source  # noqa: E402
+from kernels.build import CONSTANT, MODES, SYMBOLIC, Mode, bind, link, write_source  # noqa: E402
 from kernels.corpus import (  # noqa: E402
     KERNELS,
     Inputs,
@@ -25,6 +25,7 @@ __all__ = [
     "CONSTANT",
     "KERNELS",
     "MODES",
+    "SYMBOLIC",
     "Inputs",
     "Kernel",
     "Mode",

@@ -21,8 +21,8 @@ import numpy as np
 
 from loopwright.ir.machine import Machine
 from loopwright.machines.host import host
+from loopwright.runtime.calibrate import clock_loop
 from loopwright.runtime.llvm_engine import compile_to_object, load_object
-from loopwright.runtime.microbenchmarks import clock_loop
 
 __all__ = ["Peak", "clock", "integer_operations", "model_operations", "pair_peak", "reader"]
 

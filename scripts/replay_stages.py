@@ -27,7 +27,6 @@ import numpy as np
 import loopwright
 from loopwright import kernels, pipeline
 from loopwright.backends import llvm_entry
-from loopwright.bounded_cache import BoundedCache
 from loopwright.frontends.c import preprocessor
 from loopwright.ir.dtypes import DType
 from loopwright.ir.kernel_variant import ContractionKernel
@@ -35,6 +34,7 @@ from loopwright.ir.loops import LoopNest, Space
 from loopwright.ir.machine import Machine
 from loopwright.machines.host import host as detected_host
 from loopwright.machines.load import load_machine
+from loopwright.memo import BoundedCache
 from loopwright.sparse.executors import executor
 
 __all__ = ["STAGES", "Stages", "forget_calls", "recorded", "target_machine"]

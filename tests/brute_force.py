@@ -13,7 +13,7 @@ from itertools import product
 
 import islpy as isl
 
-from loopwright.analysis.statement_graph import statement_between
+from loopwright.analysis.dependences import statement_between
 from loopwright.ir.contraction import ACCUMULATOR, Contraction, LoopRange
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.program import Access, Program, Role, Statement

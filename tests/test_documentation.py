@@ -39,7 +39,7 @@ def test_the_code_of_the_readme_runs(
     assert "stage fill_" in out
 
 
-@pytest.mark.parametrize("page", ["sparse", "compiler"])
+@pytest.mark.parametrize("page", ["sparse", "compiler", "gpu"])
 def test_the_code_of_the_other_pages_runs(page: str, tmp_path: Path) -> None:
     blocks = BLOCK.findall((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"))
     assert blocks
@@ -68,6 +68,7 @@ def test_every_claim_is_in_the_page() -> None:
             "save_a_plan",
             ("it gives the same numbers", "4 x 4 vectors: off by", "for zen4: contract("),
         ),
+        ("gpu_program", ("a[i, j - 1]  read", "__global__ void", "heat_1")),
         ("choose_format", ("now csr: dia", "now csr: csr", "diagonals: 5, filled to")),
     ],
 )

@@ -12,6 +12,7 @@ import pytest
 
 import loopwright as lw
 from contract_steps import contract_loops
+from drawn import combined
 from loopwright import faults, kernels, options, pipeline
 from loopwright.calls import einsum as einsum_calls
 from loopwright.calls import einsum_contraction, polyhedral_function
@@ -137,12 +138,15 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize(("owner", "name"), BROKEN, ids=lambda x: getattr(x, "__name__", x))
+@pytest.mark.parametrize(
+    ("broken", "error", "threads"),
+    combined(BROKEN, ERRORS, [1, 2], one_in=2),
+    ids=lambda x: x[1] if isinstance(x, tuple) else type(x).__name__,
+)
 def test_einsum(
-    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, error: Exception, threads: int
+    monkeypatch: pytest.MonkeyPatch, broken: tuple[Any, str], error: Exception, threads: int
 ) -> None:
+    owner, name = broken
     monkeypatch.setattr(owner, name, failing(error))
     a, b = numbers(6, 7), numbers(7, 5)
     for _ in range(2):

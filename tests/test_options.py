@@ -1,5 +1,6 @@
 """Options: what each variable accepts, what it refuses and in which words."""
 
+import os
 import sys
 import threading
 from pathlib import Path
@@ -172,6 +173,8 @@ def test_cache_dir_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_tests_have_a_cache_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> None:
-    assert tmp_path_factory.getbasetemp() in cache_dir().parents
+def test_tests_have_a_cache_of_their_run(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Under the temporary folder of all workers, if there are several."""
+    base = tmp_path_factory.getbasetemp()
+    assert cache_dir().parent == (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)
     assert current().check

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from drawn import combined, drawn
 from loopwright.cli import main
 from loopwright.diagnostics import UsageError
 from loopwright.ir.module import Module
@@ -41,8 +42,7 @@ def arguments(n: int = 9) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
     return n, np.zeros((n, n)), a, a.T.copy()
 
 
-@pytest.mark.parametrize("name", FUSED)
-@pytest.mark.parametrize("target", ["host", "openmp"])
+@pytest.mark.parametrize(("name", "target"), combined(FUSED, ["host", "openmp"], one_in=2))
 def test_assembly_of_other_machines(name: str, target: str) -> None:
     compiled = lw.compile(SOURCE, target, machine=name, threads=2)
     assert re.search(rf"\b{FUSED[name]}", compiled.inspect_asm(*arguments()))
@@ -63,7 +63,7 @@ def test_machine_code_of_another_machine_does_not_run() -> None:
             compiled(*arguments())
 
 
-@pytest.mark.parametrize("name", FUSED)
+@pytest.mark.parametrize("name", drawn(FUSED, 2))
 def test_its_c_does(name: str) -> None:
     n, c, a, b = arguments(50)
     lw.compile(SOURCE, "openmp", machine=name, threads=2)(n, c, a, b)

@@ -15,6 +15,7 @@ from loopwright.lazy_dataclass import dataclass
 __all__ = [
     "BoundsError",
     "Collector",
+    "DeviceError",
     "Diagnostic",
     "DtypeError",
     "IllegalStep",
@@ -232,6 +233,25 @@ class ToolchainError(LoopwrightError, RuntimeError):
         if len(output) > _MOST_OUTPUT:
             output = "...\n" + output[-_MOST_OUTPUT:]
         return f"{shlex.join(self.command)}: {self.reason}" + (f"\n{output}" if output else "")
+
+
+class DeviceError(LoopwrightError, RuntimeError):
+    """A device or its driver failed at what it was asked to do.
+
+    Devices work behind the host: a fault of a kernel is told by whatever is asked for next. So the
+    text names what ran last, too.
+    """
+
+    def __init__(self, doing: str, fault: str, last: str = "", hint: str = "") -> None:
+        super().__init__(doing, fault, last, hint)
+        self.doing = doing
+        self.fault = fault  # the driver's name of it
+        self.last = last  # the program that was launched last on the device
+        self.hint = hint
+
+    def __str__(self) -> str:
+        last = f"\nnote: the program launched last is {self.last}" if self.last else ""
+        return f"{self.doing}: {self.fault}{last}" + (f"\ntry: {self.hint}" if self.hint else "")
 
 
 class InternalError(LoopwrightError, RuntimeError):

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from loopwright import options
 from loopwright.backends.llvm_entry import entry_symbols
-from loopwright.bounded_cache import BoundedCache
 from loopwright.diagnostics import UsageError
 from loopwright.ir.kernel_variant import Algebra, ContractionKernel
 from loopwright.log import dump, log
 from loopwright.machines.host import host
+from loopwright.memo import BoundedCache
 from loopwright.runtime import llvm_engine as jit
 from loopwright.runtime.disk_cache import Entry, disk_cache
 from loopwright.runtime.kernel import CompiledKernel
@@ -93,7 +93,7 @@ def elementwise_nest(
     """The nest of `target = value` over loops, for arrays with the given unit strides."""
     lanes = machine.lanes(value.dtype.real.bits)
     from loopwright.lower.buffers import specialise  # lazy: likewise
-    from loopwright.lower.elementwise import lower_elementwise  # lazy: for new kernels only
+    from loopwright.lower.elements import lower_elementwise  # lazy: for new kernels only
 
     nest = lower_elementwise(ENTRY, loops, target, value, arrays, params, lanes)
     return specialise(nest, unit)

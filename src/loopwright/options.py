@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from loopwright.computed_once import computed_once
 from loopwright.diagnostics import UsageError
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import computed_once
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -25,6 +25,7 @@ from loopwright.faults import FAULTS, survive
 from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.frontends.einsum_tree import contraction_tree
 from loopwright.frontends.extract import program_of
+from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.islkit import ISL_QUOTA, GaveUp, bounded
 from loopwright.ir.loops import LoopNest, Mark
 from loopwright.ir.machine import Machine
@@ -80,21 +81,25 @@ class Compilation:
 
 def compile_program(
     program: Program,
-    machine: Machine,
+    machine: Machine | GpuMachine,
     threads: int,
-    planner: Planner = model_planner,
+    planner: Planner | None = None,
     target: str | None = None,
     *,
     unit: Mapping[str, int] | None = None,
 ) -> Compilation:
     """All arrows, for a machine one need not own.
 
-    `target` is one of `targets.TARGETS`. `unit` names the strides that are 1 in the
-    arrays of a call; without it the nest serves all strides. Raises TooHard.
+    `target` is one of `targets.TARGETS`, the machine of the kind that it takes, and the planner,
+    where none is given, that of its model; without a target that of processors. `unit` names the
+    strides that are 1 in the arrays of a call; without it the nest serves all strides. Raises
+    TooHard.
     """
     if target is not None and target not in TARGETS:
         raise UsageError("unknown target", found=repr(target), hint=", ".join(TARGETS))
-    planned = _timed("planned", program, lambda: planner(program, machine, threads))
+    usual: Planner = model_planner if target is None else TARGETS[target].planner
+    chosen = planner or usual
+    planned = _timed("planned", program, lambda: chosen(program, machine, threads))
     lowered = _timed("lowered", program, lambda: _lowered(program, *planned, machine))
     plan, schedule, nest = lowered
     steps = "; ".join(map(str, plan)) or "loops in source order"
@@ -121,7 +126,7 @@ def _timed(word: str, program: Program, arrow: Callable[[], T]) -> T:
 
 
 def _lowered(
-    program: Program, plan: Plan, schedule: Schedule, machine: Machine
+    program: Program, plan: Plan, schedule: Schedule, machine: Machine | GpuMachine
 ) -> tuple[Plan, Schedule, LoopNest]:
     """The loops of a schedule of `program`.
 
@@ -138,6 +143,8 @@ def _lowered(
         return bounded(lambda: (plan, schedule, lower()), in_source_order, ISL_QUOTA)
     except FAULTS as error:
         survive(error, f"the loops of '{program.name}'")
+    if isinstance(machine, GpuMachine):
+        return _source_loops(program)
     simpler = marked_source(program, machine, 2 if _is_parallel(schedule) else 1)
     if len(plan) and len(simpler[0]) and simpler[0] != plan:
         return _lowered(program, *simpler, machine)

@@ -7,7 +7,7 @@ import tokenize
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import islpy
@@ -35,24 +35,14 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("faults",),
     ("log", "tracebacks"),
     ("options",),
-    ("diagnostics", "computed_once", "bounded_cache", "compilers", "tables"),
+    ("diagnostics", "memo", "compilers", "tables", "undisturbed"),
     ("lazy_dataclass",),
 )
 LEVEL = {part: depth for depth, parts in enumerate(LEVELS) for part in parts}
 
 # Outside library -> files that may import it; those in LAZY_ONLY must do so inside a function.
 OUTSIDE: dict[str, tuple[str, ...]] = {
-    "islpy": (
-        "ir/islkit.py",
-        "ir/islparts.py",
-        "ir/schedule_tree.py",
-        "frontends/piecewise_subscripts.py",
-        "frontends/extract.py",
-        "analysis/*",
-        "transform/*",
-        "lower/astgen.py",
-        "sparse/uf/oracle.py",
-    ),
+    "islpy": ("ir/islkit.py",),
     "llvmlite": ("backends/llvm*.py", "runtime/llvm_engine.py", "machines/host.py"),
 }
 LAZY_ONLY = {("llvmlite", "machines/host.py")}
@@ -107,12 +97,18 @@ def comments_of(text: str) -> dict[int, str]:
     return {t.start[0]: t.string for t in tokens if t.type == tokenize.COMMENT}
 
 
-def nodes(tree: ast.AST, is_inside: bool = False) -> Iterator[tuple[ast.AST, bool]]:
-    """Yield every node with whether a function encloses it."""
-    for child in ast.iter_child_nodes(tree):
-        yield child, is_inside
-        is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        yield from nodes(child, is_inside or is_function)
+@cache
+def nodes(tree: ast.Module) -> tuple[tuple[ast.AST, bool], ...]:
+    """Every node with whether a function encloses it, parents first."""
+    found: list[tuple[ast.AST, bool]] = []
+    ahead: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while ahead:
+        node, is_inside = ahead.pop()
+        found.append((node, is_inside))
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        below = [(child, is_inside or is_function) for child in ast.iter_child_nodes(node)]
+        ahead += reversed(below)
+    return tuple(found[1:])
 
 
 def imports(module: Module, known: dict[str, Module]) -> Iterator[Import]:
@@ -273,7 +269,7 @@ def is_ctypes(node: ast.Attribute) -> bool:
     return isinstance(node.value, ast.Name) and node.value.id == "ctypes"
 
 
-# Methods of islpy that call a function of Python: see ir/islparts. Lists of Python sort, too.
+# Methods of islpy that call a function of Python: see ir/islkit. Lists of Python sort, too.
 CALLING_BACK = re.compile(
     "foreach(_.*)?|every(_.*)?|map_.*_bottom_up|remove_map_if|as_polynomial_on_domain"
     "|set_(before|after|at)_each_.*|set_create_leaf|set_print_(for|user)"
@@ -286,9 +282,9 @@ def callback_breaches(root: Path) -> list[str]:
     """Return each place that could hand isl a function, in which a signal would be handled."""
     known = modules(root)
     return [
-        f"{module.path}:{node.lineno}: {node.attr} is for ir/islparts.py"
+        f"{module.path}:{node.lineno}: {node.attr} is for ir/islkit.py"
         for module in known.values()
-        if module.path != "ir/islparts.py"
+        if module.path != "ir/islkit.py"
         and any(item.module.split(".")[0] == "islpy" for item in imports(module, known))
         for node, _ in nodes(module.tree)
         if isinstance(node, ast.Attribute) and CALLING_BACK.fullmatch(node.attr)
@@ -405,8 +401,8 @@ FAULTY = (
         {"analysis/a.py": "import islpy\nx.foreach_set(lambda part: 0)\ny.sort()\nz.get_pieces()"},
         callback_breaches,
         [
-            "analysis/a.py:2: foreach_set is for ir/islparts.py",
-            "analysis/a.py:4: get_pieces is for ir/islparts.py",
+            "analysis/a.py:2: foreach_set is for ir/islkit.py",
+            "analysis/a.py:4: get_pieces is for ir/islkit.py",
         ],
     ),
     (
@@ -437,7 +433,7 @@ def test_sound_house_passes(tmp_path: Path) -> None:
         "cli/__init__.py": "import importlib\nimport loopwright\nimportlib.import_module(x)",
         "pipeline.py": "from loopwright.lower import nest\nfrom loopwright import options",
         "lower/nest.py": "from loopwright.ir import expr\nfrom ..diagnostics import Span",
-        "lower/astgen.py": "import islpy as isl",
+        "ir/islkit.py": "import islpy as isl",
         "ir/expr.py": "def f():\n    # lazy: slow\n    import json\n    import ast  # lazy: slow",
         "machines/host.py": "def f():\n    import llvmlite  # lazy: slow",
         "machines/load.py": "from loopwright.ir import machine",

@@ -9,8 +9,8 @@ import pytest
 
 import loopwright as lw
 from einsum_oracle import oracle
-from loopwright.calls import einsum_several
-from loopwright.calls.einsum_order import Order, order_of
+from loopwright.calls import einsum_path
+from loopwright.calls.einsum_path import Order, order_of
 from loopwright.diagnostics import DtypeError, UsageError
 from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import dtype_of
@@ -144,7 +144,7 @@ CASES = [
 @pytest.mark.parametrize(("dtype", "most"), [("int8", 1), ("int8", 20), ("float16", 3)])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
 def test_blocks(case: Any, most: int, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(einsum_several, "MOST_ELEMENTS", most)
+    monkeypatch.setattr(einsum_path, "MOST_ELEMENTS", most)
     text, *shapes = case
     random = np.random.default_rng(2)
     arrays = [np.asarray(random.integers(-5, 5, shape)).astype(dtype) for shape in shapes]

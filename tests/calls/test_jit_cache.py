@@ -15,11 +15,12 @@ import loopwright as lw
 from calls.comparison import assert_as_python, whole
 from frontends.kernels import define
 from loopwright import kernels, options
-from loopwright.calls.definition import JitDefinition
 from loopwright.calls.function_summary import FunctionSummary, summary_key
-from loopwright.calls.specialisation import Specialisation
+from loopwright.calls.specialisation import JitDefinition, Specialisation
 from loopwright.diagnostics import SourceError
 from loopwright.frontends.python import argument_types, parse_function
+from loopwright.machines.calibration import Calibration, write_calibration
+from loopwright.machines.host import host
 
 PROGRAM = """
 import sys
@@ -77,6 +78,23 @@ def test_a_second_process_does_not_load_isl(
     assert run(file) == "270.0 200.0 False True"
     file.write_text(PROGRAM.replace("s = 1.0", "s = 2.0"), encoding="utf-8")
     assert run(file) == "300.0 200.0 True True"
+
+
+def test_a_calibrated_machine_has_loops_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv(options.variable("cache_dir"), str(folder))
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM, encoding="utf-8")
+    assert run(file) == "270.0 200.0 True True"
+    measured = Calibration(host().llvm_cpu, 1e9, {}, {}, {}, memory_bytes_per_cycle=3.21)
+    with options.override(cache_dir=str(folder)):
+        write_calibration(measured)
+    assert run(file).startswith("270.0 200.0 True"), "planned anew, by what was measured"
+    assert run(file) == "270.0 200.0 False False"
+    (folder / "calibration.json").unlink()
+    assert run(file) == "270.0 200.0 False False", "the loops from before are still there"
 
 
 # -- one process -------------------------------------------------------------------------------

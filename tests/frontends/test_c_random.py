@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from drawn import HUNTS
 from frontends.c_functions import (
     assert_same,
     build,
@@ -17,7 +18,7 @@ from frontends.c_functions import (
 )
 from loopwright.frontends.c import read_c
 
-COUNT = 40
+COUNT = 400 if HUNTS else 24
 EXTENT = 7
 ARRAYS = {
     "a": ("double", "f8"), "b": ("float", "f4"), "c": ("int", "i4"), "u": ("unsigned", "u4"),

@@ -23,7 +23,9 @@ from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT64
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.loops import (
     Alloc,
+    Axis,
     Barrier,
+    BarrierScope,
     Block,
     Buffer,
     Copy,
@@ -186,12 +188,15 @@ def alloc(space: Space, body: Stmt, *, shape: Expr = FOUR, name: str = "t") -> A
 b, t = Var("b"), Var("t")
 
 
+MEET = Barrier(BarrierScope.BLOCK)
+
+
 def grid(body: Stmt) -> Stmt:
     """A grid of blocks of four threads."""
     return loop("b", 0, n, loop("t", 0, 4, body, Mark.THREAD), Mark.BLOCK)
 
 
-ARRIVE = "a barrier stands where threads of a block may not all arrive\nat barrier"
+ARRIVE = "a barrier stands where threads of a block may not all arrive\nat barrier of the block"
 VALID = [
     loop("i", 0, n, store("y", i, load("x", i)), Mark.PARALLEL),
     Block((loop("i", 0, n, Block(())), loop("i", 0, n, Block(())))),
@@ -203,9 +208,9 @@ VALID = [
     alloc(Space.SCRATCH, Block((Barrier(), Prefetch("t", (n,)))), shape=n),
     alloc(Space.STACK, Copy("t", (ONE,), "x", (n,), (n,))),
     Let("v", one, If(n < 3, store("y", 0, Var("v", FLOAT64)))),
-    loop("b", 0, n, loop("t", 0, 4, Barrier(), Mark.THREAD), Mark.BLOCK),
-    grid(If(b < 3, loop("i", 0, b, Barrier()))),
-    loop("a", 0, n, grid(loop("s", 0, 4, Barrier(), Mark.THREAD)), Mark.BLOCK),
+    loop("b", 0, n, loop("t", 0, 4, MEET, Mark.THREAD), Mark.BLOCK),
+    grid(If(b < 3, loop("i", 0, b, MEET))),
+    loop("a", 0, n, grid(loop("s", 0, 4, MEET, Mark.THREAD)), Mark.BLOCK),
     If(load("x", 0) < one, loop("i", 0, n, Barrier())),
 ]
 
@@ -301,19 +306,19 @@ def test_expressions_of_nests(value: Expr, told: str) -> None:
             "a parallel loop stands inside a block loop\nat parallel for i in range(n):\n    pass",
         ),
         (
-            loop("b", 0, n, Barrier(), Mark.BLOCK),
-            "a barrier stands in a block but outside of its threads\nat barrier",
+            loop("b", 0, n, MEET, Mark.BLOCK),
+            "a barrier stands in a block but outside of its threads\nat barrier of the block",
         ),
-        (grid(If(t < 2, Barrier())), ARRIVE),
-        (grid(If(b < 2, Block(()), If(t < 2, Block(()), Barrier()))), ARRIVE),
-        (grid(loop("i", 0, t, Barrier())), ARRIVE),
-        (grid(loop("s", 0, t, Barrier(), Mark.THREAD)), ARRIVE),
-        (grid(Let("v", t + 1, If(Var("v") < 2, Barrier()))), ARRIVE),
-        (grid(loop("i", t, t + 2, If(i < 2, Barrier()))), ARRIVE),
-        (grid(If(load("x", t) < one, Barrier())), ARRIVE),
-        (grid(alloc(Space.STACK, If(load("t4", 0) < one, Barrier()), name="t4")), ARRIVE),
+        (grid(If(t < 2, MEET)), ARRIVE),
+        (grid(If(b < 2, Block(()), If(t < 2, Block(()), MEET))), ARRIVE),
+        (grid(loop("i", 0, t, MEET)), ARRIVE),
+        (grid(loop("s", 0, t, MEET, Mark.THREAD)), ARRIVE),
+        (grid(Let("v", t + 1, If(Var("v") < 2, MEET))), ARRIVE),
+        (grid(loop("i", t, t + 2, If(i < 2, MEET))), ARRIVE),
+        (grid(If(load("x", t) < one, MEET)), ARRIVE),
+        (grid(alloc(Space.STACK, If(load("t4", 0) < one, MEET), name="t4")), ARRIVE),
         (
-            grid(For("i", Const(0), n, Barrier(), ONE, until=Binary("lt", t, i))),
+            grid(For("i", Const(0), n, MEET, ONE, until=Binary("lt", t, i))),
             ARRIVE,
         ),
         (
@@ -366,8 +371,30 @@ def test_expressions_of_nests(value: Expr, told: str) -> None:
             "register subscript varies at run time: t[n]\nat y[0] = t[n]",
         ),
         (
-            alloc(Space.REGISTER, Copy("t", (ONE,), "x", (ONE,), (ONE,))),
-            "a block copy does not reach registers\nat copy [1] to t[1] from x[1]",
+            alloc(Space.REGISTER, Copy("t", (ONE,), "x", (ONE,), (ONE,), is_async=True)),
+            "an asynchronous copy does not reach registers\nat async copy [1] to t[1] from x[1]",
+        ),
+        (
+            alloc(Space.REGISTER, Copy("t", (n,), "x", (ONE,), (ONE,))),
+            "register subscript varies at run time: t[n]\nat copy [1] to t[n] from x[1]",
+        ),
+        (
+            alloc(Space.REGISTER, Copy("t", (ONE,), "x", (ONE,), (n,))),
+            "a copy to or from registers has no constant shape\nat copy [n] to t[1] from x[1]",
+        ),
+        (
+            Copy("y", (ONE,), "x", (ONE,), (Const(6),), width=4),
+            "a copy by 4 has a last extent that is no constant multiple\n"
+            "at copy [6] by 4 to y[1] from x[1]",
+        ),
+        (
+            Barrier(BarrierScope.BLOCK),
+            "a barrier of the block stands where there is none\nat barrier of the block",
+        ),
+        (grid(Barrier()), "a barrier of the team stands where there is none\nat barrier"),
+        (
+            For("i", Const(0), n, Block(()), ONE, axis=Axis.X),
+            "a serial loop is laid along an axis\nat x for i in range(n):\n    pass",
         ),
         (
             Copy("y", (ONE,), "x", (), (ONE,)),
@@ -390,11 +417,14 @@ def copy_between(source: Buffer) -> LoopNest:
     return LoopNest("f", (source, vector("y", writable=True)), (), body)
 
 
-def test_copies_need_equal_dtype_and_rank() -> None:
+def test_copies_need_equal_dtypes_and_no_more_dimensions() -> None:
     narrow = copy_between(vector("x", dtype=FLOAT32))
     assert nest_fault(narrow).startswith("copy of float32 elements to float64\nat copy")
-    flat = copy_between(Buffer("x", FLOAT64, (ONE, ONE)))
-    assert nest_fault(flat).startswith("copy between buffers of different rank\nat copy")
+    rows = copy_between(Buffer("x", FLOAT64, (ONE, ONE)))
+    check_nest(rows)
+    assert isinstance(rows.body, Copy)
+    flat = replace(rows, body=replace(rows.body, shape=(ONE, ONE)))
+    assert nest_fault(flat).startswith("a copy has more dimensions than a buffer\nat copy")
 
 
 @pytest.mark.parametrize(

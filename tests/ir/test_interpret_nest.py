@@ -13,8 +13,10 @@ from loopwright.ir.interpret import Memory, element_strides, interpret_nest
 from loopwright.ir.loops import (
     Alloc,
     Barrier,
+    BarrierScope,
     Block,
     Buffer,
+    Commit,
     Copy,
     For,
     If,
@@ -25,6 +27,7 @@ from loopwright.ir.loops import (
     Space,
     Stmt,
     Store,
+    Wait,
 )
 from loopwright.ir.memory import poisoned
 
@@ -260,12 +263,15 @@ def test_threads_that_miss_a_barrier_are_told() -> None:
     assert fault(uneven, threads=2) == told
 
 
+MEET = Barrier(BarrierScope.BLOCK)
+
+
 def test_blocks_and_threads_of_a_gpu() -> None:
     tile, thread, block = Const(4), Var("thread"), Var("block")
     at = block * tile + thread
     fill = store("s", thread, load("x", at))
     use = store("y", at, load("s", tile - 1 - thread))
-    kernel = loop("thread", 0, 4, Block((fill, Barrier(), use)), Mark.THREAD)
+    kernel = loop("thread", 0, 4, Block((fill, MEET, use)), Mark.THREAD)
     shared = Alloc(Buffer("s", FLOAT64, (ONE,), Space.SHARED), (tile,), kernel)
     y = np.zeros(8)
     run(loop("block", 0, 2, shared, Mark.BLOCK), np.arange(8.0), y)
@@ -288,15 +294,13 @@ def test_a_barrier_does_not_order_blocks() -> None:
     """Both blocks write y[t], each before and after a barrier of its own."""
     told = "race: y[{}] is written by two iterations or threads without a barrier between"
     both = (told.format(0), told.format(1))
-    assert fault(grid(store("y", t, number(1.0)), Barrier())) in both
-    assert fault(grid(Barrier(), store("y", t, number(1.0)))) in both
+    assert fault(grid(store("y", t, number(1.0)), MEET)) in both
+    assert fault(grid(MEET, store("y", t, number(1.0)))) in both
     first = If(b < 1, store("y", t, number(1.0)))
     second = If(Const(0) < b, store("y", t, number(1.0)))
-    assert fault(grid(first, Barrier(), second)) in both
+    assert fault(grid(first, MEET, second)) in both
     read = If(Const(0) < b, store("y", t + 2, load("y", t)))
-    assert re.search(
-        "one iteration or thread, (read|written) by", fault(grid(first, Barrier(), read))
-    )
+    assert re.search("one iteration or thread, (read|written) by", fault(grid(first, MEET, read)))
 
 
 def test_blocks_are_ordered_by_the_end_of_their_loop() -> None:
@@ -324,7 +328,7 @@ def test_the_end_of_a_thread_loop_is_no_barrier() -> None:
 def test_many_readers_before_a_barrier_and_one_writer_after_it() -> None:
     last = If(Const(1) < t, store("y", 0, number(7.0)))
     y = np.zeros(4)
-    ordered = Block((Let("v", load("y", 0), Block(())), Barrier(), last))
+    ordered = Block((Let("v", load("y", 0), Block(())), MEET, last))
     run(grid(ordered, blocks=1, threads=3), y, y)
     assert y[0] == 7
     told = "race: y[0] is read by one iteration or thread, written by another without a barrier"
@@ -336,12 +340,12 @@ def test_many_readers_before_a_barrier_and_one_writer_after_it() -> None:
 def test_barriers_of_a_team_order_what_other_threads_read() -> None:
     fill = loop("i", 0, n, store("y", i, load("x", i)), Mark.PARALLEL)
     use = loop("i", 0, n, Let("v", load("y", n - 1 - i), Block(())), Mark.PARALLEL)
-    run(Block((fill, Barrier(), use, Barrier(), fill)), np.arange(4.0), np.zeros(4), threads=2)
-    assert "race: y[" in fault(Block((fill, Barrier(), use, fill)), threads=2)
+    run(Block((fill, MEET, use, MEET, fill)), np.arange(4.0), np.zeros(4), threads=2)
+    assert "race: y[" in fault(Block((fill, MEET, use, fill)), threads=2)
 
 
 def test_threads_of_one_block_meet_once_per_barrier() -> None:
-    inner = loop("j", 0, 2, Block((store("s", i * 2 + j, number(1.0)), Barrier())), Mark.THREAD)
+    inner = loop("j", 0, 2, Block((store("s", i * 2 + j, number(1.0)), MEET)), Mark.THREAD)
     read = loop("j", 0, 2, store("y", i * 2 + j, load("s", 3 - i * 2 - j)), Mark.THREAD)
     body = loop("i", 0, 2, Block((inner, read)), Mark.THREAD)
     y = np.zeros(4)
@@ -366,3 +370,64 @@ def test_wrong_calls_are_told() -> None:
     with pytest.raises(UsageError) as caught:
         interpret_nest(nest, {"x": np.zeros(1, "f4"), "y": np.zeros(1)}, {"n": 1})
     assert str(caught.value) == "buffer x is float64\nnote: found float32"
+
+
+def _tile(is_async: bool, *after: Stmt) -> Stmt:
+    """Threads of a block bring four elements each into shared memory and use a neighbour's."""
+    at = t * 4
+    bring = Copy("s", (at,), "x", (at,), (Const(4),), is_async=is_async, width=4)
+    use = store("y", t, load("s", (t + 4) % 8))
+    kernel = loop("t", 0, 2, Block((bring, *after, use)), Mark.THREAD)
+    shared = Alloc(Buffer("s", FLOAT64, (ONE,), Space.SHARED), (Const(8),), kernel)
+    return loop("b", 0, 1, shared, Mark.BLOCK)
+
+
+def test_asynchronous_copies_arrive_when_waited_for() -> None:
+    y = np.zeros(8)
+    run(_tile(False, MEET), np.arange(8.0), y)
+    assert y[:2].tolist() == [4, 5]
+    y[:] = 0
+    run(_tile(True, Commit(), Wait(), MEET), np.arange(8.0), y)
+    assert y[:2].tolist() == [4, 5]
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        ((MEET,), r"read before it is written|nobody waits"),
+        ((Commit(), MEET, Wait()), "read before it is written|race"),
+        ((Commit(), Wait(1), MEET), "read before it is written"),
+        ((Commit(), Wait()), "read before it is written|race"),
+    ],
+)
+def test_a_copy_that_is_not_waited_for_is_told(after: tuple[Stmt, ...], told: str) -> None:
+    with pytest.raises(InternalError, match=told):
+        run(_tile(True, *after), np.arange(8.0), np.zeros(8))
+
+
+def test_groups_of_copies_arrive_in_order() -> None:
+    """With one group pending the first has arrived; the second may not be read yet."""
+
+    def bring(at: int) -> Stmt:
+        return Copy("s", (Const(at),), "x", (Const(at),), (ONE,), is_async=True)
+
+    def kernel(place: int) -> Stmt:
+        parts = (bring(0), Commit(), bring(1), Commit(), Wait(1))
+        use = store("y", 0, load("s", place))
+        one = loop("t", 0, 1, Block((*parts, use, Wait())), Mark.THREAD)
+        shared = Alloc(Buffer("s", FLOAT64, (ONE,), Space.SHARED), (Const(2),), one)
+        return loop("b", 0, 1, shared, Mark.BLOCK)
+
+    y = np.zeros(8)
+    run(kernel(0), np.arange(8.0) + 1, y)
+    assert y[0] == 1
+    with pytest.raises(InternalError, match="read before"):
+        run(kernel(1), np.arange(8.0) + 1, y)
+
+
+def test_copies_of_several_elements_begin_at_multiples() -> None:
+    shifted = Copy("s", (ONE,), "x", (ONE,), (Const(4),), width=4)
+    kernel = loop("t", 0, 1, shifted, Mark.THREAD)
+    shared = Alloc(Buffer("s", FLOAT64, (ONE,), Space.SHARED), (Const(8),), kernel)
+    with pytest.raises(InternalError, match="a copy by 4 begins at 1 of s"):
+        run(loop("b", 0, 1, shared, Mark.BLOCK), np.arange(8.0), np.zeros(8))

@@ -8,7 +8,7 @@ import islpy as isl
 import pytest
 
 from broken_off import broken_off
-from loopwright.ir import islkit, islparts
+from loopwright.ir import islkit
 
 TREE = isl.Schedule(
     '{ domain: "{ S[i, j] : 0 <= i, j < 4; T[i] : 0 <= i < 4 }", child: '
@@ -20,13 +20,13 @@ FUNCTION = isl.PwAff("[n] -> { S[i] -> [(i)] : i >= n; S[i] -> [(-i)] : i < 0 an
 
 # What is taken apart, how, and how many parts there are.
 PARTS: tuple[tuple[Callable[[Any], Any], Any, int], ...] = (
-    (islparts.sets_in, isl.UnionSet("{ S[i]; T[i, j]; U[] }"), 3),
-    (islparts.maps_in, isl.UnionMap("{ S[i] -> T[i]; S[i] -> U[] }"), 2),
-    (islparts.functions_in, isl.UnionPwAff("{ S[i] -> [(i)]; T[i] -> [(2i)] }"), 2),
-    (islparts.pieces_in, FUNCTION, 2),
-    (islparts.pieces_in, isl.PwMultiAff("{ S[i] -> [i, 1] : i > 0; S[i] -> [0, 2] : i < 0 }"), 2),
-    (islparts.points_in, isl.Set("{ S[i, j] : 0 <= i, j < 5 }"), 25),
-    (lambda tree: list(islparts.nodes_in(tree)), TREE, 8),
+    (islkit.sets_in, isl.UnionSet("{ S[i]; T[i, j]; U[] }"), 3),
+    (islkit.maps_in, isl.UnionMap("{ S[i] -> T[i]; S[i] -> U[] }"), 2),
+    (islkit.functions_in, isl.UnionPwAff("{ S[i] -> [(i)]; T[i] -> [(2i)] }"), 2),
+    (islkit.pieces_in, FUNCTION, 2),
+    (islkit.pieces_in, isl.PwMultiAff("{ S[i] -> [i, 1] : i > 0; S[i] -> [0, 2] : i < 0 }"), 2),
+    (islkit.points_in, isl.Set("{ S[i, j] : 0 <= i, j < 5 }"), 25),
+    (lambda tree: list(islkit.nodes_in(tree)), TREE, 8),
 )
 
 
@@ -37,7 +37,7 @@ def test_all_parts_are_found(parts: Callable[[Any], Any], whole: Any, count: int
 
 def test_pieces_are_those_of_isl() -> None:
     wanted = [(str(where), str(what)) for where, what in FUNCTION.get_pieces()]
-    assert [(str(where), str(what)) for where, what in islparts.pieces_in(FUNCTION)] == wanted
+    assert [(str(where), str(what)) for where, what in islkit.pieces_in(FUNCTION)] == wanted
 
 
 def test_nodes_come_as_isl_visits_them() -> None:
@@ -48,19 +48,19 @@ def test_nodes_come_as_isl_visits_them() -> None:
         return True
 
     TREE.get_root().foreach_descendant_top_down(visit)
-    assert [str(node) for node in islparts.nodes_in(TREE)] == wanted
+    assert [str(node) for node in islkit.nodes_in(TREE)] == wanted
     below = TREE.get_root().child(0).child(0)
-    assert len(list(islparts.nodes_in(below))) == 6
+    assert len(list(islkit.nodes_in(below))) == 6
 
 
 def test_nodes_are_changed_as_by_isl() -> None:
     def marked(node: isl.ScheduleNode) -> isl.ScheduleNode:
         if isl.schedule_node_type(node.get_type()) != isl.schedule_node_type.band:
             return node
-        return node.insert_mark(isl.Id(f"around_{len(list(islparts.nodes_in(node)))}"))
+        return node.insert_mark(isl.Id(f"around_{len(list(islkit.nodes_in(node)))}"))
 
     wanted = TREE.map_schedule_node_bottom_up(marked)
-    assert str(islparts.map_nodes(TREE, marked)) == str(wanted)
+    assert str(islkit.map_nodes(TREE, marked)) == str(wanted)
 
 
 @pytest.mark.parametrize(("parts", "whole", "count"), PARTS)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopwright.ir.dtypes import DTYPES
-from loopwright.ir.rounding import slack_of_binary, slack_of_call, slack_of_cast, slack_of_unary
+from loopwright.ir.shadow import slack_of_binary, slack_of_call, slack_of_cast, slack_of_unary
 
 RULES = {
     "add": (np.add, lambda x, y: x + y),

@@ -25,7 +25,7 @@ from loopwright.ir.schedule_tree import (
     unchanged_loops,
     write_tree,
 )
-from loopwright.ir.walk import fresh_name
+from loopwright.ir.visit import fresh_name
 from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.reschedule import Reschedule, tree_text
 from loopwright.transform.schedule_legality import initial_schedule

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from backends.compiled import assert_same_bits, compile_nest
+from drawn import drawn
 from loopwright.ir.check import check_nest
 from loopwright.ir.contraction_shape import ContractionShape, Dim, offsets
 from loopwright.ir.dtypes import DTYPES
@@ -190,7 +191,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("machine", "shape", "algebra"), CASES)
+@pytest.mark.parametrize(("machine", "shape", "algebra"), drawn(CASES, 2))
 def test_planned_forms(machine: str, shape: str, algebra: str) -> None:
     number = CASES.index((machine, shape, algebra))
     sums = RINGS[algebra].times == "mul"

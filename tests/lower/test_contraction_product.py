@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from drawn import drawn
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.expr import Binary, Var
 from loopwright.ir.kernel_variant import Algorithm, Broadcast, ContractionKernel, Initial, Packing
@@ -106,7 +107,7 @@ def problems(kernel: ContractionKernel) -> list[Problem]:
 ROWS = list(pairwise(CHOICES))
 
 
-@pytest.mark.parametrize("number", range(len(ROWS)))
+@pytest.mark.parametrize("number", drawn(range(len(ROWS)), 2))
 def test_every_pair_of_decisions(number: int) -> None:
     kernel = kernel_from(ROWS[number], RINGS[number % len(RINGS)])
     check_kernel(kernel, problems(kernel))

@@ -12,6 +12,7 @@ import pytest
 
 import loopwright as lw
 from backends.compiled import compile_nest
+from drawn import combined
 from einsum_oracle import operators_of
 from loopwright.backends.llvm_emitter import emit_module
 from loopwright.backends.llvm_team import can_claim
@@ -157,26 +158,25 @@ def integers(kernel: ContractionKernel, case: str, seed: int) -> Made:
     return made
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
-@pytest.mark.parametrize("pair", SUMS, ids="_".join)
 @pytest.mark.parametrize(
-    ("parallel", "broadcast"),
-    [("none", Broadcast.LOAD), ("i", Broadcast.REPLICATED)],
-    ids=["one", "team"],
+    ("dtype", "pair", "team"),
+    combined(INTEGERS, SUMS, [("none", Broadcast.LOAD), ("i", Broadcast.REPLICATED)], one_in=2),
 )
 def test_every_integer_comes_out_as_by_absorbing_sums(
-    dtype: str, pair: tuple[str, str], parallel: str, broadcast: Broadcast
+    dtype: str, pair: tuple[str, str], team: tuple[str, Broadcast]
 ) -> None:
     """The end of the type meets numbers of the other sign nowhere, in the last tile, everywhere."""
+    parallel, broadcast = team
     kernel = guarded(pair, dtype, parallel)
     kernel = replace(kernel, variant=replace(kernel.variant, broadcast=broadcast))
     cases = ("one sign", "large", "left", "right", "both", "both signs everywhere", "other end")
     check_guarded(kernel, [integers(kernel, case, seed) for seed, case in enumerate(cases)])
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
-@pytest.mark.parametrize("ring_name", ["min_plus", "max_plus"])
-@pytest.mark.parametrize("shape", [(1, 1, 1), (13, 11, 7), (65, 37, 130)])
+@pytest.mark.parametrize(
+    ("dtype", "ring_name", "shape"),
+    combined(INTEGERS, ["min_plus", "max_plus"], [(1, 1, 1), (13, 11, 7), (65, 37, 130)], one_in=3),
+)
 def test_products_over_integers_equal_the_oracle(
     dtype: str, ring_name: str, shape: tuple[int, int, int]
 ) -> None:

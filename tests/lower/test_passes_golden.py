@@ -12,6 +12,7 @@ from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.astgen import generate_loops
 from loopwright.lower.passes import PASSES, LoopDecisions
+from loopwright.transform.grid_mapping import MapToBlocks, MapToThreads
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_marks import (
     Align,
@@ -26,7 +27,7 @@ from loopwright.transform.plan import apply_plan
 from loopwright.transform.privatize import Privatize
 from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.step import Step
-from loopwright.transform.tiling import StripMine
+from loopwright.transform.tiling import StripMine, Tile
 from loopwright.transform.unroll_and_jam import UnrollAndJam
 from programs import Do, For, program
 
@@ -100,6 +101,16 @@ CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
             For("j", 0, "n", Do("s", "s + a[j]")),
         ),
         (Parallel("i"),),
+    ),
+    "map_to_grid": (
+        rows(UPDATE, stop="i + 1"),
+        (
+            Tile(("i", "j"), (8, 32)),
+            MapToBlocks("i_t", "y"),
+            MapToBlocks("j_t", "x"),
+            MapToThreads("i", "y", 8),
+            MapToThreads("j", "x", 32),
+        ),
     ),
 }
 

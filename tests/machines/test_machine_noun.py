@@ -1,7 +1,10 @@
 """The noun Machine: lanes, costs and their fall-backs, the vector step and its bound."""
 
+import os
 import pickle
-from dataclasses import FrozenInstanceError, replace
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
 from hypothesis import given
@@ -230,3 +233,36 @@ def test_every_pair_has_a_sound_bound(name: str, plus: str, times: str, dtype: s
         limit = min(machine.cost(op, dtype).per_cycle for op in (plus, times))
         assert limit / 3 <= step.per_cycle <= limit
         assert step.latency == sum(machine.cost(op, dtype).latency for op in (plus, times))
+
+
+def test_the_content_hash_tells_numbers_apart_and_no_words() -> None:
+    hashed = N1.content_hash
+    told = replace(N1, description="another", sources={}, features=frozenset(sorted(N1.features)))
+    assert told.content_hash == hashed
+    rows = dict(reversed(N1.arithmetic.items()))
+    assert replace(N1, arithmetic=rows).content_hash == hashed
+    rows["add", "float32"] = replace(rows["add", "float32"], instructions=9)
+    others = [
+        replace(N1, arithmetic=rows),
+        replace(N1, cores=N1.cores + 1),
+        replace(N1, memory_bytes_per_cycle=1.25),
+        replace(N1, features=N1.features - {"dotprod"}),
+        replace(N1, caches=(replace(N1.caches[0], bytes_per_cycle=1.5), *N1.caches[1:])),
+    ]
+    assert len({hashed, *(other.content_hash for other in others)}) == 1 + len(others)
+
+
+def test_the_content_hash_is_the_same_in_another_process() -> None:
+    code = "from loopwright.machines.host import host; print(host().content_hash)"
+    seeds = [{**os.environ, "PYTHONHASHSEED": seed} for seed in ("1", "2")]
+    found = [subprocess.check_output([sys.executable, "-c", code], env=e, text=True) for e in seeds]
+    assert found[0] == found[1]
+
+
+def test_every_field_of_a_row_counts() -> None:
+    row = N1.arithmetic["fma", "float64"]
+    for field in fields(row):
+        changed = (("V9", 0.5),) if field.name == "uses" else 77
+        other = replace(N1, arithmetic={("fma", "float64"): replace(row, **{field.name: changed})})
+        alone = replace(N1, arithmetic={("fma", "float64"): row})
+        assert other.content_hash != alone.content_hash, field.name

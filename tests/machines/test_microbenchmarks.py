@@ -12,7 +12,7 @@ from loopwright.machines import load_machine, machine_names
 from loopwright.machines.calibration import read_calibration
 from loopwright.machines.host import host, host_machine
 from loopwright.runtime import calibrate as measuring
-from loopwright.runtime.microbenchmarks import clock_loop, loops, module
+from loopwright.runtime.calibrate import clock_loop, loops, module
 
 TRIPLES = {
     "aarch64": "aarch64-unknown-linux-gnu",

@@ -234,8 +234,8 @@ def _end_at_zero_lost(original: Any) -> Any:
 def _full_tiles_short(original: Any) -> Any:
     """The last iteration of a full strip of 32 is lost: no small size shows it."""
 
-    def expr(self: Any, node: Any) -> Expr:
-        found: Expr = original(self, node)
+    def expr(node: Any, values: Any) -> Expr:
+        found: Expr = original(node, values)
         return Const(30) if found == Const(31) else found
 
     return expr
@@ -440,7 +440,7 @@ MISCOMPILES = (
         "full tiles one short",
         scale,
         (StripMine("i", 32),),
-        replaced(astgen._Reader, "expr", _full_tiles_short),
+        replaced(astgen, "_expr", _full_tiles_short),
     ),
     Miscompile("min and max exchanged in bounds", scale, (StripMine("i", 3),), _extremes_exchanged),
     Miscompile(

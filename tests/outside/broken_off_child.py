@@ -86,6 +86,7 @@ class Programs(Calls):
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--least", type=int, default=0, help="times broken off, at the least")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     faulthandler.enable()
@@ -94,7 +95,7 @@ def main() -> int:
         broken_off = BrokenOff(args.seed, done)
         programs = Programs(args.seed, Path(folder), done, broken_off.finish)
         end = time.monotonic() + args.seconds
-        while time.monotonic() < end:
+        while time.monotonic() < end or done["broken off"] < args.least:
             faulthandler.dump_traceback_later(MOST_SECONDS, exit=True)
             programs.program(done["programs"])
             done["programs"] += 1

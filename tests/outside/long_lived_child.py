@@ -51,7 +51,7 @@ def shrink_caches(most: int) -> None:
         return plain(maxsize if callable(maxsize) else min(maxsize or most, most), typed)
 
     functools.lru_cache = small  # type: ignore[assignment]
-    from loopwright.bounded_cache import BoundedCache
+    from loopwright.memo import BoundedCache
 
     init = BoundedCache.__init__
 
@@ -339,7 +339,7 @@ def tell(calls: Calls, made: int, seed: int) -> None:
     facts = {"calls": made, "resident": resident(), "seed": seed, "done": dict(calls.done)}
     facts["patterns"], facts["functions"] = len(calls.patterns), len(calls.jitted)
     facts["recent"] = {"entries": 0, "full": 0}
-    from loopwright.bounded_cache import BoundedCache
+    from loopwright.memo import BoundedCache
 
     for found in gc.get_objects():
         if isinstance(found, BoundedCache):

@@ -14,12 +14,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from drawn import HUNTS
 from outside.campaigns.campaign import REGRESSIONS, Campaign, Case, Difference, judge, save, shrunk
 from outside.campaigns.soak import MAKERS
 
 SEED = int(os.environ.get("SOAK_SEED", "1"))
 # Campaign -> groups of cases, and cases of a group: a group is a test, so that workers share them.
-CASES = {"einsums": (2, 40), "tensor_programs": (2, 5), "sparse_formats": (2, 8)}
+CASES = {"einsums": (2, 30), "tensor_programs": (2, 3), "sparse_formats": (2, 5)}
+if HUNTS:
+    CASES = {name: (10 * groups, cases) for name, (groups, cases) in CASES.items()}
 GROUPS = [(name, group) for name, (groups, _) in CASES.items() for group in range(groups)]
 
 

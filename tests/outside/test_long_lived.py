@@ -16,10 +16,13 @@ from typing import Any
 
 import pytest
 
+from drawn import HUNTS
+
 CHILD = Path(__file__).parent / "long_lived_child.py"
 BROKEN_OFF = Path(__file__).parent / "broken_off_child.py"
 DEBUG = {"MALLOC_PERTURB_": "165", "PYTHONMALLOC": "debug"}
 ROUND = 60  # calls; then the same ones come again
+SECONDS = "60" if HUNTS else "6"  # of compiles that are broken off
 MOST_GROWTH = 24 << 20  # bytes; a lost engine for each call would be more
 
 
@@ -43,12 +46,13 @@ def test_a_long_lived_process(surroundings: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_process_whose_compiles_are_broken_off(seed: int) -> None:
-    command = [sys.executable, str(BROKEN_OFF), "--seconds", "15", "--seed", str(seed)]
+    command = [sys.executable, str(BROKEN_OFF), "--seconds", SECONDS, "--seed", str(seed)]
+    command += ["--least", "12"]  # on a busy machine the seconds are over before
     surroundings = {**os.environ, **DEBUG}
     done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     assert "islpy" not in done.stdout + done.stderr  # it tells of what it ignores
-    assert json.loads(done.stdout)["broken off"] > 10
+    assert json.loads(done.stdout)["broken off"] >= 12
 
 
 def _require_variety(done: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from drawn import combined
 from frontends.kernels import compiled, define
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
@@ -25,7 +26,6 @@ MACHINE = load_machine("neoverse-n1")
 def narrow_strips(monkeypatch: pytest.MonkeyPatch) -> None:
     """Strips of a few iterations, so that small sizes have several of them."""
     monkeypatch.setattr(inner_contractions, "strip_widths", lambda machine, dtype: (4, 2))
-    monkeypatch.setattr(inner_contractions, "strip_widths", lambda machine, dtype: (4, 2))
 
 
 def program_of(name: str, reassoc: bool = True) -> Program:
@@ -33,8 +33,7 @@ def program_of(name: str, reassoc: bool = True) -> Program:
     return replace(found, reassoc=reassoc)
 
 
-@pytest.mark.parametrize("parallel", [False, True])
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(("name", "parallel"), combined(KERNELS, [False, True], one_in=2))
 def test_kernels(name: str, parallel: bool) -> None:
     kernel = KERNELS[name]
     source = program_of(name)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from drawn import combined
 from loopwright.ir.loops import Mark
 from loopwright.machines.load import load_machine
 from loopwright.planner.generic import default_plan
@@ -176,12 +177,13 @@ def arrays_of(name: str, sizes: dict[str, int]) -> list[np.ndarray[Any, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "threads"),
-    [(None, 1), (None, 2), (None, 3), (LARGE, 2)],
-    ids=["1 thread", "2 threads", "3 threads", "constant sizes"],
+    ("name", "way"),
+    combined(PROGRAMS, [(None, 1), (LARGE, 2), (None, 2), (None, 3)], one_in=2),
+    ids=lambda x: x if isinstance(x, str) else f"{x[1]}{' constant' if x[0] else ''}",
 )
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_compiled(name: str, sizes: dict[str, int] | None, threads: int) -> None:
+def test_compiled(name: str, way: tuple[dict[str, int] | None, int]) -> None:
+    """Threads, and sizes that are constant or arguments."""
+    sizes, threads = way
     text = source(name, sizes)
     given = [] if sizes is not None else list(SIZES.values())
     arrays = arrays_of(name, sizes or SIZES)

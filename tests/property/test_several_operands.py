@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import loopwright as lw
 from einsum_oracle import OPERATORS, oracle
-from loopwright.calls import einsum_several
+from loopwright.calls import einsum_path
 from loopwright.ir.dtypes import DTYPES
 from loopwright.semirings import SEMIRINGS
 
@@ -58,10 +58,10 @@ def bounds(draw: st.DrawFn, dtype: str) -> tuple[int, int]:
 def test_several_operands(call: tuple[str, list[np.ndarray], str], most: int) -> None:
     text, arrays, semiring = call
     expected = oracle(text, *arrays, semiring=semiring)
-    usual, einsum_several.MOST_ELEMENTS = einsum_several.MOST_ELEMENTS, most
+    usual, einsum_path.MOST_ELEMENTS = einsum_path.MOST_ELEMENTS, most
     try:
         found = lw.einsum(text, *arrays, semiring=semiring)
     finally:
-        einsum_several.MOST_ELEMENTS = usual
+        einsum_path.MOST_ELEMENTS = usual
     assert found.dtype == expected.dtype
     np.testing.assert_array_equal(found, expected)

@@ -17,10 +17,10 @@ import pytest
 import loopwright as lw
 from backends.c_compiled import needs_cc
 from loopwright import kernels, sparse
-from loopwright.bounded_cache import BoundedCache
 from loopwright.calls import einsum as einsum_module
 from loopwright.calls import einsum_contraction
 from loopwright.diagnostics import InternalError
+from loopwright.memo import BoundedCache
 from loopwright.runtime import llvm_engine, scratch, toolchain
 from loopwright.runtime.address import (
     Address,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from loopwright.runtime.undisturbed import undisturbed
+from loopwright.undisturbed import undisturbed
 
 
 class Interrupted(BaseException):

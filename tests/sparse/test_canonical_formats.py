@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from drawn import drawn
 from loopwright.diagnostics import UsageError
 from loopwright.sparse import unverified_formats
 from loopwright.sparse.bounds_proof import invariants_read_inside
@@ -102,7 +103,7 @@ def test_twins_are_validated_by_the_same_code(name: str) -> None:
     assert len(index_names(own)) == len(index_names(mine))
 
 
-@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("name", drawn(MATRICES, 2))
 def test_kernels_of_twins_are_the_same_loops(name: str) -> None:
     own = of_dense(name, dense())
     other = replace(own.format, name="mine")
@@ -113,7 +114,7 @@ def test_kernels_of_twins_are_the_same_loops(name: str) -> None:
     assert np.array_equal(one.run(), two.run())
 
 
-@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("name", drawn(MATRICES, 2, first=1))
 def test_nothing_is_looked_at_by_hand(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither entries nor promises of a twin are gone through by NumPy."""
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from benchmarks.sparse_data import load
 
+from drawn import HUNTS, drawn
 from loopwright.sparse.bridge import from_scipy
 from loopwright.sparse.convert_tensor import convert
 from loopwright.sparse.tensor import SparseTensor, same
-from sparse.synthesis.pairs import FORMATS_2D, STRIDE
+from sparse.synthesis.pairs import FORMATS_2D
 
 sparse = pytest.importorskip("scipy.sparse")
 
@@ -28,7 +29,7 @@ MATRICES = (
 )
 BANDED = ("denormal", "dixmaanl", "jnlbrng1", "obstclae", "shyy161")
 # Of each kind a small one; the hunt takes them all.
-PAIRED = ("west0479", "wiki-Vote", "denormal") if STRIDE > 1 else (*MATRICES, *BANDED)
+PAIRED = (*MATRICES, *BANDED) if HUNTS else ("west0479", "wiki-Vote", "denormal")
 WAYS = (("mcoo2", "csc"), ("dcsr", "alto"), ("hicoo(64)", "lil"), ("csf", "sell(32,128)"))
 TENSORS = ("splatt_med", "wn18rr_train")
 _MOST_TENSOR_ENTRIES = 50_000
@@ -87,10 +88,8 @@ def test_pairs(matrices: Path, name: str) -> None:
     formats = [format for format in FORMATS_2D if has_room(plain, format)]
     made = {format: convert(csr, format) for format in formats}
     first = (*MATRICES, *BANDED).index(name)
-    for s, source in enumerate(formats):
-        for t, target in enumerate(formats):
-            if STRIDE > 1 and (s + t + first) % len(formats):
-                continue
+    for number, source in enumerate(formats, first):
+        for target in drawn(formats, len(formats), number):
             result = convert(made[source], target)
             if target in ("coo", "csr_unsorted"):  # which keep the order of the source
                 result = convert(result, "csr")

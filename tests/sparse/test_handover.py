@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from drawn import combined
 from loopwright.sparse import frozen
 from loopwright.sparse.bridge import from_scipy, to_scipy
 from loopwright.sparse.convert_tensor import convert, convert_tensor
@@ -95,8 +96,7 @@ def test_a_symmetric_pattern_has_index_arrays_of_its_own(kind: str) -> None:
     assert np.array_equal(rows, wanted.indices)
 
 
-@pytest.mark.parametrize("target", OURS)
-@pytest.mark.parametrize("source", OURS)
+@pytest.mark.parametrize(("source", "target"), combined(OURS, OURS, one_in=2))
 def test_tensors_are_independent(source: str, target: str) -> None:
     dense = banded()
     given = of_dense(source, dense)

@@ -15,8 +15,7 @@ from loopwright.ir.dtypes import FLOAT64, INT32
 from loopwright.ir.expr import Load, Var
 from loopwright.ir.interpret import interpret_nest
 from loopwright.ir.loops import For, If, LoopNest, Mark, Prefetch, Store
-from loopwright.ir.visit import rebuild, statements
-from loopwright.ir.walk import loads
+from loopwright.ir.visit import loads, rebuild, statements
 from loopwright.semirings.named import semiring
 from loopwright.sparse.convert_tensor import convert_tensor
 from loopwright.sparse.executors.compose import KernelRequest

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from drawn import drawn
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import FLOAT64, dtype_of
@@ -184,9 +185,10 @@ def test_nothing_wrong_is_followed(format: str, subscripts: str, entries: int) -
     assert not refused
     np.testing.assert_array_equal(out, wanted)
     for array in tensor.arrays.values():
-        for at in {0, 1, 63, 64, 65, len(array) // 2, len(array) - 1} & {*range(len(array))}:
+        places = {0, 1, 63, 64, 65, len(array) // 2, len(array) - 1} & {*range(len(array))}
+        for number, at in enumerate(sorted(places)):
             before = array[at]
-            for far in FAR:
+            for far in drawn(FAR, 2, number):  # one of both in turn
                 array[at] = far
                 assert interpreted(nest, tensor, x)[0], (at, far)
             array[at] = before

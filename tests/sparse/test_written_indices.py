@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from drawn import combined
 from loopwright.diagnostics import UsageError
 from loopwright.sparse.convert_tensor import convert
 from loopwright.sparse.tensor import SparseTensor, sparse_tensor
@@ -83,14 +84,12 @@ def call_if_allowed(call: Callable[[Any], Any], tensor: SparseTensor) -> None:
         call(tensor)
 
 
-@pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("format", MATRICES)
+@pytest.mark.parametrize(("format", "name"), combined(MATRICES, CALLS, one_in=2))
 def test_matrices(format: str, name: str) -> None:
     refuses(CALLS[name], writable(format, pattern(2)), format.startswith(("ell", "sell")))
 
 
-@pytest.mark.parametrize("name", CALLS_3)
-@pytest.mark.parametrize("format", TENSORS)
+@pytest.mark.parametrize(("format", "name"), combined(TENSORS, CALLS_3, one_in=2))
 def test_tensors(format: str, name: str) -> None:
     refuses(CALLS_3[name], writable(format, pattern(3)), False)
 

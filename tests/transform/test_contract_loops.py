@@ -12,13 +12,13 @@ from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
-from loopwright.transform.array_expansion import ExpandArray
 from loopwright.transform.index_set_splitting import SeparateBox
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.isl_scheduler import permutable_nest
 from loopwright.transform.loop_fusion import DistributeStatements, isolate
 from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.plan import apply_plan
+from loopwright.transform.privatize import ExpandArray
 from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.step import Step
 from loopwright.transform.tiling import StripMine

@@ -10,8 +10,8 @@ from contract_steps import contract_loops
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import schedule_text
-from loopwright.transform.array_expansion import ExpandArray
-from loopwright.transform.blocked_closure import BlockClosure
+from loopwright.transform.blocked_closure import BlockClosure, MapClosure
+from loopwright.transform.grid_mapping import MapToBlocks, MapToThreads
 from loopwright.transform.index_set_splitting import SeparateBox, SplitIndexSet
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_fusion import Distribute, DistributeStatements, Fuse
@@ -24,9 +24,10 @@ from loopwright.transform.loop_marks import (
     Unroll,
     Vectorize,
 )
+from loopwright.transform.map_contraction import MapContraction
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import STEPS, Plan, apply_plan, candidates, initial_schedule
-from loopwright.transform.privatize import Privatize
+from loopwright.transform.privatize import ExpandArray, Privatize
 from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.reschedule import Reschedule
 from loopwright.transform.scalar_expansion import ExpandScalar, SplitLiveRanges
@@ -39,6 +40,7 @@ from programs import jacobi, matmul, matmul_in_nest
 ONE_OF_EACH = Plan(
     (
         BlockClosure("S1", 64, 4, 4, 2, 0),
+        MapClosure("S1", 64, 128, 128, 8, 8, 8, 2),
         Fuse("i", "j"),
         Distribute("i"),
         DistributeStatements("i", ("S0", "S1"), (1, 1)),
@@ -48,6 +50,7 @@ ONE_OF_EACH = Plan(
         SeparateBox(("i", "j"), ("i",), ("S0",), 1),
         SplitIndexSet("k", "i", "k_t", 12),
         contract_loops("i", "j", "k", packing=("along_p", "gather"), broadcast="lane", shares=2),
+        MapContraction(("i", "j", "k"), 64, 64, 8, 8, 8, 3, 2),
         UnrollAndJam("i", 4),
         Skew("t", 2, (0, 1), (1, 1), 8, 2),
         Reschedule(Text("domain: '{ S0[i] }'")),
@@ -58,6 +61,8 @@ ONE_OF_EACH = Plan(
         Privatize("t", "k"),
         Parallel("i_t"),
         ParallelChunks("j_t", 2),
+        MapToBlocks("i_t", "y"),
+        MapToThreads("i", "x", 128),
         Vectorize("j", 4),
         Simd("j"),
         Align("j", 2),

@@ -10,12 +10,11 @@ from loopwright.diagnostics import IllegalStep
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
-from loopwright.transform.array_expansion import ExpandArray
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_fusion import Distribute
 from loopwright.transform.loop_marks import Parallel, Vectorize
 from loopwright.transform.plan import apply_plan
-from loopwright.transform.privatize import Privatize
+from loopwright.transform.privatize import ExpandArray, Privatize
 from loopwright.transform.step import Step
 from loopwright.transform.tiling import StripMine, Tile
 from oracle import assert_same

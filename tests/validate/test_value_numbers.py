@@ -17,7 +17,7 @@ from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import Plan, apply_plan, initial_schedule
 from loopwright.transform.step import Step
 from loopwright.transform.tiling import Tile
-from loopwright.validate.check_large import compare_value_numbers
+from loopwright.validate.check_data import compare_value_numbers
 from loopwright.validate.problem_sizes import large_sizes
 from loopwright.validate.runners import jit_runner
 from loopwright.validate.value_numbers import NotNumbered, number_values

@@ -9,12 +9,11 @@ of negative weight, and for (max, +) where a[k, k] <= 0. Code that relies on it 
 
 from __future__ import annotations
 
-import islpy as isl
-
 from loopwright.analysis.loop_ranges import rectangular_ranges
 from loopwright.analysis.update_statements import update_of
 from loopwright.ir.closure import Closure
 from loopwright.ir.expr import Binary, Expr, Load, Var
+from loopwright.ir.islkit import isl
 from loopwright.ir.program import Program, Role, Statement
 
 __all__ = [

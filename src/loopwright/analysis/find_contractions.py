@@ -17,20 +17,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-import islpy as isl
-
-from loopwright.analysis.dependences import access_map, dependences, flow_through
+from loopwright.analysis.dependences import access_map, dependences, flow_through, statement_between
 from loopwright.analysis.loop_ranges import rectangular_ranges
-from loopwright.analysis.reduction_chains import (
+from loopwright.analysis.reductions import (
     ChainLink,
     ReductionChain,
     chain_consumer,
     chain_start,
     loop_order,
+    reads_what_it_writes,
     reduction_chain,
 )
-from loopwright.analysis.reductions import reads_what_it_writes
-from loopwright.analysis.statement_graph import statement_between
 from loopwright.analysis.update_statements import (
     elements,
     factored_product,
@@ -39,10 +36,9 @@ from loopwright.analysis.update_statements import (
     update_of,
 )
 from loopwright.analysis.value_flow import ForwardedProgram, forward_scalars
-from loopwright.computed_once import computed_once
 from loopwright.ir.contraction import ACCUMULATOR, Contraction, LoopRange, Operand
 from loopwright.ir.expr import Expr, Load, Var
-from loopwright.ir.islkit import affine_map
+from loopwright.ir.islkit import affine_map, isl
 from loopwright.ir.program import (
     Access,
     DeclaredReduction,
@@ -55,6 +51,7 @@ from loopwright.ir.text import access_text, expr_text
 from loopwright.ir.visit import loads, rewrite, substitute
 from loopwright.ir.visit import names as names_in
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import computed_once
 from loopwright.semirings import identity
 
 __all__ = [

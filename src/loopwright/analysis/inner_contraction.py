@@ -10,26 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import islpy as isl
-
-from loopwright.analysis.element_index import (
+from loopwright.analysis.product_nest import (
+    NestStatement,
+    ProductNest,
+    SumOfProducts,
     accessed_elements,
     affine_subscripts,
     element_index,
     element_map,
     is_inside,
-    reordering_conflict,
-)
-from loopwright.analysis.product_nest import (
-    NestStatement,
-    ProductNest,
-    SumOfProducts,
     product_nest,
+    reordering_conflict,
     sum_of_products,
 )
 from loopwright.analysis.update_statements import FactoredProduct, elements
 from loopwright.ir.contraction import (
     ELEMENT,
+    LOOP_I,
     LOOPS,
     AffineSubscripts,
     ElementIndex,
@@ -38,6 +35,7 @@ from loopwright.ir.contraction import (
     InnerProduct,
 )
 from loopwright.ir.expr import Cast, Expr, Load, Var
+from loopwright.ir.islkit import isl
 from loopwright.ir.program import Access, Program, Role
 from loopwright.ir.visit import rewrite, substitute
 from loopwright.semirings import identity
@@ -78,7 +76,7 @@ def _inner(program: Program, nest: ProductNest, loops: Sequence[str]) -> InnerCo
         if product.times not in _TIMES:
             raise _Refused(f"factors are combined by '{product.times}'")
         one, other = (_factor(nest, first, value) for value in _sides(product))
-        swapped = any(other.subscripts.steps[LOOPS[0]])
+        swapped = any(other.subscripts.steps[LOOP_I])
         left, right = (other, one) if swapped else (one, other)
         _require(left.subscripts, (True, False, None), left.element.array, loops)
         _require(right.subscripts, (False, True, None), right.element.array, loops)

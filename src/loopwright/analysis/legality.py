@@ -11,11 +11,10 @@ a later source are violations, the others go on to the child; pairs left at a le
 
 from __future__ import annotations
 
-import islpy as isl
-
 from loopwright.analysis.dependences import Dependences
-from loopwright.analysis.relations import ends, maps_of
+from loopwright.analysis.relations import ends, maps_of, smallest_point
 from loopwright.diagnostics import InternalError, Span
+from loopwright.ir.islkit import isl
 from loopwright.ir.program import Program
 from loopwright.ir.schedule_tree import band_node, bands_around
 from loopwright.lazy_dataclass import dataclass
@@ -165,20 +164,11 @@ def _kind(node: isl.ScheduleNode) -> isl.schedule_node_type:
 def _smallest(program: Program, kind: str, pair: isl.Map, verb: str) -> Witness:
     """The pair with the smallest parameters, then the first source, then the first target."""
     known = pair.intersect_params(program.context).drop_unused_params()
-    names = [
-        known.get_dim_name(isl.dim_type.param, k) or ""
-        for k in range(known.dim(isl.dim_type.param))
-    ]
-    flat = known.wrap().flatten().move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, len(names))
-    # A parameter without a lower bound has no smallest value: any pair will do. So it must where
-    # isl loses the smallest one, which it does for some sets whose divisions were moved.
-    count = flat.dim(isl.dim_type.set)
-    bounded = all(flat.dim_min_val(k).is_int() for k in range(count))
-    first = flat.lexmin() if bounded else flat
-    point = (flat if first.is_empty() else first).sample_point()
-    values = [point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(count)]
-    cut = len(names) + known.dim(isl.dim_type.in_)
+    found = smallest_point(known.wrap())
+    values = [value for _, value in found]
+    count = known.dim(isl.dim_type.param)
+    cut = count + known.dim(isl.dim_type.in_)
     statements = [program.statement(name) for name in ends(pair)]
-    points = (tuple(values[len(names) : cut]), tuple(values[cut:]))
+    points = (tuple(values[count:cut]), tuple(values[cut:]))
     source, target = (Instance(s.name, p, s.span) for s, p in zip(statements, points, strict=True))
-    return Witness(kind, source, target, tuple(zip(names, values[: len(names)], strict=True)), verb)
+    return Witness(kind, source, target, found[:count], verb)

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-import islpy as isl
-
 from loopwright.analysis.relations import affine_sum
 from loopwright.ir.contraction import LoopRange
 from loopwright.ir.expr import Expr
-from loopwright.ir.islkit import affine
+from loopwright.ir.islkit import affine, isl
 
 __all__ = [
     "box_set",

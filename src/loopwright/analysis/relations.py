@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import islpy as isl
-
 from loopwright.ir.expr import Const, Expr, Var
-from loopwright.ir.islparts import maps_in, pieces_in
+from loopwright.ir.islkit import context, isl, maps_in, pieces_in
 
 __all__ = [
     "affine_expr",
@@ -17,8 +15,12 @@ __all__ = [
     "function_exprs",
     "maps_of",
     "moved_dimensions",
+    "smallest_point",
+    "translation",
     "union",
 ]
+
+_KINDS = (isl.dim_type.param, isl.dim_type.set)
 
 
 def maps_of(relation: isl.UnionMap) -> tuple[isl.Map, ...]:
@@ -62,6 +64,38 @@ def moved_dimensions(pairs: isl.Map) -> frozenset[int]:
         return not pairs.is_subset(pairs.equate(into, position, out, position))
 
     return frozenset(k for k in range(pairs.dim(out)) if is_moved(k))
+
+
+def smallest_point(
+    points: isl.Set, *, most_divisions: int | None = None
+) -> tuple[tuple[str, int], ...]:
+    """The values of the parameters of a set and of one of its points, the smallest ones first.
+
+    By name; points without a name for a dimension have "". The set must not be empty. Of a set with
+    a piece of more than `most_divisions` any point is taken, for which isl needs no search.
+    """
+    names = [points.get_dim_name(kind, k) or "" for kind in _KINDS for k in range(points.dim(kind))]
+    count = points.dim(isl.dim_type.param)
+    flat = points.flatten().move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, count)
+    # A parameter without a lower bound has no smallest value: any point will do. So it must where
+    # isl loses the smallest one, which it does for some sets whose divisions were moved.
+    rank = flat.dim(isl.dim_type.set)
+    divisions = max(piece.dim(isl.dim_type.div) for piece in flat.get_basic_sets())
+    is_hard = most_divisions is not None and divisions > most_divisions
+    bounded = not is_hard and all(flat.dim_min_val(k).is_int() for k in range(rank))
+    first = flat.lexmin() if bounded else flat
+    point = (flat if first.is_empty() else first).sample_point()
+    values = (point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(rank))
+    return tuple(zip(names, values, strict=True))
+
+
+def translation(space: isl.Space, distance: Sequence[int]) -> isl.Map:
+    """`{ S[i] -> S[i + distance] }` on a set space."""
+    function = isl.MultiAff.identity_on_domain_space(space)
+    for at, value in enumerate(distance):
+        moved = function.get_at(at).add_constant_val(isl.Val.int_from_si(context(), value))
+        function = function.set_at(at, moved)
+    return isl.Map.from_multi_aff(function)
 
 
 def function_exprs(relation: isl.Map, inputs: Sequence[str]) -> tuple[Expr, ...] | None:

@@ -12,12 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import islpy as isl
-
 from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Unary, Var
-from loopwright.ir.islkit import context
-from loopwright.ir.islparts import pieces_in
+from loopwright.ir.islkit import context, isl, pieces_in
 from loopwright.ir.program import Access, Array, Program, Statement
 from loopwright.ir.visit import walk
 from loopwright.lazy_dataclass import dataclass

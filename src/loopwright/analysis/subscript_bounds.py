@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-import islpy as isl
-
 from loopwright.diagnostics import Diagnostic, Span
 from loopwright.ir.expr import Const, Expr
-from loopwright.ir.islkit import affine, affine_map, context
-from loopwright.ir.islparts import maps_in
+from loopwright.ir.islkit import affine, affine_map, context, isl, maps_in
 from loopwright.ir.program import Access, Array, Program, Role, Statement
 from loopwright.lazy_dataclass import dataclass
 
@@ -26,6 +23,7 @@ __all__ = [
     "predicate_text",
     "uninitialised_locals",
     "uninitialised_scalars",
+    "unset_reads",
 ]
 
 
@@ -253,7 +251,7 @@ def uninitialised_scalars(program: Program) -> Iterator[UninitialisedRead]:
     scalars = [a for a in program.arrays if not a.shape and a.role in (Role.LOCAL, Role.OUT)]
     if not scalars:
         return
-    yield from _unset_reads(program, {scalar.name for scalar in scalars})
+    yield from unset_reads(program, {scalar.name for scalar in scalars})
     for scalar in scalars:
         if scalar.role is Role.OUT:
             yield from _unset_result(program, scalar.name)
@@ -263,12 +261,13 @@ def uninitialised_locals(program: Program) -> isl.Set:
     """[params] -> { : some element of a local array is read that no statement has written }."""
     local = {array.name for array in program.arrays if array.role is Role.LOCAL}
     found = program.context.subtract(program.context)
-    for unset in _unset_reads(program, local):
+    for unset in unset_reads(program, local):
         found = found.union(unset.params)
     return found.coalesce()
 
 
-def _unset_reads(program: Program, arrays: set[str]) -> Iterator[UninitialisedRead]:
+def unset_reads(program: Program, arrays: set[str]) -> Iterator[UninitialisedRead]:
+    """Every read of an element of these arrays that no earlier instance has written."""
     empty = isl.UnionMap.empty(program.context.get_space())
     reads, writes = empty, empty
     for statement in program.statements:

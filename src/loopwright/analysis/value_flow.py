@@ -15,13 +15,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-import islpy as isl
-
 from loopwright.analysis.dependences import access_map, flow_through
 from loopwright.analysis.relations import affine_expr, function_exprs, maps_of, union
 from loopwright.ir.expr import Expr, Load
-from loopwright.ir.islkit import context
-from loopwright.ir.islparts import functions_in, maps_in, pieces_in
+from loopwright.ir.islkit import context, functions_in, isl, maps_in, pieces_in
 from loopwright.ir.program import Program, Role, Statement
 from loopwright.ir.visit import rewrite, substitute
 from loopwright.lazy_dataclass import dataclass

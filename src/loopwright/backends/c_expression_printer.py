@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeAlias, assert_never
 
+from loopwright.backends.c_dialect import C, Dialect
 from loopwright.backends.c_operations import Helper, helper, math_call
 from loopwright.backends.c_syntax import (
     AND,
@@ -20,7 +21,6 @@ from loopwright.backends.c_syntax import (
     BIT_XOR,
     CHOICE,
     EQUAL,
-    INDEX,
     OR,
     ORDER,
     PRODUCT,
@@ -48,8 +48,7 @@ from loopwright.ir.expr import (
     Unary,
     Var,
 )
-from loopwright.ir.visit import loads
-from loopwright.ir.walk import expanded_dot, expanded_extreme, walk
+from loopwright.ir.visit import expanded_dot, expanded_extreme, loads, walk
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["CExpressions", "NamedBuffer", "interval", "operation", "width_of"]
@@ -149,7 +148,8 @@ class NamedBuffer:
 class CExpressions:
     """Writes expressions over the variables and buffers in scope."""
 
-    def __init__(self, *, from_c: bool) -> None:
+    def __init__(self, dialect: Dialect = C, *, from_c: bool = False) -> None:
+        self.dialect = dialect
         # Whether the source is C: what C leaves undefined was so there too. Integers on loop
         # variables do not overflow, and floats that are converted to integers fit.
         self.from_c = from_c
@@ -176,7 +176,9 @@ class CExpressions:
         found = helper(what, dtype, source)
         self.helpers[found.name] = found
         width = Width.INT
-        if found.result == INDEX or (not found.result and any(_is_long(arg) for arg in args)):
+        if found.result == self.dialect.index or (
+            not found.result and any(_is_long(arg) for arg in args)
+        ):
             width = Width.LONG
         return CText(f"{found.name}({', '.join(map(str, args))})", ATOM, width)
 
@@ -191,7 +193,7 @@ class CExpressions:
                 known = self.constants.get(name)
                 return self.variable(name) if known is None else self.index(known)
             case Unary(op="neg", x=x):
-                inner = _long(self.index(x))
+                inner = self._long(self.index(x))
                 text = f"({inner})" if inner.text.startswith("-") else inner.within(UNARY)
                 return CText(f"-{text}", UNARY, Width.LONG)
             case Binary(op="add" | "sub" | "mul" as op, x=x, y=y):
@@ -201,10 +203,14 @@ class CExpressions:
             case Binary(op="floordiv" | "mod" as op, x=x, y=Const(value=int(divisor))) if (
                 divisor > 0
             ):
-                return self._index_division(op, x, divisor)
+                return self._index_division(op, x, Const(divisor))
+            case Binary(op="floordiv" | "mod" as op, x=x, y=y) if self.dialect.is_device:
+                return self._index_division(op, x, y)  # what divides an index is positive
             case Select(cond=cond, x=x, y=y):
                 chosen = self.condition(cond, is_guard=True)
                 return _choice(chosen, self.index(x), self.index(y))
+            case Cast(x=x) if self.dialect.is_device and x.dtype.is_integer:
+                return replace(self.value(x), width=Width.LONG)  # an offset from a table
             case _:
                 return self.value(expr)
 
@@ -222,12 +228,17 @@ class CExpressions:
         # In int a sum might overflow that does not in long.
         if not _is_long(left) and not _is_long(right):
             if isinstance(y, Const):
-                right = replace(right, text=f"{right.text}L")
+                right = replace(right, text=f"{right.text}{self.dialect.long_suffix}")
             elif isinstance(x, Const):
-                left = replace(left, text=f"{left.text}L")
+                left = replace(left, text=f"{left.text}{self.dialect.long_suffix}")
             else:
-                left = _long(left)
+                left = self._long(left)
         return replace(operation(op, left, right), width=Width.LONG)
+
+    def _long(self, code: CText) -> CText:
+        if _is_long(code):
+            return code
+        return CText(f"({self.dialect.index}){code.within(UNARY)}", UNARY, Width.LONG)
 
     def _resolved(self, expr: Expr) -> Expr:
         """`expr` with variables that are bound to numbers replaced by these."""
@@ -238,11 +249,12 @@ class CExpressions:
             return {"add": x + y, "sub": x - y, "mul": x * y}[expr.op]
         return expr
 
-    def _index_division(self, op: str, x: Expr, divisor: int) -> CText:
-        left, right = self.index(x), CText(str(divisor), ATOM)
+    def _index_division(self, op: str, x: Expr, divisor: Expr) -> CText:
+        left, right = self.index(x), self.index(divisor)
         if interval(x, self.ranges)[0] >= 0:
             sign = "/" if op == "floordiv" else "%"
-            return CText(f"{left.within(PRODUCT)} {sign} {divisor}", PRODUCT, left.width)
+            text = f"{left.within(PRODUCT)} {sign} {right.within(UNARY)}"
+            return CText(text, PRODUCT, left.width)
         return self.use("floord" if op == "floordiv" else "modulo", INT64, left, right)
 
     # -- conditions -----------------------------------------------------------------------------
@@ -505,12 +517,6 @@ def _connective(op: str, left: CText, right: CText, has_loads: bool) -> CText:
 
 def _is_long(code: CText) -> bool:
     return code.width is Width.LONG
-
-
-def _long(code: CText) -> CText:
-    if _is_long(code):
-        return code
-    return CText(f"({INDEX}){code.within(UNARY)}", UNARY, Width.LONG)
 
 
 def width_of(dtype: DType) -> Width:

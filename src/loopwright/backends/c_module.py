@@ -6,7 +6,7 @@ variables, so that it may stand wherever a statement may.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from loopwright.backends.c_dialect import Dialect
@@ -31,7 +31,7 @@ from loopwright.ir.module import Module
 from loopwright.ir.visit import statements
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["RegionSurroundings", "emit_c", "emit_functions", "emit_region"]
+__all__ = ["RegionSurroundings", "emit_c", "emit_call", "emit_functions", "emit_region"]
 
 # -- functions ------------------------------------------------------------------------------------
 
@@ -155,9 +155,7 @@ def emit_region(
     names = NamesInUse(taken, around.words)
     printer = CPrinter(dialect, names, from_c=True, margin=around.margin + INDENT, origin=origin)
     printer.scopes.wishes = dict(around.names)
-    for name, (text, dtype) in around.integers.items():
-        printer.expressions.spelling[name] = _integer(text, dtype)
-        printer.expressions.ranges[name] = limits(dtype)
+    _name_integers(printer, around)
     for stmt in statements(nest.body):
         if isinstance(stmt, Alloc) and stmt.buffer.name in around.memory:
             name, extents = around.memory[stmt.buffer.name]
@@ -171,6 +169,26 @@ def emit_region(
             around.arrays[buffer.name], buffer.dtype, None
         )
     printer.nest(nest)
+    return _region_block(printer, around)
+
+
+def emit_call(lines: Sequence[str], around: RegionSurroundings, dialect: Dialect) -> str:
+    """A block of given lines in a region's place; variables get the values they have behind it."""
+    printer = CPrinter(dialect, NamesInUse(), from_c=True, margin=around.margin + INDENT)
+    _name_integers(printer, around)
+    for line in lines:
+        printer.lines.add(line)
+    return _region_block(printer, around)
+
+
+def _name_integers(printer: CPrinter, around: RegionSurroundings) -> None:
+    for name, (text, dtype) in around.integers.items():
+        printer.expressions.spelling[name] = _integer(text, dtype)
+        printer.expressions.ranges[name] = limits(dtype)
+
+
+def _region_block(printer: CPrinter, around: RegionSurroundings) -> str:
+    """The block of what was printed, with the macros that it uses."""
     for name, value in around.after:
         printer.lines.add(f"{name} = {printer.expressions.index(value)};")
     clash = around.words & printer.expressions.helpers.keys()

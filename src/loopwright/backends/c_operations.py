@@ -29,14 +29,14 @@ class Helper:
     lines: tuple[str, ...]
     value: str
 
-    def function(self) -> str:
-        """The helper as a definition of a file."""
+    def function(self, head: str = "static inline") -> str:
+        """The helper as a definition of a file, which begins with `head`."""
         if not self.result:
             return self.macro()
         params = ", ".join(f"{t} {n}" for t, n in zip(self.params, _NAMES, strict=False))
         body = "".join(f"    {line}\n" for line in (*self.lines, f"return {self.value};"))
         space = "" if self.result.endswith("*") else " "
-        return f"static inline {self.result}{space}{self.name}({params})\n{{\n{body}}}\n"
+        return f"{head} {self.result}{space}{self.name}({params})\n{{\n{body}}}\n"
 
     def macro(self) -> str:
         """The helper as a macro."""

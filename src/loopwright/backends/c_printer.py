@@ -7,13 +7,14 @@ that is one parallel loop becomes a `parallel for`. Without OpenMP the same text
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import assert_never
 
 from loopwright.backends.c_dialect import Dialect
 from loopwright.backends.c_expression_printer import CExpressions
 from loopwright.backends.c_scopes import Scopes, allocations, contiguous_buffers
-from loopwright.backends.c_syntax import ATOM, INDEX, CText, NamesInUse, Width, c_type
+from loopwright.backends.c_syntax import ATOM, CText, NamesInUse, Width, c_type
 from loopwright.backends.c_vectors import (
     ReductionUpdate,
     VectorStatements,
@@ -24,11 +25,11 @@ from loopwright.backends.c_vectors import (
 )
 from loopwright.diagnostics import InternalError
 from loopwright.ir.expr import Binary, Const, Expr, Load, Unary, Var
-from loopwright.ir.extent import constant_trips
 from loopwright.ir.loops import (
     Alloc,
     Barrier,
     Block,
+    Commit,
     Copy,
     For,
     If,
@@ -39,8 +40,9 @@ from loopwright.ir.loops import (
     Space,
     Stmt,
     Store,
+    Wait,
 )
-from loopwright.ir.visit import statements
+from loopwright.ir.visit import constant_trips, statements
 
 __all__ = ["CPrinter", "Origin"]
 
@@ -92,7 +94,7 @@ class CPrinter:
         origin: Origin | None = None,
     ) -> None:
         self.dialect = dialect
-        self.expressions = CExpressions(from_c=from_c)
+        self.expressions = CExpressions(dialect, from_c=from_c)
         self.vectors = VectorStatements(self.expressions)
         self.scopes = Scopes(names, self.expressions, self.vectors, margin)
         self.lines = self.scopes.lines
@@ -109,7 +111,8 @@ class CPrinter:
         self._may_reorder = nest.reassoc
         contiguous = contiguous_buffers(nest, self.expressions.buffers)
         self._is_contiguous = contiguous.__contains__
-        self.vectors.registers = register_lanes(nest, self._is_contiguous)
+        if not self.dialect.is_device:  # registers of a device hold one number each
+            self.vectors.registers = register_lanes(nest, self._is_contiguous)
         has_team = any(_needs_team(s) for s in statements(body)) and bool(self.dialect.team)
         shared = self.scopes.hoist(body, scalars, Space.SCRATCH, has_team=has_team)
         if not has_team:
@@ -167,10 +170,18 @@ class CPrinter:
                     self.statement(inner)
             case Store():
                 self._store(stmt)
+            case Copy() if self.dialect.run and (stmt.width > 1 or stmt.is_async):
+                self._copy_runs(stmt)
             case Copy():
                 self._copy(stmt, ())
+            case Commit():
+                self.scopes.pragma(self.dialect.commit)  # copies of a processor are done at once
+            case Wait(pending=pending):
+                self.scopes.pragma(self.dialect.wait.format(pending=pending))
             case Barrier():
                 self.scopes.pragma(self.dialect.barrier)
+            case Prefetch() if self.dialect.is_device:
+                pass
             case Prefetch(buffer=name, index=index, write=write, level=level):
                 near = max(0, 4 - level)
                 place = self.expressions.element(name, index)
@@ -300,12 +311,37 @@ class CPrinter:
                 name = self.scopes.names.declare(f"x{done}")
                 self.expressions.spelling[variable.name] = CText(name, ATOM, Width.LONG)
                 bound = self.expressions.index(stmt.shape[done])
-                loop = f"for ({INDEX} {name} = 0; {name} < {bound}; {name}++)"
+                loop = f"for ({self.dialect.index} {name} = 0; {name} < {bound}; {name}++)"
                 with self.scopes.braces(loop):
                     self._copy(stmt, inner)
             return
-        to = tuple(a + x for a, x in zip(stmt.target_start, offset, strict=True))
-        origin = tuple(a + x for a, x in zip(stmt.source_start, offset, strict=True))
+        to, origin = stmt.places(offset)
         target = self.expressions.element(stmt.target, to)
         source = self.expressions.element(stmt.source, origin)
         self.lines.add(f"{target} = {source};")
+
+    def _copy_runs(self, stmt: Copy) -> None:
+        """A copy of a device in runs of elements that move at once; its shape is constant."""
+        extents: list[int] = []
+        for extent in stmt.shape:
+            if not isinstance(extent, Const) or not isinstance(extent.value, int):
+                raise InternalError("a copy in runs has no constant shape")
+            extents.append(extent.value)
+        dtype = self.expressions.buffers[stmt.target].dtype
+        *outer, last = extents
+        runs = [*map(range, outer), range(0, last, stmt.width)]
+        form = self.dialect.run_async if stmt.is_async else self.dialect.run
+        for offset in itertools.product(*runs):
+            to, origin = stmt.places([Const(at) for at in offset])
+            target = self.expressions.element(stmt.target, to)
+            source = self.expressions.element(stmt.source, origin)
+            count = "" if stmt.width == 1 else str(stmt.width)
+            kind = c_type(dtype)
+            text = form.format(
+                type=self.dialect.vectors.get(dtype.name, kind) if count else kind,
+                count=count,
+                target=target,
+                source=source,
+                bytes=stmt.width * dtype.bytes,
+            )
+            self.lines.add(text)

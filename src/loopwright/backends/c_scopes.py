@@ -9,7 +9,6 @@ from loopwright.backends.c_expression_printer import CExpressions, NamedBuffer, 
 from loopwright.backends.c_operations import Helper
 from loopwright.backends.c_syntax import (
     ATOM,
-    INDEX,
     PRODUCT,
     CText,
     IndentedText,
@@ -95,6 +94,7 @@ def _declaration(
     return f"{element} {pointer} = lw_allocate({write(count).within(PRODUCT)} * sizeof({element}));"
 
 
+_PART = 16  # bytes that parts of shared memory are multiples of
 _MOST_STACK = 16 << 10  # bytes of one array that a block declares; more goes to the heap
 
 
@@ -103,9 +103,15 @@ def allocations(stmt: Stmt, space: Space) -> list[Alloc]:
     return [s for s in statements(stmt) if isinstance(s, Alloc) and s.buffer.space is space]
 
 
-def _is_subscript(stmt: Let) -> bool:
-    """Whether a bound integer is used as a subscript, bound or size: then it does not overflow."""
+def _is_subscript(stmt: Let, *, is_deep: bool) -> bool:
+    """Whether a bound integer is used as a subscript, bound or size: then it does not overflow.
+
+    Where `is_deep`, also if it is so through other bindings.
+    """
     for inner in statements(stmt.body):
+        is_bound = is_deep and isinstance(inner, Let) and stmt.name in names(inner.value)
+        if is_bound and isinstance(inner, Let) and _is_subscript(inner, is_deep=True):
+            return True
         places = expressions(inner)
         if isinstance(inner, Store):
             places = (*inner.index, *(e for x in walk(inner.value) for e in _subscripts(x)))
@@ -133,6 +139,7 @@ class Scopes:
         self.wishes: dict[str, str] = {}  # variables and arrays whose name the user chose
         self.kept: dict[str, NamedBuffer] = {}  # scratch memory that the text around declares
         self.last_origin = ""  # of the last store in this block
+        self.shared_offset: int | None = None  # where the next part of one shared array begins
         self._hoisted: dict[
             int, NamedBuffer
         ] = {}  # memory declared ahead, by identity of its Alloc
@@ -163,7 +170,8 @@ class Scopes:
     def bound(self, stmt: Let) -> Iterator[None]:
         """A binding as a const variable of the enclosing block."""
         dtype = stmt.value.dtype
-        is_index = dtype == INT64 and _is_subscript(stmt)
+        is_deep = self.expressions.dialect.is_device
+        is_index = dtype == INT64 and _is_subscript(stmt, is_deep=is_deep)
         if is_index and isinstance(stmt.value, Const):
             with self.constant(stmt.name, stmt.value):
                 yield
@@ -173,7 +181,8 @@ class Scopes:
         )
         name = self.declare_name(stmt.name)
         low = interval(stmt.value, self.expressions.ranges)[0] if is_index else None
-        self.lines.add(f"const {c_type(dtype)} {name} = {value};")
+        kind = self.expressions.dialect.index if is_index else c_type(dtype)
+        self.lines.add(f"const {kind} {name} = {value};")
         self.expressions.spelling[stmt.name] = CText(name, ATOM, width_of(dtype))
         with self.known_range(stmt.name, low):
             yield
@@ -203,7 +212,9 @@ class Scopes:
             goes_on = f"{name} < {bound}"
             if stmt.until is not None:
                 goes_on += f" && !({self.expressions.condition(stmt.until, is_guard=True)})"
-            with self.braces(f"for ({INDEX} {name} = {start}; {goes_on}; {by})"):
+            with self.braces(
+                f"for ({self.expressions.dialect.index} {name} = {start}; {goes_on}; {by})"
+            ):
                 yield
 
     @contextmanager
@@ -220,7 +231,7 @@ class Scopes:
     @contextmanager
     def allocated(self, stmt: Alloc) -> Iterator[None]:
         """Memory that the statements inside may use."""
-        if stmt.buffer.space is Space.SHARED:
+        if stmt.buffer.space is Space.SHARED and not self.expressions.dialect.shared:
             raise InternalError("shared memory is for a GPU", stmt.buffer.name)
         place, is_heap = self._hoisted.get(id(stmt)), False
         if place is None:
@@ -241,18 +252,44 @@ class Scopes:
         buffer, extents = stmt.buffer, _array_extents(stmt.buffer, stmt.shape)
         count = _total_elements(stmt, extents)
         size = count.value * buffer.dtype.bytes if isinstance(count, Const) else None
-        is_small = isinstance(size, int) and size <= _MOST_STACK
+        is_device = self.expressions.dialect.is_device
+        is_small = isinstance(size, int) and (size <= _MOST_STACK or is_device)
         is_constant = extents is None or all(isinstance(n, Const) for n in extents)
         is_stack = is_small and is_constant
         name = self.declare_name(buffer.name)
+        if not is_stack and is_device:
+            raise InternalError("memory of a thread has no constant size", buffer.name)
         if not is_stack:
             self.expressions.helpers[_ALLOCATE.name] = _ALLOCATE
+        if buffer.space is Space.SHARED and self.shared_offset is not None:
+            return self._declare_part(name, stmt, extents), False
+        space = self.expressions.dialect.shared if buffer.space is Space.SHARED else ""
+        index = self.expressions.index
         self.lines.add(
-            _declaration(name, buffer.dtype, extents, count, self.expressions.index, not is_stack)
+            space + _declaration(name, buffer.dtype, extents, count, index, not is_stack)
         )
         return NamedBuffer(
             name, buffer.dtype, buffer.strides if extents is None else None
         ), not is_stack
+
+    def _declare_part(
+        self, name: str, stmt: Alloc, extents: tuple[Expr, ...] | None
+    ) -> NamedBuffer:
+        """Declare an array in the memory that all shared arrays of a kernel have in common."""
+        assert self.shared_offset is not None
+        assert extents is not None, "shared arrays have rows"
+        buffer, dialect = stmt.buffer, self.expressions.dialect
+        count = _total_elements(stmt, extents)
+        assert isinstance(count, Const)
+        shape = "".join(f"[{self.expressions.index(n)}]" for n in extents)
+        kind = c_type(buffer.dtype)
+        part = dialect.shared_part.format(
+            type=kind, name=name, extents=shape, offset=self.shared_offset
+        )
+        self.lines.add(part)
+        size = int(count.value.real) * buffer.dtype.bytes
+        self.shared_offset += -(-size // _PART) * _PART
+        return NamedBuffer(name, buffer.dtype, None)
 
     def _declare_vectors(self, stmt: Alloc) -> NamedBuffer:
         """Declare registers: an array of vectors, whose elements are the last dimension."""

@@ -18,6 +18,7 @@ from loopwright.ir.dtypes import BOOL, DType
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
+    "DEVICE_WORDS",
     "INDENT",
     "INDEX",
     "CText",
@@ -168,6 +169,15 @@ _Noreturn _Static_assert _Thread_local asm typeof fortran linux unix i386 I NULL
 false complex imaginary main alignas alignof nullptr constexpr thread_local static_assert
 """
 _RESERVED_WORDS = frozenset(_RESERVED.split())
+# What C++, CUDA and OpenCL call otherwise: names that C leaves free.
+_DEVICE = """
+and and_eq bitand bitor catch class compl const_cast delete dynamic_cast explicit export friend
+mutable namespace new not not_eq operator or or_eq private protected public reinterpret_cast
+static_cast template this throw try typeid typename using virtual wchar_t xor xor_eq
+kernel global local constant generic half uchar ushort uint ulong size_t ptrdiff_t event_t
+dim3 threadIdx blockIdx blockDim gridDim warpSize
+"""
+DEVICE_WORDS = frozenset(_DEVICE.split())
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 

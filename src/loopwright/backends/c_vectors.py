@@ -17,9 +17,8 @@ from loopwright.backends.c_expression_printer import CExpressions, operation
 from loopwright.backends.c_syntax import ATOM, SUM, UNARY, CText, c_type
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Unary, Var
-from loopwright.ir.extent import constant_trips
 from loopwright.ir.loops import Alloc, Block, For, LoopNest, Mark, Space, Stmt, Store
-from loopwright.ir.visit import loads, names, statements, substitute
+from loopwright.ir.visit import constant_trips, loads, names, statements, substitute
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = [

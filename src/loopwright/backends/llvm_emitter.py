@@ -39,12 +39,12 @@ from loopwright.backends.llvm_team import (
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import INT64, DType
 from loopwright.ir.expr import Const, Load, Var
-from loopwright.ir.extent import constant_trips
 from loopwright.ir.loops import (
     Alloc,
     Barrier,
     Block,
     Buffer,
+    Commit,
     Copy,
     For,
     If,
@@ -55,9 +55,11 @@ from loopwright.ir.loops import (
     Space,
     Stmt,
     Store,
+    Wait,
 )
 from loopwright.ir.module import CodeUnit, Module
 from loopwright.ir.visit import (
+    constant_trips,
     expressions,
     loads,
     loop_depth,
@@ -66,6 +68,7 @@ from loopwright.ir.visit import (
     statements,
     substitute,
 )
+from loopwright.memo import IdentityMap
 
 __all__ = ["emit_module"]
 
@@ -145,10 +148,10 @@ class _Emitter:
         self.values = LLVMExpressions(readonly, features)
         self.code = self.values.code
         self.nest = nest
-        self.outlined: dict[int, Invocation] = {}  # loops that are procedures, by identity
+        self.outlined: IdentityMap[For, Invocation] = IdentityMap()  # loops that are procedures
         self.procedures: dict[Procedure, str] = {}  # those invoked so far, and their names
         self.checked = checked  # buffers whose accesses are checked, in the order of their numbers
-        self.arena: dict[int, memory.PointerBuffer] = {}  # by identity of the allocation
+        self.arena: IdentityMap[Alloc, memory.PointerBuffer] = IdentityMap()
         self.claims = False  # threads claim pieces of parallel loops; else they have fixed shares
         self.metadata = Metadata()
         self.code.flags = fast_math_flags(nest)
@@ -272,7 +275,7 @@ class _Emitter:
             else [""] * len(allocs)
         )
         for alloc, tags in zip(allocs, scopes, strict=True):
-            self.arena[id(alloc)] = memory.PointerBuffer(base, alloc.buffer.dtype, tags)
+            self.arena[alloc] = memory.PointerBuffer(base, alloc.buffer.dtype, tags)
             base = self.code.emit(f"getelementptr i8, ptr {base}, {self._bytes(alloc)}")
 
     # -- statements -----------------------------------------------------------------------------
@@ -289,8 +292,8 @@ class _Emitter:
                 self._vector_loop(stmt)
             case For(mark=Mark.UNROLL):
                 self._unrolled_loop(stmt)
-            case For() if id(stmt) in self.outlined:
-                self._invoke(self.outlined[id(stmt)])
+            case For() if stmt in self.outlined:
+                self._invoke(self.outlined[stmt])
             case For():
                 self._loop(stmt)
             case If():
@@ -306,6 +309,8 @@ class _Emitter:
             case Barrier():
                 function = "lw_meet" if self.claims else "lw_barrier"
                 self.code.effect(f"call void @{function}(ptr %team, i64 %thread)")
+            case Commit() | Wait():
+                pass  # copies of a processor are done at once
             case Prefetch(buffer=name, index=index, write=write, level=level):
                 place = self.values.buffers[name]
                 assert isinstance(place, memory.PointerBuffer)
@@ -449,8 +454,8 @@ class _Emitter:
 
     def _place_of(self, stmt: Alloc) -> memory.PointerBuffer | memory.RegisterBuffer:
         buffer = stmt.buffer
-        if id(stmt) in self.arena:
-            return self.arena[id(stmt)]
+        if stmt in self.arena:
+            return self.arena[stmt]
         shape = [int_literal(self.values.index(x)) for x in stmt.shape]
         reach = int_literal(self._reach(stmt))
         if None in shape or reach is None:
@@ -485,8 +490,7 @@ def _has_lanes(loop: For) -> bool:
 def _copy_loops(copy: Copy, dtype: DType) -> Stmt:
     """A strided copy as loops over its shape."""
     here = [Var(f"{copy.target}.copy{k}") for k in range(len(copy.shape))]
-    source = tuple(s + x for s, x in zip(copy.source_start, here, strict=True))
-    target = tuple(t + x for t, x in zip(copy.target_start, here, strict=True))
+    target, source = copy.places(here)
     body: Stmt = Store(copy.target, target, Load(copy.source, source, dtype))
     for var, extent in zip(reversed(here), reversed(copy.shape), strict=True):
         body = For(var.name, Const(0), extent, body, Const(1))

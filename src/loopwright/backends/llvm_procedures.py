@@ -33,6 +33,7 @@ from loopwright.ir.loops import (
 )
 from loopwright.ir.visit import expressions, rebuild, rewrite, statements, walk
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import IdentityMap
 
 __all__ = ["Invocation", "Procedure", "declaration", "invoke", "open_arguments", "outline"]
 
@@ -57,12 +58,11 @@ class Invocation:
     buffers: tuple[str, ...]
 
 
-def outline(nest: LoopNest) -> dict[int, Invocation]:
-    """The loops of a nest that are procedures, by their identity in it."""
-    found: dict[int, Invocation] = {}
-    for loop, buffers in _candidates(nest.body, {buffer.name: buffer for buffer in nest.buffers}):
-        found[id(loop)] = _invocation(loop, buffers)
-    return found
+def outline(nest: LoopNest) -> IdentityMap[For, Invocation]:
+    """The loops of a nest that are procedures."""
+    buffers = {buffer.name: buffer for buffer in nest.buffers}
+    loops = _candidates(nest.body, buffers)
+    return IdentityMap((loop, _invocation(loop, around)) for loop, around in loops)
 
 
 def _candidates(

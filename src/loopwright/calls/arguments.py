@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import accumulate
 from operator import mul
 from typing import Any, TypeAlias
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from loopwright.calls.function_summary import FunctionSummary
-from loopwright.diagnostics import UsageError
+from loopwright.diagnostics import Diagnostic, UsageError
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.program import Role
 from loopwright.lower.buffers import stride_name
@@ -25,6 +25,7 @@ __all__ = [
     "Signature",
     "Strides",
     "Values",
+    "Violation",
     "row_major",
     "stride_values",
     "unit_strides",
@@ -32,6 +33,7 @@ __all__ = [
 
 Values: TypeAlias = dict[str, int]  # parameters by name
 Arrays: TypeAlias = dict[str, NumpyArray]
+Violation: TypeAlias = Callable[[Values], Diagnostic]  # what goes wrong for unsafe parameters
 Fresh: TypeAlias = tuple[str, tuple[int, ...], np.dtype[Any]]  # name, shape and dtype
 
 _LEAST, _MOST = -(2**63), 2**63 - 1

@@ -12,14 +12,15 @@ from loopwright.calls.splice import Optimised
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.frontends.extract import program_of
 from loopwright.frontends.tree_rewrites import shrink_sizes
-from loopwright.ir.islkit import bounded
+from loopwright.ir.gpu_machine import GpuMachine
+from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.planner.planners import Planner, given_planner
-from loopwright.validate import Report
-from loopwright.validate.problem_sizes import can_run
+from loopwright.validate import Report, check_translation
+from loopwright.validate.problem_sizes import can_run, pick_sizes
 from loopwright.validate.translation import validate_with_c
 
 __all__ = ["check_region"]
@@ -32,12 +33,21 @@ _NOT_RUN = (
 
 
 def check_region(
-    found: Optimised, planner: Planner, machine: Machine, threads: int, *, reassoc: bool
+    found: Optimised,
+    planner: Planner,
+    machine: Machine | GpuMachine,
+    threads: int,
+    *,
+    reassoc: bool,
 ) -> tuple[Report, str]:
-    """Compare the new code with the old; a note tells of a smaller problem in its place."""
+    """Compare the new code with the old; a note tells of a smaller problem in its place.
+
+    Loops for a GPU are interpreted: there may be none here that runs its kernels.
+    """
     assert found.nest is not None, "only code that was made can be checked"
+    compare = _interpreted if isinstance(machine, GpuMachine) else validate_with_c
     if _is_affordable(found.program):
-        return validate_with_c(found.program, found.nest), ""
+        return compare(found.program, found.nest), ""
     for factor in _FACTORS:
         smaller = shrink_sizes(found.region.tree, factor)
         if smaller is None:
@@ -51,8 +61,20 @@ def check_region(
         nest, steps = made
         sizes = ", ".join(f"{new} for {old}" for old, new in smaller.sizes.items())
         note = f"note: too large to be run; checked as a smaller problem by {steps}, with {sizes}"
-        return validate_with_c(program, nest), note
+        return compare(program, nest), note
     return Report((), (), _NOT_RUN), ""
+
+
+def _interpreted(program: Program, nest: LoopNest) -> Report:
+    def none(error: GaveUp) -> tuple[dict[str, int], ...]:
+        return ()
+
+    sizes = bounded(lambda: tuple(pick_sizes(program)), none)
+    if not sizes:
+        return Report((), (), ("small sizes: the program allows none",))
+    told = check_translation(program, nest, sizes)
+    places = "; ".join(", ".join(f"{n} = {v}" for n, v in size.items()) for size in sizes)
+    return Report(told, (f"order against the interpreter at {places or 'the only size'}",), ())
 
 
 def _is_affordable(program: Program) -> bool:
@@ -61,7 +83,11 @@ def _is_affordable(program: Program) -> bool:
 
 
 def _made(
-    program: Program, found: Optimised, planner: Planner, machine: Machine, threads: int
+    program: Program,
+    found: Optimised,
+    planner: Planner,
+    machine: Machine | GpuMachine,
+    threads: int,
 ) -> tuple[LoopNest, str] | None:
     """The smaller program by the steps that were taken, or as it is planned by itself."""
     for way, steps in ((given_planner(found.plan), "the same steps"), (planner, "its own steps")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, TypeAlias, overload
@@ -10,20 +11,21 @@ from loopwright.calls.c_function import CFunction, RegionCode, known_functions
 from loopwright.calls.compiled_program import CompiledProgram
 from loopwright.calls.function_summary import FunctionSummary, summary_key
 from loopwright.calls.specialisation import Specialisation
-from loopwright.diagnostics import UsageError
+from loopwright.diagnostics import LoopwrightError, UsageError
 from loopwright.frontends.c import CFile, CRegion, read_c
 from loopwright.frontends.extract import program_of
 from loopwright.frontends.source_tree import SourceTree
+from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
-from loopwright.machines.machine_argument import target_machine
-from loopwright.planner.planners import Planner, given_planner, model_planner
+from loopwright.machines.machine_argument import target_gpu, target_machine
+from loopwright.planner.planners import Planner, given_planner
 from loopwright.runtime.thread_pool import checked_threads, num_threads
-from loopwright.targets import TARGETS
+from loopwright.targets import TARGETS, MachineKind
 from loopwright.tracebacks import public_edge
 from loopwright.transform.plan import Plan
 
-__all__ = ["CompiledFile", "char_flags", "compile", "parse_c"]
+__all__ = ["CompiledFile", "char_flags", "compile", "machine_of", "parse_c"]
 
 Source: TypeAlias = str | bytes | PathLike[str]
 Defines: TypeAlias = Mapping[str, str | int | None]
@@ -123,7 +125,7 @@ def compile(
     plan: str | Plan = ...,
     *,
     threads: int | None = ...,
-    machine: str | Machine | None = ...,
+    machine: str | Machine | GpuMachine | None = ...,
 ) -> CompiledProgram: ...
 
 
@@ -138,7 +140,7 @@ def compile(
     function: str | None = ...,
     defines: Defines | None = ...,
     cpp_args: Sequence[str] = ...,
-    machine: str | Machine | None = ...,
+    machine: str | Machine | GpuMachine | None = ...,
 ) -> CompiledFile: ...
 
 
@@ -152,7 +154,7 @@ def compile(
     function: str | None = None,
     defines: Defines | None = None,
     cpp_args: Sequence[str] = (),
-    machine: str | Machine | None = None,
+    machine: str | Machine | GpuMachine | None = None,
 ) -> CompiledFile | CompiledProgram:
     """Compile the functions of a C file that hold regions between `#pragma scop` and `endscop`.
 
@@ -161,16 +163,18 @@ def compile(
     types and extents, which change in place. A function must consist of regions and declarations.
     A Program takes its parameters, then its arrays, by position or by name.
 
-    `target`: machine code made here by LLVM ("host"), or C with OpenMP ("openmp") or without ("c")
-    that the system's compiler translates. `plan`: what the model decides ("model"), the order of
-    the source ("source"), or a Plan; for a file of several regions a plan for each, as `plans` of
-    its functions gives them. `reassoc` allows floating sums in another order; `threads`
-    fixes the number of threads; `function` names one function of several; `defines` and `cpp_args`
-    (-D, -I) are for the preprocessor. `machine` names another machine to plan and emit for: its
+    `target`: machine code made here by LLVM ("host"), C with OpenMP ("openmp") or without ("c")
+    that the system's compiler translates, or kernels for a GPU ("cuda"), which take arrays of CuPy,
+    PyTorch or Numba in place, and arrays of NumPy through copies; "opencl" is to be saved. `plan`:
+    what the model decides ("model"), the order of the source ("source"), or a Plan; for a file of
+    several regions a plan for each, as `plans` of its functions gives them. `reassoc` allows
+    floating sums in another order; `threads` fixes the number of threads; `function` names one
+    function of several; `defines` and `cpp_args` (-D, -I) are for the preprocessor. `machine` names
+    another machine to plan and emit for, a GPU by its architecture ("sm_80"): its
     loops, C, LLVM IR and assembly can be inspected, and its C runs here.
     """
     _check(target, plan, threads)
-    chosen_machine = target_machine(machine)
+    chosen_machine = machine_of(target, machine)
 
     def count() -> int:
         return num_threads() if threads is None else threads
@@ -178,7 +182,9 @@ def compile(
     if isinstance(source, Program):
         (plan,) = _plans(plan, 1)
         return CompiledProgram(source, _planner(plan), target, chosen_machine, count)
-    signs = () if machine is None else char_flags(chosen_machine, cpp_args)
+    signs: tuple[str, ...] = ()
+    if machine is not None and isinstance(chosen_machine, Machine):
+        signs = char_flags(chosen_machine, cpp_args)
     file = read_c(source, defines=defines, cpp_args=(*signs, *cpp_args))
     chosen = known_functions(file, function)
     globals_: dict[str, Any] = {}
@@ -189,8 +195,10 @@ def compile(
         own = plans[regions.index(region)]
         return _code(region.tree, target, own, chosen_machine, count(), reassoc=reassoc)
 
+    on_device = TARGETS[target].kind is MachineKind.GPU
     functions = {
-        name: CFunction(file, _regions(file, name), make, globals_, count) for name in chosen
+        name: CFunction(file, _regions(file, name), make, globals_, count, on_device=on_device)
+        for name in chosen
     }
     return CompiledFile(file.name, functions, globals_)
 
@@ -203,27 +211,52 @@ def _code(
     tree: SourceTree,
     target: str,
     plan: str | Plan,
-    machine: Machine,
+    machine: Machine | GpuMachine,
     threads: int,
     *,
     reassoc: bool,
 ) -> RegionCode:
+    if isinstance(machine, GpuMachine):
+        from loopwright.calls.device_code import DeviceCode  # lazy: for users of GPUs
+
+        return DeviceCode.of_tree(tree, _planner(plan), target, machine, reassoc=reassoc)
     definition = _TreeDefinition(tree, reassoc)
     if target == "host" and plan == "model":
         return Specialisation(definition, machine)
     if target == "host" and isinstance(plan, Plan) and plan.whole_contract is not None:
         return Specialisation(definition, machine, plan)
     # lazy: the C printer and the toolchain, which machine code by the model does without
-    from loopwright.calls.planned import PlannedCode
+    from loopwright.calls.compiled_program import PlannedCode
 
     count = TARGETS[target].threads(threads)
+    assert isinstance(machine, Machine)
     return PlannedCode.of_tree(tree, _planner(plan), target, machine, count, reassoc=reassoc)
 
 
-def _planner(plan: str | Plan) -> Planner:
+def _planner(plan: str | Plan) -> Planner | None:
+    """The planner of a plan; None: that of the target's model."""
     if isinstance(plan, Plan):
         return given_planner(plan)
-    return given_planner(Plan(())) if plan == "source" else model_planner
+    return given_planner(Plan(())) if plan == "source" else None
+
+
+def machine_of(
+    target: str, wanted: str | Machine | GpuMachine | None = None
+) -> Machine | GpuMachine:
+    """The machine that code of a target is for: the one that is named, else this one."""
+    if TARGETS[target].kind is MachineKind.PROCESSOR:
+        if isinstance(wanted, GpuMachine):
+            raise UsageError(f"target '{target}' is for processors", found=wanted.name)
+        return target_machine(wanted)
+    if isinstance(wanted, Machine):
+        raise UsageError(f"target '{target}' is for GPUs", found=wanted.name)
+    arch = None
+    if wanted is None:
+        from loopwright.runtime.cuda_driver import cuda_device  # lazy: for users of GPUs
+
+        with contextlib.suppress(LoopwrightError):
+            arch = cuda_device().arch
+    return target_gpu(wanted, arch)
 
 
 # Instruction sets whose C compilers take plain char for signed.

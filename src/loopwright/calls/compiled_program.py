@@ -2,28 +2,60 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from loopwright.analysis.find_contractions import explain
 from loopwright.analysis.subscript_bounds import find_violation
-from loopwright.calls.arguments import Values
+from loopwright.calls.arguments import (
+    Arrays,
+    Signature,
+    Values,
+    Violation,
+    stride_values,
+    unit_strides,
+)
 from loopwright.calls.c_function import checked_array
-from loopwright.calls.function_summary import Argument, FunctionSummary
-from loopwright.calls.planned import PlannedCode
-from loopwright.calls.polyhedral_function import unsafe_sizes
-from loopwright.diagnostics import Diagnostic, UsageError
+from loopwright.calls.function_summary import Argument, FunctionSummary, compile_test
+from loopwright.calls.polyhedral_function import PolyhedralFunction, unsafe_sizes
+from loopwright.diagnostics import Diagnostic, SourceError, UsageError
+from loopwright.frontends.source_tree import SourceTree
 from loopwright.ir.expr import Var
+from loopwright.ir.gpu_machine import GpuMachine
+from loopwright.ir.loops import LoopNest
 from loopwright.ir.machine import Machine
+from loopwright.ir.module import Module
 from loopwright.ir.program import Array, Program, Role
+from loopwright.ir.text import program_text, schedule_text
+from loopwright.kernels import nest_kernel, stage_text, thread_pool
+from loopwright.lower.buffers import specialise
+from loopwright.machines.machine_argument import require_runnable
+from loopwright.memo import computed_once
+from loopwright.pipeline import compile_program
 from loopwright.planner.call_shape import value_of
 from loopwright.planner.planners import Planner
+from loopwright.runtime.address import data_address
+from loopwright.runtime.array_arguments import element_strides
+from loopwright.runtime.toolchain import (
+    build_library,
+    find_compiler,
+    find_function,
+    load_library,
+    openmp_threads,
+    tuning_flags,
+)
 from loopwright.targets import TARGETS
 from loopwright.tracebacks import public_edge
+from loopwright.transform.plan import Plan
 
-__all__ = ["CompiledProgram"]
+if TYPE_CHECKING:
+    from loopwright.calls.device_code import DeviceCode
+
+__all__ = ["CompiledProgram", "PlannedCode"]
 
 
 class CompiledProgram:
@@ -32,9 +64,9 @@ class CompiledProgram:
     def __init__(
         self,
         program: Program,
-        planner: Planner,
+        planner: Planner | None,
         target: str,
-        machine: Machine,
+        machine: Machine | GpuMachine,
         threads: Callable[[], int],
     ) -> None:
         self.program = program
@@ -44,7 +76,17 @@ class CompiledProgram:
         self._names = (*program.params, *(a.name for a in self._arrays))
         count = TARGETS[target].threads(threads())
         summary, violation = _summary(program), self._violation
-        self._code = PlannedCode(program, summary, planner, target, violation, machine, count)
+        self._on_device = isinstance(machine, GpuMachine)
+        self._code: PlannedCode | DeviceCode
+        if isinstance(machine, GpuMachine):
+            # lazy: for users of GPUs
+            from loopwright.calls.device_code import DeviceCode
+
+            self._code = DeviceCode(
+                program, summary, planner, target, violation, machine, self._program_here
+            )
+        else:
+            self._code = PlannedCode(program, summary, planner, target, violation, machine, count)
         self.plan = self._code.plan
 
     @public_edge
@@ -66,6 +108,13 @@ class CompiledProgram:
     def inspect_loops(self) -> str:
         """The loop nest that is emitted."""
         return self._code.inspect("loops", (), 1)
+
+    @public_edge
+    def save(self, folder: str) -> None:
+        """Write code for a GPU as a bundle that `lw.load` runs, where neither isl nor LLVM is."""
+        if not self._on_device:
+            raise UsageError("bundles are of code for a GPU", hint='compile(..., target="cuda")')
+        self._code.save(folder)  # type: ignore[union-attr]
 
     @public_edge
     def inspect_c(self) -> str:
@@ -123,7 +172,11 @@ class CompiledProgram:
         if not array.shape and array.role is Role.IN:
             return value
         shape = tuple(value_of(extent, params) for extent in array.shape)
-        return checked_array(array.name, value, array.dtype, shape)
+        return checked_array(array.name, value, array.dtype, shape, on_device=self._on_device)
+
+    def _program_here(self) -> Program | None:
+        """The program in the thread that made it: isl objects belong to it."""
+        return self.program if threading.get_ident() == self._owner else None
 
     def _violation(self, params: Values) -> Diagnostic:
         # isl objects belong to the thread that made the program.
@@ -146,3 +199,132 @@ def _summary(program: Program) -> FunctionSummary:
     return FunctionSummary(
         program.name, tuple(arguments), None, program.params, program.arrays, unsafe, None
     )
+
+
+# -- code of a program for a plan and a target of the caller's choice -----------------------------
+# The road of `specialisation` decides for each call anew, by the model. Here the plan is made or
+# given once; the code is LLVM's, or C compiled by the system's compiler.
+
+
+_NO_TABLE = np.zeros(0, dtype=np.int64)
+
+
+class PlannedCode:
+    """The code of one program. Arrays of calls are laid out as in C, with the declared extents."""
+
+    def __init__(
+        self,
+        program: Program,
+        summary: FunctionSummary,
+        planner: Planner | None,
+        target: str,
+        violation: Violation,
+        machine: Machine,
+        threads: int,
+    ) -> None:
+        self._target = target
+        self._summary = summary
+        self._signature = Signature(summary)
+        self._is_unsafe = compile_test(summary.unsafe, summary.params)
+        self._violation = violation
+        self._machine = machine
+        # Also of machine code the C can be inspected.
+        printed = target if TARGETS[target].is_c else "openmp"
+        found = compile_program(program, machine, threads, planner, printed)
+        # isl objects belong to this thread: what reports need is made now.
+        self.plan, self._nest = found.plan, found.nest
+        self._text = program_text(program)
+        self._schedule = schedule_text(found.schedule)
+        self._taken_for = explain(program)
+        assert found.module is not None
+        self._module = found.module
+
+    @classmethod
+    def of_tree(
+        cls,
+        tree: SourceTree,
+        planner: Planner | None,
+        target: str,
+        machine: Machine,
+        threads: int,
+        *,
+        reassoc: bool,
+    ) -> PlannedCode:
+        """The code of a source tree."""
+        function = PolyhedralFunction(tree, reassoc=reassoc)
+
+        def violation(params: Values) -> Diagnostic:
+            return PolyhedralFunction(tree, reassoc=reassoc).violation(params)
+
+        summary = function.summary()
+        return cls(function.program, summary, planner, target, violation, machine, threads)
+
+    def __call__(self, args: tuple[Any, ...], threads: int) -> None:
+        _, arrays = self._signature.bind(args)
+        params = self._checked(args, arrays)
+        if self._target == "host":
+            require_runnable(self._machine)
+            self._run_nest(params, arrays, threads)
+        else:
+            self._library.run(params, arrays, threads)
+
+    def _checked(self, args: tuple[Any, ...], arrays: Arrays) -> Values:
+        params = self._signature.params(args)
+        self._signature.check_layout(arrays)
+        if self._is_unsafe(params):
+            raise SourceError(self._violation(params))
+        return params
+
+    def _run_nest(self, params: Values, arrays: Arrays, threads: int) -> None:
+        strides = {name: element_strides(array) for name, array in arrays.items()}
+        unit = unit_strides(strides)
+        made_for = self._machine.content_hash
+        key = f"planned {self._text} {self.plan.dumps()} {sorted(unit)} {made_for}"
+        kernel = nest_kernel(key, lambda: specialise(self._nest, unit))
+        bound = kernel.bind(params | stride_values(strides), _NO_TABLE, threads, thread_pool)
+        bound(*(arrays[name] for name in kernel.buffers))
+
+    @computed_once
+    def _library(self) -> _Library:
+        return _Library(self._module, self._nest, openmp=self._target == "openmp")
+
+    # -- reports ----------------------------------------------------------------------------------
+
+    def explain(self, args: tuple[Any, ...] = (), threads: int = 1) -> str:
+        """What each statement is taken for, and the steps."""
+        steps = [f"  {step}" for step in self.plan] or ["  none: loops in source order"]
+        return "\n".join([*self._taken_for, "steps:", *steps])
+
+    def plan_of(self, args: tuple[Any, ...] = (), threads: int = 1) -> Plan:
+        """The plan, whatever the call."""
+        return self.plan
+
+    def inspect(self, stage: str, args: tuple[Any, ...], threads: int) -> str:
+        """The text of a stage."""
+        return self._module.text if stage == "c" else stage_text(self._nest, stage, self._machine)
+
+    def inspect_schedule(self) -> str:
+        return self._schedule
+
+
+class _Library:
+    """The C of a nest, compiled and loaded."""
+
+    def __init__(self, module: Module, nest: LoopNest, *, openmp: bool) -> None:
+        compiler = find_compiler()
+        code = build_library(module.text, tuning_flags(compiler, openmp=openmp), compiler)
+        library = load_library(code)
+        self._scalars = module.scalars
+        self._buffers = module.buffers
+        self._function = library[module.entry]
+        self._function.restype = None
+        kinds: list[Any] = [ctypes.c_int64] * len(module.scalars)
+        self._function.argtypes = kinds + [ctypes.c_void_p] * len(module.buffers)
+        # The OpenMP runtime comes with the library, if there is one.
+        self._set_threads = find_function(library, "omp_set_num_threads") if openmp else None
+
+    def run(self, params: Values, arrays: Arrays, threads: int) -> None:
+        if self._set_threads is not None:
+            self._set_threads(openmp_threads(threads))
+        places = (data_address(arrays[name]) for name in self._buffers)
+        self._function(*(params[name] for name in self._scalars), *places)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,34 +12,29 @@ import numpy as np
 from numpy import einsum as numpy_einsum
 
 from loopwright import options, semirings
-from loopwright.bounded_cache import BoundedCache
-from loopwright.calls.einsum_call import EinsumCall, Scaling, extents_of, is_one
-from loopwright.calls.einsum_contraction import choice_of, contract, plan_contraction
-from loopwright.calls.einsum_options import (
+from loopwright.calls.einsum_call import (
+    EinsumCall,
     NumpyOptions,
     Path,
+    Scaling,
     as_operands,
-    check_castings,
-    is_value,
+    check_scaling,
+    extents_of,
+    from_text_or_lists,
+    is_one,
     memory_order,
     plain_number,
     read_options,
+    types_of,
 )
-from loopwright.diagnostics import (
-    DtypeError,
-    LoopwrightError,
-    UsageError,
-    WrongTypeError,
-)
-from loopwright.frontends.einsum_syntax import (
-    parse_subscripts,
-    sublist_subscripts,
-)
-from loopwright.ir.dtypes import DTYPES, DType, dtype_of
+from loopwright.calls.einsum_contraction import choice_of, contract, plan_contraction
+from loopwright.diagnostics import DtypeError, LoopwrightError, UsageError
+from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.kernel_variant import Initial
 from loopwright.kernels import Unproven
 from loopwright.lazy_dataclass import dataclass
 from loopwright.machines.machine_argument import target_machine
+from loopwright.memo import BoundedCache
 from loopwright.runtime.array_arguments import Array, check_out, takes_results
 from loopwright.runtime.thread_pool import num_threads, thread_count
 from loopwright.tracebacks import hide_frames
@@ -57,6 +52,7 @@ _ready: BoundedCache[tuple[Any, ...], Ready] = BoundedCache(
 _ndarray = np.ndarray
 _empty = np.empty
 current = options.current
+_HOST = frozenset({_ndarray, str, bytes, list, tuple, int, float, type(None)})
 _ONE, _ZERO, _KEEP = 1, 0, "K"  # defaults, recognised by identity on the quick path
 
 
@@ -93,6 +89,11 @@ def einsum(
     which nothing is summed gives a view.
 
     `plan` runs one or two operands by a plan of `einsum_plan`, made for these or other sizes.
+
+    Operands on a CUDA device (arrays of PyTorch, CuPy, Numba, or of any library that has
+    `__cuda_array_interface__` or DLPack) are contracted there, in the current stream of their
+    library, and the call does not wait: see calls/device_einsum. `threads` have no meaning then,
+    and there are no views.
     """
     if (
         plan is None
@@ -120,9 +121,16 @@ def einsum(
                 start = (subscripts, semiring, count, accumulate)
                 found = _ready.get(_layout(start, operands, out))
         except (TypeError, AttributeError):
-            # Operands that are no arrays, or a semiring or number of threads that is none: the
-            # general call converts or refuses them.
+            # Operands that are no arrays of NumPy, or a semiring or number of threads that is none:
+            # the general call converts or refuses them.
             found = None
+            if out is None and not accumulate and _any_on_device(operands):
+                # lazy: for users of GPUs
+                from loopwright.calls.device_einsum import repeated_einsum
+
+                again = repeated_einsum(subscripts, operands, semiring)
+                if again is not None:
+                    return again
         if found is not None and (out is None or _is_free(out, operands)):
             run, shape, kind = found
             result = _empty(shape, kind) if out is None else out
@@ -131,6 +139,11 @@ def einsum(
     try:
         scaling = _scaling(alpha, beta, accumulate)
         asked = read_options(optimize, dtype, order, casting)
+        if _any_on_device((subscripts, *operands, out)):
+            _refuse_on_device(plan, "a plan")
+            from loopwright.calls.device_einsum import device_einsum  # lazy: for users of GPUs
+
+            return device_einsum(subscripts, operands, semiring, out, scaling, accum_dtype, asked)
         return _einsum(
             subscripts, operands, semiring, out, scaling, accum_dtype, threads, asked, plan
         )
@@ -155,6 +168,8 @@ def einsum_plan(
 
     Nothing is computed. The keywords are those of `einsum` that a plan depends on.
     """
+    if _any_on_device((subscripts, *operands, out)):
+        _refuse_on_device(operands, "a plan")
     scaling = _scaling(alpha, beta, accumulate)
     asked = read_options(False, dtype, "K", None)
     made = _prepared(subscripts, operands, semiring, out, scaling, accum_dtype, threads, asked)
@@ -162,6 +177,25 @@ def einsum_plan(
     from loopwright.planner.given_choice import plan_of  # lazy: plans load isl
 
     return plan_of(choice_of(made.call))
+
+
+def _any_on_device(values: Iterable[Any]) -> bool:
+    """Whether some argument lies on a CUDA device; arrays of NumPy are told at a glance."""
+    others = [x for x in values if type(x) not in _HOST]
+    if not others:
+        return False
+    from loopwright.runtime.device_arrays import is_device_array  # lazy: hardly any call needs it
+
+    return any(map(is_device_array, others))
+
+
+def _refuse_on_device(asked: Any, what: str) -> None:
+    if asked is not None:
+        raise UsageError(
+            f"there is {what} for arrays of the host only",
+            found="arrays on a CUDA device",
+            hint="LOOPWRIGHT_LOG=plan tells what runs on a device",
+        )
 
 
 def _require_pair(call: EinsumCall, *, may_be_empty: bool = False) -> None:
@@ -216,7 +250,7 @@ def _einsum(
 ) -> Any:
     """The general call: any number of operands, everything checked."""
     if not isinstance(subscripts, str):
-        subscripts, operands = _from_text_or_lists(subscripts, operands)
+        subscripts, operands = from_text_or_lists(subscripts, operands)
     is_plain = len(operands) == 1 and out is None and accum_dtype is None and plan is None
     if is_plain and scaling == Scaling():
         view = _view(subscripts, operands[0], asked)
@@ -250,7 +284,7 @@ def _prepared(
 ) -> _Prepared:
     """Check and convert everything."""
     if not isinstance(subscripts, str):
-        subscripts, operands = _from_text_or_lists(subscripts, operands)
+        subscripts, operands = from_text_or_lists(subscripts, operands)
     if not operands:
         raise UsageError("einsum needs at least one operand")
     chosen = semirings.semiring(ring)
@@ -259,8 +293,14 @@ def _prepared(
     names = parse_subscripts(subscripts, tuple(a.ndim for a in arrays))
     extents = extents_of(names, arrays)
     shape = tuple(extents[c] for c in names.out)
-    result, accumulator = _types(chosen, arrays, accum_dtype, out, asked)
-    _check_scaling(chosen, scaling, out, accumulator)
+    result, accumulator = types_of(
+        chosen,
+        [a.dtype for a in arrays],
+        accum_dtype,
+        out.dtype if isinstance(out, _ndarray) else None,
+        asked,
+    )
+    check_scaling(chosen, scaling, out, accumulator)
     target = None if out is None else check_out(out, shape)
     rule: Any = asked.casting or "same_kind"
     if target is not None and not np.can_cast(result.numpy, target.dtype, rule):
@@ -295,7 +335,7 @@ def _compute(call: EinsumCall, path: Path) -> None:
 
         interpret_einsum(call)
     elif len(call.arrays) > 2 and call.out.size and all(a.size for a in call.arrays):
-        from loopwright.calls.einsum_several import contract_several  # lazy: most calls have two
+        from loopwright.calls.einsum_path import contract_several  # lazy: most calls have two
 
         contract_several(call, path)
     else:
@@ -332,74 +372,3 @@ def _layout(start: tuple[Any, ...], operands: Sequence[Any], out: Array | None) 
         )
     ]
     return (*start, *parts)
-
-
-def _types(
-    ring: semirings.Semiring,
-    arrays: tuple[Array, ...],
-    accum_dtype: Any,
-    out: Any,
-    asked: NumpyOptions,
-) -> tuple[DType, DType]:
-    """Dtypes of the result and of the accumulators; a wider out widens both, as with NumPy."""
-    promoted = dtype_of(np.result_type(*arrays) if asked.dtype is None else asked.dtype)
-    is_free = asked.dtype is None and isinstance(out, _ndarray)
-    if is_free and np.can_cast(promoted.numpy, out.dtype, "safe"):
-        promoted = DTYPES.get(out.dtype.name, promoted)
-    check_castings(arrays, promoted, asked)
-    if accum_dtype is not None and asked.dtype is not None:
-        raise UsageError("dtype and accum_dtype exclude each other", hint="dtype=, as in NumPy")
-    if accum_dtype is not None:
-        wide = dtype_of(accum_dtype)
-        if not np.can_cast(promoted.numpy, wide.numpy, "same_kind"):
-            raise UsageError(f"accum_dtype {wide} cannot hold products of {promoted}")
-        promoted = accumulator = wide
-    else:
-        accumulator = _default_accumulator(promoted)
-    ring.check_dtype(accumulator)
-    return promoted, accumulator
-
-
-def _default_accumulator(dtype: DType) -> DType:
-    """NumPy sums float16 in float32; every other type in itself."""
-    return DTYPES["float32"] if dtype.name == "float16" else dtype
-
-
-def _check_scaling(
-    ring: semirings.Semiring, scaling: Scaling, out: Array | None, accumulator: DType
-) -> None:
-    if scaling.initial is not Initial.ZERO and out is None:
-        raise UsageError("accumulate and beta need the array they add to", hint="pass out=")
-    scales = not is_one(scaling.alpha) or scaling.initial is Initial.SCALED
-    if scales and ring.name != "plus_times":
-        raise UsageError(
-            f"alpha and beta scale sums of products, not semiring '{ring.name}'",
-            hint="leave alpha 1 and beta 0 or 1",
-        )
-    for what, number in (("alpha", scaling.alpha), ("beta", scaling.beta)):
-        if not is_value(number, accumulator):
-            raise UsageError(
-                f"{what} is no value of {accumulator}, the type of the sums",
-                found=repr(number),
-                hint="an accum_dtype that holds it",
-            )
-
-
-def _from_text_or_lists(first: Any, others: Sequence[Any]) -> tuple[str, Sequence[Any]]:
-    """Subscripts in bytes, or einsum(op0, sublist0, op1, sublist1, ..., [sublistout])."""
-    if isinstance(first, bytes):
-        return first.decode("ascii", "replace"), others
-    arguments = (first, *others)
-    pairs, rest = divmod(len(arguments), 2)
-    if not pairs:
-        return "", ()
-    operands = arguments[0 : 2 * pairs : 2]
-    lists = [*arguments[1 : 2 * pairs : 2], *arguments[2 * pairs :]]
-    for found in lists:
-        if not isinstance(found, Sequence | _ndarray):
-            raise WrongTypeError(
-                "einsum takes a string of subscripts, or arrays and index lists in turn",
-                found=f"{type(found).__name__} in the place of an index list",
-                hint="einsum('ij,jk->ik', a, b), or einsum(a, [0, 1], b, [1, 2], [0, 2])",
-            )
-    return sublist_subscripts(lists[:pairs], lists[-1] if rest else None), operands

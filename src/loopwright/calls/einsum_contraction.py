@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from loopwright import options
-from loopwright.bounded_cache import BoundedCache
 from loopwright.calls.einsum_call import EinsumCall, is_one
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.faults import FAULTS, survive
@@ -15,6 +14,7 @@ from loopwright.ir.dtypes import dtype_of
 from loopwright.ir.kernel_variant import Initial
 from loopwright.kernels import Unproven, contraction_kernel, thread_pool
 from loopwright.lower.launch import launch
+from loopwright.memo import BoundedCache
 from loopwright.planner.analytical import Choice, choose
 from loopwright.planner.explain import log_plan
 from loopwright.runtime.kernel import BoundKernel

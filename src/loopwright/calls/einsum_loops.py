@@ -67,7 +67,8 @@ def loop_einsum(call: EinsumCall) -> None:
     loops, text = _loops(call), call.names.text
     strides = {name: element_strides(array) for name, array in loops.arrays.items()}
     unit, parallel = unit_strides(strides), call.threads > 1
-    key = f"{summary_key(loops.tree, reassoc=True)} {sorted(unit)} {parallel} {call.machine.name}"
+    made_for = call.machine.content_hash
+    key = f"{summary_key(loops.tree, reassoc=True)} {sorted(unit)} {parallel} {made_for}"
 
     def nest() -> LoopNest:
         function = PolyhedralFunction(loops.tree, reassoc=True)

@@ -8,20 +8,54 @@ from loopwright.analysis.dependences import Dependences, dependences
 from loopwright.analysis.find_contractions import explain
 from loopwright.analysis.legality import Witness, carried_by, witness
 from loopwright.analysis.reductions import reductions, relaxed_dependences
-from loopwright.calls.splice import Optimised
+from loopwright.calls.explain_kernels import kernel_lines
+from loopwright.calls.splice import Optimised, region_program
+from loopwright.frontends.c import CRegion
 from loopwright.frontends.source_tree import ForLoop, IfElse, Node
+from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.islkit import bounded
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule_tree import loop_names
-from loopwright.ir.text import schedule_text
+from loopwright.ir.text import expr_text, schedule_text
+from loopwright.pipeline import compile_program
 from loopwright.planner.predict import predicted
 
-__all__ = ["explain_region"]
+__all__ = ["explain_on_gpu", "explain_region"]
 
 
-def explain_region(found: Optimised, machine: Machine) -> str:
+def explain_region(found: Optimised, machine: Machine | GpuMachine) -> str:
     """Statements, loops with what binds them, the steps taken, the time expected."""
+    program = found.program
+    lines = _as_written(found)
+    lines.append("  steps")
+    lines += [f"    {step}" for step in found.plan] or [f"    none: {found.reason}"]
+    if len(found.plan):
+        lines.append("  loops as they run")
+        lines += [f"  {line}" for line in _order(found)]
+    if isinstance(machine, GpuMachine):
+        return "\n".join([*lines, *_kernels(found, machine)])
+    too_hard = "nothing, the program is too hard to analyse"
+    lines.append(f"  predicted: {bounded(lambda: predicted(program, machine), lambda _: too_hard)}")
+    return "\n".join(lines)
+
+
+def explain_on_gpu(region: CRegion, target: str, machine: GpuMachine, *, reassoc: bool) -> str:
+    """Statements, loops with what binds them, the kernels with their accesses, the steps taken."""
+    program = region_program(region, reassoc=reassoc)
+    made = compile_program(program, machine, 1, None, target)
+    assert made.module is not None
+    assert made.module.device is not None
+    lines = _as_written(Optimised(region, program, made.plan, made.schedule, made.nest, None))
+    lines.append(f"  kernels for {machine.name}")
+    lines += (f"  {line}" for line in kernel_lines(made.module.device, made.schedule))
+    lines.append("  steps")
+    lines += [f"    {step}" for step in made.plan] or ["    none: loops in source order"]
+    return "\n".join(lines)
+
+
+def _as_written(found: Optimised) -> list[str]:
+    """The statements of a region, what each is taken for, and its loops."""
     region, program = found.region, found.program
     lines = [f"{region.span.file}:{region.span.line}: region of {region.function}", "  statements"]
     taken_for = {line.partition(":")[0]: line.partition(": ")[2] for line in explain(program)}
@@ -33,14 +67,25 @@ def explain_region(found: Optimised, machine: Machine) -> str:
             lines.append(f"        {taken_for[statement.name]}")
     lines.append("  loops as written")
     lines += bounded(lambda: _loops(found), lambda _: ["    too hard to analyse"])
-    lines.append("  steps")
-    lines += [f"    {step}" for step in found.plan] or [f"    none: {found.reason}"]
-    if len(found.plan):
-        lines.append("  loops as they run")
-        lines += [f"  {line}" for line in _order(found)]
-    too_hard = "nothing, the program is too hard to analyse"
-    lines.append(f"  predicted: {bounded(lambda: predicted(program, machine), lambda _: too_hard)}")
-    return "\n".join(lines)
+    return lines
+
+
+def _kernels(found: Optimised, machine: GpuMachine) -> list[str]:
+    """The kernels of a region with their blocks, and what is moved to the device and back."""
+    if found.function is None:
+        return []
+    lines = ["  kernels"]
+    for kernel in found.function.program.kernels:
+        x, y, z = kernel.block
+        grid = " x ".join(expr_text(axis) for axis in kernel.grid)
+        held = machine.occupancy(x * y * z, 1, kernel.shared_bytes)
+        lines.append(f"    {kernel.name}: blocks of {x} x {y} x {z} threads, {grid} of them")
+        shared = f"{kernel.shared_bytes} bytes of shared memory"
+        lines.append(f"        {shared}; at most {held.blocks} blocks on a multiprocessor")
+    moved = found.function.transfers
+    into = ", ".join(t.array for t in moved if t.is_brought_in)
+    back = ", ".join(t.array for t in moved if t.is_brought_back)
+    return [*lines, f"  to the device: {into or 'nothing'}", f"  back: {back or 'nothing'}"]
 
 
 def _loops(found: Optimised) -> list[str]:

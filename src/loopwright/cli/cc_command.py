@@ -10,6 +10,7 @@ from pathlib import Path
 
 from loopwright.calls.check_c import check_region
 from loopwright.calls.compile import char_flags
+from loopwright.calls.device_files import device_files, is_serial, require_fit
 from loopwright.calls.explain_c import explain_region
 from loopwright.calls.splice import (
     Optimised,
@@ -18,27 +19,28 @@ from loopwright.calls.splice import (
     spliced,
     team_of,
 )
+from loopwright.cli.output_files import STDOUT, write_file, write_folder
 from loopwright.diagnostics import InternalError, ToolchainError, UsageError
 from loopwright.frontends.c import CFile, read_c
+from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.machine import Machine
-from loopwright.machines.machine_argument import target_machine
+from loopwright.machines.machine_argument import target_gpu, target_machine
 from loopwright.planner.planners import (
     Planner,
     given_planner,
     loaded_planners,
-    model_planner,
     plans_from_text,
     plans_text,
     tile_planner,
 )
 from loopwright.runtime.toolchain import complaint, find_compiler
-from loopwright.targets import TARGETS
+from loopwright.targets import TARGETS, MachineKind
 
 __all__ = ["add_arguments", "add_source", "cpp_arguments", "run"]
 
-C_TARGETS = tuple(name for name, target in TARGETS.items() if target.dialect is not None)
+C_TARGETS = tuple(name for name, target in TARGETS.items() if target.is_c)
+GPU_TARGETS = tuple(name for name, t in TARGETS.items() if t.kind is MachineKind.GPU)
 _MOST_TILE = 1 << 20
-STDOUT = "-"
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:
@@ -60,12 +62,16 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add_source(parser)
-    parser.add_argument("-o", dest="output", help="the file to write; FILE.opt.c; - for stdout")
+    parser.add_argument(
+        "-o",
+        dest="output",
+        help="the file to write; FILE.opt.c; - for stdout. For a GPU the folder; FILE.cuda",
+    )
     parser.add_argument(
         "--target",
-        choices=C_TARGETS,
+        choices=(*C_TARGETS, *GPU_TARGETS),
         default="openmp",
-        help="C with OpenMP (the default), or plain",
+        help="C with OpenMP (the default), or plain; for a GPU a folder with a whole program",
     )
     parser.add_argument(
         "--reassoc", action="store_true", help="let floating sums be taken in another order"
@@ -110,26 +116,54 @@ def run(args: argparse.Namespace) -> int:
         optimise_region(file, region, planner, machine, target=args.target, reassoc=args.reassoc)
         for region, planner in zip(file.regions, planners, strict=True)
     ]
+    files: dict[str, bytes] = {}
+    if isinstance(machine, GpuMachine):
+        for found in results:
+            if found.function is not None:
+                require_fit(found.function, machine)
+        files = device_files(file, results, args.target, machine, _moved_arguments(args, output))
     if args.check:
         for found, planner in zip(results, planners, strict=True):
             _check(found, planner, machine, args)
     text = spliced(file, results)
     _verify(file, text, args)
     if args.dump_schedule is not None:
-        _write(args.dump_schedule, schedules_text(results).encode())
+        write_file(args.dump_schedule, schedules_text(results).encode())
     if args.dump_plan is not None:
-        _write(args.dump_plan, plans_text([found.plan for found in results]).encode())
-    _write(output, text)
+        write_file(args.dump_plan, plans_text([found.plan for found in results]).encode())
+    if files:
+        write_folder(output, files)
+    else:
+        write_file(output, text)
     for found in results:
         _report(found, machine, args, to_stdout=output != STDOUT)
     return 0
 
 
-def source_and_machine(args: argparse.Namespace) -> tuple[CFile, Machine]:
-    """The C file of the command, read as the compilers of the machine that is named read it."""
-    machine, given = target_machine(args.machine), cpp_arguments(args)
+def source_and_machine(args: argparse.Namespace) -> tuple[CFile, Machine | GpuMachine]:
+    """The C file of the command, read as the compilers of the machine that is named read it.
+
+    The host of a GPU is this machine.
+    """
+    given = cpp_arguments(args)
+    if args.target in GPU_TARGETS:
+        return read_c(Path(args.file), cpp_args=given), target_gpu(args.machine)
+    machine = target_machine(args.machine)
     signs = () if args.machine is None else char_flags(machine, given)
     return read_c(Path(args.file), cpp_args=(*signs, *given)), machine
+
+
+def _moved_arguments(args: argparse.Namespace, folder: str) -> tuple[str, ...]:
+    """The preprocessor's arguments for a copy of the file in a folder."""
+
+    def moved(path: str) -> str:
+        return path if os.path.isabs(path) else os.path.relpath(path, folder)
+
+    words = [f"{flag}{value}" for flag in ("-D", "-U") for value in getattr(args, flag[1:])]
+    words += ["-iquote", os.path.relpath(os.path.dirname(args.file) or ".", folder)]
+    words += [f"-I{moved(path)}" for path in args.I]
+    words += [word for name in args.include for word in ("-include", moved(name))]
+    return (*words, *([f"-std={args.std}"] if args.std else []))
 
 
 def cpp_arguments(args: argparse.Namespace) -> tuple[str, ...]:
@@ -147,7 +181,7 @@ def _planners(args: argparse.Namespace, file: CFile) -> list[Planner]:
         return [given_planner(plan) for plan in plans_from_text(_read(args.plan), count)]
     if args.tile is not None:
         return [tile_planner(_sizes(args.tile))] * count
-    return [model_planner] * count
+    return [TARGETS[args.target].planner] * count
 
 
 def _sizes(text: str) -> list[int]:
@@ -159,7 +193,9 @@ def _sizes(text: str) -> list[int]:
     return [int(word) for word in words]
 
 
-def _check(found: Optimised, planner: Planner, machine: Machine, args: argparse.Namespace) -> None:
+def _check(
+    found: Optimised, planner: Planner, machine: Machine | GpuMachine, args: argparse.Namespace
+) -> None:
     """Validate the new code against the region, print what was checked, refuse on a difference."""
     if found.text is None or found.nest is None:
         return
@@ -203,6 +239,8 @@ def _verify(file: CFile, text: bytes, args: argparse.Namespace) -> None:
 def _output(args: argparse.Namespace) -> str:
     """The path of the output, which must not be the source."""
     source = Path(args.file)
+    if args.target in GPU_TARGETS:
+        return _output_folder(args, source)
     output: str = args.output or str(source.with_suffix(".opt.c"))
     if output != STDOUT and os.path.exists(output) and os.path.samefile(output, source):
         hint = f"-o {source.with_suffix('.opt.c').name}"
@@ -210,26 +248,15 @@ def _output(args: argparse.Namespace) -> str:
     return output
 
 
-def _write(path: str, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    if path == STDOUT:
-        sys.stdout.buffer.write(content)
-        return
-    folder = os.path.dirname(os.path.abspath(path))
-    try:
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".loopwright-")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(temporary, 0o666 & ~mask)  # as if it had been opened by its name
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise UsageError(f"cannot write '{path}': {error.strerror}") from None
+def _output_folder(args: argparse.Namespace, source: Path) -> str:
+    folder: str = args.output or str(source.with_suffix(f".{args.target}"))
+    hint = f"-o {source.with_suffix(f'.{args.target}').name}"
+    if folder == STDOUT:
+        message = f"target '{args.target}' writes several files: -o names a folder"
+        raise UsageError(message, hint=hint)
+    if os.path.exists(folder) and os.path.samefile(folder, source.parent):
+        raise UsageError("the output would replace the source", found=folder, hint=hint)
+    return folder
 
 
 def _read(path: str) -> str:
@@ -241,12 +268,15 @@ def _read(path: str) -> str:
 
 
 def _report(
-    found: Optimised, machine: Machine, args: argparse.Namespace, *, to_stdout: bool
+    found: Optimised, machine: Machine | GpuMachine, args: argparse.Namespace, *, to_stdout: bool
 ) -> None:
     region = found.region
+    place = f"{region.span.file}:{region.span.line}"
     if found.text is None:
-        place = f"{region.span.file}:{region.span.line}"
         print(f"{place}: note: the region is left as it is: {found.reason}", file=sys.stderr)
+    if found.function is not None and is_serial(found.function):
+        told = "note: no parallel loop was found: one thread of the GPU runs the region"
+        print(f"{place}: {told}", file=sys.stderr)
     if args.explain:
         stream = sys.stdout if to_stdout else sys.stderr
         print(explain_region(found, machine), file=stream)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from loopwright.calls.explain_c import explain_region
+from loopwright.calls.explain_c import explain_on_gpu, explain_region
 from loopwright.calls.measure_c import measure_function
 from loopwright.calls.splice import optimise_region
 from loopwright.cli.cc_command import C_TARGETS, add_source, cpp_arguments, source_and_machine
 from loopwright.diagnostics import UsageError
-from loopwright.machines.machine_argument import require_runnable
+from loopwright.frontends.c import read_c
+from loopwright.ir.machine import Machine
+from loopwright.machines.machine_argument import require_runnable, target_gpu
 from loopwright.planner.planners import model_planner
+from loopwright.targets import TARGETS, MachineKind
 
 __all__ = ["add_arguments", "run"]
 
+_GPU_TARGETS = tuple(name for name, t in TARGETS.items() if t.kind is MachineKind.GPU)
 _SIZE = 200
 _MOST_SIZE = 1 << 31
 
@@ -22,7 +26,12 @@ _MOST_SIZE = 1 << 31
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add_source(parser)
-    parser.add_argument("--target", choices=C_TARGETS, default="openmp", help="as for 'cc'")
+    parser.add_argument(
+        "--target",
+        choices=(*C_TARGETS, *_GPU_TARGETS),
+        default="openmp",
+        help="as for 'cc', or kernels of a GPU",
+    )
     parser.add_argument("--reassoc", action="store_true", help="as for 'cc'")
     parser.add_argument("--run", action="store_true", help="measure each function as well")
     parser.add_argument(
@@ -39,7 +48,10 @@ def run(args: argparse.Namespace) -> int:
     """Print one report per region, and the times of each function."""
     sizes, default = _sizes(args.size)
     path = Path(args.file)
+    if args.target in _GPU_TARGETS:
+        return _explain_on_gpu(args, path)
     file, machine = source_and_machine(args)
+    assert isinstance(machine, Machine), "targets of this command are processors"
     if args.run:
         require_runnable(machine)
     for region in file.regions:
@@ -62,6 +74,17 @@ def run(args: argparse.Namespace) -> int:
             cpp_args=cpp_arguments(args),
         )
         print("\n".join(lines))
+    return 0
+
+
+def _explain_on_gpu(args: argparse.Namespace, path: Path) -> int:
+    """Print the kernels of every region, for the GPU that is named; none has to be here."""
+    if args.run:
+        hint = "--target openmp, or call the function that loopwright.compile returns"
+        raise UsageError(f"--run does not measure target '{args.target}'", hint=hint)
+    machine = target_gpu(args.machine)
+    for region in read_c(path, cpp_args=cpp_arguments(args)).regions:
+        print(explain_on_gpu(region, args.target, machine, reassoc=args.reassoc))
     return 0
 
 

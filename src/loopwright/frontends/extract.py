@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
-import islpy as isl
-
 from loopwright import options
 from loopwright.frontends.fresh_names import FreshNames
 from loopwright.frontends.piecewise_subscripts import split_piecewise
@@ -27,7 +25,7 @@ from loopwright.frontends.source_tree import (
 from loopwright.frontends.tree_rewrites import assignments
 from loopwright.ir.check import check_program
 from loopwright.ir.expr import Expr, Var
-from loopwright.ir.islkit import NotAffine, affine, bounded, condition, context
+from loopwright.ir.islkit import NotAffine, affine, bounded, condition, context, isl
 from loopwright.ir.program import Array, Program, Role, Statement
 from loopwright.ir.visit import names as names_in
 

@@ -18,12 +18,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
-import islpy as isl
-
 from loopwright.frontends.source_tree import Assign
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Binary, Expr, Select, Unary, Var
-from loopwright.ir.islkit import bounded, condition, context
+from loopwright.ir.islkit import bounded, condition, context, isl
 from loopwright.ir.visit import loads, rewrite, walk
 
 __all__ = ["split_piecewise"]

@@ -9,16 +9,25 @@ from functools import partial
 from typing import assert_never
 
 from loopwright.diagnostics import InternalError
-from loopwright.ir.check_expr import InvalidExpr, Scope, check_expr, check_index, check_integer
+from loopwright.ir.check_expr import (
+    InvalidExpr,
+    Scope,
+    check_expr,
+    check_integer,
+    require_index,
+    require_integer,
+)
 from loopwright.ir.dtypes import BOOL, INT64, DType
 from loopwright.ir.expr import Const, Expr, Load
-from loopwright.ir.extent import constant_trips
 from loopwright.ir.islkit import NotAffine, affine, is_order_of, tuple_of
 from loopwright.ir.loops import (
     Alloc,
+    Axis,
     Barrier,
+    BarrierScope,
     Block,
     Buffer,
+    Commit,
     Copy,
     For,
     If,
@@ -29,11 +38,12 @@ from loopwright.ir.loops import (
     Space,
     Stmt,
     Store,
+    Wait,
 )
 from loopwright.ir.program import Access, Program, Role, Statement
 from loopwright.ir.schedule_tree import band_name, band_nodes
 from loopwright.ir.text import expr_text, nest_text, program_text, statement_text, stmt_text
-from loopwright.ir.visit import expressions, loads, names
+from loopwright.ir.visit import constant_trips, expressions, loads, names, walk
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["check_nest", "check_program"]
@@ -118,7 +128,7 @@ def check_nest(nest: LoopNest) -> None:
 
 
 _ARGUMENTS = (Space.GLOBAL, Space.TABLE)
-_OWN = (Space.PRIVATE, Space.STACK, Space.REGISTER)  # memory of one thread
+_OWN = (Space.PRIVATE, Space.STACK, Space.REGISTER, Space.SCRATCHPAD)  # memory of one thread
 
 
 def _check_argument(buffer: Buffer) -> None:
@@ -136,6 +146,7 @@ class _Around:
     buffers: Mapping[str, Buffer]
     fixed: frozenset[str] = frozenset()  # variables whose values are known once loops are unrolled
     marks: frozenset[Mark] = frozenset()  # of the loops around
+    axes: frozenset[tuple[Mark, Axis]] = frozenset()  # that the loops around are laid along
     varying: frozenset[str] = frozenset()  # names whose values differ between threads of a block
     parted: bool = False  # whether threads of a block may take different ways to get here
 
@@ -185,10 +196,12 @@ class _Around:
 def _check_stmt(stmt: Stmt, around: _Around) -> None:
     """Check one statement, then those below it; the fault is reported with the innermost one."""
     with _at(partial(stmt_text, stmt)):
-        own = around.bind(stmt.var, INT64) if isinstance(stmt, For) and stmt.until else around
+        ended = around.bind(stmt.var, INT64) if isinstance(stmt, For) and stmt.until else around
         for expr in expressions(stmt):
-            check_expr(expr, own.scope)
-            _check_registers(loads(expr), around)
+            # What ends a loop sees its variable; its bounds do not.
+            is_end = isinstance(stmt, For) and expr is stmt.until
+            check_expr(expr, ended.scope if is_end else around.scope)
+            _check_registers((part for part in walk(expr) if isinstance(part, Load)), around)
         inner = _check_node(stmt, around)
     match stmt:
         case Block(body=body):
@@ -200,7 +213,7 @@ def _check_stmt(stmt: Stmt, around: _Around) -> None:
             _check_stmt(below, inner)
             if orelse is not None:
                 _check_stmt(orelse, inner)
-        case Store() | Copy() | Barrier() | Prefetch():
+        case Store() | Copy() | Commit() | Wait() | Barrier() | Prefetch():
             pass
         case _:
             assert_never(stmt)
@@ -221,17 +234,20 @@ def _check_node(stmt: Stmt, around: _Around) -> _Around:
             return _check_alloc(stmt, around)
         case Store(buffer=name, index=index, value=value):
             buffer = around.target(name)
-            check_index(index, len(buffer.strides), around.scope)
+            require_index(index, len(buffer.strides))
             _check_registers((Load(name, index, buffer.dtype),), around)
             if value.dtype != buffer.dtype:
                 raise _Invalid(f"{buffer.dtype} element gets a {value.dtype} value")
         case Copy():
             _check_copy(stmt, around)
         case Prefetch(buffer=name, index=index):
-            check_index(index, len(around.buffer(name).strides), around.scope)
-        case Barrier():
-            _check_barrier(around)
-        case Block():
+            require_index(index, len(around.buffer(name).strides))
+        case Barrier(scope=scope):
+            _check_barrier(scope, around)
+        case Wait(pending=pending):
+            if pending < 0:
+                raise _Invalid("a wait leaves none or more groups pending")
+        case Block() | Commit():
             pass
         case _:
             assert_never(stmt)
@@ -240,7 +256,7 @@ def _check_node(stmt: Stmt, around: _Around) -> _Around:
 
 def _check_loop(stmt: For, around: _Around) -> _Around:
     for bound in (stmt.start, stmt.stop, stmt.step):
-        check_integer(bound, around.scope)
+        require_integer(bound)
     match stmt.step:
         case Const(value=int(value)) if value <= 0:
             raise _Invalid("the step is not positive")
@@ -251,11 +267,17 @@ def _check_loop(stmt: For, around: _Around) -> _Around:
     for outer in _NOT_INSIDE.get(stmt.mark, ()):
         if outer in around.marks:
             raise _Invalid(f"a {stmt.mark.value} loop stands inside a {outer.value} loop")
+    if stmt.axis is not None and stmt.mark not in (Mark.BLOCK, Mark.THREAD):
+        raise _Invalid(f"a {stmt.mark.value} loop is laid along an axis")
+    if stmt.axis is not None and (stmt.mark, stmt.axis) in around.axes:
+        raise _Invalid(f"two {stmt.mark.value} loops are laid along axis {stmt.axis.value}")
     bounds = (stmt.start, stmt.stop, stmt.step)
     inner = around.part(*bounds).bind(stmt.var, INT64, *bounds)
     if stmt.mark is Mark.THREAD:
         inner = replace(inner, varying=inner.varying | {stmt.var})
     inner = replace(inner, marks=around.marks | {stmt.mark})
+    if stmt.axis is not None:
+        inner = replace(inner, axes=around.axes | {(stmt.mark, stmt.axis)})
     if stmt.until is not None:
         inner = inner.part(stmt.until)
     if stmt.mark not in (Mark.VECTOR, Mark.UNROLL):
@@ -276,8 +298,10 @@ _NOT_INSIDE: dict[Mark, tuple[Mark, ...]] = {
 }
 
 
-def _check_barrier(around: _Around) -> None:
+def _check_barrier(scope: BarrierScope, around: _Around) -> None:
     """All threads of the team, or of the block, arrive: each of them, and equally often."""
+    if (scope is BarrierScope.BLOCK) != bool(around.marks & {Mark.BLOCK, Mark.THREAD}):
+        raise _Invalid(f"a barrier of the {scope.value} stands where there is none")
     if around.marks & {Mark.PARALLEL, *_LANES}:
         raise _Invalid("a barrier stands inside a parallel or vector loop")
     if Mark.BLOCK in around.marks and Mark.THREAD not in around.marks:
@@ -292,10 +316,12 @@ def _check_alloc(stmt: Alloc, around: _Around) -> _Around:
         raise _Invalid(f"{buffer.space.value} memory is not allocated")
     if len(buffer.strides) != len(stmt.shape):
         raise _Invalid(f"{len(buffer.strides)} strides for rank {len(stmt.shape)}")
-    for size in (*stmt.shape, *buffer.strides):
-        check_integer(size, around.scope)
+    for size in stmt.shape:
+        require_integer(size)
+    for stride in buffer.strides:
+        check_integer(stride, around.scope)
     is_fixed = all(isinstance(size, Const) for size in stmt.shape)
-    if buffer.space in (Space.REGISTER, Space.STACK) and not is_fixed:
+    if buffer.space in (Space.REGISTER, Space.STACK, Space.SCRATCHPAD) and not is_fixed:
         raise _Invalid(f"a buffer in {buffer.space.value} memory has a constant shape")
     for mark in (Mark.PARALLEL, Mark.BLOCK, Mark.THREAD):
         if buffer.space is Space.SCRATCH and mark in around.marks:
@@ -312,13 +338,29 @@ def _check_copy(stmt: Copy, around: _Around) -> None:
     if target.dtype != source.dtype:
         raise _Invalid(f"copy of {source.dtype} elements to {target.dtype}")
     for buffer in (target, source):
-        if buffer.space is Space.REGISTER:
-            raise _Invalid("a block copy does not reach registers")
-    check_index(stmt.target_start, len(target.strides), around.scope)
-    check_index(stmt.source_start, len(source.strides), around.scope)
-    check_index(stmt.shape, len(target.strides), around.scope)
-    if len(target.strides) != len(source.strides):
-        raise _Invalid("copy between buffers of different rank")
+        if buffer.space is Space.REGISTER and stmt.is_async:
+            raise _Invalid("an asynchronous copy does not reach registers")
+        if buffer.space is Space.REGISTER and not all(isinstance(n, Const) for n in stmt.shape):
+            raise _Invalid("a copy to or from registers has no constant shape")
+    for name, start in ((stmt.target, stmt.target_start), (stmt.source, stmt.source_start)):
+        _check_registers((Load(name, start, target.dtype),), around)
+    require_index(stmt.target_start, len(target.strides))
+    require_index(stmt.source_start, len(source.strides))
+    if len(stmt.shape) > min(len(target.strides), len(source.strides)):
+        raise _Invalid("a copy has more dimensions than a buffer")
+    require_index(stmt.shape, len(stmt.shape))
+    if stmt.width > 1:
+        _check_width(stmt, target, source)
+
+
+def _check_width(stmt: Copy, target: Buffer, source: Buffer) -> None:
+    """Runs of elements that move at once are contiguous, and the last extent is whole ones."""
+    if any(buffer.strides[-1:] != (Const(1),) for buffer in (target, source)):
+        raise _Invalid("a copy of several elements at once needs a last stride of 1")
+    match stmt.shape[-1:]:
+        case (Const(value=int(extent)),) if extent % stmt.width == 0:
+            return
+    raise _Invalid(f"a copy by {stmt.width} has a last extent that is no constant multiple")
 
 
 def _check_registers(accesses: Iterable[Load], around: _Around) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
-import numpy as np
-
 from loopwright.ir.dtypes import BOOL, INT64, DType
 from loopwright.ir.expr import (
     BINARY_OPS,
@@ -22,10 +20,18 @@ from loopwright.ir.expr import (
     Unary,
     Var,
 )
-from loopwright.ir.walk import children
+from loopwright.ir.visit import children
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["BINARY_KINDS", "InvalidExpr", "Scope", "check_expr", "check_index", "check_integer"]
+__all__ = [
+    "BINARY_KINDS",
+    "InvalidExpr",
+    "Scope",
+    "check_expr",
+    "check_integer",
+    "require_index",
+    "require_integer",
+]
 
 # Kinds of types (DType.kind) an operator or function takes.
 BINARY_KINDS: dict[str, str] = {
@@ -82,17 +88,22 @@ class Scope:
     arrays: Mapping[str, tuple[DType, int]]  # dtype and rank
 
 
-def check_index(index: tuple[Expr, ...], rank: int, scope: Scope) -> None:
-    """Check the subscripts of an array of the given rank."""
+def require_index(index: tuple[Expr, ...], rank: int) -> None:
+    """Expressions that are checked already serve as the subscripts of an array of this rank."""
     if len(index) != rank:
         raise InvalidExpr(None, f"{len(index)} subscripts for rank {rank}")
     for entry in index:
-        check_integer(entry, scope)
+        require_integer(entry)
 
 
 def check_integer(expr: Expr, scope: Scope) -> None:
     """Check an expression that serves as bound, size or subscript."""
     check_expr(expr, scope)
+    require_integer(expr)
+
+
+def require_integer(expr: Expr) -> None:
+    """An expression that is checked already serves as bound, size or subscript."""
     if expr.dtype != INT64:
         raise InvalidExpr(expr, f"bounds, sizes and subscripts are int64, not {expr.dtype}")
 
@@ -114,7 +125,7 @@ def check_expr(expr: Expr, scope: Scope) -> None:
             if array not in scope.arrays:
                 raise InvalidExpr(expr, f"array {array} is not declared")
             declared, rank = scope.arrays[array]
-            check_index(index, rank, scope)
+            require_index(index, rank)
             if declared != dtype:
                 raise InvalidExpr(expr, f"array {array} is {declared}, not {dtype}")
         case Unary(op=op, x=x):
@@ -176,9 +187,8 @@ def _is_value_of(value: object, dtype: DType) -> bool:
         case "b":
             return isinstance(value, bool)
         case "i" | "u":
-            limits = np.iinfo(dtype.name)
             is_whole = isinstance(value, int) and not isinstance(value, bool)
-            return is_whole and limits.min <= value <= limits.max  # type: ignore[operator]
+            return is_whole and dtype.least <= value <= dtype.greatest  # type: ignore[operator]
         case "f":
             return isinstance(value, int | float) and not isinstance(value, bool)
         case _:

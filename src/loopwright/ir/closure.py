@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Expr
+from loopwright.ir.grid_kernel import GridVariant
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["BlockedClosure", "Closure"]
+__all__ = ["BlockedClosure", "Closure", "GridClosure"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +42,12 @@ class BlockedClosure:
     vectors: int
     lanes: int
     is_parallel: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GridClosure:
+    """A closure taken in blocks of k on a GPU, and the tiles of its products."""
+
+    closure: Closure
+    block: int
+    variant: GridVariant

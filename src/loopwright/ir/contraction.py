@@ -21,6 +21,9 @@ __all__ = [
     "ACCUMULATOR",
     "ELEMENT",
     "LOOPS",
+    "LOOP_I",
+    "LOOP_J",
+    "LOOP_P",
     "AffineSubscripts",
     "Contraction",
     "ElementIndex",
@@ -36,7 +39,7 @@ __all__ = [
 # The variable that stands for the reduced value inside `Contraction.final`.
 ACCUMULATOR = "accumulator"
 # The loops i, j, p of an inner contraction; no identifier has a dot.
-LOOPS = ("core.i", "core.j", "core.p")
+LOOP_I, LOOP_J, LOOP_P = LOOPS = ("core.i", "core.j", "core.p")
 # The variable that stands for the element in `Factor.value`.
 ELEMENT = "core.element"
 

@@ -24,7 +24,7 @@ class DType:
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
-        return np.dtype(self.name)
+        return _NUMPY[self.name]
 
     @property
     def is_float(self) -> bool:
@@ -42,6 +42,16 @@ class DType:
     def is_exact(self) -> bool:
         """True when addition is associative: integers (modulo 2^bits) and booleans."""
         return self.kind in "biu"
+
+    @property
+    def least(self) -> int:
+        """The least value of an integer type."""
+        return -(1 << (self.bits - 1)) if self.kind == "i" else 0
+
+    @property
+    def greatest(self) -> int:
+        """The greatest value of an integer type."""
+        return (1 << (self.bits - (self.kind == "i"))) - 1
 
     @property
     def real(self) -> DType:
@@ -77,9 +87,8 @@ INT32 = DTYPES["int32"]
 INT64 = DTYPES["int64"]
 FLOAT32 = DTYPES["float32"]
 FLOAT64 = DTYPES["float64"]
-_OF_NUMPY: dict[np.dtype[np.generic], DType] = {
-    np.dtype(name): dtype for name, dtype in DTYPES.items()
-}
+_NUMPY: dict[str, np.dtype[np.generic]] = {name: np.dtype(name) for name in DTYPES}
+_OF_NUMPY: dict[np.dtype[np.generic], DType] = {_NUMPY[name]: DTYPES[name] for name in DTYPES}
 
 
 def dtype_of(value: object) -> DType:

@@ -33,7 +33,7 @@ from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import INT64, DType, dtype_of
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.memory import Cells, UndefinedRead
-from loopwright.ir.walk import expanded_dot, expanded_extreme
+from loopwright.ir.visit import expanded_dot, expanded_extreme
 
 __all__ = [
     "NUMBERS",
@@ -108,19 +108,16 @@ def literal(value: complex | np.generic, dtype: DType) -> np.generic:
 
 def convert(value: Any, dtype: DType) -> Any:
     """A NumPy scalar as another dtype."""
-    if dtype.is_complex or dtype.kind == "b":
-        return value.astype(dtype.numpy)
-    if value.dtype.kind == "c":
+    if value.dtype.kind == "c" and not dtype.is_complex and dtype.kind != "b":
         value = value.real
     if not dtype.is_integer or value.dtype.kind != "f":
         return value.astype(dtype.numpy)
     number = float(value)
     if math.isnan(number):
         return literal(0, dtype)
-    limits = np.iinfo(dtype.name)
     # Python compares floats and integers exactly, so the clamp is exact for 64 bits too.
-    if not limits.min < number < limits.max:
-        return literal(limits.min if number <= limits.min else limits.max, dtype)
+    if not dtype.least < number < dtype.greatest:
+        return literal(dtype.least if number <= dtype.least else dtype.greatest, dtype)
     return literal(math.trunc(number), dtype)
 
 
@@ -149,18 +146,17 @@ def _greatest(x: Any, y: Any) -> Any:
 
 def _clamped(number: int, dtype: DType) -> np.generic:
     """The value of an integer type that lies nearest to a number."""
-    limits = np.iinfo(dtype.name)
-    return literal(min(max(number, int(limits.min)), int(limits.max)), dtype)
+    return literal(min(max(number, dtype.least), dtype.greatest), dtype)
 
 
 def _add_top(x: Any, y: Any) -> Any:
-    top = np.iinfo(x.dtype).max
-    return max(x, y) if top in (x, y) else _clamped(int(x) + int(y), dtype_of(x.dtype))
+    dtype = dtype_of(x.dtype)
+    return max(x, y) if dtype.greatest in (x, y) else _clamped(int(x) + int(y), dtype)
 
 
 def _add_bottom(x: Any, y: Any) -> Any:
-    bottom = np.iinfo(x.dtype).min
-    return min(x, y) if bottom in (x, y) else _clamped(int(x) + int(y), dtype_of(x.dtype))
+    dtype = dtype_of(x.dtype)
+    return min(x, y) if dtype.least in (x, y) else _clamped(int(x) + int(y), dtype)
 
 
 def _add_sat(x: Any, y: Any) -> Any:
@@ -279,7 +275,7 @@ def compile_expr(expr: Expr, rules: Rules = NUMBERS) -> Evaluator:
             constant = rules.constant(number, dtype)
             return lambda frame: constant
         case Var(name=name):
-            return lambda frame: _variable(frame, name)
+            return _variable(name)
         case Load(array=array, index=index):
             places = tuple(map(down, index))
             return lambda frame: frame.load(array, tuple([int(at(frame)) for at in places]))
@@ -304,18 +300,23 @@ def compile_expr(expr: Expr, rules: Rules = NUMBERS) -> Evaluator:
             assert_never(expr)
 
 
-def _variable(frame: Frame, name: str) -> np.generic:
-    try:
-        return frame.variables[name]
-    except KeyError:
-        raise InternalError(f"variable {name} has no value here") from None
+def _variable(name: str) -> Evaluator:
+    def read(frame: Frame) -> np.generic:
+        try:
+            return frame.variables[name]
+        except KeyError:
+            raise InternalError(f"variable {name} has no value here") from None
+
+    return read
 
 
 def _binary(op: str, rule: Callable[[Any, Any], Any], x: Evaluator, y: Evaluator) -> Evaluator:
     def apply(frame: Frame) -> Any:
         left, right = x(frame), y(frame)
-        # NumPy would promote quietly; the language has no implicit conversions.
-        if left.dtype != right.dtype:
+        kind, other = left.dtype, right.dtype
+        # NumPy would promote quietly; the language has no implicit conversions. NumPy's own
+        # dtypes are one object each, which spares the comparison.
+        if kind is not other and kind != other:
             raise InternalError(f"operands of '{op}' are {left.dtype} and {right.dtype}")
         return rule(left, right)
 

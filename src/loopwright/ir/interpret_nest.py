@@ -29,6 +29,7 @@ from loopwright.ir.loops import (
     Alloc,
     Barrier,
     Block,
+    Commit,
     Copy,
     For,
     If,
@@ -39,8 +40,10 @@ from loopwright.ir.loops import (
     Space,
     Stmt,
     Store,
+    Wait,
 )
 from loopwright.ir.memory import AROUND, Cells, Memory, Races, Turn, Turns, poisoned
+from loopwright.memo import IdentityMap
 
 __all__ = ["interpret_nest"]
 
@@ -98,6 +101,10 @@ class _Group:
         self.phase = 0  # barriers that all of them passed
 
 
+# An element that an asynchronous copy will move: where to, and where from.
+_Element = tuple[Cells, tuple[int, ...], Cells, tuple[int, ...]]
+
+
 class _Frame:
     """What one flow of control sees: its variables, its buffers, and who it is."""
 
@@ -112,7 +119,9 @@ class _Frame:
         self._turns: tuple[int, Turns] = (-1, ())  # of the owner, and the age they are from
         self.is_concurrent = False  # others may run at the same time
         self.is_shared_out = False  # inside a parallel loop: iterations are no longer dealt out
-        self.visits: dict[int, int] = {}  # scratch allocation -> how often this thread made it
+        # scratch allocation -> how often this thread made it
+        self.visits: IdentityMap[Alloc, int] = IdentityMap()
+        self.copies: list[list[_Element]] = [[]]  # asynchronous ones by group, the last one open
 
     def fork(self, group: _Group, number: int) -> _Frame:
         """A frame of its own for a concurrent iteration or thread."""
@@ -120,7 +129,7 @@ class _Frame:
         child.owner = (*self.owner, (group, number))
         child.is_concurrent = True
         child.is_shared_out = self.is_shared_out
-        child.visits = self.visits if self.owner else {}
+        child.visits = self.visits if self.owner else IdentityMap()
         return child
 
     def buffer(self, name: str) -> Cells:
@@ -159,13 +168,16 @@ class _Machine:
         self.races = Races()
         self.groups: dict[tuple[tuple[int, int], ...], _Group] = {}  # by the flow that starts them
         self.age = 0  # barriers that any group has passed
-        self.scratch: dict[int, tuple[int, Cells]] = {}  # allocation -> its last visit, memory
-        self.code: dict[int, Evaluator] = {}  # by identity of the expression, alive in the nest
+        # Both by identity: a nest may allocate or compute the same in several places.
+        self.scratch: IdentityMap[Alloc, tuple[int, Cells]] = (
+            IdentityMap()
+        )  # allocation -> its last visit, memory
+        self.code: IdentityMap[Expr, Evaluator] = IdentityMap()
 
     def value(self, expr: Expr, frame: _Frame) -> Any:
-        code = self.code.get(id(expr))
+        code = self.code.get(expr)
         if code is None:
-            code = self.code[id(expr)] = compile_expr(expr, self.rules)
+            code = self.code[expr] = compile_expr(expr, self.rules)
         return code(frame)
 
     def integers(self, exprs: tuple[Expr, ...], frame: _Frame) -> tuple[int, ...]:
@@ -217,6 +229,10 @@ class _Machine:
                 del frame.cells[buffer.name]
             case Copy():
                 self.copy(stmt, frame)
+            case Commit():
+                frame.copies.append([])
+            case Wait(pending=pending):
+                self.wait(pending, frame)
             case Barrier():
                 yield
             case Prefetch():
@@ -257,11 +273,14 @@ class _Machine:
                 assert_never(stmt.mark)
 
     def iterate(self, stmt: For, numbers: range | list[int], frame: _Frame) -> Flow:
+        is_own = stmt.mark in (Mark.BLOCK, Mark.THREAD)
         for number in numbers:
             frame.variables[stmt.var] = np.int64(number)
             if stmt.until is not None and self.value(stmt.until, frame):
                 break
             yield from self.run(stmt.body, frame)
+            if is_own and any(frame.copies):
+                raise InternalError(f"loop {stmt.var} ends before copies that nobody waits for")
         frame.variables.pop(stmt.var, None)
 
     def shuffled(self, iterations: range | list[int]) -> list[int]:
@@ -285,15 +304,15 @@ class _Machine:
             return self.fresh(stmt, frame)
         # All threads get the same scratch memory, and the same again at the next visit: the first
         # thread to come back clears it under those that are still busy with the last visit.
-        visit = frame.visits[id(stmt)] = frame.visits.get(id(stmt), 0) + 1
-        last, cells = self.scratch.get(id(stmt), (0, None))
+        visit = frame.visits[stmt] = (frame.visits.get(stmt) or 0) + 1
+        last, cells = self.scratch.get(stmt) or (0, None)
         if cells is not None and visit <= last:
             return cells
         if cells is not None and cells.shape == self.integers(stmt.shape, frame):
             cells.forget()
         else:
             cells = self.fresh(stmt, frame)
-        self.scratch[id(stmt)] = visit, cells
+        self.scratch[stmt] = visit, cells
         return cells
 
     def fresh(self, stmt: Alloc, frame: _Frame) -> Cells:
@@ -306,7 +325,7 @@ class _Machine:
             strides=strides,
             shape=shape,
             is_defined=False,
-            is_shared=buffer.space in (Space.SCRATCH, Space.SHARED),
+            is_shared=buffer.space in (Space.SCRATCH, Space.SHARED),  # a scratchpad is a core's own
         )
 
     def copy(self, stmt: Copy, frame: _Frame) -> None:
@@ -314,10 +333,38 @@ class _Machine:
         to = self.integers(stmt.target_start, frame)
         start = self.integers(stmt.source_start, frame)
         shape = self.integers(stmt.shape, frame)
+        if stmt.width > 1:
+            self.require_aligned(stmt, target, to)
+            self.require_aligned(stmt, source, start)
         for offset in itertools.product(*map(range, shape)):
-            place = tuple(a + x for a, x in zip(to, offset, strict=True))
-            origin = tuple(a + x for a, x in zip(start, offset, strict=True))
+            place, origin = _moved(to, offset), _moved(start, offset)
             if frame.is_concurrent and source.is_shared:
                 self.races.read(source, origin, frame.turns())
             frame.will_write(target, place)
-            target.copy_from(place, source, origin)
+            if stmt.is_async:
+                target.undefine(place)
+                frame.copies[-1].append((target, place, source, origin))
+            else:
+                target.copy_from(place, source, origin)
+
+    def require_aligned(self, stmt: Copy, cells: Cells, start: tuple[int, ...]) -> None:
+        """Raise unless a run of `width` elements begins at a multiple of it in memory."""
+        offset = sum(at * stride for at, stride in zip(start, cells.strides or (), strict=True))
+        if (cells.base + offset) % stmt.width:
+            raise InternalError(f"a copy by {stmt.width} begins at {offset} of {cells.name}")
+
+    def wait(self, pending: int, frame: _Frame) -> None:
+        """Complete the groups of copies but the last `pending`, the open one not counted."""
+        closed = frame.copies[:-1]
+        done = closed[: max(0, len(closed) - pending)]
+        for group in done:
+            for target, place, source, origin in group:
+                frame.will_write(target, place)
+                target.copy_from(place, source, origin)
+        frame.copies = frame.copies[len(done) :]
+
+
+def _moved(start: tuple[int, ...], offset: tuple[int, ...]) -> tuple[int, ...]:
+    """Subscripts with an offset added to the last ones."""
+    fixed = len(start) - len(offset)
+    return (*start[:fixed], *(a + x for a, x in zip(start[fixed:], offset, strict=True)))

@@ -101,7 +101,7 @@ class KernelVariant:
     parallel: str = "none"  # the bundle that threads share out: "none", "i", "j", "batch"
     group: int = 1  # steps of p that one dot instruction takes
     runs: bool = True  # vectors of out along j are runs of unit stride
-    flipped: bool = False  # bytes of left are packed with their sign bit turned, see lower/bias
+    flipped: bool = False  # bytes of left are packed with their sign bit turned, see lower/combine
     apart: bool = False  # steps of p that COLUMNS takes together lie in different parts of p
     guarded: bool = False  # cheaper operators where the data allow them, see lower/operand_scan
 
@@ -153,6 +153,11 @@ class ContractionKernel:
 
     algebra: Algebra
     variant: KernelVariant
+
+    @property
+    def swapped(self) -> bool:
+        """Whether right is the first factor of times."""
+        return self.variant.swapped
 
     @property
     def left(self) -> DType:

@@ -7,6 +7,7 @@ Sizes, strides and block sizes are run-time integers (`scalars`), so one nest se
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 from enum import Enum
 from typing import TypeAlias
@@ -17,9 +18,12 @@ from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "Alloc",
+    "Axis",
     "Barrier",
+    "BarrierScope",
     "Block",
     "Buffer",
+    "Commit",
     "Copy",
     "For",
     "If",
@@ -30,6 +34,7 @@ __all__ = [
     "Space",
     "Stmt",
     "Store",
+    "Wait",
 ]
 
 
@@ -45,6 +50,23 @@ class Mark(Enum):
     THREAD = "thread"  # GPU thread index
 
 
+class Axis(Enum):
+    """Along which axis of the hardware a block or thread loop is laid."""
+
+    X = "x"  # of a grid or a block; lanes of a warp are neighbours along x
+    Y = "y"
+    Z = "z"
+    ROW = "row"  # of a mesh of cores
+    COLUMN = "column"
+
+
+class BarrierScope(Enum):
+    """Who waits at a barrier."""
+
+    TEAM = "team"  # all threads that share the nest
+    BLOCK = "block"  # the threads of a GPU block, or the cores of a mesh
+
+
 class Space(Enum):
     """Where a buffer lives."""
 
@@ -54,7 +76,8 @@ class Space(Enum):
     PRIVATE = "private"  # main memory of one thread, reused between calls
     STACK = "stack"  # small, constant shape, one per thread
     REGISTER = "register"  # constant shape, only constant, unrolled or vector subscripts
-    SHARED = "shared"  # memory of a GPU block or a Sunway core group
+    SHARED = "shared"  # memory of a GPU block
+    SCRATCHPAD = "scratchpad"  # memory of one core of a mesh, constant shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +112,8 @@ class For:
     step: Expr
     mark: Mark = Mark.SERIAL
     until: Expr | None = None  # over `var` too
+    axis: Axis | None = None  # of block and thread loops
+    resident: int = 0  # blocks that a multiprocessor must hold at a time: caps their registers
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +157,11 @@ class Alloc:
 class Copy:
     """A strided block copy: target[target_start + x] = source[source_start + x], all x in shape.
 
-    Kept as one node because targets have engines for it (DMA, cp.async, memcpy).
+    A shape of fewer dimensions than a buffer has is that of the last ones. Kept as one node because
+    targets have engines for it (DMA, cp.async, memcpy). Where `is_async` the copy happens at any
+    time up to the Wait for its group: until then nobody uses the target or changes the source. A
+    copy of `width` elements at once moves runs of so many along the last dimension, which has
+    stride 1 on both sides and begins at multiples of `width` in memory.
     """
 
     target: str
@@ -140,11 +169,36 @@ class Copy:
     source: str
     source_start: tuple[Expr, ...]
     shape: tuple[Expr, ...]
+    is_async: bool = False
+    width: int = 1
+
+    def places(self, offset: Sequence[Expr]) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+        """Subscripts of the target and of the source at an offset inside the shape."""
+        return _moved(self.target_start, offset), _moved(self.source_start, offset)
+
+
+def _moved(start: tuple[Expr, ...], offset: Sequence[Expr]) -> tuple[Expr, ...]:
+    fixed = len(start) - len(offset)
+    return (*start[:fixed], *(a + x for a, x in zip(start[fixed:], offset, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The asynchronous copies that this thread has issued since the last Commit are a group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """All groups of copies of this thread but the last `pending` ones are complete."""
+
+    pending: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """All threads that share the nest (or the GPU block) arrive before any goes on."""
+    """All threads of the scope arrive before any goes on."""
+
+    scope: BarrierScope = BarrierScope.TEAM
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +211,7 @@ class Prefetch:
     level: int = 1  # cache level the line should reach
 
 
-Stmt: TypeAlias = Block | For | If | Let | Store | Alloc | Copy | Barrier | Prefetch
+Stmt: TypeAlias = Block | For | If | Let | Store | Alloc | Copy | Commit | Wait | Barrier | Prefetch
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,11 @@ a process that finds its kernel in the cache needs the machine and little else.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field, fields, replace
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -40,6 +42,7 @@ _DTYPE = re.compile(r"(float|int|uint|complex)(8|16|32|64|128)")
 _WIDTHS = {"float": (16, 32, 64), "int": (8, 16, 32, 64)}
 # Element types whose multiply-add takes a lane of a register as a factor (Arm's by-element forms).
 _BY_ELEMENT = ("float16", "float32", "float64", "int16", "int32", "uint16", "uint32")
+_FOR_PEOPLE = ("description", "sources")  # fields that no plan depends on
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,9 @@ class OpCost:
             tuple((unit, share * vectors) for unit, share in self.uses),
             int(self.instructions * vectors),
         )
+
+
+_row = attrgetter("latency", "per_cycle", "accumulate", "uses", "instructions")  # all of OpCost
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +175,15 @@ class Machine:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         plain = {"arithmetic": dict(self.arithmetic), "sources": dict(self.sources)}
         return _rebuilt, (values | plain,)
+
+    @property
+    def content_hash(self) -> str:
+        """A hash of all that plans are made from, for keys: the same in every process.
+
+        What only people read is no part of it: where numbers come from, and the description.
+        """
+        values = (getattr(self, f.name) for f in fields(self) if f.name not in _FOR_PEOPLE)
+        return hashlib.sha256(repr([_in_order(value) for value in values]).encode()).hexdigest()
 
     def lanes(self, dtype_bits: int) -> int:
         """N_VEC: how many elements of `dtype_bits` bits one vector register holds."""
@@ -288,6 +303,16 @@ class Machine:
             fused=step.fused,
             by_element=step.by_element,
         )
+
+
+def _in_order(value: Any) -> Any:
+    """A field as a value whose text is the same in every process: sets and mappings are sorted."""
+    if isinstance(value, frozenset):
+        return sorted(value)
+    if isinstance(value, Mapping):
+        # Rows as tuples: their text takes half the time.
+        return [(key, _row(value[key])) for key in sorted(value)]
+    return value
 
 
 def _rebuilt(values: dict[str, Any]) -> Machine:

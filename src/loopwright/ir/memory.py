@@ -73,7 +73,9 @@ def poisoned(shape: Sequence[int], dtype: DType) -> Array:
 class Cells:
     """An array of a running program."""
 
-    __slots__ = ("base", "data", "defined", "is_shared", "name", "shape", "strides")
+    __slots__ = (
+        "base", "data", "defined", "is_shared", "name", "rank", "shape", "size", "strides",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -90,29 +92,30 @@ class Cells:
         self.data = data
         self.strides = None if strides is None else tuple(strides)
         self.shape = data.shape if strides is None else None if shape is None else tuple(shape)
+        self.rank = data.ndim if strides is None else len(strides)
+        self.size = data.size
         self.base = base
         self.defined = None if is_defined else np.zeros(data.shape, bool)
         self.is_shared = is_shared
 
     def place(self, index: tuple[int, ...]) -> tuple[int, ...]:
         """Where in `data` the element lies; raises InternalError when it is outside."""
-        rank = self.data.ndim if self.strides is None else len(self.strides)
-        if len(index) != rank:
-            raise InternalError(f"{self._element(index)}: {self.name} has {rank} dimensions")
-        shape = self.shape
+        if len(index) != self.rank:
+            raise InternalError(f"{self._element(index)}: {self.name} has {self.rank} dimensions")
+        shape, strides = self.shape, self.strides
         if shape is not None:
             for at, extent in zip(index, shape, strict=True):
                 if not 0 <= at < extent:
                     raise InternalError(f"{self._element(index)} is outside, shape {list(shape)}")
-        if self.strides is None:
+        if strides is None:
             return index
         offset = self.base
-        for at, stride in zip(index, self.strides, strict=True):
+        for at, stride in zip(index, strides, strict=True):
             offset += at * stride
-        if not 0 <= offset < self.data.size:
+        if not 0 <= offset < self.size:
             raise InternalError(
                 f"{self._element(index)} is outside its memory: "
-                f"place {offset} of {self.data.size} elements"
+                f"place {offset} of {self.size} elements"
             )
         return (offset,)
 
@@ -125,7 +128,8 @@ class Cells:
 
     def write(self, index: tuple[int, ...], value: Any) -> None:
         place = self.place(index)
-        if value.dtype != self.data.dtype:
+        dtype = self.data.dtype
+        if value.dtype is not dtype and value.dtype != dtype:
             raise InternalError(f"{self._element(index)} of {self.data.dtype} gets a {value.dtype}")
         self.data[place] = value
         if self.defined is not None:
@@ -142,6 +146,12 @@ class Cells:
             self.defined[place] = is_defined
         elif not is_defined:
             raise UndefinedRead(f"{source._element(start)} is read before it is written")
+
+    def undefine(self, index: tuple[int, ...]) -> None:
+        """Make one element undefined: a copy to it is under way."""
+        place = self.place(index)
+        if self.defined is not None:
+            self.defined[place] = False
 
     def forget(self) -> None:
         """Make all contents undefined again."""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from loopwright.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from loopwright.ir.device import DeviceProgram
 
 __all__ = ["CodeUnit", "Module"]
 
@@ -27,9 +32,10 @@ class Module:
     call needs once and once per thread.
     """
 
-    language: str  # "llvm" or "c"
+    language: str  # "llvm", "c", "cuda" or "opencl"
     text: str
     entry: str  # name of the kernel's function
     buffers: tuple[str, ...]  # names of the array arguments in call order
     scalars: tuple[str, ...]  # names of the kernel arguments that are int64, in order
     units: tuple[CodeUnit, ...] = ()  # LLVM only: the same functions, as they are compiled
+    device: DeviceProgram | None = None  # of GPUs: kernels, and the host's part that launches them

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from loopwright.diagnostics import Span
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Expr, Load
-from loopwright.ir.walk import loads, substitute
+from loopwright.ir.visit import loads, substitute
 from loopwright.lazy_dataclass import dataclass
 
 # Arrays and accesses serve calls of cached kernels too, which must not load isl.

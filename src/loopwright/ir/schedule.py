@@ -7,10 +7,11 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from loopwright.ir.analysis_manager import AnalysisManager, Results
-from loopwright.ir.closure import BlockedClosure
+from loopwright.ir.closure import BlockedClosure, GridClosure
 from loopwright.ir.contraction import Contraction, InnerContraction
+from loopwright.ir.grid_kernel import GridVariant
 from loopwright.ir.kernel_variant import KernelVariant
-from loopwright.ir.loops import Mark
+from loopwright.ir.loops import Axis, Mark
 from loopwright.ir.program import Program
 from loopwright.lazy_dataclass import dataclass
 
@@ -36,6 +37,7 @@ class ScheduledContraction:
     blocks: tuple[int, int, int]  # M_c, N_c, K_c, inside a program at most; 0: no such loop
     loops: tuple[str, ...] = ()  # i, j and p, directly nested in any order; (): the whole program
     shares: int = 1  # turns that blocks of rows or columns are dealt out to, for threads
+    grid: GridVariant | None = None  # on a GPU, in place of `variants` and `blocks`
 
     @property
     def whole(self) -> Contraction:
@@ -75,11 +77,13 @@ class Schedule:
     tree: IslSchedule  # every band has one member and is named after its loop
     marks: tuple[tuple[str, Mark], ...] = ()  # loops that are not serial, by band name
     contractions: tuple[ScheduledContraction, ...] = ()  # in place of loops of the tree
-    factors: tuple[tuple[str, int], ...] = ()  # lanes or copies of VECTOR and UNROLL loops, by name
+    # Lanes or copies of VECTOR and UNROLL loops, threads of THREAD loops, by name.
+    factors: tuple[tuple[str, int], ...] = ()
+    axes: tuple[tuple[str, Axis], ...] = ()  # of BLOCK and THREAD loops, by name
     private: tuple[tuple[str, str], ...] = ()  # (array, loop): local, one copy per iteration of it
     promoted: tuple[tuple[str, str], ...] = ()  # (statement, loop): its elements stay in registers
     prefetched: tuple[tuple[str, int], ...] = ()  # (loop, prefetch distance in iterations)
-    closure: BlockedClosure | None = None  # the whole program, taken in another way
+    closure: BlockedClosure | GridClosure | None = None  # the whole program, taken in another way
     # Where these are about another program or tree, as after `replace`, new ones are made.
     analyses: AnalysisManager = field(
         default=cast(AnalysisManager, None), repr=False, compare=False
@@ -109,3 +113,12 @@ class Schedule:
 
     def mark(self, loop: str) -> Mark:
         return dict(self.marks).get(loop, Mark.SERIAL)
+
+    def axis(self, loop: str) -> Axis | None:
+        return dict(self.axes).get(loop)
+
+    @property
+    def is_for_device(self) -> bool:
+        """Whether some loop is mapped to the blocks of a GPU."""
+        is_product = any(made.grid is not None for made in self.contractions)
+        return is_product or any(mark is Mark.BLOCK for _, mark in self.marks)

@@ -16,14 +16,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias, assert_never
 
-import islpy as isl
-
 from loopwright.diagnostics import InternalError, UsageError
-from loopwright.ir.islkit import context, inside
-from loopwright.ir.islparts import functions_in, nodes_in, pieces_in, sets_in
+from loopwright.ir.islkit import context, functions_in, inside, isl, nodes_in, pieces_in, sets_in
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.walk import fresh_name
+from loopwright.ir.visit import fresh_name
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = [

@@ -29,8 +29,10 @@ from loopwright.ir.kernel_variant import Algorithm, Packing
 from loopwright.ir.loops import (
     Alloc,
     Barrier,
+    BarrierScope,
     Block,
     Buffer,
+    Commit,
     Copy,
     For,
     If,
@@ -40,6 +42,7 @@ from loopwright.ir.loops import (
     Prefetch,
     Stmt,
     Store,
+    Wait,
 )
 from loopwright.ir.program import (
     Access,
@@ -209,13 +212,16 @@ def schedule_text(schedule: Schedule) -> str:
 
 
 def _mark_word(schedule: Schedule, loop: str, mark: Mark) -> str:
-    factor = dict(schedule.factors).get(loop)
-    return mark.value if factor is None else f"{mark.value}({factor})"
+    factor, axis = dict(schedule.factors).get(loop), schedule.axis(loop)
+    word = mark.value if factor is None else f"{mark.value}({factor})"
+    return word if axis is None else f"{word} {axis.value}"
 
 
 def _kernel_text(scheduled: ScheduledContraction) -> str:
     """The loops of the kernel that runs a contraction, its decisions, and what it computes."""
     head = f"kernel of {', '.join(scheduled.statements)}"
+    if scheduled.grid is not None:
+        return f"{head} in place of the loops {', '.join(scheduled.loops)}: {scheduled.grid}"
     if scheduled.loops:
         head += f" in place of the loops {', '.join(scheduled.loops)}"
     lines = [f"{head}:", *_indented(_kernel_loops(scheduled))]
@@ -320,6 +326,8 @@ def _stmt_lines(stmt: Stmt) -> Iterator[str]:
                 yield from _stmt_lines(child)
         case For(var=var, body=inner, mark=mark):
             word = "" if mark is Mark.SERIAL else f"{mark.value} "
+            if stmt.axis is not None:
+                word += f"{stmt.axis.value} "
             ends = "" if stmt.until is None else f" until {expr_text(stmt.until)}"
             yield f"{word}for {var} in {_bounds(stmt.start, stmt.stop, stmt.step)}{ends}:"
             yield from _body(inner)
@@ -341,9 +349,15 @@ def _stmt_lines(stmt: Stmt) -> Iterator[str]:
             yield f"{_element(name, index)} = {expr_text(value)}"
         case Copy(target=target, source=source, shape=shape):
             to, origin = _element(target, stmt.target_start), _element(source, stmt.source_start)
-            yield f"copy {_list(shape)} to {to} from {origin}"
-        case Barrier():
-            yield "barrier"
+            way = "async copy" if stmt.is_async else "copy"
+            by = f" by {stmt.width}" if stmt.width > 1 else ""
+            yield f"{way} {_list(shape)}{by} to {to} from {origin}"
+        case Commit():
+            yield "commit"
+        case Wait(pending=pending):
+            yield f"wait for all but {pending}" if pending else "wait"
+        case Barrier(scope=scope):
+            yield "barrier" if scope is BarrierScope.TEAM else f"barrier of the {scope.value}"
         case Prefetch(buffer=name, index=index, write=write, level=level):
             yield f"prefetch L{level} {'write ' if write else ''}{_element(name, index)}"
         case _:

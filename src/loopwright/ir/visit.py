@@ -1,16 +1,28 @@
-"""Traversal of loop nests, and of the expressions in them (see walk)."""
+"""Traversal: of expressions, with bottom-up rewriting, and of loop nests; the trips of a loop."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from loopwright.ir.expr import Expr
+from loopwright.ir.expr import (
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Unary,
+    Var,
+)
 from loopwright.ir.loops import (
     Alloc,
     Barrier,
     Block,
+    Commit,
     Copy,
     For,
     If,
@@ -18,20 +30,14 @@ from loopwright.ir.loops import (
     Prefetch,
     Stmt,
     Store,
-)
-from loopwright.ir.walk import (
-    children,
-    fresh_name,
-    loads,
-    names,
-    operands,
-    rewrite,
-    substitute,
-    walk,
+    Wait,
 )
 
 __all__ = [
     "children",
+    "constant_trips",
+    "expanded_dot",
+    "expanded_extreme",
     "expressions",
     "fresh_name",
     "loads",
@@ -44,6 +50,115 @@ __all__ = [
     "substitute",
     "walk",
 ]
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct sub-expressions, subscripts of a load included."""
+    match expr:
+        case Const() | Var():
+            return ()
+        case Load(index=index):
+            return index
+        case Unary(x=x) | Cast(x=x):
+            return (x,)
+        case Binary(x=x, y=y):
+            return (x, y)
+        case Select(cond=cond, x=x, y=y):
+            return (cond, x, y)
+        case Call(args=args):
+            return args
+        case _:
+            assert_never(expr)
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """`expr` and everything below it, parents first."""
+    ahead = [expr]
+    while ahead:
+        part = ahead.pop()
+        yield part
+        ahead.extend(reversed(children(part)))
+
+
+def loads(expr: Expr) -> tuple[Load, ...]:
+    """Every distinct load in `expr`, in order of appearance."""
+    return tuple(dict.fromkeys(x for x in walk(expr) if isinstance(x, Load)))
+
+
+def names(expr: Expr) -> set[str]:
+    """The variables `expr` depends on, those in subscripts included."""
+    if isinstance(expr, Var):
+        return {expr.name}
+    return set().union(*map(names, children(expr)))
+
+
+def operands(op: str, expr: Expr) -> list[Expr]:
+    """The operands of nested applications of one operator: a, b, c of `(a + b) + c`."""
+    if isinstance(expr, Binary) and expr.op == op:
+        return operands(op, expr.x) + operands(op, expr.y)
+    return [expr]
+
+
+def fresh_name(wish: str, taken: Iterable[str]) -> str:
+    """`wish`, or `wish_2`, `wish_3`, ... when it is taken."""
+    used = set(taken)
+    name, count = wish, 1
+    while name in used:
+        count += 1
+        name = f"{wish}_{count}"
+    return name
+
+
+def rewrite(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """Rebuild `expr` bottom-up, passing every node through `change`."""
+
+    def down(node: Expr) -> Expr:
+        return rewrite(node, change)
+
+    match expr:
+        case Const() | Var():
+            return change(expr)
+        case Load(index=index):
+            return change(replace(expr, index=tuple(map(down, index))))
+        case Unary(x=x) | Cast(x=x):
+            return change(replace(expr, x=down(x)))
+        case Binary(x=x, y=y):
+            return change(replace(expr, x=down(x), y=down(y)))
+        case Select(cond=cond, x=x, y=y):
+            return change(Select(down(cond), down(x), down(y)))
+        case Call(args=args):
+            return change(replace(expr, args=tuple(map(down, args))))
+        case _:
+            assert_never(expr)
+
+
+def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """`expr` with variables replaced by name."""
+
+    def change(node: Expr) -> Expr:
+        return values.get(node.name, node) if isinstance(node, Var) else node
+
+    return rewrite(expr, change)
+
+
+def expanded_dot(x: Expr, y: Expr, total: Expr) -> Expr:
+    """dot(x, y, total) as sums and products of single elements; see FUNCTIONS of expr."""
+    assert isinstance(x, Load)
+    assert isinstance(y, Load)
+    for q in range(total.dtype.bits // x.dtype.bits):
+        factors = (replace(load, index=(*load.index[:-1], load.index[-1] + q)) for load in (x, y))
+        first, second = (Cast(factor, total.dtype) for factor in factors)
+        total = Binary("add", total, Binary("mul", first, second))
+    return total
+
+
+def expanded_extreme(function: str, x: Expr, y: Expr) -> Expr:
+    """min_number(x, y) or max_number(x, y) by min or max, which NaN takes part in."""
+    inner = Select(Binary("ne", y, y), x, Binary(function[:3], x, y))
+    return Select(Binary("ne", x, x), y, inner)
+
+
+# -- loop nests, and the expressions in them ------------------------------------------------------
 
 
 def statements(stmt: Stmt) -> Iterator[Stmt]:
@@ -61,7 +176,7 @@ def statements(stmt: Stmt) -> Iterator[Stmt]:
                 if orelse is not None:
                     waiting.append(orelse)
                 waiting.append(inner)
-            case Store() | Copy() | Barrier() | Prefetch():
+            case Store() | Copy() | Commit() | Wait() | Barrier() | Prefetch():
                 pass
             case _:
                 assert_never(here)
@@ -78,7 +193,7 @@ def loop_depth(stmt: Stmt) -> int:
             return loop_depth(inner)
         case If(body=inner, orelse=orelse):
             return max(loop_depth(inner), 0 if orelse is None else loop_depth(orelse))
-        case Store() | Copy() | Barrier() | Prefetch():
+        case Store() | Copy() | Commit() | Wait() | Barrier() | Prefetch():
             return 0
         case _:
             assert_never(stmt)
@@ -101,7 +216,7 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (*target, *source, *shape)
         case Prefetch(index=index):
             return index
-        case Block() | Barrier():
+        case Block() | Commit() | Wait() | Barrier():
             return ()
         case _:
             assert_never(stmt)
@@ -145,7 +260,41 @@ def rebuild(
             return statement(replace(changed_copy, shape=each(shape)))
         case Prefetch(index=index):
             return statement(replace(stmt, index=each(index)))
-        case Barrier():
+        case Commit() | Wait() | Barrier():
             return statement(stmt)
         case _:
             assert_never(stmt)
+
+
+# -- the iterations of a loop, where their number is the same whatever the variables hold ---------
+
+
+def constant_trips(loop: For) -> int | None:
+    """How often the body runs when stop - start and the step are constants; None otherwise."""
+    if loop.until is not None:
+        return None
+    terms = _terms(loop.stop, 1)
+    terms.subtract(_terms(loop.start, 1))
+    if not isinstance(loop.step, Const) or any(terms[x] for x in terms if x is not None):
+        return None
+    assert isinstance(loop.step.value, int)
+    return max(0, -(-terms[None] // loop.step.value))
+
+
+def _terms(expr: Expr, factor: int) -> Counter[Expr | None]:
+    """`factor * expr` as a sum: how often each term occurs; None stands for the number 1."""
+    match expr:
+        case Const(value=int(value)):
+            return Counter({None: factor * value})
+        case Unary(op="neg", x=x):
+            return _terms(x, -factor)
+        case Binary(op="add" | "sub", x=x, y=y):
+            total = _terms(x, factor)
+            total.update(_terms(y, factor if expr.op == "add" else -factor))
+            return total
+        case Binary(op="mul", x=x, y=Const(value=int(value))):
+            return _terms(x, factor * value)
+        case Binary(op="mul", x=Const(value=int(value)), y=y):
+            return _terms(y, factor * value)
+        case _:
+            return Counter({expr: factor})

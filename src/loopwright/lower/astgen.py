@@ -12,19 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from itertools import combinations
 
-import islpy as isl
-
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Binary, Const, Expr, Select, Unary, Var
-from loopwright.ir.islkit import context, with_option
-from loopwright.ir.islparts import map_nodes, maps_in, sets_in
+from loopwright.ir.islkit import context, isl, map_nodes, maps_in, sets_in, with_option
 from loopwright.ir.loops import Block, For, If, LoopNest, Mark, Stmt, Store
 from loopwright.ir.program import Statement
 from loopwright.ir.schedule import Schedule, ScheduledContraction
 from loopwright.ir.schedule_tree import band_name, band_node, band_nodes, bands_around, is_band
-from loopwright.ir.visit import substitute
-from loopwright.ir.walk import fresh_name
+from loopwright.ir.visit import fresh_name, substitute
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.buffers import (
     allocate_private,
@@ -35,7 +31,7 @@ from loopwright.lower.buffers import (
 from loopwright.lower.contraction_nest import placeholder
 from loopwright.lower.linear_forms import add_constant
 
-__all__ = ["GeneratedLoops", "generate_loops"]
+__all__ = ["GeneratedLoops", "generate_loops", "parameter_expr"]
 
 _PREFIX = "core."  # of the names of placeholders; no statement has a dot in its name
 _MOST_EXCLUSIVE = 8  # statements of one loop that are compared in pairs
@@ -77,7 +73,8 @@ def generate_loops(schedule: Schedule) -> GeneratedLoops:
     program = schedule.program
     build = isl.AstBuild.from_context(program.context)
     tree, contractions = _with_placeholders(schedule)
-    ast = _ast(build, _with_marks(schedule, tree), is_grouped=bool(schedule.private))
+    is_grouped = bool(schedule.private) or schedule.is_for_device
+    ast = _ast(build, _with_marks(schedule, tree), is_grouped=is_grouped)
     reader = _Reader(schedule, contractions)
     body = reader.statement(ast)
     for array, loop in reversed(schedule.private):
@@ -118,7 +115,8 @@ def _ast(build: isl.AstBuild, tree: isl.Schedule, *, is_grouped: bool) -> isl.As
     """isl's syntax tree for a schedule tree.
 
     isl may generate a loop for each statement where none has an iteration after one of another.
-    Iterations with private arrays must stay in one loop: then the tree `is_grouped`.
+    Iterations with private arrays, and blocks of threads, must stay in one loop: then the tree
+    `is_grouped`.
     """
     name = "ast_build_group_coscheduled"
     return with_option(name, int(is_grouped), lambda: build.node_from_schedule(tree))
@@ -147,7 +145,7 @@ def _with_marks(schedule: Schedule, tree: isl.Schedule) -> isl.Schedule:
             node
         )  # a contraction is written out once
         kind = types.default if is_split else types.atomic
-        if name in owners:
+        if name in owners or schedule.mark(name) in (Mark.BLOCK, Mark.THREAD):
             kind = types.atomic
         elif schedule.mark(name) is Mark.VECTOR or (is_split and _has_exclusive(node)):
             kind = types.separate
@@ -220,7 +218,8 @@ class _Reader:
         stop = _stop(self.expr(node.for_get_cond()), var)
         step = self.expr(node.for_get_inc())
         body = self.statement(node.for_get_body())
-        return For(var, start, stop, body, step, self.schedule.mark(loop))
+        mark, axis = self.schedule.mark(loop), self.schedule.axis(loop)
+        return For(var, start, stop, body, step, mark, axis=axis)
 
     def _variable(self, loop: str) -> str:
         """The variable of a band: its name, unless an argument of the nest is called so."""
@@ -231,24 +230,33 @@ class _Reader:
 
     def expr(self, node: isl.AstExpr) -> Expr:
         """An integer or boolean expression of isl's."""
-        match isl.ast_expr_type(node.get_type()).name:
-            case "int":
-                return Const(node.int_get_val().to_python())
-            case "id":
-                name = node.id_get_id().get_name()
-                return self.values.get(name, Var(name))
-        op = isl.ast_expr_op_type(node.op_get_type()).name
-        arguments = [self.expr(argument) for argument in _arguments(node)]
-        if op == "minus":
-            return Unary("neg", arguments[0])
-        if op in ("cond", "select"):
-            return Select(*arguments)
-        if op not in _BINARY:
-            raise InternalError("isl made an expression we do not know", node.to_C_str())
-        result = arguments[0]
-        for argument in arguments[1:]:
-            result = Binary(_BINARY[op], result, argument)
-        return result
+        return _expr(node, self.values)
+
+
+def parameter_expr(function: isl.PwAff, known: isl.Set) -> Expr:
+    """A function of the parameters as an expression, for parameters of the set `known`."""
+    return _expr(isl.AstBuild.from_context(known).expr_from_pw_aff(function), {})
+
+
+def _expr(node: isl.AstExpr, values: Mapping[str, Expr]) -> Expr:
+    match isl.ast_expr_type(node.get_type()).name:
+        case "int":
+            return Const(node.int_get_val().to_python())
+        case "id":
+            name = node.id_get_id().get_name()
+            return values.get(name, Var(name))
+    op = isl.ast_expr_op_type(node.op_get_type()).name
+    arguments = [_expr(argument, values) for argument in _arguments(node)]
+    if op == "minus":
+        return Unary("neg", arguments[0])
+    if op in ("cond", "select"):
+        return Select(*arguments)
+    if op not in _BINARY:
+        raise InternalError("isl made an expression we do not know", node.to_C_str())
+    result = arguments[0]
+    for argument in arguments[1:]:
+        result = Binary(_BINARY[op], result, argument)
+    return result
 
 
 def _instance(statement: Statement, point: Sequence[Expr]) -> Store:

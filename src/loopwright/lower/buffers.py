@@ -16,6 +16,7 @@ __all__ = [
     "allocate_private",
     "allocate_shared",
     "argument_buffers",
+    "contiguous",
     "scalar_names",
     "specialise",
     "stride_name",
@@ -52,9 +53,23 @@ def specialise(nest: LoopNest, known: Mapping[str, int]) -> LoopNest:
     return replace(nest, buffers=tuple(map(buffer, nest.buffers)))
 
 
+def contiguous(
+    nest: LoopNest, shapes: Mapping[str, tuple[Expr, ...]], params: tuple[str, ...]
+) -> LoopNest:
+    """`nest` for arrays without gaps, row-major, of the given extents over the parameters.
+
+    Strides are no scalars of such a nest: they follow from the extents.
+    """
+
+    def packed(argument: Buffer) -> Buffer:
+        return replace(argument, strides=_row_major(shapes[argument.name]))
+
+    return replace(nest, buffers=tuple(map(packed, nest.buffers)), scalars=params)
+
+
 def allocate_shared(schedule: Schedule, body: Stmt) -> Stmt:
     """`body` inside the allocations of the local arrays that are private to no loop."""
-    is_shared = any(mark is Mark.PARALLEL for _, mark in schedule.marks)
+    is_shared = any(mark in (Mark.PARALLEL, Mark.BLOCK) for _, mark in schedule.marks)
     for array in reversed(schedule.program.arrays):
         if array.role is Role.LOCAL and array.name not in dict(schedule.private):
             # A stack belongs to one thread; what parallel loops see must be memory of all.

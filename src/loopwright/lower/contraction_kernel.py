@@ -8,11 +8,10 @@ from loopwright.ir.kernel_variant import Algorithm, ContractionKernel
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import ScheduledContraction
-from loopwright.lower.columns import lower_columns
 from loopwright.lower.contraction_parts import split_contraction
 from loopwright.lower.elements import lower_elements
 from loopwright.lower.macro_kernel import lower_product
-from loopwright.lower.rows import lower_rows
+from loopwright.lower.matrix_vector import lower_columns, lower_rows
 
 __all__ = ["kernel_of", "lower_contraction"]
 

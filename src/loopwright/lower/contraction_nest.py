@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 
 from loopwright.ir.contraction import (
     ELEMENT,
@@ -22,12 +23,12 @@ from loopwright.ir.contraction import (
     InnerProduct,
 )
 from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Const, Expr, Load, Select, Var
+from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var
+from loopwright.ir.grid_kernel import GridKernel, GridVariant
 from loopwright.ir.kernel_variant import Broadcast, ContractionKernel
 from loopwright.ir.loops import Alloc, Block, Buffer, Copy, LoopNest, Space, Stmt
 from loopwright.ir.schedule import ScheduledContraction
-from loopwright.ir.visit import loads, rebuild, rewrite, substitute
-from loopwright.ir.walk import fresh_name
+from loopwright.ir.visit import fresh_name, loads, rebuild, rewrite, substitute
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import (
     bound_names,
@@ -38,6 +39,7 @@ from loopwright.lower.build import (
     renamed_expr,
     seq,
 )
+from loopwright.lower.grid_product import grid_product
 from loopwright.lower.launch import round_up
 from loopwright.lower.linear_forms import normal
 from loopwright.lower.macro_kernel import block_loops
@@ -105,6 +107,8 @@ def lower_inner_contraction(
 
     `taken` are the names that must not be bound again.
     """
+    if scheduled.grid is not None:
+        return _lower_on_grid(scheduled, scheduled.grid, outer, taken)
     found = scheduled.inner
     starts: list[Expr] = []
     sizes: list[tuple[Var, Expr]] = []
@@ -126,6 +130,39 @@ def lower_inner_contraction(
     ]
     inside = _bound([(var, renamed_expr(x, names)) for var, x in blocks], seq(*bodies), names)
     return _bound(sizes, inside, names)
+
+
+def _lower_on_grid(
+    scheduled: ScheduledContraction,
+    variant: GridVariant,
+    outer: Mapping[str, Expr],
+    taken: Collection[str],
+) -> Stmt:
+    """The kernel of a GPU that runs a contraction for the values `outer` of the loops around it."""
+    found = scheduled.inner
+    starts: list[Expr] = []
+    sizes: list[tuple[Var, Expr]] = []
+    for bounds, size in zip(found.ranges, ("M", "N", "K"), strict=True):
+        start = normal(substitute(bounds.start, outer))
+        starts.append(start)
+        sizes.append((Var(size), normal(substitute(bounds.stop, outer) - start)))
+    place = _Place(found, outer, tuple(starts))
+    (product,) = found.products
+    bindings: list[tuple[Var, Expr]] = []
+    layout, arrays = _layout(place, product, bindings)
+    is_stored = None
+    if layout.clips:
+
+        def is_stored(x: Expr, y: Expr) -> Expr:
+            held = [clip.holds(x, y) for clip in layout.clips]
+            return reduce(lambda one, other: Binary("and", one, other), held)
+
+    kernel = GridKernel(found.algebra(product), variant)
+    # What is read from memory is bound in the kernel: the host does not see it.
+    body = grid_product(kernel, layout, is_stored, around=lambda tile: lets(bindings, tile))
+    own = {var.name for var, _ in (*sizes, *bindings)} | names_bound(body)
+    names = _free_names({name for name in own if "." not in name}, set(taken))
+    return _bound(sizes, renamed(body, {**names, **arrays}), names)
 
 
 def _free_names(own: set[str], taken: set[str]) -> dict[str, str]:
@@ -212,17 +249,8 @@ def _product(
     scheduled: ScheduledContraction, kernel: ContractionKernel, place: _Place, product: InnerProduct
 ) -> _Part:
     """The loops of one product and what they need in scope."""
-    out = place.found.out
     bindings: list[tuple[Var, Expr]] = []
-    operands = {"out": _operand(out.dtype, place.found.subscripts, place, "out", bindings)}
-    arrays = {"out": out.array}
-    for name, factor in (("left", product.left), ("right", product.right)):
-        operand = _operand(factor.load.dtype, factor.subscripts, place, name, bindings)
-        value = _prologue(factor, place, name, bindings)
-        hole = Var(ELEMENT, factor.load.dtype)
-        operands[name] = replace(operand, value=value, hole=hole)
-        arrays[name] = factor.load.array
-    layout = Affine(operands, *_clips(place, bindings))
+    layout, arrays = _layout(place, product, bindings)
 
     def memory(body: Stmt) -> Stmt:
         return _with_panels(scheduled, kernel, body)
@@ -233,6 +261,22 @@ def _product(
     else:
         body = memory(block_loops(kernel, layout, halves=False))
     return _Part(tuple(bindings), body, arrays)
+
+
+def _layout(
+    place: _Place, product: InnerProduct, bindings: list[tuple[Var, Expr]]
+) -> tuple[Affine, dict[str, str]]:
+    """Where the operands of a product lie, and the arrays that they are."""
+    out = place.found.out
+    operands = {"out": _operand(out.dtype, place.found.subscripts, place, "out", bindings)}
+    arrays = {"out": out.array}
+    for name, factor in (("left", product.left), ("right", product.right)):
+        operand = _operand(factor.load.dtype, factor.subscripts, place, name, bindings)
+        value = _prologue(factor, place, name, bindings)
+        hole = Var(ELEMENT, factor.load.dtype)
+        operands[name] = replace(operand, value=value, hole=hole)
+        arrays[name] = factor.load.array
+    return Affine(operands, *_clips(place, bindings)), arrays
 
 
 def _clips(

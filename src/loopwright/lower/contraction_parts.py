@@ -25,7 +25,7 @@ from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Cast, Const, Expr, Var, cast
 from loopwright.ir.kernel_variant import Algebra
 from loopwright.ir.program import Access, Array, Role
-from loopwright.ir.walk import substitute, walk
+from loopwright.ir.visit import substitute, walk
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.linear_forms import linear
 

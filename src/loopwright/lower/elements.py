@@ -7,15 +7,22 @@ for g                                     every loop but the innermost, linearis
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from loopwright.ir.contraction import LoopRange
 from loopwright.ir.expr import Const, Expr, Load, Var, cast
 from loopwright.ir.kernel_variant import ContractionKernel, Initial, Packing
-from loopwright.ir.loops import LoopNest, Mark, Stmt, Store
+from loopwright.ir.loops import Buffer, For, LoopNest, Mark, Stmt, Store
+from loopwright.ir.program import Access, Array
+from loopwright.ir.visit import loads
+from loopwright.lower.buffers import stride_name
 from loopwright.lower.build import lets, loop, seq, vector
 from loopwright.lower.combine import apply, product, scaled, start_from
+from loopwright.lower.matrix_vector import arguments
 from loopwright.lower.operand_layout import table
-from loopwright.lower.rows import arguments
+from loopwright.lower.vectorize import vectorize
 
-__all__ = ["lower_elements"]
+__all__ = ["lower_elements", "lower_elementwise"]
 
 SCALARS = ("G", "N", "left_j", "right_j", "out_j", "left_g", "right_g", "out_g")
 j, lane = Var("j"), Var("lane")
@@ -65,3 +72,40 @@ def _place(name: str, moves: Packing, at: Expr) -> Expr:
     if moves is Packing.DIRECT:
         return base
     return base + at if moves is Packing.ALONG_TILE else base + at * Var(f"{name}_j")
+
+
+# -- elementwise assignments as a LoopNest: prologues and epilogues around a contraction ----------
+
+
+def lower_elementwise(
+    name: str,
+    loops: Sequence[LoopRange],
+    target: Access,
+    value: Expr,
+    arrays: Sequence[Array],
+    params: Sequence[str],
+    lanes: int,
+) -> LoopNest:
+    """`target = value` for every point of the loops, the last one in vectors.
+
+    `value` reads any of `arrays`, and of the target's array at most the element it writes, so all
+    points are independent.
+    """
+    body: Stmt = Store(target.array, target.index, value)
+    for depth, around in enumerate(reversed(loops)):
+        mark = Mark.VECTOR if depth == 0 else Mark.SERIAL
+        body = For(around.name, around.start, around.stop, body, Const(1), mark)
+    used = {target.array, *(x.array for x in loads(value))}
+    kept = [a for a in arrays if a.name in used]
+    buffers = tuple(
+        Buffer(
+            a.name,
+            a.dtype,
+            tuple(Var(stride_name(a.name, d)) for d in range(a.rank)),
+            writable=a.name == target.array,
+        )
+        for a in kept
+    )
+    strides = (stride_name(a.name, d) for a in kept for d in range(a.rank))
+    nest = LoopNest(name, buffers, (*params, *strides), body)
+    return vectorize(nest, {loops[-1].name: lanes}) if loops else nest

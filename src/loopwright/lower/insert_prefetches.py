@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from loopwright.ir.expr import Expr, Load, Var
 from loopwright.ir.loops import Block, For, Let, LoopNest, Mark, Prefetch, Stmt, Store
-from loopwright.ir.visit import expressions, loads, names, rebuild, statements
-from loopwright.ir.walk import substitute
+from loopwright.ir.visit import expressions, loads, names, rebuild, statements, substitute
 from loopwright.lower.build import is_straight_line
 from loopwright.lower.linear_forms import LinearForm, linear, normal
 

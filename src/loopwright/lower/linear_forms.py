@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from loopwright.ir.dtypes import BOOL, INT64
 from loopwright.ir.expr import Binary, Const, Expr, Select, Unary
-from loopwright.ir.walk import operands, rewrite
+from loopwright.ir.visit import operands, rewrite
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["LinearForm", "add_constant", "linear", "nonnegative_form", "normal"]

@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from loopwright.ir.closure import BlockedClosure
+from loopwright.ir.closure import BlockedClosure, Closure
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var, cast
 from loopwright.ir.loops import Alloc, Buffer, If, LoopNest, Mark, Space, Stmt, Store
@@ -25,7 +25,7 @@ from loopwright.ir.program import Program
 from loopwright.lower.buffers import argument_buffers, scalar_names
 from loopwright.lower.build import lets, loop, nothing, seq, unrolled, vector
 
-__all__ = ["PREFIX", "lower_closure"]
+__all__ = ["PREFIX", "guard_limits", "lower_closure"]
 
 # Names of programs do not begin so (transform/blocked_closure sees to it).
 PREFIX = "closure_"
@@ -39,6 +39,29 @@ def lower_closure(program: Program, blocked: BlockedClosure) -> LoopNest:
     """The nest of a program that is one closure, in blocks."""
     body = _Writer(blocked).nest()
     return LoopNest(program.name, argument_buffers(program), scalar_names(program), body)
+
+
+def guard_limits(closure: Closure) -> tuple[Expr, Expr]:
+    """Between which numbers all elements must lie so that no sum along a path overflows.
+
+    See _Writer._guard; NaN lies nowhere.
+    """
+    low = _limit(closure, -1, improves=closure.plus == "min")
+    return low, _limit(closure, 1, improves=closure.plus == "max")
+
+
+def _limit(closure: Closure, sign: int, *, improves: bool) -> Expr:
+    """How large elements of a sign may be; where sums `improve` they grow along a path."""
+    dtype = closure.dtype
+    if not dtype.is_integer:
+        # NaN compares false with everything; infinities must not meet their negatives.
+        largest = float(np.finfo(dtype.name).max)
+        return Const(sign * (largest if improves else math.inf), dtype)
+    half = int(np.iinfo(dtype.name).max) // 2
+    if not improves:
+        return Const(sign * half, dtype)
+    per_step = Binary("floordiv", Const(half), (closure.stop - closure.start).max(1))
+    return cast(per_step * sign, dtype)
 
 
 class _Writer:
@@ -120,7 +143,8 @@ class _Writer:
             Store(PREFIX + "most", (), Binary("max", most, value)),
         )
         scan = loop(i, self.start, self.stop, loop(j, self.start, self.stop, fold))
-        safe = Binary("and", self._at_least(least, "min"), self._at_most(most, "max"))
+        low, high = guard_limits(self.closure)
+        safe = Binary("and", Binary("ge", least, low), Binary("le", most, high))
         test = If(safe, nothing, self._leave(self.start))
         body = seq(clear, scan, test)
         for name in ("least", "most"):
@@ -131,24 +155,6 @@ class _Writer:
 
     def _extreme(self, name: str) -> Load:
         return Load(PREFIX + name, (), self.dtype)
-
-    def _at_least(self, low: Expr, plus: str) -> Expr:
-        return Binary("ge", low, self._limit(-1, improves=self.closure.plus == plus))
-
-    def _at_most(self, high: Expr, plus: str) -> Expr:
-        return Binary("le", high, self._limit(1, improves=self.closure.plus == plus))
-
-    def _limit(self, sign: int, *, improves: bool) -> Expr:
-        """How large elements of a sign may be; where sums `improve` they grow along a path."""
-        if not self.dtype.is_integer:
-            # NaN compares false with everything; infinities must not meet their negatives.
-            largest = float(np.finfo(self.dtype.name).max)
-            return Const(sign * (largest if improves else math.inf), self.dtype)
-        half = int(np.iinfo(self.dtype.name).max) // 2
-        if not improves:
-            return Const(sign * half, self.dtype)
-        per_step = Binary("floordiv", Const(half), (self.stop - self.start).max(1))
-        return cast(per_step * sign, self.dtype)
 
     def _test(self) -> Stmt:
         """Leave at this block when a cycle through some k is better than the identity of times."""

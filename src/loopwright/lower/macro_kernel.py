@@ -21,13 +21,13 @@ from collections.abc import Callable
 from loopwright.ir.expr import Binary, Const, Expr, Var
 from loopwright.ir.kernel_variant import Broadcast, ContractionKernel, Packing
 from loopwright.ir.loops import Alloc, Barrier, Buffer, If, LoopNest, Mark, Space, Stmt
-from loopwright.lower.bias import BIAS, column_bias
 from loopwright.lower.build import lets, loop, nothing, seq
+from loopwright.lower.combine import BIAS, column_bias
+from loopwright.lower.matrix_vector import arguments
 from loopwright.lower.operand_layout import TABLES as BY_TABLES
 from loopwright.lower.operand_layout import Layout, table
 from loopwright.lower.operand_scan import allows_quick_kernel, look_through, quick_kernel, with_bits
 from loopwright.lower.packing import left_panels, pitch, right_panels
-from loopwright.lower.rows import arguments
 from loopwright.lower.tile import register_tiles
 from loopwright.lower.work_distribution import snake_distribution
 

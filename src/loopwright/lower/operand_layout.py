@@ -13,7 +13,7 @@ from typing import Protocol
 
 from loopwright.ir.dtypes import INT64, DType
 from loopwright.ir.expr import Const, Expr, Load, Var
-from loopwright.ir.walk import rewrite
+from loopwright.ir.visit import rewrite
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = [

@@ -14,7 +14,7 @@ from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.loops import Store
 from loopwright.ir.program import Program
-from loopwright.ir.walk import children, loads
+from loopwright.ir.visit import children, loads
 
 __all__ = ["origins"]
 

@@ -14,19 +14,21 @@ from functools import partial
 from loopwright import options
 from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.check import check_nest
-from loopwright.ir.extent import constant_trips
+from loopwright.ir.closure import GridClosure
 from loopwright.ir.loops import Block, Copy, For, LoopNest, Mark, Stmt
 from loopwright.ir.program import Array
 from loopwright.ir.schedule import Schedule, ScheduledContraction
 from loopwright.ir.text import nest_text
-from loopwright.ir.visit import rebuild
+from loopwright.ir.visit import constant_trips, rebuild
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import dump
 from loopwright.lower.astgen import GeneratedLoops, generate_loops
 from loopwright.lower.contraction_kernel import kernel_of, lower_contraction
 from loopwright.lower.contraction_nest import insert_contractions
+from loopwright.lower.grid_closure import lower_grid_closure
 from loopwright.lower.insert_prefetches import insert_prefetches
 from loopwright.lower.lower_closure import lower_closure
+from loopwright.lower.map_to_grid import map_to_grid
 from loopwright.lower.predictive_commoning import predictive_commoning
 from loopwright.lower.promote_registers import promote_registers, promote_scalars
 from loopwright.lower.separate_full_tiles import separate_full_tiles
@@ -109,6 +111,7 @@ PASSES = (
     # Contractions come last: none of the passes above has anything to do in them.
     Pass(insert_contractions, lambda decisions: (decisions.contractions,)),
     _LOWER_TO_SPMD,
+    Pass(map_to_grid, lambda decisions: (decisions.factors,)),
 )
 # A blocked closure is written out to its last vector already.
 _CLOSURE_PASSES = (_SIMPLIFY, _LOWER_TO_SPMD)
@@ -123,6 +126,9 @@ def lower_schedule(schedule: Schedule) -> LoopNest:
     Vector loops have constant extent and hold stores and lets only.
     """
     if schedule.closure is not None:
+        if isinstance(schedule.closure, GridClosure):
+            nest = lower_grid_closure(schedule.program, schedule.closure)
+            return run_passes(nest, LoopDecisions(), (_SIMPLIFY,))
         nest = lower_closure(schedule.program, schedule.closure)
         return run_passes(nest, LoopDecisions(), _CLOSURE_PASSES)
     whole = schedule.whole_contraction

@@ -25,8 +25,17 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
 )
-from loopwright.ir.visit import expressions, loads, names, rebuild, rewrite, statements
-from loopwright.ir.walk import children, fresh_name, substitute
+from loopwright.ir.visit import (
+    children,
+    expressions,
+    fresh_name,
+    loads,
+    names,
+    rebuild,
+    rewrite,
+    statements,
+    substitute,
+)
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import bound_names
 from loopwright.lower.linear_forms import linear

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Expr, Load, Var
-from loopwright.ir.extent import constant_trips
 from loopwright.ir.loops import (
     Alloc,
     Block,
@@ -26,8 +25,15 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
 )
-from loopwright.ir.visit import loads, names, rebuild, rewrite, statements
-from loopwright.ir.walk import fresh_name
+from loopwright.ir.visit import (
+    constant_trips,
+    fresh_name,
+    loads,
+    names,
+    rebuild,
+    rewrite,
+    statements,
+)
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import bound_names, is_straight_line, substitute_statement
 from loopwright.lower.linear_forms import linear, normal

@@ -14,8 +14,7 @@ from dataclasses import replace
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Binary, Const, Expr, Var
 from loopwright.ir.loops import Alloc, Block, For, If, Let, LoopNest, Mark, Stmt
-from loopwright.ir.visit import names, rebuild, statements
-from loopwright.ir.walk import operands
+from loopwright.ir.visit import names, operands, rebuild, statements
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.linear_forms import LinearForm, linear, normal
 

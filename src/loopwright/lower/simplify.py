@@ -9,8 +9,7 @@ from dataclasses import replace
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.loops import Alloc, Block, For, If, Let, LoopNest, Mark, Stmt, Store
-from loopwright.ir.visit import expressions, rebuild, rewrite, statements, walk
-from loopwright.ir.walk import operands
+from loopwright.ir.visit import expressions, operands, rebuild, rewrite, statements, walk
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import substitute_statement, touches
 from loopwright.lower.linear_forms import LinearForm, linear, nonnegative_form, normal
@@ -92,8 +91,10 @@ def _simplified_for(loop: For) -> Stmt:
     extent = linear(loop.stop) - linear(loop.start)
     if not extent.terms and extent.constant <= 0:
         return _EMPTY
-    # A parallel loop of one iteration says that one thread only does the work.
-    is_once = not extent.terms and loop.mark is not Mark.PARALLEL and loop.until is None
+    # A parallel loop of one iteration says that one thread only does the work, one over blocks that
+    # a kernel begins.
+    is_mapped = loop.mark in (Mark.PARALLEL, Mark.BLOCK)
+    is_once = not extent.terms and not is_mapped and loop.until is None
     if is_once and isinstance(loop.step, Const) and extent.constant <= _int(loop.step):
         inner = substitute_statement(loop.body, {loop.var: loop.start})
         return rebuild(_fold(inner), _simplified)

@@ -12,8 +12,7 @@ from dataclasses import replace
 from loopwright.ir.expr import Binary, Const, Expr, Var
 from loopwright.ir.loops import Block, For, Let, LoopNest, Mark, Stmt, Store
 from loopwright.ir.program import Array, Role
-from loopwright.ir.visit import names, rebuild, statements, substitute
-from loopwright.ir.walk import fresh_name
+from loopwright.ir.visit import fresh_name, names, rebuild, statements, substitute
 from loopwright.lower.build import bound_names, is_straight_line, substitute_statement
 from loopwright.lower.linear_forms import linear, normal
 

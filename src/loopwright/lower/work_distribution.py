@@ -15,8 +15,7 @@ from itertools import product
 
 from loopwright.ir.expr import Const, Expr, Select, Var
 from loopwright.ir.loops import Alloc, Barrier, Block, For, If, Let, LoopNest, Mark, Stmt
-from loopwright.ir.visit import expressions, names, rebuild, statements
-from loopwright.ir.walk import fresh_name, operands
+from loopwright.ir.visit import expressions, fresh_name, names, operands, rebuild, statements
 from loopwright.lower.build import bound_names, lets, loop
 from loopwright.lower.linear_forms import linear, normal
 

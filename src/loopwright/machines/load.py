@@ -7,8 +7,6 @@ named document. Numbers of LLVM's scheduling models are written by scripts/machi
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import re
 from collections.abc import Mapping
@@ -18,6 +16,7 @@ from typing import Any
 
 from loopwright.diagnostics import UsageError
 from loopwright.ir.machine import Cache, Machine, OpCost, ParallelCost
+from loopwright.machines.json_object import JsonObject, read_json
 
 __all__ = ["load_machine", "machine_from_json", "machine_names", "machine_to_json"]
 
@@ -25,8 +24,6 @@ FORMAT = 1
 ISAS = ("aarch64", "ppc64le", "x86_64")
 OPERATIONS = ("add", "and", "div", "dot", "fma", "max", "min", "mul", "or", "sub", "xor")
 _DTYPE = re.compile(r"float(16|32|64)|int(8|16|32|64)")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")  # reaches LLVM and file names
-_MOST_BYTES = 1 << 20  # a machine file is about ten kilobytes; a larger one is not ours
 # A path beside this file and not importlib.resources, whose import costs more than all the rest;
 # a wheel is always unpacked, so the folder is there.
 _DATA = os.path.join(os.path.dirname(__file__), "data")
@@ -41,7 +38,7 @@ def machine_names() -> tuple[str, ...]:
 def load_machine(name: str) -> Machine:
     """The machine of that name, or of a JSON file of one's own when `name` ends in .json."""
     if name.endswith(".json"):
-        return machine_from_json(_read(name), name)
+        return machine_from_json(read_json(name), name)
     if name not in machine_names():
         import difflib  # lazy: needed only for this message
 
@@ -50,26 +47,12 @@ def load_machine(name: str) -> Machine:
             f"no machine is named '{name}'",
             hint=f"one of {', '.join(near or machine_names())}, or the path of a JSON file",
         )
-    return machine_from_json(_read(os.path.join(_DATA, f"{name}.json")), f"{name}.json")
-
-
-def _read(path: str) -> Any:
-    try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"cannot read machine file {path}: {error.strerror}") from None
-    if len(text) > _MOST_BYTES:
-        raise UsageError(f"{path}: larger than {_MOST_BYTES} bytes, not a machine file")
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: not JSON: {error}") from None
+    return machine_from_json(read_json(os.path.join(_DATA, f"{name}.json")), f"{name}.json")
 
 
 def machine_from_json(data: Any, where: str) -> Machine:
     """Return the machine that `data` describes; refuse anything missing, unknown or absurd."""
-    top = _Reader(data, where)
+    top = JsonObject(data, where)
     if top.whole("format") != FORMAT:
         raise UsageError(f"{where}: format {data['format']!r} is not {FORMAT}")
     known = {f.name for f in fields(Machine)} | {"format"}
@@ -103,7 +86,7 @@ def machine_from_json(data: Any, where: str) -> Machine:
     return machine
 
 
-def _cache(reader: _Reader) -> Cache:
+def _cache(reader: JsonObject) -> Cache:
     return Cache(
         reader.whole("level"),
         reader.whole("size"),
@@ -114,7 +97,7 @@ def _cache(reader: _Reader) -> Cache:
     )
 
 
-def _parallel_cost(reader: _Reader) -> ParallelCost:
+def _parallel_cost(reader: JsonObject) -> ParallelCost:
     points: list[tuple[int, float]] = []
     if "points" in reader.data:
         inner = reader.inner("points")
@@ -125,7 +108,7 @@ def _parallel_cost(reader: _Reader) -> ParallelCost:
     return ParallelCost(reader.number("base"), reader.number("per_thread"), tuple(sorted(points)))
 
 
-def _arithmetic(reader: _Reader) -> dict[tuple[str, str], OpCost]:
+def _arithmetic(reader: JsonObject) -> dict[tuple[str, str], OpCost]:
     table: dict[tuple[str, str], OpCost] = {}
     for operation in reader.data:
         if operation not in OPERATIONS:
@@ -140,9 +123,9 @@ def _arithmetic(reader: _Reader) -> dict[tuple[str, str], OpCost]:
     return table
 
 
-def _op_cost(row: _Reader) -> OpCost:
+def _op_cost(row: JsonObject) -> OpCost:
     latency = row.number("latency")
-    uses = row.inner("uses") if "uses" in row.data else _Reader({}, row.where)
+    uses = row.inner("uses") if "uses" in row.data else JsonObject({}, row.where)
     return OpCost(
         latency=latency,
         per_cycle=row.number("per_cycle"),
@@ -150,80 +133,6 @@ def _op_cost(row: _Reader) -> OpCost:
         uses=tuple((unit, uses.number(unit)) for unit in sorted(uses.data)),
         instructions=row.whole("instructions") if "instructions" in row.data else 1,
     )
-
-
-class _Reader:
-    """A JSON object with its place in the file, and checked access to its members."""
-
-    def __init__(self, data: Any, where: str) -> None:
-        if not isinstance(data, dict):
-            raise UsageError(f"{where}: expected an object", found=_shown(data))
-        self.data: dict[str, Any] = data
-        self.where = where
-
-    def _get(self, key: str) -> Any:
-        if key not in self.data:
-            raise UsageError(f"{self.where}: field '{key}' is missing")
-        return self.data[key]
-
-    def _refuse(self, key: str, expected: str) -> UsageError:
-        found = _shown(self.data[key])
-        return UsageError(f"{self.where}: field '{key}' must be {expected}", found=found)
-
-    def number(self, key: str) -> float:
-        value = self._get(key)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self._refuse(key, "a number")
-        if not (math.isfinite(value) and value > 0):
-            raise self._refuse(key, "a positive number")
-        return value
-
-    def number_or_none(self, key: str) -> float | None:
-        return None if self.data.get(key) is None else self.number(key)
-
-    def whole(self, key: str, *, least: int = 1) -> int:
-        value = self._get(key)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise self._refuse(key, f"a whole number of at least {least}")
-        return value
-
-    def text(self, key: str) -> str:
-        value = self._get(key)
-        if not isinstance(value, str):
-            raise self._refuse(key, "a text")
-        return value
-
-    def name(self, key: str) -> str:
-        value = self.text(key)
-        if _NAME.fullmatch(value) is None:
-            raise self._refuse(key, "a name of letters, digits, '.', '_', '+' and '-'")
-        return value
-
-    def choice(self, key: str, accepted: tuple[str, ...]) -> str:
-        value = self.text(key)
-        if value not in accepted:
-            raise self._refuse(key, f"one of {', '.join(accepted)}")
-        return value
-
-    def names(self, key: str) -> list[str]:
-        value = self._get(key)
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self._refuse(key, "a list of texts")
-        return value
-
-    def items(self, key: str) -> list[_Reader]:
-        value = self._get(key)
-        if not isinstance(value, list) or not value:
-            raise self._refuse(key, "a list with at least one member")
-        return [_Reader(item, f"{self.where}: {key}[{i}]") for i, item in enumerate(value)]
-
-    def inner(self, key: str) -> _Reader:
-        return _Reader(self._get(key), f"{self.where}: {key}")
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def machine_to_json(machine: Machine) -> dict[str, Any]:

@@ -5,11 +5,18 @@ Asked where a user's call comes in; from there on the machine is an argument.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from loopwright.diagnostics import UsageError
 from loopwright.ir.machine import Machine
 from loopwright.machines.host import host
 
-__all__ = ["require_runnable", "target_machine"]
+if TYPE_CHECKING:
+    from loopwright.ir.gpu_machine import GpuMachine
+
+__all__ = ["require_runnable", "target_gpu", "target_machine"]
+
+_DEFAULT_GPU = "sm_90"
 
 
 def target_machine(wanted: str | Machine | None = None) -> Machine:
@@ -21,6 +28,30 @@ def target_machine(wanted: str | Machine | None = None) -> Machine:
     from loopwright.machines.load import load_machine  # lazy: almost nobody asks for another
 
     return load_machine(wanted)
+
+
+def target_gpu(wanted: str | GpuMachine | None = None, arch: str | None = None) -> GpuMachine:
+    """The GPU that code is for: the one that a user names, else that of the architecture `arch`.
+
+    Of an architecture that has no data file the nearest older one is taken; without one an H200.
+    """
+    from loopwright.ir.gpu_machine import GpuMachine  # lazy: for users of GPUs
+    from loopwright.machines.load_gpu import gpu_names, load_gpu
+
+    if isinstance(wanted, GpuMachine):
+        return wanted
+    if wanted is not None:
+        return load_gpu(wanted)
+    if arch is None:
+        return load_gpu(_DEFAULT_GPU)
+    if arch in gpu_names():
+        return load_gpu(arch)
+    older = [name for name in gpu_names() if _number(name) <= _number(arch)]
+    return load_gpu(max(older, key=_number, default=_DEFAULT_GPU))
+
+
+def _number(arch: str) -> int:
+    return int(arch.removeprefix("sm_"))
 
 
 def require_runnable(machine: Machine) -> None:

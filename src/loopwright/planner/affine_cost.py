@@ -26,6 +26,7 @@ from loopwright.ir.program import Role, Statement
 from loopwright.ir.schedule_tree import Band, Leaf, Node, bands, directions, statements_in
 from loopwright.ir.visit import walk
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import IdentityMap
 from loopwright.transform.band_dependences import carries, split_among, unmoved, unordered
 
 __all__ = ["CostModel", "Estimate"]
@@ -46,6 +47,7 @@ _SLOW = frozenset({"div", "mod", "floordiv", "pow"})
 class _Touch:
     """A reference as some loops see it."""
 
+    statement: str  # that makes it
     reference: Reference
     trips: tuple[tuple[str, float], ...]  # iterations of the loops inside, by iterator
     inner: str | None  # the iterator that moves fastest
@@ -55,7 +57,7 @@ class _Touch:
         if iterator is None or count <= 1:
             return self
         trips = (*self.trips, (iterator, count))
-        return _Touch(self.reference, trips, self.inner or iterator)
+        return _Touch(self.statement, self.reference, trips, self.inner or iterator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +109,9 @@ class CostModel:
             for s in program.statements
         }
         self._caches = machine.caches
-        self._followed: dict[int, tuple[Any, dict[str, str]]] = {}
-        self._measured: dict[tuple[Any, ...], tuple[tuple[Any, ...], float, float]] = {}
+        # By the function of a loop, which isl cannot hash.
+        self._followed: IdentityMap[Any, dict[str, str]] = IdentityMap()
+        self._measured: dict[_Touch, tuple[tuple[Any, ...], float, float]] = {}
 
     def total(
         self,
@@ -175,7 +178,7 @@ class CostModel:
             cycles += count * (facts.arithmetic + facts.slow + 0.5 * len(facts.references))
             trips = tuple((x, float(count)) for x, count in own.items())
             found = (r for r in facts.references if self._in_memory(r))
-            touched += (_Touch(r, trips, None) for r in found)
+            touched += (_Touch(name, r, trips, None) for r in found)
         return Estimate(cycles, (0.0,) * len(self._caches), tuple(touched), *self._lines(touched))
 
     def _band(
@@ -205,12 +208,9 @@ class CostModel:
             cycles = _START + count * body
         else:
             cycles = count * (child.cycles + _LOOP)
-        by_reference = {
-            id(r): (followed.get(name), trips[name])
-            for name in names
-            for r in self._facts[name].references
-        }
-        touched = tuple(t.inside(*by_reference[id(t.reference)]) for t in child.touched)
+        touched = tuple(
+            t.inside(followed.get(t.statement), trips[t.statement]) for t in child.touched
+        )
         lines, size = self._lines(touched)
         traffic = []
         for level, cache in enumerate(self._caches):
@@ -317,17 +317,16 @@ class CostModel:
 
     def followed(self, band: Band) -> dict[str, str]:
         """The iterator of each statement whose values a loop runs through; "" for a constant."""
-        known = self._followed.get(id(band.partial))
+        known = self._followed.get(band.partial)
         if known is None:
-            found = {
+            known = {
                 name: self.program.statement(name).iterators[at]
                 for name, (at, _) in directions(band).items()
             }
             for name in unmoved(band):
-                found.setdefault(name, "")
-            # The function itself is kept, lest another one takes its address.
-            known = self._followed[id(band.partial)] = band.partial, found
-        return known[1]
+                known.setdefault(name, "")
+            self._followed[band.partial] = known
+        return known
 
     # -- data -------------------------------------------------------------------------------------
 
@@ -347,15 +346,14 @@ class CostModel:
 
     def _measure(self, touch: _Touch) -> tuple[tuple[Any, ...], float, float]:
         """What a touch shares with others of its kind, the weight of a line, and its lines."""
-        reference = touch.reference  # of a statement of this model, which keeps its address
-        place = id(reference), touch.trips, touch.inner
-        known = self._measured.get(place)
+        known = self._measured.get(touch)
         if known is None:
+            reference = touch.reference
             lines = reference.lines(dict(touch.trips), self._caches[0].line)
             weight = 1.0 + 0.5 * reference.is_written
             if touch.inner is not None and abs(reference.stride(touch.inner)) > 1:
                 weight *= _STRIDED
-            known = self._measured[place] = (reference.array, _shape(touch)), weight, lines
+            known = self._measured[touch] = (reference.array, _shape(touch)), weight, lines
         return known
 
     def _line_cycles(self, level: int) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from loopwright.analysis.statement_graph import strongly_connected_components
+from loopwright.analysis.dependences import strongly_connected_components
 from loopwright.ir.program import Program
 from loopwright.ir.schedule_tree import (
     Band,

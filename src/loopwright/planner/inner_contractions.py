@@ -42,17 +42,17 @@ from loopwright.ir.schedule_tree import (
 )
 from loopwright.ir.visit import names, rewrite
 from loopwright.lazy_dataclass import dataclass
+from loopwright.planner.affine_parallel import split_panel
 from loopwright.planner.draft import Draft
 from loopwright.planner.gemm_model import gemm_blocks
 from loopwright.planner.gemm_plan import plan_inner_product
-from loopwright.planner.panel_factorisation import split_panel
-from loopwright.transform.array_expansion import ExpandArray
 from loopwright.transform.contract import Contract
 from loopwright.transform.index_set_splitting import SeparateBox
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.isl_scheduler import permutable_nest
 from loopwright.transform.loop_fusion import isolate
 from loopwright.transform.loop_marks import Parallel
+from loopwright.transform.privatize import ExpandArray
 from loopwright.transform.scalar_expansion import ExpandScalar, SplitLiveRanges, expandable_loops
 from loopwright.transform.schedule_legality import accessors
 from loopwright.transform.step import Step

@@ -11,16 +11,18 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from loopwright.diagnostics import IllegalStep, UsageError, WrongTypeError
 from loopwright.faults import FAULTS, survive
+from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.islkit import ISL_QUOTA, GaveUp, bounded
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.log import log
 from loopwright.planner.generic import default_plan, extend_plan
+from loopwright.planner.grid_layout import plan_grid_layout
 from loopwright.transform.interchange import open_chains
 from loopwright.transform.plan import Plan, apply_plan, apply_steps, initial_schedule
 from loopwright.transform.reschedule import Reschedule
@@ -40,8 +42,9 @@ __all__ = [
     "tile_planner",
 ]
 
-# Of a program, the machine that its code is for, and the number of threads that will run it.
-Planner: TypeAlias = Callable[[Program, Machine, int], tuple[Plan, Schedule]]
+# Of a program, the machine that its code is for (of the kind that the target takes), and the number
+# of threads that will run it.
+Planner: TypeAlias = Callable[[Program, Any, int], tuple[Plan, Schedule]]
 
 
 def model_planner(program: Program, machine: Machine, threads: int) -> tuple[Plan, Schedule]:
@@ -77,16 +80,22 @@ def tell_gave_up(program: Program, error: GaveUp) -> None:
     log("plan", lambda: f"'{program.name}' is left in source order: isl gave up, {error}")
 
 
-def _marks_or_none(schedule: Schedule, machine: Machine, threads: int) -> tuple[Step, ...]:
-    """Threads and vectors for the loops of `schedule`; no steps where their planner is at fault."""
+def _marks_or_none(
+    schedule: Schedule, machine: Machine | GpuMachine, threads: int
+) -> tuple[Step, ...]:
+    """Threads and vectors for the loops of `schedule`, or a grid; no steps where planners fail."""
     name = schedule.program.name
 
     def no_marks(error: GaveUp) -> tuple[Step, ...]:
         log("plan", lambda: f"the loops of '{name}' get no marks: isl gave up, {error}")
         return ()
 
+    mark: Callable[[], tuple[Step, ...]]
     try:
-        mark = partial(extend_plan, schedule, machine, parallel=threads > 1)
+        if isinstance(machine, GpuMachine):
+            mark = partial(plan_grid_layout, schedule, machine)
+        else:
+            mark = partial(extend_plan, schedule, machine, parallel=threads > 1)
         return bounded(mark, no_marks, ISL_QUOTA)
     except FAULTS as error:
         survive(error, f"the marks of '{name}'")
@@ -189,7 +198,10 @@ def _says(document: str) -> bool:
 
 
 def _marked(
-    first: Callable[[Program], tuple[Step, ...]], program: Program, machine: Machine, threads: int
+    first: Callable[[Program], tuple[Step, ...]],
+    program: Program,
+    machine: Machine | GpuMachine,
+    threads: int,
 ) -> tuple[Plan, Schedule]:
     """The user's steps, then vectors and threads for the loops they leave."""
 

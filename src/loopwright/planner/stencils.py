@@ -19,7 +19,7 @@ from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import Band, bands, directions, nodes_of, path_to, perfect_nest
-from loopwright.ir.walk import names
+from loopwright.ir.visit import names
 from loopwright.planner.draft import Draft
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_marks import Align, Parallel

@@ -17,7 +17,7 @@ from loopwright.diagnostics import InternalError
 from loopwright.ir.module import CodeUnit
 from loopwright.lazy_dataclass import dataclass
 from loopwright.runtime.address import Address
-from loopwright.runtime.undisturbed import undisturbed
+from loopwright.undisturbed import undisturbed
 
 __all__ = [
     "LoadedObject",

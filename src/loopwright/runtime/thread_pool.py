@@ -21,8 +21,8 @@ from loopwright import options
 from loopwright.diagnostics import UsageError
 from loopwright.runtime.address import Address, data_address, function_at
 from loopwright.runtime.llvm_engine import LoadedObject
-from loopwright.runtime.undisturbed import undisturbed
 from loopwright.runtime.workers import MOST_THREADS, POOL_WORDS, TEAM
+from loopwright.undisturbed import undisturbed
 
 __all__ = ["Pool", "checked_threads", "num_threads", "set_num_threads", "thread_count"]
 

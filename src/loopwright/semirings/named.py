@@ -104,7 +104,7 @@ def combine(operator: Operator, dtype: DType, x: Expr, y: Expr) -> Expr:
     if isinstance(operator, str):
         return Binary(operator, x, y)
     from loopwright.ir.trace import trace  # lazy: known semirings start without tracing
-    from loopwright.ir.walk import substitute  # lazy: likewise
+    from loopwright.ir.visit import substitute  # lazy: likewise
 
     return substitute(trace(operator, dtype), {"x": x, "y": y})
 

@@ -24,7 +24,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import INT32, INT64, DType, dtype_of
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load
 from loopwright.ir.program import Role
-from loopwright.ir.walk import substitute
+from loopwright.ir.visit import substitute
 from loopwright.lazy_dataclass import dataclass
 
 from .bounds_proof import invariants_read_inside

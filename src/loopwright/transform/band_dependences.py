@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-import islpy as isl
-
 from loopwright.analysis.relations import ends, maps_of
-from loopwright.ir.islparts import functions_in
+from loopwright.ir.islkit import functions_in, isl
 from loopwright.ir.program import Program
 from loopwright.ir.schedule_tree import (
     Band,

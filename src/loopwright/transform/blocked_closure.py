@@ -8,13 +8,15 @@ from typing import ClassVar
 
 from loopwright.analysis.find_closures import find_closure
 from loopwright.diagnostics import UsageError
-from loopwright.ir.closure import BlockedClosure
+from loopwright.ir.closure import BlockedClosure, Closure, GridClosure
+from loopwright.ir.grid_kernel import GridVariant
 from loopwright.ir.schedule import Schedule
 from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.step import Step, refuse
 
 __all__ = [
     "BlockClosure",
+    "MapClosure",
 ]
 
 
@@ -50,16 +52,7 @@ class BlockClosure(Step):
             raise UsageError("block_closure takes a block and a tile of at least 1", str(self))
 
     def apply(self, schedule: Schedule) -> Schedule:
-        found = find_closure(schedule.program)
-        if isinstance(found, str):
-            refuse(self, found)
-        if found.statement != self.statement:
-            refuse(self, f"statement '{self.statement}' is no closure")
-        names = (*schedule.program.params, *(a.name for a in schedule.program.arrays))
-        if any(name.startswith(_RESERVED) for name in names):
-            refuse(self, f"names that begin with '{_RESERVED}' are in use")
-        if schedule.marks or schedule.closure is not None:
-            refuse(self, "the loops are mapped already")
+        found = _closure(self, schedule, self.statement)
         tile = (self.rows, self.vectors, self.lanes)
         return replace(
             schedule,
@@ -72,3 +65,86 @@ class BlockClosure(Step):
         if not isinstance(found, str) and schedule.closure is None:
             yield cls(found.statement, 4, 2, 2, 2, 0)
             yield cls(found.statement, 3, 1, 1, 4, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class MapClosure(Step):
+    """Compute a closure in blocks of k on a GPU, as block_closure does on a processor.
+
+    rewrite:  as block_closure; the square by one block of threads, rows and columns of the block by
+              a thread each, all other elements as a product in tiles
+    needs:    the program is a closure (analysis/find_closures)
+    refuses:  IllegalStep with the reason why it is none
+    """
+
+    kind: ClassVar[str] = "map_closure"
+
+    statement: str
+    block: int
+    rows: int  # of a tile of the product, and so on: see ir/grid_kernel
+    columns: int
+    depth: int
+    thread_rows: int
+    thread_columns: int
+    resident: int
+
+    def __post_init__(self) -> None:
+        told = _tile_fault(self)
+        if told:
+            raise UsageError(f"map_closure: {told}", str(self))
+
+    def apply(self, schedule: Schedule) -> Schedule:
+        found = _closure(self, schedule, self.statement)
+        variant = GridVariant(
+            self.rows,
+            self.columns,
+            self.depth,
+            self.thread_rows,
+            self.thread_columns,
+            left_along_p=True,
+            right_along_p=False,
+            piece=4 if found.dtype.bytes <= 4 else 2,
+            resident=self.resident,
+        )
+        return replace(schedule, closure=GridClosure(found, self.block, variant))
+
+    @classmethod
+    def candidates(cls, schedule: Schedule) -> Iterator[MapClosure]:
+        found = find_closure(schedule.program)
+        if not isinstance(found, str) and schedule.closure is None:
+            yield cls(found.statement, 16, 32, 32, 4, 4, 4, 1)
+
+
+_SUB = 16  # of lower/grid_closure
+
+
+def _tile_fault(step: MapClosure) -> str:
+    """Why tiles cannot be shared out to threads; empty where they can."""
+    sizes = (step.rows, step.columns, step.depth, step.thread_rows, step.thread_columns)
+    if min(*sizes, step.block) < 1 or step.resident < 0 or max(*sizes, step.block) > 1024:
+        return "sizes lie between 1 and 1024"
+    if step.block % _SUB:
+        return f"a block is a multiple of {_SUB}"
+    if step.rows % step.thread_rows or step.columns % step.thread_columns:
+        return "threads take equal parts of a tile"
+    threads = (step.rows // step.thread_rows) * (step.columns // step.thread_columns)
+    if threads > 1024 or any(n * step.depth % threads for n in (step.rows, step.columns)):
+        return "threads bring equal parts of a tile"
+    if any(n > 4 and n % 4 for n in (step.thread_rows, step.thread_columns)):
+        return "the elements of a thread are pieces of 4"
+    return ""
+
+
+def _closure(step: Step, schedule: Schedule, statement: str) -> Closure:
+    """The closure that a program is; refuses where it is none, or mapped already."""
+    found = find_closure(schedule.program)
+    if isinstance(found, str):
+        refuse(step, found)
+    if found.statement != statement:
+        refuse(step, f"statement '{statement}' is no closure")
+    names = (*schedule.program.params, *(a.name for a in schedule.program.arrays))
+    if any(name.startswith(_RESERVED) for name in names):
+        refuse(step, f"names that begin with '{_RESERVED}' are in use")
+    if schedule.marks or schedule.closure is not None:
+        refuse(step, "the loops are mapped already")
+    return found

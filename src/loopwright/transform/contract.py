@@ -10,7 +10,7 @@ from typing import ClassVar
 from loopwright.analysis.find_contractions import explain, find_contractions
 from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.diagnostics import UsageError
-from loopwright.ir.contraction import LOOPS, Contraction, InnerContraction
+from loopwright.ir.contraction import LOOP_I, LOOP_J, LOOP_P, LOOPS, Contraction, InnerContraction
 from loopwright.ir.kernel_check import unsupported
 from loopwright.ir.kernel_variant import (
     Algorithm,
@@ -35,9 +35,9 @@ __all__ = ["Contract"]
 
 # The loop along which a packing needs runs of unit stride, for left and for right.
 _RUNS: dict[Packing, tuple[str | None, str | None]] = {
-    Packing.ALONG_TILE: (LOOPS[0], LOOPS[1]),
-    Packing.BY_PANEL: (LOOPS[0], LOOPS[1]),
-    Packing.ALONG_P: (LOOPS[2], LOOPS[2]),
+    Packing.ALONG_TILE: (LOOP_I, LOOP_J),
+    Packing.BY_PANEL: (LOOP_I, LOOP_J),
+    Packing.ALONG_P: (LOOP_P, LOOP_P),
     Packing.GATHER: (None, None),
 }
 # What `candidates` offers; `apply` takes any sizes.
@@ -170,7 +170,7 @@ class Contract(Step):
         mc, nc, kc = self.blocks
         if min(self.blocks) < 1 or max(mc, nc) * kc > _MOST_PACKED:
             refuse(self, f"packed blocks have from 1 to {_MOST_PACKED:,} elements")
-        runs, parallel = found.subscripts.is_run(LOOPS[1]), "j" if self.shares > 1 else "none"
+        runs, parallel = found.subscripts.is_run(LOOP_J), "j" if self.shares > 1 else "none"
         fitted = []
         for product, variant in zip(found.products, self.variants, strict=True):
             if variant.algorithm is not Algorithm.PRODUCT or variant.guarded:

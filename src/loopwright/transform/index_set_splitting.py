@@ -6,12 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import ClassVar
 
-import islpy as isl
-
 from loopwright.analysis.product_nest import NestTimes, nest_times
 from loopwright.analysis.size_estimates import likely_sizes
 from loopwright.diagnostics import UsageError
-from loopwright.ir.islkit import context
+from loopwright.ir.islkit import context, isl
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import (

@@ -10,12 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-import islpy as isl
-
 from loopwright.analysis.legality import inside_loop
 from loopwright.analysis.relations import maps_of
-from loopwright.ir.islkit import context, with_option
-from loopwright.ir.islparts import functions_in, nodes_in, pieces_in, sets_in
+from loopwright.ir.islkit import (
+    context,
+    functions_in,
+    isl,
+    nodes_in,
+    pieces_in,
+    sets_in,
+    with_option,
+)
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import (
@@ -31,7 +36,7 @@ from loopwright.ir.schedule_tree import (
     path_to,
     sequence,
 )
-from loopwright.ir.walk import fresh_name
+from loopwright.ir.visit import fresh_name
 from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.band_dependences import instances_of
 from loopwright.transform.reschedule import Reschedule, named_tree, tree_text
@@ -39,6 +44,7 @@ from loopwright.transform.schedule_legality import privatized_dependences, valid
 
 __all__ = [
     "SizeParameters",
+    "coincident_tree",
     "permutable_nest",
     "scheduled_band",
     "size_parameters",
@@ -118,6 +124,55 @@ def scheduled_band(
         found = Band(name, one.set_tuple_name(isl.dim_type.set, name), found)
     assert isinstance(found, Band)
     return found
+
+
+def coincident_tree(
+    program: Program, names: Collection[str], pairs: isl.UnionMap, conflicting: isl.UnionMap
+) -> Node:
+    """The order of some statements that isl's scheduler finds, with parallel loops outermost.
+
+    It keeps the order of `pairs`; instances that are `conflicting` are not of one parallel loop.
+
+    Loops that may be interchanged, none of them parallel, go in wavefronts: those of the first two
+    that have an equal sum follow one another, and inside of them the second is parallel.
+    """
+    instances = instances_of(program, names)
+    numbers = size_parameters(instances)
+    pairs = numbers.pairs(pairs)
+    constraints = isl.ScheduleConstraints.on_domain(numbers.domain(instances))
+    constraints = constraints.set_validity(pairs).set_proximity(pairs)
+    constraints = constraints.set_coincidence(numbers.pairs(conflicting))
+    option = "schedule_outer_coincidence"
+    tree = with_option(option, 1, constraints.compute_schedule)
+    return _read_waves(tree.get_root().child(0), numbers)
+
+
+def _read_waves(node: isl.ScheduleNode, numbers: SizeParameters) -> Node:
+    """As `_read`, with wavefronts for bands of several loops none of which is parallel."""
+    kind = _Kind(node.get_type())
+    if kind == _Kind.leaf:
+        return Leaf()
+    if kind != _Kind.band:
+        parts = [node.child(k) for k in range(node.n_children())]
+        return sequence(
+            Filter(
+                numbers.universe(p.filter_get_filter()),
+                _read_waves(p.child(0), numbers),
+            )
+            for p in parts
+        )
+    count, partial = node.band_n_member(), node.band_get_partial_schedule()
+    members = [
+        isl.MultiUnionPwAff.from_union_pw_aff(numbers.back(partial.get_union_pw_aff(member)))
+        for member in range(count)
+    ]
+    is_free = any(node.band_member_get_coincident(member) for member in range(count))
+    if count > 1 and node.band_get_permutable() and not is_free:
+        members[0] = members[0].add(members[1])
+    inner = _read_waves(node.child(0), numbers)
+    for one in reversed(members):
+        inner = Band("", one, inner)
+    return inner
 
 
 def _is_permutable(root: isl.ScheduleNode, statement: str, depth: int) -> bool:

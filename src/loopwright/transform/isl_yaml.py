@@ -11,9 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TypeAlias
 
-import islpy as isl
-
-from loopwright.ir.islkit import context
+from loopwright.ir.islkit import context, isl
 from loopwright.ir.schedule import Schedule
 from loopwright.lazy_dataclass import dataclass
 

@@ -7,11 +7,10 @@ from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import ClassVar, assert_never
 
-import islpy as isl
-
 from loopwright.analysis.legality import inside_loop
 from loopwright.analysis.relations import ends, maps_of
 from loopwright.diagnostics import UsageError
+from loopwright.ir.islkit import isl
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import (
     Band,
@@ -28,7 +27,7 @@ from loopwright.ir.schedule_tree import (
     sequence,
     universe_of,
 )
-from loopwright.ir.walk import fresh_name
+from loopwright.ir.visit import fresh_name
 from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.schedule_legality import (
     find_band,

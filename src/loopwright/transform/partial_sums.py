@@ -6,15 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import ClassVar
 
-import islpy as isl
-
 from loopwright.analysis.dependences import access_map
 from loopwright.analysis.reductions import Reduction, reductions
 from loopwright.diagnostics import UsageError
 from loopwright.ir.analysis_manager import AnalysisManager
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
-from loopwright.ir.islkit import context
-from loopwright.ir.islparts import functions_in, pieces_in
+from loopwright.ir.islkit import context, functions_in, isl, pieces_in
 from loopwright.ir.program import Access, Array, Program, Role, Statement
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import (
@@ -32,8 +29,7 @@ from loopwright.ir.schedule_tree import (
     write_tree,
 )
 from loopwright.ir.schedule_tree import Sequence as InOrder
-from loopwright.ir.visit import loads, rewrite
-from loopwright.ir.walk import fresh_name
+from loopwright.ir.visit import fresh_name, loads, rewrite
 from loopwright.lazy_dataclass import dataclass
 from loopwright.semirings import identity
 from loopwright.transform.scalar_expansion import iterator_range

@@ -10,9 +10,9 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.schedule import Schedule
 from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.apply import apply_plan, apply_step, apply_steps, initial_schedule
-from loopwright.transform.array_expansion import ExpandArray
-from loopwright.transform.blocked_closure import BlockClosure
+from loopwright.transform.blocked_closure import BlockClosure, MapClosure
 from loopwright.transform.contract import Contract
+from loopwright.transform.grid_mapping import MapToBlocks, MapToThreads
 from loopwright.transform.index_set_splitting import SeparateBox, SplitIndexSet
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_fusion import Distribute, DistributeStatements, Fuse
@@ -25,8 +25,9 @@ from loopwright.transform.loop_marks import (
     Unroll,
     Vectorize,
 )
+from loopwright.transform.map_contraction import MapContraction
 from loopwright.transform.partial_sums import PartialSums
-from loopwright.transform.privatize import Privatize
+from loopwright.transform.privatize import ExpandArray, Privatize
 from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.reschedule import Reschedule
 from loopwright.transform.scalar_expansion import ExpandScalar, SplitLiveRanges
@@ -48,6 +49,7 @@ __all__ = [
 # Every kind of step, in the order in which searches try them.
 STEPS: tuple[type[Step], ...] = (
     BlockClosure,
+    MapClosure,
     Fuse,
     Distribute,
     DistributeStatements,
@@ -57,6 +59,7 @@ STEPS: tuple[type[Step], ...] = (
     SeparateBox,
     SplitIndexSet,
     Contract,
+    MapContraction,
     UnrollAndJam,
     Skew,
     Reschedule,
@@ -67,6 +70,8 @@ STEPS: tuple[type[Step], ...] = (
     Privatize,
     Parallel,
     ParallelChunks,
+    MapToBlocks,
+    MapToThreads,
     Vectorize,
     Simd,
     Align,

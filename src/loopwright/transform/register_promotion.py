@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
 
-import islpy as isl
-
 from loopwright.analysis.dependences import Dependences, access_map
 from loopwright.analysis.legality import inside_loop, witness
 from loopwright.analysis.relations import union
+from loopwright.ir.islkit import isl
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Access, Program, Statement
 from loopwright.ir.schedule import Schedule
@@ -48,7 +47,7 @@ class PromoteToRegisters(Step):
         if self.statement not in band.statements:
             refuse(self, f"statement '{self.statement}' does not stand in loop '{self.loop}'")
         marks = [schedule.mark(inner.loop) for inner in bands(band)]
-        if Mark.PARALLEL in marks:
+        if {Mark.PARALLEL, Mark.BLOCK, Mark.THREAD} & set(marks):
             refuse(self, f"threads share the work of loop '{self.loop}', but no registers")
         if (self.statement, self.loop) in schedule.promoted:
             refuse(self, f"the elements of '{self.statement}' are in registers already")

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import islpy as isl
-
-from loopwright.ir.islkit import context
+from loopwright.ir.islkit import context, isl
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import (
@@ -19,7 +17,7 @@ from loopwright.ir.schedule_tree import (
     sequence,
     write_tree,
 )
-from loopwright.ir.walk import fresh_name
+from loopwright.ir.visit import fresh_name
 from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.isl_yaml import Data, NotYaml, read_yaml
 from loopwright.transform.schedule_legality import reordered

@@ -13,19 +13,16 @@ from functools import reduce
 from itertools import combinations
 from typing import ClassVar
 
-import islpy as isl
-
 from loopwright.analysis.dependences import Dependences, flow_through
 from loopwright.analysis.legality import violation, witness
 from loopwright.analysis.reductions import reductions
 from loopwright.analysis.relations import affine_expr, ends, maps_of, union
 from loopwright.ir.analysis_manager import AnalysisManager
 from loopwright.ir.expr import Const, Expr, Load, Var
-from loopwright.ir.islparts import pieces_in
+from loopwright.ir.islkit import isl, pieces_in
 from loopwright.ir.program import Array, Program, Role, Statement
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.visit import rewrite
-from loopwright.ir.walk import fresh_name
+from loopwright.ir.visit import fresh_name, rewrite
 from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.schedule_legality import accessors
 from loopwright.transform.step import Step, refuse

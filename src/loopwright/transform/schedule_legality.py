@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
-import islpy as isl
-
 from loopwright.analysis.dependences import Dependences, dependences, memory_dependences
 from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.analysis.legality import Witness, carried_by, violation, witness
@@ -20,6 +18,7 @@ from loopwright.analysis.product_nest import is_same_nest
 from loopwright.analysis.reductions import reductions, relaxed_dependences
 from loopwright.analysis.relations import ends, maps_of, union
 from loopwright.ir.analysis_manager import AnalysisManager
+from loopwright.ir.islkit import isl
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule, ScheduledContraction

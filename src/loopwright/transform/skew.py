@@ -20,10 +20,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import ClassVar
 
-import islpy as isl
-
 from loopwright.diagnostics import UsageError
-from loopwright.ir.islkit import context
+from loopwright.ir.islkit import context, isl
 from loopwright.ir.loops import Mark
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import (
@@ -38,7 +36,7 @@ from loopwright.ir.schedule_tree import (
     rename_band,
     sequence,
 )
-from loopwright.ir.walk import fresh_name
+from loopwright.ir.visit import fresh_name
 from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.schedule_legality import (
     find_band,

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import islpy as isl
-
 from loopwright.diagnostics import UsageError
-from loopwright.ir.islkit import context
+from loopwright.ir.islkit import context, isl
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import Band, Node, bands, nodes_of
-from loopwright.ir.walk import fresh_name
+from loopwright.ir.visit import fresh_name
 from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.interchange import nested_chain, open_chains, rebuilt_chain
 from loopwright.transform.schedule_legality import reordered, require_unmarked

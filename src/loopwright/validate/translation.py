@@ -15,8 +15,12 @@ from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.transform.schedule_legality import initial_schedule
-from loopwright.validate.check_data import Runner, check_data
-from loopwright.validate.check_large import compare_numbers, compare_value_numbers
+from loopwright.validate.check_data import (
+    Runner,
+    check_data,
+    compare_numbers,
+    compare_value_numbers,
+)
 from loopwright.validate.check_order import check_order, has_data_dependent_control, is_parallel
 from loopwright.validate.difference import Difference, DifferenceKind, Report
 from loopwright.validate.problem_sizes import large_sizes, pick_sizes

@@ -34,6 +34,7 @@ from loopwright.ir.loops import (
     Barrier,
     Block,
     Buffer,
+    Commit,
     Copy,
     For,
     If,
@@ -43,6 +44,7 @@ from loopwright.ir.loops import (
     Space,
     Stmt,
     Store,
+    Wait,
 )
 from loopwright.ir.visit import expressions, walk
 from loopwright.lazy_dataclass import dataclass
@@ -129,7 +131,7 @@ class _Numbering:
             case Alloc(buffer=buffer, shape=shape, body=body):
                 self._require_integers(data, *shape)
                 return replace(stmt, buffer=_of_numbers(buffer), body=down(body))
-            case Copy() | Barrier() | Prefetch():
+            case Copy() | Commit() | Wait() | Barrier() | Prefetch():
                 return stmt
             case _:
                 assert_never(stmt)

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from drawn import combined
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir import expr as ir
 from loopwright.ir.dtypes import FLOAT64
@@ -136,8 +137,7 @@ SCHEDULES = ("i, j", "-i, j", "i, -j", "j, i", "-j, i", "i+j, i", "j, -i", "0, 0
 PLACES = ("i", "i+j", "0", "3*i+j", "col(i)")
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("value", ["x(i)", "x(i+j)", "4"])
+@pytest.mark.parametrize(("place", "value"), combined(PLACES, ["x(i)", "x(i+j)", "4"], one_in=2))
 def test_a_repeated_store_goes_only_where_results_stay(place: str, value: str) -> None:
     """Against the interpreter, for every pair of orders of the two statements."""
     given = {"col": np.array([1, 0, 1]), "x": np.arange(2.0, 14.0), "y": np.zeros(12)}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
+from drawn import HUNTS, drawn
 from loopwright.sparse.convert_tensor import conversion, convert_tensor, with_sortedness
 from loopwright.sparse.explain_conversion import explain
 from loopwright.sparse.format import Format, Padding, declare, index
@@ -16,11 +16,9 @@ from loopwright.sparse.spf import chunk_plan
 from loopwright.sparse.spf.chunk_plan import ChunkedComputation
 from loopwright.sparse.synthesis import bucket_partition, stage_loops
 from loopwright.sparse.tensor import SparseTensor, same, sparse_tensor
-from sparse.synthesis.pairs import FORMATS_2D, FORMATS_3D, STRIDE, patterns, scattered, told
+from sparse.synthesis.pairs import FORMATS_2D, FORMATS_3D, patterns, scattered, targets_of, told
 from sparse_builders import build, of_dense
 
-# One target in so many for each source; the hunt takes all.
-EVERY = 1 if STRIDE == 1 else 16
 LARGER = (
     scattered(1, (17, 23), 0.15),
     scattered(3, (19, 31), 0.02),
@@ -37,11 +35,6 @@ def _small_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunk_plan, "ROWS", 1 << 40)
 
 
-def _chosen(source: str, formats: tuple[str, ...], number: int = 0) -> Iterator[str]:
-    first = formats.index(source) + number
-    return (target for at, target in enumerate(formats) if (at + first) % EVERY == 0)
-
-
 def _assert_same(source: SparseTensor, target: str | Format, teams: tuple[int, ...] = (3,)) -> None:
     wanted = find(target, source.ndim)
     one = convert_tensor(source, wanted, threads=1)
@@ -56,8 +49,9 @@ def _assert_same(source: SparseTensor, target: str | Format, teams: tuple[int, .
 
 @pytest.mark.parametrize("source", FORMATS_2D)
 def test_pairs(source: str) -> None:
-    for target in _chosen(source, FORMATS_2D):
-        for array in LARGER:
+    """One target for each source, another one for each; in the hunt all."""
+    for number, target in enumerate(targets_of(source, FORMATS_2D, 16), FORMATS_2D.index(source)):
+        for array in drawn(LARGER, 2, number):
             _assert_same(of_dense(source, array), target)
 
 
@@ -65,13 +59,13 @@ def test_pairs(source: str) -> None:
 def test_small_patterns(source: str) -> None:
     """Every pattern of 2 x 2 and some of 3 x 3: mostly fewer entries than threads."""
     for number, array in enumerate(patterns(3, least=2)):
-        if number < 16 or number % (4 * EVERY) == 0:
+        if HUNTS or number < 16 or number % 64 == 0:
             _assert_same(of_dense(source, array), "csc", (2, 5))
 
 
 @pytest.mark.parametrize("source", FORMATS_3D)
 def test_pairs_3d(source: str) -> None:
-    for target in list(_chosen(source, FORMATS_3D, EVERY - 6)):
+    for target in targets_of(source, FORMATS_3D, 6):
         for array in (scattered(7, (5, 6, 7), 0.2), np.zeros((3, 4, 5))):
             _assert_same(of_dense(source, array), target)
 

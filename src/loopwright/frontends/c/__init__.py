@@ -23,7 +23,6 @@ A variable of the function that the region writes keeps its value for later, unl
 that is not an expression of the sizes, the region is refused.
 """
 
-from loopwright.frontends.c.c_file import CFile, CRegion, CVariable, Origin, VariableKind
-from loopwright.frontends.c.reader import read_c
+from loopwright.frontends.c.reader import CFile, CRegion, CVariable, Origin, VariableKind, read_c
 
 __all__ = ["CFile", "CRegion", "CVariable", "Origin", "VariableKind", "read_c"]

@@ -58,6 +58,7 @@ from loopwright.ir.dtypes import BOOL, INT64, DType
 from loopwright.ir.expr import COMPARISONS, Binary, Cast, Const, Expr, Load, Select, Var
 from loopwright.ir.program import Access
 from loopwright.ir.visit import children, loads, walk
+from loopwright.memo import IdentityMap
 
 __all__ = ["POINTERS", "CExpressionReader", "why_unusable"]
 
@@ -522,22 +523,21 @@ class _ExpressionSizes:
     """Sizes and depths of expressions, memoised by object since expressions share parts."""
 
     def __init__(self) -> None:
-        # by id; the entry keeps the expression alive, so no id is reused
-        self._known: dict[int, tuple[Expr, int, int]] = {}
+        self._known: IdentityMap[Expr, tuple[int, int]] = IdentityMap()
 
     def of(self, expr: Expr) -> int:
         """The number of nodes of `expr` as a tree."""
-        return self._measure(expr)[1]
+        return self._measure(expr)[0]
 
     def depth_of(self, expr: Expr) -> int:
         """The height of `expr` as a tree."""
-        return self._measure(expr)[2]
+        return self._measure(expr)[1]
 
-    def _measure(self, expr: Expr) -> tuple[Expr, int, int]:
-        found = self._known.get(id(expr))
+    def _measure(self, expr: Expr) -> tuple[int, int]:
+        found = self._known.get(expr)
         if found is None:
             parts = [self._measure(part) for part in children(expr)]
-            total = 1 + sum(size for _, size, _ in parts)
-            depth = 1 + max((depth for _, _, depth in parts), default=0)
-            found = self._known[id(expr)] = (expr, total, depth)
+            total = 1 + sum(size for size, _ in parts)
+            depth = 1 + max((depth for _, depth in parts), default=0)
+            found = self._known[expr] = total, depth
         return found

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from loopwright.frontends.python.arg_types import ArgType, argument_types
-from loopwright.frontends.python.fingerprint import is_unchanged
+from loopwright.frontends.python.fingerprint import ArgType, argument_types, is_unchanged
 
 if TYPE_CHECKING:
     from loopwright.frontends.python.py_statements import parse_function

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from loopwright.frontends.fresh_names import FreshNames
-from loopwright.frontends.python.arg_types import ArgType
-from loopwright.frontends.python.fingerprint import MISSING, Captures
+from loopwright.frontends.python.fingerprint import MISSING, ArgType, Captures
 from loopwright.frontends.python.numpy_promotion import PyType, PyValue, constant
 from loopwright.frontends.refusal import Refusal, Reported, did_you_mean
 from loopwright.frontends.source_tree import ArrayParam, IntParam, Local, Param

@@ -26,6 +26,7 @@ from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType, dtype_of
 from loopwright.ir.expr import FUNCTIONS, Call, Const
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import IdentityMap
 
 __all__ = ["ACCEPTED", "call", "is_known", "part"]
 
@@ -43,12 +44,12 @@ class _Function:
 
 def is_known(function: object) -> bool:
     """Whether calls of a function can be compiled."""
-    return id(function) in _TABLE
+    return function in _TABLE
 
 
 def call(function: object, name: str, args: Sequence[PyValue]) -> PyValue:
     """The value of `function(*args)` for a known function."""
-    found = _TABLE[id(function)]
+    found = _TABLE[function]
     if not found.least <= len(args) <= found.most:
         least = f"at least {found.least}" if found.most == _ANY else str(found.least)
         raise Refusal(
@@ -173,6 +174,6 @@ _OPERATORS: dict[np.ufunc, str] = {
 }
 _ROWS = _rows()
 # By identity: a captured object need not be hashable, and its __eq__ may be arbitrary.
-_TABLE: dict[int, _Function] = {id(function): row for function, row in _ROWS.items()}
+_TABLE: IdentityMap[object, _Function] = IdentityMap(_ROWS.items())
 # For the hint of a refusal.
 ACCEPTED = "min, max, abs, len, int, float, and functions of math or NumPy such as sqrt and exp"

@@ -23,6 +23,7 @@ from loopwright.ir.expr import Const, Expr, Load
 from loopwright.ir.program import Access
 from loopwright.ir.visit import loads
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import IdentityMap
 
 __all__ = ["ArrayMaker", "PyAssignmentReader", "find_maker", "make_local"]
 
@@ -248,8 +249,8 @@ _MAKER_ROWS: dict[object, ArrayMaker] = {
     np.zeros_like: ArrayMaker(True, 0),
     np.ones_like: ArrayMaker(True, 1),
 }
-# By identity, as in `numpy_functions`; the rows keep the functions alive.
-_MAKERS: dict[int, ArrayMaker] = {id(function): maker for function, maker in _MAKER_ROWS.items()}
+# As in `numpy_functions`.
+_MAKERS: IdentityMap[object, ArrayMaker] = IdentityMap(_MAKER_ROWS.items())
 
 
 def find_maker(read: PyExpressionReader, node: ast.expr) -> ArrayMaker | None:
@@ -257,7 +258,7 @@ def find_maker(read: PyExpressionReader, node: ast.expr) -> ArrayMaker | None:
     if not isinstance(node, ast.Call):
         return None
     function = read.names.resolve(node.func)[1]
-    return None if function is MISSING else _MAKERS.get(id(function))
+    return None if function is MISSING else _MAKERS.get(function)
 
 
 def make_local(

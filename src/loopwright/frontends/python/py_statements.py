@@ -10,8 +10,7 @@ from types import FunctionType
 from loopwright.diagnostics import Collector, Diagnostic, UsageError
 from loopwright.frontends.affine_check import not_affine, why_no_affine_condition
 from loopwright.frontends.fresh_names import FreshNames
-from loopwright.frontends.python.arg_types import ArgType
-from loopwright.frontends.python.fingerprint import Captures
+from loopwright.frontends.python.fingerprint import ArgType, Captures
 from loopwright.frontends.python.function_source import FunctionSource, read_source
 from loopwright.frontends.python.name_resolution import FunctionScope, assigned_names, loop_names
 from loopwright.frontends.python.numpy_promotion import PyType

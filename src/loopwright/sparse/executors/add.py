@@ -21,7 +21,7 @@ import numpy as np
 from loopwright import semirings
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import INT64, DType, dtype_of
-from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Var
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Var, cast
 from loopwright.ir.loops import Alloc, Block, Buffer, For, Let, LoopNest, Space, Store
 from loopwright.ir.loops import Stmt as LoopStmt
 from loopwright.ir.program import Role
@@ -37,7 +37,6 @@ from loopwright.sparse.formats.coordinates import names
 from loopwright.sparse.handover import handed_out
 from loopwright.sparse.spf.compile_computation import CompiledComputation, compile_computation
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
-from loopwright.sparse.synthesis.entry_iterator import cast
 from loopwright.sparse.synthesis.index_widths import counter_type, made_types
 from loopwright.sparse.tensor import SparseTensor, index_dtype, sparse_tensor
 from loopwright.sparse.transposition import compressed

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.ir.dtypes import INT64, DType
-from loopwright.ir.expr import Binary, Expr
+from loopwright.ir.expr import Binary, Expr, cast
 from loopwright.ir.program import Role
 from loopwright.lazy_dataclass import dataclass
 from loopwright.semirings.named import Semiring
@@ -21,7 +21,7 @@ from loopwright.sparse.format import COORDINATES, SIZES, Format
 from loopwright.sparse.invariants import loop_facts
 from loopwright.sparse.spf.computation import DataSpace
 from loopwright.sparse.synthesis.conversion import specialised
-from loopwright.sparse.synthesis.entry_iterator import EntryIterator, cast, entry_iterator
+from loopwright.sparse.synthesis.entry_iterator import EntryIterator, entry_iterator
 from loopwright.sparse.synthesis.renaming import rename_format
 from loopwright.sparse.synthesis.stages import Builder, element
 from loopwright.sparse.uf import (

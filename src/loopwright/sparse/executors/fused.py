@@ -24,6 +24,7 @@ from loopwright import semirings
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.frontends.einsum_syntax import EinsumSubscripts, parse_subscripts
 from loopwright.ir.dtypes import DType, dtype_of
+from loopwright.ir.expr import cast
 from loopwright.ir.program import Role
 from loopwright.lazy_dataclass import dataclass
 from loopwright.runtime.thread_pool import thread_count
@@ -48,7 +49,7 @@ from loopwright.sparse.synthesis.conversion import (
     specialised,
     synthesize,
 )
-from loopwright.sparse.synthesis.entry_iterator import EntryIterator, cast, entry_iterator
+from loopwright.sparse.synthesis.entry_iterator import EntryIterator, entry_iterator
 from loopwright.sparse.synthesis.index_widths import narrowed
 from loopwright.sparse.synthesis.renaming import rename_format
 from loopwright.sparse.synthesis.stage_loops import collapse_loops

@@ -12,11 +12,11 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from loopwright.computed_once import computed_once
 from loopwright.ir.expr import Var as ScalarVar
 from loopwright.kernels import nest_kernel, recall, remember, stage_text
 from loopwright.lazy_dataclass import dataclass
 from loopwright.machines.machine_argument import target_machine
+from loopwright.memo import computed_once
 from loopwright.sparse.executors.compose import REFUSED, SPARSE, KernelRequest, named_format
 from loopwright.sparse.executors.interior_rows import RowBound
 from loopwright.sparse.format import Format
@@ -125,7 +125,8 @@ def _key(request: KernelRequest) -> str:
     x, y = ScalarVar("x", dtype), ScalarVar("y", dtype)
     operators = ring.plus_expr(dtype, x, y), ring.times_expr(dtype, x, y)
     told = replace(request, ring=replace(ring, plus="", times=""))
-    return f"sparse kernel {told!r} of {operators!r}"
+    made_for = target_machine().content_hash
+    return f"sparse kernel {told!r} of {operators!r} for {made_for}"
 
 
 @lru_cache(maxsize=512)

@@ -17,7 +17,7 @@ from loopwright.ir.expr import Const, Expr, Load
 from loopwright.ir.expr import Var as ExprVar
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Role
-from loopwright.ir.walk import names, rewrite
+from loopwright.ir.visit import names, rewrite
 from loopwright.lazy_dataclass import dataclass
 from loopwright.semirings.named import Semiring
 from loopwright.sparse.executors.compose import OUT, ComposedStatement, KernelRequest, compose

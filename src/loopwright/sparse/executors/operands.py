@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from loopwright.bounded_cache import BoundedCache
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum_syntax import EinsumSubscripts
+from loopwright.memo import BoundedCache
 from loopwright.runtime.array_arguments import Array, as_operand
 from loopwright.sparse.bridge import from_scipy, is_scipy, shared_arrays
 from loopwright.sparse.executors.executor import Executor

@@ -40,8 +40,7 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
 )
-from loopwright.ir.visit import rebuild
-from loopwright.ir.walk import fresh_name, loads, names, rewrite, substitute
+from loopwright.ir.visit import fresh_name, loads, names, rebuild, rewrite, substitute
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import CACHE_LINE, bound_names, seq, unrolled, vector
 from loopwright.lower.linear_forms import linear, normal

@@ -34,8 +34,7 @@ from loopwright.ir.loops import (
     Store,
 )
 from loopwright.ir.machine import Machine
-from loopwright.ir.visit import rebuild, statements
-from loopwright.ir.walk import fresh_name, loads, rewrite, substitute
+from loopwright.ir.visit import fresh_name, loads, rebuild, rewrite, statements, substitute
 from loopwright.lower.build import bound_names, substitute_statement
 
 __all__ = ["carry_row_pointers", "split_fma_chains", "zero_extend_indices"]

@@ -31,8 +31,7 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
 )
-from loopwright.ir.visit import expressions, loads, rebuild, statements, substitute
-from loopwright.ir.walk import fresh_name
+from loopwright.ir.visit import expressions, fresh_name, loads, rebuild, statements, substitute
 from loopwright.lower.build import bound_names, lets, loop, seq
 from loopwright.sparse.executors.compose import REFUSED
 from loopwright.sparse.format import Index

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 
-from loopwright.computed_once import computed_once
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Expr, Load
-from loopwright.ir.walk import loads
+from loopwright.ir.visit import loads
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import computed_once
 from loopwright.sparse.spf.computation import Computation, Stmt
 from loopwright.sparse.spf.term_exprs import Spaces, as_term, element
 from loopwright.sparse.uf import (

@@ -22,7 +22,7 @@ from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.expr import Binary, Const, Expr, Load, Select
 from loopwright.ir.expr import Var as ExprVar
 from loopwright.ir.program import Role
-from loopwright.ir.walk import loads, rewrite, substitute
+from loopwright.ir.visit import loads, rewrite, substitute
 from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.spf.array_dependences import accesses, update_of
 from loopwright.sparse.spf.chunk_builder import ChunkBuilder, identity_element

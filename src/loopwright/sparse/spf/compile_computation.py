@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from loopwright.bounded_cache import BoundedCache
 from loopwright.diagnostics import UsageError
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Role
 from loopwright.kernels import nest_kernel, stage_text, thread_pool
 from loopwright.lazy_dataclass import dataclass
 from loopwright.machines.machine_argument import target_machine
+from loopwright.memo import BoundedCache
 from loopwright.runtime.array_arguments import overlap
 from loopwright.runtime.kernel import BoundKernel, CompiledKernel
 from loopwright.sparse.spf.chunk_loops import chunk_computation

@@ -24,7 +24,7 @@ from loopwright.ir.expr import Var as ExprVar
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Role
 from loopwright.ir.text import expr_text
-from loopwright.ir.walk import walk
+from loopwright.ir.visit import walk
 from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.curves import CURVES
 from loopwright.sparse.uf import (

@@ -13,7 +13,7 @@ from loopwright.diagnostics import IllegalStep
 from loopwright.ir.expr import Expr, Load
 from loopwright.ir.expr import Var as ExprVar
 from loopwright.ir.program import Role
-from loopwright.ir.walk import rewrite, walk
+from loopwright.ir.visit import rewrite, walk
 from loopwright.sparse.spf.array_dependences import (
     SpaceAccess,
     accesses,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from loopwright.computed_once import computed_once
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import computed_once
 from loopwright.sparse.uf import (
     NO_FACTS,
     Atom,

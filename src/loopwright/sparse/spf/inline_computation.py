@@ -14,7 +14,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.expr import Expr, Load
 from loopwright.ir.expr import Var as ExprVar
 from loopwright.ir.program import Role
-from loopwright.ir.walk import rewrite
+from loopwright.ir.visit import rewrite
 from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.spf.computation import Computation, DataSpace, Entry, Stmt
 from loopwright.sparse.spf.term_exprs import as_expr

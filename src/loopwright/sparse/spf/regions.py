@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from loopwright.computed_once import computed_once
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load
 from loopwright.ir.program import Role
-from loopwright.ir.walk import loads
+from loopwright.ir.visit import loads
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import computed_once
 from loopwright.sparse.spf.array_dependences import update_of
 from loopwright.sparse.spf.computation import Computation, Stmt
 from loopwright.sparse.spf.term_exprs import element

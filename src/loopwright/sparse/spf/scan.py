@@ -33,9 +33,8 @@ from loopwright.ir.loops import (
     Store,
 )
 from loopwright.ir.program import Role
-from loopwright.ir.visit import rebuild, statements
-from loopwright.ir.walk import fresh_name
-from loopwright.ir.walk import substitute as substitute_expr
+from loopwright.ir.visit import fresh_name, rebuild, statements
+from loopwright.ir.visit import substitute as substitute_expr
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import touches
 from loopwright.lower.simplify import simplify

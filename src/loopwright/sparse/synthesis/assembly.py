@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 from loopwright.ir.dtypes import INT64, DType
-from loopwright.ir.expr import Binary, Const, Expr
+from loopwright.ir.expr import Binary, Const, Expr, cast
 from loopwright.ir.program import Role
 from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.format import Format
@@ -29,7 +29,6 @@ from loopwright.sparse.synthesis.definitions import (
 from loopwright.sparse.synthesis.entry_iterator import (
     EntryIterator,
     KeySizes,
-    cast,
     once,
     over,
     running,

@@ -11,15 +11,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from loopwright.ir.dtypes import DTYPES, INT32, INT64
-from loopwright.ir.expr import Const
+from loopwright.ir.expr import Const, cast
 from loopwright.lazy_dataclass import dataclass
-from loopwright.sparse.synthesis.entry_iterator import (
-    EntryIterator,
-    KeySizes,
-    cast,
-    over,
-    running_sum,
-)
+from loopwright.sparse.synthesis.entry_iterator import EntryIterator, KeySizes, over, running_sum
 from loopwright.sparse.synthesis.entry_order import Order
 from loopwright.sparse.synthesis.stages import Builder, RuntimeSymbol, element
 from loopwright.sparse.uf import Conj, Constraint, IntegerSet, Sym, Term, TupleVar, UFCall

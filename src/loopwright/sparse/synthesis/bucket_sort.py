@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from loopwright.ir.dtypes import INT64
-from loopwright.ir.expr import Binary, Const, Expr, Select
+from loopwright.ir.expr import Binary, Const, Expr, Select, cast
 from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.spf.computation import Stmt
 from loopwright.sparse.synthesis.bucket_partition import (
@@ -38,7 +38,6 @@ from loopwright.sparse.synthesis.entry_iterator import (
     EntryIterator,
     KeySizes,
     KnownStatistics,
-    cast,
     over,
     running_sum,
 )

@@ -6,16 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from loopwright.ir.dtypes import BOOL, INT64, DType
-from loopwright.ir.expr import Binary, Const, Expr
+from loopwright.ir.expr import Binary, Const, Expr, cast
 from loopwright.sparse.spf.computation import Stmt
 from loopwright.sparse.synthesis.counting_sort import as_list
-from loopwright.sparse.synthesis.entry_iterator import (
-    EntryIterator,
-    KnownStatistics,
-    cast,
-    once,
-    over,
-)
+from loopwright.sparse.synthesis.entry_iterator import EntryIterator, KnownStatistics, once, over
 from loopwright.sparse.synthesis.stages import ArrayReuse, Builder, RuntimeSymbol, element
 from loopwright.sparse.uf import (
     Atom,

@@ -14,10 +14,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from loopwright.computed_once import computed_once
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DType
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import computed_once
 from loopwright.runtime.scratch import Loan
 from loopwright.sparse.bounds_proof import require_bounds
 from loopwright.sparse.format import COORDINATES, SIZES, Format, Invariant

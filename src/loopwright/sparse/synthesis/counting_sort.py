@@ -13,19 +13,13 @@ from dataclasses import replace
 
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Const
+from loopwright.ir.expr import Const, cast
 from loopwright.sparse.format import Format, Index
 from loopwright.sparse.spf.computation import Stmt
 from loopwright.sparse.synthesis.bucket_partition import MOST_BITS, pack_key
 from loopwright.sparse.synthesis.bucket_sort import DIGIT, bucket_sort
 from loopwright.sparse.synthesis.definitions import PermutationArray
-from loopwright.sparse.synthesis.entry_iterator import (
-    EntryIterator,
-    KeySizes,
-    cast,
-    over,
-    running_sum,
-)
+from loopwright.sparse.synthesis.entry_iterator import EntryIterator, KeySizes, over, running_sum
 from loopwright.sparse.synthesis.entry_order import Order, left_to_sort
 from loopwright.sparse.synthesis.stages import Builder, RuntimeSymbol, element
 from loopwright.sparse.synthesis.value_intervals import (

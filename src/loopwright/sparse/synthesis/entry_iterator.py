@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import FLOAT64, INT64, DType
-from loopwright.ir.expr import Binary, Cast, Const, Expr
+from loopwright.ir.expr import Binary, Const, Expr
 from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.format import Format
 from loopwright.sparse.invariants import loop_facts
@@ -43,7 +43,6 @@ __all__ = [
     "KeySizes",
     "KnownStatistics",
     "Numbering",
-    "cast",
     "defined_by",
     "entry_iterator",
     "find_numbering",
@@ -298,10 +297,6 @@ def over(variable: str, count: Term) -> IntegerSet:
     """{ [variable] : 0 <= variable < count }"""
     x = Term.of(TupleVar(variable))
     return IntegerSet((variable,), (Conj.of([Constraint.ge(x), Constraint.lt(x, count)]),))
-
-
-def cast(value: Expr, dtype: DType) -> Expr:
-    return value if value.dtype == dtype else Cast(value, dtype)
 
 
 def running_sum(

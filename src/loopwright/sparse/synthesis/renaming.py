@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from loopwright.ir.expr import Expr, Load
 from loopwright.ir.expr import Var as ExprVar
-from loopwright.ir.walk import rewrite
+from loopwright.ir.visit import rewrite
 from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.format import Format, Index, Invariant
 from loopwright.sparse.spf.computation import Computation, Stmt

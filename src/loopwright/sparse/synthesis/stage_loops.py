@@ -20,12 +20,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from loopwright.computed_once import computed_once
 from loopwright.ir.expr import Cast, Expr
 from loopwright.ir.expr import Var as ExprVar
-from loopwright.ir.walk import substitute as substitute_expr
-from loopwright.ir.walk import walk
+from loopwright.ir.visit import substitute as substitute_expr
+from loopwright.ir.visit import walk
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import computed_once
 from loopwright.sparse.spf.chunk_loops import chunk_computation
 from loopwright.sparse.spf.chunk_plan import (
     ChunkContext,

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import field, replace
 
-from loopwright.computed_once import computed_once
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Expr
 from loopwright.ir.expr import Var as ExprVar
 from loopwright.ir.program import Role
-from loopwright.ir.walk import walk
+from loopwright.ir.visit import walk
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import computed_once
 from loopwright.sparse.spf.compile_computation import CompiledComputation, compile_computation
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
 from loopwright.sparse.spf.term_exprs import as_expr

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import product
 
-from loopwright.computed_once import computed_once
 from loopwright.diagnostics import UsageError
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import computed_once
 from loopwright.sparse.uf.constraints import Conj, Constraint
 from loopwright.sparse.uf.linear_terms import Atom, CachedHash, Term, TupleVar, UFCall, atoms
 from loopwright.sparse.uf.relation import IntegerSet

@@ -15,8 +15,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
-from loopwright.computed_once import computed_once
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import computed_once
 from loopwright.sparse.uf.linear_terms import Atom, Sym, Term, TupleVar, UFCall, atoms, substitute
 
 __all__ = ["FALSE", "TRUE", "Conj", "Constraint", "Operand", "conjoin", "fresh"]

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, ClassVar, TypeAlias
 
-from loopwright.computed_once import computed_once
 from loopwright.diagnostics import UsageError
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import computed_once
 
 __all__ = [
     "Atom",

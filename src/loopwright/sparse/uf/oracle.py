@@ -13,9 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
-import islpy as isl
-
-from loopwright.ir.islkit import GaveUp, bounded, context
+from loopwright.ir.islkit import GaveUp, bounded, context, isl
 from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.uf.ackermann import GroundProblem, ackermann
 from loopwright.sparse.uf.axioms import NO_FACTS, Clause, Facts

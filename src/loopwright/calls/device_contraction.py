@@ -1,0 +1,255 @@
+"""One or two operands on a CUDA device into one result: a choice, its kernels, their launches.
+
+Kernels are remembered by what their code depends on, launches by the layout of the arrays: a call
+laid out like an earlier one plans nothing, and its tables lie on the device already.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from loopwright.backends.c_dialect import CUDA
+from loopwright.backends.device_module import emit_kernels
+from loopwright.calls.einsum_call import (
+    Scaling,
+    algebra_of,
+    contraction_shape,
+    extents_of,
+    is_one,
+)
+from loopwright.diagnostics import DtypeError
+from loopwright.frontends.einsum_syntax import EinsumSubscripts
+from loopwright.ir.contraction_shape import ContractionShape
+from loopwright.ir.device import value_bits
+from loopwright.ir.dtypes import DType
+from loopwright.ir.grid_kernel import ElementsKernel, GridKernel
+from loopwright.ir.kernel_variant import Algebra, Initial
+from loopwright.lazy_dataclass import dataclass
+from loopwright.log import log
+from loopwright.lower.grid_elements import lower_grid_elements
+from loopwright.lower.grid_launch import elements_launch, product_launch
+from loopwright.lower.grid_product import lower_grid_product
+from loopwright.lower.split_kernels import split_kernels
+from loopwright.machines.machine_argument import target_gpu
+from loopwright.memo import BoundedCache
+from loopwright.planner.grid_products import GridChoice, choose_grid
+from loopwright.runtime.cuda_driver import CudaDevice
+from loopwright.runtime.cuda_executable import CudaExecutable
+from loopwright.runtime.device_arrays import DeviceArray
+from loopwright.runtime.device_tables import DeviceTable, refuse_capture
+from loopwright.semirings import Semiring
+
+__all__ = [
+    "DeviceCall",
+    "DeviceContraction",
+    "contract_on_device",
+    "copy_on_device",
+    "grid_executable",
+]
+
+_MOST_KERNELS = 256
+_MOST_LAUNCHES = 512
+_executables: BoundedCache[str, CudaExecutable] = BoundedCache(_MOST_KERNELS)
+_launches: BoundedCache[tuple[Any, ...], DeviceContraction] = BoundedCache(_MOST_LAUNCHES)
+_lock = threading.RLock()
+_WORD = 1 << 64
+_ALIGNED = 16  # bytes that loads move at most
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceCall:
+    """`out = beta * out plus alpha * products` of arrays on one device, in one of its streams."""
+
+    names: EinsumSubscripts
+    views: tuple[DeviceArray, ...]
+    out: DeviceArray
+    ring: Semiring
+    accumulator: DType
+    scaling: Scaling
+    device: CudaDevice
+    stream: int
+
+    @property
+    def algebra(self) -> Algebra:
+        """What is computed, of one or two operands."""
+        dtypes = [view.dtype for view in self.views]
+        return algebra_of(self.ring, dtypes, self.out.dtype, self.accumulator, self.scaling)
+
+    @property
+    def shape(self) -> ContractionShape:
+        """The loops of the bundles, of one or two operands."""
+        layouts = [(view.shape, view.strides) for view in (*self.views, self.out)]
+        return contraction_shape(self.names, extents_of(self.names, self.views), layouts)
+
+
+def contract_on_device(call: DeviceCall) -> DeviceContraction:
+    """One or two operands into `out`, of which there is at least one element.
+
+    The launches are those of any other call of this layout.
+    """
+    scaling = call.scaling
+    key = (
+        call.names,
+        call.ring,
+        call.accumulator,
+        scaling.initial,
+        is_one(scaling.alpha),
+        call.device,
+        tuple((v.dtype, v.shape, v.strides, v.pointer % _ALIGNED) for v in (*call.views, call.out)),
+    )
+    found = _launches.get(key)
+    if found is None:
+        with _lock:
+            found = _launches.get(key)
+            if found is None:
+                found = _launches[key] = DeviceContraction(call)
+    found(call)
+    return found
+
+
+def copy_on_device(call: DeviceCall, source: DeviceArray, target: DeviceArray) -> None:
+    """Copy an array to another of its shape, converted to its type."""
+    letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"[: len(source.shape)]
+    algebra = Algebra(
+        "add",
+        "first",
+        source.dtype.numpy.type(0).item(),
+        source.dtype,
+        source.dtype,
+        target.dtype,
+        source.dtype,
+        Initial.ZERO,
+        scaled=False,
+    )
+    layouts = [(view.shape, view.strides) for view in (source, target)]
+    names = EinsumSubscripts((letters,), letters)
+    extents = dict(zip(letters, source.shape, strict=True))
+    shape = contraction_shape(names, extents, layouts)
+    choice = choose_grid(shape, algebra, target_gpu(arch=call.device.arch))
+    step = _Step.of(call.device, choice, choice.shape, 0)
+    step.run(call, target.pointer, source.pointer, 0, max(source.reach, target.reach))
+
+
+def grid_executable(kernel: GridKernel | ElementsKernel) -> CudaExecutable:
+    """The code of a kernel, for any device."""
+    key = repr(kernel)  # as text: -0.0 is not 0.0
+    found = _executables.get(key)
+    if found is None:
+        if isinstance(kernel, GridKernel):
+            nest = lower_grid_product(kernel, "product")
+        else:
+            nest = lower_grid_elements(kernel, "elements")
+        program = split_kernels(nest)
+        found = _executables[key] = CudaExecutable(program, emit_kernels([program], CUDA))
+    return found
+
+
+class _Step:
+    """A kernel with the scalars and the table of its launch."""
+
+    __slots__ = ("executable", "is_swapped", "kernel", "scalars", "table")
+
+    def __init__(
+        self,
+        kernel: GridKernel | ElementsKernel,
+        scalars: tuple[int, ...],
+        table: DeviceTable | None,
+    ) -> None:
+        self.kernel = kernel
+        self.executable = grid_executable(kernel)
+        self.scalars = scalars
+        self.table = table
+        self.is_swapped = kernel.swapped
+
+    @classmethod
+    def of(
+        cls, device: CudaDevice, choice: GridChoice, shape: ContractionShape, out_part: int
+    ) -> _Step:
+        kernel, given = choice.kernel, (shape, choice.parts, choice.chunk, out_part)
+        if isinstance(kernel, ElementsKernel):
+            return cls(kernel, elements_launch(kernel, *given).scalars, None)
+        launch = product_launch(kernel, *given)
+        table = DeviceTable(device, launch.table) if launch.table.size else None
+        return cls(kernel, launch.scalars, table)
+
+    def run(self, call: DeviceCall, out: int, left: int, right: int, reach: int) -> None:
+        """Launch the kernel on the addresses of the program's operands."""
+        algebra = self.kernel.algebra
+        pointers = [out, right, left] if self.is_swapped else [out, left, right]
+        if algebra.times == "first":
+            pointers.pop()
+        if self.table is not None:
+            pointers.append(self.table.pointer)
+        if algebra.scaled:
+            pointers.append(value_bits(call.scaling.alpha, algebra.accumulator) % _WORD)
+        if algebra.initial is Initial.SCALED:
+            pointers.append(value_bits(call.scaling.beta, algebra.accumulator) % _WORD)
+        self.executable.launch(pointers, self.scalars, call.stream, call.device, reach)
+        if self.table is not None:
+            self.table.used(call.stream)
+
+
+class DeviceContraction:
+    """The launches for one layout of one or two operands."""
+
+    def __init__(self, call: DeviceCall) -> None:
+        algebra = call.algebra
+        _require_device_types(algebra)
+        left, right = call.views[0], call.views[-1]
+        shape = call.shape
+        machine = target_gpu(arch=call.device.arch)
+        alignment = (_alignment(left.pointer), _alignment(right.pointer))
+        choice = choose_grid(shape, algebra, machine, alignment)
+        text = call.names.text
+        log(
+            "plan",
+            lambda: (
+                f"einsum '{text}' on device: {choice.kernel.variant}"
+                f"{f', {choice.parts} parts' if choice.parts > 1 else ''}, "
+                f"{choice.seconds * 1e6:.3g} us predicted"
+            ),
+        )
+        if isinstance(choice.kernel, GridKernel) and set(choice.kernel.variant.strided) != {
+            *"gijp"
+        }:
+            refuse_capture(call.device, call.stream, f"einsum '{text}' of this layout")
+        self._reach = max(view.reach for view in (*call.views, call.out))
+        self._joined: _Step | None = None
+        self._scratch = 0
+        if choice.joined is None:
+            self._first = _Step.of(call.device, choice, choice.shape, 0)
+            return
+        batch, m, n, _ = choice.shape.sizes
+        elements = batch * m * n
+        self._first = _Step.of(call.device, choice, choice.sums, elements)
+        self._joined = _Step.of(call.device, choice.joined, choice.joined.shape, 0)
+        self._scratch = choice.parts * elements * algebra.accumulator.bytes
+        self._reach = max(self._reach, choice.parts * elements)
+
+    def __call__(self, call: DeviceCall) -> None:
+        left, right = call.views[0].pointer, call.views[-1].pointer
+        if self._joined is None:
+            self._first.run(call, call.out.pointer, left, right, self._reach)
+            return
+        with call.device.current():
+            sums = call.device.allocate(call.stream, self._scratch)
+            try:
+                self._first.run(call, sums, left, right, self._reach)
+                self._joined.run(call, call.out.pointer, sums, 0, self._reach)
+            finally:
+                call.device.release(call.stream, sums)
+
+
+def _alignment(pointer: int) -> int:
+    """The greatest power of two up to 16 that divides an address."""
+    return min(_ALIGNED, pointer & -pointer or _ALIGNED)
+
+
+def _require_device_types(algebra: Algebra) -> None:
+    for dtype in (algebra.left, algebra.right, algebra.out, algebra.accumulator):
+        if dtype.is_complex:
+            raise DtypeError(
+                f"einsum of {dtype} is not there for devices",
+                hint="real and imaginary parts by themselves, or arrays of the host",
+            )

@@ -1,0 +1,309 @@
+"""`einsum` on arrays of a CUDA device: the same grammar and semirings, arrays where they lie.
+
+Operands are arrays of PyTorch, CuPy, Numba or of any library that has `__cuda_array_interface__` or
+DLPack, all on one device. The result is an array of the first operand's library, made in its
+current stream; nothing waits for the device, so that calls can be captured in a graph once a call
+of the same layout has been made. Three and more operands go pair by pair, as on the host; where the
+values of operands would have to be read to know that they may, only the last step reduces.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from loopwright import semirings
+from loopwright.calls.device_contraction import (
+    DeviceCall,
+    DeviceContraction,
+    contract_on_device,
+    copy_on_device,
+)
+from loopwright.calls.einsum_call import (
+    NumpyOptions,
+    Scaling,
+    check_scaling,
+    extents_of,
+    from_text_or_lists,
+    types_of,
+)
+from loopwright.calls.einsum_path import Order, block_of, order_unread
+from loopwright.diagnostics import DtypeError, LoopwrightError, UsageError
+from loopwright.frontends.einsum_syntax import parse_subscripts
+from loopwright.ir.dtypes import DType
+from loopwright.ir.kernel_variant import Initial
+from loopwright.memo import BoundedCache
+from loopwright.runtime.cuda_executable import in_stream_order
+from loopwright.runtime.device_arrays import (
+    DeviceArray,
+    check_result,
+    current_stream,
+    device_array,
+    empty_like_arguments,
+)
+from loopwright.runtime.dlpack_tensor import row_major
+
+__all__ = ["device_einsum", "repeated_einsum"]
+
+_MOST_BETWEEN = 1 << 26  # elements of an intermediate result that holds every index
+
+
+_ALIGNED = 16  # bytes that loads move at most
+# Plain calls by their layout: the launches, the result, and a call of this kind.
+_ready: BoundedCache[
+    tuple[Any, ...], tuple[DeviceContraction, tuple[int, ...], DType, DeviceCall]
+] = BoundedCache(512)
+
+
+def repeated_einsum(
+    subscripts: str, operands: Sequence[Any], ring: str | semirings.Semiring
+) -> Any | None:
+    """The result of a plain call laid out like an earlier one; None where there was none."""
+    try:
+        views = tuple([device_array(x, "operand") for x in operands])
+        found = _ready.get(_layout(subscripts, ring, views))
+    except (LoopwrightError, TypeError):
+        return None  # the general call tells what is wrong
+    if found is None:
+        return None
+    contraction, shape, dtype, like = found
+    out = empty_like_arguments(views, shape, dtype)
+    given = device_array(out, "out")
+    device, first = like.device, views[0]
+    stream = current_stream(first.library, first.device)
+    contraction(
+        DeviceCall(
+            like.names, views, given, like.ring, like.accumulator, like.scaling, device, stream
+        )
+    )
+    return out
+
+
+def _layout(
+    subscripts: str, ring: str | semirings.Semiring, views: Sequence[DeviceArray]
+) -> tuple[Any, ...]:
+    return (
+        subscripts,
+        ring,
+        *[
+            (v.library, v.device, v.dtype.name, v.shape, v.strides, v.pointer % _ALIGNED, v.stream)
+            for v in views
+        ],
+    )
+
+
+def device_einsum(
+    subscripts: Any,
+    operands: Sequence[Any],
+    ring: str | semirings.Semiring,
+    out: Any,
+    scaling: Scaling,
+    accum_dtype: Any,
+    asked: NumpyOptions,
+) -> Any:
+    """`einsum` where an operand, or out, lies on a device; see this module."""
+    if not isinstance(subscripts, str):
+        subscripts, operands = from_text_or_lists(subscripts, operands)
+    views = tuple(device_array(x, f"operand {k}") for k, x in enumerate(operands, 1))
+    if not views:
+        raise UsageError("einsum needs at least one operand")
+    _check_options(views, asked)
+    chosen = semirings.semiring(ring)
+    names = parse_subscripts(subscripts, tuple(len(v.shape) for v in views))
+    extents = extents_of(names, views)
+    shape = tuple(extents[c] for c in names.out)
+    is_fresh = out is None
+    given = None if out is None else device_array(out, "out")
+    for number, view in enumerate(views[1:], 2):
+        _check_device(views[0], view, f"operand {number}")
+    dtypes = [v.dtype.numpy for v in views]
+    target = None if given is None else given.dtype.numpy
+    result, accumulator = types_of(chosen, dtypes, accum_dtype, target, asked)
+    check_scaling(chosen, scaling, out, accumulator)
+    if given is not None:
+        _check_device(views[0], given, "out")
+        check_result(given, shape, "out")
+        rule: Any = asked.casting or "same_kind"
+        if not np.can_cast(result.numpy, given.dtype.numpy, rule):
+            raise DtypeError(
+                f"out has dtype {given.dtype}", hint=f"the result has dtype {result.name}"
+            )
+    else:
+        out = empty_like_arguments(views, shape, result)
+        given = device_array(out, "out")
+    if math.prod(shape) == 0:
+        return out
+    with in_stream_order((*views, given)) as (device, stream):
+        call = DeviceCall(names, views, given, chosen, accumulator, scaling, device, stream)
+        is_direct = given.dtype == result and not any(_overlap(given, v) for v in views)
+        if is_direct and len(views) <= 2:
+            contraction = contract_on_device(call)
+            plain = is_fresh and scaling == Scaling() and accum_dtype is None and asked.are_default
+            alone = all(v.stream is None and v.library == views[0].library for v in views)
+            if plain and alone and given.pointer % _ALIGNED == 0:
+                _ready[_layout(subscripts, ring, views)] = (contraction, shape, result, call)
+        elif is_direct:
+            _compute(call, asked)
+        else:
+            _by_copy(call, result, asked)
+    return out
+
+
+def _check_options(views: Sequence[DeviceArray], asked: NumpyOptions) -> None:
+    if asked.order not in "KC":
+        raise UsageError(
+            f"results of order '{asked.order}' are not made on devices",
+            hint="order 'C', or an array for the result",
+        )
+    if asked.dtype is None:
+        return
+    for number, view in enumerate(views, 1):
+        if not np.can_cast(view.dtype.numpy, asked.dtype, "safe"):
+            raise DtypeError(
+                f"operand {number} has dtype {view.dtype}, which dtype {asked.dtype} cannot hold",
+                hint="convert it before the call",
+            )
+
+
+def _check_device(first: DeviceArray, view: DeviceArray, what: str) -> None:
+    if view.device != first.device:
+        raise UsageError(
+            "arrays lie on different devices",
+            found=f"operand 1 on {first.device}, {what} on {view.device}",
+            hint="move them to one device",
+        )
+
+
+def _compute(call: DeviceCall, asked: NumpyOptions) -> None:
+    """Fill `out`, of which there is at least one element."""
+    is_empty = any(0 in view.shape for view in call.views)
+    if len(call.views) <= 2:
+        contract_on_device(call)
+    elif is_empty:
+        # A reduction of nothing, whatever the operands are.
+        sums = "".join(dict.fromkeys("".join(call.names.operands)))
+        extents = extents_of(call.names, call.views)
+        shape = tuple(extents[c] for c in sums)
+        nothing = call.views[0]._replace(shape=shape, strides=row_major(shape))
+        names = replace(call.names, operands=(sums,))
+        contract_on_device(replace(call, names=names, views=(nothing,)))
+    else:
+        order = order_unread(call.names, call.views, call.ring, call.accumulator, asked.path)
+        extents = extents_of(call.names, call.views)
+        is_cut = block_of(order, extents, call.names.out, _MOST_BETWEEN) is not None
+        if is_cut and call.out.dtype != call.accumulator:
+            # Blocks join their sums in the type of sums; rounding comes last.
+            _by_copy(call, call.accumulator, asked)
+        else:
+            _in_blocks(call, order)
+
+
+def _by_copy(call: DeviceCall, dtype: DType, asked: NumpyOptions) -> None:
+    """The result in memory of its own first: out shares some with operands, or differs in type."""
+    out = call.out
+    with _Memory(call) as memory:
+        own = memory.array(out.shape, dtype)
+        if call.scaling.initial is not Initial.ZERO:
+            copy_on_device(call, out, own)
+        _compute(replace(call, out=own), asked)
+        copy_on_device(call, own, out)
+
+
+def _whole(call: DeviceCall, order: Order) -> None:
+    """Every step once."""
+    *steps, last = order.steps
+    left = list(call.views)
+    with _Memory(call) as memory:
+        for step in steps:
+            pair = left[step.pair[0]], left[step.pair[1]]
+            extents = extents_of(step.names, pair)
+            shape = tuple(extents[c] for c in step.names.out)
+            partial = memory.array(shape, call.accumulator)
+            contract_on_device(
+                replace(call, names=step.names, views=pair, out=partial, scaling=Scaling())
+            )
+            left = [x for place, x in enumerate(left) if place not in step.pair]
+            left.insert(step.place, partial)
+        pair = left[last.pair[0]], left[last.pair[1]]
+        contract_on_device(replace(call, names=last.names, views=pair))
+
+
+def _in_blocks(call: DeviceCall, order: Order) -> None:
+    """Every step once per block of an index, so that intermediate results stay small."""
+    names = call.names
+    extents = extents_of(names, call.views)
+    found = block_of(order, extents, names.out, _MOST_BETWEEN)
+    if found is None:
+        _whole(call, order)
+        return
+    letter, size = found
+    for start in range(0, extents[letter], size):
+        stop = min(start + size, extents[letter])
+        views = tuple(
+            _part(term, view, letter, start, stop, extents[letter])
+            for term, view in zip(names.operands, call.views, strict=True)
+        )
+        if letter in names.out:
+            out = _part(names.out, call.out, letter, start, stop, extents[letter])
+            _in_blocks(replace(call, views=views, out=out), order)
+        else:
+            scaling = call.scaling if start == 0 else replace(call.scaling, beta=1)
+            _in_blocks(replace(call, views=views, scaling=scaling), order)
+
+
+def _part(
+    term: str, view: DeviceArray, letter: str, start: int, stop: int, extent: int
+) -> DeviceArray:
+    """The elements of one block; a dimension of size 1 serves all blocks."""
+    pointer, shape = view.pointer, list(view.shape)
+    for axis, c in enumerate(term):
+        if c == letter and shape[axis] == extent:
+            pointer += start * view.strides[axis] * view.dtype.bytes
+            shape[axis] = stop - start
+    return view._replace(pointer=pointer, shape=tuple(shape))
+
+
+class _Memory:
+    """Memory of a call between launches, in stream order."""
+
+    def __init__(self, call: DeviceCall) -> None:
+        self._call = call
+        self._taken: list[int] = []
+
+    def __enter__(self) -> _Memory:
+        return self
+
+    def array(self, shape: tuple[int, ...], dtype: DType) -> DeviceArray:
+        """An array that lies row by row, of undefined contents."""
+        call = self._call
+        with call.device.current():
+            place = call.device.allocate(call.stream, math.prod(shape) * dtype.bytes)
+        self._taken.append(place)
+        return call.out._replace(
+            pointer=place, shape=shape, strides=row_major(shape), dtype=dtype, owner=self
+        )
+
+    def __exit__(self, *_: object) -> None:
+        call = self._call
+        with call.device.current():
+            for place in self._taken:
+                call.device.release(call.stream, place)
+
+
+def _overlap(x: DeviceArray, y: DeviceArray) -> bool:
+    """Whether two arrays may share an element: whether what lies between their ends meets."""
+    (x_low, x_high), (y_low, y_high) = _ends(x), _ends(y)
+    return x_low < y_high and y_low < x_high
+
+
+def _ends(view: DeviceArray) -> tuple[int, int]:
+    if 0 in view.shape:
+        return 0, 0
+    spans = [s * (e - 1) for s, e in zip(view.strides, view.shape, strict=True)]
+    low, high = (sum(pick(s, 0) for s in spans) for pick in (min, max))
+    size = view.dtype.bytes
+    return view.pointer + low * size, view.pointer + (high + 1) * size

@@ -1,0 +1,570 @@
+"""A contraction on a GPU as a LoopNest: tiles in shared memory, register tiles in threads.
+
+    block y, z for g in batch
+      block x for tiles of out                in bands of rows, for the second-level cache
+        thread x
+          tile 0 to shared memory
+          for t in tiles along p but the last
+            load tile t + 1 into registers
+            for p in tile t: rank-1 update of thread_rows x thread_columns accumulators
+            registers to the other tile in shared memory
+          the last tile, and the steps that do not fill one
+          accumulators to out
+
+With more than two stages tiles are copied to shared memory asynchronously, `stages` - 1 ahead.
+
+Bundles are linear loops, as in macro_kernel: element (i, p) of left lies at left_g[g] + left_i[i] +
+left_p[p]. With several slices, groups of threads take different steps of each tile, and their sums
+are joined through shared memory in the end. Rows and columns beyond the edge repeat the last ones:
+they are computed and not stored. Products of an element are added in the order of p, those of a
+slice by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from loopwright.ir.dtypes import DTYPES, INT64, DType
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Var, cast
+from loopwright.ir.grid_kernel import WARP, GridKernel
+from loopwright.ir.kernel_variant import Initial
+from loopwright.ir.loops import (
+    Alloc,
+    Axis,
+    Barrier,
+    BarrierScope,
+    Buffer,
+    Commit,
+    Copy,
+    For,
+    If,
+    LoopNest,
+    Mark,
+    Space,
+    Stmt,
+    Store,
+    Wait,
+)
+from loopwright.lazy_dataclass import dataclass
+from loopwright.lower.build import lets, loop, seq, unrolled
+from loopwright.lower.combine import apply, combine, scaled, start_from, zero
+from loopwright.lower.operand_layout import Clip, Layout, Place, StepClip, bind
+
+__all__ = ["grid_product", "lower_grid_product", "product_scalars"]
+
+_PLACES = ("left_g", "right_g", "out_g", "left_i", "out_i", "right_j", "out_j", "left_p", "right_p")
+_BAND = 8  # rows of tiles that blocks go through column by column
+_MOST_Y = 65535  # blocks along y
+_MOST_BYTES = 16  # that one instruction moves
+_PAD = 4  # elements behind a row of a tile that is stored across: rows begin in other banks
+_MEET = Barrier(BarrierScope.BLOCK)
+
+G, M, N, K = (Var(name) for name in "GMNK")
+thread, t, p = Var("thread.x"), Var("t"), Var("p")
+row, column = Var("row"), Var("column")  # elements of the thread
+
+
+def product_scalars(kernel: GridKernel) -> tuple[str, ...]:
+    """The sizes and places that a launch of the kernel takes.
+
+    Where the reduction is split, `steps` of it go in `parts` of `chunk`, whose sums lie `out_part`
+    elements apart.
+    """
+    steps = ("steps", "chunk", "parts", "out_part") if kernel.variant.is_split else ("K",)
+    return ("G", "M", "N", *steps, *_PLACES)
+
+
+def lower_grid_product(kernel: GridKernel, name: str) -> LoopNest:
+    """The LoopNest of a contraction over operands of any rank."""
+    layout = _GridTables(kernel)
+    bases = {x: layout.at(x, "g", Var("g")).index[0] for x in ("left", "right", "out")}
+    writer = _Writer(kernel, layout)
+    g, number = Var("g"), Var("block.z") * _MOST_Y + Var("block.y")
+    batch: list[tuple[Var, Expr]] = [(g, number)]
+    count: Expr = G
+    is_there = Binary("lt", g, G)
+    if kernel.variant.is_split:
+        parts, chunk = Var("parts"), Var("chunk")
+        batch = [(_PART, number // G), (g, number % G), (_FIRST, _PART * chunk)]
+        batch.append((K, (Var("steps") - _FIRST).min(chunk)))
+        count, is_there = G * parts, Binary("lt", _PART, parts)
+        bases["out"] += _PART * Var("out_part")
+        if "p" in kernel.variant.strided:
+            for x in ("left", "right"):
+                bases[x] += layout.at(x, "p", _FIRST).index[0]
+    bound = [(Var(f"{x}_base"), base) for x, base in bases.items()]
+    tile = If(is_there, lets(bound, writer.tile_of_block()))
+    body = writer.blocks(lets(batch, tile))
+    body = For("block.y", Const(0), count.min(_MOST_Y), body, _ONE, Mark.BLOCK, axis=Axis.Y)
+    body = For("block.z", Const(0), _tiles(count, _MOST_Y), body, _ONE, Mark.BLOCK, axis=Axis.Z)
+    return LoopNest(name, _arguments(kernel), product_scalars(kernel), body)
+
+
+def grid_product(
+    kernel: GridKernel,
+    layout: Layout,
+    is_stored: Callable[[Expr, Expr], Expr] | None = None,
+    around: Callable[[Stmt], Stmt] = lambda body: body,
+) -> Stmt:
+    """The kernel of a product for sizes M, N, K in scope, over operands that a layout finds.
+
+    Elements of out for which `is_stored` does not hold, by row and column, are left as they are.
+    `around` is put around what a thread does.
+    """
+    writer = _Writer(kernel, layout, is_stored)
+    return writer.blocks(around(writer.tile_of_block()))
+
+
+_ONE = Const(1)
+_SLICE, _OWN = Var("slice"), Var("thread_in_slice")
+_PART, _FIRST = Var("part"), Var("first_step")  # of a reduction that is split
+
+
+@dataclass(frozen=True, slots=True)
+class _GridTables:
+    """Operands as memory: a stride for each bundle that has one, offset tables for the others."""
+
+    kernel: GridKernel
+    clips: tuple[Clip, ...] = ()
+    step_clips: tuple[StepClip, ...] = ()
+
+    def buffer(self, operand: str) -> str:
+        return operand
+
+    def base(self, operand: str) -> Place:
+        return Place((Var(f"{operand}_base"),))
+
+    def at(self, operand: str, bundle: str, index: Expr) -> Place:
+        value: Expr = Var(f"{operand}_{bundle}")
+        if bundle in self.kernel.variant.strided:
+            return Place((index * value,))
+        if bundle == "p" and self.kernel.variant.is_split:
+            value = value + _FIRST
+        found = Load("table", (value + index,), _table_type(self.kernel))
+        return Place((found if found.dtype == INT64 else Cast(found, INT64),))
+
+    def onward(self, operand: str, steps: Expr) -> Place:
+        return self.at(operand, "p", steps)
+
+    def value(self, operand: str, place: Place, dtype: DType) -> Expr:
+        return Load(operand, place.index, dtype)
+
+    def visit(self, operand: str) -> None:
+        """Tiles are filled by all threads at once."""
+
+
+def _arguments(kernel: GridKernel) -> tuple[Buffer, ...]:
+    """out, left, right, offset tables where there are any, alpha and beta where they are in use."""
+    algebra, one = kernel.algebra, (_ONE,)
+    found = [
+        Buffer("out", algebra.out, one, writable=True),
+        Buffer("left", kernel.left, one),
+        Buffer("right", kernel.right, one),
+    ]
+    if set(kernel.variant.strided) != set("gijp"):
+        found.append(Buffer("table", _table_type(kernel), one))
+    if algebra.scaled:
+        found.append(Buffer("alpha", algebra.accumulator, ()))
+    if algebra.initial is Initial.SCALED:
+        found.append(Buffer("beta", algebra.accumulator, ()))
+    return tuple(found)
+
+
+def _table_type(kernel: GridKernel) -> DType:
+    return DTYPES["int64" if kernel.variant.is_wide else "int32"]
+
+
+def _tiles(size: Expr, tile: int) -> Expr:
+    return (size + (tile - 1)) // tile
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One operand on its way to the threads; its bundle is i (left) or j (right)."""
+
+    name: str
+    dtype: DType
+    bundle: str
+    size: Var  # of the bundle
+    start: Var  # where the tile of the block begins along the bundle
+    tile: int  # elements of the tile along the bundle
+    depth: int  # and along p
+    along_p: bool  # runs in memory lie along p
+    width: int  # elements of a run
+    threads: int
+    own: int  # elements of a thread along the bundle
+    piece: int  # of them that are neighbours
+    place: Var  # number of the thread along the bundle
+
+    @property
+    def shared(self) -> str:
+        return f"{self.name}_tile"
+
+    @property
+    def pitch(self) -> int:
+        """Elements between rows of the tile, each of which is a step of p."""
+        return self.tile + (_PAD if self.along_p else 0)
+
+    @property
+    def runs(self) -> int:
+        """Runs that a thread loads of one tile."""
+        return self.tile * self.depth // (self.width * self.threads)
+
+    def run(self, number: int) -> tuple[Expr, Expr]:
+        """Where run `number` of the thread begins in the tile: along the bundle, and along p."""
+        line = (self.depth if self.along_p else self.tile) // self.width
+        lines, rest = divmod(number * self.threads, line)
+        if rest == 0:
+            across, along = thread // line + lines, (thread % line) * self.width
+        else:
+            at = thread + number * self.threads
+            across, along = at // line, (at % line) * self.width
+        return (across, along) if self.along_p else (along, across)
+
+    def element(self, number: Expr) -> Expr:
+        """Element `number` of the thread, counted in the tile of the block."""
+        if self.piece == self.own:
+            return self.place * self.piece + number
+        apart = self.tile // (self.own // self.piece)
+        return number // self.piece * apart + self.place * self.piece + number % self.piece
+
+
+class _Writer:
+    """Writes what a thread does for one tile of out."""
+
+    def __init__(
+        self,
+        kernel: GridKernel,
+        layout: Layout,
+        is_stored: Callable[[Expr, Expr], Expr] | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.layout = layout
+        self.is_stored = is_stored
+        # Whether steps of p lead equally far: then the first step of a run is part of its place.
+        self.is_linear = not isinstance(layout, _GridTables) or "p" in kernel.variant.strided
+        self.runs: dict[tuple[str, int], Place] = {}  # where the runs of the thread begin
+        v = self.variant = kernel.variant
+        self.left = _Side(
+            name="left",
+            dtype=kernel.left,
+            bundle="i",
+            size=M,
+            start=Var("tile_i"),
+            tile=v.rows,
+            depth=v.depth,
+            along_p=v.left_along_p,
+            width=v.left_width,
+            threads=v.threads,
+            own=v.thread_rows,
+            piece=min(v.piece, v.thread_rows),
+            place=Var("thread_i"),
+        )
+        self.right = _Side(
+            name="right",
+            dtype=kernel.right,
+            bundle="j",
+            size=N,
+            start=Var("tile_j"),
+            tile=v.columns,
+            depth=v.depth,
+            along_p=v.right_along_p,
+            width=v.right_width,
+            threads=v.threads,
+            own=v.thread_columns,
+            piece=min(v.piece, v.thread_columns),
+            place=Var("thread_j"),
+        )
+
+    def blocks(self, body: Stmt) -> Stmt:
+        """`body`, which every thread runs, for all tiles of out."""
+        v = self.variant
+        number = _tiles(M, v.rows) * _tiles(N, v.columns)
+        body = For("thread.x", Const(0), Const(v.threads), body, _ONE, Mark.THREAD, axis=Axis.X)
+        for side in (self.right, self.left):
+            shape = (Const(v.stages), Const(v.depth), Const(side.pitch))
+            strides = (Const(v.depth * side.pitch), Const(side.pitch), _ONE)
+            body = Alloc(Buffer(side.shared, side.dtype, strides, Space.SHARED), shape, body)
+        if v.slices > 1:
+            shape = (Const(v.slices - 1), Const(v.thread_columns), Const(v.group))
+            strides = (Const(v.thread_columns * v.group), Const(v.group), _ONE)
+            joins = Buffer("joins", self.kernel.algebra.accumulator, strides, Space.SHARED)
+            body = Alloc(joins, shape, body)
+        grid = For("block.x", Const(0), number, body, _ONE, Mark.BLOCK, axis=Axis.X)
+        return replace(grid, resident=v.resident)
+
+    def tile_of_block(self) -> Stmt:
+        sums = Buffer(
+            "sums",
+            self.kernel.algebra.accumulator,
+            (Const(self.variant.thread_columns), _ONE),
+            Space.REGISTER,
+        )
+        places = self._places()
+        body = seq(self._initialise(), self._all_steps(), *self._join(), self._write_back())
+        for side in (self.right, self.left):
+            own = Buffer(f"{side.name}_own", side.dtype, (_ONE,), Space.REGISTER)
+            following = Buffer(
+                f"{side.name}_next", side.dtype, (Const(side.width), _ONE), Space.REGISTER
+            )
+            body = Alloc(own, (Const(side.own),), body)
+            body = Alloc(following, (Const(side.runs), Const(side.width)), body)
+        shape = (Const(self.variant.thread_rows), Const(self.variant.thread_columns))
+        return lets(places, Alloc(sums, shape, body))
+
+    # -- places -----------------------------------------------------------------------------------
+
+    def _places(self) -> list[tuple[Var, Expr]]:
+        """Where the tile of the block lies, the thread in it, and the runs that it loads."""
+        v = self.variant
+        across, down = _tiles(N, v.columns), _tiles(M, v.rows)
+        number, band, height = Var("block.x"), Var("band"), Var("height")
+        inside = number - band * (across * _BAND)
+        bound: list[tuple[Var, Expr]] = [
+            (band, number // (across * _BAND)),
+            (height, (down - band * _BAND).min(_BAND)),
+            (self.left.start, (band * _BAND + inside % height) * v.rows),
+            (self.right.start, inside // height * v.columns),
+        ]
+        bound += self._place_of_thread()
+        for side in (self.left, self.right):
+            last = side.size - (1 if side.along_p else side.width)
+            for r in range(side.runs):
+                at, step = side.run(r)
+                bound.append((Var(f"{side.name}_step{r}"), step))
+                bound.append((Var(f"{side.name}_at{r}"), at))
+                along = self.layout.at(side.name, side.bundle, (side.start + at).min(last))
+                place = self.layout.base(side.name) + along
+                if self.is_linear:
+                    place = place + self.layout.at(side.name, "p", Var(f"{side.name}_step{r}"))
+                self.runs[side.name, r], bindings = bind(f"{side.name}_run{r}", place)
+                bound += bindings
+        return bound
+
+    def _place_of_thread(self) -> list[tuple[Var, Expr]]:
+        """Threads of a warp lie in a rectangle of the tile, so that few elements serve them."""
+        v = self.variant
+        along = v.columns // v.thread_columns
+        lanes = WARP // v.warp_rows
+        bound: list[tuple[Var, Expr]] = []
+        own: Var = thread
+        if v.slices > 1:
+            own = _OWN
+            bound = [(_SLICE, thread // v.group), (_OWN, thread % v.group)]
+        if v.group % WARP or along % lanes:
+            return [
+                *bound,
+                (self.left.place, own // along),
+                (self.right.place, own % along),
+            ]
+        warp, lane, warps = own // WARP, own % WARP, along // lanes
+        return [
+            *bound,
+            (self.left.place, warp // warps * v.warp_rows + lane // lanes),
+            (self.right.place, warp % warps * lanes + lane % lanes),
+        ]
+
+    # -- steps ------------------------------------------------------------------------------------
+
+    def _all_steps(self) -> Stmt:
+        """The steps of whole tiles, then those that do not fill one."""
+        whole, depth = Var("whole"), self.variant.depth
+        done = whole * depth
+        rest = seq(
+            self._fetch(done, is_last=True),
+            _MEET,
+            self._put(Const(0)),
+            _MEET,
+            self._rest(K - done),
+        )
+        tiles = self._by_registers(whole) if self.variant.stages == 2 else self._ahead(whole)
+        return lets([(whole, K // depth)], seq(tiles, If(Binary("lt", done, K), rest)))
+
+    def _by_registers(self, whole: Expr) -> Stmt:
+        """Two tiles: one is used while the next passes through registers."""
+        depth = self.variant.depth
+        body = seq(
+            self._fetch((t + 1) * depth),
+            self._steps(t % 2),
+            self._put((t + 1) % 2),
+            _MEET,
+        )
+        first = seq(self._fetch(Const(0)), self._put(Const(0)), _MEET)
+        last = self._steps((whole - 1) % 2)
+        return If(Binary("lt", Const(0), whole), seq(first, loop(t, 0, whole - 1, body), last))
+
+    def _ahead(self, whole: Expr) -> Stmt:
+        """A ring of tiles, all but one of them under way.
+
+        At the barrier of step t all threads have tile t, and are done with tile t - 1, in whose
+        place the next one comes.
+        """
+        depth, stages = self.variant.depth, self.variant.stages
+        parts: list[Stmt] = []
+        for s in range(stages - 1):
+            bring = self._bring(Const(s * depth), Const(s))
+            parts += [If(Binary("lt", Const(s), whole), bring), Commit()]
+        coming = t + (stages - 1)
+        bring = self._bring(coming * depth, coming % stages)
+        body = seq(
+            Wait(stages - 2),
+            _MEET,
+            If(Binary("lt", coming, whole), bring),
+            Commit(),
+            self._steps(t % stages),
+        )
+        return seq(*parts, loop(t, 0, whole, body))
+
+    def _bring(self, first: Expr, buffer: Expr) -> Stmt:
+        """Start to copy the tile whose first step is `first`."""
+        parts: list[Stmt] = []
+        for side in (self.left, self.right):
+            source = self.layout.buffer(side.name)
+            for r in range(side.runs):
+                step, at = Var(f"{side.name}_step{r}"), Var(f"{side.name}_at{r}")
+                place = self._place(side, r, first)
+                count, width = (side.width, 1) if side.along_p else (1, side.width)
+                for q in range(count):
+                    target = (buffer, step + q, at) if side.along_p else (buffer, step, at)
+                    parts.append(
+                        Copy(
+                            side.shared,
+                            target,
+                            source,
+                            place.along(q).index,
+                            (Const(width),),
+                            is_async=True,
+                            width=width,
+                        )
+                    )
+        return seq(*parts)
+
+    def _fetch(self, first: Expr, *, is_last: bool = False) -> Stmt:
+        """Load the runs of the tile whose first step is `first` into registers."""
+        parts: list[Stmt] = []
+        for side in (self.left, self.right):
+            for r in range(side.runs):
+                step = first
+                own = Var(f"{side.name}_step{r}")
+                if is_last:
+                    last = K - (side.width if side.along_p else 1)
+                    step = (first + own).min(last) - own
+                parts.append(self._load_run(side, r, self._place(side, r, step)))
+        return seq(*parts)
+
+    def _place(self, side: _Side, r: int, first: Expr) -> Place:
+        """Where run `r` of the thread begins in the tile whose first step is `first`."""
+        own = Const(0) if self.is_linear else Var(f"{side.name}_step{r}")
+        return self.runs[side.name, r] + self.layout.at(side.name, "p", first + own)
+
+    def _load_run(self, side: _Side, r: int, place: Place) -> Stmt:
+        name, source = f"{side.name}_next", self.layout.buffer(side.name)
+        value = self.layout.value(side.name, place, side.dtype)
+        if value != Load(source, place.index, side.dtype):
+            return Store(name, (Const(r), Const(0)), cast(value, side.dtype))
+        shape = (Const(side.width),)
+        return Copy(name, (Const(r), Const(0)), source, place.index, shape, width=side.width)
+
+    def _put(self, buffer: Expr) -> Stmt:
+        """Store the runs to a tile in shared memory, across where they lie along p."""
+        parts: list[Stmt] = []
+        for side in (self.left, self.right):
+            name = f"{side.name}_next"
+            for r in range(side.runs):
+                step, at = Var(f"{side.name}_step{r}"), Var(f"{side.name}_at{r}")
+                if not side.along_p:
+                    width = Const(side.width)
+                    place, source = (buffer, step, at), (Const(r), Const(0))
+                    parts.append(Copy(side.shared, place, name, source, (width,), width=side.width))
+                    continue
+                for q in range(side.width):
+                    value = Load(name, (Const(r), Const(q)), side.dtype)
+                    parts.append(Store(side.shared, (buffer, step + q, at), value))
+        return seq(*parts)
+
+    def _steps(self, buffer: Expr) -> Stmt:
+        """The steps of a whole tile; those of its slice where there are several."""
+        depth, slices = self.variant.depth, self.variant.slices
+        at = p if slices == 1 else _SLICE * (depth // slices) + p
+        return unrolled(p, depth // slices, self._step(buffer, at))
+
+    def _rest(self, count: Expr) -> Stmt:
+        """The steps of the last tile, of which there are `count`; slices take turns."""
+        slices = self.variant.slices
+        return loop(p, _SLICE if slices > 1 else 0, count, self._step(Const(0), p), slices)
+
+    def _step(self, buffer: Expr, at: Expr) -> Stmt:
+        """One rank-1 update of the accumulators from row `at` of both tiles."""
+        parts: list[Stmt] = []
+        for side in (self.left, self.right):
+            width = max(1, min(side.piece, _MOST_BYTES // side.dtype.bytes))
+            for first in range(0, side.own, side.piece):
+                place = (buffer, at, side.element(Const(first)))
+                shape, target = (Const(side.piece),), (Const(first),)
+                parts.append(
+                    Copy(f"{side.name}_own", target, side.shared, place, shape, width=width)
+                )
+        algebra = self.kernel.algebra
+        left: Expr = Load("left_own", (row,), self.left.dtype)
+        if algebra.scaled:
+            left = scaled(self.kernel, cast(left, algebra.accumulator))
+        right = Load("right_own", (column,), self.right.dtype)
+        here = (row, column)
+        total = combine(self.kernel, Load("sums", here, algebra.accumulator), left, right)
+        update = unrolled(column, self.variant.thread_columns, Store("sums", here, total))
+        return seq(*parts, unrolled(row, self.variant.thread_rows, update))
+
+    # -- accumulators -----------------------------------------------------------------------------
+
+    def _initialise(self) -> Stmt:
+        """Accumulators before the first product; beyond the edge those of the last element."""
+        i = (self.left.start + self.left.element(row)).min(M - 1)
+        j = (self.right.start + self.right.element(column)).min(N - 1)
+        old = Load(self.layout.buffer("out"), self._out(i, j), self.kernel.algebra.out)
+        start = start_from(self.kernel, old)
+        if self.variant.slices > 1 and self.kernel.algebra.initial is not Initial.ZERO:
+            start = Select(Binary("eq", _SLICE, Const(0)), start, zero(self.kernel))
+        store: Stmt = Store("sums", (row, column), start)
+        if self.is_stored is not None:
+            # Elements that are not stored need not exist.
+            nothing = Store("sums", (row, column), zero(self.kernel))
+            store = If(self.is_stored(i, j), store, nothing)
+        inner = unrolled(column, self.variant.thread_columns, store)
+        return unrolled(row, self.variant.thread_rows, inner)
+
+    def _join(self) -> list[Stmt]:
+        """The sums of all slices to those of the first, a row of the threads' tiles at a time."""
+        v, algebra = self.variant, self.kernel.algebra
+        parts: list[Stmt] = []
+        for r in range(v.thread_rows if v.slices > 1 else 0):
+            here = (Const(r), column)
+            total = Load("sums", here, algebra.accumulator)
+            store = Store("joins", (_SLICE - 1, column, _OWN), total)
+            put = unrolled(column, v.thread_columns, store)
+            steps: list[Stmt] = []
+            for other in range(v.slices - 1):
+                found = Load("joins", (Const(other), column, _OWN), algebra.accumulator)
+                both = apply(algebra.plus, total, found)
+                steps.append(unrolled(column, v.thread_columns, Store("sums", here, both)))
+            parts += [If(Binary("lt", Const(0), _SLICE), put), _MEET]
+            parts += [If(Binary("eq", _SLICE, Const(0)), seq(*steps)), _MEET]
+        return parts
+
+    def _write_back(self) -> Stmt:
+        algebra, i, j = self.kernel.algebra, Var("out_row"), Var("out_column")
+        total = Load("sums", (row, column), algebra.accumulator)
+        store: Stmt = Store(self.layout.buffer("out"), self._out(i, j), cast(total, algebra.out))
+        if self.is_stored is not None:
+            store = If(self.is_stored(i, j), store)
+        at = self.right.start + self.right.element(column)
+        store = lets([(j, at)], If(Binary("lt", j, N), store))
+        store = unrolled(column, self.variant.thread_columns, store)
+        at = self.left.start + self.left.element(row)
+        store = lets([(i, at)], If(Binary("lt", i, M), store))
+        store = unrolled(row, self.variant.thread_rows, store)
+        return store if self.variant.slices == 1 else If(Binary("eq", _SLICE, Const(0)), store)
+
+    def _out(self, i: Expr, j: Expr) -> tuple[Expr, ...]:
+        layout = self.layout
+        return (layout.base("out") + layout.at("out", "i", i) + layout.at("out", "j", j)).index

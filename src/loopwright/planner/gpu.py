@@ -1,0 +1,64 @@
+"""The plan of an affine program for a GPU.
+
+    closures   the whole program as one blocked closure
+    order      parallel loops outermost
+    products   nests that are matrix products
+    layout     blocks and threads for them, elements in registers
+
+Each planner keeps to a quota of isl operations; what is too hard for one is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from loopwright.faults import FAULTS, survive
+from loopwright.ir.gpu_machine import GpuMachine
+from loopwright.ir.islkit import GaveUp, bounded
+from loopwright.ir.program import Program
+from loopwright.ir.schedule import Schedule
+from loopwright.log import log
+from loopwright.planner.draft import Draft
+from loopwright.planner.grid_closures import plan_grid_closure
+from loopwright.planner.grid_contractions import plan_grid_contractions
+from loopwright.planner.grid_layout import plan_grid_layout
+from loopwright.planner.grid_order import plan_grid_order
+from loopwright.transform.plan import Plan
+from loopwright.transform.schedule_legality import initial_schedule
+from loopwright.transform.step import Step
+
+__all__ = ["gpu_planner"]
+
+_PLANNERS: tuple[Callable[[Schedule, GpuMachine], tuple[Step, ...]], ...] = (
+    plan_grid_closure,
+    plan_grid_order,
+    plan_grid_contractions,
+    plan_grid_layout,
+)
+_QUOTA = 4_000_000  # elementary isl operations of each planner
+
+
+def gpu_planner(program: Program, machine: GpuMachine, threads: int = 1) -> tuple[Plan, Schedule]:
+    """What the model of a GPU decides; `threads` of the host do not matter."""
+    draft = Draft(initial_schedule(program))
+    for planner in _PLANNERS:
+        if draft.schedule.closure is not None:
+            break
+        name = planner.__name__
+        try:
+            steps = bounded(
+                partial(planner, draft.schedule, machine),
+                partial(_gave_up, name, program),
+                _QUOTA,
+            )
+        except FAULTS as error:
+            survive(error, f"{name} of '{program.name}'")
+            continue
+        draft.take(*steps)
+    return Plan(tuple(draft.steps)), draft.schedule
+
+
+def _gave_up(planner: str, program: Program, error: GaveUp) -> tuple[Step, ...]:
+    log("plan", lambda: f"{planner} gave up on '{program.name}': {error}")
+    return ()

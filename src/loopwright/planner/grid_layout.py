@@ -1,0 +1,168 @@
+"""Blocks and threads for the outermost parallel loops of every nest of an affine program.
+
+Of the loops of a nest that carry nothing, the one whose neighbours lie beside each other in memory
+for the most accesses becomes the lanes of warps (x); up to two others become y and z. Loops around
+them run on the host, loops inside of them in each thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+
+from loopwright.analysis.size_estimates import average_trips, likely_sizes, references
+from loopwright.ir.gpu_machine import GpuMachine
+from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import (
+    Band,
+    Leaf,
+    Node,
+    bands,
+    moved_by,
+    nodes_of,
+    perfect_nest,
+)
+from loopwright.ir.schedule_tree import Sequence as InOrder
+from loopwright.lazy_dataclass import dataclass
+from loopwright.planner.affine import promote_to_registers
+from loopwright.planner.draft import Draft
+from loopwright.transform.grid_mapping import AXES, MapToBlocks, MapToThreads
+from loopwright.transform.interchange import Interchange
+from loopwright.transform.privatize import Privatize
+from loopwright.transform.step import Step
+from loopwright.transform.tiling import StripMine, Tile
+
+__all__ = ["plan_grid_layout"]
+
+_MOST_THREADS = 256  # of a block, where nothing else decides
+_ROWS = 8  # threads along y
+_UNKNOWN = 1024.0  # iterations of a loop that follows no single iterator
+
+
+def plan_grid_layout(schedule: Schedule, machine: GpuMachine) -> tuple[Step, ...]:
+    """Steps that map every nest with a parallel loop to a grid, and keep elements in registers."""
+    draft = Draft(schedule)
+    mapping = _Mapping(draft, machine)
+    mapping.node(nodes_of(schedule))
+    promote_to_registers(draft)
+    return tuple(draft.steps)
+
+
+@dataclass(slots=True)
+class _Mapping:
+    draft: Draft
+    machine: GpuMachine
+    trips: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        program = self.draft.schedule.program
+        self.trips = average_trips(program, likely_sizes(program))
+
+    def node(self, node: Node) -> None:
+        match node:
+            case Leaf():
+                return
+            case InOrder(filters=filters):
+                for branch in filters:
+                    self.node(branch.child)
+            case Band():
+                if self._is_product(node):
+                    return
+                if any(map(self._is_product, bands(node))) or not self._kernel(node):
+                    self.node(node.child)
+
+    def _is_product(self, band: Band) -> bool:
+        """Whether a loop belongs to a product that has a kernel of its own."""
+        return any(band.loop in made.loops for made in self.draft.schedule.contractions)
+
+    def _kernel(self, band: Band) -> bool:
+        """Map the parallel loops at the head of a nest; False where the first one is not."""
+        free, copies = self._parallel(band)
+        if not free:
+            return False
+        lanes = max(free, key=lambda inner: (self._neighbours(inner), free.index(inner)))
+        others = sorted((b for b in free if b is not lanes), key=self._count, reverse=True)
+        if not others:
+            return self._along_x(lanes, copies)
+        rows, *planes = others
+        x, y = self._threads(lanes, self.machine.warp), self._threads(rows, _ROWS)
+        order = (*(b.loop for b in planes), rows.loop, lanes.loop)
+        moves: list[Step] = []
+        if order != tuple(b.loop for b in free):
+            moves.append(Interchange(order))
+        tile = Tile((rows.loop, lanes.loop), (y, x))
+        strips = self._new_loops(*copies, *moves, tile)
+        if strips is None:
+            return self._along_x(lanes, copies) if lanes is band else False
+        rows_t, lanes_t = strips
+        maps: list[Step] = [MapToBlocks(b.loop, "z") for b in planes]
+        maps += [MapToBlocks(rows_t, "y"), MapToBlocks(lanes_t, "x")]
+        maps += [MapToThreads(rows.loop, "y", y), MapToThreads(lanes.loop, "x", x)]
+        return self.draft.take(*copies, *moves, tile, *maps)
+
+    def _parallel(self, band: Band) -> tuple[list[Band], list[Step]]:
+        """Up to three parallel loops at the head of a nest, as many as there are.
+
+        With the steps by which every iteration of the innermost one gets its own local scalars.
+        """
+        nest = perfect_nest(band)[: len(AXES)]
+        for count in range(len(nest), 0, -1):
+            copies = self._copies(nest[count - 1])
+            maps = [
+                MapToBlocks(inner.loop, axis)
+                for inner, axis in zip(nest[:count], AXES, strict=False)
+            ]
+            if self.draft.reach(*copies, *maps) is not None:
+                return list(nest[:count]), copies
+        return [], []
+
+    def _along_x(self, band: Band, copies: list[Step]) -> bool:
+        """One loop as blocks of threads along x."""
+        share = self._count(band) / self.machine.multiprocessors
+        size = self.machine.warp
+        while size * 2 <= min(share, _MOST_THREADS):
+            size *= 2
+        cut = StripMine(band.loop, size)
+        strips = self._new_loops(*copies, cut)
+        if strips is None:
+            return False
+        maps = (MapToBlocks(strips[0], "x"), MapToThreads(band.loop, "x", size))
+        return self.draft.take(*copies, cut, *maps)
+
+    def _copies(self, band: Band) -> list[Step]:
+        """Local scalars of which every iteration of the nest's innermost mapped loop has a copy."""
+        program = self.draft.schedule.program
+        offered = self.draft.copies(band)
+        return [s for s in offered if isinstance(s, Privatize) and not program.array(s.array).rank]
+
+    # -- numbers ----------------------------------------------------------------------------------
+
+    def _neighbours(self, band: Band) -> float:
+        """Accesses for which neighbouring iterations use neighbouring elements, or the same one."""
+        program = self.draft.schedule.program
+        total = 0.0
+        for name, iterator in moved_by(band, program).items():
+            for reference in references(program.statement(name)):
+                count = reference.reads + reference.is_written
+                stride = abs(reference.stride(iterator))
+                total += count * (2.0 if stride == 1 else 1.0 if stride == 0 else 0.0)
+        return total
+
+    def _count(self, band: Band) -> float:
+        moved = moved_by(band, self.draft.schedule.program)
+        counts = [self.trips[s][x] for s, x in moved.items() if x in self.trips.get(s, {})]
+        return max(counts, default=_UNKNOWN)
+
+    def _threads(self, band: Band, most: int) -> int:
+        size = 1
+        while size < most and size < self._count(band):
+            size *= 2
+        return size
+
+    def _new_loops(self, *steps: Step) -> list[str] | None:
+        """The loops that the last step makes, outermost first; None where a step is illegal."""
+        before, after = self.draft.reach(*steps[:-1]), self.draft.reach(*steps)
+        if before is None or after is None:
+            return None
+        known = {band.loop for band in bands(nodes_of(before))}
+        return [band.loop for band in bands(nodes_of(after)) if band.loop not in known]

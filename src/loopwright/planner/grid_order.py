@@ -1,0 +1,239 @@
+"""An order of the loops of an affine program with its parallel loops outermost, for a GPU.
+
+After Allen and Kennedy: statements that depend on each other in circles stay together, all others
+get loops of their own. Of the loops that a group shares, those that carry nothing go outermost and
+become blocks and threads. Where there is none, the first loop that reverses nothing stays outside
+and runs on the host; inside of it, what it orders is forgotten, and the search goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from loopwright.analysis.dependences import strongly_connected_components
+from loopwright.analysis.size_estimates import average_trips, likely_sizes
+from loopwright.ir.gpu_machine import GpuMachine
+from loopwright.ir.islkit import isl
+from loopwright.ir.program import Program, Role
+from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import (
+    Band,
+    Leaf,
+    Node,
+    bands,
+    in_sequence,
+    moved_by,
+    nodes_of,
+    perfect_nest,
+    restricted,
+    sequence,
+    without_loop,
+)
+from loopwright.ir.schedule_tree import Sequence as InOrder
+from loopwright.lazy_dataclass import dataclass
+from loopwright.planner.draft import Draft
+from loopwright.transform.apply import apply_step
+from loopwright.transform.band_dependences import (
+    among,
+    carries,
+    edges,
+    goes_back,
+    unmoved,
+    unordered,
+)
+from loopwright.transform.isl_scheduler import coincident_tree
+from loopwright.transform.reschedule import Reschedule, named_tree, tree_text
+from loopwright.transform.scalar_expansion import (
+    ExpandScalar,
+    SplitLiveRanges,
+    expandable_loops,
+    fewest_expanded_loops,
+)
+from loopwright.transform.schedule_legality import accessors, conflicts, validity_dependences
+from loopwright.transform.step import Step
+
+__all__ = ["plan_grid_order"]
+
+_LATENCY = 3e-8  # seconds from one instance of a chain to the next, loads from memory included
+_UNKNOWN = 1024.0  # iterations of a loop that follows no single iterator
+_MOST_TOGETHER = 8  # statements in a circle that isl's scheduler is asked for
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """Pairs of instances, each an isl.UnionMap { S[i] -> T[j] }.
+
+    The terms of a sum that may be reordered keep no order, and yet must not be added at once.
+    """
+
+    ordered: Any  # the first runs before the second
+    conflicting: Any  # they must not run concurrently
+
+    def among(self, names: Collection[str]) -> _Pairs:
+        return _Pairs(among(self.ordered, names), among(self.conflicting, names))
+
+    def unordered(self, band: Band) -> _Pairs:
+        """Those inside one iteration of a loop."""
+        return _Pairs(unordered(self.ordered, band), unordered(self.conflicting, band))
+
+
+def plan_grid_order(schedule: Schedule, machine: GpuMachine) -> tuple[Step, ...]:
+    """Steps to an order with the parallel loops outermost; none where the source has it."""
+    splits: list[Step] = []
+    for split in SplitLiveRanges.candidates(schedule):
+        schedule = apply_step(schedule, split)
+        splits.append(split)
+    free = schedule
+    most: dict[str, tuple[str, ...]] = {}
+    for name in _scalars(schedule.program):
+        loops = expandable_loops(schedule.analyses, name)
+        if loops:
+            most[name] = loops
+            free = apply_step(free, ExpandScalar(name, loops))
+    pairs = _Pairs(
+        free.analyses.derive(validity_dependences).all_, free.analyses.derive(conflicts).all_
+    )
+    trips = average_trips(free.program, likely_sizes(free.program))
+    order = _GridOrder(free.program, machine, _together(schedule, most), trips)
+    found = order.built([s.name for s in free.program.statements], pairs, nodes_of(free))
+    draft = Draft(free)
+    named = named_tree(_without_single(found, ()), free.program)
+    if not draft.take(Reschedule(tree_text(free.tree.get_domain(), named))):
+        return ()
+    spreads: list[Step] = []
+    for name, loops in most.items():
+        needed = fewest_expanded_loops(schedule.analyses, name, loops, draft.schedule.tree)
+        if needed:
+            spreads.append(ExpandScalar(name, needed))
+    return (*splits, *spreads, *draft.steps)
+
+
+def _without_single(node: Node, outer: tuple[Any, ...]) -> Node:
+    """`node` without loops of one iteration: of a constant, or of what a loop around counts."""
+    match node:
+        case Leaf():
+            return node
+        case InOrder(filters=filters):
+            return sequence(replace(b, child=_without_single(b.child, outer)) for b in filters)
+        case Band(child=child):
+            plain = node.partial.reset_tuple_id(isl.dim_type.set)
+            here = [one.intersect_domain(plain.domain()) for one in outer]
+            if unmoved(node) >= node.statements or any(map(plain.plain_is_equal, here)):
+                return _without_single(child, outer)
+            return replace(node, child=_without_single(child, (*outer, plain)))
+
+
+def _scalars(program: Program) -> list[str]:
+    return [a.name for a in program.arrays if a.role is Role.LOCAL and not a.rank]
+
+
+def _together(schedule: Schedule, scalars: Collection[str]) -> frozenset[tuple[str, str]]:
+    """Pairs of statements that share a local scalar, which a thread keeps in a register."""
+    found: set[tuple[str, str]] = set()
+    for name in scalars:
+        users = accessors(schedule.analyses, name)
+        found.update((one, other) for one in users for other in users if one != other)
+    return frozenset(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _GridOrder:
+    """The search for one program."""
+
+    program: Program
+    machine: GpuMachine
+    together: frozenset[tuple[str, str]]  # statements that are not distributed
+    trips: Mapping[str, Mapping[str, float]]  # of the loops of each statement, at likely sizes
+
+    def built(self, names: Sequence[str], pairs: _Pairs, source: Node) -> Node:
+        """The statements in groups, in an order that keeps the dependences."""
+        linked = edges(pairs.ordered) | {(a, b) for a, b in self.together if {a, b} <= set(names)}
+        groups = strongly_connected_components(names, linked)
+        if len(groups) == 1:
+            return self._group(names, pairs, source)
+        parts = []
+        for group in groups:
+            inner = restricted(source, group)
+            parts.append((group, self._group(group, pairs.among(group), inner)))
+        return in_sequence(self.program, parts)
+
+    def _group(self, names: Sequence[str], pairs: _Pairs, source: Node) -> Node:
+        found = self._ordered(names, pairs, source)
+        is_parallel = isinstance(found, Band) and not carries(pairs.conflicting, found)
+        if is_parallel or len(names) > _MOST_TOGETHER:
+            return found
+        # Inside of isl's loops statements are distributed again.
+        loops = named_tree(
+            coincident_tree(self.program, names, pairs.ordered, pairs.conflicting), self.program
+        )
+        other = self._ordered(names, pairs, loops)
+        return min(found, other, key=lambda tree: self._seconds(tree, pairs, (), 1.0))
+
+    def _seconds(self, node: Node, pairs: _Pairs, free: tuple[Band, ...], launches: float) -> float:
+        """About how long a tree takes, at likely sizes.
+
+        Each launch costs its distance from the next one, and the chain of instances of the thread
+        that has the most; loops are parallel up to the first that is not. `free` are the parallel
+        loops around, `launches` the iterations of those that run on the host.
+        """
+        match node:
+            case Leaf():
+                return launches * self.machine.launch_seconds
+            case InOrder(filters=filters) if not free:
+                return sum(self._seconds(branch.child, pairs, free, launches) for branch in filters)
+            case Band(child=child) if not carries(pairs.among(node.statements).conflicting, node):
+                return self._seconds(child, pairs, (*free, node), launches)
+            case Band(child=child) if not free:
+                inside = pairs.unordered(node)
+                if self._has_parallel(child, inside):
+                    return self._seconds(child, inside, (), launches * self._trips(node))
+        chain = self._instances(node, pairs)
+        return launches * (self.machine.launch_seconds + chain * _LATENCY)
+
+    def _has_parallel(self, node: Node, pairs: _Pairs) -> bool:
+        """Whether some loop of a tree carries nothing."""
+        match node:
+            case Leaf():
+                return False
+            case Band(child=child):
+                return not carries(
+                    pairs.among(node.statements).conflicting, node
+                ) or self._has_parallel(child, pairs.unordered(node))
+            case InOrder(filters=filters):
+                return any(self._has_parallel(branch.child, pairs) for branch in filters)
+
+    def _instances(self, node: Node, pairs: _Pairs) -> float:
+        """Instances of statements that one run of a tree takes, at likely sizes."""
+        match node:
+            case Leaf():
+                return 1.0
+            case Band(child=child):
+                return self._trips(node) * self._instances(child, pairs)
+            case InOrder(filters=filters):
+                return sum(self._instances(branch.child, pairs) for branch in filters)
+
+    def _trips(self, band: Band) -> float:
+        moved = moved_by(band, self.program)
+        counts = [self.trips[s][x] for s, x in moved.items() if x in self.trips.get(s, {})]
+        return max(counts, default=_UNKNOWN)
+
+    def _ordered(self, names: Sequence[str], pairs: _Pairs, source: Node) -> Node:
+        if not isinstance(source, Band):
+            return source
+        run = perfect_nest(source)
+        free = [band for band in run if not carries(pairs.conflicting, band)]
+        if free:
+            rest: Node = source
+            for band in free:
+                rest = without_loop(rest, band.loop)
+            for band in reversed(free):
+                rest = replace(band, child=rest)
+            return rest
+        for band in run:
+            if not goes_back(pairs.ordered, band):
+                inner = without_loop(source, band.loop)
+                built = self.built(names, pairs.unordered(band), inner)
+                return replace(band, child=built) if any(True for _ in bands(inner)) else source
+        return source

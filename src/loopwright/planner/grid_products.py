@@ -1,0 +1,483 @@
+"""Contractions on a GPU: which kernel, by a model of its time; nothing is searched by running.
+
+A product of matrices goes in tiles, everything else element by element of out; a long reduction
+with few elements of out is split in parts, whose sums a second launch joins. For every candidate
+the model takes the greatest of
+
+    issue    operations of the slowest multiprocessor / what it starts in a cycle, as far as reads
+             of shared memory keep up; tiles at the edge count whole, and so do the last blocks
+    memory   bytes of all operands / bandwidth of memory
+    cache    bytes that blocks load / bandwidth of the second-level cache
+    waiting  tiles along the reduction * cycles that a load takes, for as many waves of blocks as
+             multiprocessors hold at a time
+
+and adds the launches. The cheapest one is taken; of equal ones the first of the table.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from loopwright.ir.contraction_shape import ContractionShape, Dim
+from loopwright.ir.dtypes import DType
+from loopwright.ir.expr import SATURATING
+from loopwright.ir.gpu_machine import GpuMachine
+from loopwright.ir.grid_kernel import ElementsKernel, ElementsVariant, GridKernel, GridVariant
+from loopwright.ir.kernel_variant import Algebra, Initial
+from loopwright.lazy_dataclass import dataclass
+from loopwright.planner.arrange import arrange
+from loopwright.planner.choice import operator_names
+from loopwright.planner.interleave import elements_in_order, fastest, in_tiles
+
+__all__ = ["GridChoice", "choose_grid"]
+
+
+@dataclass(frozen=True, slots=True)
+class GridChoice:
+    """The kernel for one shape, and what the model expects of it."""
+
+    kernel: GridKernel | ElementsKernel
+    shape: ContractionShape  # arranged; of elements: loops of out are i
+    parts: int  # of the reduction
+    seconds: float  # predicted
+    joined: GridChoice | None = None  # how the sums of the parts become out
+
+    @property
+    def chunk(self) -> int:
+        """Steps of a part."""
+        return chunk_of(self.shape, self.parts, _unit_of(self.kernel))
+
+    @property
+    def sums(self) -> ContractionShape:
+        """The shape with sums of the first part in the place of out, row by row of its loops."""
+        shape, stride = self.shape, 1
+        found: list[tuple[Dim, ...]] = []
+        for dims in (shape.j, shape.i, shape.batch):
+            bundle: list[Dim] = []
+            for d in reversed(dims):
+                bundle.append(replace(d, out=stride))
+                stride *= d.extent
+            found.append(tuple(reversed(bundle)))
+        return replace(shape, j=found[0], i=found[1], batch=found[2])
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """A row of the table: a tile, and how many blocks of it a multiprocessor shall hold."""
+
+    rows: int
+    columns: int
+    depth: int
+    thread_rows: int
+    thread_columns: int
+    resident: int = 0
+    stages: int = 2
+    piece: int = 4
+    slices: int = 1
+
+    @property
+    def threads(self) -> int:
+        group = (self.rows // self.thread_rows) * (self.columns // self.thread_columns)
+        return group * self.slices
+
+
+# Large tiles first (measured on an H200): speed follows the elements that a thread computes with
+# what it reads. The last ones are for results of few rows or columns.
+_TILES_4 = (
+    _Tile(128, 256, 16, 8, 16, resident=1),
+    _Tile(128, 128, 8, 8, 8, resident=2),
+    _Tile(64, 128, 32, 8, 16, resident=1, slices=4),
+    _Tile(128, 64, 32, 16, 8, resident=1, slices=4),
+    _Tile(64, 128, 8, 8, 8),
+    _Tile(128, 64, 8, 8, 8),
+    _Tile(64, 64, 32, 8, 8, resident=1, slices=4),
+    _Tile(64, 64, 16, 8, 4),
+    _Tile(32, 64, 32, 8, 4, slices=4),
+    _Tile(32, 64, 16, 4, 4),
+    _Tile(64, 32, 16, 4, 4),
+    _Tile(32, 32, 16, 4, 4),
+    _Tile(128, 16, 16, 4, 4),
+    _Tile(16, 128, 16, 4, 4),
+    _Tile(256, 8, 16, 4, 4),
+    _Tile(8, 256, 16, 4, 4),
+)
+_TILES_8 = (
+    _Tile(64, 128, 8, 8, 8, resident=2, stages=3, piece=2),
+    _Tile(128, 64, 8, 8, 8, resident=2, stages=3, piece=2),
+    _Tile(64, 128, 8, 8, 8, resident=2, piece=2),
+    _Tile(64, 128, 16, 8, 8, resident=1, piece=2, slices=2),
+    _Tile(64, 64, 16, 8, 8, resident=1, piece=2, slices=4),
+    _Tile(64, 64, 8, 8, 4, piece=2),
+    _Tile(32, 64, 16, 8, 4, piece=2, slices=4),
+    _Tile(32, 64, 16, 4, 4, piece=2),
+    _Tile(64, 32, 16, 4, 4, piece=2),
+    _Tile(32, 32, 16, 4, 4, piece=2),
+    _Tile(128, 16, 16, 4, 4, piece=2),
+    _Tile(16, 128, 16, 4, 4, piece=2),
+)
+_LOAD_CYCLES = 700.0  # from memory to registers, a tile's barrier included
+_READ_CYCLES = 3.2  # of 16 bytes for every thread of a warp from shared memory (measured, H200)
+_BUSY = 8.0  # operations under way for each that starts in a cycle, by the warps of a scheduler
+_CACHE_SPEED = 1.6  # bandwidth of the second-level cache beside that of memory
+_PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
+_MOST_PARTS = 1024  # of a reduction by elements
+_MOST_OWN = 64  # elements of a thread where operators need registers of their own
+_UNKNOWN_RATE = 16.0  # operations in a cycle, where the machine's data have none
+
+
+def choose_grid(
+    shape: ContractionShape,
+    algebra: Algebra,
+    machine: GpuMachine,
+    alignment: tuple[int, int] = (16, 16),
+) -> GridChoice:
+    """The kernel for a contraction none of whose loops is empty but those of the reduction.
+
+    `alignment` is that of the first elements of left and right, in bytes.
+    """
+    found = [_elements(shape, algebra, machine)]
+    arranged = arrange(shape, 4)
+    if arranged.i and arranged.j and arranged.p and all(arranged.sizes):
+        product = _products(arranged, algebra, machine, alignment)
+        found += [product] if product is not None else []
+    return min(found, key=lambda choice: choice.seconds)
+
+
+# -- tiles ----------------------------------------------------------------------------------------
+
+
+def _products(
+    shape: ContractionShape,
+    algebra: Algebra,
+    machine: GpuMachine,
+    alignment: tuple[int, int],
+) -> GridChoice | None:
+    """The best tile, and the parts that its reduction is split in."""
+    tiles = _TILES_4 if algebra.accumulator.bytes <= 4 else _TILES_8
+    if shape.swapped:
+        alignment = (alignment[1], alignment[0])
+    found: list[tuple[float, GridVariant, ContractionShape, int]] = []
+    for tile in tiles:
+        if tile.stages > 2 and not machine.has_async_copy:
+            continue
+        if tile.thread_rows * tile.thread_columns > _MOST_OWN and not _is_simple(algebra):
+            continue
+        arranged = in_tiles(shape, tile.columns, tile.depth, _bytes(algebra, shape))
+        variant = _variant(tile, arranged, algebra, alignment)
+        if variant is None:
+            continue
+        for parts in _PARTS:
+            if parts > 1 and arranged.sizes[3] < 2 * parts * variant.depth:
+                break
+            chunk = chunk_of(arranged, parts, variant.depth)
+            count = -(-arranged.sizes[3] // chunk)
+            seconds = _seconds(variant, arranged, algebra, machine, count, chunk)
+            found.append((seconds, variant, arranged, count))
+            if _blocks(variant, arranged) * parts >= 4 * machine.multiprocessors:
+                break
+    if not found:
+        return None
+    seconds, variant, arranged, parts = min(found, key=lambda row: row[0])
+    own_algebra = algebra if parts == 1 else _partial(algebra)
+    kernel = GridKernel(own_algebra, replace(variant, is_split=parts > 1))
+    joined = None if parts == 1 else _joined(arranged, parts, algebra, machine)
+    return GridChoice(kernel, arranged, parts, seconds, joined)
+
+
+def _is_simple(algebra: Algebra) -> bool:
+    """Whether a product and its sum are an instruction each: others need registers between."""
+    operators = (algebra.plus, algebra.times)
+    return all(isinstance(x, str) and x not in SATURATING for x in operators)
+
+
+def _blocks(variant: GridVariant, shape: ContractionShape) -> int:
+    """Tiles of out."""
+    batch, m, n, _ = shape.sizes
+    return batch * -(-m // variant.rows) * -(-n // variant.columns)
+
+
+def _bytes(algebra: Algebra, shape: ContractionShape) -> tuple[int, int, int]:
+    """Of an element of left, right and out."""
+    left, right = _types(algebra, shape.swapped)
+    return left.bytes, right.bytes, algebra.out.bytes
+
+
+def _types(algebra: Algebra, swapped: bool) -> tuple[DType, DType]:
+    return (algebra.right, algebra.left) if swapped else (algebra.left, algebra.right)
+
+
+def _variant(
+    tile: _Tile, shape: ContractionShape, algebra: Algebra, alignment: tuple[int, int]
+) -> GridVariant | None:
+    """The variant of a tile for a shape; None where threads cannot share out its loads."""
+    left, right = _types(algebra, shape.swapped)
+    left_along, right_along = (_is_along_p(shape, x) for x in ("left", "right"))
+    threads = tile.threads
+    widths = []
+    for name, dtype, along, extent, aligned in (
+        ("left", left, left_along, tile.rows, alignment[0]),
+        ("right", right, right_along, tile.columns, alignment[1]),
+    ):
+        width = _width(shape, name, dtype, along, aligned)
+        # Asynchronous copies across go element by element.
+        if tile.stages > 2 and along:
+            width = 1
+        while width > 1 and extent * tile.depth % (width * threads):
+            width //= 2
+        if extent * tile.depth % (width * threads):
+            return None
+        if tile.stages > 2 and width * dtype.bytes not in (4, 8, 16):
+            return None
+        widths.append(width)
+    strided = "".join(
+        name for name, dims in zip("gijp", shape.bundles, strict=True) if len(dims) <= 1
+    )
+    return GridVariant(
+        tile.rows,
+        tile.columns,
+        tile.depth,
+        tile.thread_rows,
+        tile.thread_columns,
+        left_along,
+        right_along,
+        widths[0],
+        widths[1],
+        piece=tile.piece,
+        swapped=shape.swapped,
+        strided=strided,
+        is_wide=strided != "gijp" and _reach(shape) >= 1 << 31,
+        resident=tile.resident,
+        stages=tile.stages,
+        slices=tile.slices,
+    )
+
+
+def _is_along_p(shape: ContractionShape, operand: str) -> bool:
+    """Whether neighbours of an operand in memory lie along the reduction."""
+    dims = shape.i if operand == "left" else shape.j
+    along = min((abs(getattr(d, operand)) or math.inf for d in shape.p), default=math.inf)
+    across = min((abs(getattr(d, operand)) or math.inf for d in dims), default=math.inf)
+    return bool(along < across)
+
+
+def _width(
+    shape: ContractionShape, operand: str, dtype: DType, along_p: bool, alignment: int
+) -> int:
+    """Elements that may be loaded at once: neighbours, which begin at multiples of the width."""
+    run = shape.p if along_p else shape.i if operand == "left" else shape.j
+    if not run or getattr(run[-1], operand) != 1:
+        return 1
+    others = [d for dims in shape.bundles for d in dims if d is not run[-1]]
+    width = min(4, 16 // dtype.bytes)
+    while width > 1 and (
+        run[-1].extent % width
+        or alignment % (width * dtype.bytes)
+        or any(getattr(d, operand) % width for d in others)
+    ):
+        width //= 2
+    return width
+
+
+def _reach(shape: ContractionShape) -> int:
+    """The greatest offset of an element in any operand."""
+    dims = [d for bundle in shape.bundles for d in bundle]
+
+    def reach(operand: str) -> int:
+        return sum(abs(int(getattr(d, operand))) * (d.extent - 1) for d in dims)
+
+    return max(map(reach, ("left", "right", "out")))
+
+
+def _seconds(
+    variant: GridVariant,
+    shape: ContractionShape,
+    algebra: Algebra,
+    machine: GpuMachine,
+    parts: int,
+    chunk: int,
+) -> float:
+    """The time of a product in tiles, as this module says."""
+    batch, m, n, k = shape.sizes
+    sizes = _bytes(algebra, shape)
+    blocks = _blocks(variant, shape) * parts
+    own = variant.thread_rows * variant.thread_columns
+    warps = variant.threads / machine.warp
+    per_thread = variant.thread_rows + variant.thread_columns
+    # Cycles of one step of a block on a multiprocessor of its own.
+    rate = _rate(algebra, machine)
+    issue = own * variant.group / rate
+    words = per_thread * max(sizes[0], sizes[1]) / 16
+    read = variant.group / machine.warp * words * _READ_CYCLES
+    moved = (variant.rows / variant.left_width + variant.columns / variant.right_width) / 32
+    if variant.stages > 2:
+        moved /= 2  # past the registers
+    step = max(issue, read + 4 * moved) + 0.08 * issue + moved
+    steps = -(-chunk // variant.depth) * variant.depth
+    shared = variant.stages * variant.depth * (variant.rows * sizes[0] + variant.columns * sizes[1])
+    registers = min(255, own * max(1, algebra.accumulator.bytes // 4) * 5 // 4 + per_thread + 40)
+    if variant.resident:
+        most = machine.registers_per_multiprocessor // (variant.resident * variant.threads)
+        registers = min(registers, most)
+    held = max(1, machine.occupancy(variant.threads, registers, shared).blocks)
+    slowest = -(-blocks // machine.multiprocessors)
+    waves = -(-blocks // (machine.multiprocessors * held))
+    # Independent operations under way, beside those that keep a multiprocessor busy.
+    ready = min(held, slowest) * warps * own / (_BUSY * rate)
+    cycles: float = max(
+        slowest * steps * step * max(1.0, ready**-0.4),
+        waves * (steps // variant.depth + 2) * _LOAD_CYCLES / (variant.stages - 1),
+    )
+    # Sums of slices pass through shared memory, and those of all threads go to out.
+    cycles += slowest * (own * warps * (0.5 + 0.5 * (variant.slices > 1)) + _LOAD_CYCLES)
+    elements = (batch * m * k, batch * k * n, batch * m * n)
+    memory = sum(count * size for count, size in zip(elements, sizes, strict=True))
+    # Sectors of which only one element counts are moved whole.
+    left = _moved(shape, "left", sizes[0], machine, along_p=variant.left_along_p)
+    right = _moved(shape, "right", sizes[1], machine, along_p=variant.right_along_p)
+    loads = blocks * steps * (variant.rows * left + variant.columns * right)
+    speed = machine.memory_bytes_per_second
+    seconds = max(cycles / machine.frequency_hz, memory / speed, loads / (speed * _CACHE_SPEED))
+    if parts > 1:
+        sums = batch * m * n * algebra.accumulator.bytes
+        seconds += (2 * parts + 1) * sums / (speed * _CACHE_SPEED) + machine.launch_seconds
+    return seconds + machine.launch_seconds
+
+
+def _moved(
+    shape: ContractionShape, operand: str, size: int, machine: GpuMachine, *, along_p: bool
+) -> float:
+    """Bytes that the cache moves for an element: a sector serves neighbours only."""
+    run = shape.p if along_p else shape.i if operand == "left" else shape.j
+    if run and getattr(run[-1], operand) == 1:
+        return size * max(1.0, machine.sector / (size * run[-1].extent))
+    # Another loop of unit stride, if a tile holds some of it.
+    near = max((d.extent for d in run if getattr(d, operand) == 1), default=1)
+    return float(min(machine.sector, size * 2 if near > 1 else machine.sector))
+
+
+def _rate(algebra: Algebra, machine: GpuMachine) -> float:
+    """Products that a multiprocessor adds in a cycle."""
+    plus, times = operator_names(algebra)
+    name = algebra.accumulator.name
+    known = machine.rates
+
+    def rate(op: str) -> float:
+        row = known.get(op) or known.get("min" if op in ("max", "min") else "and", {})
+        return row.get(name, row.get(name.removeprefix("u"), _UNKNOWN_RATE))
+
+    if (plus, times) == ("add", "mul"):
+        return rate("fma")
+    return 1 / (1 / rate(plus) + 1 / rate(times))
+
+
+def _partial(algebra: Algebra) -> Algebra:
+    """The same products, summed from nothing and kept as sums."""
+    return replace(algebra, out=algebra.accumulator, initial=Initial.ZERO)
+
+
+def _unit_of(kernel: GridKernel | ElementsKernel) -> int:
+    return kernel.variant.depth if isinstance(kernel, GridKernel) else kernel.variant.lanes
+
+
+def chunk_of(shape: ContractionShape, parts: int, unit: int) -> int:
+    """Steps of a part of the reduction, in whole units where there are several."""
+    k = shape.sizes[3]
+    return k if parts == 1 else -(-k // (parts * unit)) * unit
+
+
+def _joined(
+    shape: ContractionShape, parts: int, algebra: Algebra, machine: GpuMachine
+) -> GridChoice:
+    """How sums of parts become out: left lies row by row in the order of the shape's loops."""
+    dims: list[Dim] = []
+    stride = 1
+    for d in reversed((*shape.batch, *shape.i, *shape.j)):
+        dims.append(Dim(d.extent, stride, 0, d.out))
+        stride *= d.extent
+    part = Dim(parts, stride, 0, 0)
+    sums = replace(
+        algebra,
+        times="first",
+        left=algebra.accumulator,
+        right=algebra.accumulator,
+        scaled=False,
+    )
+    whole = ContractionShape((), tuple(reversed(dims)), (), (part,))
+    return _elements(whole, sums, machine, may_split=False)
+
+
+# -- elements -------------------------------------------------------------------------------------
+
+
+def _elements(
+    shape: ContractionShape, algebra: Algebra, machine: GpuMachine, *, may_split: bool = True
+) -> GridChoice:
+    """Every element of out by itself; lanes share its reduction where memory runs along it."""
+    is_unary = algebra.times == "first"
+    sizes = algebra.left.bytes, 0 if is_unary else algebra.right.bytes, algebra.out.bytes
+    ordered = elements_in_order(shape, sizes)
+    count, steps = ordered.sizes[1], ordered.sizes[3]
+    wanted = machine.multiprocessors * 1024
+    lanes = _lanes(ordered, sizes, steps, count, wanted)
+    parts = 1
+    if may_split and count * lanes < wanted and steps >= 64 * lanes:
+        parts = min(_MOST_PARTS, steps // (16 * lanes), -(-wanted // (count * lanes)))
+        parts = max(1, parts)
+        chunk = chunk_of(ordered, parts, lanes)
+        parts = -(-steps // chunk)
+    own_algebra = algebra if parts == 1 else _partial(algebra)
+    kernel = ElementsKernel(own_algebra, ElementsVariant(len(ordered.i), len(ordered.p), lanes))
+    seconds = _elements_seconds(ordered, algebra, machine, sizes, lanes, parts)
+    if parts == 1:
+        return GridChoice(kernel, ordered, 1, seconds)
+    joined = _joined(ordered, parts, algebra, machine)
+    return GridChoice(kernel, ordered, parts, seconds + joined.seconds, joined)
+
+
+def _lanes(
+    shape: ContractionShape, sizes: tuple[int, int, int], steps: int, count: int, wanted: int
+) -> int:
+    """Threads for the reduction of an element."""
+    if steps < 32 or not shape.p:
+        return 1
+    along_p, along_out = 0.0, 0.0
+    for operand, size in zip(("left", "right"), sizes, strict=False):
+        distinct = math.prod(d.extent for d in (*shape.i, *shape.p) if getattr(d, operand))
+        if getattr(shape.p[-1], operand) == 1:
+            along_p += distinct * size
+        elif shape.i and getattr(shape.i[-1], operand) == 1:
+            along_out += distinct * size
+    if along_out >= along_p and along_out > 0:
+        return 1
+    return 256 if steps >= 2048 and count * 32 < wanted else 32
+
+
+def _elements_seconds(
+    shape: ContractionShape,
+    algebra: Algebra,
+    machine: GpuMachine,
+    sizes: tuple[int, int, int],
+    lanes: int,
+    parts: int,
+) -> float:
+    count, steps = shape.sizes[1], shape.sizes[3]
+    dims = (*shape.i, *shape.p)
+    memory = loads = 0.0
+    for operand, size in zip(("left", "right", "out"), sizes, strict=True):
+        if not size:
+            continue
+        distinct = math.prod(d.extent for d in dims if getattr(d, operand))
+        memory += distinct * size
+        lead = fastest(shape.p if lanes > 1 else shape.i, operand)
+        each = size if lead in (0, 1) else machine.sector
+        loads += count * (steps if operand != "out" else 1) * each
+    digits = 12.0 * (max(0, len(shape.i) - 1) + steps * max(0, len(shape.p) - 1))
+    work = count * (steps * (6.0 + 1 / _rate(algebra, machine)) + digits + 40.0) + 20 * lanes
+    threads = count * lanes * parts
+    busy = min(1.0, threads / (machine.multiprocessors * 512))
+    issue = work / (64.0 * machine.multiprocessors * machine.frequency_hz * busy)
+    waiting = steps / (lanes * parts) * 100 / machine.frequency_hz
+    speed = machine.memory_bytes_per_second
+    seconds = max(issue, memory / speed, loads / (speed * _CACHE_SPEED), waiting)
+    return seconds + machine.launch_seconds

@@ -1,0 +1,2 @@
+#include "../cuda_shim.h"
+#include "../cuda_runtime_shim.h"

@@ -1,0 +1,62 @@
+"""Every kernel of the corpus as CUDA text, run by the shim: it computes what the program does."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from drawn import drawn
+from gpu.shim.cuda_shim import has_compiler
+from gpu.shim_runner import gpu_differences, shim_runners
+from kernels.corpus import KERNELS, LITERAL, SYMBOLIC, write_source
+from loopwright.frontends.c import read_c
+from loopwright.frontends.extract import program_of
+from loopwright.ir.loops import LoopNest
+from loopwright.ir.program import Program
+from loopwright.lower.passes import lower_schedule
+from loopwright.machines.load_gpu import load_gpu
+from loopwright.planner.gpu import gpu_planner
+from loopwright.validate.check_data import Runner
+from loopwright.validate.problem_sizes import pick_sizes
+
+pytestmark = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
+
+SIZES = (0, 1, 2, 3, 5, 7)
+MOST_ACCESSES = 1_000
+
+
+@cache
+def translations(folder: Path) -> dict[str, list[tuple[Program, LoopNest, Runner]]]:
+    """All regions of all kernels as nests for a GPU; one run of the compiler serves them."""
+    named: list[tuple[str, Program, LoopNest]] = []
+    for number, kernel in drawn(list(enumerate(KERNELS.values())), one_in=3):
+        mode = LITERAL if number % 5 == 4 else SYMBOLIC
+        dtype = kernel.dtypes[number % len(kernel.dtypes)]
+        extents = dict.fromkeys(kernel.sizes, 4 if mode is LITERAL else 13)
+        source = write_source(kernel, folder, dtype=dtype, mode=mode, extents=extents)
+        for region in read_c(source).regions:
+            program = program_of(region.tree, reassoc=number % 2 == 0)
+            schedule = gpu_planner(program, load_gpu("sm_90"))[1]
+            named.append((kernel.name, program, lower_schedule(schedule)))
+    runners = shim_runners([nest for _, _, nest in named])
+    found: dict[str, list[tuple[Program, LoopNest, Runner]]] = {name: [] for name in KERNELS}
+    for (name, program, nest), runner in zip(named, runners, strict=True):
+        found[name].append((program, nest, runner))
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("corpus")
+
+
+# One process runs them all: each would compile the text of all kernels for itself.
+@pytest.mark.parametrize("part", range(2))
+def test_kernels(part: int, folder: Path) -> None:
+    for name, regions in list(translations(folder).items())[part::2]:
+        for program, nest, runner in regions:
+            sizes = pick_sizes(program, values=SIZES, most=MOST_ACCESSES, count=2, seed=1)
+            told = gpu_differences(program, nest, sizes, runner)
+            assert [str(difference) for difference in told] == [], name

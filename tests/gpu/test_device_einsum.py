@@ -1,0 +1,280 @@
+"""`lw.einsum` on arrays of a device: all the way on a fake driver whose kernels the shim runs."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from gpu.fake_cuda import FakeApi, FakeArray, fake_driver
+from gpu.shim.cuda_shim import has_compiler
+from loopwright.calls import device_contraction, device_einsum
+from loopwright.diagnostics import DtypeError, LoopwrightError, UsageError
+from loopwright.planner import grid_products
+from loopwright.planner.grid_products import _Tile
+from loopwright.runtime import cuda_executable
+
+pytestmark = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
+
+SMALL = (
+    _Tile(16, 16, 8, 4, 4),
+    _Tile(16, 8, 4, 4, 2, slices=2),
+    _Tile(8, 16, 4, 2, 4, resident=1),
+)
+
+
+class CupyArray:
+    """CuPy's array, as far as it is read: NumPy's memory."""
+
+    def __init__(self, host: np.ndarray) -> None:
+        self.host = host
+        self.data = SimpleNamespace(ptr=host.ctypes.data)
+        self.shape, self.strides, self.dtype = host.shape, host.strides, host.dtype
+        self.device = SimpleNamespace(id=0)
+        self.__cuda_array_interface__: dict[str, Any] = {}
+
+
+CupyArray.__module__ = "cupy"
+
+
+def forget() -> None:
+    for cache in (device_contraction._executables, device_contraction._launches):
+        cache.clear()
+    device_einsum._ready.clear()
+
+
+def compiled(text: str, arch: str, options: tuple[str, ...] = (), name: str = "") -> bytes:
+    """The text for machine code: what the fake driver runs."""
+    wide = "// wide\n" if "-DLW_INDEX=long long" in options else ""
+    return (wide + text).encode()
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
+    cupy = ModuleType("cupy")
+    vars(cupy).update(
+        empty=lambda shape, dtype: CupyArray(np.full(shape, 77, dtype)),
+        cuda=SimpleNamespace(
+            Device=lambda _: nullcontext(), get_current_stream=lambda: SimpleNamespace(ptr=5)
+        ),
+    )
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(cuda_executable, "compile_cuda", compiled)
+    monkeypatch.setattr(grid_products, "_TILES_4", SMALL)
+    monkeypatch.setattr(grid_products, "_TILES_8", SMALL)
+    # Tiles wherever there can be some: such small products would go element by element.
+    monkeypatch.setattr(grid_products, "_elements_seconds", lambda *_: 1.0)
+    forget()
+    with fake_driver(devices=2) as driver:
+        yield driver
+        forget()
+
+
+def numbers(shape: tuple[int, ...], dtype: str, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng([seed, *shape])
+    if np.dtype(dtype).kind == "f":
+        return (rng.random(shape) - 0.3).astype(dtype)
+    return rng.integers(0, 2 if dtype == "bool" else 9, shape).astype(dtype)
+
+
+def compare(text: str, hosts: list[np.ndarray], **given: Any) -> None:
+    """The device's result beside the host's."""
+    found = lw.einsum(text, *map(CupyArray, hosts), **given)
+    wanted = np.asarray(lw.einsum(text, *hosts, **given))
+    assert type(found) is CupyArray
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+    if wanted.dtype.kind == "f":
+        slack = 2e-3 if wanted.dtype == np.float16 else 1e-5
+        np.testing.assert_allclose(found.host, wanted, slack, slack)
+    else:
+        assert np.array_equal(found.host, wanted)
+
+
+EINSUMS = (
+    ("ij,jk->ik", "ij,jk", (17, 12, 20)),
+    ("abcd,ecfb->aedf", "abcd,ecfb", (3, 4, 8, 5, 2, 8)),
+    ("bij,bjk->ibk", "bij,bjk", (3, 9, 8, 12)),
+    ("acd,dbc->ab", "acd,dbc", (9, 8, 4, 12)),
+    ("ij,j->i", "ij,j", (30, 40)),
+    ("ij->ji", "ij", (8, 16)),
+    ("ii->", "ii", (13,)),
+    ("i,j->ij", "i,j", (5, 9)),
+    ("iji->j", "iji", (5, 7)),
+    ("ij,jk,kl->il", "ij,jk,kl", (5, 6, 7, 8)),
+)
+
+
+@pytest.mark.parametrize(("text", "terms", "sizes"), EINSUMS)
+def test_result_is_that_of_the_host(
+    api: FakeApi, text: str, terms: str, sizes: tuple[int, ...]
+) -> None:
+    letters = dict(zip(dict.fromkeys(terms.replace(",", "")), sizes, strict=True))
+    hosts = [
+        numbers(tuple(letters[c] for c in term), "float32", n)
+        for n, term in enumerate(terms.split(","))
+    ]
+    compare(text, hosts)
+    launch = next(call for call in api.calls if call[0] == "cuLaunchKernel")
+    assert launch[9] == 5  # the current stream of the library
+    assert "cuCtxSynchronize" not in api.names()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "ring"),
+    [
+        ("float16", "plus_times"),
+        ("float64", "plus_times"),
+        ("int8", "plus_times"),
+        ("bool", "or_and"),
+        ("int32", "min_plus"),
+        ("float32", "max_plus"),
+    ],
+)
+def test_types_and_semirings(api: FakeApi, dtype: str, ring: str) -> None:
+    hosts = [numbers((20, 16), dtype), numbers((16, 24), dtype)]
+    compare("ij,jk->ik", hosts, semiring=ring)
+
+
+def test_strides_of_any_kind(api: FakeApi) -> None:
+    wide = numbers((40, 60), "float32")
+    compare("ij,jk->ik", [wide[::-2, 1:30], wide[1:30, ::-3]])
+
+
+def test_long_reduction_is_split_and_joined(api: FakeApi) -> None:
+    compare("ij,jk->ik", [numbers((5, 3000), "float32"), numbers((3000, 6), "float32")])
+    count = len([name for name in api.names() if name == "cuLaunchKernel"])
+    assert count == 2
+    taken = [call for call in api.calls if call[0] == "cuMemAllocAsync" and call[2] == 5]
+    freed = [call for call in api.calls if call[0] == "cuMemFreeAsync" and call[2] == 5]
+    assert len(taken) == len(freed) == 1
+
+
+def test_repeated_call_makes_nothing_anew(api: FakeApi) -> None:
+    hosts = [numbers((9, 4, 8), "float32"), numbers((12, 8, 4), "float32")]
+    given = [*map(CupyArray, hosts)]
+    lw.einsum("abc,dcb->da", *given)
+    api.calls.clear()
+    found = lw.einsum("abc,dcb->da", *given)
+    np.testing.assert_allclose(found.host, np.einsum("abc,dcb->da", *hosts), 1e-4)
+    assert set(api.names()) <= {
+        "cuCtxPushCurrent",
+        "cuCtxPopCurrent",
+        "cuLaunchKernel",
+        "cuEventRecord",
+    }
+
+
+def test_tables_are_freed_behind_their_launches(api: FakeApi) -> None:
+    hosts = [numbers((9, 4, 8), "float32"), numbers((12, 8, 4), "float32")]
+    lw.einsum("abc,dcb->da", *map(CupyArray, hosts))
+    assert len(api.memory) == 1
+    api.calls.clear()
+    forget()
+    assert api.names() == [
+        "cuCtxPushCurrent",
+        "cuStreamWaitEvent",
+        "cuEventDestroy",
+        "cuMemFreeAsync",
+        "cuCtxPopCurrent",
+    ]
+    assert api.memory == {}
+
+
+def test_capture_needs_tables_that_are_there(api: FakeApi) -> None:
+    given = [*map(CupyArray, (numbers((9, 4, 8), "float32"), numbers((12, 8, 4), "float32")))]
+    api.capturing.add(5)
+    with pytest.raises(UsageError, match="call it once before the capture begins"):
+        lw.einsum("abc,dcb->da", *given)
+    api.capturing.clear()
+    lw.einsum("abc,dcb->da", *given)
+    api.capturing.add(5)
+    lw.einsum("abc,dcb->da", *given)
+    forget()
+    assert len(api.memory) == 1  # the graph holds the table
+
+
+def test_scaling_into_an_array(api: FakeApi) -> None:
+    a, b, old = (numbers(s, "float64") for s in ((9, 8), (8, 7), (7, 9)))
+    out = old.copy().T
+    lw.einsum("ij,jk->ik", FakeArray(a, api), FakeArray(b, api), out=FakeArray(out, api),
+              alpha=-2.0, beta=0.5)  # fmt: skip
+    np.testing.assert_allclose(out, 0.5 * old.T - 2 * a @ b)
+
+
+def test_out_that_is_an_operand(api: FakeApi) -> None:
+    a = numbers((12, 12), "float64")
+    wanted = a @ a
+    on_device = FakeArray(a, api)
+    lw.einsum("ij,jk->ik", on_device, on_device, out=on_device)
+    np.testing.assert_allclose(a, wanted)
+
+
+def test_wider_out_widens_sums_and_another_type_is_converted(api: FakeApi) -> None:
+    a, out = numbers((12, 12), "float32"), np.zeros((12, 12))
+    lw.einsum("ij,jk->ik", FakeArray(a, api), FakeArray(a, api), out=FakeArray(out, api))
+    np.testing.assert_allclose(out, a.astype(float) @ a, 1e-12)
+    narrow = np.zeros((12, 12), np.float16)
+    lw.einsum("ij,jk->ik", FakeArray(a, api), FakeArray(a, api), out=FakeArray(narrow, api))
+    np.testing.assert_allclose(narrow, a @ a, 2e-3, 2e-3)
+
+
+def test_reduction_of_nothing(api: FakeApi) -> None:
+    a, b, out = np.zeros((3, 0)), np.zeros((0, 4)), np.ones((3, 4))
+    on_device = [FakeArray(x, api) for x in (a, b, out)]
+    lw.einsum("ij,jk->ik", *on_device[:2], out=on_device[2], semiring="min_plus")
+    assert np.isinf(out).all()
+    given = FakeArray(np.zeros((4, 0)), api)
+    lw.einsum("ij,jk,lm->ik", *on_device[:2], given, out=on_device[2])
+    assert not out.any()
+
+
+def test_late_reduction_goes_in_blocks(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_einsum, "_MOST_BETWEEN", 100)
+    compare("ij,jk,kl->il", [numbers(s, "float32") for s in ((4, 5), (5, 6), (6, 7))],
+            semiring="min_plus")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("case", "told"),
+    [
+        ("mixed", "operand 2 lies in the host's memory"),
+        ("devices", "arrays lie on different devices\nnote: found operand 1 on 0, operand 2 on 1"),
+        ("shape", "out has shape (3, 3)\ntry: the result has shape (4, 4)"),
+        ("type", "out has dtype int32\ntry: the result has dtype float32"),
+        ("host out", "out lies in the host's memory"),
+        ("complex", "einsum of complex64 is not there for devices"),
+        ("order", "results of order 'F' are not made on devices"),
+        ("subscripts", "einsum 'ij,jk->ik': index 'j' has two sizes"),
+    ],
+)
+def test_refusals(api: FakeApi, case: str, told: str) -> None:
+    def on_device(shape: tuple[int, ...] = (4, 4), dtype: str = "float32", **more: Any) -> Any:
+        return FakeArray(np.zeros(shape, dtype), api, **more)
+
+    a = on_device(dtype="complex64" if case == "complex" else "float32")
+    b: Any = {
+        "mixed": lambda: np.zeros((4, 4), np.float32),
+        "devices": lambda: on_device(device=1),
+        "subscripts": lambda: on_device((5, 4)),
+    }.get(case, on_device)()
+    out: Any = {
+        "shape": lambda: on_device((3, 3)),
+        "type": lambda: on_device(dtype="int32"),
+        "host out": lambda: np.zeros((4, 4), np.float32),
+        "complex": lambda: on_device(dtype="complex64"),
+    }.get(case, on_device)()
+    with pytest.raises(LoopwrightError) as raised:
+        lw.einsum("ij,jk->ik", a, b, out=out, order="F" if case == "order" else "K")
+    assert str(raised.value).startswith(told)
+    assert isinstance(raised.value, DtypeError if case in ("type", "complex") else UsageError)
+    assert "cuLaunchKernel" not in api.names()
+
+
+def test_plans_are_for_the_host(api: FakeApi) -> None:
+    a = FakeArray(np.zeros((4, 4), np.float32), api)
+    with pytest.raises(UsageError, match="there is a plan for arrays of the host only"):
+        lw.einsum_plan("ij,jk->ik", a, a)

@@ -1,0 +1,142 @@
+"""nvcc takes the CUDA text of kernels without a warning; products and closures use registers."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from drawn import drawn
+from kernels.corpus import KERNELS, SYMBOLIC, write_source
+from loopwright.backends.c_dialect import CUDA
+from loopwright.backends.device_module import emit_kernels
+from loopwright.frontends.c import read_c
+from loopwright.frontends.extract import program_of
+from loopwright.ir.device import DeviceProgram
+from loopwright.ir.dtypes import DTYPES
+from loopwright.ir.grid_kernel import GridKernel, GridVariant
+from loopwright.ir.kernel_variant import Algebra, Initial
+from loopwright.ir.loops import LoopNest
+from loopwright.lower.grid_product import lower_grid_product
+from loopwright.lower.passes import lower_schedule
+from loopwright.lower.split_kernels import split_kernels
+from loopwright.machines.load_gpu import load_gpu
+from loopwright.planner.gpu import gpu_planner
+
+pytestmark = pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc here")
+
+ARCHITECTURES = ("sm_80", "sm_90")
+# Two blocks to a multiprocessor leave a thread 128 registers. 64 accumulators and what they are
+# computed from take all of them: ptxas 13.0 puts up to two addresses into memory, once per tile.
+MOST_SPILLED = 24  # bytes, stores and loads together: of closures of int32 on sm_80
+FLOAT32, FLOAT64, INT32 = (DTYPES[name] for name in ("float32", "float64", "int32"))
+
+# The variants that planners choose: wide loads, strided operands, tables, asynchronous copies.
+VARIANTS = {
+    "plain": GridVariant(128, 128, 8, 8, 8, True, False),
+    "wide": GridVariant(128, 128, 8, 8, 8, True, False, 4, 4, 4, resident=2),
+    "transposed": GridVariant(64, 64, 8, 4, 4, False, True, out_width=1, resident=2),
+    "tables": GridVariant(64, 64, 8, 4, 4, True, False, strided="", is_wide=True),
+    "ahead": GridVariant(64, 64, 16, 4, 4, True, False, 1, 4, 4, stages=3),
+    "swapped": GridVariant(64, 64, 8, 4, 4, True, False, swapped=True),
+}
+
+
+def compiled(programs: list[DeviceProgram], folder: Path) -> dict[tuple[str, str], tuple[int, int]]:
+    """Registers and spilled bytes of every kernel by architecture, if there is no warning."""
+    source = folder / "kernels.cu"
+    source.write_text(emit_kernels(programs, CUDA))
+    codes = [w for a in ARCHITECTURES for w in ("-gencode", f"arch={_virtual(a)},code={a}")]
+    words = ["nvcc", *codes, "-c", "--threads", "2", "-Xptxas", "-v", "-Werror", "all-warnings"]
+    done = subprocess.run(
+        [*words, "-o", str(folder / "kernels.o"), str(source)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    told = done.stdout + done.stderr
+    assert done.returncode == 0, told[-4000:]
+    assert "warning" not in told.lower()
+    return found_in(told)
+
+
+def _virtual(architecture: str) -> str:
+    return architecture.replace("sm", "compute")
+
+
+def found_in(told: str) -> dict[tuple[str, str], tuple[int, int]]:
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    key, spilled = ("", ""), 0
+    for line in told.splitlines():
+        if entry := re.search(r"Compiling entry function '(\w+)' for '(\w+)'", line):
+            key = entry[1], entry[2]
+        elif stores := re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", line):
+            spilled = int(stores[1]) + int(stores[2])
+        elif registers := re.search(r"Used (\d+) registers", line):
+            found[key] = int(registers[1]), spilled
+    return found
+
+
+def test_reading_the_report() -> None:
+    told = """\
+ptxas info    : Compiling entry function 'f_0' for 'sm_90'
+ptxas info    : Function properties for f_0
+    8 bytes stack frame, 16 bytes spill stores, 20 bytes spill loads
+ptxas info    : Used 54 registers, used 0 barriers, 396 bytes cmem[0]
+"""
+    assert found_in(told) == {("f_0", "sm_90"): (54, 36)}
+
+
+def nests(folder: Path, names: list[str], *, reassoc: bool) -> list[LoopNest]:
+    found: list[LoopNest] = []
+    for name in names:
+        kernel = KERNELS[name]
+        for dtype in kernel.dtypes[:1]:
+            extents = dict.fromkeys(kernel.sizes, 13)
+            source = write_source(kernel, folder, dtype=dtype, mode=SYMBOLIC, extents=extents)
+            for region in read_c(source).regions:
+                program = program_of(region.tree, reassoc=reassoc)
+                found.append(lower_schedule(gpu_planner(program, load_gpu("sm_90"))[1]))
+    return found
+
+
+def programs_of(loops: list[LoopNest]) -> list[DeviceProgram]:
+    named = (replace(nest, name=f"kernel_{at}") for at, nest in enumerate(loops))
+    return [split_kernels(nest) for nest in named]
+
+
+def test_corpus(tmp_path: Path) -> None:
+    """All kernels in the hunt; ptxas takes most of the time."""
+    programs = programs_of(nests(tmp_path, drawn(KERNELS, one_in=5), reassoc=True))
+    found = compiled(programs, tmp_path)
+    count = sum(len(program.kernels) for program in programs)
+    assert len(found) == count * len(ARCHITECTURES)
+
+
+def fits(variant: GridVariant, algebra: Algebra) -> bool:
+    """Whether accumulators fit into registers, and runs of elements into one instruction."""
+    size = algebra.left.bytes
+    widest = max(variant.left_width, variant.right_width, variant.out_width)
+    own = variant.thread_rows * variant.thread_columns
+    return size * widest <= 16 and size * own <= 4 * 64
+
+
+def test_products_and_closures_keep_to_registers(tmp_path: Path) -> None:
+    sums = [
+        Algebra("add", "mul", 0.0, dtype, dtype, dtype, dtype, initial, scaled=scaled)
+        for dtype, initial, scaled in (
+            (FLOAT32, Initial.ZERO, False),
+            (FLOAT64, Initial.OUT, True),
+        )
+    ]
+    paths = Algebra("min", "add", float("inf"), *(INT32,) * 4, Initial.OUT, scaled=False)
+    loops = nests(tmp_path, ["floyd-warshall"], reassoc=False)
+    pairs = [(v, a) for v in VARIANTS for a in (*sums, paths) if fits(VARIANTS[v], a)]
+    for at, (name, algebra) in enumerate(drawn(pairs, one_in=5)):
+        loops.append(lower_grid_product(GridKernel(algebra, VARIANTS[name]), f"{name}_{at}"))
+    assert len(loops) > 3
+    found = compiled(programs_of(loops), tmp_path)
+    assert {key: spilled for key, (_, spilled) in found.items() if spilled > MOST_SPILLED} == {}
+    assert max(registers for registers, _ in found.values()) <= 255

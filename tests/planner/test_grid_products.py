@@ -1,0 +1,134 @@
+"""Which kernel a contraction gets on a GPU, and that the code of all tiles keeps to registers."""
+
+import math
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from loopwright.backends.c_dialect import CUDA
+from loopwright.backends.device_module import emit_kernels
+from loopwright.ir.contraction_shape import ContractionShape, Dim
+from loopwright.ir.dtypes import DTYPES
+from loopwright.ir.grid_kernel import ElementsVariant, GridKernel, GridVariant
+from loopwright.ir.kernel_variant import Algebra, Initial
+from loopwright.lower.grid_product import lower_grid_product
+from loopwright.lower.split_kernels import split_kernels
+from loopwright.machines.load_gpu import load_gpu
+from loopwright.planner.grid_products import GridChoice, choose_grid
+
+MACHINE = load_gpu("sm_90")
+
+
+def algebra(name: str, plus: str = "add", times: str = "mul") -> Algebra:
+    dtype = DTYPES[name]
+    total = DTYPES["float32"] if name == "float16" else dtype
+    zero = math.inf if plus == "min" else 0
+    return Algebra(plus, times, zero, dtype, dtype, dtype, total, Initial.ZERO, scaled=False)
+
+
+def product(m: int, n: int, k: int, batch: int = 1) -> ContractionShape:
+    groups = (Dim(batch, m * k, k * n, m * n),) if batch > 1 else ()
+    return ContractionShape(groups, (Dim(m, k, 0, n),), (Dim(n, 0, 1, 1),), (Dim(k, 1, n, 0),))
+
+
+def chosen(shape: ContractionShape, name: str = "float32", **more: tuple[int, int]) -> GridChoice:
+    return choose_grid(shape, algebra(name), MACHINE, **more)
+
+
+def tile(choice: GridChoice) -> tuple[int, int]:
+    variant = choice.kernel.variant
+    assert isinstance(variant, GridVariant)
+    return variant.rows, variant.columns
+
+
+def test_large_products_take_large_tiles() -> None:
+    assert tile(chosen(product(4096, 4096, 4096))) == (128, 256)
+    assert tile(chosen(product(4096, 4096, 4096), "float64")) == (64, 128)
+
+
+def test_operators_of_several_instructions_take_smaller_tiles() -> None:
+    found = choose_grid(product(4096, 4096, 4096), algebra("int32", "min", "add_top"), MACHINE)
+    assert found.kernel.variant.thread_rows * found.kernel.variant.thread_columns <= 64
+
+
+def test_there_are_blocks_for_all_multiprocessors() -> None:
+    for n in (256, 512, 1024):
+        choice = chosen(product(n, n, n))
+        rows, columns = tile(choice)
+        blocks = choice.parts * -(-n // rows) * -(-n // columns)
+        assert blocks >= 0.9 * MACHINE.multiprocessors
+
+
+def test_few_rows_or_columns_take_narrow_tiles() -> None:
+    assert tile(chosen(product(1 << 18, 8, 64)))[1] <= 16
+    assert tile(chosen(product(64, 64, 64, batch=1000))) <= (64, 64)
+
+
+def test_long_reductions_are_split() -> None:
+    choice = chosen(product(64, 64, 1 << 18))
+    assert choice.parts > 8
+    assert choice.joined is not None
+    assert (choice.parts - 1) * choice.chunk < 1 << 18 <= choice.parts * choice.chunk
+    assert choice.sums.i[0].out == 64
+
+
+def test_vectors_are_loaded_where_memory_allows() -> None:
+    def widths(shape: ContractionShape, **more: tuple[int, int]) -> tuple[int, int]:
+        variant = chosen(shape, **more).kernel.variant
+        assert isinstance(variant, GridVariant)
+        return variant.left_width, variant.right_width
+
+    assert widths(product(1024, 1024, 1024)) == (4, 4)
+    assert widths(product(1024, 1022, 1024)) == (4, 2)
+    assert widths(product(1024, 1024, 1023)) == (1, 4)
+    assert widths(product(1024, 1024, 1024), alignment=(16, 4)) == (4, 1)
+
+
+def test_matrix_and_vector_go_by_elements() -> None:
+    along = ContractionShape((), (Dim(4096, 4096, 0, 1),), (), (Dim(4096, 1, 1, 0),))
+    across = ContractionShape((), (Dim(4096, 1, 0, 1),), (), (Dim(4096, 4096, 1, 0),))
+    first, second = chosen(along).kernel.variant, chosen(across)
+    assert isinstance(first, ElementsVariant)
+    assert first.lanes >= 32
+    assert isinstance(second.kernel.variant, ElementsVariant)
+    assert second.kernel.variant.lanes == 1
+    assert second.parts > 1
+
+
+def test_wide_offsets() -> None:
+    shape = product(1 << 16, 1 << 16, 64)
+    i = (Dim(1 << 8, 1 << 14, 0, 1 << 24), Dim(1 << 8, 64, 0, 1 << 17))
+    variant = chosen(ContractionShape((), i, shape.j, shape.p)).kernel.variant
+    assert isinstance(variant, GridVariant)
+    assert variant.is_wide
+    assert "i" not in variant.strided
+
+
+KINDS = (
+    ("float32", "add", "mul"),
+    ("float64", "add", "mul"),
+    ("int32", "add", "mul"),
+    ("float16", "add", "mul"),
+    ("float32", "min", "add"),
+)
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc here")
+@pytest.mark.parametrize(
+    ("arch", "kind"), [("sm_80", KINDS[0]), *(("sm_90", kind) for kind in KINDS)]
+)
+def test_chosen_kernel_keeps_to_registers(
+    arch: str, kind: tuple[str, str, str], tmp_path: Path
+) -> None:
+    choice = choose_grid(product(4096, 4096, 4096), algebra(*kind), load_gpu(arch))
+    assert isinstance(choice.kernel, GridKernel)
+    program = split_kernels(lower_grid_product(choice.kernel, "product"))
+    source = tmp_path / "kernels.cu"
+    source.write_text(emit_kernels([program], CUDA), encoding="utf-8")
+    command = ["nvcc", "-cubin", f"-arch={arch}", "-Xptxas", "-v", "-o", f"{source}bin", source]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:2000]
+    assert re.findall(r"(\d+) bytes spill stores", done.stderr) == ["0"]
