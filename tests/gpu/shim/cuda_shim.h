@@ -430,3 +430,5 @@ static inline void __pipeline_commit() { lw_shim::commit_copies(); }
 static inline void __pipeline_wait_prior(unsigned n) { lw_shim::wait_for_copies(n); }
 
 #include "cuda_shim_numbers.h"
+
+using std::signbit; // a device has it without a namespace
