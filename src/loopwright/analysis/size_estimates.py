@@ -16,12 +16,14 @@ from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Unary, Var
 from loopwright.ir.islkit import context, isl, pieces_in
 from loopwright.ir.program import Access, Array, Program, Statement
+from loopwright.ir.schedule_tree import Band, moved_by
 from loopwright.ir.visit import walk
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "Reference",
     "average_trips",
+    "band_trips",
     "bytes_of",
     "coefficients",
     "count_accesses",
@@ -33,6 +35,7 @@ __all__ = [
 
 # Where nothing is known, arrays are taken to be too large for caches near to a core.
 _ELEMENTS = 1 << 22
+_UNKNOWN = 1024.0  # iterations of a loop that follows no single iterator
 
 
 def likely_sizes(program: Program) -> dict[str, int]:
@@ -261,6 +264,13 @@ def average_trips(program: Program, sizes: Mapping[str, int]) -> dict[str, dict[
     statement is near its number of instances; of a triangle n * n/2.
     """
     return {s.name: _trips(s, sizes) for s in program.statements}
+
+
+def band_trips(band: Band, program: Program, trips: Mapping[str, Mapping[str, float]]) -> float:
+    """Iterations of a loop, by `average_trips`; a guess where it follows no iterator."""
+    moved = moved_by(band, program)
+    counts = [trips[s][x] for s, x in moved.items() if x in trips.get(s, {})]
+    return max(counts, default=_UNKNOWN)
 
 
 def _trips(statement: Statement, sizes: Mapping[str, int]) -> dict[str, float]:

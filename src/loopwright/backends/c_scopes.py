@@ -18,6 +18,7 @@ from loopwright.backends.c_syntax import (
 )
 from loopwright.backends.c_vectors import VectorStatements
 from loopwright.diagnostics import InternalError
+from loopwright.ir.device import shared_part
 from loopwright.ir.dtypes import INT64, DType
 from loopwright.ir.expr import Const, Expr, Load, as_expr
 from loopwright.ir.loops import Alloc, Buffer, For, If, Let, LoopNest, Space, Stmt, Store
@@ -94,7 +95,6 @@ def _declaration(
     return f"{element} {pointer} = lw_allocate({write(count).within(PRODUCT)} * sizeof({element}));"
 
 
-_PART = 16  # bytes that parts of shared memory are multiples of
 _MOST_STACK = 16 << 10  # bytes of one array that a block declares; more goes to the heap
 
 
@@ -288,7 +288,7 @@ class Scopes:
         )
         self.lines.add(part)
         size = int(count.value.real) * buffer.dtype.bytes
-        self.shared_offset += -(-size // _PART) * _PART
+        self.shared_offset += shared_part(size)
         return NamedBuffer(name, buffer.dtype, None)
 
     def _declare_vectors(self, stmt: Alloc) -> NamedBuffer:

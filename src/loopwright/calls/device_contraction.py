@@ -53,7 +53,6 @@ _MOST_LAUNCHES = 512
 _executables: BoundedCache[str, CudaExecutable] = BoundedCache(_MOST_KERNELS)
 _launches: BoundedCache[tuple[Any, ...], DeviceContraction] = BoundedCache(_MOST_LAUNCHES)
 _lock = threading.RLock()
-_WORD = 1 << 64
 _ALIGNED = 16  # bytes that loads move at most
 
 
@@ -182,9 +181,9 @@ class _Step:
         if self.table is not None:
             pointers.append(self.table.pointer)
         if algebra.scaled:
-            pointers.append(value_bits(call.scaling.alpha, algebra.accumulator) % _WORD)
+            pointers.append(value_bits(call.scaling.alpha, algebra.accumulator))
         if algebra.initial is Initial.SCALED:
-            pointers.append(value_bits(call.scaling.beta, algebra.accumulator) % _WORD)
+            pointers.append(value_bits(call.scaling.beta, algebra.accumulator))
         self.executable.launch(pointers, self.scalars, call.stream, call.device, reach)
         if self.table is not None:
             self.table.used(call.stream)

@@ -26,15 +26,22 @@ __all__ = [
     "Transfer",
     "When",
     "is_by_value",
+    "shared_part",
     "value_bits",
 ]
 
+_PART = 16  # bytes that the widest access moves: arrays begin at multiples
 Axes: TypeAlias = tuple[Expr, Expr, Expr]  # along x, y and z
 
 
 def is_by_value(buffer: Buffer) -> bool:
     """Whether a kernel takes the number itself and not its address: one that it only reads."""
     return not buffer.strides and not buffer.writable and buffer.dtype.bytes <= 8
+
+
+def shared_part(size: int) -> int:
+    """Bytes that an array takes in the memory that all shared arrays of a kernel have in common."""
+    return -(-size // _PART) * _PART
 
 
 def value_bits(number: complex, dtype: DType) -> int:

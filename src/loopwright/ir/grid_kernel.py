@@ -9,8 +9,7 @@ each launch.
 
 from __future__ import annotations
 
-from loopwright.ir.dtypes import DType
-from loopwright.ir.kernel_variant import Algebra
+from loopwright.ir.kernel_variant import Algebra, OperandTypes
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["ElementsKernel", "ElementsVariant", "GridKernel", "GridVariant"]
@@ -73,7 +72,7 @@ class GridVariant:
 
 
 @dataclass(frozen=True, slots=True)
-class GridKernel:
+class GridKernel(OperandTypes):
     """Everything the code of a contraction on a GPU depends on."""
 
     algebra: Algebra
@@ -83,16 +82,6 @@ class GridKernel:
     def swapped(self) -> bool:
         """Whether right is the first factor of times."""
         return self.variant.swapped
-
-    @property
-    def left(self) -> DType:
-        """The type of the operand that plays left."""
-        return self.algebra.right if self.variant.swapped else self.algebra.left
-
-    @property
-    def right(self) -> DType:
-        """The type of the operand that plays right."""
-        return self.algebra.left if self.variant.swapped else self.algebra.right
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ __all__ = [
     "ContractionKernel",
     "Initial",
     "KernelVariant",
+    "OperandTypes",
     "Packing",
     "steps_in_run",
 ]
@@ -147,8 +148,30 @@ def steps_in_run(lanes: int, group: int) -> int:
     return lanes if group == 1 else group * min(4, max(1, lanes // group))
 
 
+class OperandTypes:
+    """Which types the operands of a kernel have: those of the program, or exchanged."""
+
+    __slots__ = ()
+    algebra: Algebra
+
+    @property
+    def swapped(self) -> bool:
+        """Whether right is the first factor of times."""
+        raise NotImplementedError
+
+    @property
+    def left(self) -> DType:
+        """The type of the operand that plays left."""
+        return self.algebra.right if self.swapped else self.algebra.left
+
+    @property
+    def right(self) -> DType:
+        """The type of the operand that plays right."""
+        return self.algebra.left if self.swapped else self.algebra.right
+
+
 @dataclass(frozen=True, slots=True)
-class ContractionKernel:
+class ContractionKernel(OperandTypes):
     """Everything the code of a contraction kernel depends on."""
 
     algebra: Algebra
@@ -158,16 +181,6 @@ class ContractionKernel:
     def swapped(self) -> bool:
         """Whether right is the first factor of times."""
         return self.variant.swapped
-
-    @property
-    def left(self) -> DType:
-        """The type of the operand that plays left."""
-        return self.algebra.right if self.variant.swapped else self.algebra.left
-
-    @property
-    def right(self) -> DType:
-        """The type of the operand that plays right."""
-        return self.algebra.left if self.variant.swapped else self.algebra.right
 
     @property
     def packed_left(self) -> DType:

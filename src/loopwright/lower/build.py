@@ -33,6 +33,7 @@ __all__ = [
     "renamed_expr",
     "seq",
     "substitute_statement",
+    "tiles",
     "touches",
     "unrolled",
     "vector",
@@ -60,6 +61,11 @@ def loop(
 ) -> Stmt:
     """A loop over `var` from `start` up to `stop`, which is excluded."""
     return For(var.name, as_expr(start), as_expr(stop), body, as_expr(step), mark)
+
+
+def tiles(extent: Expr, tile: int) -> Expr:
+    """How many tiles of `tile` cover an extent."""
+    return (extent + (tile - 1)) // tile
 
 
 def unrolled(var: Var, count: int, body: Stmt) -> Stmt:

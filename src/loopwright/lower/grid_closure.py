@@ -42,7 +42,7 @@ from loopwright.ir.loops import (
 )
 from loopwright.ir.program import Program
 from loopwright.lower.buffers import argument_buffers, scalar_names
-from loopwright.lower.build import lets, loop, renamed, seq, unrolled
+from loopwright.lower.build import lets, loop, renamed, seq, tiles, unrolled
 from loopwright.lower.grid_product import grid_product
 from loopwright.lower.lower_closure import PREFIX, guard_limits
 from loopwright.lower.operand_layout import Affine, AffineOperand
@@ -73,10 +73,6 @@ def _kernel(
     for buffer, shape in shared:
         body = Alloc(buffer, tuple(map(Const, shape)), body)
     return For("block.x", _ZERO, blocks, body, _ONE, Mark.BLOCK, axis=Axis.X)
-
-
-def _tiles(extent: Expr, tile: int) -> Expr:
-    return (extent + (tile - 1)) // tile
 
 
 class _Writer:
@@ -199,7 +195,7 @@ class _Writer:
         one = seq(fetch(moved, other), steps(moved, other, is_own=False), put(moved, other))
         others = loop(other, _ZERO, parts, If(Binary("ne", other, part), one))
         whole = seq(fetch(held, part), steps(held, part, is_own=True), put(held, part), others)
-        body = loop(part, _ZERO, _tiles(size, _SUB), whole)
+        body = loop(part, _ZERO, tiles(size, _SUB), whole)
         for buffer in registers:
             body = Alloc(buffer, (Const(_SUB),), body)
         return body
@@ -232,7 +228,7 @@ class _Writer:
         place = [(at, self.start + block * _STRIP + thread)]
         body = self._if_taken(seq(bring, _MEET, lets(place, work)))
         shared = ((tile, (side, side)), (columns, (side, _STRIP)))
-        return _kernel(_tiles(self.extent, _STRIP), _STRIP, body, *shared)
+        return _kernel(tiles(self.extent, _STRIP), _STRIP, body, *shared)
 
     def _columns(self) -> Stmt:
         """a[i, K] for every row i outside the block; neighbouring threads load neighbours."""
@@ -249,7 +245,7 @@ class _Writer:
         back = loop(i, thread, _STRIP * side, If(is_stored, moved), _STRIP)
         body = self._if_taken(seq(bring, load, _MEET, steps, _MEET, back))
         shared = ((tile, (side, side)), (rows, (_STRIP, side + 1)))
-        return _kernel(_tiles(self.extent, _STRIP), _STRIP, body, *shared)
+        return _kernel(tiles(self.extent, _STRIP), _STRIP, body, *shared)
 
     # -- all others -------------------------------------------------------------------------------
 

@@ -47,7 +47,7 @@ from loopwright.ir.loops import (
     Wait,
 )
 from loopwright.lazy_dataclass import dataclass
-from loopwright.lower.build import lets, loop, seq, unrolled
+from loopwright.lower.build import lets, loop, seq, tiles, unrolled
 from loopwright.lower.combine import apply, combine, scaled, start_from, zero
 from loopwright.lower.operand_layout import Clip, Layout, Place, StepClip, bind
 
@@ -97,7 +97,7 @@ def lower_grid_product(kernel: GridKernel, name: str) -> LoopNest:
     tile = If(is_there, lets(bound, writer.tile_of_block()))
     body = writer.blocks(lets(batch, tile))
     body = For("block.y", Const(0), count.min(_MOST_Y), body, _ONE, Mark.BLOCK, axis=Axis.Y)
-    body = For("block.z", Const(0), _tiles(count, _MOST_Y), body, _ONE, Mark.BLOCK, axis=Axis.Z)
+    body = For("block.z", Const(0), tiles(count, _MOST_Y), body, _ONE, Mark.BLOCK, axis=Axis.Z)
     return LoopNest(name, _arguments(kernel), product_scalars(kernel), body)
 
 
@@ -173,10 +173,6 @@ def _arguments(kernel: GridKernel) -> tuple[Buffer, ...]:
 
 def _table_type(kernel: GridKernel) -> DType:
     return DTYPES["int64" if kernel.variant.is_wide else "int32"]
-
-
-def _tiles(size: Expr, tile: int) -> Expr:
-    return (size + (tile - 1)) // tile
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +276,7 @@ class _Writer:
     def blocks(self, body: Stmt) -> Stmt:
         """`body`, which every thread runs, for all tiles of out."""
         v = self.variant
-        number = _tiles(M, v.rows) * _tiles(N, v.columns)
+        number = tiles(M, v.rows) * tiles(N, v.columns)
         body = For("thread.x", Const(0), Const(v.threads), body, _ONE, Mark.THREAD, axis=Axis.X)
         for side in (self.right, self.left):
             shape = (Const(v.stages), Const(v.depth), Const(side.pitch))
@@ -318,7 +314,7 @@ class _Writer:
     def _places(self) -> list[tuple[Var, Expr]]:
         """Where the tile of the block lies, the thread in it, and the runs that it loads."""
         v = self.variant
-        across, down = _tiles(N, v.columns), _tiles(M, v.rows)
+        across, down = tiles(N, v.columns), tiles(M, v.rows)
         number, band, height = Var("block.x"), Var("band"), Var("height")
         inside = number - band * (across * _BAND)
         bound: list[tuple[Var, Expr]] = [

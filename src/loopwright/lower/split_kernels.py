@@ -20,6 +20,7 @@ from loopwright.ir.device import (
     LaunchKernel,
     Repeat,
     When,
+    shared_part,
 )
 from loopwright.ir.expr import Const, Expr
 from loopwright.ir.loops import (
@@ -130,7 +131,7 @@ class _Split:
             (grid.get(_AXES[0], _ONE), grid.get(_AXES[1], _ONE), grid.get(_AXES[2], _ONE)),
             (block.get(_AXES[0], 1), block.get(_AXES[1], 1), block.get(_AXES[2], 1)),
             body,
-            sum(-(-_bytes(alloc) // _PART) * _PART for alloc in shared),
+            sum(shared_part(_bytes(alloc)) for alloc in shared),
             resident,
         )
         for known in self.kernels:
@@ -141,7 +142,6 @@ class _Split:
 
 
 _ONE = Const(1)
-_PART = 16  # bytes that parts of shared memory are multiples of
 
 
 def _same(one: DeviceKernel, other: DeviceKernel) -> bool:

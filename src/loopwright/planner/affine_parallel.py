@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from loopwright.analysis.reductions import Reduction, reductions
-from loopwright.analysis.size_estimates import average_trips, likely_sizes, references
+from loopwright.analysis.size_estimates import average_trips, band_trips, likely_sizes, references
 from loopwright.ir.expr import Var
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
@@ -54,7 +54,6 @@ _STRIP = 16  # iterations that stay together where loops are cut, as many as two
 _PARTS = 2  # that each thread gets of them: rows need not be longer than caches like (deriche)
 _BLOCKS = 16  # sums that each thread gathers apart, so that all are done at about the same time
 _MOST_TILE = 64  # iterations of each loop of a tile
-_UNKNOWN = 1024.0  # iterations of a loop that follows no single iterator
 _LEAST_BLOCK = 64  # iterations that share a sum
 _UNIT = 8  # likewise a multiple of this, so that unrolled loops fit in
 _LINE = 8  # cycles to fetch a line that nobody else needs, from L2 or L3 with others in flight
@@ -278,9 +277,7 @@ class _Sharing:
 
     def _count(self, band: Band) -> float:
         """Iterations of a loop at likely sizes."""
-        moved = moved_by(band, self.draft.schedule.program)
-        counts = [self.trips[s][x] for s, x in moved.items() if s in self.trips]
-        return max(counts, default=_UNKNOWN)
+        return band_trips(band, self.draft.schedule.program, self.trips)
 
     def _tile(self, band: Band) -> int:
         """Iterations of a tile: few enough for all threads to have several on most waves."""

@@ -15,10 +15,10 @@ from functools import partial
 from itertools import permutations
 from typing import TypeAlias
 
-from loopwright.analysis.size_estimates import average_trips, likely_sizes
+from loopwright.analysis.size_estimates import average_trips, band_trips, likely_sizes
 from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.schedule_tree import Band, Leaf, bands, moved_by, nodes_of, perfect_nest
+from loopwright.ir.schedule_tree import Band, Leaf, bands, nodes_of, perfect_nest
 from loopwright.planner.draft import Draft
 from loopwright.transform.map_contraction import MapContraction
 from loopwright.transform.step import Step
@@ -43,7 +43,6 @@ _TILES = {
 }
 _Tile: TypeAlias = tuple[int, int, int, int, int, int, int, float]
 _LEAST = 1 << 20  # multiply-adds of a product that is worth a kernel of its own
-_UNKNOWN = 1024.0  # iterations of a loop that follows no single iterator
 
 
 def plan_grid_contractions(schedule: Schedule, machine: GpuMachine) -> tuple[Step, ...]:
@@ -54,7 +53,7 @@ def plan_grid_contractions(schedule: Schedule, machine: GpuMachine) -> tuple[Ste
         nest = perfect_nest(band)
         if len(nest) != 3 or not isinstance(nest[-1].child, Leaf):
             continue
-        sizes = {inner.loop: _trips(schedule, inner, trips) for inner in nest}
+        sizes = {inner.loop: band_trips(inner, schedule.program, trips) for inner in nest}
         element = max(
             schedule.program.statement(name).write.dtype.bytes for name in band.statements
         )
@@ -85,9 +84,3 @@ def _share(m: float, n: float, machine: GpuMachine, tile: _Tile) -> float:
     busy = min(1.0, blocks / machine.multiprocessors)
     whole = blocks / (math.ceil(blocks / places) * places) if blocks > places else 1.0
     return float(peak) * used * busy * whole
-
-
-def _trips(schedule: Schedule, band: Band, trips: dict[str, dict[str, float]]) -> float:
-    moved = moved_by(band, schedule.program)
-    counts = [trips[s][x] for s, x in moved.items() if x in trips.get(s, {})]
-    return max(counts, default=_UNKNOWN)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from loopwright.analysis.size_estimates import average_trips, likely_sizes, references
+from loopwright.analysis.size_estimates import average_trips, band_trips, likely_sizes, references
 from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import (
@@ -36,7 +36,6 @@ __all__ = ["plan_grid_layout"]
 
 _MOST_THREADS = 256  # of a block, where nothing else decides
 _ROWS = 8  # threads along y
-_UNKNOWN = 1024.0  # iterations of a loop that follows no single iterator
 
 
 def plan_grid_layout(schedule: Schedule, machine: GpuMachine) -> tuple[Step, ...]:
@@ -149,9 +148,7 @@ class _Mapping:
         return total
 
     def _count(self, band: Band) -> float:
-        moved = moved_by(band, self.draft.schedule.program)
-        counts = [self.trips[s][x] for s, x in moved.items() if x in self.trips.get(s, {})]
-        return max(counts, default=_UNKNOWN)
+        return band_trips(band, self.draft.schedule.program, self.trips)
 
     def _threads(self, band: Band, most: int) -> int:
         size = 1

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from loopwright.analysis.dependences import strongly_connected_components
-from loopwright.analysis.size_estimates import average_trips, likely_sizes
+from loopwright.analysis.size_estimates import average_trips, band_trips, likely_sizes
 from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.islkit import isl
 from loopwright.ir.program import Program, Role
@@ -24,7 +24,6 @@ from loopwright.ir.schedule_tree import (
     Node,
     bands,
     in_sequence,
-    moved_by,
     nodes_of,
     perfect_nest,
     restricted,
@@ -57,7 +56,6 @@ from loopwright.transform.step import Step
 __all__ = ["plan_grid_order"]
 
 _LATENCY = 3e-8  # seconds from one instance of a chain to the next, loads from memory included
-_UNKNOWN = 1024.0  # iterations of a loop that follows no single iterator
 _MOST_TOGETHER = 8  # statements in a circle that isl's scheduler is asked for
 
 
@@ -215,9 +213,7 @@ class _GridOrder:
                 return sum(self._instances(branch.child, pairs) for branch in filters)
 
     def _trips(self, band: Band) -> float:
-        moved = moved_by(band, self.program)
-        counts = [self.trips[s][x] for s, x in moved.items() if x in self.trips.get(s, {})]
-        return max(counts, default=_UNKNOWN)
+        return band_trips(band, self.program, self.trips)
 
     def _ordered(self, names: Sequence[str], pairs: _Pairs, source: Node) -> Node:
         if not isinstance(source, Band):
