@@ -124,7 +124,7 @@ def _contractions(threads: int) -> Iterator[Entry]:
         case = drawn_contraction(number)
         name = f"einsum.{number:03}.{case.text}.{case.dtypes[0]}.{case.semiring}.t{threads}"
         call = partial(_run_contraction, case, threads)
-        yield Entry(name, partial(recorded, call), number % 25 == 0)
+        yield Entry(name, partial(recorded, call), number % 50 == 0)
 
 
 def drawn_contraction(number: int) -> DrawnContraction:

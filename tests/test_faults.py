@@ -140,7 +140,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(
     ("broken", "error", "threads"),
-    combined(BROKEN, ERRORS, [1, 2], one_in=2),
+    combined(BROKEN, ERRORS, [1, 2], one_in=4),
     ids=lambda x: x[1] if isinstance(x, tuple) else type(x).__name__,
 )
 def test_einsum(
@@ -216,8 +216,7 @@ def called(threads: int, **named: Any) -> None:
 PLANNERS = [planner.__name__ for planner in generic._PLANNERS]
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("name", PLANNERS)
+@pytest.mark.parametrize(("name", "threads"), combined(PLANNERS, [1, 2], one_in=2))
 def test_compile_without_a_planner(
     monkeypatch: pytest.MonkeyPatch, name: str, threads: int
 ) -> None:

@@ -91,6 +91,8 @@ def test_blow_up_ends_in_source_order_and_is_told(
 
 def test_loops_too_hard_to_write_down_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     source = holes(12)
+    monkeypatch.setattr(generic, "_QUOTA", 2000)
+    monkeypatch.setattr(generic, "_QUOTAS", {})
     monkeypatch.setattr(pipeline, "ISL_QUOTA", 2000)
     monkeypatch.setattr(pipeline, "_SOURCE_QUOTA", 50_000)
     with pytest.raises(UsageError) as error:

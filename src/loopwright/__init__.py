@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from loopwright.ir.program import Program
     from loopwright.machines.host import host
     from loopwright.machines.load import load_machine as machine
+    from loopwright.runtime.device_bundle import load
     from loopwright.runtime.scratch import release_scratch
     from loopwright.runtime.thread_pool import set_num_threads
     from loopwright.transform.plan import Plan
@@ -43,6 +44,7 @@ __all__ = [
     "einsum_plan",
     "host",
     "jit",
+    "load",
     "machine",
     "parse_c",
     "release_scratch",
@@ -69,6 +71,7 @@ _HOMES = {
     "einsum_plan": "calls.einsum",
     "host": "machines.host",
     "jit": "calls.jit",
+    "load": "runtime.device_bundle",
     "machine": "machines.load:load_machine",
     "parse_c": "calls.compile",
     "release_scratch": "runtime.scratch",

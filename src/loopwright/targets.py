@@ -15,6 +15,7 @@ from loopwright.backends.c_module import emit_c
 from loopwright.backends.c_syntax import as_identifier
 from loopwright.backends.device_module import emit_kernels
 from loopwright.backends.llvm_emitter import emit_module
+from loopwright.ir.grid_check import require_fit
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.module import Module
 from loopwright.ir.program import Program, Role
@@ -73,6 +74,7 @@ def _kernels(dialect: Dialect) -> Callable[[Program, LoopNest, Any], Module]:
     def emit(program: Program, nest: LoopNest, machine: Any) -> Module:
         packed = contiguous(nest, _shapes(program), program.params)
         device = split_kernels(replace(packed, name=as_identifier(program.name)))
+        require_fit(device, machine)
         text = emit_kernels([device], dialect, origin=origins(program))
         names = tuple(buffer.name for buffer in device.buffers)
         return Module(dialect.name, text, device.name, names, device.scalars, device=device)

@@ -1,9 +1,7 @@
 """The layers of the house: who may import whom, where, and which outside libraries."""
 
 import ast
-import io
 import re
-import tokenize
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -14,6 +12,7 @@ import islpy
 import pytest
 
 import loopwright
+from architecture.source_files import comments_of, python_files, text_of, tree_of
 
 SOURCE = Path(loopwright.__file__).parent
 
@@ -69,7 +68,7 @@ class Module:
     path: str  # relative to the package, with slashes
     name: str  # dotted, beginning with loopwright
     tree: ast.Module
-    comments: dict[int, str]  # line -> comment text
+    comments: dict[int, str]  # line -> comment text; empty where no comment says "lazy:"
 
     @property
     def part(self) -> str:
@@ -82,19 +81,12 @@ class Module:
 def modules(root: Path) -> dict[str, Module]:
     """Return every module under the package directory `root`, by dotted name."""
     found = {}
-    for file in sorted(root.rglob("*.py")):
-        path = file.relative_to(root).as_posix()
+    for path, file in python_files(root):
         parts = ["loopwright", *path.removesuffix(".py").split("/")]
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        text = file.read_text(encoding="utf-8")
-        found[name] = Module(path, name, ast.parse(text, path), comments_of(text))
+        comments = comments_of(file) if "lazy:" in text_of(file) else {}
+        found[name] = Module(path, name, tree_of(file), comments)
     return found
-
-
-def comments_of(text: str) -> dict[int, str]:
-    """Return the comment of each line that has one."""
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    return {t.start[0]: t.string for t in tokens if t.type == tokenize.COMMENT}
 
 
 @cache

@@ -5,6 +5,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import loopwright
+from architecture.source_files import python_files, tree_of
 
 SOURCE = Path(loopwright.__file__).parent
 
@@ -24,10 +25,10 @@ def module_clashes(root: Path) -> list[str]:
 def class_clashes(root: Path) -> list[str]:
     """Each name that several public classes have, with their files."""
     found: defaultdict[str, list[str]] = defaultdict(list)
-    for file in sorted(root.rglob("*.py")):
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+    for path, file in python_files(root):
+        for node in tree_of(file).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                found[node.name].append(file.relative_to(root).as_posix())
+                found[node.name].append(path)
     return [f"{name}: {', '.join(paths)}" for name, paths in found.items() if len(paths) > 1]
 
 

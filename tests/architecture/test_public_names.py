@@ -1,17 +1,16 @@
 """What the package shows: few names, light to import, every file introduced, no loose ends."""
 
 import ast
-import io
 import re
 import subprocess
 import sys
-import tokenize
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import loopwright
+from architecture.source_files import comments_of, python_files, tree_of
 
 SOURCE = Path(loopwright.__file__).parent
 MOST_NAMES = 24
@@ -24,17 +23,12 @@ UNNUMBERED = re.compile(r"\b(TODO|FIXME|XXX)\b(?!\s*\(?#\d+)")
 DEAD = ast.Import | ast.ImportFrom | ast.Return | ast.Raise | ast.Assert | ast.Delete
 
 
-def python_files(root: Path) -> Iterator[tuple[str, str]]:
-    for file in sorted(root.rglob("*.py")):
-        yield file.relative_to(root).as_posix(), file.read_text(encoding="utf-8")
-
-
 def undescribed(root: Path) -> list[str]:
     """Return each file that does not begin by saying what it is for."""
     return [
         path
-        for path, text in python_files(root)
-        if not (ast.get_docstring(ast.parse(text), clean=False) or "").split("\n")[0].strip()
+        for path, file in python_files(root)
+        if not (ast.get_docstring(tree_of(file), clean=False) or "").split("\n")[0].strip()
     ]
 
 
@@ -42,8 +36,8 @@ def broad_handlers(root: Path) -> list[str]:
     """Return each handler that catches what it cannot know."""
     return [
         f"{path}:{node.lineno}"
-        for path, text in python_files(root)
-        for node in ast.walk(ast.parse(text))
+        for path, file in python_files(root)
+        for node in ast.walk(tree_of(file))
         if isinstance(node, ast.ExceptHandler) and is_broad(node)
     ]
 
@@ -62,16 +56,10 @@ def loose_ends(root: Path) -> list[str]:
     """Return each TODO without an issue and each comment that is switched-off code."""
     return [
         f"{path}:{line}: {comment}"
-        for path, text in python_files(root)
-        for line, comment in comments(text)
+        for path, file in python_files(root)
+        for line, comment in comments_of(file).items()
         if UNNUMBERED.search(comment) or is_dead_code(comment)
     ]
-
-
-def comments(text: str) -> Iterator[tuple[int, str]]:
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.start[0], token.string
 
 
 def is_dead_code(comment: str) -> bool:

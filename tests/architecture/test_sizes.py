@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import loopwright
+from architecture.source_files import python_files, text_of, tree_of
 
 SOURCE = Path(loopwright.__file__).parent
 MOST_LINES = 600
@@ -19,9 +20,9 @@ SECOND_TRY = re.compile(r"(^|_)(v\d+|new|old|legacy)(_|$)")
 def size_breaches(root: Path) -> list[str]:
     """Return each file that has outgrown one reading."""
     return [
-        f"{file.relative_to(root).as_posix()}: {count} lines, at most {MOST_LINES}"
-        for file in sorted(root.rglob("*.py"))
-        if (count := len(file.read_text(encoding="utf-8").splitlines())) > MOST_LINES
+        f"{path}: {count} lines, at most {MOST_LINES}"
+        for path, file in python_files(root)
+        if (count := len(text_of(file).splitlines())) > MOST_LINES
     ]
 
 
@@ -42,10 +43,8 @@ DISTINCT = ("backends", "cli", "machines", "runtime", "semirings", "validate")
 def shared_names(root: Path, packages: tuple[str, ...]) -> list[str]:
     """Return each name of a module or public class of `packages` that another one has as well."""
     homes: dict[str, list[str]] = {}
-    for file in sorted(root.rglob("*.py")):
-        path = file.relative_to(root).as_posix()
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+    for path, file in python_files(root):
+        classes = [node.name for node in tree_of(file).body if isinstance(node, ast.ClassDef)]
         modules = [] if file.stem.startswith("__") else [f"{file.stem}.py"]
         for name in (*modules, *(name for name in classes if not name.startswith("_"))):
             homes.setdefault(name, []).append(path)

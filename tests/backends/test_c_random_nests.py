@@ -13,6 +13,7 @@ from backends.c_nests import reversed_through_memory
 from backends.compiled import _same_layout, assert_same_bits
 from backends.random_nests import nests
 from backends.test_random_nests import arrays
+from drawn import HUNTS
 from loopwright.backends.c_dialect import OPENMP, C, Dialect
 from loopwright.backends.c_module import emit_c
 from loopwright.ir.expr import Const, Var
@@ -61,7 +62,7 @@ def assert_runs(case: Case, run: Compiled, threads: int = 1) -> None:
 
 @pytest.mark.parametrize("dialect", [OPENMP, C], ids=lambda d: d.name)
 def test_random_nests(dialect: Dialect) -> None:
-    cases = drawn(60)
+    cases = drawn(600 if HUNTS else 30)
     runs = compile_c([nest for nest, _ in cases], dialect, FLAGS)
     for case, run in zip(cases, runs, strict=True):
         assert_runs(case, run)
@@ -69,7 +70,7 @@ def test_random_nests(dialect: Dialect) -> None:
 
 @pytest.mark.skipif(not has_openmp(), reason="the C compiler has no OpenMP")
 def test_random_parallel_nests() -> None:
-    cases = drawn(30, parallel=True)
+    cases = drawn(300 if HUNTS else 15, parallel=True)
     runs = compile_c([nest for nest, _ in cases], flags=(*FLAGS, "-fopenmp"))
     for case, run in zip(cases, runs, strict=True):
         for threads in (2, 3):
@@ -85,7 +86,9 @@ def test_parallel_nests_without_openmp() -> None:
 
 def test_random_regions() -> None:
     """The same between a user's lines, on arrays without gaps."""
-    cases = [(unit(nest), {**launch, "xs": 1, "ys": 1}) for nest, launch in drawn(40)]
+    cases = [
+        (unit(nest), {**launch, "xs": 1, "ys": 1}) for nest, launch in drawn(400 if HUNTS else 20)
+    ]
     cases = [case for case in cases if not has_inexact(case[0])]
     assert len(cases) > 10
     runs = compile_regions([nest for nest, _ in cases], FLAGS)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from drawn import drawn
 from kernels.build import bind, link, system_compiler
 from kernels.corpus import (
     CONSTANT,
@@ -136,16 +137,18 @@ def test_impossible_sizes_are_refused() -> None:
 
 @needs_compiler
 def test_literal_bounds(folder: Path) -> None:
-    library = build(KERNELS.values(), folder, LITERAL.with_restrict())
-    assert wrong_against_plain(library, KERNELS.values(), folder) == []
+    kernels = drawn(KERNELS.values(), 2)
+    library = build(kernels, folder, LITERAL.with_restrict())
+    assert wrong_against_plain(library, kernels, folder) == []
 
 
 @needs_compiler
 def test_constant_extents_larger_than_the_sizes(folder: Path) -> None:
     """The corner holds what arrays of just the size hold; nothing is written around it."""
-    library = build(KERNELS.values(), folder, CONSTANT, room=ROOM)
+    kernels = drawn(KERNELS.values(), 2, 1)
+    library = build(kernels, folder, CONSTANT, room=ROOM)
     wrong = []
-    for kernel in KERNELS.values():
+    for kernel in kernels:
         tiny = [kernel.square(value) for value in (0, 1, 2)]
         for sizes in (kernel.at("MINI"), *tiny):
             large = {name: max(n + ROOM, extents(kernel, ROOM)[name]) for name, n in sizes.items()}
@@ -167,7 +170,7 @@ def test_constant_extents_larger_than_the_sizes(folder: Path) -> None:
 @pytest.mark.parametrize("dtype", ["double", "float", "int"])
 def test_element_types(dtype: str, folder: Path) -> None:
     """Every type a kernel allows compiles without a warning, and exact data keep it finite."""
-    kernels = [k for k in KERNELS.values() if dtype in k.dtypes[1:]]
+    kernels = drawn((k for k in KERNELS.values() if dtype in k.dtypes[1:]), 2)
     library = build(kernels, folder, SYMBOLIC, dtype=dtype)
     for kernel in kernels:
         inputs = make_inputs(kernel, kernel.at("MINI"), dtype)
@@ -193,7 +196,7 @@ def test_roles(folder: Path) -> None:
 
 @needs_compiler
 def test_exact_data_give_the_same_bits_in_any_order(folder: Path) -> None:
-    exact = [kernel for kernel in KERNELS.values() if kernel.bits == "exact"]
+    exact = drawn((kernel for kernel in KERNELS.values() if kernel.bits == "exact"), 3)
     fused = ("-O2", "-ftree-vectorize", "-ffp-contract=fast")
     reordered = ("-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math")
     library = build(exact, folder, CONSTANT, flags=fused + reordered)
@@ -202,7 +205,7 @@ def test_exact_data_give_the_same_bits_in_any_order(folder: Path) -> None:
 
 @needs_compiler
 def test_ordered_data_give_the_same_bits_contracted_or_not(folder: Path) -> None:
-    ordered = [kernel for kernel in KERNELS.values() if kernel.bits == "ordered"]
+    ordered = drawn((kernel for kernel in KERNELS.values() if kernel.bits == "ordered"), 2)
     flags = ("-O2", "-march=native", "-ffp-contract=fast")
     library = build(ordered, folder, CONSTANT, flags=flags)
     assert wrong_against_plain(library, ordered, folder) == []

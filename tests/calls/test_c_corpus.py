@@ -32,7 +32,7 @@ from loopwright.planner.planners import model_planner
 
 pytestmark = needs_cc
 
-GROUPS = 5
+GROUPS = 3
 WARNINGS = ("-Wall", "-Werror", "-Wno-unknown-pragmas", "-Wno-unused")
 
 
@@ -59,7 +59,7 @@ def optimised(source: Path) -> Path:
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_spliced_kernels_are_equal_to_plain_c(group: int, tmp_path: Path) -> None:
-    names = drawn(list(KERNELS)[group::GROUPS], 2, group)
+    names = drawn(list(KERNELS)[group::GROUPS], 3, group)
     compiler = system_compiler()
     assert compiler is not None
     sources = [

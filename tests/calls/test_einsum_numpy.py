@@ -57,18 +57,20 @@ def test_paths_do_not_matter_where_order_does() -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("scaling", [{}, {"accumulate": True}, {"alpha": 3, "beta": 2}])
+@pytest.mark.parametrize(
+    ("scaling", "dtype"),
+    combined([{}, {"accumulate": True}, {"alpha": 3, "beta": 2}], ["f2", "f4", "f8"], one_in=2),
+)
 def test_a_limit_on_intermediate_results(
-    scaling: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    scaling: dict[str, Any], dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Blocks give the same sums, scaled once, also where out is narrower than the sums."""
     monkeypatch.setattr(einsum_path, "MOST_ELEMENTS", 7)
-    for dtype in ("f8", "f4", "f2"):
-        given = [x.astype(dtype) for x in (A, B, C)]
-        outs = np.ones((2, 4, 3), dtype)
-        lw.einsum(CHAIN, *given, out=outs[0], **scaling)
-        lw.einsum(CHAIN, *given, out=outs[1], optimize=("greedy", 5), **scaling)
-        np.testing.assert_array_equal(outs[0], outs[1])
+    given = [x.astype(dtype) for x in (A, B, C)]
+    outs = np.ones((2, 4, 3), dtype)
+    lw.einsum(CHAIN, *given, out=outs[0], **scaling)
+    lw.einsum(CHAIN, *given, out=outs[1], optimize=("greedy", 5), **scaling)
+    np.testing.assert_array_equal(outs[0], outs[1])
 
 
 @pytest.mark.parametrize("error", [RuntimeError, PathError, UsageError, ValueError])
@@ -83,7 +85,7 @@ def test_wrong_paths_are_errors_of_numpy_and_of_ours(error: type[Exception]) -> 
         ["i1", "u4", "i8", "f2", "f4", "f8"],
         ["f2", "f4", "f8", "c8", "i1", "i8", "u2", "?"],
         ["safe", "same_kind", "unsafe"],
-        one_in=2,
+        one_in=4,
     ),
 )
 def test_dtype_and_casting(source: str, dtype: str, casting: Any) -> None:
@@ -122,9 +124,12 @@ def test_casting_of_out(casting: Any, out: str) -> None:
     np.testing.assert_array_equal(place, expected)
 
 
-@pytest.mark.parametrize("order", ["C", "F", "A", "c", "f", "a"])
-@pytest.mark.parametrize("layouts", ["CC", "FF", "CF", "FC"])
-@pytest.mark.parametrize("text", ["ij,jk->ik", "ij,jk->ki", "ij,jk->jik"])
+@pytest.mark.parametrize(
+    ("order", "layouts", "text"),
+    combined(
+        "CFAcfa", ["CC", "FF", "CF", "FC"], ["ij,jk->ik", "ij,jk->ki", "ij,jk->jik"], one_in=2
+    ),
+)
 def test_memory_order(order: Any, layouts: str, text: str) -> None:
     given = [np.array(x, order=o) for x, o in zip((A, B), layouts, strict=True)]  # type: ignore[call-overload]
     expected = np.einsum(text, *given, order=order)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from drawn import combined
 from einsum_oracle import oracle
 from loopwright.calls import einsum_path
 from loopwright.calls.einsum_path import Order, order_of
@@ -141,9 +142,11 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("dtype", "most"), [("int8", 1), ("int8", 20), ("float16", 3)])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
-def test_blocks(case: Any, most: int, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("case", "limit"), combined(CASES, [("int8", 1), ("int8", 20), ("float16", 3)], one_in=2)
+)
+def test_blocks(case: Any, limit: tuple[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    dtype, most = limit
     monkeypatch.setattr(einsum_path, "MOST_ELEMENTS", most)
     text, *shapes = case
     random = np.random.default_rng(2)

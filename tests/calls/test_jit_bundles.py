@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from calls.comparison import assert_as_python, assert_contraction, is_contraction, whole
+from drawn import combined
 
 # -- fewer and more loops ----------------------------------------------------------------------
 
@@ -144,15 +145,16 @@ SHAPES: dict[Callable[..., Any], tuple[tuple[int, ...], ...]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["float64", "int32"])
-@pytest.mark.parametrize("function", SHAPES)
+@pytest.mark.parametrize(("function", "dtype"), combined(SHAPES, ["float64", "int32"], one_in=2))
 def test_other_contractions(function: Callable[..., Any], dtype: str) -> None:
     arrays = [whole(*s, dtype=dtype, seed=k) for k, s in enumerate(SHAPES[function])]
     assert_contraction(function, *arrays)
 
 
-@pytest.mark.parametrize("function", [dot, total, gemv, gemv_transposed, outer, rows, batched])
-@pytest.mark.parametrize("extent", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("function", "extent"),
+    combined([dot, total, gemv, gemv_transposed, outer, rows, batched], [0, 1, 2], one_in=2),
+)
 def test_other_contractions_of_small_sizes(function: Callable[..., Any], extent: int) -> None:
     arrays = [whole(*(min(n, extent) for n in s)) for s in SHAPES[function]]
     assert_contraction(function, *arrays)

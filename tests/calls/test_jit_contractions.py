@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from calls.comparison import assert_as_python, assert_contraction, is_contraction, whole
+from drawn import combined, drawn
 from frontends.kernels import define
 
 EXTENTS = {"i": "C.shape[0]", "j": "C.shape[1]", "k": "A.shape[1]"}
@@ -56,9 +57,9 @@ def test_sizes(sizes: tuple[int, int, int]) -> None:
     assert_contraction(matmul, *matrices(*sizes))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_dtypes(dtype: str) -> None:
-    assert_contraction(matmul, *matrices(7, 11, 13, dtype))
+@pytest.mark.parametrize(("number", "dtype"), list(enumerate(DTYPES)))
+def test_dtypes(number: int, dtype: str) -> None:
+    assert_contraction(matmul, *matrices(7, 11, 13, dtype), threads=drawn((1, 2), 2, number))
 
 
 N = 11
@@ -172,8 +173,9 @@ AROUND = (
 )
 
 
-@pytest.mark.parametrize("function", AROUND)
-@pytest.mark.parametrize("sizes", [(7, 9, 5), (1, 9, 5), (7, 1, 5)])
+@pytest.mark.parametrize(
+    ("function", "sizes"), combined(AROUND, [(7, 9, 5), (1, 9, 5), (7, 1, 5)], one_in=2)
+)
 def test_first_and_last_values(function: Callable[..., Any], sizes: tuple[int, int, int]) -> None:
     assert_contraction(function, *matrices(*sizes))
 
@@ -261,18 +263,19 @@ def test_first_value_next_to_the_identity(terms: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "dtype"),
+    ("number", "value", "dtype"),
     [
-        ("min(C[i, j], A[i, k] + B[k, j])", "float64"),
-        ("min(C[i, j], A[i, k] + B[k, j])", "int32"),
-        ("max(C[i, j], A[i, k] + B[k, j])", "float32"),
-        ("max(C[i, j], A[i, k] - B[k, j])", "int64"),
-        ("min(C[i, j], A[i, k] * B[k, j])", "float64"),
-        ("max(C[i, j], min(A[i, k], B[k, j]))", "uint8"),
+        (0, "min(C[i, j], A[i, k] + B[k, j])", "float64"),
+        (1, "min(C[i, j], A[i, k] + B[k, j])", "int32"),
+        (0, "max(C[i, j], A[i, k] + B[k, j])", "float32"),
+        (1, "max(C[i, j], A[i, k] - B[k, j])", "int64"),
+        (0, "min(C[i, j], A[i, k] * B[k, j])", "float64"),
+        (1, "max(C[i, j], min(A[i, k], B[k, j]))", "uint8"),
     ],
 )
-def test_operator_pairs(value: str, dtype: str) -> None:
-    assert_contraction(nest("ikj", f"C[i, j] = {value}"), *matrices(7, 9, 5, dtype))
+def test_operator_pairs(number: int, value: str, dtype: str) -> None:
+    function, threads = nest("ikj", f"C[i, j] = {value}"), drawn((1, 2), 2, number)
+    assert_contraction(function, *matrices(7, 9, 5, dtype), threads=threads)
 
 
 @pytest.mark.parametrize("pair", ["|&", "&|", "^+"])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from calls.comparison import assert_as_python, is_contraction, whole
+from drawn import drawn
 
 DTYPES = (
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -117,11 +118,17 @@ TEXTBOOK: dict[Callable[..., Any], tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.parametrize("function", TEXTBOOK)
-def test_textbook(function: Callable[..., Any]) -> None:
+def some_teams(number: int) -> list[int]:
+    """One thread or two, in turn; in the hunt both."""
+    return drawn((2, 1), 2, number)
+
+
+@pytest.mark.parametrize(("number", "function"), list(enumerate(TEXTBOOK)))
+def test_textbook(number: int, function: Callable[..., Any]) -> None:
     args = TEXTBOOK[function]
     exact = function in (floyd_warshall, prefix_sums, two_products)
-    compiled = assert_as_python(function, *args, rtol=0.0 if exact else 1e-12)
+    rtol = 0.0 if exact else 1e-12
+    compiled = assert_as_python(function, *args, threads=some_teams(number), rtol=rtol)
     assert not is_contraction(compiled, *args)
 
 
@@ -129,7 +136,7 @@ def test_textbook(function: Callable[..., Any]) -> None:
 @pytest.mark.parametrize("extent", [0, 1, 2])
 def test_small_sizes(function: Callable[..., Any], extent: int) -> None:
     args = [a[tuple(slice(extent) for _ in a.shape)] for a in TEXTBOOK[function]]
-    assert_as_python(function, *args)
+    assert_as_python(function, *args, threads=some_teams(list(TEXTBOOK).index(function)))
 
 
 @pytest.mark.parametrize("threads", [3, 5])
@@ -223,9 +230,9 @@ CONTROL = (
 )
 
 
-@pytest.mark.parametrize("function", CONTROL)
-def test_control(function: Callable[..., Any]) -> None:
-    assert_as_python(function, whole(13, 13), whole(13, seed=1))
+@pytest.mark.parametrize(("number", "function"), list(enumerate(CONTROL)))
+def test_control(number: int, function: Callable[..., Any]) -> None:
+    assert_as_python(function, whole(13, 13), whole(13, seed=1), threads=some_teams(number))
 
 
 # -- values ------------------------------------------------------------------------------------
@@ -243,10 +250,11 @@ def shifted(A, B):
             A[i, j] = B[i - 1, j]
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_dtypes(dtype: str) -> None:
+@pytest.mark.parametrize(("number", "dtype"), list(enumerate(DTYPES)))
+def test_dtypes(number: int, dtype: str) -> None:
     A, B = whole(7, 19, dtype=dtype), whole(7, 19, dtype=dtype, seed=1)
-    assert_as_python(recurrence, A, B % 2 if np.dtype(dtype).kind in "iu" else B)
+    tame = B % 2 if np.dtype(dtype).kind in "iu" else B
+    assert_as_python(recurrence, A, tame, threads=some_teams(number))
 
 
 def test_booleans() -> None:
@@ -269,9 +277,9 @@ VIEWS = {
 }
 
 
-@pytest.mark.parametrize("views", VIEWS.values(), ids=VIEWS)
-def test_views(views: tuple[np.ndarray, ...]) -> None:
-    assert_as_python(stencil, *views)
+@pytest.mark.parametrize(("number", "views"), list(enumerate(VIEWS.values())), ids=VIEWS)
+def test_views(number: int, views: tuple[np.ndarray, ...]) -> None:
+    assert_as_python(stencil, *views, threads=some_teams(number))
 
 
 def test_functions_of_math() -> None:

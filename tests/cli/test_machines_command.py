@@ -7,6 +7,8 @@ import pytest
 from loopwright.cli import main
 from loopwright.machines import host, load_machine, machine_names
 from loopwright.machines.load import machine_from_json
+from loopwright.machines.load_gpu import gpu_names
+from loopwright.machines.load_mesh import load_mesh, mesh_from_json, mesh_names
 
 
 def test_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,7 +45,27 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert machine_from_json(data, "zen3") == load_machine("zen3")
     assert main(["machines", "--json"]) == 0
     names = [item["name"] for item in json.loads(capsys.readouterr().out)]
-    assert names == list(machine_names())
+    assert names == [*machine_names(), *gpu_names(), *mesh_names()]
+
+
+def test_gpus_and_meshes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each kind in its table, and every field of one with its source."""
+    assert main(["machines"]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "GPU SMs GHz threads shared L2 GB/s Tflop/s f32 f64" in lines
+    assert "sm_80 108 1.41 2048 164 KiB 40 MiB 2039 19.5 9.75" in lines
+    assert "mesh groups cores GHz bits scratchpad GB/s Gflop/s f64" in lines
+    assert "sw26010 4 8 x 8 1.45 256 64 KiB 34.1 742.4" in lines
+    assert main(["machines", "sw26010pro"]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == "sw26010pro: Sunway SW26010-Pro (SW39000), 6 core groups of 1 + 64 cores"
+    assert "block_cycles unknown not published" in lines
+    assert main(["machines", "sm_90"]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "sector 32 CUDA C++ Programming Guide: transactions of 32 bytes" in lines
+    assert main(["machines", "sw26010", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert mesh_from_json({**data, "format": 1}, "sw26010") == load_mesh("sw26010")
 
 
 def test_host(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from drawn import drawn
 from frontends.c_functions import COMPILER, needs_compiler, run_region
 from kernels.corpus import (
     CONSTANT,
@@ -34,7 +35,7 @@ def read(folder: Path, name: str, mode: Mode, compiler: str | None = "") -> CFil
     return read_c(path, compiler=compiler)
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", drawn(KERNELS, 2))
 def test_every_mode_is_read(name: str, tmp_path: Path) -> None:
     for mode in MODES:
         regions = read(tmp_path, name, mode.with_restrict()).regions
@@ -59,7 +60,7 @@ def test_both_preprocessors_agree(name: str, tmp_path: Path) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", drawn(KERNELS, 2, 1))
 def test_meaning(name: str, tmp_path: Path) -> None:
     kernel = KERNELS[name]
     inputs = make_inputs(kernel, kernel.square(SIZE))

@@ -18,7 +18,7 @@ from frontends.c_functions import (
 )
 from loopwright.frontends.c import read_c
 
-COUNT = 400 if HUNTS else 24
+COUNT = 400 if HUNTS else 12
 EXTENT = 7
 ARRAYS = {
     "a": ("double", "f8"), "b": ("float", "f4"), "c": ("int", "i4"), "u": ("unsigned", "u4"),

@@ -84,11 +84,17 @@ def test_cuda_on_the_shim(name: str, tmp_path: Path) -> None:
     assert run(program) == expected(name, tmp_path)
 
 
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One of the programs on the shim, with subscripts of 64 bits."""
+    folder = tmp_path_factory.mktemp("product")
+    return on_shim("product", translated("product", folder), "long long")
+
+
 @needs_compilers
-def test_what_is_moved(tmp_path: Path) -> None:
+def test_what_is_moved(product: Path) -> None:
     """Arrays that are written whole are not brought in, those that are only read not back."""
-    program = on_shim("product", translated("product", tmp_path), "long long")
-    done = subprocess.run([program], capture_output=True, text=True, env={"LW_SHIM_COUNT": "1"})
+    done = subprocess.run([product], capture_output=True, text=True, env={"LW_SHIM_COUNT": "1"})
     a, b, c = 37 * 18 * 8, 18 * 29 * 8, 37 * 29 * 8
     told = re.fullmatch(r"\d+ launches, (\d+) bytes in, (\d+) bytes back\n", done.stderr)
     assert told is not None, done.stderr
@@ -96,9 +102,8 @@ def test_what_is_moved(tmp_path: Path) -> None:
 
 
 @needs_compilers
-def test_a_failing_call_is_told(tmp_path: Path) -> None:
-    program = on_shim("product", translated("product", tmp_path))
-    told = run(program, env={"LW_SHIM_MEMORY": "1000"}, status=1)
+def test_a_failing_call_is_told(product: Path) -> None:
+    told = run(product, env={"LW_SHIM_MEMORY": "1000"}, status=1)
     assert told == "product.c:10: cudaMalloc, 'a': out of memory\n"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,7 +26,6 @@ SIZES = (0, 1, 2, 3, 5, 7)
 MOST_ACCESSES = 1_000
 
 
-@cache
 def translations(folder: Path) -> dict[str, list[tuple[Program, LoopNest, Runner]]]:
     """All regions of all kernels as nests for a GPU; one run of the compiler serves them."""
     named: list[tuple[str, Program, LoopNest]] = []
@@ -47,15 +45,8 @@ def translations(folder: Path) -> dict[str, list[tuple[Program, LoopNest, Runner
     return found
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("corpus")
-
-
-# One process runs them all: each would compile the text of all kernels for itself.
-@pytest.mark.parametrize("part", range(2))
-def test_kernels(part: int, folder: Path) -> None:
-    for name, regions in list(translations(folder).items())[part::2]:
+def test_kernels(tmp_path: Path) -> None:
+    for name, regions in translations(tmp_path).items():
         for program, nest, runner in regions:
             sizes = pick_sizes(program, values=SIZES, most=MOST_ACCESSES, count=2, seed=1)
             told = gpu_differences(program, nest, sizes, runner)

@@ -12,7 +12,7 @@ import pytest
 
 from gpu.fake_cuda import FakeApi, FakeArray, fake_driver
 from loopwright.diagnostics import DtypeError, UsageError
-from loopwright.ir.dtypes import FLOAT32, FLOAT64, INT64
+from loopwright.ir.dtypes import BFLOAT16, FLOAT32, FLOAT64, INT64
 from loopwright.runtime.device_arrays import (
     current_stream,
     device_array,
@@ -125,7 +125,7 @@ def test_tensors_of_torch() -> None:
         ({"requires_grad": True}, "x requires a gradient, which kernels do not have"),
         ({"layout": "sparse_coo"}, "x is no dense tensor"),
         ({"conjugated": True}, "x is conjugated or negated in its flags only"),
-        ({"dtype": "torch.bfloat16"}, "x: 'bfloat16' is no dtype"),
+        ({"dtype": "torch.float8_e5m2"}, "x: 'float8_e5m2' is no dtype"),
         ({"is_cuda": False}, "x is no array of a CUDA device"),
     ],
 )
@@ -226,8 +226,9 @@ def test_tensors_by_dlpack(strides: bool) -> None:
 def test_dlpack_of_other_types_and_devices() -> None:
     keep: list[Any] = []
     data = np.zeros((3, 4), np.float16)
+    assert device_array(Deviating(2, capsule(data, 4, keep)), "x").dtype == BFLOAT16
     with pytest.raises(DtypeError, match=r"x has elements that are not supported"):
-        device_array(Deviating(2, capsule(data, 4, keep)), "x")  # bfloat16
+        device_array(Deviating(2, capsule(data, 3, keep)), "x")  # of a user's kind
     assert not is_device_array(Deviating(10, None))
     with pytest.raises(UsageError, match=r"x lies in the host's memory"):
         device_array(Deviating(1, None), "x")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import loopwright as lw
 from gpu.fake_cuda import FakeArray, fake_driver
 from gpu.shim.cuda_shim import has_compiler
 from loopwright.diagnostics import UsageError
@@ -26,6 +27,7 @@ from loopwright.ir.dtypes import FLOAT32
 from loopwright.ir.expr import Binary, Const, Var
 from loopwright.ir.loops import Block, Buffer
 from loopwright.ir.serial import Malformed
+from loopwright.runtime import cuda_executable
 from loopwright.runtime.argument_sizes import scalars_from_arrays
 from loopwright.runtime.device_bundle import load_bundle, save_bundle
 
@@ -236,3 +238,73 @@ def test_bundle_that_cannot_be_written(tmp_path: Path) -> None:
         save(tmp_path / "file" / "b")
     with pytest.raises(UsageError, match=r"no language of bundles"):
         save_bundle(tmp_path, program(), TEXT, language="metal")
+
+
+# -- what users save and load ---------------------------------------------------------------------
+
+SOURCE = b"""
+void scale(int n, int m, float c, float A[n][m]) {
+#pragma scop
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < m; j++)
+      A[i][j] = c * A[i][j] + i;
+#pragma endscop
+}
+"""
+
+
+@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
+def test_load_runs_what_compiled_code_saves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a process that has neither isl nor LLVM."""
+    monkeypatch.setattr(cuda_executable, "compile_cuda", lambda text, *_: text.encode())
+    file = lw.compile(SOURCE, "cuda", machine="sm_90")
+    file.save(str(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "kernels.cu",
+        "manifest.json",
+        "sm_90.int.cubin",
+    ]
+    code = f"""
+import sys
+sys.modules["islpy"] = sys.modules["llvmlite"] = sys.modules["scipy"] = None
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+import numpy as np
+import loopwright as lw
+from gpu.fake_cuda import FakeArray, fake_driver
+scale = lw.load({str(tmp_path)!r})
+print(scale)
+old = np.arange(35, dtype=np.float32).reshape(5, 7)
+with fake_driver() as api:
+    on_device, here = old.copy(), old.copy()
+    arguments = {{"c": np.float32(3)}}
+    scale(*[arguments.get(name, FakeArray(on_device, api)) for name in scale.parameters])
+    scale(*[arguments.get(name, here) for name in scale.parameters])
+    wanted = 3 * old + np.arange(5, dtype=np.float32)[:, None]
+    assert (on_device == wanted).all() and (here == wanted).all()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout in (
+        "<loopwright bundle scale(c, A) for cuda>\n",
+        "<loopwright bundle scale(A, c) for cuda>\n",
+    )
+
+
+def test_code_of_processors_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as raised:
+        lw.compile(SOURCE).save(str(tmp_path))
+    assert str(raised.value) == 'bundles are of code for a GPU\ntry: compile(..., target="cuda")'
+    with pytest.raises(UsageError, match="this folder holds no bundle that can be used"):
+        lw.load(tmp_path)
+
+
+def test_a_function_of_two_regions_is_no_bundle(tmp_path: Path) -> None:
+    region = SOURCE[SOURCE.index(b"#pragma scop") : SOURCE.rindex(b"}")]
+    twice = lw.compile(SOURCE.replace(region, region + region), "cuda", machine="sm_90")
+    with pytest.raises(UsageError) as raised:
+        twice["scale"].save(str(tmp_path))
+    assert str(raised.value) == (
+        "'scale' has 2 regions\ntry: a function of one region for each bundle"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from loopwright.backends.device_module import emit_kernels
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import program_of
 from loopwright.ir.device import DeviceProgram
-from loopwright.ir.dtypes import DTYPES
+from loopwright.ir.dtypes import BFLOAT16, DTYPES
 from loopwright.ir.grid_kernel import GridKernel, GridVariant
 from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.ir.loops import LoopNest
@@ -29,7 +30,8 @@ from loopwright.planner.gpu import gpu_planner
 
 pytestmark = pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc here")
 
-ARCHITECTURES = ("sm_80", "sm_90")
+ARCHITECTURES = drawn(("sm_80", "sm_90"), one_in=2)
+QUICK = ("-Xcicc", "-O0", "-Xptxas", "-O0")  # diagnostics are the same, and sooner there
 # Two blocks to a multiprocessor leave a thread 128 registers. 64 accumulators and what they are
 # computed from take all of them: ptxas 13.0 puts up to two addresses into memory, once per tile.
 MOST_SPILLED = 24  # bytes, stores and loads together: of closures of int32 on sm_80
@@ -46,14 +48,16 @@ VARIANTS = {
 }
 
 
-def compiled(programs: list[DeviceProgram], folder: Path) -> dict[tuple[str, str], tuple[int, int]]:
+def compiled(
+    programs: list[DeviceProgram], folder: Path, flags: Sequence[str] = ()
+) -> dict[tuple[str, str], tuple[int, int]]:
     """Registers and spilled bytes of every kernel by architecture, if there is no warning."""
     source = folder / "kernels.cu"
     source.write_text(emit_kernels(programs, CUDA))
     codes = [w for a in ARCHITECTURES for w in ("-gencode", f"arch={_virtual(a)},code={a}")]
     words = ["nvcc", *codes, "-c", "--threads", "2", "-Xptxas", "-v", "-Werror", "all-warnings"]
     done = subprocess.run(
-        [*words, "-o", str(folder / "kernels.o"), str(source)],
+        [*words, *flags, "-o", str(folder / "kernels.o"), str(source)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     told = done.stdout + done.stderr
@@ -108,9 +112,9 @@ def programs_of(loops: list[LoopNest]) -> list[DeviceProgram]:
 
 
 def test_corpus(tmp_path: Path) -> None:
-    """All kernels in the hunt; ptxas takes most of the time."""
+    """All kernels in the hunt."""
     programs = programs_of(nests(tmp_path, drawn(KERNELS, one_in=5), reassoc=True))
-    found = compiled(programs, tmp_path)
+    found = compiled(programs, tmp_path, QUICK)
     count = sum(len(program.kernels) for program in programs)
     assert len(found) == count * len(ARCHITECTURES)
 
@@ -121,6 +125,19 @@ def fits(variant: GridVariant, algebra: Algebra) -> bool:
     widest = max(variant.left_width, variant.right_width, variant.out_width)
     own = variant.thread_rows * variant.thread_columns
     return size * widest <= 16 and size * own <= 4 * 64
+
+
+def test_types_that_are_stored_only(tmp_path: Path) -> None:
+    """Products of bfloat16, summed in float32."""
+    algebra = Algebra(
+        "add", "mul", 0.0, BFLOAT16, BFLOAT16, BFLOAT16, FLOAT32, Initial.OUT, scaled=True
+    )
+    loops = [
+        lower_grid_product(GridKernel(algebra, VARIANTS[name]), name) for name in ("wide", "tables")
+    ]
+    found = compiled(programs_of(loops), tmp_path)
+    assert len(found) == 2 * len(ARCHITECTURES)
+    assert max(spilled for _, spilled in found.values()) <= MOST_SPILLED
 
 
 def test_products_and_closures_keep_to_registers(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import loopwright as lw
 from loopwright.diagnostics import DtypeError, ToolchainError, UsageError
 from loopwright.ir.device import DeviceKernel, DeviceMemory, DeviceProgram, LaunchKernel
 from loopwright.ir.dtypes import FLOAT32
@@ -122,13 +123,19 @@ def test_buffers_of_the_caller_with_wide_subscripts() -> None:
 
 @needs_opencl
 def test_bundle_of_opencl(tmp_path: Path) -> None:
-    save_bundle(tmp_path, turn(), TURN, language="opencl")
+    shapes = {"A": (n,), "C": (n,)}
+    save_bundle(tmp_path, turn(), TURN, language="opencl", shapes=shapes)
     source, out = np.arange(50, dtype=np.float32), np.zeros(50, np.float32)
     bundle = load_bundle(tmp_path)
     bundle.opencl_executable().run_from_host((source, out), size)
     assert out.tolist() == (2 * source[::-1]).tolist()
     with pytest.raises(UsageError, match=r"the bundle is not for CUDA"):
         bundle.executable()
+    out[:] = 0
+    loaded = lw.load(tmp_path)
+    assert repr(loaded) == "<loopwright bundle turn(A, C) for opencl>"
+    loaded(source, out)
+    assert out.tolist() == (2 * source[::-1]).tolist()
 
 
 @needs_opencl

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from backends.compiled import compile_nest, run_kernel
 from contract_steps import contract_loops
+from drawn import combined
 from loopwright.ir.interpret import element_strides, interpret_program
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
@@ -91,8 +92,9 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize("broadcast", ["lane", "broadcast", "replicated"])
-@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize(
+    ("name", "broadcast"), combined(VALUES, ["lane", "broadcast", "replicated"], one_in=2)
+)
 def test_values_and_packings(name: str, broadcast: str) -> None:
     value, packing = VALUES[name]
     source = product({}, value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from drawn import drawn
+from drawn import combined, drawn
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.expr import Binary, Var
 from loopwright.ir.kernel_variant import Algorithm, Broadcast, ContractionKernel, Initial, Packing
@@ -107,7 +107,7 @@ def problems(kernel: ContractionKernel) -> list[Problem]:
 ROWS = list(pairwise(CHOICES))
 
 
-@pytest.mark.parametrize("number", drawn(range(len(ROWS)), 2))
+@pytest.mark.parametrize("number", drawn(range(len(ROWS)), 3))
 def test_every_pair_of_decisions(number: int) -> None:
     kernel = kernel_from(ROWS[number], RINGS[number % len(RINGS)])
     check_kernel(kernel, problems(kernel))
@@ -200,13 +200,17 @@ def test_rows_that_do_not_fill_vectors(rows: int) -> None:
     check_kernel(kernel, problems(kernel))
 
 
-@pytest.mark.parametrize("parallel", ["none", "i", "j", "batch"])
 @pytest.mark.parametrize(
-    ("initial", "broadcast"),
-    [*zip(Initial, [Broadcast.LANE] * 3, strict=True), (Initial.OUT, Broadcast.LOAD)],
+    ("parallel", "sums"),
+    combined(
+        ["none", "i", "j", "batch"],
+        [*zip(Initial, [Broadcast.LANE] * 3, strict=True), (Initial.OUT, Broadcast.LOAD)],
+        one_in=2,
+    ),
 )
-def test_both_operands_in_place(parallel: str, initial: Initial, broadcast: Broadcast) -> None:
+def test_both_operands_in_place(parallel: str, sums: tuple[Initial, Broadcast]) -> None:
     """Nothing is packed: columns come in whole tiles, rows need not."""
+    initial, broadcast = sums
     kernel = kernel_of(
         Algorithm.PRODUCT,
         ring("add", "mul", "float64"),

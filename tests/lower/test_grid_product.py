@@ -146,3 +146,40 @@ def test_batches() -> None:
 
 def test_a_batch_of_nothing() -> None:
     check(SMALL, algebra("sums"), (5, 3, 3), batch=0)
+
+
+# One warp of the matrix unit: 16 x 8 elements, 2 x 2 of them in each thread.
+MMA = GridVariant(16, 8, 8, 2, 2, True, False, uses_mma=True)
+REALS = Algebra("add", "mul", 0.0, *(DTYPES["float64"],) * 4, Initial.OUT, scaled=False)
+
+
+@pytest.mark.parametrize(
+    ("along", "stages", "size"),
+    combined(
+        [(True, False), (False, False), (True, True), (False, True)],
+        (2, 3),
+        ((16, 8, 8), (17, 9, 11), (5, 3, 20)),
+        one_in=3,
+    ),
+)
+def test_matrix_unit(along: tuple[bool, bool], stages: int, size: tuple[int, int, int]) -> None:
+    left, right = along
+    check(replace(MMA, left_along_p=left, right_along_p=right, stages=stages), REALS, size)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"columns": 16, "thread_columns": 4},
+        {"rows": 32, "thread_rows": 2, "columns": 16, "thread_columns": 4},
+        {"slices": 2, "stages": 3},
+        {"left_width": 2, "right_width": 2, "stages": 3, "depth": 8},
+    ],
+)
+def test_warps_and_slices_of_the_matrix_unit(changed: dict[str, int]) -> None:
+    check(replace(MMA, **changed), REALS, (34, 24, 18))
+
+
+@pytest.mark.parametrize("initial", Initial)
+def test_initial_values_of_the_matrix_unit(initial: Initial) -> None:
+    check(MMA, replace(REALS, initial=initial, scaled=True), (16, 8, 12))

@@ -4,16 +4,34 @@ from __future__ import annotations
 
 from textwrap import dedent
 
+import numpy as np
 import pytest
 
 from loopwright.diagnostics import InternalError
+from loopwright.ir.check import check_nest
 from loopwright.ir.dtypes import FLOAT64
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
-from loopwright.ir.loops import Axis, Block, Buffer, For, LoopNest, Mark, Stmt, Store
+from loopwright.ir.interpret_nest import interpret_nest
+from loopwright.ir.loops import (
+    Alloc,
+    Axis,
+    Barrier,
+    BarrierScope,
+    Block,
+    Buffer,
+    For,
+    LoopNest,
+    Mark,
+    Space,
+    Stmt,
+    Store,
+)
 from loopwright.ir.program import Program
-from loopwright.ir.text import stmt_text
+from loopwright.ir.text import expr_text, stmt_text
+from loopwright.ir.visit import statements
+from loopwright.lower.astgen import generate_loops
 from loopwright.lower.map_to_grid import map_to_grid
-from loopwright.lower.passes import lower_schedule
+from loopwright.lower.passes import PASSES, LoopDecisions, lower_schedule, run_passes
 from loopwright.transform.grid_mapping import MapToBlocks, MapToThreads
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.step import Step
@@ -23,6 +41,8 @@ from programs import Do, program
 from programs import For as Loop
 
 GRID, ROW = "inout float64 [n, n]", "inout float64 [n]"
+n, i, j = Var("n"), Var("i"), Var("j")
+A = Buffer("a", FLOAT64, (Const(1),), writable=True)
 
 
 def rows(stop: str) -> Program:
@@ -50,47 +70,56 @@ CASES: dict[str, tuple[Program, tuple[Step, ...], str]] = {
         rows("n"),
         tiles(2, 4),
         """
-        block y for block.y in range((n + 1) // 2):
-            block x for block.x in range((n + 3) // 4):
-                thread y for thread.y in range(2):
-                    thread x for thread.x in range(4):
-                        let i_t: int64 = block.y * 2
-                        let j_t: int64 = block.x * 4
-                        let i: int64 = i_t + thread.y
-                        if i < n:
-                            let j: int64 = j_t + thread.x
-                            if j < n:
-                                A[i, j] = 2.0 * A[i, j]
+        block z for block.z in range((n + 131069) // 131070):
+            block y for block.y in range(min((n + 1) // 2, 65535)):
+                block x for block.x in range((n + 3) // 4):
+                    thread y for thread.y in range(2):
+                        thread x for thread.x in range(4):
+                            let number.y: int64 = block.y + block.z * 65535
+                            if number.y < (n + 1) // 2:
+                                let i_t: int64 = number.y * 2
+                                let j_t: int64 = block.x * 4
+                                let i: int64 = i_t + thread.y
+                                if i < n:
+                                    let j: int64 = j_t + thread.x
+                                    if j < n:
+                                        A[i, j] = 2.0 * A[i, j]
         """,
     ),
     "triangle of tiles": (
         rows("i + 1"),
         tiles(2, 2),
         """
-        block y for block.y in range((n + 1) // 2):
-            block x for block.x in range((n + 1) // 2):
-                thread y for thread.y in range(2):
-                    thread x for thread.x in range(2):
-                        let i_t: int64 = block.y * 2
-                        let j_t: int64 = block.x * 2
-                        if j_t < min(n, i_t + 2):
-                            let i: int64 = i_t + thread.y
-                            if i < n:
-                                let j: int64 = j_t + thread.x
-                                if j < i + 1:
-                                    A[i, j] = 2.0 * A[i, j]
+        block z for block.z in range((n + 131069) // 131070):
+            block y for block.y in range(min((n + 1) // 2, 65535)):
+                block x for block.x in range((n + 1) // 2):
+                    thread y for thread.y in range(2):
+                        thread x for thread.x in range(2):
+                            let number.y: int64 = block.y + block.z * 65535
+                            if number.y < (n + 1) // 2:
+                                let i_t: int64 = number.y * 2
+                                let j_t: int64 = block.x * 2
+                                if j_t < min(n, i_t + 2):
+                                    let i: int64 = i_t + thread.y
+                                    if i < n:
+                                        let j: int64 = j_t + thread.x
+                                        if j < i + 1:
+                                            A[i, j] = 2.0 * A[i, j]
         """,
     ),
     "triangle of blocks": (
         rows("i + 1"),
         (MapToBlocks("i", "y"), MapToBlocks("j", "x")),
         """
-        block y for block.y in range(n):
-            block x for block.x in range(n):
-                let i: int64 = block.y
-                let j: int64 = block.x
-                if j < i + 1:
-                    A[i, j] = 2.0 * A[i, j]
+        block z for block.z in range((n + 65534) // 65535):
+            block y for block.y in range(min(n, 65535)):
+                block x for block.x in range(n):
+                    let number.y: int64 = block.y + block.z * 65535
+                    if number.y < n:
+                        let i: int64 = number.y
+                        let j: int64 = block.x
+                        if j < i + 1:
+                            A[i, j] = 2.0 * A[i, j]
         """,
     ),
     "more iterations than threads": (
@@ -127,18 +156,91 @@ def test_rewrites(name: str) -> None:
         assert_same(source, nest, {"n": size}, threads=1)
 
 
-# -- nests that no schedule makes, built by hand --------------------------------------------------
+def mapped(var: Var, stop: Expr, body: Stmt, mark: Mark, axis: Axis = Axis.X) -> For:
+    return For(var.name, Const(0), stop, body, Const(1), mark, axis=axis)
 
-n, i, j = Var("n"), Var("i"), Var("j")
-A = Buffer("a", FLOAT64, (Const(1),), writable=True)
+
+# -- grids that are bounded along y and z ----------------------------------------------------------
+
+
+def bounded(source: Program, steps: tuple[Step, ...], most: int) -> LoopNest:
+    """The nest of a schedule with at most so many blocks along y and z."""
+    schedule = apply_plan(source, steps)
+    loops = generate_loops(schedule)
+    decisions = LoopDecisions.of(schedule, loops)
+    before = next(k for k, one in enumerate(PASSES) if one.rewrite is map_to_grid)
+    nest = run_passes(loops.nest, decisions, PASSES[:before])
+    return map_to_grid(nest, decisions.factors, most)
+
+
+def grid_of(nest: LoopNest) -> dict[str, str]:
+    loops = [s for s in statements(nest.body) if isinstance(s, For) and s.mark is Mark.BLOCK]
+    return {loop.var: expr_text(loop.stop) for loop in loops}
+
+
+def cube() -> Program:
+    inner = Loop("j", 0, "n", Loop("k", 0, "j + 1", Do("A[i, j, k]", "2 * A[i, j, k]")))
+    shapes = {"A": "inout float64 [n, n, n]"}
+    return program("cube", shapes, Loop("i", 0, "n", inner), known="n >= 1")
+
+
+@pytest.mark.parametrize("stop", ["n", "i + 1"])
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_more_rows_than_blocks_along_y_go_on_along_z(stop: str, most: int) -> None:
+    source = rows(stop)
+    nest = bounded(source, tiles(2, 4), most)
+    assert list(grid_of(nest)) == ["block.z", "block.y", "block.x"]
+    for size in (1, 2, 5, 9):
+        assert_same(source, nest, {"n": size}, threads=1)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_where_z_is_taken_blocks_take_several_iterations(most: int) -> None:
+    steps = (MapToBlocks("i", "z"), MapToBlocks("j", "y"), MapToBlocks("k", "x"))
+    source = cube()
+    nest = bounded(source, steps, most)
+    assert grid_of(nest) == {
+        "block.z": f"min(n, {most})",
+        "block.y": f"min(n, {most})",
+        "block.x": "n",
+    }
+    assert "for number.y in range(block.y, n" in stmt_text(nest.body)
+    for size in (1, 2, 4, 7):
+        assert_same(source, nest, {"n": size}, threads=1)
+
+
+def test_counts_that_are_within_the_bound_cost_nothing() -> None:
+    body = Loop("i", 0, "n", Loop("j", 0, 5, Do("A[i, j]", "2 * A[i, j]")))
+    source = program("few", {"A": "inout float64 [n, 5]"}, body, known="n >= 1")
+    steps = (MapToBlocks("i", "x"), MapToBlocks("j", "y"))
+    assert grid_of(bounded(source, steps, 5)) == {"block.x": "n", "block.y": "5"}
+    nest = bounded(source, steps, 4)
+    assert grid_of(nest) == {"block.x": "n", "block.y": "4", "block.z": "2"}
+    assert_same(source, nest, {"n": 3}, threads=1)
+
+
+def test_memory_of_a_block_serves_one_iteration_after_another() -> None:
+    """A barrier keeps threads from the next iteration while others read what this one stored."""
+    t, held = Var("t"), Buffer("held", FLOAT64, (Const(1),), Space.SHARED)
+    other = Load("held", (Const(1) - t,), FLOAT64)
+    put = Store("held", (t,), Load("a", (i * 2 + t,), FLOAT64))
+    meet = Barrier(BarrierScope.BLOCK)
+    swap = Block((put, meet, Store("a", (i * 2 + t,), other)))
+    inner = Alloc(held, (Const(2),), mapped(t, Const(2), swap, Mark.THREAD))
+    plane = mapped(j, Const(1), inner, Mark.BLOCK, Axis.Z)
+    nest = LoopNest("f", (A,), ("n",), mapped(i, n, plane, Mark.BLOCK, Axis.Y))
+    found = map_to_grid(nest, {"t": 2}, 2)
+    check_nest(found)
+    data = np.arange(10.0)
+    interpret_nest(found, {"a": data}, {"n": 5})
+    assert data.tolist() == [1, 0, 3, 2, 5, 4, 7, 6, 9, 8]
+
+
+# -- nests that no schedule makes, built by hand --------------------------------------------------
 
 
 def store(at: Expr) -> Store:
     return Store("a", (at,), Load("a", (at,), FLOAT64) + Const(1.0, FLOAT64))
-
-
-def mapped(var: Var, stop: Expr, body: Stmt, mark: Mark, axis: Axis = Axis.X) -> For:
-    return For(var.name, Const(0), stop, body, Const(1), mark, axis=axis)
 
 
 def rewritten(body: Stmt, **threads: int) -> str:

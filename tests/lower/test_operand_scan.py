@@ -12,7 +12,7 @@ import pytest
 
 import loopwright as lw
 from backends.compiled import compile_nest
-from drawn import combined
+from drawn import combined, drawn
 from einsum_oracle import operators_of
 from loopwright.backends.llvm_emitter import emit_module
 from loopwright.backends.llvm_team import can_claim
@@ -102,8 +102,7 @@ def assert_equal_bits(found: np.ndarray, right: np.ndarray) -> None:
     np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(right)[numbers])
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids="_".join)
-@pytest.mark.parametrize("parallel", ["none", "i"])
+@pytest.mark.parametrize(("pair", "parallel"), combined(PAIRS, ["none", "i"], one_in=2))
 def test_every_number_comes_out_as_by_exact_operators(pair: tuple[str, str], parallel: str) -> None:
     kernel = guarded(pair, "float32" if pair[0] == "min" else "float64", parallel)
     check_guarded(
@@ -160,7 +159,7 @@ def integers(kernel: ContractionKernel, case: str, seed: int) -> Made:
 
 @pytest.mark.parametrize(
     ("dtype", "pair", "team"),
-    combined(INTEGERS, SUMS, [("none", Broadcast.LOAD), ("i", Broadcast.REPLICATED)], one_in=2),
+    combined(INTEGERS, SUMS, [("none", Broadcast.LOAD), ("i", Broadcast.REPLICATED)], one_in=3),
 )
 def test_every_integer_comes_out_as_by_absorbing_sums(
     dtype: str, pair: tuple[str, str], team: tuple[str, Broadcast]
@@ -175,7 +174,7 @@ def test_every_integer_comes_out_as_by_absorbing_sums(
 
 @pytest.mark.parametrize(
     ("dtype", "ring_name", "shape"),
-    combined(INTEGERS, ["min_plus", "max_plus"], [(1, 1, 1), (13, 11, 7), (65, 37, 130)], one_in=3),
+    combined(INTEGERS, ["min_plus", "max_plus"], [(1, 1, 1), (13, 11, 7), (65, 37, 130)], one_in=4),
 )
 def test_products_over_integers_equal_the_oracle(
     dtype: str, ring_name: str, shape: tuple[int, int, int]
@@ -184,7 +183,7 @@ def test_products_over_integers_equal_the_oracle(
     sign, limits = (1 if ring_name == "min_plus" else -1), np.iinfo(dtype)
     m, n, k = shape
     plus, times = operators_of(ring_name, np.dtype(dtype))
-    for most in (9, limits.max):
+    for number, most in enumerate((9, limits.max)):
         a, b = ((sign * random.integers(0, most, s)).astype(dtype) for s in ((m, k), (k, n)))
         a[random.random(a.shape) < 0.3] = limits.max if sign > 0 else limits.min
         for other in (None, a, b):
@@ -192,7 +191,7 @@ def test_products_over_integers_equal_the_oracle(
                 other[-1, -1] = -sign
             right = np.stack([plus.reduce(times(row[:, None], b), axis=0) for row in a])
             old = random.integers(limits.min, limits.max, (m, n), dtype=dtype)
-            for threads in (1, 2, 3):
+            for threads in drawn((1, 2, 3), 2, number):
                 found = lw.einsum("ik,kj->ij", a, b, semiring=ring_name, threads=threads)
                 np.testing.assert_array_equal(found, right)
             lw.einsum(

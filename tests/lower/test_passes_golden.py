@@ -26,6 +26,7 @@ from loopwright.transform.loop_marks import (
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.privatize import Privatize
 from loopwright.transform.register_promotion import PromoteToRegisters
+from loopwright.transform.stage import StageArray
 from loopwright.transform.step import Step
 from loopwright.transform.tiling import StripMine, Tile
 from loopwright.transform.unroll_and_jam import UnrollAndJam
@@ -110,6 +111,15 @@ CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
             MapToBlocks("j_t", "x"),
             MapToThreads("i", "y", 8),
             MapToThreads("j", "x", 32),
+        ),
+    ),
+    "stage_arrays": (
+        rows(Do("y[i]", "y[i] + A[i, j]"), arrays="Ay"),
+        (
+            StripMine("i", 8),
+            MapToBlocks("i_t", "x"),
+            MapToThreads("i", "x", 8),
+            StageArray("A", "j", "shared", 1),
         ),
     ),
 }

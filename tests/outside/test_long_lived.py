@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from drawn import HUNTS
+from drawn import HUNTS, drawn
 
 CHILD = Path(__file__).parent / "long_lived_child.py"
 BROKEN_OFF = Path(__file__).parent / "broken_off_child.py"
@@ -44,7 +44,7 @@ def test_a_long_lived_process(surroundings: dict[str, str]) -> None:
     _require_variety(end["done"])
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", drawn([1, 2], 2))
 def test_a_process_whose_compiles_are_broken_off(seed: int) -> None:
     command = [sys.executable, str(BROKEN_OFF), "--seconds", SECONDS, "--seed", str(seed)]
     command += ["--least", "12"]  # on a busy machine the seconds are over before

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from drawn import drawn
 from loopwright.backends.c_dialect import CUDA
 from loopwright.backends.device_module import emit_kernels
 from loopwright.ir.contraction_shape import ContractionShape, Dim
@@ -34,7 +35,9 @@ def product(m: int, n: int, k: int, batch: int = 1) -> ContractionShape:
     return ContractionShape(groups, (Dim(m, k, 0, n),), (Dim(n, 0, 1, 1),), (Dim(k, 1, n, 0),))
 
 
-def chosen(shape: ContractionShape, name: str = "float32", **more: tuple[int, int]) -> GridChoice:
+def chosen(
+    shape: ContractionShape, name: str = "float32", **more: tuple[int, int, int]
+) -> GridChoice:
     return choose_grid(shape, algebra(name), MACHINE, **more)
 
 
@@ -76,7 +79,7 @@ def test_long_reductions_are_split() -> None:
 
 
 def test_vectors_are_loaded_where_memory_allows() -> None:
-    def widths(shape: ContractionShape, **more: tuple[int, int]) -> tuple[int, int]:
+    def widths(shape: ContractionShape, **more: tuple[int, int, int]) -> tuple[int, int]:
         variant = chosen(shape, **more).kernel.variant
         assert isinstance(variant, GridVariant)
         return variant.left_width, variant.right_width
@@ -84,7 +87,7 @@ def test_vectors_are_loaded_where_memory_allows() -> None:
     assert widths(product(1024, 1024, 1024)) == (4, 4)
     assert widths(product(1024, 1022, 1024)) == (4, 2)
     assert widths(product(1024, 1024, 1023)) == (1, 4)
-    assert widths(product(1024, 1024, 1024), alignment=(16, 4)) == (4, 1)
+    assert widths(product(1024, 1024, 1024), alignment=(16, 4, 16)) == (4, 1)
 
 
 def test_matrix_and_vector_go_by_elements() -> None:
@@ -113,12 +116,14 @@ KINDS = (
     ("int32", "add", "mul"),
     ("float16", "add", "mul"),
     ("float32", "min", "add"),
+    ("complex64", "add", "mul"),
+    ("complex128", "add", "mul"),
 )
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc here")
 @pytest.mark.parametrize(
-    ("arch", "kind"), [("sm_80", KINDS[0]), *(("sm_90", kind) for kind in KINDS)]
+    ("arch", "kind"), drawn([("sm_80", KINDS[0]), *(("sm_90", kind) for kind in KINDS)], 2)
 )
 def test_chosen_kernel_keeps_to_registers(
     arch: str, kind: tuple[str, str, str], tmp_path: Path

@@ -151,7 +151,7 @@ def test_legal_plan_keeps_the_meaning(data: st.DataObject) -> None:
         assert_same(source, nest, {"n": n}, threads=data.draw(st.integers(1, 3)))
 
 
-@settings(max_examples=max(20, settings().max_examples // 2))
+@settings(max_examples=max(12, settings().max_examples // 2))
 @given(python_functions(), st.integers(0, 5), st.data())
 def test_python_functions_under_any_plan(
     kernel: PythonFunction, n: int, data: st.DataObject

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from drawn import HUNTS
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.faults import recorded_faults
 from loopwright.ir.kernel_variant import Algorithm, Broadcast, KernelVariant, Packing
@@ -85,7 +86,7 @@ def run_case(draw: random.Random, numbers: np.random.Generator) -> str:
     return step.variants[0].algorithm.value
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(40 if HUNTS else 1))
 def test_plans_are_refused_or_right(seed: int) -> None:
     draw, numbers = random.Random(seed), np.random.default_rng(seed)
     ran = [run_case(draw, numbers) for _ in range(30)]

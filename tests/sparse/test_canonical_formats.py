@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from drawn import drawn
+from drawn import combined, drawn
 from loopwright.diagnostics import UsageError
 from loopwright.sparse import unverified_formats
 from loopwright.sparse.bounds_proof import invariants_read_inside
@@ -56,8 +56,7 @@ def test_twins_are_known_to_be_right(name: str, rank: int) -> None:
     assert not unverified_formats.is_unverified(other)
 
 
-@pytest.mark.parametrize("name", MATRICES)
-@pytest.mark.parametrize("other", ["csr", "coo"])
+@pytest.mark.parametrize(("name", "other"), combined(MATRICES, ["csr", "coo"], one_in=2))
 def test_conversions_of_twins_are_the_same_code(name: str, other: str) -> None:
     own = of_dense(name, dense())
     mine = retold(own)

@@ -75,7 +75,7 @@ def test_matrices(matrices: Path, name: str) -> None:
     assert same(convert(result, "csr"), csr), way
 
 
-@pytest.mark.parametrize("name", PAIRED)
+@pytest.mark.parametrize("name", drawn(PAIRED, 2))
 def test_pairs(matrices: Path, name: str) -> None:
     """From any format to any other: the same arrays as from csr, which are shown to lead back.
 
@@ -110,7 +110,7 @@ def has_room(matrix: "sparse.csr_array", format: str) -> bool:
     return places <= _MOST_PLACES * matrix.nnz
 
 
-@pytest.mark.parametrize("name", BANDED)
+@pytest.mark.parametrize("name", drawn(BANDED, 2))
 def test_diagonals(matrices: Path, name: str) -> None:
     tensor = found(matrices, name)
     matrix = by_scipy(tensor)
@@ -126,7 +126,7 @@ def test_diagonals(matrices: Path, name: str) -> None:
     assert np.array_equal(back.values, kept.data)
 
 
-@pytest.mark.parametrize("name", TENSORS)
+@pytest.mark.parametrize("name", drawn(TENSORS, 2, first=1))
 def test_tensors(matrices: Path, name: str) -> None:
     whole = found(matrices, name)
     kept = np.sort(np.random.default_rng(1).permutation(len(whole.values))[:_MOST_TENSOR_ENTRIES])

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from drawn import drawn
 from loopwright.diagnostics import DtypeError, UsageError
 from loopwright.sparse.convert_tensor import convert, convert_tensor
 from loopwright.sparse.format import Format, Padding, declare, index
@@ -42,10 +43,10 @@ def shuffled(array: Any, seed: int = 0) -> SparseTensor:
     return sparse_tensor("coo", tensor.shape, arrays, tensor.values[order])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_every_dtype(dtype: str) -> None:
+@pytest.mark.parametrize(("number", "dtype"), list(enumerate(DTYPES)))
+def test_every_dtype(number: int, dtype: str) -> None:
     array = np.abs(scattered(11, (18, 17), 0.2)).astype(dtype)
-    for source, target in WAYS:
+    for source, target in drawn(WAYS, 3, number):
         assert_converts(of_dense(source, array), target, of_dense(target, array))
 
 
@@ -68,8 +69,8 @@ def test_bits_of_values_are_kept() -> None:
     values = bits.view(np.float64)
     places = [(0, 2), (1, 0), (1, 1), (2, 2), (3, 0)]
     entries = list(zip(places, values, strict=True))
-    for source in ("coo", "csr", "csc", "alto", "ell(row)"):
-        for target in ("csr", "csc", "dia", "bcsr(2,2)", "sell(2,4)"):
+    for number, source in enumerate(("coo", "csr", "csc", "alto", "ell(row)")):
+        for target in drawn(("csr", "csc", "dia", "bcsr(2,2)", "sell(2,4)"), 2, number):
             if source != target:
                 tensor = build(source, (4, 3), entries)
                 assert_converts(tensor, target, build(target, (4, 3), entries))
@@ -91,10 +92,13 @@ def test_values_of_an_unknown_type_are_refused() -> None:
 # -- index arrays ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("width", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
-def test_any_width_of_indices_is_read(width: str) -> None:
+@pytest.mark.parametrize(
+    ("number", "width"), list(enumerate(["int8", "uint8", "int16", "uint32", "int64", "uint64"]))
+)
+def test_any_width_of_indices_is_read(number: int, width: str) -> None:
     array = scattered(12, (19, 21), 0.2)
-    for source, target in (("coo", "csr"), ("csr", "csc"), ("csc", "dia"), ("dcsr", "lil")):
+    ways = (("coo", "csr"), ("csr", "csc"), ("csc", "dia"), ("dcsr", "lil"))
+    for source, target in drawn(ways, 3, number):
         tensor = of_dense(source, array)
         arrays = {name: a.astype(width) for name, a in tensor.arrays.items()}
         wide = sparse_tensor(source, tensor.shape, arrays, tensor.values)
@@ -125,7 +129,7 @@ def test_wide_dimensions(shape: tuple[int, int]) -> None:
     formats = ("coo", "scoo", "mcoo2", "dcsr", "csf", "alto", "hicoo(128)")
     for source in ("coo", "mcoo2", "dcsr") if shape[0] == shape[1] else ("coo",):
         tensor = built_wide(source, shape, entries)
-        for target in formats:
+        for target in drawn(formats, 2, formats.index(source) + 1):
             if source != target:
                 assert_converts(tensor, target, built_wide(target, shape, entries))
 
@@ -189,7 +193,7 @@ def test_many_entries_in_any_order(count: int) -> None:
         assert np.array_equal(csr.values, sums)
         csc = convert_tensor(tensor, find("csc"), threads=threads)
         assert same(convert_tensor(csc, find("csr"), threads=threads), csr)
-        for target in ("mcoo2", "alto", "hicoo(64)", "lil"):
+        for target in drawn(("mcoo2", "alto", "hicoo(64)", "lil"), 4, threads + count // 70_000):
             other = convert_tensor(tensor, find(target), threads=threads)
             assert same(convert_tensor(other, find("csr"), threads=threads), csr)
 

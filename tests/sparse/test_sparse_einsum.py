@@ -120,9 +120,13 @@ def test_types_mix() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["ij->", "ij->j", "ij->ji", "ij,jk->ki", "ij,jk->", "ij,k->ik", "ij,i,j->"]
+    ("text", "format"),
+    combined(
+        ["ij->", "ij->j", "ij->ji", "ij,jk->ki", "ij,jk->", "ij,k->ik", "ij,i,j->"],
+        ["csr", "bcsr(2,3)"],
+        one_in=2,
+    ),
 )
-@pytest.mark.parametrize("format", ["csr", "bcsr(2,3)"])
 def test_any_einsum(text: str, format: str) -> None:
     sizes = {"i": 6, "j": 9, "k": 4}
     dense = pattern((6, 9), 6).astype(np.float64)
@@ -189,7 +193,7 @@ def test_repeated_entries_and_explicit_zeros() -> None:
         assert spmv(tensor, x, semiring="min_plus").tolist() == [12.0, 10.0, 7.0]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=max(20, settings().max_examples), deadline=None)
 @given(
     st.sampled_from(["coo", "csr", "csc", "bcsr(2,3)", "ell(column)", "sell(2,4)"]),
     st.integers(1, 9),
@@ -219,8 +223,10 @@ def big_matrix(format: str) -> tuple[SparseTensor, NDArray[Any], NDArray[Any]]:
     return sparse, x, matrix @ x
 
 
-@pytest.mark.parametrize("format", ["csr", "dia", "bcsr(3,3)", "bcsr(7,2)", "csc", "dcsr", "sell"])
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("format", "threads"),
+    combined(["csr", "dia", "bcsr(3,3)", "bcsr(7,2)", "csc", "dcsr", "sell"], [2, 1], one_in=2),
+)
 def test_threads(format: str, threads: int) -> None:
     tensor, x, expected = big_matrix(format)
     np.testing.assert_array_equal(spmv(tensor, x, threads=threads), expected)

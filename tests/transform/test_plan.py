@@ -32,6 +32,7 @@ from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.reschedule import Reschedule
 from loopwright.transform.scalar_expansion import ExpandScalar, SplitLiveRanges
 from loopwright.transform.skew import Skew
+from loopwright.transform.stage import StageArray
 from loopwright.transform.step import Step, Text
 from loopwright.transform.tiling import StripMine, Tile
 from loopwright.transform.unroll_and_jam import UnrollAndJam
@@ -63,6 +64,7 @@ ONE_OF_EACH = Plan(
         ParallelChunks("j_t", 2),
         MapToBlocks("i_t", "y"),
         MapToThreads("i", "x", 128),
+        StageArray("A", "k_t", "shared", 2),
         Vectorize("j", 4),
         Simd("j"),
         Align("j", 2),

@@ -48,11 +48,15 @@ class Dialect:
     block: str = ""  # the coordinate of the block along axis {axis}, which is x, y or z
     thread: str = ""  # likewise of the thread in its block
     run: str = ""  # copies a run of {count} elements of {type} to {target} from {source}
+    has_runs_of_pairs: bool = False  # whether it takes places of complex numbers, too
     # Names of vector types, without their {count}, by element type; others have the type's own.
     vectors: Mapping[str, str] = field(default_factory=dict)
     run_async: str = ""  # starts such a copy of {bytes} bytes
     commit: str = ""
     wait: str = ""  # for all groups of copies but {pending}
+    # sums[16, 8] += left[16, 4] * right[4, 8] by a warp: {sums}, {left}, {right} of the lane
+    mma: str = ""
+    prelude_mma: str = ""  # precedes code of such products
     words: Mapping[str, str] = field(default_factory=dict)
     helpers: Mapping[str, str] = field(default_factory=dict)  # functions in place of the usual ones
 
@@ -126,6 +130,51 @@ template <int pending> static __device__ inline void lw_wait()
 }
 #endif
 """
+# NVRTC 13.0 for sm_90 joins max(max(-n, a), b) to one instruction and forgets to negate n. Of
+# this negation it does not know what it is.
+_CUDA_NEGATED = """static __device__ inline int lw_negated(int lw_a)
+{
+#ifdef __CUDA_ARCH__
+    int lw_r;
+    asm("{ .reg .b32 lw_t; not.b32 lw_t, %1; add.s32 %0, lw_t, 1; }" : "=r"(lw_r) : "r"(lw_a));
+    return lw_r;
+#else
+    return (int)(0u - (unsigned)lw_a);
+#endif
+}
+static __device__ inline long lw_negated(long lw_a)
+{
+    return (long)(0ull - (unsigned long)lw_a);
+}
+"""
+# Lane 4 g + t holds a[g][t], a[g + 8][t], b[t][g], and of c rows g, g + 8 in columns 2 t, 2 t + 1.
+_CUDA_MMA = """static __device__ inline void lw_mma(double &c0, double &c1, double &c2, double &c3,
+                                     double a0, double a1, double b)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64"
+                 " {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+                 : "+d"(c0), "+d"(c1), "+d"(c2), "+d"(c3) : "d"(a0), "d"(a1), "d"(b));
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                 : "+d"(c0), "+d"(c1) : "d"(a0), "d"(b));
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                 : "+d"(c2), "+d"(c3) : "d"(a1), "d"(b));
+#else
+    const int lane = threadIdx.x % 32;
+    for (int k = 0; k < 4; k++) {
+        const double top = __shfl_sync(0xffffffffu, a0, lane / 4 * 4 + k);
+        const double bottom = __shfl_sync(0xffffffffu, a1, lane / 4 * 4 + k);
+        const double even = __shfl_sync(0xffffffffu, b, lane % 4 * 8 + k);
+        const double odd = __shfl_sync(0xffffffffu, b, lane % 4 * 8 + 4 + k);
+        c0 = fma(top, even, c0);
+        c1 = fma(top, odd, c1);
+        c2 = fma(bottom, even, c2);
+        c3 = fma(bottom, odd, c3);
+    }
+#endif
+}
+"""
 # One instruction, which gives NaN where an operand is NaN.
 _CUDA_EXTREME = """static __device__ inline float lw_{what}_float32(float lw_a, float lw_b)
 {{
@@ -136,6 +185,20 @@ _CUDA_EXTREME = """static __device__ inline float lw_{what}_float32(float lw_a, 
 #else
     return lw_a {sign} lw_b || lw_a != lw_a ? lw_a : lw_b;
 #endif
+}}
+"""
+# The least of a number and a saturating sum, or the greatest: five instructions of int32, four from
+# sm_90 on, and some for each row and column of a tile, where the compiler finds what is common.
+# lw_b plus what lies between lw_low and lw_high stays within the type. Where lw_b is {end}, which
+# absorbs as infinity does, it gets zero added; where lw_c is, the sum is replaced.
+_CUDA_SATURATING = """static __device__ inline int
+lw_{what}_{sum}_int32(int lw_a, int lw_b, int lw_c)
+{{
+    const int lw_least = -2147483647 - 1, lw_most = 2147483647;
+    const int lw_down = lw_least - min(lw_b, 0), lw_up = lw_most - max(lw_b, 0);
+    const int lw_low = {low}, lw_high = {high};
+    const int lw_end = lw_c == {end} ? {end} : {other};
+    return {op}({reach}(lw_b + min(max(lw_c, lw_low), lw_high), lw_end), lw_a);
 }}
 """
 CUDA = Dialect(
@@ -165,6 +228,7 @@ CUDA = Dialect(
     block="blockIdx.{axis}",
     thread="threadIdx.{axis}",
     run="*({type}{count} *)&{target} = *(const {type}{count} *)&{source};",
+    has_runs_of_pairs=True,
     vectors={
         "bool": "uchar",
         "int8": "char",
@@ -172,6 +236,7 @@ CUDA = Dialect(
         "int16": "short",
         "uint16": "ushort",
         "float16": "ushort",
+        "bfloat16": "ushort",
         "uint32": "uint",
         "int64": "longlong",
         "uint64": "ulonglong",
@@ -179,6 +244,8 @@ CUDA = Dialect(
     run_async="lw_copy_async<{bytes}>(&{target}, &{source});",
     commit="lw_commit();",
     wait="lw_wait<{pending}>();",
+    mma="lw_mma({sums}, {left}, {right});",
+    prelude_mma=_CUDA_MMA,
     words={
         **{f"__builtin_{name}": name for name in _FUNCTIONS},
         **{f"__builtin_{name}f": f"{name}f" for name in _FUNCTIONS},
@@ -189,12 +256,42 @@ CUDA = Dialect(
         "__builtin_signbit": "signbit",
         "_Bool": "bool",
         "_Float16": "__half",
+        "float _Complex": "float2",
+        "double _Complex": "double2",
         "long": "long long",
         "restrict": "__restrict__",
     },
     helpers={
-        f"lw_{what}_float32": _CUDA_EXTREME.format(what=what, op=op, sign=sign)
-        for what, op, sign in (("least", "min", "<"), ("most", "max", ">"))
+        "lw_negated": _CUDA_NEGATED,
+        **{
+            f"lw_{what}_float32": _CUDA_EXTREME.format(what=what, op=op, sign=sign)
+            for what, op, sign in (("least", "min", "<"), ("most", "max", ">"))
+        },
+        **{
+            f"lw_{row['what']}_{row['sum']}_int32": _CUDA_SATURATING.format(**row)
+            for row in (
+                {
+                    "what": "least",
+                    "sum": "add_top",
+                    "op": "min",
+                    "reach": "max",
+                    "end": "lw_most",
+                    "other": "lw_least",
+                    "low": "lw_b == lw_most ? 0 : lw_down",
+                    "high": "lw_up",
+                },
+                {
+                    "what": "most",
+                    "sum": "add_bottom",
+                    "op": "max",
+                    "reach": "min",
+                    "end": "lw_least",
+                    "other": "lw_most",
+                    "low": "lw_down",
+                    "high": "lw_b == lw_least ? 0 : lw_up",
+                },
+            )
+        },
     },
 )
 OPENCL = Dialect(
@@ -229,5 +326,7 @@ OPENCL = Dialect(
         "__builtin_signbit": "signbit",
         "_Bool": "uchar",
         "_Float16": "half",
+        "float _Complex": "float2",
+        "double _Complex": "double2",
     },
 )

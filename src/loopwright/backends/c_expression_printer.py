@@ -13,6 +13,7 @@ from typing import TypeAlias, assert_never
 
 from loopwright.backends.c_dialect import C, Dialect
 from loopwright.backends.c_operations import Helper, helper, math_call
+from loopwright.backends.c_pairs import is_on_pairs, pair_text
 from loopwright.backends.c_syntax import (
     AND,
     ATOM,
@@ -35,7 +36,7 @@ from loopwright.backends.c_syntax import (
     wrap_type,
 )
 from loopwright.diagnostics import InternalError
-from loopwright.ir.dtypes import BOOL, INT64, DType
+from loopwright.ir.dtypes import BOOL, FLOAT32, INT64, DType
 from loopwright.ir.expr import (
     COMPARISONS,
     Binary,
@@ -122,6 +123,7 @@ def _binary_interval(op: str, x: Interval, y: Interval, dtype: DType) -> Interva
 _SIGNS = {"add": ("+", SUM), "sub": ("-", SUM), "mul": ("*", PRODUCT), "div": ("/", PRODUCT)}
 _BITS = {"and": ("&", BIT_AND), "xor": ("^", BIT_XOR), "or": ("|", BIT_OR)}
 _EXTREMES = {"min": "least", "max": "most"}
+_NEGATED = "lw_negated"
 _ON_BOOLEANS = {"add": "or", "max": "or", "mul": "and", "min": "and"}
 
 
@@ -199,7 +201,7 @@ class CExpressions:
             case Binary(op="add" | "sub" | "mul" as op, x=x, y=y):
                 return self._index_sum(op, x, y)
             case Binary(op="min" | "max" as op, x=x, y=y):
-                return self.use(op, INT64, self.index(x), self.index(y))
+                return self.use(op, INT64, *(self._compared(e, self.index) for e in (x, y)))
             case Binary(op="floordiv" | "mod" as op, x=x, y=Const(value=int(divisor))) if (
                 divisor > 0
             ):
@@ -213,6 +215,20 @@ class CExpressions:
                 return replace(self.value(x), width=Width.LONG)  # an offset from a table
             case _:
                 return self.value(expr)
+
+    def _compared(self, expr: Expr, text: Callable[[Expr], CText]) -> CText:
+        """An operand of a minimum or maximum of integers.
+
+        Where the dialect has a negation of its own it is used: compilers have lost the sign of such
+        an operand.
+        """
+        match self._resolved(expr):
+            case Unary(op="neg", x=x) | Binary(op="sub", x=Const(value=0), y=x) if (
+                _NEGATED in self.dialect.helpers
+            ):
+                self.helpers[_NEGATED] = Helper(_NEGATED, "", ("",), (), "")
+                return CText(f"{_NEGATED}({text(x)})", ATOM, Width.LONG)
+        return text(expr)
 
     def _index_sum(self, op: str, x: Expr, y: Expr) -> CText:
         x, y = self._resolved(x), self._resolved(y)
@@ -261,6 +277,8 @@ class CExpressions:
 
     def condition(self, expr: Expr, *, is_guard: bool = False) -> CText:
         """A boolean expression, as C's 0 or 1; integers that a guard compares are indices."""
+        if self.dialect.is_device and is_on_pairs(expr):
+            return pair_text(expr, self)
         match expr:
             case Const(value=value):
                 return CText("1" if value else "0", ATOM)
@@ -300,6 +318,8 @@ class CExpressions:
         dtype = expr.dtype
         if dtype == BOOL:
             return self.condition(expr)
+        if self.dialect.is_device and is_on_pairs(expr):
+            return pair_text(expr, self)
         match expr:
             case Const(value=number):
                 return constant(number, dtype)
@@ -363,6 +383,15 @@ class CExpressions:
             left, right = self.value(x), self.value(y)
             text = f"{left.within(UNARY)} {sign} {right.within(UNARY)}"
             return CText(text, binding, width_of(dtype))
+        if op in _EXTREMES and isinstance(y, Binary):
+            # Of a saturating sum, where the dialect has a function for both.
+            name = f"lw_{_EXTREMES[op]}_{y.op}_{dtype}"
+            if name in self.dialect.helpers:
+                kind = c_type(dtype)
+                self.helpers[name] = Helper(name, kind, (kind,) * 3, (), "")
+                return CText(f"{name}({', '.join(map(str, map(self.value, (x, y.x, y.y))))})", ATOM)
+        if op in _EXTREMES and dtype.kind == "i":
+            return self.use(_EXTREMES[op], dtype, *(self._compared(e, self.value) for e in (x, y)))
         left, right = self.value(x), self.value(y)
         if op in _EXTREMES:
             return self.use(_EXTREMES[op], dtype, left, right)
@@ -471,6 +500,11 @@ class CExpressions:
         match x:
             case Const(value=int(number)) if not dtype.is_integer and abs(number) < 1 << 24:
                 return constant(number, dtype)
+        if source.is_stored_only:
+            found = self.use("widened", source, self.value(x))
+            return found if dtype == FLOAT32 else self._as(found, dtype)
+        if dtype.is_stored_only:
+            return self.use("narrowed", dtype, self._cast(x, FLOAT32))
         found = self.value(x)
         if source.is_complex and not dtype.is_complex:
             source, found = source.real, CText(f"__real__ {found.within(UNARY)}", UNARY)

@@ -59,6 +59,8 @@ def helper(what: str, dtype: DType, source: DType | None = None) -> Helper:
     if what == "to":
         assert source is not None
         return _saturated(source, dtype)
+    if dtype.is_stored_only:
+        return _WIDENED if what == "widened" else _NARROWED
     if what in _PLAIN:
         count, value = _PLAIN[what]
         return Helper(f"lw_{what}", "", ("",) * count, (), value)
@@ -70,6 +72,29 @@ def helper(what: str, dtype: DType, source: DType | None = None) -> Helper:
     lines, value = write(dtype)
     element = c_type(dtype)
     return Helper(f"lw_{what}_{dtype}", element, (element,) * count, lines, value)
+
+
+# bfloat16 is the upper half of a float32; to it the nearest is taken, ties to even.
+_BITS = "union { float lw_f; unsigned lw_u; } lw_x;"
+_WIDENED = Helper(
+    "lw_widened_bfloat16",
+    "float",
+    ("unsigned short",),
+    (_BITS, "lw_x.lw_u = (unsigned)lw_a << 16;"),
+    "lw_x.lw_f",
+)
+_NARROWED = Helper(
+    "lw_narrowed_bfloat16",
+    "unsigned short",
+    ("float",),
+    (
+        _BITS,
+        "lw_x.lw_f = lw_a;",
+        "const unsigned lw_up = 0x7fffu + (lw_x.lw_u >> 16 & 1u);",
+        "const unsigned lw_r = lw_a != lw_a ? lw_x.lw_u | 0x400000u : lw_x.lw_u + lw_up;",
+    ),
+    "(unsigned short)(lw_r >> 16)",
+)
 
 
 # -- over any type: for bounds and subscripts, whose operands are short -------------------------

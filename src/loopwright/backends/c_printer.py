@@ -41,6 +41,7 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
     Wait,
+    WarpMma,
 )
 from loopwright.ir.visit import constant_trips, statements
 
@@ -170,7 +171,7 @@ class CPrinter:
                     self.statement(inner)
             case Store():
                 self._store(stmt)
-            case Copy() if self.dialect.run and (stmt.width > 1 or stmt.is_async):
+            case Copy() if self._moves_runs(stmt):
                 self._copy_runs(stmt)
             case Copy():
                 self._copy(stmt, ())
@@ -180,6 +181,8 @@ class CPrinter:
                 self.scopes.pragma(self.dialect.wait.format(pending=pending))
             case Barrier():
                 self.scopes.pragma(self.dialect.barrier)
+            case WarpMma():
+                self._mma(stmt)
             case Prefetch() if self.dialect.is_device:
                 pass
             case Prefetch(buffer=name, index=index, write=write, level=level):
@@ -320,6 +323,25 @@ class CPrinter:
         source = self.expressions.element(stmt.source, origin)
         self.lines.add(f"{target} = {source};")
 
+    def _mma(self, stmt: WarpMma) -> None:
+        if not self.dialect.mma:
+            raise InternalError(f"{self.dialect.name} has no matrix unit")
+        row, column = stmt.sums_start
+        rows = [(row + r, column + c) for r in (0, 1) for c in (0, 1)]
+        sums = [self.expressions.element(stmt.sums, place) for place in rows]
+        left = [self.expressions.element(stmt.left, (stmt.left_start[0] + r,)) for r in (0, 1)]
+        right = self.expressions.element(stmt.right, stmt.right_start)
+        text = self.dialect.mma.format(sums=", ".join(sums), left=", ".join(left), right=right)
+        self.lines.add(text)
+
+    def _moves_runs(self, stmt: Copy) -> bool:
+        """Whether a copy goes in runs; a dialect without asynchronous ones copies at once."""
+        if stmt.is_async and self.dialect.run_async:
+            return True
+        is_pair = self.expressions.buffers[stmt.target].dtype.is_complex
+        can_run = bool(self.dialect.run) and (self.dialect.has_runs_of_pairs or not is_pair)
+        return can_run and stmt.width > 1
+
     def _copy_runs(self, stmt: Copy) -> None:
         """A copy of a device in runs of elements that move at once; its shape is constant."""
         extents: list[int] = []
@@ -330,13 +352,16 @@ class CPrinter:
         dtype = self.expressions.buffers[stmt.target].dtype
         *outer, last = extents
         runs = [*map(range, outer), range(0, last, stmt.width)]
-        form = self.dialect.run_async if stmt.is_async else self.dialect.run
+        form = self.dialect.run
+        if stmt.is_async and self.dialect.run_async:
+            form = self.dialect.run_async
         for offset in itertools.product(*runs):
             to, origin = stmt.places([Const(at) for at in offset])
             target = self.expressions.element(stmt.target, to)
             source = self.expressions.element(stmt.source, origin)
-            count = "" if stmt.width == 1 else str(stmt.width)
-            kind = c_type(dtype)
+            # A complex number is two real ones.
+            parts = stmt.width * (1 + dtype.is_complex)
+            count, kind = "" if parts == 1 else str(parts), c_type(dtype.real)
             text = form.format(
                 type=self.dialect.vectors.get(dtype.name, kind) if count else kind,
                 count=count,

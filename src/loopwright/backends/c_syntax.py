@@ -49,6 +49,7 @@ _NAMES = {
     "uint32": "unsigned",
     "uint64": "unsigned long",
     "float16": "_Float16",
+    "bfloat16": "unsigned short",
     "float32": "float",
     "float64": "double",
     "complex64": "float _Complex",

@@ -22,7 +22,7 @@ from loopwright.backends.c_syntax import (
     c_type,
 )
 from loopwright.ir.device import DeviceKernel, DeviceProgram, is_by_value
-from loopwright.ir.loops import Axis, Copy, LoopNest, Mark
+from loopwright.ir.loops import Axis, Copy, LoopNest, Mark, WarpMma
 from loopwright.ir.visit import expressions, names, statements
 
 __all__ = ["emit_kernels", "kernel_name"]
@@ -57,6 +57,8 @@ def emit_kernels(
     has_half = any("__half" in text for text in texts)
     parts = [dialect.prelude, *((dialect.prelude_half,) if has_half else ())]
     parts += (dialect.prelude_async,) if is_async else ()
+    has_mma = any(isinstance(s, WarpMma) for k in kernels for s in statements(k.body))
+    parts += (dialect.prelude_mma,) if has_mma else ()
     return "\n".join([*parts, *texts])
 
 

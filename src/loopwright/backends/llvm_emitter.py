@@ -56,6 +56,7 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
     Wait,
+    WarpMma,
 )
 from loopwright.ir.module import CodeUnit, Module
 from loopwright.ir.visit import (
@@ -311,6 +312,8 @@ class _Emitter:
                 self.code.effect(f"call void @{function}(ptr %team, i64 %thread)")
             case Commit() | Wait():
                 pass  # copies of a processor are done at once
+            case WarpMma():
+                raise InternalError("a processor has no warps")
             case Prefetch(buffer=name, index=index, write=write, level=level):
                 place = self.values.buffers[name]
                 assert isinstance(place, memory.PointerBuffer)

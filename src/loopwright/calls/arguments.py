@@ -46,7 +46,8 @@ class Signature:
         self._arguments = summary.arguments
         self._result = summary.result
         self._places = {argument.name: k for k, argument in enumerate(summary.arguments)}
-        self._written = tuple(a.name for a in summary.arrays if a.role is Role.INOUT)
+        # Arguments that the function writes.
+        self.written = tuple(a.name for a in summary.arrays if a.role is Role.INOUT)
         self._fresh = tuple(a for a in summary.arrays if a.role is Role.OUT)
 
     def bind(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Arrays]:
@@ -79,7 +80,7 @@ class Signature:
 
     def check_layout(self, arrays: Arrays) -> None:
         """Refuse arrays whose elements share memory with each other where they are written."""
-        for name in self._written:
+        for name in self.written:
             if overlaps_itself(arrays[name]):
                 raise UsageError(
                     f"elements of argument '{name}' share memory, and '{name}' is written",
@@ -105,7 +106,7 @@ class Signature:
 
     def _regular(self, name: str, array: NumpyArray) -> NumpyArray:
         """A copy that kernels can address of an argument that is only read."""
-        if name in self._written:
+        if name in self.written:
             raise UsageError(
                 f"argument '{name}' is not aligned to its elements, and '{name}' is written",
                 hint="pass a copy",
@@ -114,10 +115,10 @@ class Signature:
 
     def _check_written(self, arrays: Arrays) -> None:
         """What the function writes must be writable and lie apart from everything else."""
-        for name in self._written:
+        for name in self.written:
             if not arrays[name].flags.writeable:
                 raise UsageError(f"argument '{name}' is written but read-only", hint="pass a copy")
-        for name, other in itertools.product(self._written, arrays):
+        for name, other in itertools.product(self.written, arrays):
             if name != other and overlap(arrays[name], arrays[other]):
                 raise UsageError(
                     f"arguments '{name}' and '{other}' share memory, and '{name}' is written",

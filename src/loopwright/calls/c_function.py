@@ -110,6 +110,18 @@ class CFunction:
         return tuple(self._each(args, named, lambda code, given, n: code.plan_of(given, n)))
 
     @public_edge
+    def save(self, folder: str) -> None:
+        """Write code for a GPU as a bundle, which `loopwright.load` takes."""
+        if not self._on_device:
+            raise UsageError("bundles are of code for a GPU", hint='compile(..., target="cuda")')
+        if len(self._codes) != 1:
+            raise UsageError(
+                f"'{self.name}' has {len(self._codes)} regions",
+                hint="a function of one region for each bundle",
+            )
+        self._codes[0].save(folder)  # type: ignore[attr-defined]
+
+    @public_edge
     def inspect_schedule(self) -> str:
         """The statements of every region and the order they run in."""
         return "\n\n".join(code.inspect_schedule() for code in self._codes)

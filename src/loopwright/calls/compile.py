@@ -100,6 +100,11 @@ class CompiledFile:
         return self._only().inspect_llvm(*args, **named)
 
     @public_edge
+    def save(self, folder: str) -> None:
+        """Write the only function as a bundle, which `loopwright.load` takes."""
+        self._only().save(folder)
+
+    @public_edge
     def inspect_asm(self, *args: Any, **named: Any) -> str:
         """The machine code for a call of the only function."""
         return self._only().inspect_asm(*args, **named)

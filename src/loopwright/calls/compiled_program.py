@@ -111,7 +111,7 @@ class CompiledProgram:
 
     @public_edge
     def save(self, folder: str) -> None:
-        """Write code for a GPU as a bundle: see runtime/device_bundle for who runs it."""
+        """Write code for a GPU as a bundle, which `loopwright.load` takes."""
         if not self._on_device:
             raise UsageError("bundles are of code for a GPU", hint='compile(..., target="cuda")')
         self._code.save(folder)  # type: ignore[union-attr]

@@ -6,7 +6,7 @@ library, and the call does not wait. Arrays of NumPy are brought to the device a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from loopwright.analysis.find_contractions import explain
@@ -50,7 +50,7 @@ class DeviceCode:
     ) -> None:
         """`anew` makes the program for a report; None in a thread that cannot have it."""
         self._target = target
-        self._summary = summary
+        self.summary = summary
         self._is_unsafe = compile_test(summary.unsafe, summary.params)
         self._violation = violation
         self._machine = machine
@@ -92,8 +92,11 @@ class DeviceCode:
         return cls(function.program, summary, planner, target, violation, machine, anew)
 
     def __call__(self, args: tuple[Any, ...], threads: int = 1) -> None:
-        given = dict(zip((a.name for a in self._summary.arguments), args, strict=True))
-        params = {name: int(given[name]) for name in self._summary.params}
+        given = dict(zip((a.name for a in self.summary.arguments), args, strict=True))
+        self.run(given, {name: int(given[name]) for name in self.summary.params})
+
+    def run(self, given: Mapping[str, Any], params: Values) -> None:
+        """Run the program on arrays and numbers by name, for these sizes and integers."""
         if self._is_unsafe(params):
             raise SourceError(self._violation(params))
         arrays = [given[name] for name in self.module.buffers]
@@ -163,7 +166,8 @@ class DeviceCode:
             return self.module.text
         raise UsageError(f"there is no {stage} for target '{self._target}'", hint="loops, c")
 
-    def inspect_schedule(self) -> str:
+    def inspect_schedule(self, args: tuple[Any, ...] = (), threads: int = 1) -> str:
+        """The loops in the order they run, whatever the call."""
         return self._schedule
 
 

@@ -18,11 +18,10 @@ from loopwright.calls.einsum_call import (
     extents_of,
     is_one,
 )
-from loopwright.diagnostics import DtypeError
 from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.ir.contraction_shape import ContractionShape
 from loopwright.ir.device import value_bits
-from loopwright.ir.dtypes import DType
+from loopwright.ir.dtypes import FLOAT32, DType
 from loopwright.ir.grid_kernel import ElementsKernel, GridKernel
 from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.lazy_dataclass import dataclass
@@ -110,14 +109,15 @@ def contract_on_device(call: DeviceCall) -> DeviceContraction:
 def copy_on_device(call: DeviceCall, source: DeviceArray, target: DeviceArray) -> None:
     """Copy an array to another of its shape, converted to its type."""
     letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"[: len(source.shape)]
+    accumulator = FLOAT32 if source.dtype.is_stored_only else source.dtype
     algebra = Algebra(
         "add",
         "first",
-        source.dtype.numpy.type(0).item(),
+        accumulator.numpy.type(0).item(),
         source.dtype,
         source.dtype,
         target.dtype,
-        source.dtype,
+        accumulator,
         Initial.ZERO,
         scaled=False,
     )
@@ -127,7 +127,9 @@ def copy_on_device(call: DeviceCall, source: DeviceArray, target: DeviceArray) -
     shape = contraction_shape(names, extents, layouts)
     choice = choose_grid(shape, algebra, target_gpu(arch=call.device.arch))
     step = _Step.of(call.device, choice, choice.shape, 0)
-    step.run(call, target.pointer, source.pointer, 0, max(source.reach, target.reach))
+    places = (target.pointer, source.pointer, 0)
+    reach = max(source.reach, target.reach)
+    step.run(places, call.scaling, call.stream, call.device, reach)
 
 
 def grid_executable(kernel: GridKernel | ElementsKernel) -> CudaExecutable:
@@ -172,8 +174,16 @@ class _Step:
         table = DeviceTable(device, launch.table) if launch.table.size else None
         return cls(kernel, launch.scalars, table)
 
-    def run(self, call: DeviceCall, out: int, left: int, right: int, reach: int) -> None:
-        """Launch the kernel on the addresses of the program's operands."""
+    def run(
+        self,
+        places: tuple[int, int, int],
+        scaling: Scaling,
+        stream: int,
+        device: CudaDevice,
+        reach: int,
+    ) -> None:
+        """Launch the kernel on the addresses of out and of the program's operands."""
+        out, left, right = places
         algebra = self.kernel.algebra
         pointers = [out, right, left] if self.is_swapped else [out, left, right]
         if algebra.times == "first":
@@ -181,12 +191,12 @@ class _Step:
         if self.table is not None:
             pointers.append(self.table.pointer)
         if algebra.scaled:
-            pointers.append(value_bits(call.scaling.alpha, algebra.accumulator))
+            pointers.append(value_bits(scaling.alpha, algebra.accumulator))
         if algebra.initial is Initial.SCALED:
-            pointers.append(value_bits(call.scaling.beta, algebra.accumulator))
-        self.executable.launch(pointers, self.scalars, call.stream, call.device, reach)
+            pointers.append(value_bits(scaling.beta, algebra.accumulator))
+        self.executable.launch(pointers, self.scalars, stream, device, reach)
         if self.table is not None:
-            self.table.used(call.stream)
+            self.table.used(stream)
 
 
 class DeviceContraction:
@@ -194,11 +204,11 @@ class DeviceContraction:
 
     def __init__(self, call: DeviceCall) -> None:
         algebra = call.algebra
-        _require_device_types(algebra)
         left, right = call.views[0], call.views[-1]
         shape = call.shape
         machine = target_gpu(arch=call.device.arch)
-        alignment = (_alignment(left.pointer), _alignment(right.pointer))
+        pointers = (left.pointer, right.pointer, call.out.pointer)
+        alignment = (_alignment(pointers[0]), _alignment(pointers[1]), _alignment(pointers[2]))
         choice = choose_grid(shape, algebra, machine, alignment)
         text = call.names.text
         log(
@@ -227,28 +237,26 @@ class DeviceContraction:
         self._reach = max(self._reach, choice.parts * elements)
 
     def __call__(self, call: DeviceCall) -> None:
-        left, right = call.views[0].pointer, call.views[-1].pointer
+        places = (call.out.pointer, call.views[0].pointer, call.views[-1].pointer)
+        self.launch(places, call.scaling, call.stream, call.device)
+
+    def launch(
+        self, places: tuple[int, int, int], scaling: Scaling, stream: int, device: CudaDevice
+    ) -> None:
+        """Launch all kernels on the addresses of out, left and right."""
         if self._joined is None:
-            self._first.run(call, call.out.pointer, left, right, self._reach)
+            self._first.run(places, scaling, stream, device, self._reach)
             return
-        with call.device.current():
-            sums = call.device.allocate(call.stream, self._scratch)
+        out, left, right = places
+        with device.current():
+            sums = device.allocate(stream, self._scratch)
             try:
-                self._first.run(call, sums, left, right, self._reach)
-                self._joined.run(call, call.out.pointer, sums, 0, self._reach)
+                self._first.run((sums, left, right), scaling, stream, device, self._reach)
+                self._joined.run((out, sums, 0), scaling, stream, device, self._reach)
             finally:
-                call.device.release(call.stream, sums)
+                device.release(stream, sums)
 
 
 def _alignment(pointer: int) -> int:
     """The greatest power of two up to 16 that divides an address."""
     return min(_ALIGNED, pointer & -pointer or _ALIGNED)
-
-
-def _require_device_types(algebra: Algebra) -> None:
-    for dtype in (algebra.left, algebra.right, algebra.out, algebra.accumulator):
-        if dtype.is_complex:
-            raise DtypeError(
-                f"einsum of {dtype} is not there for devices",
-                hint="real and imaginary parts by themselves, or arrays of the host",
-            )

@@ -10,9 +10,10 @@ values of operands would have to be read to know that they may, only the last st
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,11 +33,12 @@ from loopwright.calls.einsum_call import (
     types_of,
 )
 from loopwright.calls.einsum_path import Order, block_of, order_unread
-from loopwright.diagnostics import DtypeError, LoopwrightError, UsageError
+from loopwright.diagnostics import DtypeError, UsageError
 from loopwright.frontends.einsum_syntax import parse_subscripts
-from loopwright.ir.dtypes import DType
+from loopwright.ir.dtypes import BFLOAT16, DType
 from loopwright.ir.kernel_variant import Initial
 from loopwright.memo import BoundedCache
+from loopwright.runtime.cuda_driver import CudaDevice
 from loopwright.runtime.cuda_executable import in_stream_order
 from loopwright.runtime.device_arrays import (
     DeviceArray,
@@ -44,6 +46,7 @@ from loopwright.runtime.device_arrays import (
     current_stream,
     device_array,
     empty_like_arguments,
+    overlap,
 )
 from loopwright.runtime.dlpack_tensor import row_major
 
@@ -53,47 +56,70 @@ _MOST_BETWEEN = 1 << 26  # elements of an intermediate result that holds every i
 
 
 _ALIGNED = 16  # bytes that loads move at most
-# Plain calls by their layout: the launches, the result, and a call of this kind.
-_ready: BoundedCache[
-    tuple[Any, ...], tuple[DeviceContraction, tuple[int, ...], DType, DeviceCall]
-] = BoundedCache(512)
+
+
+class _Ready(NamedTuple):
+    """What a call laid out like an earlier one needs."""
+
+    contraction: DeviceContraction
+    shape: tuple[int, ...]  # of the result
+    dtype: Any  # of the result, as the library has it
+    device: CudaDevice
+
+
+_PLAIN = Scaling()
+_ready: BoundedCache[tuple[Any, ...], _Ready] = BoundedCache(512)  # plain calls by their layout
 
 
 def repeated_einsum(
     subscripts: str, operands: Sequence[Any], ring: str | semirings.Semiring
 ) -> Any | None:
-    """The result of a plain call laid out like an earlier one; None where there was none."""
+    """The result of a plain call laid out like an earlier one; None where there was none.
+
+    A call of a few microseconds: arrays are read by the attributes of their own library.
+    """
     try:
-        views = tuple([device_array(x, "operand") for x in operands])
-        found = _ready.get(_layout(subscripts, ring, views))
-    except (LoopwrightError, TypeError):
+        key = _layout(subscripts, ring, operands)
+        found = _ready.get(key) if key is not None else None
+    except (TypeError, AttributeError, RuntimeError):
         return None  # the general call tells what is wrong
     if found is None:
         return None
-    contraction, shape, dtype, like = found
-    out = empty_like_arguments(views, shape, dtype)
-    given = device_array(out, "out")
-    device, first = like.device, views[0]
-    stream = current_stream(first.library, first.device)
-    contraction(
-        DeviceCall(
-            like.names, views, given, like.ring, like.accumulator, like.scaling, device, stream
-        )
-    )
+    contraction, shape, dtype, device = found
+    left, right = operands[0], operands[-1]
+    if type(left).__module__ == "torch":
+        out = left.new_empty(shape, dtype=dtype)
+        stream = current_stream("torch", device.ordinal)
+        places = out.data_ptr(), left.data_ptr(), right.data_ptr()
+    else:
+        with device.current():
+            out = sys.modules["cupy"].empty(shape, dtype)
+        stream = current_stream("cupy", device.ordinal)
+        places = out.data.ptr, left.data.ptr, right.data.ptr
+    contraction.launch(places, _PLAIN, stream, device)
     return out
 
 
 def _layout(
-    subscripts: str, ring: str | semirings.Semiring, views: Sequence[DeviceArray]
-) -> tuple[Any, ...]:
-    return (
-        subscripts,
-        ring,
-        *[
-            (v.library, v.device, v.dtype.name, v.shape, v.strides, v.pointer % _ALIGNED, v.stream)
-            for v in views
-        ],
-    )
+    subscripts: str, ring: str | semirings.Semiring, operands: Sequence[Any]
+) -> tuple[Any, ...] | None:
+    """What the launches of a plain call depend on; None for libraries that take the long way.
+
+    Tensors that are refused have keys that no call was made with.
+    """
+    parts: list[Any] = [subscripts, ring]
+    for x in operands:
+        match type(x).__module__:
+            case "torch":
+                parts += (
+                    *(x.dtype, x.shape, x.stride(), x.device, x.data_ptr() % _ALIGNED),
+                    *(x.requires_grad, x.is_conj(), x.is_neg()),
+                )
+            case "cupy":
+                parts += (x.dtype, x.shape, x.strides, x.device.id, x.data.ptr % _ALIGNED)
+            case _:
+                return None
+    return tuple(parts)
 
 
 def device_einsum(
@@ -120,15 +146,13 @@ def device_einsum(
     given = None if out is None else device_array(out, "out")
     for number, view in enumerate(views[1:], 2):
         _check_device(views[0], view, f"operand {number}")
-    dtypes = [v.dtype.numpy for v in views]
-    target = None if given is None else given.dtype.numpy
-    result, accumulator = types_of(chosen, dtypes, accum_dtype, target, asked)
+    result, accumulator = _types(chosen, views, given, accum_dtype, asked)
     check_scaling(chosen, scaling, out, accumulator)
     if given is not None:
         _check_device(views[0], given, "out")
         check_result(given, shape, "out")
         rule: Any = asked.casting or "same_kind"
-        if not np.can_cast(result.numpy, given.dtype.numpy, rule):
+        if not np.can_cast(_stand_in(result), _stand_in(given.dtype), rule):
             raise DtypeError(
                 f"out has dtype {given.dtype}", hint=f"the result has dtype {result.name}"
             )
@@ -139,13 +163,14 @@ def device_einsum(
         return out
     with in_stream_order((*views, given)) as (device, stream):
         call = DeviceCall(names, views, given, chosen, accumulator, scaling, device, stream)
-        is_direct = given.dtype == result and not any(_overlap(given, v) for v in views)
+        is_direct = given.dtype == result and not any(overlap(given, v) for v in views)
         if is_direct and len(views) <= 2:
             contraction = contract_on_device(call)
-            plain = is_fresh and scaling == Scaling() and accum_dtype is None and asked.are_default
+            plain = is_fresh and scaling == _PLAIN and accum_dtype is None and asked.are_default
             alone = all(v.stream is None and v.library == views[0].library for v in views)
-            if plain and alone and given.pointer % _ALIGNED == 0:
-                _ready[_layout(subscripts, ring, views)] = (contraction, shape, result, call)
+            key = _layout(subscripts, ring, operands)
+            if plain and alone and key is not None and given.pointer % _ALIGNED == 0:
+                _ready[key] = _Ready(contraction, shape, out.dtype, device)
         elif is_direct:
             _compute(call, asked)
         else:
@@ -162,11 +187,50 @@ def _check_options(views: Sequence[DeviceArray], asked: NumpyOptions) -> None:
     if asked.dtype is None:
         return
     for number, view in enumerate(views, 1):
-        if not np.can_cast(view.dtype.numpy, asked.dtype, "safe"):
+        held = np.dtype("float32") if view.dtype == BFLOAT16 else view.dtype.numpy
+        if not np.can_cast(held, asked.dtype, "safe"):
             raise DtypeError(
                 f"operand {number} has dtype {view.dtype}, which dtype {asked.dtype} cannot hold",
                 hint="convert it before the call",
             )
+
+
+def _types(
+    ring: semirings.Semiring,
+    views: Sequence[DeviceArray],
+    out: DeviceArray | None,
+    accum_dtype: Any,
+    asked: NumpyOptions,
+) -> tuple[DType, DType]:
+    """Types of the result and of the sums, as on the host; bfloat16 is promoted as in PyTorch.
+
+    With itself, integers and booleans it stays itself, with any other type it is a float32. Its
+    sums are of float32.
+    """
+    target = None if out is None or out.dtype == BFLOAT16 else out.dtype.numpy
+    if all(view.dtype != BFLOAT16 for view in views):
+        dtypes = [view.dtype.numpy for view in views]
+        return types_of(ring, dtypes, accum_dtype, target, asked)
+    stand_ins = [
+        np.dtype(
+            "float32"
+            if view.dtype == BFLOAT16
+            else "bool"
+            if view.dtype.is_exact
+            else view.dtype.name
+        )
+        for view in views
+    ]
+    result, accumulator = types_of(ring, stand_ins, accum_dtype, target, asked)
+    is_own = all(view.dtype == BFLOAT16 or view.dtype.is_exact for view in views)
+    if is_own and target is None and accum_dtype is None and asked.dtype is None:
+        result = BFLOAT16
+    return result, accumulator
+
+
+def _stand_in(dtype: DType) -> np.dtype[Any]:
+    """NumPy's type that converts to others by the same rules."""
+    return np.dtype("float16") if dtype == BFLOAT16 else dtype.numpy
 
 
 def _check_device(first: DeviceArray, view: DeviceArray, what: str) -> None:
@@ -292,18 +356,3 @@ class _Memory:
         with call.device.current():
             for place in self._taken:
                 call.device.release(call.stream, place)
-
-
-def _overlap(x: DeviceArray, y: DeviceArray) -> bool:
-    """Whether two arrays may share an element: whether what lies between their ends meets."""
-    (x_low, x_high), (y_low, y_high) = _ends(x), _ends(y)
-    return x_low < y_high and y_low < x_high
-
-
-def _ends(view: DeviceArray) -> tuple[int, int]:
-    if 0 in view.shape:
-        return 0, 0
-    spans = [s * (e - 1) for s, e in zip(view.strides, view.shape, strict=True)]
-    low, high = (sum(pick(s, 0) for s in spans) for pick in (min, max))
-    size = view.dtype.bytes
-    return view.pointer + low * size, view.pointer + (high + 1) * size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -108,6 +109,10 @@ def einsum(
     ):
         # The quick path: a call laid out like an earlier one. Everything it needs to know about
         # the arrays is in the key, but for where they lie and whether out may be written.
+        if out is None and operands and type(operands[0]) is not _ndarray and not accumulate:
+            again = _repeated_on_device(subscripts, operands, semiring)
+            if again is not None:
+                return again
         count = num_threads() if threads is None else threads
         try:
             if out is None and len(operands) == 2:
@@ -124,13 +129,6 @@ def einsum(
             # Operands that are no arrays of NumPy, or a semiring or number of threads that is none:
             # the general call converts or refuses them.
             found = None
-            if out is None and not accumulate and _any_on_device(operands):
-                # lazy: for users of GPUs
-                from loopwright.calls.device_einsum import repeated_einsum
-
-                again = repeated_einsum(subscripts, operands, semiring)
-                if again is not None:
-                    return again
         if found is not None and (out is None or _is_free(out, operands)):
             run, shape, kind = found
             result = _empty(shape, kind) if out is None else out
@@ -187,6 +185,16 @@ def _any_on_device(values: Iterable[Any]) -> bool:
     from loopwright.runtime.device_arrays import is_device_array  # lazy: hardly any call needs it
 
     return any(map(is_device_array, others))
+
+
+def _repeated_on_device(
+    subscripts: str, operands: tuple[Any, ...], semiring: str | semirings.Semiring
+) -> Any | None:
+    """The result of a call laid out like an earlier one on a device; None where there was none."""
+    device_einsum = sys.modules.get("loopwright.calls.device_einsum")
+    if device_einsum is None:
+        return None  # no call of this process had arrays of a device
+    return device_einsum.repeated_einsum(subscripts, operands, semiring)
 
 
 def _refuse_on_device(asked: Any, what: str) -> None:

@@ -63,9 +63,12 @@ def _head(kernel: DeviceKernel, around: Sequence[str]) -> list[str]:
         lines[-1] = "    one thread: no loop around its statements is parallel"
     if around:
         lines.append(f"    launched by the host in every iteration of {', '.join(around)}")
+    memory = [s for s in statements(kernel.body) if isinstance(s, Alloc)]
     if kernel.shared_bytes:
-        lines.append(f"    shared memory: {kernel.shared_bytes} bytes of a block")
-    held = [_held(s) for s in statements(kernel.body) if isinstance(s, Alloc) and _is_held(s)]
+        shared = [_held(s) for s in memory if s.buffer.space is Space.SHARED]
+        told = f"shared memory: {kernel.shared_bytes} bytes of a block"
+        lines.append(f"    {told}, {', '.join(shared)}")
+    held = [_held(s) for s in memory if s.buffer.space in _REGISTERS]
     if held:
         lines.append(f"    registers of a thread: {', '.join(dict.fromkeys(held))}")
     return lines
@@ -79,10 +82,6 @@ def _stored(kernel: DeviceKernel) -> set[str]:
 def _bound(kernel: DeviceKernel) -> set[str]:
     """The loops that are coordinates of the kernel's grid."""
     return {s.name for s in statements(kernel.body) if isinstance(s, Let)}
-
-
-def _is_held(alloc: Alloc) -> bool:
-    return alloc.buffer.space in _REGISTERS
 
 
 def _held(alloc: Alloc) -> str:

@@ -8,9 +8,16 @@ from collections.abc import Callable, Collection
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
+import numpy as np
+
 from loopwright.calls.specialisation import JitDefinition, Specialisation
 from loopwright.diagnostics import LoopwrightError, SourceError, UsageError, WrongTypeError
-from loopwright.frontends.python import ArgType, argument_types, is_unchanged
+from loopwright.frontends.python import (
+    ArgType,
+    ForeignArgument,
+    argument_types,
+    is_unchanged,
+)
 from loopwright.log import log
 from loopwright.machines.machine_argument import target_machine
 from loopwright.memo import BoundedCache
@@ -19,6 +26,8 @@ from loopwright.runtime.thread_pool import checked_threads, num_threads
 from loopwright.tracebacks import hide_frames, public_edge
 
 if TYPE_CHECKING:
+    from loopwright.calls.device_code import DeviceCode
+    from loopwright.calls.device_jit import DeviceJit
     from loopwright.transform.plan import Plan
 
 __all__ = [
@@ -61,6 +70,7 @@ class JitFunction:
         self._is_usual = cache and on_unsupported == "raise"
         self._found: BoundedCache[Types, Specialisation] = BoundedCache(_MOST_SIGNATURES)
         self._refused: BoundedCache[Types, None] = BoundedCache(_MOST_SIGNATURES)  # left to Python
+        self._on_device: DeviceJit | None = None  # once it was called with arrays of a device
         code = function.__code__
         self._count = code.co_argcount + code.co_kwonlyargcount
         self._has_stars = bool(code.co_flags & _STARS)
@@ -70,7 +80,11 @@ class JitFunction:
             if not self._is_usual:
                 return self._call_specially(args, named)
             given = self._in_order(args, named)
-            return self.specialise(*given)(given, self._threads())
+            try:
+                found = self.specialise(*given)
+            except ForeignArgument as error:
+                return self._device_jit(given, error)(given)
+            return found(given, self._threads())
         except LoopwrightError as error:
             hide_frames(error)
             raise
@@ -81,7 +95,31 @@ class JitFunction:
             if self.on_unsupported == "python":
                 return self._call_or_python(args, named)
             given = self._in_order(args, named)
-            return self.specialise(*given)(given, self._threads())
+            try:
+                found = self.specialise(*given)
+            except ForeignArgument as error:
+                return self._device_jit(given, error)(given)
+            return found(given, self._threads())
+
+    def _device_jit(self, given: tuple[Any, ...], error: ForeignArgument) -> DeviceJit:
+        """The function for arrays of a device; raises `error` where none of them lies on one."""
+        if not _may_be_on_device(given):
+            raise error
+        # lazy: for users of GPUs
+        from loopwright.calls.device_jit import DeviceJit, any_on_device
+
+        if not any_on_device(given):
+            raise error
+        if self._on_device is None:
+            self._on_device = DeviceJit(self.py_func, self._plan, reassoc=self.reassoc)
+        return self._on_device
+
+    def _code(self, given: tuple[Any, ...]) -> Specialisation | DeviceCode:
+        """The code that a call with these arguments runs."""
+        try:
+            return self.specialise(*given)
+        except ForeignArgument as error:
+            return self._device_jit(given, error).code(given)
 
     def specialise(self, *args: Any) -> Specialisation:
         """The code for the types of these arguments, compiled on first use."""
@@ -99,20 +137,20 @@ class JitFunction:
         """What was recognised and decided; without arguments, for every signature so far."""
         if args or named:
             given = self._in_order(args, named)
-            return self.specialise(*given).explain(given, self._threads())
+            return self._code(given).explain(given, self._threads())
         return "\n\n".join(found.explain() for found in self._found.values())
 
     @public_edge
     def plan(self, *args: Any, **named: Any) -> Plan:
         """The plan of a call with these arguments: `jit(plan=...)` takes it and makes its code."""
         given = self._in_order(args, named)
-        return self.specialise(*given).plan_of(given, self._threads())
+        return self._code(given).plan_of(given, self._threads())
 
     @public_edge
     def inspect_schedule(self, *args: Any, **named: Any) -> str:
         """The loops in the order they run, and the kernels in place of some of them."""
         given = self._in_order(args, named)
-        return self.specialise(*given).inspect_schedule(given, self._threads())
+        return self._code(given).inspect_schedule(given, self._threads())
 
     @public_edge
     def inspect_loops(self, *args: Any, **named: Any) -> str:
@@ -136,7 +174,7 @@ class JitFunction:
 
     def _inspect(self, stage: str, args: tuple[Any, ...], named: dict[str, Any]) -> str:
         given = self._in_order(args, named)
-        return self.specialise(*given).inspect(stage, given, self._threads())
+        return self._code(given).inspect(stage, given, self._threads())
 
     def _threads(self) -> int:
         return num_threads() if self.threads is None else self.threads
@@ -159,7 +197,10 @@ class JitFunction:
         """Run compiled, or in Python where a refusal came before anything was touched."""
         try:
             given = self._in_order(args, named)
-            types = argument_types(given)
+            try:
+                types = argument_types(given)
+            except ForeignArgument as error:
+                return self._device_jit(given, error)(given)
             if types not in self._refused:
                 return self._compiled_or_refused(types)(given, self._threads())
         except (SourceError, UsageError):
@@ -192,6 +233,12 @@ class JitFunction:
 
     def __repr__(self) -> str:
         return f"<loopwright.jit function {self.py_func.__name__}, {len(self._found)} signatures>"
+
+
+def _may_be_on_device(given: tuple[Any, ...]) -> bool:
+    """Whether some argument has what arrays of devices have."""
+    names = ("__cuda_array_interface__", "__dlpack_device__", "is_cuda")
+    return any(hasattr(x, n) for x in given if not isinstance(x, np.ndarray) for n in names)
 
 
 @overload
@@ -232,6 +279,9 @@ def jit(
     **others: Any,
 ) -> JitFunction | Callable[[Callable[..., Any]], JitFunction]:
     """Compile a function of plain loops over NumPy arrays. Usable bare or with arguments.
+
+    Called with arrays of a CUDA device (CuPy, PyTorch, Numba, DLPack) it runs there, in the current
+    stream of their library, and does not wait.
 
     `reassoc` allows floating sums to be taken in another order than written, which vectors of
     partial sums need, and the terms of an expression to be regrouped; `threads` fixes the number of

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from loopwright.calls.check_c import check_region
 from loopwright.calls.compile import char_flags
-from loopwright.calls.device_files import device_files, is_serial, require_fit
+from loopwright.calls.device_files import device_files, is_serial
 from loopwright.calls.explain_c import explain_region
 from loopwright.calls.splice import (
     Optimised,
@@ -23,6 +23,7 @@ from loopwright.cli.output_files import STDOUT, write_file, write_folder
 from loopwright.diagnostics import InternalError, ToolchainError, UsageError
 from loopwright.frontends.c import CFile, read_c
 from loopwright.ir.gpu_machine import GpuMachine
+from loopwright.ir.grid_check import require_fit
 from loopwright.ir.machine import Machine
 from loopwright.machines.machine_argument import target_gpu, target_machine
 from loopwright.planner.planners import (
@@ -120,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
     if isinstance(machine, GpuMachine):
         for found in results:
             if found.function is not None:
-                require_fit(found.function, machine)
+                require_fit(found.function.program, machine, found.function.place)
         files = device_files(file, results, args.target, machine, _moved_arguments(args, output))
     if args.check:
         for found, planner in zip(results, planners, strict=True):

@@ -1,13 +1,19 @@
-"""`loopwright machines`: the processors we have data for, or one of them with all its sources."""
+"""`loopwright machines`: all machines we have data for, or one of them with all its sources."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any
 
+from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.machine import Cache, Machine
+from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.machines.load import load_machine, machine_names, machine_to_json
+from loopwright.machines.load_gpu import gpu_names, load_gpu
+from loopwright.machines.load_mesh import load_mesh, mesh_names
 from loopwright.machines.machine_argument import target_machine
 from loopwright.tables import table_lines
 
@@ -26,15 +32,22 @@ def run(args: argparse.Namespace) -> int:
     """Print all machines, or one."""
     if args.name is None:
         machines = [load_machine(name) for name in machine_names()]
-        print(_json_list(machines) if args.json else _table(machines))
+        gpus = [load_gpu(name) for name in gpu_names()]
+        meshes = [load_mesh(name) for name in mesh_names()]
+        if args.json:
+            told = [machine_to_json(machine) for machine in machines]
+            told += [_object(gpu) for gpu in gpus] + [_object(mesh) for mesh in meshes]
+            print(json.dumps(told, indent=2))
+            return 0
+        print("\n\n".join([_table(machines), _gpu_table(gpus), _mesh_table(meshes)]))
+        return 0
+    if args.name in gpu_names() or args.name in mesh_names():
+        other = load_gpu(args.name) if args.name in gpu_names() else load_mesh(args.name)
+        print(json.dumps(_object(other), indent=2) if args.json else _plain_page(other))
         return 0
     machine = target_machine(None if args.name == "host" else args.name)
     print(json.dumps(machine_to_json(machine), indent=2) if args.json else _page(machine))
     return 0
-
-
-def _json_list(machines: list[Machine]) -> str:
-    return json.dumps([machine_to_json(machine) for machine in machines], indent=2)
 
 
 def _table(machines: list[Machine]) -> str:
@@ -61,6 +74,77 @@ def _row(machine: Machine) -> tuple[str, ...]:
         f"{step.latency:g}/{step.per_cycle:g}",
         " ".join(f"{bound:g}" for bound in bounds),
     )
+
+
+def _gpu_table(gpus: list[GpuMachine]) -> str:
+    head = ("GPU", "SMs", "GHz", "threads", "shared", "L2", "GB/s", "Tflop/s f32 f64")
+    rows = [
+        (
+            gpu.name,
+            str(gpu.multiprocessors),
+            f"{gpu.frequency_hz / 1e9:.2f}",
+            str(gpu.threads_per_multiprocessor),
+            _size(gpu.shared_per_multiprocessor),
+            _size(gpu.cache_bytes),
+            f"{gpu.memory_bytes_per_second / 1e9:.0f}",
+            " ".join(f"{2e-12 * gpu.rate('fma', x):.3g}" for x in ("float32", "float64")),
+        )
+        for gpu in gpus
+    ]
+    return "\n".join(table_lines([head, *rows]))
+
+
+def _mesh_table(meshes: list[MeshMachine]) -> str:
+    head = ("mesh", "groups", "cores", "GHz", "bits", "scratchpad", "GB/s", "Gflop/s f64")
+    rows = [
+        (
+            mesh.name,
+            str(mesh.groups),
+            f"{mesh.rows} x {mesh.columns}",
+            f"{mesh.frequency_hz / 1e9:.2f}",
+            str(8 * mesh.vector_bytes),
+            _size(mesh.scratchpad_bytes),
+            f"{mesh.memory_bytes_per_second / 1e9:.1f}",
+            f"{mesh.peak_flops('float64') / 1e9:.1f}",
+        )
+        for mesh in meshes
+    ]
+    note = "mesh: cores, bandwidth and flops are those of one core group."
+    return "\n".join([*table_lines([head, *rows]), "", note])
+
+
+def _plain_page(machine: GpuMachine | MeshMachine) -> str:
+    """Every field, its value and its source."""
+    facts: list[tuple[str, str]] = []
+    for key, value in _object(machine).items():
+        match value:
+            case dict() if key == "rates":
+                facts += ((f"{key}.{name}", _value_text(row)) for name, row in value.items())
+            case _ if key not in ("name", "description", "sources"):
+                facts.append((key, _value_text(value)))
+    width = max(20, *(len(value) for _, value in facts))
+    lines = [f"{machine.name}: {machine.description}", ""]
+    for key, value in facts:
+        source = machine.sources.get(key.partition(".")[0], "")
+        lines.append(f"{key:<28} {value:<{width}} {source}".rstrip())
+    return "\n".join(lines)
+
+
+def _value_text(value: Any) -> str:
+    match value:
+        case None:
+            return "unknown"
+        case dict():
+            return ", ".join(f"{name} {number:g}" for name, number in value.items())
+        case float():
+            return f"{value:g}"
+    return str(value)
+
+
+def _object(machine: GpuMachine | MeshMachine) -> dict[str, Any]:
+    """A machine as JSON, with the fields of its data file."""
+    found = {f.name: getattr(machine, f.name) for f in fields(machine)}
+    return {key: dict(x) if isinstance(x, Mapping) else x for key, x in found.items()}
 
 
 def _page(machine: Machine) -> str:

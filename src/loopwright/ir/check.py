@@ -17,7 +17,7 @@ from loopwright.ir.check_expr import (
     require_index,
     require_integer,
 )
-from loopwright.ir.dtypes import BOOL, INT64, DType
+from loopwright.ir.dtypes import BOOL, FLOAT64, INT64, DType
 from loopwright.ir.expr import Const, Expr, Load
 from loopwright.ir.islkit import NotAffine, affine, is_order_of, tuple_of
 from loopwright.ir.loops import (
@@ -39,6 +39,7 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
     Wait,
+    WarpMma,
 )
 from loopwright.ir.program import Access, Program, Role, Statement
 from loopwright.ir.schedule_tree import band_name, band_nodes
@@ -213,7 +214,7 @@ def _check_stmt(stmt: Stmt, around: _Around) -> None:
             _check_stmt(below, inner)
             if orelse is not None:
                 _check_stmt(orelse, inner)
-        case Store() | Copy() | Commit() | Wait() | Barrier() | Prefetch():
+        case Store() | Copy() | Commit() | Wait() | Barrier() | Prefetch() | WarpMma():
             pass
         case _:
             assert_never(stmt)
@@ -247,6 +248,8 @@ def _check_node(stmt: Stmt, around: _Around) -> _Around:
         case Wait(pending=pending):
             if pending < 0:
                 raise _Invalid("a wait leaves none or more groups pending")
+        case WarpMma():
+            _check_mma(stmt, around)
         case Block() | Commit():
             pass
         case _:
@@ -351,6 +354,21 @@ def _check_copy(stmt: Copy, around: _Around) -> None:
     require_index(stmt.shape, len(stmt.shape))
     if stmt.width > 1:
         _check_width(stmt, target, source)
+
+
+def _check_mma(stmt: WarpMma, around: _Around) -> None:
+    if around.parted or Mark.THREAD not in around.marks:
+        raise _Invalid("the lanes of a warp do not come to a matrix product together")
+    for name, start, rank in (
+        (stmt.sums, stmt.sums_start, 2),
+        (stmt.left, stmt.left_start, 1),
+        (stmt.right, stmt.right_start, 1),
+    ):
+        buffer = around.target(name)
+        if buffer.space is not Space.REGISTER or buffer.dtype != FLOAT64:
+            raise _Invalid(f"a matrix product takes registers of float64, not {name}")
+        require_index(start, rank)
+        _check_registers((Load(name, start, buffer.dtype),), around)
 
 
 def _check_width(stmt: Copy, target: Buffer, source: Buffer) -> None:

@@ -8,7 +8,7 @@ their order. Kernels of one program run in one stream: each sees what those befo
 from __future__ import annotations
 
 import struct
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Expr
@@ -30,13 +30,14 @@ __all__ = [
     "value_bits",
 ]
 
+_ADDRESS = 8  # bytes
 _PART = 16  # bytes that the widest access moves: arrays begin at multiples
 Axes: TypeAlias = tuple[Expr, Expr, Expr]  # along x, y and z
 
 
 def is_by_value(buffer: Buffer) -> bool:
     """Whether a kernel takes the number itself and not its address: one that it only reads."""
-    return not buffer.strides and not buffer.writable and buffer.dtype.bytes <= 8
+    return not buffer.strides and not buffer.writable
 
 
 def shared_part(size: int) -> int:
@@ -44,10 +45,15 @@ def shared_part(size: int) -> int:
     return -(-size // _PART) * _PART
 
 
-def value_bits(number: complex, dtype: DType) -> int:
-    """The bytes of a number, as those of an address: in place of that of its buffer."""
-    data = dtype.numpy.type(number).tobytes().ljust(8, b"\0")
-    (bits,) = struct.unpack("<Q", data)
+def value_bits(number: complex, dtype: DType) -> Any:
+    """A number in the place of its buffer's address: its bits as those of one, if they fit.
+
+    What is longer than an address stays bytes, of which a launch takes all.
+    """
+    data = dtype.numpy.type(number).tobytes()
+    if len(data) > _ADDRESS:
+        return data
+    (bits,) = struct.unpack("<Q", data.ljust(_ADDRESS, b"\0"))
     return int(bits)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from loopwright.diagnostics import DtypeError
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["DTYPES", "DType", "dtype_of"]
+__all__ = ["BFLOAT16", "DTYPES", "DType", "dtype_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class DType:
     """The type of one array element or scalar value."""
 
     name: str  # NumPy's name, our only spelling
-    kind: str  # "b" boolean, "i" signed, "u" unsigned, "f" floating, "c" complex
+    kind: str  # "b" boolean, "i" signed, "u" unsigned, "f" floating, "c" complex, "s" stored only
     bits: int  # bits of one element in memory (a boolean takes a byte)
 
     @property
@@ -24,7 +24,13 @@ class DType:
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
+        """NumPy's type of elements in memory; that of their bits, where it has no such type."""
         return _NUMPY[self.name]
+
+    @property
+    def is_stored_only(self) -> bool:
+        """True for elements that are loaded, stored and converted to float32, and no more."""
+        return self.kind == "s"
 
     @property
     def is_float(self) -> bool:
@@ -82,12 +88,16 @@ DTYPES: dict[str, DType] = {
     )
 }
 
+# The upper half of a float32: arrays of devices have it, NumPy and our arithmetic do not.
+BFLOAT16 = DType("bfloat16", "s", 16)
+
 BOOL = DTYPES["bool"]
 INT32 = DTYPES["int32"]
 INT64 = DTYPES["int64"]
 FLOAT32 = DTYPES["float32"]
 FLOAT64 = DTYPES["float64"]
 _NUMPY: dict[str, np.dtype[np.generic]] = {name: np.dtype(name) for name in DTYPES}
+_NUMPY[BFLOAT16.name] = np.dtype("uint16")
 _OF_NUMPY: dict[np.dtype[np.generic], DType] = {_NUMPY[name]: DTYPES[name] for name in DTYPES}
 
 

@@ -15,6 +15,8 @@ Nothing here warns or raises on account of values; every operator is total.
 - On booleans `+`, `max`, `|` are "or", and `*`, `min`, `&` are "and".
 - Conversions follow `astype`. Where C leaves them open they saturate: a float beyond an integer
   type gives its least or greatest value, NaN gives 0. Complex to real drops the imaginary part.
+- Types that are stored only (bfloat16) are their bits; conversions to and from others go by way of
+  float32, to the nearest, ties to even.
 - Both branches of a Select are evaluated: addresses must be valid in both, but only the chosen
   value needs to be defined.
 """
@@ -30,7 +32,7 @@ from typing import Any, Protocol, assert_never
 import numpy as np
 
 from loopwright.diagnostics import InternalError
-from loopwright.ir.dtypes import INT64, DType, dtype_of
+from loopwright.ir.dtypes import FLOAT32, INT64, DType, dtype_of
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.memory import Cells, UndefinedRead
 from loopwright.ir.visit import expanded_dot, expanded_extreme
@@ -119,6 +121,19 @@ def convert(value: Any, dtype: DType) -> Any:
     if not dtype.least < number < dtype.greatest:
         return literal(dtype.least if number <= dtype.least else dtype.greatest, dtype)
     return literal(math.trunc(number), dtype)
+
+
+def _widened(bits: Any) -> np.float32:
+    """The float32 of which a bfloat16 is the upper half."""
+    return np.uint32(int(bits) << 16).view(np.float32)
+
+
+def _narrowed(value: Any) -> np.uint16:
+    """The bits of the bfloat16 nearest to a float32, ties to even; a NaN stays one."""
+    bits = int(np.float32(value).view(np.uint32))
+    if math.isnan(value):
+        return np.uint16(bits >> 16 | 0x40)
+    return np.uint16((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
 
 
 def _power(x: Any, y: Any) -> Any:
@@ -286,6 +301,12 @@ def compile_expr(expr: Expr, rules: Rules = NUMBERS) -> Evaluator:
             return lambda frame: rule(argument(frame))
         case Select(cond=cond, x=left, y=right):
             return _select(rules, down(cond), down(left), down(right))
+        case Cast(x=x, dtype=dtype) if x.dtype.is_stored_only:
+            conversion, argument = rules.cast(dtype), down(x)
+            return lambda frame: conversion(_widened(argument(frame)))
+        case Cast(x=x, dtype=dtype) if dtype.is_stored_only:
+            conversion, argument = rules.cast(FLOAT32), down(x)
+            return lambda frame: _narrowed(conversion(argument(frame)))
         case Cast(x=x, dtype=dtype):
             conversion, argument = rules.cast(dtype), down(x)
             return lambda frame: conversion(argument(frame))

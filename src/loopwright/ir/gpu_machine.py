@@ -11,7 +11,11 @@ from dataclasses import field
 
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["GpuMachine", "Occupancy"]
+__all__ = ["MOST_BLOCKS", "GpuMachine", "Occupancy"]
+
+# Blocks of a grid along y, and along z, on every CUDA device; along x there are 2^31 - 1 (CUDA C++
+# Programming Guide, technical specifications per compute capability).
+MOST_BLOCKS = 65535
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,10 @@ class GridVariant:
     left_width: int = 1  # elements of left that are loaded at once
     right_width: int = 1
     out_width: int = 1  # elements of out that are stored at once, along j
+    # Steps of the reduction from one element of a run along it to the next: a tile holds `depth` /
+    # left_apart neighbours of left in memory, for each of left_apart steps.
+    left_apart: int = 1
+    right_apart: int = 1
     piece: int = 4
     warp_rows: int = 4  # threads of a warp along the rows of the tile
     swapped: bool = False  # right is the first factor of times
@@ -53,6 +57,18 @@ class GridVariant:
     # Groups of threads that share out the steps of every tile, each with sums of the whole tile of
     # out: more warps for blocks that have a multiprocessor for themselves.
     slices: int = 1
+    # Warps add up 16 x 8 x 4 products at a time by the matrix unit, of float64.
+    uses_mma: bool = False
+
+    @property
+    def left_piece(self) -> int:
+        """Neighbours among the rows of a thread."""
+        return 1 if self.uses_mma else min(self.piece, self.thread_rows)
+
+    @property
+    def right_piece(self) -> int:
+        """Neighbours among the columns of a thread."""
+        return 2 if self.uses_mma else min(self.piece, self.thread_columns)
 
     @property
     def group(self) -> int:
@@ -68,7 +84,8 @@ class GridVariant:
         tile = f"{self.rows} x {self.columns} x {self.depth}"
         apart = f", {self.slices} slices" if self.slices > 1 else ""
         own = f"{self.thread_rows} x {self.thread_columns}"
-        return f"{tile} in {self.threads} threads of {own}{apart}"
+        unit = ", matrix unit" if self.uses_mma else ""
+        return f"{tile} in {self.threads} threads of {own}{apart}{unit}"
 
 
 @dataclass(frozen=True, slots=True)

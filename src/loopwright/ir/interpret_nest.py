@@ -9,13 +9,15 @@ stands in a parallel loop of one iteration.
 
 A barrier orders the threads of the team, or those of the GPU block it stands in. Blocks do not wait
 for each other: what two of them do is not ordered before the outermost block loop ends. Thread t of
-two thread loops in a block is the same thread; the end of such a loop is no barrier.
+two thread loops in a block is the same thread; the end of such a loop is no barrier. The lanes of a
+warp exchange their registers at a WarpMma, which orders nothing else.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from enum import Enum
 from random import Random
 from typing import Any, assert_never
 
@@ -41,13 +43,24 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
     Wait,
+    WarpMma,
 )
 from loopwright.ir.memory import AROUND, Cells, Memory, Races, Turn, Turns, poisoned
 from loopwright.memo import IdentityMap
 
 __all__ = ["interpret_nest"]
 
-Flow = Iterator[None]  # a running statement; it pauses at barriers
+_WARP = 32  # lanes, neighbours among the iterations of a thread loop
+
+
+class _Pause(Enum):
+    """Where a running statement waits for others."""
+
+    BARRIER = "a barrier"
+    LANES = "a product of a warp"
+
+
+Flow = Iterator[_Pause]  # a running statement
 
 
 def interpret_nest(
@@ -122,6 +135,7 @@ class _Frame:
         # scratch allocation -> how often this thread made it
         self.visits: IdentityMap[Alloc, int] = IdentityMap()
         self.copies: list[list[_Element]] = [[]]  # asynchronous ones by group, the last one open
+        self.products = 0  # of its warp, that it took part in
 
     def fork(self, group: _Group, number: int) -> _Frame:
         """A frame of its own for a concurrent iteration or thread."""
@@ -168,6 +182,8 @@ class _Machine:
         self.races = Races()
         self.groups: dict[tuple[tuple[int, int], ...], _Group] = {}  # by the flow that starts them
         self.age = 0  # barriers that any group has passed
+        # What the lanes of a warp hold: by group of threads, warp, and number of the product.
+        self.lanes: dict[tuple[int, int, int], dict[int, Any]] = {}
         # Both by identity: a nest may allocate or compute the same in several places.
         self.scratch: IdentityMap[Alloc, tuple[int, Cells]] = (
             IdentityMap()
@@ -193,14 +209,20 @@ class _Machine:
         while flows:
             order = list(range(len(flows)))
             self.random.shuffle(order)
-            waiting = [at for at in order if next(flows[at], self) is None]
+            waiting = [pause for at in order if (pause := next(flows[at], None)) is not None]
             if not waiting:
                 return
             if len(waiting) != len(flows):
-                raise InternalError("a barrier is reached by some threads, others have ended")
+                raise InternalError(
+                    f"{waiting[0].value} is reached by some threads, others have ended"
+                )
+            if len(set(waiting)) > 1:
+                raise InternalError("some threads wait at a barrier, others for their warp")
+            if waiting[0] is _Pause.LANES:
+                continue  # they exchange registers: memory is as unordered as before
             group.phase += 1
             self.age += 1
-            yield
+            yield _Pause.BARRIER
 
     def run(self, stmt: Stmt, frame: _Frame) -> Flow:
         match stmt:
@@ -234,7 +256,9 @@ class _Machine:
             case Wait(pending=pending):
                 self.wait(pending, frame)
             case Barrier():
-                yield
+                yield _Pause.BARRIER
+            case WarpMma():
+                yield from self.mma(stmt, frame)
             case Prefetch():
                 pass
             case _:
@@ -346,6 +370,33 @@ class _Machine:
                 frame.copies[-1].append((target, place, source, origin))
             else:
                 target.copy_from(place, source, origin)
+
+    def mma(self, stmt: WarpMma, frame: _Frame) -> Flow:
+        """A product by all lanes of a warp, as WarpMma says."""
+        (group, number), frame.products = frame.owner[-1], frame.products + 1
+        lane, key = number % _WARP, (group.number, number // _WARP, frame.products)
+        lanes = self.lanes.setdefault(key, {})
+        left, right = (
+            (frame.buffer(name), self.integers(start, frame))
+            for name, start in ((stmt.left, stmt.left_start), (stmt.right, stmt.right_start))
+        )
+        both = tuple(left[0].read((left[1][0] + r,)) for r in (0, 1))
+        lanes[lane] = (both, right[0].read(right[1]))
+        yield _Pause.LANES
+        if len(lanes) != _WARP:
+            raise InternalError(f"{len(lanes)} lanes come to a matrix product of a warp")
+        g, t = divmod(lane, 4)
+        sums, start = frame.buffer(stmt.sums), self.integers(stmt.sums_start, frame)
+        fma = self.rules.call("fma")
+        for r, c in itertools.product((0, 1), repeat=2):
+            place = (start[0] + r, start[1] + c)
+            total = sums.read(place)
+            for k in range(4):
+                one, other = lanes[4 * g + k][0][r], lanes[4 * (2 * t + c) + k][1]
+                total = fma(one, other, total)
+            sums.write(place, total)
+        if frame.products > 1:
+            self.lanes.pop((*key[:2], frame.products - 1), None)  # all lanes have come further
 
     def require_aligned(self, stmt: Copy, cells: Cells, start: tuple[int, ...]) -> None:
         """Raise unless a run of `width` elements begins at a multiple of it in memory."""

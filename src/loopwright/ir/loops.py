@@ -35,6 +35,7 @@ __all__ = [
     "Stmt",
     "Store",
     "Wait",
+    "WarpMma",
 ]
 
 
@@ -211,7 +212,30 @@ class Prefetch:
     level: int = 1  # cache level the line should reach
 
 
-Stmt: TypeAlias = Block | For | If | Let | Store | Alloc | Copy | Commit | Wait | Barrier | Prefetch
+@dataclass(frozen=True, slots=True)
+class WarpMma:
+    """sums[16, 8] += left[16, 4] * right[4, 8] in float64, by the matrix unit of a GPU.
+
+    The 32 lanes of a warp, neighbours along x, come here together. Lane 4 g + t holds in registers
+
+        left[g, t], left[g + 8, t]             from `left_start` on
+        right[t, g]                            at `right_start`
+        sums[g + 8 r, 2 t + c], r, c in 0, 1   at `sums_start` + (r, c)
+
+    Products of an element are added in the order of their steps, each with one rounding.
+    """
+
+    sums: str
+    sums_start: tuple[Expr, ...]
+    left: str
+    left_start: tuple[Expr, ...]
+    right: str
+    right_start: tuple[Expr, ...]
+
+
+Stmt: TypeAlias = (
+    Block | For | If | Let | Store | Alloc | Copy | Commit | Wait | Barrier | Prefetch | WarpMma
+)
 
 
 @dataclass(frozen=True, slots=True)

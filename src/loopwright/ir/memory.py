@@ -67,7 +67,7 @@ def poisoned(shape: Sequence[int], dtype: DType) -> Array:
     if dtype.kind in "fc":
         return np.full(shape, complex("nan+nanj") if dtype.is_complex else np.nan, dtype.name)
     data = np.full((*shape, dtype.bytes), 0x5A if dtype.is_integer else 1, "uint8")
-    return data.view(dtype.name)[..., 0]
+    return data.view(dtype.numpy)[..., 0]
 
 
 class Cells:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from loopwright.ir.analysis_manager import AnalysisManager, Results
 from loopwright.ir.closure import BlockedClosure, GridClosure
 from loopwright.ir.contraction import Contraction, InnerContraction
+from loopwright.ir.expr import Expr
 from loopwright.ir.grid_kernel import GridVariant
 from loopwright.ir.kernel_variant import KernelVariant
-from loopwright.ir.loops import Axis, Mark
+from loopwright.ir.loops import Axis, Mark, Space
 from loopwright.ir.program import Program
 from loopwright.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from loopwright.ir.islkit import IslSchedule
 
-__all__ = ["Schedule", "ScheduledContraction"]
+__all__ = ["Schedule", "ScheduledContraction", "StagedArray"]
 
 T = TypeVar("T")
 
@@ -66,6 +68,37 @@ class ScheduledContraction:
 
 
 @dataclass(frozen=True, slots=True)
+class StagedArray:
+    """A box of an array that every iteration of a loop finds in memory near to its threads."""
+
+    array: str
+    loop: str
+    space: Space
+    # Names in `lower`, each with the loop whose value it is: those around and the loop itself.
+    variables: tuple[tuple[str, str], ...]
+    lower: tuple[Expr, ...]  # the first element, over these and the parameters
+    extents: tuple[int, ...]  # elements in each dimension
+    strides: tuple[int, ...]  # in the array, from one of them to the next
+    padding: int  # elements behind each row that are not used
+    buffers: int  # boxes in memory at a time: of several, the next ones come while one is used
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents of the memory of one box."""
+        return (*self.extents[:-1], self.extents[-1] + self.padding)
+
+    @property
+    def elements(self) -> int:
+        """Elements of memory that all boxes take."""
+        return self.buffers * prod(self.shape)
+
+    def __str__(self) -> str:
+        box = " x ".join(map(str, self.extents))
+        ahead = f", {self.buffers} at a time" if self.buffers > 1 else ""
+        return f"{box} elements of {self.array} in {self.space.value} memory in {self.loop}{ahead}"
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
     """An execution order (isl schedule tree), loop marks, and contractions run by kernels.
 
@@ -83,6 +116,7 @@ class Schedule:
     private: tuple[tuple[str, str], ...] = ()  # (array, loop): local, one copy per iteration of it
     promoted: tuple[tuple[str, str], ...] = ()  # (statement, loop): its elements stay in registers
     prefetched: tuple[tuple[str, int], ...] = ()  # (loop, prefetch distance in iterations)
+    staged: tuple[StagedArray, ...] = ()  # boxes of arrays in memory of a block
     closure: BlockedClosure | GridClosure | None = None  # the whole program, taken in another way
     # Where these are about another program or tree, as after `replace`, new ones are made.
     analyses: AnalysisManager = field(

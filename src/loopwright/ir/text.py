@@ -43,6 +43,7 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
     Wait,
+    WarpMma,
 )
 from loopwright.ir.program import (
     Access,
@@ -208,6 +209,7 @@ def schedule_text(schedule: Schedule) -> str:
         lines += (INDENT + line for line in tree_lines(schedule.tree, marks))
     for contraction in schedule.contractions:
         lines += _indented(_kernel_text(contraction))
+    lines += (f"{INDENT}{staged}" for staged in schedule.staged)
     return "\n".join(lines)
 
 
@@ -358,6 +360,9 @@ def _stmt_lines(stmt: Stmt) -> Iterator[str]:
             yield f"wait for all but {pending}" if pending else "wait"
         case Barrier(scope=scope):
             yield "barrier" if scope is BarrierScope.TEAM else f"barrier of the {scope.value}"
+        case WarpMma(sums=sums, left=left, right=right):
+            factors = f"{_element(left, stmt.left_start)} * {_element(right, stmt.right_start)}"
+            yield f"warp mma {_element(sums, stmt.sums_start)} += {factors}"
         case Prefetch(buffer=name, index=index, write=write, level=level):
             yield f"prefetch L{level} {'write ' if write else ''}{_element(name, index)}"
         case _:

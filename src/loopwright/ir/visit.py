@@ -31,6 +31,7 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
     Wait,
+    WarpMma,
 )
 
 __all__ = [
@@ -176,7 +177,7 @@ def statements(stmt: Stmt) -> Iterator[Stmt]:
                 if orelse is not None:
                     waiting.append(orelse)
                 waiting.append(inner)
-            case Store() | Copy() | Commit() | Wait() | Barrier() | Prefetch():
+            case Store() | Copy() | Commit() | Wait() | Barrier() | Prefetch() | WarpMma():
                 pass
             case _:
                 assert_never(here)
@@ -193,7 +194,7 @@ def loop_depth(stmt: Stmt) -> int:
             return loop_depth(inner)
         case If(body=inner, orelse=orelse):
             return max(loop_depth(inner), 0 if orelse is None else loop_depth(orelse))
-        case Store() | Copy() | Commit() | Wait() | Barrier() | Prefetch():
+        case Store() | Copy() | Commit() | Wait() | Barrier() | Prefetch() | WarpMma():
             return 0
         case _:
             assert_never(stmt)
@@ -216,6 +217,8 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (*target, *source, *shape)
         case Prefetch(index=index):
             return index
+        case WarpMma(sums_start=sums, left_start=left, right_start=right):
+            return (*sums, *left, *right)
         case Block() | Commit() | Wait() | Barrier():
             return ()
         case _:
@@ -260,6 +263,10 @@ def rebuild(
             return statement(replace(changed_copy, shape=each(shape)))
         case Prefetch(index=index):
             return statement(replace(stmt, index=each(index)))
+        case WarpMma(sums_start=sums, left_start=left, right_start=right):
+            return statement(
+                replace(stmt, sums_start=each(sums), left_start=each(left), right_start=each(right))
+            )
         case Commit() | Wait() | Barrier():
             return statement(stmt)
         case _:

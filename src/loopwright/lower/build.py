@@ -18,6 +18,7 @@ from loopwright.ir.loops import (
     Prefetch,
     Stmt,
     Store,
+    WarpMma,
 )
 from loopwright.ir.visit import expressions, rebuild, rewrite, statements, substitute, walk
 
@@ -100,6 +101,8 @@ def touches(stmt: Stmt, buffer: str) -> bool:
             return True
         case Copy(target=target, source=source) if buffer in (target, source):
             return True
+        case WarpMma(sums=sums, left=left, right=right) if buffer in (sums, left, right):
+            return True
     parts = (part for expr in expressions(stmt) for part in walk(expr))
     return any(isinstance(part, Load) and part.array == buffer for part in parts)
 
@@ -157,6 +160,9 @@ def renamed(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
             case Copy(target=target, source=source):
                 target, source = names.get(target, target), names.get(source, source)
                 return replace(node, target=target, source=source)
+            case WarpMma(sums=sums, left=left, right=right):
+                sums, left, right = (names.get(x, x) for x in (sums, left, right))
+                return replace(node, sums=sums, left=left, right=right)
         return node
 
     return rebuild(stmt, change, lambda expr: renamed_expr(expr, names))

@@ -12,6 +12,8 @@
           accumulators to out
 
 With more than two stages tiles are copied to shared memory asynchronously, `stages` - 1 ahead.
+With `uses_mma` the warp takes four steps at a time by its matrix unit: a thread has the rows and
+columns that the unit gives to its lane. Steps that do not fill a tile go one by one as above.
 
 Bundles are linear loops, as in macro_kernel: element (i, p) of left lies at left_g[g] + left_i[i] +
 left_p[p]. With several slices, groups of threads take different steps of each tile, and their sums
@@ -25,8 +27,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DTYPES, INT64, DType
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Var, cast
+from loopwright.ir.gpu_machine import MOST_BLOCKS
+from loopwright.ir.grid_check import kernel_fault
 from loopwright.ir.grid_kernel import WARP, GridKernel
 from loopwright.ir.kernel_variant import Initial
 from loopwright.ir.loops import (
@@ -45,23 +50,23 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
     Wait,
+    WarpMma,
 )
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import lets, loop, seq, tiles, unrolled
 from loopwright.lower.combine import apply, combine, scaled, start_from, zero
 from loopwright.lower.operand_layout import Clip, Layout, Place, StepClip, bind
+from loopwright.lower.operand_tile import MMA_STEPS, THREAD, OperandTile
 
 __all__ = ["grid_product", "lower_grid_product", "product_scalars"]
 
 _PLACES = ("left_g", "right_g", "out_g", "left_i", "out_i", "right_j", "out_j", "left_p", "right_p")
 _BAND = 8  # rows of tiles that blocks go through column by column
-_MOST_Y = 65535  # blocks along y
 _MOST_BYTES = 16  # that one instruction moves
-_PAD = 4  # elements behind a row of a tile that is stored across: rows begin in other banks
 _MEET = Barrier(BarrierScope.BLOCK)
 
 G, M, N, K = (Var(name) for name in "GMNK")
-thread, t, p = Var("thread.x"), Var("t"), Var("p")
+t, p = Var("t"), Var("p")
 row, column = Var("row"), Var("column")  # elements of the thread
 
 
@@ -80,7 +85,7 @@ def lower_grid_product(kernel: GridKernel, name: str) -> LoopNest:
     layout = _GridTables(kernel)
     bases = {x: layout.at(x, "g", Var("g")).index[0] for x in ("left", "right", "out")}
     writer = _Writer(kernel, layout)
-    g, number = Var("g"), Var("block.z") * _MOST_Y + Var("block.y")
+    g, number = Var("g"), Var("block.z") * MOST_BLOCKS + Var("block.y")
     batch: list[tuple[Var, Expr]] = [(g, number)]
     count: Expr = G
     is_there = Binary("lt", g, G)
@@ -96,8 +101,8 @@ def lower_grid_product(kernel: GridKernel, name: str) -> LoopNest:
     bound = [(Var(f"{x}_base"), base) for x, base in bases.items()]
     tile = If(is_there, lets(bound, writer.tile_of_block()))
     body = writer.blocks(lets(batch, tile))
-    body = For("block.y", Const(0), count.min(_MOST_Y), body, _ONE, Mark.BLOCK, axis=Axis.Y)
-    body = For("block.z", Const(0), tiles(count, _MOST_Y), body, _ONE, Mark.BLOCK, axis=Axis.Z)
+    body = For("block.y", Const(0), count.min(MOST_BLOCKS), body, _ONE, Mark.BLOCK, axis=Axis.Y)
+    body = For("block.z", Const(0), tiles(count, MOST_BLOCKS), body, _ONE, Mark.BLOCK, axis=Axis.Z)
     return LoopNest(name, _arguments(kernel), product_scalars(kernel), body)
 
 
@@ -118,6 +123,9 @@ def grid_product(
 
 _ONE = Const(1)
 _SLICE, _OWN = Var("slice"), Var("thread_in_slice")
+# Of the matrix unit: rows (or columns) of a factor; the lane's own step and column.
+_MMA_ROWS = 8
+_MMA_STEP, _MMA_COLUMN = Var("lane_step"), Var("lane_column")
 _PART, _FIRST = Var("part"), Var("first_step")  # of a reduction that is split
 
 
@@ -175,55 +183,22 @@ def _table_type(kernel: GridKernel) -> DType:
     return DTYPES["int64" if kernel.variant.is_wide else "int32"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """One operand on its way to the threads; its bundle is i (left) or j (right)."""
+def _in_z_order(lane: Expr, rows: int) -> tuple[Expr, Expr]:
+    """Row and column of a lane whose warp has `rows` rows; bits of its number go to both in turns.
 
-    name: str
-    dtype: DType
-    bundle: str
-    size: Var  # of the bundle
-    start: Var  # where the tile of the block begins along the bundle
-    tile: int  # elements of the tile along the bundle
-    depth: int  # and along p
-    along_p: bool  # runs in memory lie along p
-    width: int  # elements of a run
-    threads: int
-    own: int  # elements of a thread along the bundle
-    piece: int  # of them that are neighbours
-    place: Var  # number of the thread along the bundle
-
-    @property
-    def shared(self) -> str:
-        return f"{self.name}_tile"
-
-    @property
-    def pitch(self) -> int:
-        """Elements between rows of the tile, each of which is a step of p."""
-        return self.tile + (_PAD if self.along_p else 0)
-
-    @property
-    def runs(self) -> int:
-        """Runs that a thread loads of one tile."""
-        return self.tile * self.depth // (self.width * self.threads)
-
-    def run(self, number: int) -> tuple[Expr, Expr]:
-        """Where run `number` of the thread begins in the tile: along the bundle, and along p."""
-        line = (self.depth if self.along_p else self.tile) // self.width
-        lines, rest = divmod(number * self.threads, line)
-        if rest == 0:
-            across, along = thread // line + lines, (thread % line) * self.width
-        else:
-            at = thread + number * self.threads
-            across, along = at // line, (at % line) * self.width
-        return (across, along) if self.along_p else (along, across)
-
-    def element(self, number: Expr) -> Expr:
-        """Element `number` of the thread, counted in the tile of the block."""
-        if self.piece == self.own:
-            return self.place * self.piece + number
-        apart = self.tile // (self.own // self.piece)
-        return number // self.piece * apart + self.place * self.piece + number % self.piece
+    Eight neighbours read four runs of one operand and two of the other: shared memory serves a warp
+    in fewer cycles than where they read eight of one.
+    """
+    found: tuple[list[Expr], list[Expr]] = ([], [])
+    left = [rows.bit_length() - 1, (WARP // rows).bit_length() - 1]
+    side = 1
+    for bit in range(WARP.bit_length() - 1):
+        side = side if left[side] else 1 - side
+        left[side] -= 1
+        found[side].append(lane // (1 << bit) % 2 * (1 << len(found[side])))
+        side = 1 - side
+    row, column = (sum(parts[1:], parts[0]) if parts else Const(0) for parts in found)
+    return row, column
 
 
 class _Writer:
@@ -235,6 +210,9 @@ class _Writer:
         layout: Layout,
         is_stored: Callable[[Expr, Expr], Expr] | None = None,
     ) -> None:
+        told = kernel_fault(kernel)
+        if told is not None:
+            raise UsageError("no such kernel of a product", found=str(kernel.variant), hint=told)
         self.kernel = kernel
         self.layout = layout
         self.is_stored = is_stored
@@ -242,7 +220,7 @@ class _Writer:
         self.is_linear = not isinstance(layout, _GridTables) or "p" in kernel.variant.strided
         self.runs: dict[tuple[str, int], Place] = {}  # where the runs of the thread begin
         v = self.variant = kernel.variant
-        self.left = _Side(
+        self.left = OperandTile(
             name="left",
             dtype=kernel.left,
             bundle="i",
@@ -254,10 +232,12 @@ class _Writer:
             width=v.left_width,
             threads=v.threads,
             own=v.thread_rows,
-            piece=min(v.piece, v.thread_rows),
+            piece=v.left_piece,
             place=Var("thread_i"),
+            apart=v.left_apart,
+            for_mma=v.uses_mma,
         )
-        self.right = _Side(
+        self.right = OperandTile(
             name="right",
             dtype=kernel.right,
             bundle="j",
@@ -269,8 +249,10 @@ class _Writer:
             width=v.right_width,
             threads=v.threads,
             own=v.thread_columns,
-            piece=min(v.piece, v.thread_columns),
+            piece=v.right_piece,
             place=Var("thread_j"),
+            apart=v.right_apart,
+            for_mma=v.uses_mma,
         )
 
     def blocks(self, body: Stmt) -> Stmt:
@@ -279,8 +261,8 @@ class _Writer:
         number = tiles(M, v.rows) * tiles(N, v.columns)
         body = For("thread.x", Const(0), Const(v.threads), body, _ONE, Mark.THREAD, axis=Axis.X)
         for side in (self.right, self.left):
-            shape = (Const(v.stages), Const(v.depth), Const(side.pitch))
-            strides = (Const(v.depth * side.pitch), Const(side.pitch), _ONE)
+            shape = (Const(v.stages), Const(side.rows), Const(side.pitch))
+            strides = (Const(side.rows * side.pitch), Const(side.pitch), _ONE)
             body = Alloc(Buffer(side.shared, side.dtype, strides, Space.SHARED), shape, body)
         if v.slices > 1:
             shape = (Const(v.slices - 1), Const(v.thread_columns), Const(v.group))
@@ -342,12 +324,13 @@ class _Writer:
         """Threads of a warp lie in a rectangle of the tile, so that few elements serve them."""
         v = self.variant
         along = v.columns // v.thread_columns
-        lanes = WARP // v.warp_rows
+        down = _MMA_ROWS if v.uses_mma else v.warp_rows
+        lanes = WARP // down
         bound: list[tuple[Var, Expr]] = []
-        own: Var = thread
+        own: Var = THREAD
         if v.slices > 1:
             own = _OWN
-            bound = [(_SLICE, thread // v.group), (_OWN, thread % v.group)]
+            bound = [(_SLICE, THREAD // v.group), (_OWN, THREAD % v.group)]
         if v.group % WARP or along % lanes:
             return [
                 *bound,
@@ -355,10 +338,19 @@ class _Writer:
                 (self.right.place, own % along),
             ]
         warp, lane, warps = own // WARP, own % WARP, along // lanes
+        if v.uses_mma:
+            at, across = lane // lanes, lane % lanes
+            bound.append((_MMA_STEP, across))
+            bound.append((_MMA_COLUMN, warp % warps * _MMA_ROWS + at))
+        elif self.kernel.algebra.accumulator.bytes > 4:
+            # Reads of shared memory bound products of float64; others are faster without.
+            at, across = _in_z_order(lane, down)
+        else:
+            at, across = lane // lanes, lane % lanes
         return [
             *bound,
-            (self.left.place, warp // warps * v.warp_rows + lane // lanes),
-            (self.right.place, warp % warps * lanes + lane % lanes),
+            (self.left.place, warp // warps * down + at),
+            (self.right.place, warp % warps * lanes + across),
         ]
 
     # -- steps ------------------------------------------------------------------------------------
@@ -420,20 +412,19 @@ class _Writer:
             for r in range(side.runs):
                 step, at = Var(f"{side.name}_step{r}"), Var(f"{side.name}_at{r}")
                 place = self._place(side, r, first)
-                count, width = (side.width, 1) if side.along_p else (1, side.width)
-                for q in range(count):
-                    target = (buffer, step + q, at) if side.along_p else (buffer, step, at)
-                    parts.append(
-                        Copy(
-                            side.shared,
-                            target,
-                            source,
-                            place.along(q).index,
-                            (Const(width),),
-                            is_async=True,
-                            width=width,
-                        )
+                count, width = (1, side.width) if side.keeps_runs else (side.width, 1)
+                parts += [
+                    Copy(
+                        side.shared,
+                        side.cell(buffer, step + q * side.apart, at),
+                        source,
+                        place.along(q).index,
+                        (Const(width),),
+                        is_async=True,
+                        width=width,
                     )
+                    for q in range(count)
+                ]
         return seq(*parts)
 
     def _fetch(self, first: Expr, *, is_last: bool = False) -> Stmt:
@@ -444,17 +435,17 @@ class _Writer:
                 step = first
                 own = Var(f"{side.name}_step{r}")
                 if is_last:
-                    last = K - (side.width if side.along_p else 1)
+                    last = K - ((side.width - 1) * side.apart + 1 if side.along_p else 1)
                     step = (first + own).min(last) - own
                 parts.append(self._load_run(side, r, self._place(side, r, step)))
         return seq(*parts)
 
-    def _place(self, side: _Side, r: int, first: Expr) -> Place:
+    def _place(self, side: OperandTile, r: int, first: Expr) -> Place:
         """Where run `r` of the thread begins in the tile whose first step is `first`."""
         own = Const(0) if self.is_linear else Var(f"{side.name}_step{r}")
         return self.runs[side.name, r] + self.layout.at(side.name, "p", first + own)
 
-    def _load_run(self, side: _Side, r: int, place: Place) -> Stmt:
+    def _load_run(self, side: OperandTile, r: int, place: Place) -> Stmt:
         name, source = f"{side.name}_next", self.layout.buffer(side.name)
         value = self.layout.value(side.name, place, side.dtype)
         if value != Load(source, place.index, side.dtype):
@@ -469,21 +460,48 @@ class _Writer:
             name = f"{side.name}_next"
             for r in range(side.runs):
                 step, at = Var(f"{side.name}_step{r}"), Var(f"{side.name}_at{r}")
-                if not side.along_p:
+                if side.keeps_runs:
                     width = Const(side.width)
-                    place, source = (buffer, step, at), (Const(r), Const(0))
+                    place, source = side.cell(buffer, step, at), (Const(r), Const(0))
                     parts.append(Copy(side.shared, place, name, source, (width,), width=side.width))
                     continue
                 for q in range(side.width):
                     value = Load(name, (Const(r), Const(q)), side.dtype)
-                    parts.append(Store(side.shared, (buffer, step + q, at), value))
+                    cell = side.cell(buffer, step + q * side.apart, at)
+                    parts.append(Store(side.shared, cell, value))
         return seq(*parts)
 
     def _steps(self, buffer: Expr) -> Stmt:
         """The steps of a whole tile; those of its slice where there are several."""
         depth, slices = self.variant.depth, self.variant.slices
+        if self.variant.uses_mma:
+            at = p * MMA_STEPS + _MMA_STEP
+            at = at if slices == 1 else _SLICE * (depth // slices) + at
+            return unrolled(p, depth // (slices * MMA_STEPS), self._mma(buffer, at))
         at = p if slices == 1 else _SLICE * (depth // slices) + p
         return unrolled(p, depth // slices, self._step(buffer, at))
+
+    def _mma(self, buffer: Expr, at: Expr) -> Stmt:
+        """Four steps of all accumulators of the warp; step `at` is that of the lane's factors."""
+        parts: list[Stmt] = []
+        v, apart = self.variant, self.right.tile // (self.right.own // 2)
+        for r in range(v.thread_rows):
+            place = self.left.cell(buffer, at, self.left.element(Const(r)))
+            if self.kernel.algebra.scaled:
+                factor = scaled(self.kernel, Load(self.left.shared, place, self.left.dtype))
+                parts.append(Store("left_own", (Const(r),), factor))
+            else:
+                parts.append(Copy("left_own", (Const(r),), self.left.shared, place, (_ONE,)))
+        for c in range(v.thread_columns // 2):
+            place = self.right.cell(buffer, at, _MMA_COLUMN + c * apart)
+            parts.append(Copy("right_own", (Const(c),), self.right.shared, place, (_ONE,)))
+        for r in range(0, v.thread_rows, 2):
+            for c in range(v.thread_columns // 2):
+                start = (Const(r), Const(2 * c))
+                parts.append(
+                    WarpMma("sums", start, "left_own", (Const(r),), "right_own", (Const(c),))
+                )
+        return seq(*parts)
 
     def _rest(self, count: Expr) -> Stmt:
         """The steps of the last tile, of which there are `count`; slices take turns."""
@@ -494,10 +512,11 @@ class _Writer:
         """One rank-1 update of the accumulators from row `at` of both tiles."""
         parts: list[Stmt] = []
         for side in (self.left, self.right):
-            width = max(1, min(side.piece, _MOST_BYTES // side.dtype.bytes))
-            for first in range(0, side.own, side.piece):
-                place = (buffer, at, side.element(Const(first)))
-                shape, target = (Const(side.piece),), (Const(first),)
+            piece = 1 if side.is_turned else side.piece
+            width = max(1, min(piece, _MOST_BYTES // side.dtype.bytes))
+            for first in range(0, side.own, piece):
+                place = side.cell(buffer, at, side.element(Const(first)))
+                shape, target = (Const(piece),), (Const(first),)
                 parts.append(
                     Copy(f"{side.name}_own", target, side.shared, place, shape, width=width)
                 )
@@ -549,13 +568,21 @@ class _Writer:
 
     def _write_back(self) -> Stmt:
         algebra, i, j = self.kernel.algebra, Var("out_row"), Var("out_column")
+        out = self.layout.buffer("out")
+        # Sums that are converted are stored one by one.
+        width = self.variant.out_width if algebra.out == algebra.accumulator else 1
         total = Load("sums", (row, column), algebra.accumulator)
-        store: Stmt = Store(self.layout.buffer("out"), self._out(i, j), cast(total, algebra.out))
+        store: Stmt = Store(out, self._out(i, j), cast(total, algebra.out))
+        first: Expr = column
+        if width > 1:
+            first = column * width
+            run = (Const(width),)
+            store = Copy(out, self._out(i, j), "sums", (row, first), run, width=width)
         if self.is_stored is not None:
             store = If(self.is_stored(i, j), store)
-        at = self.right.start + self.right.element(column)
+        at = self.right.start + self.right.element(first)
         store = lets([(j, at)], If(Binary("lt", j, N), store))
-        store = unrolled(column, self.variant.thread_columns, store)
+        store = unrolled(column, self.variant.thread_columns // width, store)
         at = self.left.start + self.left.element(row)
         store = lets([(i, at)], If(Binary("lt", i, M), store))
         store = unrolled(row, self.variant.thread_rows, store)

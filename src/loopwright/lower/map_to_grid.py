@@ -3,26 +3,49 @@
 isl generates loops with bounds of their own; a GPU starts a box of blocks, each with a box of
 threads. The box of a loop is the most iterations that it makes for any values of the block loops
 around it; what lies in the box only is left out by a condition.
+
+Along y and z a grid has at most 65,535 blocks. Where a loop may have more, its blocks go on along z
+if that axis is free; otherwise a block takes several iterations in turns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from typing import TypeAlias
 
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Binary, Const, Expr, Select, Unary, Var
-from loopwright.ir.loops import Alloc, Axis, Block, For, If, Let, LoopNest, Mark, Space, Stmt
+from loopwright.ir.gpu_machine import MOST_BLOCKS
+from loopwright.ir.loops import (
+    Alloc,
+    Axis,
+    Barrier,
+    BarrierScope,
+    Block,
+    For,
+    If,
+    Let,
+    LoopNest,
+    Mark,
+    Space,
+    Stmt,
+)
 from loopwright.ir.text import expr_text
 from loopwright.ir.visit import names, operands, statements
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.linear_forms import linear, normal
 
-__all__ = ["coordinate", "is_mapped", "map_to_grid"]
+__all__ = ["NoBound", "Ranges", "coordinate", "is_mapped", "largest", "map_to_grid", "smallest"]
 
 _ONE = Const(1)
+Ranges: TypeAlias = Mapping[str, tuple[Expr, Expr]]  # the least and the largest value, by name
 _LAID = (Axis.Z, Axis.Y, Axis.X)  # the order of loops: neighbours along x are nearest
+
+
+class NoBound(InternalError):  # noqa: N818, names what was found
+    """An expression has no bound over a box of variables."""
 
 
 def coordinate(mark: Mark, axis: Axis) -> str:
@@ -35,7 +58,7 @@ def is_mapped(stmt: Stmt) -> bool:
     return isinstance(stmt, For) and stmt.mark in (Mark.BLOCK, Mark.THREAD)
 
 
-def map_to_grid(nest: LoopNest, threads: Mapping[str, int]) -> LoopNest:
+def map_to_grid(nest: LoopNest, threads: Mapping[str, int], most: int = MOST_BLOCKS) -> LoopNest:
     """Loops over blocks and threads as boxes from zero, threads directly inside of blocks.
 
         block x for i_t in range(0, n, 32):
@@ -47,24 +70,31 @@ def map_to_grid(nest: LoopNest, threads: Mapping[str, int]) -> LoopNest:
                 if i < n: S(i)
 
     `threads` is the number of threads along the axis of a loop, by its variable. Where the first
-    iteration of a thread loop is not known, threads take iterations in turns.
+    iteration of a thread loop is not known, threads take iterations in turns. A grid has at most
+    `most` blocks along y and z:
+
+        block y for i in range(n): S(i)
+    ->  block z for block.z in range((n + most - 1) // most):
+            block y for block.y in range(min(n, most)):
+                let number.y = block.y + block.z * most
+                if number.y < n: let i = number.y; S(i)
     """
     if not any(is_mapped(stmt) for stmt in statements(nest.body)):
         return nest
-    return replace(nest, body=_host_part(nest.body, threads))
+    return replace(nest, body=_host_part(nest.body, threads, most))
 
 
-def _host_part(stmt: Stmt, threads: Mapping[str, int]) -> Stmt:
+def _host_part(stmt: Stmt, threads: Mapping[str, int], most: int) -> Stmt:
     """A statement that the host runs; the outermost mapped loops in it are kernels."""
 
     def down(inner: Stmt) -> Stmt:
-        return _host_part(inner, threads)
+        return _host_part(inner, threads, most)
 
     match stmt:
         case For(var=var, mark=mark) if is_mapped(stmt):
             if stmt.axis is not None and var == coordinate(mark, stmt.axis):
                 return stmt  # written down as a box
-            return _Kernel(threads).loops(stmt)
+            return _Kernel(threads, most).loops(stmt)
         case For(body=body) | Let(body=body) | Alloc(body=body):
             return replace(stmt, body=down(body))
         case Block(body=children):
@@ -79,7 +109,8 @@ class _Kernel:
     """Rewrites one outermost mapped loop."""
 
     threads: Mapping[str, int]
-    grid: dict[Axis, Expr] = field(default_factory=dict)
+    most: int  # blocks along y and z
+    grid: dict[Axis, Expr] = field(default_factory=dict)  # iterations of the box along each axis
     block: dict[Axis, int] = field(default_factory=dict)
     ranges: dict[str, tuple[Expr, Expr]] = field(default_factory=dict)  # of block variables
     shared: list[Alloc] = field(default_factory=list)
@@ -91,7 +122,7 @@ class _Kernel:
                 axis = inner.axis or Axis.X
                 self.block[axis] = max(self.block.get(axis, 1), self.threads.get(inner.var, 1))
         self._measure(stmt)
-        body = self._by_one(self._inside(stmt))
+        body, grid = self._within_bounds(self._by_one(self._inside(stmt)))
         for axis in reversed(_LAID):
             if axis in self.block:
                 count, var = Const(self.block[axis]), coordinate(Mark.THREAD, axis)
@@ -99,10 +130,46 @@ class _Kernel:
         for alloc in reversed(self.shared):
             body = replace(alloc, body=body)
         for axis in reversed(_LAID):
-            if axis in self.grid:
+            if axis in grid:
                 var = coordinate(Mark.BLOCK, axis)
-                body = For(var, Const(0), self.grid[axis], body, _ONE, Mark.BLOCK, axis=axis)
+                body = For(var, Const(0), grid[axis], body, _ONE, Mark.BLOCK, axis=axis)
         return body
+
+    def _within_bounds(self, body: Stmt) -> tuple[Stmt, dict[Axis, Expr]]:
+        """What a thread does for all iterations of its block, and the blocks along each axis."""
+        grid = dict(self.grid)
+        for axis in (Axis.Y, Axis.Z):
+            if not self._is_folded(axis):
+                continue
+            count, number = self.grid[axis], self._number(axis)
+            at: Expr = Var(coordinate(Mark.BLOCK, axis))
+            grid[axis] = normal(count.min(self.most))
+            if axis is Axis.Y and Axis.Z not in self.grid:
+                grid[Axis.Z] = _parts(count, self.most)
+                at = normal(at + Var(coordinate(Mark.BLOCK, Axis.Z)) * self.most)
+                body = Let(number.name, at, If(Binary("lt", number, count), body))
+                continue
+            if self.shared:
+                # What a block keeps for one iteration makes room for the next.
+                body = Block((body, Barrier(BarrierScope.BLOCK)))
+            body = For(number.name, at, count, body, Const(self.most))
+        return body, grid
+
+    def _is_folded(self, axis: Axis) -> bool:
+        """Whether an axis may have more iterations than a grid has blocks."""
+        count = self.grid.get(axis)
+        if count is None or axis is Axis.X:
+            return False
+        return not any(
+            isinstance(part, Const) and isinstance(part.value, int) and part.value <= self.most
+            for part in operands("min", count)
+        )
+
+    def _number(self, axis: Axis) -> Var:
+        """The iteration of the box along an axis."""
+        if self._is_folded(axis):
+            return Var(f"number.{axis.value}")
+        return Var(coordinate(Mark.BLOCK, axis))
 
     def _measure(self, stmt: Stmt) -> None:
         """Make the grid the box of all block loops: guards depend on what the others need."""
@@ -110,11 +177,11 @@ class _Kernel:
             case For(mark=Mark.BLOCK):
                 axis = stmt.axis or Axis.X
                 trips = _ceiling(stmt.stop - stmt.start, stmt.step)
-                most = normal(_largest(trips, self.ranges))
+                most = normal(largest(trips, self.ranges))
                 known = self.grid.get(axis, most)
                 self.grid[axis] = most if known == most else normal(known.max(most))
-                low = _smallest(stmt.start, self.ranges)
-                high = _largest(stmt.stop, self.ranges)
+                low = smallest(stmt.start, self.ranges)
+                high = largest(stmt.stop, self.ranges)
                 self.ranges[stmt.var] = normal(low), normal(high - 1)
                 self._measure(stmt.body)
             case For(body=body) | Let(body=body) | Alloc(body=body):
@@ -148,7 +215,7 @@ class _Kernel:
     def _block_loop(self, loop: For) -> Stmt:
         axis = loop.axis or Axis.X
         trips = _ceiling(loop.stop - loop.start, loop.step)
-        at = normal(loop.start + Var(coordinate(Mark.BLOCK, axis)) * loop.step)
+        at = normal(loop.start + self._number(axis) * loop.step)
         body = self._inside(loop.body)
         is_box = self.grid[axis] == normal(trips)
         guarded = body if is_box else If(Binary("lt", Var(loop.var), loop.stop), body)
@@ -214,6 +281,14 @@ def _ceiling(extent: Expr, step: Expr) -> Expr:
     return extent if step == _ONE else (extent + (step - 1)) // step
 
 
+def _parts(count: Expr, size: int) -> Expr:
+    """How many parts of `size` a count has; of a quotient by one division."""
+    match count:
+        case Binary(op="floordiv", x=x, y=Const(value=int(divisor))) if divisor > 0:
+            return normal((x + divisor * (size - 1)) // (divisor * size))
+    return normal(_ceiling(count, Const(size)))
+
+
 def _first(loop: For, count: int) -> Expr | None:
     """Where the iterations of a thread loop begin that has at most `count` of them.
 
@@ -237,17 +312,17 @@ def _step(loop: For) -> int:
 # -- bounds of index expressions over a box of variables ------------------------------------------
 
 
-def _largest(expr: Expr, ranges: Mapping[str, tuple[Expr, Expr]]) -> Expr:
+def largest(expr: Expr, ranges: Ranges) -> Expr:
     """An upper bound of `expr` for all values of the variables in their ranges."""
     return _bound(normal(expr), ranges, is_upper=True)
 
 
-def _smallest(expr: Expr, ranges: Mapping[str, tuple[Expr, Expr]]) -> Expr:
+def smallest(expr: Expr, ranges: Ranges) -> Expr:
     """A lower bound of `expr` for all values of the variables in their ranges."""
     return _bound(normal(expr), ranges, is_upper=False)
 
 
-def _bound(expr: Expr, ranges: Mapping[str, tuple[Expr, Expr]], *, is_upper: bool) -> Expr:
+def _bound(expr: Expr, ranges: Ranges, *, is_upper: bool) -> Expr:
     def of(part: Expr, same: bool = True) -> Expr:
         return _bound(part, ranges, is_upper=is_upper if same else not is_upper)
 
@@ -271,9 +346,9 @@ def _bound(expr: Expr, ranges: Mapping[str, tuple[Expr, Expr]], *, is_upper: boo
         case Unary(op="neg", x=x):
             return Unary("neg", of(x, same=False))
     if _moves(expr, ranges):
-        raise InternalError("a number of blocks has no bound", expr_text(expr))
+        raise NoBound("a number of blocks has no bound", expr_text(expr))
     return expr
 
 
-def _moves(expr: Expr, ranges: Mapping[str, tuple[Expr, Expr]]) -> bool:
+def _moves(expr: Expr, ranges: Ranges) -> bool:
     return bool(names(expr) & ranges.keys())

@@ -15,11 +15,12 @@ from loopwright import options
 from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.check import check_nest
 from loopwright.ir.closure import GridClosure
+from loopwright.ir.expr import Expr, Var
 from loopwright.ir.loops import Block, Copy, For, LoopNest, Mark, Stmt
 from loopwright.ir.program import Array
-from loopwright.ir.schedule import Schedule, ScheduledContraction
+from loopwright.ir.schedule import Schedule, ScheduledContraction, StagedArray
 from loopwright.ir.text import nest_text
-from loopwright.ir.visit import constant_trips, rebuild
+from loopwright.ir.visit import constant_trips, rebuild, substitute
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import dump
 from loopwright.lower.astgen import GeneratedLoops, generate_loops
@@ -33,6 +34,7 @@ from loopwright.lower.predictive_commoning import predictive_commoning
 from loopwright.lower.promote_registers import promote_registers, promote_scalars
 from loopwright.lower.separate_full_tiles import separate_full_tiles
 from loopwright.lower.simplify import simplify, simplify_divisions
+from loopwright.lower.stage_arrays import stage_arrays
 from loopwright.lower.vectorize import peel_for_alignment, unroll, vectorize
 from loopwright.lower.work_distribution import (
     balance_triangles,
@@ -51,6 +53,7 @@ class LoopDecisions:
     promoted: Sequence[tuple[str, str]] = ()  # (statement, loop): its elements live in registers
     prefetch_distances: Mapping[str, int] = field(default_factory=dict)  # in iterations
     arrays: Sequence[Array] = ()  # of the program
+    staged: Sequence[StagedArray] = ()  # over variables of the nest
     # What stands for a contraction in the nest, until it is inserted.
     contractions: Mapping[str, ScheduledContraction] = field(default_factory=dict)
 
@@ -63,8 +66,18 @@ class LoopDecisions:
             promoted=[(name, names[loop]) for name, loop in schedule.promoted if loop in names],
             prefetch_distances={names[loop]: n for loop, n in schedule.prefetched if loop in names},
             arrays=schedule.program.arrays,
+            staged=[_renamed(one, names) for one in schedule.staged if one.loop in names],
             contractions=loops.contractions,
         )
+
+
+def _renamed(staged: StagedArray, names: Mapping[str, str]) -> StagedArray:
+    """What is staged, with the variables of the nest for the loops of the schedule."""
+    values: dict[str, Expr] = {
+        name: Var(names[loop]) for name, loop in staged.variables if loop in names
+    }
+    lower = tuple(substitute(low, values) for low in staged.lower)
+    return replace(staged, loop=names[staged.loop], lower=lower)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +125,7 @@ PASSES = (
     Pass(insert_contractions, lambda decisions: (decisions.contractions,)),
     _LOWER_TO_SPMD,
     Pass(map_to_grid, lambda decisions: (decisions.factors,)),
+    Pass(stage_arrays, lambda decisions: (decisions.staged, decisions.arrays)),
 )
 # A blocked closure is written out to its last vector already.
 _CLOSURE_PASSES = (_SIMPLIFY, _LOWER_TO_SPMD)

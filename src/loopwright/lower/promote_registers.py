@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Expr, Load, Var
+from loopwright.ir.expr import Const, Expr, Load, Var
 from loopwright.ir.loops import (
     Alloc,
     Block,
@@ -30,13 +30,14 @@ from loopwright.ir.visit import (
     fresh_name,
     loads,
     names,
+    operands,
     rebuild,
     rewrite,
     statements,
 )
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import bound_names, is_straight_line, substitute_statement
-from loopwright.lower.linear_forms import linear, normal
+from loopwright.lower.linear_forms import LinearForm, linear, normal
 
 __all__ = ["promote_registers", "promote_scalars"]
 
@@ -58,7 +59,7 @@ def promote_registers(nest: LoopNest, promoted: Collection[tuple[str, str]]) -> 
     `promoted` has pairs (statement, loop variable). What the statement reads and what does not move
     with the loop is loaded before it; what it writes there is stored after it. Unrolled loops of
     constant extent around straight-line code are written out, and their copies load what they
-    share once.
+    share once. Of a loop over strips registers last for all strips.
     """
     promoter = _Promoter(frozenset(promoted), bound_names(nest))
     return replace(nest, body=promoter.statement(nest.body))
@@ -127,7 +128,7 @@ class _Promoter:
     def _loop(self, loop: For) -> Stmt:
         regions = self._regions(loop.body)
         if regions is None:
-            return self._inside(loop)
+            return self._strips(loop) or self._inside(loop)
         own = self._promoted_in(loop)
         every = [stmt for region in regions for stmt in region.body]
         registers = self._registers(every, own, {loop.var})
@@ -135,6 +136,25 @@ class _Promoter:
         inside = replace(loop, body=Block(tuple(map(self._finished, changed))))
         # A loop without iterations must not touch memory.
         return If(loop.start < loop.stop, _around(registers, inside)) if registers else inside
+
+    def _strips(self, loop: For) -> Stmt | None:
+        """A loop over strips, with the registers of the loop inside of a strip around both.
+
+        None for any other loop. Every strip has iterations: else memory would be touched without.
+        """
+        own, inner = self._promoted_in(loop), _only(loop.body)
+        if not own or loop.step == Const(1) or not isinstance(inner, For):
+            return None
+        if inner.mark is not Mark.SERIAL:
+            return None
+        if not is_straight_line(inner.body) or not _is_never_empty(inner, loop):
+            return None
+        registers = self._registers((inner.body,), own, {loop.var, inner.var})
+        if not registers:
+            return None
+        (body,) = _with_registers(_Region((inner.body,)), own, registers).body
+        strips = replace(loop, body=self._loop(replace(inner, body=body)))
+        return If(loop.start < loop.stop, _around(registers, strips))
 
     def _promoted_in(self, loop: For) -> frozenset[str]:
         return frozenset(name for name, var in self.promoted if var == loop.var)
@@ -201,6 +221,30 @@ class _Promoter:
         name = fresh_name(f"{element.array}_r", self.taken)
         self.taken.add(name)
         return _Register(name, element.dtype, element, is_read, is_written)
+
+
+def _only(body: Stmt) -> Stmt:
+    """The statement that a block of one holds; any other is itself."""
+    while isinstance(body, Block) and len(body.body) == 1:
+        (body,) = body.body
+    return body
+
+
+def _is_never_empty(inner: For, outer: For) -> bool:
+    """Whether a loop has an iteration in every iteration of the loop around it."""
+    var = linear(Var(outer.var))
+    known = [var - linear(bound) for bound in operands("max", outer.start)]
+    known += [linear(bound) - var + LinearForm((), -1) for bound in operands("min", outer.stop)]
+
+    def is_positive(extent: LinearForm) -> bool:
+        gaps = (extent - fact + LinearForm((), -1) for fact in (LinearForm((), 0), *known))
+        return any(not gap.terms and gap.constant >= 0 for gap in gaps)
+
+    return all(
+        is_positive(linear(high) - linear(low))
+        for low in operands("max", inner.start)
+        for high in operands("min", inner.stop)
+    )
 
 
 def _is_uniform(stores: Sequence[Store]) -> bool:

@@ -40,6 +40,7 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
     Wait,
+    WarpMma,
 )
 from loopwright.ir.text import stmt_text
 from loopwright.ir.visit import expressions, loads, names, statements
@@ -184,7 +185,7 @@ def _is_memory(stmt: Stmt) -> bool:
 
 
 def _does_something(stmt: Stmt) -> bool:
-    kinds = (Store, Copy, Commit, Wait, Prefetch)
+    kinds = (Store, Copy, Commit, Wait, Prefetch, WarpMma)
     return any(isinstance(inner, kinds) for inner in statements(stmt))
 
 

@@ -3,7 +3,9 @@
     closures   the whole program as one blocked closure
     order      parallel loops outermost
     products   nests that are matrix products
-    layout     blocks and threads for them, elements in registers
+    layout     blocks and threads for them
+    staging    rows that lanes walk in shared memory
+    registers  elements that a thread uses again
 
 Each planner keeps to a quota of isl operations; what is too hard for one is left out.
 """
@@ -24,6 +26,7 @@ from loopwright.planner.grid_closures import plan_grid_closure
 from loopwright.planner.grid_contractions import plan_grid_contractions
 from loopwright.planner.grid_layout import plan_grid_layout
 from loopwright.planner.grid_order import plan_grid_order
+from loopwright.planner.grid_staging import plan_grid_registers, plan_grid_staging
 from loopwright.transform.plan import Plan
 from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.step import Step
@@ -35,6 +38,8 @@ _PLANNERS: tuple[Callable[[Schedule, GpuMachine], tuple[Step, ...]], ...] = (
     plan_grid_order,
     plan_grid_contractions,
     plan_grid_layout,
+    plan_grid_staging,
+    plan_grid_registers,
 )
 _QUOTA = 4_000_000  # elementary isl operations of each planner
 

@@ -24,8 +24,8 @@ from loopwright.ir.schedule_tree import (
 )
 from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.lazy_dataclass import dataclass
-from loopwright.planner.affine import promote_to_registers
 from loopwright.planner.draft import Draft
+from loopwright.planner.grid_staging import rows_of_lanes
 from loopwright.transform.grid_mapping import AXES, MapToBlocks, MapToThreads
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.privatize import Privatize
@@ -34,16 +34,17 @@ from loopwright.transform.tiling import StripMine, Tile
 
 __all__ = ["plan_grid_layout"]
 
+_LEAST_THREADS = 128  # of a block, where each does little
 _MOST_THREADS = 256  # of a block, where nothing else decides
+_MOST_ROWS = 64  # threads of a block whose lanes walk rows: boxes of all of them are in memory
 _ROWS = 8  # threads along y
 
 
 def plan_grid_layout(schedule: Schedule, machine: GpuMachine) -> tuple[Step, ...]:
-    """Steps that map every nest with a parallel loop to a grid, and keep elements in registers."""
+    """Steps that map every nest with a parallel loop to a grid."""
     draft = Draft(schedule)
     mapping = _Mapping(draft, machine)
     mapping.node(nodes_of(schedule))
-    promote_to_registers(draft)
     return tuple(draft.steps)
 
 
@@ -80,10 +81,12 @@ class _Mapping:
         if not free:
             return False
         lanes = max(free, key=lambda inner: (self._neighbours(inner), free.index(inner)))
-        others = sorted((b for b in free if b is not lanes), key=self._count, reverse=True)
+        others = [b for b in free if b is not lanes]
         if not others:
             return self._along_x(lanes, copies)
-        rows, *planes = others
+        # The innermost one that fills the rows of a block: neighbours along it are near in memory.
+        rows = max(others, key=lambda b: (min(self._count(b), _ROWS), free.index(b)))
+        planes = [b for b in others if b is not rows]
         x, y = self._threads(lanes, self.machine.warp), self._threads(rows, _ROWS)
         order = (*(b.loop for b in planes), rows.loop, lanes.loop)
         moves: list[Step] = []
@@ -118,8 +121,10 @@ class _Mapping:
     def _along_x(self, band: Band, copies: list[Step]) -> bool:
         """One loop as blocks of threads along x."""
         share = self._count(band) / self.machine.multiprocessors
-        size = self.machine.warp
-        while size * 2 <= min(share, _MOST_THREADS):
+        # Threads of one instance do too little to be spread over all multiprocessors.
+        size = self.machine.warp if any(True for _ in bands(band.child)) else _LEAST_THREADS
+        most = _MOST_ROWS if self._walks_rows(band) else _MOST_THREADS
+        while size * 2 <= min(share, most):
             size *= 2
         cut = StripMine(band.loop, size)
         strips = self._new_loops(*copies, cut)
@@ -127,6 +132,12 @@ class _Mapping:
             return False
         maps = (MapToBlocks(strips[0], "x"), MapToThreads(band.loop, "x", size))
         return self.draft.take(*copies, cut, *maps)
+
+    def _walks_rows(self, band: Band) -> bool:
+        """Whether iterations of a loop read rows of their own in loops inside."""
+        program = self.draft.schedule.program
+        inner = bands(band.child)
+        return any(rows_of_lanes(program, band, other, self.machine) for other in inner)
 
     def _copies(self, band: Band) -> list[Step]:
         """Local scalars of which every iteration of the nest's innermost mapped loop has a copy."""

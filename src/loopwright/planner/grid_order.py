@@ -56,6 +56,7 @@ from loopwright.transform.step import Step
 __all__ = ["plan_grid_order"]
 
 _LATENCY = 3e-8  # seconds from one instance of a chain to the next, loads from memory included
+_NO_GAIN = 1.05  # of the time with arrays for scalars, that scalars may take
 _MOST_TOGETHER = 8  # statements in a circle that isl's scheduler is asked for
 
 
@@ -78,7 +79,10 @@ class _Pairs:
 
 
 def plan_grid_order(schedule: Schedule, machine: GpuMachine) -> tuple[Step, ...]:
-    """Steps to an order with the parallel loops outermost; none where the source has it."""
+    """Steps to an order with the parallel loops outermost; none where the source has it.
+
+    Scalars become arrays where that makes the order faster.
+    """
     splits: list[Step] = []
     for split in SplitLiveRanges.candidates(schedule):
         schedule = apply_step(schedule, split)
@@ -90,12 +94,11 @@ def plan_grid_order(schedule: Schedule, machine: GpuMachine) -> tuple[Step, ...]
         if loops:
             most[name] = loops
             free = apply_step(free, ExpandScalar(name, loops))
-    pairs = _Pairs(
-        free.analyses.derive(validity_dependences).all_, free.analyses.derive(conflicts).all_
-    )
-    trips = average_trips(free.program, likely_sizes(free.program))
-    order = _GridOrder(free.program, machine, _together(schedule, most), trips)
-    found = order.built([s.name for s in free.program.statements], pairs, nodes_of(free))
+    found, seconds = _best_order(free, machine, _together(schedule, most))
+    if most:
+        kept, kept_seconds = _best_order(schedule, machine, frozenset())
+        if kept_seconds <= seconds * _NO_GAIN:
+            free, found, most = schedule, kept, {}
     draft = Draft(free)
     named = named_tree(_without_single(found, ()), free.program)
     if not draft.take(Reschedule(tree_text(free.tree.get_domain(), named))):
@@ -106,6 +109,21 @@ def plan_grid_order(schedule: Schedule, machine: GpuMachine) -> tuple[Step, ...]
         if needed:
             spreads.append(ExpandScalar(name, needed))
     return (*splits, *spreads, *draft.steps)
+
+
+def _best_order(
+    schedule: Schedule, machine: GpuMachine, together: frozenset[tuple[str, str]]
+) -> tuple[Node, float]:
+    """The order that is found for a schedule, and about how long it takes."""
+    program = schedule.program
+    pairs = _Pairs(
+        schedule.analyses.derive(validity_dependences).all_,
+        schedule.analyses.derive(conflicts).all_,
+    )
+    trips = average_trips(program, likely_sizes(program))
+    order = _GridOrder(program, machine, together, trips)
+    found = order.built([s.name for s in program.statements], pairs, nodes_of(schedule))
+    return found, order.seconds(found, pairs)
 
 
 def _without_single(node: Node, outer: tuple[Any, ...]) -> Node:
@@ -169,6 +187,10 @@ class _GridOrder:
         other = self._ordered(names, pairs, loops)
         return min(found, other, key=lambda tree: self._seconds(tree, pairs, (), 1.0))
 
+    def seconds(self, node: Node, pairs: _Pairs) -> float:
+        """About how long a whole program takes, at likely sizes."""
+        return self._seconds(node, pairs, (), 1.0)
+
     def _seconds(self, node: Node, pairs: _Pairs, free: tuple[Band, ...], launches: float) -> float:
         """About how long a tree takes, at likely sizes.
 
@@ -180,7 +202,13 @@ class _GridOrder:
             case Leaf():
                 return launches * self.machine.launch_seconds
             case InOrder(filters=filters) if not free:
-                return sum(self._seconds(branch.child, pairs, free, launches) for branch in filters)
+                total, is_serial = 0.0, False
+                for branch in filters:
+                    total += self._seconds(branch.child, pairs, free, launches)
+                    was_serial, is_serial = is_serial, not self._has_parallel(branch.child, pairs)
+                    if was_serial and is_serial:  # one kernel of one thread for both
+                        total -= launches * self.machine.launch_seconds
+                return total
             case Band(child=child) if not carries(pairs.among(node.statements).conflicting, node):
                 return self._seconds(child, pairs, (*free, node), launches)
             case Band(child=child) if not free:

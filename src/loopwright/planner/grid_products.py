@@ -75,6 +75,7 @@ class _Tile:
     stages: int = 2
     piece: int = 4
     slices: int = 1
+    uses_mma: bool = False
 
     @property
     def threads(self) -> int:
@@ -89,6 +90,8 @@ _TILES_4 = (
     _Tile(128, 128, 8, 8, 8, resident=2),
     _Tile(64, 128, 32, 8, 16, resident=1, slices=4),
     _Tile(128, 64, 32, 16, 8, resident=1, slices=4),
+    _Tile(64, 128, 32, 8, 8, resident=1, slices=4),
+    _Tile(128, 64, 32, 8, 8, resident=1, slices=4),
     _Tile(64, 128, 8, 8, 8),
     _Tile(128, 64, 8, 8, 8),
     _Tile(64, 64, 32, 8, 8, resident=1, slices=4),
@@ -101,6 +104,17 @@ _TILES_4 = (
     _Tile(16, 128, 16, 4, 4),
     _Tile(256, 8, 16, 4, 4),
     _Tile(8, 256, 16, 4, 4),
+)
+# Of the matrix unit, for machines that have one of float64: a warp has 8 by 4 threads.
+_TILES_MMA = (
+    _Tile(64, 128, 8, 8, 8, resident=2, stages=4, uses_mma=True),
+    _Tile(128, 64, 16, 8, 8, resident=2, stages=3, uses_mma=True),
+    _Tile(64, 64, 16, 4, 8, resident=2, stages=3, uses_mma=True),
+    _Tile(128, 64, 32, 8, 8, resident=1, stages=3, slices=2, uses_mma=True),
+    _Tile(64, 128, 32, 8, 8, resident=1, stages=3, slices=2, uses_mma=True),
+    _Tile(32, 64, 16, 4, 4, resident=2, stages=3, uses_mma=True),
+    _Tile(64, 32, 16, 4, 4, resident=2, stages=3, uses_mma=True),
+    _Tile(32, 32, 16, 2, 4, resident=2, stages=3, uses_mma=True),
 )
 _TILES_8 = (
     _Tile(64, 128, 8, 8, 8, resident=2, stages=3, piece=2),
@@ -116,8 +130,21 @@ _TILES_8 = (
     _Tile(128, 16, 16, 4, 4, piece=2),
     _Tile(16, 128, 16, 4, 4, piece=2),
 )
+# Of complex128: four registers to each sum.
+_TILES_16 = (
+    _Tile(64, 64, 8, 8, 4, piece=1),
+    _Tile(64, 64, 8, 4, 4, piece=1),
+    _Tile(32, 64, 8, 4, 4, piece=1),
+    _Tile(64, 32, 8, 4, 4, piece=1),
+    _Tile(32, 32, 8, 4, 4, piece=1),
+    _Tile(128, 16, 8, 4, 4, piece=1),
+    _Tile(16, 128, 8, 4, 4, piece=1),
+)
+_MOST_BYTES = 16  # that one instruction moves
 _LOAD_CYCLES = 700.0  # from memory to registers, a tile's barrier included
-_READ_CYCLES = 3.2  # of 16 bytes for every thread of a warp from shared memory (measured, H200)
+_MOVE_CYCLES = 12.0  # of a warp that brings 16 bytes a thread to shared memory (fitted, H200)
+_TABLE_CYCLES = 2400.0  # of one warp, from an offset of its table to its use
+_READ_CYCLES = 2.6  # of 16 bytes for every thread of a warp from shared memory (measured, H200)
 _BUSY = 8.0  # operations under way for each that starts in a cycle, by the warps of a scheduler
 _CACHE_SPEED = 1.6  # bandwidth of the second-level cache beside that of memory
 _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
@@ -130,11 +157,11 @@ def choose_grid(
     shape: ContractionShape,
     algebra: Algebra,
     machine: GpuMachine,
-    alignment: tuple[int, int] = (16, 16),
+    alignment: tuple[int, int, int] = (16, 16, 16),
 ) -> GridChoice:
     """The kernel for a contraction none of whose loops is empty but those of the reduction.
 
-    `alignment` is that of the first elements of left and right, in bytes.
+    `alignment` is that of the first elements of left, right and out, in bytes.
     """
     found = [_elements(shape, algebra, machine)]
     arranged = arrange(shape, 4)
@@ -151,12 +178,15 @@ def _products(
     shape: ContractionShape,
     algebra: Algebra,
     machine: GpuMachine,
-    alignment: tuple[int, int],
+    alignment: tuple[int, int, int],
 ) -> GridChoice | None:
     """The best tile, and the parts that its reduction is split in."""
-    tiles = _TILES_4 if algebra.accumulator.bytes <= 4 else _TILES_8
+    size = algebra.accumulator.bytes
+    tiles = _TILES_4 if size <= 4 else _TILES_8 if size <= 8 else _TILES_16
+    if _has_matrix_unit(algebra, machine):
+        tiles = (*_TILES_MMA, *tiles)
     if shape.swapped:
-        alignment = (alignment[1], alignment[0])
+        alignment = (alignment[1], alignment[0], alignment[2])
     found: list[tuple[float, GridVariant, ContractionShape, int]] = []
     for tile in tiles:
         if tile.stages > 2 and not machine.has_async_copy:
@@ -180,7 +210,11 @@ def _products(
         return None
     seconds, variant, arranged, parts = min(found, key=lambda row: row[0])
     own_algebra = algebra if parts == 1 else _partial(algebra)
-    kernel = GridKernel(own_algebra, replace(variant, is_split=parts > 1))
+    variant = replace(variant, is_split=parts > 1)
+    if parts > 1:  # sums lie row by row
+        most = min(variant.right_piece, _MOST_BYTES // algebra.accumulator.bytes)
+        variant = replace(variant, out_width=math.gcd(most, arranged.sizes[2]))
+    kernel = GridKernel(own_algebra, variant)
     joined = None if parts == 1 else _joined(arranged, parts, algebra, machine)
     return GridChoice(kernel, arranged, parts, seconds, joined)
 
@@ -189,6 +223,13 @@ def _is_simple(algebra: Algebra) -> bool:
     """Whether a product and its sum are an instruction each: others need registers between."""
     operators = (algebra.plus, algebra.times)
     return all(isinstance(x, str) and x not in SATURATING for x in operators)
+
+
+def _has_matrix_unit(algebra: Algebra, machine: GpuMachine) -> bool:
+    """Whether the machine has an instruction of warps for these products."""
+    types = {x.name for x in (algebra.left, algebra.right, algebra.accumulator)}
+    is_sum = operator_names(algebra) == ("add", "mul")
+    return is_sum and len(types) == 1 and types <= machine.rates.get("mma", {}).keys()
 
 
 def _blocks(variant: GridVariant, shape: ContractionShape) -> int:
@@ -208,21 +249,25 @@ def _types(algebra: Algebra, swapped: bool) -> tuple[DType, DType]:
 
 
 def _variant(
-    tile: _Tile, shape: ContractionShape, algebra: Algebra, alignment: tuple[int, int]
+    tile: _Tile, shape: ContractionShape, algebra: Algebra, alignment: tuple[int, int, int]
 ) -> GridVariant | None:
     """The variant of a tile for a shape; None where threads cannot share out its loads."""
     left, right = _types(algebra, shape.swapped)
     left_along, right_along = (_is_along_p(shape, x) for x in ("left", "right"))
     threads = tile.threads
-    widths = []
+    widths, aparts = [], []
     for name, dtype, along, extent, aligned in (
         ("left", left, left_along, tile.rows, alignment[0]),
         ("right", right, right_along, tile.columns, alignment[1]),
     ):
-        width = _width(shape, name, dtype, along, aligned)
+        run = shape.p if along else shape.i if name == "left" else shape.j
+        apart = _apart(shape, name, tile.depth) if along else 1
+        width = _width(shape, run[: len(run) - (apart > 1)], name, dtype, aligned)
         # Asynchronous copies across go element by element.
-        if tile.stages > 2 and along:
+        if tile.stages > 2 and along and (apart > 1 or not tile.uses_mma):
             width = 1
+        if width == 1:
+            apart = 1
         while width > 1 and extent * tile.depth % (width * threads):
             width //= 2
         if extent * tile.depth % (width * threads):
@@ -230,10 +275,13 @@ def _variant(
         if tile.stages > 2 and width * dtype.bytes not in (4, 8, 16):
             return None
         widths.append(width)
+        aparts.append(apart)
+    out_width = _width(shape, shape.j, "out", algebra.out, alignment[2])
+    is_sum = algebra.out == algebra.accumulator
     strided = "".join(
         name for name, dims in zip("gijp", shape.bundles, strict=True) if len(dims) <= 1
     )
-    return GridVariant(
+    found = GridVariant(
         tile.rows,
         tile.columns,
         tile.depth,
@@ -243,6 +291,8 @@ def _variant(
         right_along,
         widths[0],
         widths[1],
+        left_apart=aparts[0],
+        right_apart=aparts[1],
         piece=tile.piece,
         swapped=shape.swapped,
         strided=strided,
@@ -250,7 +300,9 @@ def _variant(
         resident=tile.resident,
         stages=tile.stages,
         slices=tile.slices,
+        uses_mma=tile.uses_mma,
     )
+    return replace(found, out_width=math.gcd(out_width, found.right_piece)) if is_sum else found
 
 
 def _is_along_p(shape: ContractionShape, operand: str) -> bool:
@@ -261,15 +313,28 @@ def _is_along_p(shape: ContractionShape, operand: str) -> bool:
     return bool(along < across)
 
 
+def _apart(shape: ContractionShape, operand: str, depth: int) -> int:
+    """Steps of p between neighbours of an operand that lie along its last loop but one.
+
+    Where a tile holds both of them whole; else 1.
+    """
+    if len(shape.p) < 2 or getattr(shape.p[-2], operand) != 1:
+        return 1
+    slow, fast = shape.p[-2:]
+    return fast.extent if slow.extent * fast.extent == depth else 1
+
+
 def _width(
-    shape: ContractionShape, operand: str, dtype: DType, along_p: bool, alignment: int
+    shape: ContractionShape, run: tuple[Dim, ...], operand: str, dtype: DType, alignment: int
 ) -> int:
-    """Elements that may be loaded at once: neighbours, which begin at multiples of the width."""
-    run = shape.p if along_p else shape.i if operand == "left" else shape.j
+    """Elements along the last loop of a run that may be moved at once.
+
+    They are neighbours in memory and begin at multiples of the width.
+    """
     if not run or getattr(run[-1], operand) != 1:
         return 1
     others = [d for dims in shape.bundles for d in dims if d is not run[-1]]
-    width = min(4, 16 // dtype.bytes)
+    width = min(4, _MOST_BYTES // dtype.bytes)
     while width > 1 and (
         run[-1].extent % width
         or alignment % (width * dtype.bytes)
@@ -306,15 +371,21 @@ def _seconds(
     per_thread = variant.thread_rows + variant.thread_columns
     # Cycles of one step of a block on a multiprocessor of its own.
     rate = _rate(algebra, machine)
-    issue = own * variant.group / rate
     words = per_thread * max(sizes[0], sizes[1]) / 16
+    if variant.uses_mma:  # single elements, each of which serves lanes for 4 steps
+        rate = machine.rates["mma"][algebra.accumulator.name]
+        words = (variant.thread_rows + variant.thread_columns / 2) / 8
+    issue = own * variant.group / rate
     read = variant.group / machine.warp * words * _READ_CYCLES
     moved = (variant.rows / variant.left_width + variant.columns / variant.right_width) / 32
     if variant.stages > 2:
         moved /= 2  # past the registers
-    step = max(issue, read + 4 * moved) + 0.08 * issue + moved
+    issued = 0.08 if variant.uses_mma else 0.02 + 0.9 * words / own  # beside the operations
+    step = max(issue, read + 4 * moved) + issued * issue + _MOVE_CYCLES * moved
     steps = -(-chunk // variant.depth) * variant.depth
     shared = variant.stages * variant.depth * (variant.rows * sizes[0] + variant.columns * sizes[1])
+    if variant.uses_mma:
+        shared += shared * 4 // variant.depth  # what keeps rows in different banks
     registers = min(255, own * max(1, algebra.accumulator.bytes // 4) * 5 // 4 + per_thread + 40)
     if variant.resident:
         most = machine.registers_per_multiprocessor // (variant.resident * variant.threads)
@@ -328,6 +399,8 @@ def _seconds(
         slowest * steps * step * max(1.0, ready**-0.4),
         waves * (steps // variant.depth + 2) * _LOAD_CYCLES / (variant.stages - 1),
     )
+    if "p" not in variant.strided:  # offsets come first, then what lies there
+        cycles += slowest * (steps // variant.depth) * _TABLE_CYCLES / (warps * min(held, slowest))
     # Sums of slices pass through shared memory, and those of all threads go to out.
     cycles += slowest * (own * warps * (0.5 + 0.5 * (variant.slices > 1)) + _LOAD_CYCLES)
     elements = (batch * m * k, batch * k * n, batch * m * n)
@@ -359,7 +432,7 @@ def _moved(
 def _rate(algebra: Algebra, machine: GpuMachine) -> float:
     """Products that a multiprocessor adds in a cycle."""
     plus, times = operator_names(algebra)
-    name = algebra.accumulator.name
+    name = algebra.accumulator.real.name
     known = machine.rates
 
     def rate(op: str) -> float:
@@ -367,7 +440,8 @@ def _rate(algebra: Algebra, machine: GpuMachine) -> float:
         return row.get(name, row.get(name.removeprefix("u"), _UNKNOWN_RATE))
 
     if (plus, times) == ("add", "mul"):
-        return rate("fma")
+        # A product of complex numbers is four of real ones.
+        return rate("fma") / (4 if algebra.accumulator.is_complex else 1)
     return 1 / (1 / rate(plus) + 1 / rate(times))
 
 

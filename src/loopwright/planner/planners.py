@@ -21,8 +21,10 @@ from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.log import log
+from loopwright.planner.draft import Draft
 from loopwright.planner.generic import default_plan, extend_plan
 from loopwright.planner.grid_layout import plan_grid_layout
+from loopwright.planner.grid_staging import plan_grid_registers, plan_grid_staging
 from loopwright.transform.interchange import open_chains
 from loopwright.transform.plan import Plan, apply_plan, apply_steps, initial_schedule
 from loopwright.transform.reschedule import Reschedule
@@ -93,13 +95,21 @@ def _marks_or_none(
     mark: Callable[[], tuple[Step, ...]]
     try:
         if isinstance(machine, GpuMachine):
-            mark = partial(plan_grid_layout, schedule, machine)
+            mark = partial(_grid_marks, schedule, machine)
         else:
             mark = partial(extend_plan, schedule, machine, parallel=threads > 1)
         return bounded(mark, no_marks, ISL_QUOTA)
     except FAULTS as error:
         survive(error, f"the marks of '{name}'")
     return ()
+
+
+def _grid_marks(schedule: Schedule, machine: GpuMachine) -> tuple[Step, ...]:
+    """A grid for the loops of `schedule`, in the order they stand in."""
+    draft = Draft(schedule)
+    for planner in (plan_grid_layout, plan_grid_staging, plan_grid_registers):
+        draft.take(*planner(draft.schedule, machine))
+    return tuple(draft.steps)
 
 
 # -- plans of users -------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 A launch takes numbers only: `launch(stream, x, y, z, pointer..., scalar...)`. Every argument has a
 place of 8 bytes, from which the driver copies as many as the kernel's parameter has: integers of 32
-and of 64 bits are written alike.
+and of 64 bits are written alike. A number of 16 bytes, which is given as such, has two places.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from loopwright.diagnostics import UsageError
-from loopwright.ir.device import DeviceKernel
+from loopwright.ir.device import DeviceKernel, is_by_value
 from loopwright.memo import BoundedCache
 from loopwright.runtime.address import Address, data_address
 from loopwright.runtime.cuda_driver import CudaDevice
@@ -119,8 +119,10 @@ def _launcher(
     """
     device = module.device
     launch_kernel = device.driver.api.cuLaunchKernel
-    count = len(kernel.buffers) + len(kernel.scalars)
-    pack = Struct(f"{len(kernel.buffers)}Q{len(kernel.scalars)}q").pack_into
+    wide = [is_by_value(b) and b.dtype.bytes > 8 for b in kernel.buffers]
+    sizes = [*(16 if is_wide else 8 for is_wide in wide), *(8 for _ in kernel.scalars)]
+    kinds = "".join("16s" if is_wide else "Q" for is_wide in wide)
+    pack = Struct(f"<{kinds}{len(kernel.scalars)}q").pack_into
     a, b, c = kernel.block
     free: list[tuple[memoryview, Address]] = []  # memory for arguments, of launches that are done
 
@@ -129,7 +131,7 @@ def _launcher(
         try:
             arguments = free.pop()
         except IndexError:
-            arguments = _arguments(count)
+            arguments = _arguments(sizes)
         pack(arguments[0], 0, *values)
         (status,) = launch_kernel(function, x, y, z, a, b, c, dynamic, stream, arguments[1], 0)
         free.append(arguments)
@@ -141,12 +143,11 @@ def _launcher(
     return launch
 
 
-def _arguments(count: int) -> tuple[memoryview, Address]:
+def _arguments(sizes: list[int]) -> tuple[memoryview, Address]:
     """Memory for the values of a launch, and the address of the array of their addresses."""
     assert sys.byteorder == "little", "parameters of 4 bytes lie at the start of their places"
-    values = np.zeros(max(1, count), dtype=np.uint64)
-    first = int(data_address(values))
-    places = np.array([first + 8 * i for i in range(max(1, count))], dtype=np.uint64)
+    values = np.zeros(max(1, sum(sizes) // 8), dtype=np.uint64)
+    places = np.cumsum([int(data_address(values)), *sizes[:-1]], dtype=np.uint64)
     return values.data, data_address(places)
 
 

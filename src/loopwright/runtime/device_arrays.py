@@ -16,7 +16,7 @@ import numpy as np
 
 from loopwright.diagnostics import DtypeError, UsageError, WrongTypeError
 from loopwright.ir.device import is_by_value, value_bits
-from loopwright.ir.dtypes import DType, dtype_of
+from loopwright.ir.dtypes import BFLOAT16, DType, dtype_of
 from loopwright.ir.loops import Buffer
 from loopwright.memo import BoundedCache
 from loopwright.runtime.cuda_driver import cuda_driver
@@ -31,6 +31,7 @@ __all__ = [
     "empty_like_arguments",
     "is_device_array",
     "number_of",
+    "overlap",
 ]
 
 
@@ -158,6 +159,21 @@ def check_result(view: DeviceArray, shape: tuple[int, ...], what: str) -> None:
         raise UsageError(f"elements of {what} share memory", hint="pass a fresh array")
 
 
+def overlap(x: DeviceArray, y: DeviceArray) -> bool:
+    """Whether two arrays may share an element: whether what lies between their ends meets."""
+    (x_low, x_high), (y_low, y_high) = _ends(x), _ends(y)
+    return x_low < y_high and y_low < x_high
+
+
+def _ends(view: DeviceArray) -> tuple[int, int]:
+    if 0 in view.shape:
+        return 0, 0
+    spans = [s * (e - 1) for s, e in zip(view.strides, view.shape, strict=True)]
+    low, high = (sum(pick(s, 0) for s in spans) for pick in (min, max))
+    size = view.dtype.bytes
+    return view.pointer + low * size, view.pointer + (high + 1) * size
+
+
 def number_of(value: Any, what: str) -> Any:
     """A number that a kernel takes by value: Python's, NumPy's, or an array of rank 0."""
     if isinstance(value, bool | int | float | complex | np.generic):
@@ -173,6 +189,10 @@ def current_stream(package: str, device: int) -> int:
     """The stream in which a library works now; the default one for libraries that have none."""
     library: Any = sys.modules.get(package)
     if package == "torch":
+        # What torch's own compiler asks, without an object of Stream for each call.
+        ask = getattr(getattr(library, "_C", None), "_cuda_getCurrentRawStream", None)
+        if ask is not None:
+            return int(ask(device))
         return int(library.cuda.current_stream(device).cuda_stream)
     if package == "cupy":
         return int(library.cuda.get_current_stream().ptr)
@@ -183,18 +203,23 @@ def empty_like_arguments(views: Sequence[DeviceArray], shape: tuple[int, ...], d
     """A new array of undefined contents, by the library of the first array and on its device."""
     package, device = views[0].library, views[0].device
     library: Any = sys.modules.get(package)
+    kind: Any = dtype.numpy
+    if dtype == BFLOAT16 and package != "torch":
+        # NumPy's name for it belongs to another library: an argument has it, or nobody.
+        kind = next((getattr(v.owner, "dtype", None) for v in views if v.dtype == dtype), None)
+        package = package if kind is not None and package == "cupy" else ""
     if package == "torch":
-        kind = getattr(library, dtype.name)
-        return library.empty(shape, dtype=kind, device=f"cuda:{device}")
+        return library.empty(shape, dtype=getattr(library, dtype.name), device=f"cuda:{device}")
     if package == "cupy":
         with library.cuda.Device(device):
-            return library.empty(shape, dtype=dtype.numpy)
+            return library.empty(shape, dtype=kind)
     if package == "numba":
         cuda = sys.modules["numba.cuda"]
         with cuda.gpus[device]:
-            return cuda.device_array(shape, dtype=dtype.numpy)
+            return cuda.device_array(shape, dtype=kind)
     raise UsageError(
-        f"results cannot be made as arrays of {package or 'this library'}",
+        f"results cannot be made as arrays of {package or 'this library'}"
+        + (f" of {dtype}" if dtype == BFLOAT16 else ""),
         hint="pass an array for the result, or arrays of PyTorch, CuPy or Numba",
     )
 
@@ -306,6 +331,8 @@ def _dtype(found: Any, what: str) -> DType:
     try:
         return dtype_of(found)
     except DtypeError as error:
+        if str(found) == BFLOAT16.name:
+            return BFLOAT16
         raise DtypeError(f"{what}: {error.message}") from None
 
 

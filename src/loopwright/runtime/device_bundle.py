@@ -25,14 +25,15 @@ from loopwright.ir.device_serial import device_program_to_json, read_device_prog
 from loopwright.ir.expr import Expr
 from loopwright.ir.serial import Malformed, read_expr, to_json
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import computed_once
 from loopwright.runtime.argument_sizes import scalars_from_arrays
 from loopwright.runtime.cuda_executable import NARROW, WIDE, CudaExecutable
 from loopwright.runtime.cuda_transfers import run_from_host
-from loopwright.runtime.device_arrays import check_arguments, is_device_array
+from loopwright.runtime.device_arrays import DeviceArray, check_arguments, is_device_array
 from loopwright.runtime.host_steps import compile_host
 from loopwright.runtime.opencl_executable import OpenclExecutable
 
-__all__ = ["DeviceBundle", "load_bundle", "save_bundle"]
+__all__ = ["DeviceBundle", "load", "load_bundle", "save_bundle"]
 
 FORMAT = "loopwright device bundle"
 VERSION = 1
@@ -76,26 +77,50 @@ class BundleFunction:
     """A bundle's program as a function of arrays, all on one CUDA device or all of NumPy.
 
     Sizes and strides are those of the arrays; other scalars are given by name. Arrays of a device
-    are used in the current stream of their library, and the call does not wait.
+    are used in the current stream of their library, and the call does not wait. A bundle for OpenCL
+    takes arrays of NumPy and runs on the first device of OpenCL.
     """
 
     def __init__(self, bundle: DeviceBundle) -> None:
         self._bundle = bundle
-        self._executable = bundle.executable()
+        self.name = bundle.program.name
+        self.parameters = tuple(buffer.name for buffer in bundle.program.buffers)
 
     def __call__(self, *arrays: Any, stream: int | None = None, **scalars: int) -> None:
-        program, shapes = self._bundle.program, self._bundle.shapes
-        if arrays and not any(map(is_device_array, arrays)):
-            run_from_host(
-                self._executable,
-                arrays,
-                lambda views: scalars_from_arrays(program, shapes, views, scalars),
-                self._bundle.reads,
-            )
-            return
-        views = check_arguments(program.buffers, arrays)
-        values = scalars_from_arrays(program, shapes, views, scalars)
-        self._executable.run(views, values, stream)
+        program, shapes, reads = self._bundle.program, self._bundle.shapes, self._bundle.reads
+
+        def given(views: Sequence[DeviceArray]) -> Sequence[int]:
+            return scalars_from_arrays(program, shapes, views, scalars)
+
+        if self._bundle.language == "opencl":
+            self._on_opencl.run_from_host(arrays, given, reads)
+        elif arrays and not any(map(is_device_array, arrays)):
+            run_from_host(self._on_cuda, arrays, given, reads)
+        else:
+            views = check_arguments(program.buffers, arrays)
+            self._on_cuda.run(views, given(views), stream)
+
+    @computed_once
+    def _on_cuda(self) -> CudaExecutable:
+        return self._bundle.executable()
+
+    @computed_once
+    def _on_opencl(self) -> OpenclExecutable:
+        return self._bundle.opencl_executable()
+
+    def __repr__(self) -> str:
+        told = ", ".join(self.parameters)
+        return f"<loopwright bundle {self.name}({told}) for {self._bundle.language}>"
+
+
+def load(folder: str | os.PathLike[str]) -> BundleFunction:
+    """The function that `save(folder)` of compiled code for a GPU wrote.
+
+    It takes the arrays of the program in their order, on one CUDA device or all of NumPy, and
+    scalars that no array tells by name. Nothing is compiled but for devices that the bundle has no
+    code for. Raises UsageError where the folder holds no bundle, or a damaged one.
+    """
+    return load_bundle(folder).function()
 
 
 def save_bundle(

@@ -17,7 +17,7 @@ __all__ = ["CUDA", "DlpackTensor", "read_dlpack"]
 
 CUDA, MANAGED = 2, 13  # kinds of device; memory that host and device share is a device's, too
 _KINDS = {0: "i", 1: "u", 2: "f", 5: "c"}
-_BOOL = 6
+_BFLOAT, _BOOL = 4, 6
 
 
 class _Device(ctypes.Structure):
@@ -47,7 +47,7 @@ class DlpackTensor:
     pointer: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]  # in elements
-    dtype: np.dtype[Any]
+    dtype: np.dtype[Any] | str  # "bfloat16", which NumPy does not have
     device: int
     owner: object
 
@@ -89,7 +89,9 @@ def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def _dtype(found: _Type, what: str) -> np.dtype[Any]:
+def _dtype(found: _Type, what: str) -> np.dtype[Any] | str:
+    if (found.code, found.bits, found.lanes) == (_BFLOAT, 16, 1):
+        return "bfloat16"
     if found.code == _BOOL and found.bits == 8:
         return np.dtype(bool)
     if found.code not in _KINDS or found.lanes != 1 or found.bits % 8:

@@ -9,6 +9,7 @@ from typing import ClassVar
 from loopwright.analysis.find_closures import find_closure
 from loopwright.diagnostics import UsageError
 from loopwright.ir.closure import BlockedClosure, Closure, GridClosure
+from loopwright.ir.grid_check import tile_fault
 from loopwright.ir.grid_kernel import GridVariant
 from loopwright.ir.schedule import Schedule
 from loopwright.lazy_dataclass import dataclass
@@ -89,23 +90,13 @@ class MapClosure(Step):
     resident: int
 
     def __post_init__(self) -> None:
-        told = _tile_fault(self)
-        if told:
+        told = _closure_fault(self)
+        if told is not None:
             raise UsageError(f"map_closure: {told}", str(self))
 
     def apply(self, schedule: Schedule) -> Schedule:
         found = _closure(self, schedule, self.statement)
-        variant = GridVariant(
-            self.rows,
-            self.columns,
-            self.depth,
-            self.thread_rows,
-            self.thread_columns,
-            left_along_p=True,
-            right_along_p=False,
-            piece=4 if found.dtype.bytes <= 4 else 2,
-            resident=self.resident,
-        )
+        variant = replace(_tile(self), piece=4 if found.dtype.bytes <= 4 else 2)
         return replace(schedule, closure=GridClosure(found, self.block, variant))
 
     @classmethod
@@ -118,21 +109,25 @@ class MapClosure(Step):
 _SUB = 16  # of lower/grid_closure
 
 
-def _tile_fault(step: MapClosure) -> str:
-    """Why tiles cannot be shared out to threads; empty where they can."""
-    sizes = (step.rows, step.columns, step.depth, step.thread_rows, step.thread_columns)
-    if min(*sizes, step.block) < 1 or step.resident < 0 or max(*sizes, step.block) > 1024:
-        return "sizes lie between 1 and 1024"
-    if step.block % _SUB:
-        return f"a block is a multiple of {_SUB}"
-    if step.rows % step.thread_rows or step.columns % step.thread_columns:
-        return "threads take equal parts of a tile"
-    threads = (step.rows // step.thread_rows) * (step.columns // step.thread_columns)
-    if threads > 1024 or any(n * step.depth % threads for n in (step.rows, step.columns)):
-        return "threads bring equal parts of a tile"
-    if any(n > 4 and n % 4 for n in (step.thread_rows, step.thread_columns)):
-        return "the elements of a thread are pieces of 4"
-    return ""
+def _tile(step: MapClosure) -> GridVariant:
+    """The product of a closure, as far as the step decides it."""
+    return GridVariant(
+        step.rows,
+        step.columns,
+        step.depth,
+        step.thread_rows,
+        step.thread_columns,
+        left_along_p=True,
+        right_along_p=False,
+        resident=step.resident,
+    )
+
+
+def _closure_fault(step: MapClosure) -> str | None:
+    """Why threads cannot share out the work; None where they can."""
+    if not 1 <= step.block <= 1024 or step.block % _SUB:
+        return f"a block is a multiple of {_SUB} of at most 1024"
+    return tile_fault(_tile(step))
 
 
 def _closure(step: Step, schedule: Schedule, statement: str) -> Closure:

@@ -10,7 +10,8 @@ from typing import ClassVar
 from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.diagnostics import UsageError
 from loopwright.ir.contraction import LOOP_P, InnerContraction
-from loopwright.ir.grid_kernel import GridVariant
+from loopwright.ir.grid_check import kernel_fault, tile_fault
+from loopwright.ir.grid_kernel import GridKernel, GridVariant
 from loopwright.ir.loops import Mark
 from loopwright.ir.schedule import Schedule, ScheduledContraction
 from loopwright.ir.schedule_tree import Leaf, nodes_of, path_to, perfect_nest
@@ -48,14 +49,9 @@ class MapContraction(Step):
     def __post_init__(self) -> None:
         if len(self.loops) != 3:
             raise UsageError("map_contraction takes the three loops i, j, p", str(self))
-        sizes = (self.rows, self.columns, self.depth, self.thread_rows, self.thread_columns)
-        if min(*sizes, self.stages - 1) < 1 or max(*sizes, self.stages) > 1024:
-            raise UsageError("map_contraction takes sizes between 1 and 1024", str(self))
-        if self.rows % self.thread_rows or self.columns % self.thread_columns:
-            raise UsageError("map_contraction takes equal parts of a tile for threads", str(self))
-        threads = (self.rows // self.thread_rows) * (self.columns // self.thread_columns)
-        if threads > 1024 or any(n * self.depth % threads for n in (self.rows, self.columns)):
-            raise UsageError("threads bring equal parts of a tile", str(self))
+        told = tile_fault(self._tile())
+        if told is not None:
+            raise UsageError(f"map_contraction: {told}", str(self))
 
     def apply(self, schedule: Schedule) -> Schedule:
         root = nodes_of(schedule)
@@ -72,23 +68,36 @@ class MapContraction(Step):
             refuse(self, "the update adds several products")
         if found.is_in_place or any(guard.p for guard in found.guards):
             refuse(self, "rows end at different steps, or the result is a factor")
-        made = ScheduledContraction(found, (), (0, 0, 0), self.loops, grid=self._variant(found))
+        variant = self._variant(found)
+        told = kernel_fault(GridKernel(found.algebra(found.products[0]), variant))
+        if told is not None:
+            raise UsageError(f"map_contraction: {told}", str(self))
+        made = ScheduledContraction(found, (), (0, 0, 0), self.loops, grid=variant)
         return replace(schedule, contractions=(*schedule.contractions, made))
 
     def _variant(self, found: InnerContraction) -> GridVariant:
         (product,) = found.products
+        return replace(
+            self._tile(),
+            left_along_p=product.left.subscripts.is_run(LOOP_P),
+            right_along_p=product.right.subscripts.is_run(LOOP_P),
+            piece=4 if found.out.dtype.bytes <= 4 else 2,
+            swapped=product.swapped,
+            stages=self.stages if _is_plain(found) else 2,
+        )
+
+    def _tile(self) -> GridVariant:
+        """The variant as far as the step decides it."""
         return GridVariant(
             self.rows,
             self.columns,
             self.depth,
             self.thread_rows,
             self.thread_columns,
-            left_along_p=product.left.subscripts.is_run(LOOP_P),
-            right_along_p=product.right.subscripts.is_run(LOOP_P),
-            piece=4 if found.out.dtype.bytes <= 4 else 2,
-            swapped=product.swapped,
+            left_along_p=True,
+            right_along_p=False,
             resident=self.resident,
-            stages=self.stages if _is_plain(found) else 2,
+            stages=self.stages,
         )
 
     @classmethod

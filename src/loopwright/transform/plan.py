@@ -32,6 +32,7 @@ from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.reschedule import Reschedule
 from loopwright.transform.scalar_expansion import ExpandScalar, SplitLiveRanges
 from loopwright.transform.skew import Skew
+from loopwright.transform.stage import StageArray
 from loopwright.transform.step import Step, step_from_json
 from loopwright.transform.tiling import StripMine, Tile
 from loopwright.transform.unroll_and_jam import UnrollAndJam
@@ -72,6 +73,7 @@ STEPS: tuple[type[Step], ...] = (
     ParallelChunks,
     MapToBlocks,
     MapToThreads,
+    StageArray,
     Vectorize,
     Simd,
     Align,

@@ -45,6 +45,7 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
     Wait,
+    WarpMma,
 )
 from loopwright.ir.visit import expressions, walk
 from loopwright.lazy_dataclass import dataclass
@@ -131,7 +132,7 @@ class _Numbering:
             case Alloc(buffer=buffer, shape=shape, body=body):
                 self._require_integers(data, *shape)
                 return replace(stmt, buffer=_of_numbers(buffer), body=down(body))
-            case Copy() | Commit() | Wait() | Barrier() | Prefetch():
+            case Copy() | Commit() | Wait() | Barrier() | Prefetch() | WarpMma():
                 return stmt
             case _:
                 assert_never(stmt)

@@ -38,6 +38,9 @@ _KERNEL = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?
 _DYNAMIC = re.compile(
     r"extern\s+__shared__\s+(?P<align>__align__\s*\([^)]*\)\s*)?(?P<type>[\w\s:]+?)\s*(?P<name>\w+)\s*\[\s*\]"
 )
+_FLAGS = ("-std=c++17", "-O1", "-w", "-ffp-contract=off", "-U_FORTIFY_SOURCE")
+_PATHS = (f"-I{FOLDER}", f"-I{FOLDER / 'include'}")
+_SHARED = ("-shared", "-fPIC")
 _SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1")
 
 
@@ -102,11 +105,16 @@ class ShimModule:
         dynamic: int,
         seed: int,
     ) -> str:
-        values = (ctypes.c_int64 * max(1, len(arguments)))(
-            *(a.ctypes.data if isinstance(a, np.ndarray) else int(a) for a in arguments)
-        )
-        first = ctypes.addressof(values)
-        places = (ctypes.c_void_p * len(values))(*(first + 8 * i for i in range(len(values))))
+        # Every argument has 16 bytes, the most that one passes by value.
+        data = np.zeros((max(1, len(arguments)), 2), np.uint64)
+        for at, a in enumerate(arguments):
+            if isinstance(a, bytes):
+                data[at] = np.frombuffer(a, np.uint64)
+            else:
+                whole = a.ctypes.data if isinstance(a, np.ndarray) else int(a)
+                data[at, 0] = whole % (1 << 64)
+        first = data.ctypes.data
+        places = (ctypes.c_void_p * len(data))(*(first + 16 * i for i in range(len(data))))
         function = self._library[f"lw_run_{name}"]
         function.restype = ctypes.c_char_p
         axes = ctypes.c_uint * 3
@@ -242,22 +250,28 @@ def _built(
     source = folder / "kernel.cpp"
     target = str(folder / ("kernel" if sanitize else "kernel.so"))
     source.write_text(_source(text, kernels), encoding="utf-8")
-    kind = (*_SANITIZERS, "-DLW_PROGRAM") if sanitize else ("-shared", "-fPIC")
-    words = [
-        _compiler(),
-        "-std=c++17",
-        "-O1",
-        "-w",
-        "-ffp-contract=off",
-        "-U_FORTIFY_SOURCE",
-        *kind,
-    ]
-    words += [f"-DLW_INDEX={index}", f"-I{FOLDER}", f"-I{FOLDER / 'include'}", *flags]
-    words += ["-o", target, str(source)]
+    kind = (*_SANITIZERS, "-DLW_PROGRAM") if sanitize else _SHARED
+    words = [f"-DLW_INDEX={index}", *_FLAGS, *kind, *flags, *_PATHS]
+    if not sanitize and not flags:
+        words.insert(0, f"-I{_precompiled(index)}")
+    words = [_compiler(), *words, "-o", target, str(source)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, check=False)
     if done.returncode != 0:
         raise ShimError(f"the text does not compile:\n{done.stderr[:4000]}")
     return target
+
+
+@functools.cache
+def _precompiled(index: str) -> Path:
+    """A folder with the shim's header, precompiled: half of the time that a small text takes.
+
+    Compilers that cannot take it, and all that fails here, leave the header as it is.
+    """
+    folder = Path(tempfile.mkdtemp(dir=_everything()))
+    words = [_compiler(), f"-DLW_INDEX={index}", *_FLAGS, *_SHARED, *_PATHS, "-x", "c++-header"]
+    words += ["-o", str(folder / "cuda_shim.h.gch"), str(FOLDER / "cuda_shim.h")]
+    subprocess.run(words, capture_output=True, timeout=SECONDS, check=False)
+    return folder
 
 
 def program_source(text: str) -> str:

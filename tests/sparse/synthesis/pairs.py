@@ -89,9 +89,12 @@ def told(tensor: SparseTensor) -> str:
     return "\n".join([*lines, f"  values = {tensor.values.tolist()}"])
 
 
-def targets_of(source: str, formats: tuple[str, ...], one_in: int = 3) -> list[str]:
-    """Formats that `source` is converted to: one in so many; as many sources meet a target."""
-    return drawn(formats, one_in, formats.index(source))
+def targets_of(source: str, formats: tuple[str, ...], one_in: int = 8) -> list[str]:
+    """Formats that `source` is converted to: one in so many; as many sources meet a target.
+
+    `source` itself is among them only where all are.
+    """
+    return drawn(formats, one_in, formats.index(source) + 1)
 
 
 def assert_converts_to(source: str, targets: Iterable[str], array: Any) -> None:

@@ -12,12 +12,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from loopwright.frontends.python.fingerprint import ArgType, argument_types, is_unchanged
+from loopwright.frontends.python.fingerprint import (
+    ArgType,
+    ForeignArgument,
+    argument_types,
+    is_unchanged,
+)
 
 if TYPE_CHECKING:
     from loopwright.frontends.python.py_statements import parse_function
 
-__all__ = ["ArgType", "argument_types", "is_unchanged", "parse_function"]
+__all__ = ["ArgType", "ForeignArgument", "argument_types", "is_unchanged", "parse_function"]
 
 
 def __getattr__(name: str) -> Any:

@@ -22,6 +22,7 @@ __all__ = [
     "MISSING",
     "ArgType",
     "Captures",
+    "ForeignArgument",
     "argument_types",
     "definition_text",
     "is_unchanged",
@@ -163,6 +164,10 @@ def _value_text(value: object) -> str | None:
 
 
 # A tuple and not a dataclass: hashed on every call, in C.
+class ForeignArgument(UsageError):  # noqa: N818, names what was found
+    """An argument is neither an array of NumPy nor a number."""
+
+
 class ArgType(NamedTuple):
     """The type of one argument."""
 
@@ -210,7 +215,7 @@ def _type_of(arg: object, position: int) -> ArgType:
         return found
     if isinstance(arg, np.generic):
         return ArgType("scalar", dtype_of(arg.dtype).name)
-    raise UsageError(
+    raise ForeignArgument(
         f"argument {position + 1} has a type that cannot be compiled",
         found=f"an object of type '{type(arg).__module__}.{type(arg).__qualname__}'",
         hint="pass NumPy arrays (np.asarray makes one) and numbers",

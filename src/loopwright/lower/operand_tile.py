@@ -1,0 +1,113 @@
+"""A tile of one operand of a product on a GPU: where it lies in shared memory, and who loads what.
+
+Rows of a tile are steps of the reduction, so that the elements of one step lie beside each other.
+Where memory runs along the reduction, runs are stored across; for the matrix unit, whose lanes read
+single elements, such a tile is stored as it lies in memory.
+"""
+
+from __future__ import annotations
+
+import math
+
+from loopwright.ir.dtypes import DType
+from loopwright.ir.expr import Expr, Var
+from loopwright.lazy_dataclass import dataclass
+
+__all__ = ["MMA_STEPS", "THREAD", "OperandTile"]
+
+THREAD = Var("thread.x")
+MMA_STEPS = 4  # of the reduction, that the matrix unit takes at a time
+_PAD_BYTES = 16  # behind a row of a tile that is stored across: rows begin in other banks
+_NEAR_BYTES = 64  # that neighbouring threads load of a run which is stored across
+
+
+@dataclass(frozen=True, slots=True)
+class OperandTile:
+    """One operand on its way to the threads; its bundle is i (left) or j (right)."""
+
+    name: str
+    dtype: DType
+    bundle: str
+    size: Var  # of the bundle
+    start: Var  # where the tile of the block begins along the bundle
+    tile: int  # elements of the tile along the bundle
+    depth: int  # and along p
+    along_p: bool  # runs in memory lie along p
+    width: int  # elements of a run
+    threads: int
+    own: int  # elements of a thread along the bundle
+    piece: int  # of them that are neighbours
+    place: Var  # number of the thread along the bundle
+    apart: int = 1  # steps from one element of a run along p to the next
+    for_mma: bool = False  # lanes read single elements: a tile is stored as it lies in memory
+
+    @property
+    def shared(self) -> str:
+        return f"{self.name}_tile"
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether rows of the tile lie along p; else each of them is a step of p."""
+        return self.for_mma and self.along_p and self.apart == 1
+
+    @property
+    def keeps_runs(self) -> bool:
+        """Whether a run of memory is one in the tile; else its elements go to different rows."""
+        return self.is_turned or not self.along_p
+
+    @property
+    def rows(self) -> int:
+        """Rows of the tile in shared memory."""
+        return self.tile if self.is_turned else self.depth
+
+    @property
+    def pitch(self) -> int:
+        """Elements between rows of the tile.
+
+        Lanes that read 8 rows or columns by 4 steps of float64 find all banks where the pitch is 4
+        more than a multiple of 8.
+        """
+        if self.is_turned:
+            return self.depth + MMA_STEPS
+        if self.for_mma:
+            return self.tile + MMA_STEPS
+        return self.tile + (_PAD_BYTES // self.dtype.bytes if self.along_p else 0)
+
+    def cell(self, buffer: Expr, step: Expr, at: Expr) -> tuple[Expr, Expr, Expr]:
+        """Where an element lies in shared memory."""
+        return (buffer, at, step) if self.is_turned else (buffer, step, at)
+
+    @property
+    def runs(self) -> int:
+        """Runs that a thread loads of one tile."""
+        return self.tile * self.depth // (self.width * self.threads)
+
+    def run(self, number: int) -> tuple[Expr, Expr]:
+        """Where run `number` of the thread begins in the tile: along the bundle, and along p.
+
+        Neighbouring threads take neighbours in memory. Of wide runs along p that are stored across
+        it is two sectors: then they go on across, so that they store to different banks.
+        """
+        if not self.along_p:
+            line = self.tile // self.width
+            lines, rest = divmod(number * self.threads, line)
+            if rest == 0:
+                return (THREAD % line) * self.width, THREAD // line + lines
+            at = THREAD + number * self.threads
+            return (at % line) * self.width, at // line
+        at = THREAD + number * self.threads
+        together = self.depth // (self.apart * self.width)  # runs that continue each other
+        near = together
+        if self.width > 1 and not self.is_turned:
+            near = math.gcd(near, max(1, _NEAR_BYTES // (self.width * self.dtype.bytes)))
+        across, block = at // near % self.tile, at // (near * self.tile)
+        inner, step = block % (together // near), block // (together // near)
+        along = (inner * near + at % near) * (self.width * self.apart)
+        return across, along if self.apart == 1 else along + step
+
+    def element(self, number: Expr) -> Expr:
+        """Element `number` of the thread, counted in the tile of the block."""
+        if self.piece == self.own:
+            return self.place * self.piece + number
+        apart = self.tile // (self.own // self.piece)
+        return number // self.piece * apart + self.place * self.piece + number % self.piece
