@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from loopwright.analysis.live_arrays import arrays_brought_in
+from loopwright.calls.device_transfers import transfers
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.c import CRegion, read_c
 from loopwright.frontends.extract import program_of
 from loopwright.ir.program import Program
 from loopwright.ir.text import expr_text
-from loopwright.lower.transfers import transfers
 
 
 def region(body: str, params: str = "int n, double a[n], double b[n]") -> CRegion:
@@ -78,7 +78,9 @@ def test_dead_results_stay_on_the_device() -> None:
 def test_rows_that_cannot_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
     source = region(f"{ALL} a[i] = 1;", "int n, double *a")
     program_ = program_of(source.tree, reassoc=False)
-    monkeypatch.setattr("loopwright.lower.transfers.bounded", lambda _, gave_up: gave_up(None))
+    monkeypatch.setattr(
+        "loopwright.calls.device_transfers.bounded", lambda _, gave_up: gave_up(None)
+    )
     with pytest.raises(UsageError) as raised:
         transfers(program_, {"a"}, source.tree.sizes)
     assert raised.value.message == "how many rows of 'a' are used cannot be told"

@@ -15,6 +15,7 @@ from loopwright.backends.c_dialect import C, Dialect
 from loopwright.backends.c_module import RegionSurroundings, emit_call, emit_region
 from loopwright.backends.c_syntax import as_identifier, identifiers
 from loopwright.backends.device_host import HostFunction, parameter_types
+from loopwright.calls.device_transfers import transfers
 from loopwright.diagnostics import Diagnostic, SourceError
 from loopwright.frontends.c import CFile, CRegion, Origin, VariableKind
 from loopwright.frontends.extract import program_of
@@ -31,7 +32,6 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.buffers import contiguous
 from loopwright.lower.origins import origins
 from loopwright.lower.split_kernels import split_kernels
-from loopwright.lower.transfers import transfers
 from loopwright.pipeline import TooHard, compile_program
 from loopwright.planner.planners import Planner
 from loopwright.targets import TARGETS, MachineKind
