@@ -140,7 +140,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(
     ("broken", "error", "threads"),
-    combined(BROKEN, ERRORS, [1, 2], one_in=4),
+    combined(BROKEN, ERRORS, [1, 2], one_in=6),
     ids=lambda x: x[1] if isinstance(x, tuple) else type(x).__name__,
 )
 def test_einsum(

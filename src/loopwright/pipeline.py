@@ -29,6 +29,7 @@ from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.islkit import ISL_QUOTA, GaveUp, bounded
 from loopwright.ir.loops import LoopNest, Mark
 from loopwright.ir.machine import Machine
+from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.module import Module
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
@@ -81,7 +82,7 @@ class Compilation:
 
 def compile_program(
     program: Program,
-    machine: Machine | GpuMachine,
+    machine: Machine | GpuMachine | MeshMachine,
     threads: int,
     planner: Planner | None = None,
     target: str | None = None,
@@ -126,7 +127,7 @@ def _timed(word: str, program: Program, arrow: Callable[[], T]) -> T:
 
 
 def _lowered(
-    program: Program, plan: Plan, schedule: Schedule, machine: Machine | GpuMachine
+    program: Program, plan: Plan, schedule: Schedule, machine: Machine | GpuMachine | MeshMachine
 ) -> tuple[Plan, Schedule, LoopNest]:
     """The loops of a schedule of `program`.
 
@@ -143,7 +144,7 @@ def _lowered(
         return bounded(lambda: (plan, schedule, lower()), in_source_order, ISL_QUOTA)
     except FAULTS as error:
         survive(error, f"the loops of '{program.name}'")
-    if isinstance(machine, GpuMachine):
+    if isinstance(machine, GpuMachine | MeshMachine):
         return _source_loops(program)
     simpler = marked_source(program, machine, 2 if _is_parallel(schedule) else 1)
     if len(plan) and len(simpler[0]) and simpler[0] != plan:

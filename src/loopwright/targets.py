@@ -5,29 +5,43 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import Enum
 from typing import Any
 
-from loopwright.backends.c_dialect import CUDA, OPENCL, OPENMP, C, Dialect
+from loopwright.backends.athread_module import MeshFunction, emit_slave, require_scratchpad
+from loopwright.backends.c_dialect import ATHREAD, CUDA, OPENCL, OPENMP, C, Dialect
 from loopwright.backends.c_module import emit_c
 from loopwright.backends.c_syntax import as_identifier
+from loopwright.backends.device_host import HostFunction
 from loopwright.backends.device_module import emit_kernels
 from loopwright.backends.llvm_emitter import emit_module
+from loopwright.diagnostics import UsageError
+from loopwright.ir.device import DeviceProgram
+from loopwright.ir.expr import Expr
 from loopwright.ir.grid_check import require_fit
-from loopwright.ir.loops import LoopNest
+from loopwright.ir.islkit import isl
+from loopwright.ir.loops import LoopNest, Store
+from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.module import Module
 from loopwright.ir.program import Program, Role
 from loopwright.kernels import ENTRY
 from loopwright.lazy_dataclass import dataclass
+from loopwright.lower.ast_expressions import parameter_expr
 from loopwright.lower.buffers import contiguous
+from loopwright.lower.linear_forms import normal
 from loopwright.lower.origins import origins
+from loopwright.lower.passes import lower_schedule
 from loopwright.lower.split_kernels import split_kernels
+from loopwright.lower.split_mesh import split_mesh
 from loopwright.planner.gpu import gpu_planner
+from loopwright.planner.mesh import mesh_planner, scratchpad_room
 from loopwright.planner.planners import Planner, model_planner
+from loopwright.transform.schedule_legality import initial_schedule
 
-__all__ = ["TARGETS", "MachineKind", "Target"]
+__all__ = ["TARGETS", "MachineKind", "Target", "mesh_function"]
 
 
 class MachineKind(Enum):
@@ -35,6 +49,7 @@ class MachineKind(Enum):
 
     PROCESSOR = "processor"  # ir/machine
     GPU = "GPU"  # ir/gpu_machine
+    MESH = "mesh"  # ir/mesh_machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +97,66 @@ def _kernels(dialect: Dialect) -> Callable[[Program, LoopNest, Any], Module]:
     return emit
 
 
+_HOST_CYCLES = 4  # of the host for an instance of a statement, about
+
+
+def mesh_function(
+    source: Program, program: Program, nest: LoopNest, machine: MeshMachine, host: HostFunction
+) -> MeshFunction | None:
+    """The nest of a program for the cores of a mesh; None where no loop is dealt out to them.
+
+    `source` is the program as it was written. Raises UsageError where boxes do not fit.
+    """
+    shapes = _shapes(program)
+    packed = contiguous(nest, shapes, program.params)
+    made = split_mesh(replace(packed, name=host.name))
+    if made is None:
+        return None
+    loops = contiguous(lower_schedule(initial_schedule(source)), _shapes(source), source.params)
+    places = {
+        s.name: f"{os.path.basename(s.span.file)}:{s.span.line}"
+        for s in program.statements
+        if s.span is not None
+    }
+
+    def origin(store: Store) -> str:
+        return places.get(store.statement, "")
+
+    least = round(machine.launch_cycles / _HOST_CYCLES)
+    work = tuple(_box_around(source, s.domain) for s in source.statements)
+    function = MeshFunction(host, made, loops, _shapes(source), work, least, origin)
+    require_scratchpad(function, scratchpad_room(machine), machine.name)
+    return function
+
+
+def _box_around(program: Program, domain: isl.Set) -> tuple[Expr, ...]:
+    """The extents of a box around the points of a set, over the parameters."""
+    known = domain.params().intersect_params(program.context)
+    found = []
+    for at in range(domain.dim(isl.dim_type.set)):
+        ends = domain.dim_min(at), domain.dim_max(at)
+        low, high = (parameter_expr(end.gist(known), known) for end in ends)
+        found.append(normal(high - low + 1))
+    return tuple(found)
+
+
+def _emit_mesh(program: Program, nest: LoopNest, machine: Any) -> Module:
+    name = as_identifier(program.name)
+    device = DeviceProgram(name, nest.buffers, program.params, (), ())
+    host = HostFunction(name, device, (), program.params, {}, program.name)
+    function = mesh_function(program, program, nest, machine, host)
+    if function is None:
+        raise UsageError(f"no loop of '{program.name}' is parallel", hint='target="c"')
+    names = tuple(buffer.name for buffer in nest.buffers)
+    text = emit_slave([function], f"{name}_athread.h")
+    return Module("athread", text, function.cores, names, program.params)
+
+
 def _shapes(program: Program) -> dict[str, Any]:
     return {a.name: a.shape for a in program.arrays if a.role is not Role.LOCAL}
 
 
-_PROCESSOR, _GPU = MachineKind.PROCESSOR, MachineKind.GPU
+_PROCESSOR, _GPU, _MESH = MachineKind.PROCESSOR, MachineKind.GPU, MachineKind.MESH
 TARGETS: Mapping[str, Target] = {
     target.name: target
     for target in (
@@ -95,5 +165,6 @@ TARGETS: Mapping[str, Target] = {
         Target("c", _PROCESSOR, model_planner, _c(C), is_parallel=False, dialect=C),
         Target("cuda", _GPU, gpu_planner, _kernels(CUDA), is_parallel=False, dialect=CUDA),
         Target("opencl", _GPU, gpu_planner, _kernels(OPENCL), is_parallel=False, dialect=OPENCL),
+        Target("athread", _MESH, mesh_planner, _emit_mesh, is_parallel=False, dialect=ATHREAD),
     )
 }

@@ -32,6 +32,8 @@ scale.c:3: region of scale
   kernels for sm_80
     scale_0
       grid ((m + 31) // 32, min((n + 7) // 8, 65535), (n + 524279) // 524280), block (32, 8, 1)
+      blocks by what they move for each iteration: 32 x 8 (16.1 bytes) taken, \
+before 64 x 4 (16.1 bytes), 128 x 2 (16.1 bytes), 32 x 4 (16.2 bytes), 2 more
       statement  access          class       alone       private         broadcast  stride  sectors
       S0         A[i, j]  write  private     private     always          no         1       8
       S0         c[]      read   all-shared  all-shared  in some blocks  yes        0       1

@@ -61,12 +61,17 @@ def translated(name: str, folder: Path, target: str = "cuda", *words: str) -> Pa
     return place
 
 
-def on_shim(name: str, place: Path, index: str = "int") -> Path:
-    """The program of a folder, its kernels compiled for the host."""
+def on_shim(name: str, place: Path, reach: int = 1 << 30) -> Path:
+    """The program of a folder, its kernels compiled for the host.
+
+    Sizes from `reach` on take subscripts of 64 bits.
+    """
     text = (place / f"{name}_kernels.cu").read_text()
+    kernels = (place / f"{name}_kernels.cuh").read_text()
+    text = text.replace(f'#include "{name}_kernels.cuh"', kernels)
     (place / "shim.cpp").write_text(program_source(text))
     flags = ["-std=c++17", "-O1", "-w", "-ffp-contract=off", "-U_FORTIFY_SOURCE"]
-    paths = [f"-I{FOLDER}", f"-I{FOLDER / 'include'}", f"-DLW_INDEX={index}"]
+    paths = [f"-I{FOLDER}", f"-I{FOLDER / 'include'}", f"-DLW_REACH={reach}"]
     compiler = system_compiler()
     assert compiler is not None
     # Loop variables that only the region used are left over.
@@ -84,11 +89,46 @@ def test_cuda_on_the_shim(name: str, tmp_path: Path) -> None:
     assert run(program) == expected(name, tmp_path)
 
 
+@needs_compilers
+def test_subscripts_are_as_wide_as_sizes_need(tmp_path: Path) -> None:
+    """Of a function that is called with two sizes, the larger one takes 64 bits."""
+    (tmp_path / "sizes.c").write_text(SIZES)
+    place = tmp_path / "out"
+    assert cli.main(["cc", str(tmp_path / "sizes.c"), "--target", "cuda", "-o", str(place)]) == 0
+    program = on_shim("sizes", place, reach=100)
+    done = subprocess.run([program], capture_output=True, text=True, env={"LW_SHIM_COUNT": "1"})
+    assert done.stdout == "4950 44850\n"
+    assert done.stderr.startswith("2 launches, 1 of them wide, ")
+
+
+SIZES = """\
+#include <stdio.h>
+static long fill(int n, int *x)
+{
+#pragma scop
+    for (int i = 0; i < n; i++)
+        x[i] = i;
+#pragma endscop
+    long sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += x[i];
+    return sum;
+}
+int main(void)
+{
+    int x[300];
+    long small = fill(99, x) + 99;
+    printf("%ld %ld\\n", small, fill(300, x));
+    return 0;
+}
+"""
+
+
 @pytest.fixture(scope="module")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One of the programs on the shim, with subscripts of 64 bits."""
     folder = tmp_path_factory.mktemp("product")
-    return on_shim("product", translated("product", folder), "long long")
+    return on_shim("product", translated("product", folder), reach=1)
 
 
 @needs_compilers
@@ -96,7 +136,7 @@ def test_what_is_moved(product: Path) -> None:
     """Arrays that are written whole are not brought in, those that are only read not back."""
     done = subprocess.run([product], capture_output=True, text=True, env={"LW_SHIM_COUNT": "1"})
     a, b, c = 37 * 18 * 8, 18 * 29 * 8, 37 * 29 * 8
-    told = re.fullmatch(r"\d+ launches, (\d+) bytes in, (\d+) bytes back\n", done.stderr)
+    told = re.fullmatch(r"\d+ launches.*, (\d+) bytes in, (\d+) bytes back\n", done.stderr)
     assert told is not None, done.stderr
     assert [int(word) for word in told.groups()] == [a + b, a + b + c + 37 * 4]
 
@@ -171,11 +211,13 @@ def opencl_library() -> str | None:
 @needs_compilers
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
 @pytest.mark.skipif(opencl_library() is None, reason="there is no library of OpenCL here")
-@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "paths"])
-def test_opencl_by_make(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "reach"), [("product", 1), *((x, 1 << 30) for x in PROGRAMS if x != "paths")]
+)
+def test_opencl_by_make(name: str, reach: int, tmp_path: Path) -> None:
     """The Makefile builds a program, with the standard's headers or our excerpt of them."""
     place = translated(name, tmp_path, "opencl")
-    flags = f"CLFLAGS=-Wall -Werror -idirafter {FOLDER / 'opencl'}"
+    flags = f"CLFLAGS=-Wall -Werror -idirafter {FOLDER / 'opencl'} -DLW_REACH={reach}"
     run("make", "-s", "-C", place, flags, f"LDLIBS={opencl_library()} -lm")
     assert run(place / name) == expected(name, tmp_path)
 
@@ -207,11 +249,11 @@ def test_golden_texts(target: str, source: Path) -> None:
     assert cli.main(["cc", str(source), "--target", target]) == 0
     place = source.with_suffix(f".{target}")
     host, kernels = {
-        "cuda": ("scale_kernels.cu", "scale_kernels.cu"),
+        "cuda": ("scale_kernels.cu", "scale_kernels.cuh"),
         "opencl": ("scale_host.c", "scale_kernels.cl"),
     }[target]
     text = (place / kernels).read_text()
-    kernel = text[text.index('extern "C" __global__' if target == "cuda" else "__kernel") :]
+    kernel = text[text.index("__global__ void" if target == "cuda" else "__kernel") :]
     function = (place / host).read_text().rpartition("\n#define lw_floord")[2].partition("\n\n")[2]
     parts = [(place / "scale.c").read_text(), kernel.partition("\n}\n")[0] + "\n}\n", function]
     golden = (SOURCES.parent / "golden" / f"scale.{target}.txt").read_text()
@@ -297,7 +339,7 @@ def test_files_of_the_user_stay(source: Path, capsys: Capture) -> None:
     (place / "Makefile").unlink()
     assert cli.main(words) == 0
     assert cli.main([*words, "--machine", "sm_80"]) == 0  # our own files are replaced
-    assert len(list(place.iterdir())) == 4
+    assert len(list(place.iterdir())) == 5
 
 
 def test_a_kernel_that_does_not_fit(source: Path, capsys: Capture) -> None:

@@ -58,7 +58,7 @@ def compiled(text: str, arch: str, options: tuple[str, ...] = (), name: str = ""
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
     cupy = ModuleType("cupy")
     vars(cupy).update(
-        empty=lambda shape, dtype: CupyArray(np.full(shape, 77, dtype)),
+        empty=lambda shape, dtype, order="C": CupyArray(np.full(shape, 77, dtype, order)),
         cuda=SimpleNamespace(
             Device=lambda _: nullcontext(), get_current_stream=lambda: SimpleNamespace(ptr=5)
         ),
@@ -248,7 +248,6 @@ def test_late_reduction_goes_in_blocks(api: FakeApi, monkeypatch: pytest.MonkeyP
         ("shape", "out has shape (3, 3)\ntry: the result has shape (4, 4)"),
         ("type", "out has dtype int32\ntry: the result has dtype float32"),
         ("host out", "out lies in the host's memory"),
-        ("order", "results of order 'F' are not made on devices"),
         ("subscripts", "einsum 'ij,jk->ik': index 'j' has two sizes"),
     ],
 )
@@ -268,13 +267,82 @@ def test_refusals(api: FakeApi, case: str, told: str) -> None:
         "host out": lambda: np.zeros((4, 4), np.float32),
     }.get(case, on_device)()
     with pytest.raises(LoopwrightError) as raised:
-        lw.einsum("ij,jk->ik", a, b, out=out, order="F" if case == "order" else "K")
+        lw.einsum("ij,jk->ik", a, b, out=out)
     assert str(raised.value).startswith(told)
     assert isinstance(raised.value, DtypeError if case == "type" else UsageError)
     assert "cuLaunchKernel" not in api.names()
 
 
-def test_plans_are_for_the_host(api: FakeApi) -> None:
-    a = FakeArray(np.zeros((4, 4), np.float32), api)
-    with pytest.raises(UsageError, match="there is a plan for arrays of the host only"):
-        lw.einsum_plan("ij,jk->ik", a, a)
+# -- plans and orders -----------------------------------------------------------------------------
+
+
+def texts() -> list[str]:
+    """The kernels that were made since all was forgotten, in order."""
+    return [found.text for found in device_contraction._executables.values()]
+
+
+PLANNED = (
+    ("ij,jk->ik", ((17, 12), (12, 20))),
+    ("abc,dcb->da", ((9, 4, 8), (12, 8, 4))),
+    ("ij,jk->ik", ((5, 3000), (3000, 6))),
+    ("ij,j->i", ((30, 40), (40,))),
+    ("ij->ji", ((8, 16),)),
+)
+
+
+@pytest.mark.parametrize(("text", "shapes"), PLANNED)
+def test_plans_go_around(
+    api: FakeApi, text: str, shapes: tuple[tuple[int, ...], ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan that is saved and loaded gives the kernels that it was made of."""
+    hosts = [numbers(shape, "float32", n) for n, shape in enumerate(shapes)]
+    given = [*map(CupyArray, hosts)]
+    plan = lw.einsum_plan(text, *given)
+    assert "cuLaunchKernel" not in api.names()
+    wanted = lw.einsum(text, *given).host
+    made = texts()
+    forget()
+    for name in ("_TILES_4", "_TILES_8"):  # nothing that the model would choose now
+        monkeypatch.setattr(grid_products, name, ())
+    found = lw.einsum(text, *given, plan=type(plan).loads(plan.dumps()))
+    assert texts() == made
+    np.testing.assert_array_equal(found.host, wanted)
+
+
+def test_plans_serve_other_sizes_or_are_refused(api: FakeApi) -> None:
+    plan = lw.einsum_plan(
+        "ij,jk->ik", *map(CupyArray, (numbers((16, 16), "float32"), numbers((16, 16), "float32")))
+    )
+    a, b = numbers((24, 40), "float32"), numbers((40, 8), "float32")
+    found = lw.einsum("ij,jk->ik", CupyArray(a), CupyArray(b), plan=plan)
+    np.testing.assert_allclose(found.host, a @ b, 1e-5, 1e-5)
+    odd = [*map(CupyArray, (numbers((24, 39), "float32"), numbers((39, 8), "float32")))]
+    with pytest.raises(UsageError, match="elements of left cannot be loaded at once"):
+        lw.einsum("ij,jk->ik", *odd, plan=plan)
+    with pytest.raises(UsageError, match="it is for products of matrices"):
+        lw.einsum("ij->ji", CupyArray(numbers((24, 39), "float32")), plan=plan)
+    few = CupyArray(numbers((4, 4), "float32"))
+    with pytest.raises(UsageError, match="a plan is for one contraction of one or two operands"):
+        lw.einsum("ij,jk,kl->il", few, few, few, plan=plan)
+    with pytest.raises(UsageError, match="a plan is for one contraction of one or two operands"):
+        lw.einsum_plan("ij,jk,kl->il", few, few, few)
+
+
+def test_plans_of_host_and_device_do_not_mix(api: FakeApi) -> None:
+    host = numbers((8, 8), "float32")
+    on_device = CupyArray(host)
+    with pytest.raises(UsageError, match="is one map_whole_contraction step"):
+        lw.einsum("ij,jk->ik", on_device, on_device, plan=lw.einsum_plan("ij,jk->ik", host, host))
+    plan = lw.einsum_plan("ij,jk->ik", on_device, on_device)
+    with pytest.raises(UsageError, match="is one contract step without loops"):
+        lw.einsum("ij,jk->ik", host, host, plan=plan)
+
+
+@pytest.mark.parametrize("order", "CFAK")
+def test_orders_of_results(api: FakeApi, order: str) -> None:
+    a, b = (np.asfortranarray(numbers(s, "float32")) for s in ((9, 8), (8, 7)))
+    found = lw.einsum("ij,jk->ki", CupyArray(a), CupyArray(b), order=order).host
+    np.testing.assert_allclose(found, (a @ b).T, 1e-5)
+    flags = np.einsum("ij,jk->ki", a, b, order=order).flags
+    assert found.flags.f_contiguous == (order in "FA")
+    assert order == "K" or found.flags.f_contiguous == flags.f_contiguous

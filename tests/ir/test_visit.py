@@ -99,7 +99,7 @@ def test_expressions_of_each_statement() -> None:
         (i < n,),
         (i, u),
         (),
-        (four,),
+        (four, ONE),
         (zero, i, four),
         (i + 8,),
     ]

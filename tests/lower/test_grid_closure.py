@@ -34,10 +34,10 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(grid_closure, name, value)
 
 
-def lowered(source: Program) -> LoopNest:
+def lowered(source: Program, variant: GridVariant = VARIANT) -> LoopNest:
     found = find_closure(source)
     assert not isinstance(found, str)
-    nest = simplify(lower_grid_closure(source, GridClosure(found, BLOCK, VARIANT)))
+    nest = simplify(lower_grid_closure(source, GridClosure(found, BLOCK, variant)))
     check_nest(nest)
     return nest
 
@@ -58,6 +58,16 @@ def test_meaning(pair: tuple[str, str], size: int) -> None:
     data = np.random.default_rng(size).integers(0, 2 if dtype == "bool" else 9, (size, size))
     data = -data if kind == "max_plus" else data
     assert_same_on({"a": data.astype(dtype)}, source, lowered(source), {"n": size})
+
+
+@pytest.mark.parametrize(("pair", "size"), combined(KINDS, (1, 5, 8, 11), one_in=2))
+def test_meaning_without_registers(pair: tuple[str, str], size: int) -> None:
+    kind, dtype = pair
+    source = closure(kind, dtype)
+    data = np.random.default_rng(size).integers(0, 2 if dtype == "bool" else 9, (size, size))
+    data = -data if kind == "max_plus" else data
+    nest = lowered(source, replace(VARIANT, in_registers=False))
+    assert_same_on({"a": data.astype(dtype)}, source, nest, {"n": size})
 
 
 def test_nothing() -> None:

@@ -140,6 +140,18 @@ def test_wide_loads_and_stores(size: tuple[int, int, int]) -> None:
     check(variant, algebra("sums"), size)
 
 
+@pytest.mark.parametrize("size", [(4, 4, 4), (5, 3, 7), (9, 6, 1)])
+def test_sums_in_shared_memory(size: tuple[int, int, int]) -> None:
+    variant = replace(SMALL, in_registers=False, right_width=1, out_width=2)
+    check(variant, algebra("paths"), size)
+    check(replace(variant, stages=3), algebra("sums", Initial.SCALED, scaled=True), size)
+
+
+def test_several_slices() -> None:
+    """Groups of threads that share out the steps of a tile."""
+    check(replace(SMALL, depth=4, slices=4), algebra("sums"), (5, 3, 11))
+
+
 def test_batches() -> None:
     check(SMALL, algebra("sums"), (5, 3, 3), batch=3)
 

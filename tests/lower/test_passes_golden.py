@@ -23,10 +23,12 @@ from loopwright.transform.loop_marks import (
     Unroll,
     Vectorize,
 )
+from loopwright.transform.mesh_mapping import MapToMesh
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.privatize import Privatize
 from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.stage import StageArray
+from loopwright.transform.stage_box import StageBox
 from loopwright.transform.step import Step
 from loopwright.transform.tiling import StripMine, Tile
 from loopwright.transform.unroll_and_jam import UnrollAndJam
@@ -102,6 +104,20 @@ CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
             For("j", 0, "n", Do("s", "s + a[j]")),
         ),
         (Parallel("i"),),
+    ),
+    "map_to_mesh": (
+        program(
+            "scale",
+            {"A": "inout float64 [n, n]", "s": "inout float64 []"},
+            For("i", 0, "n", For("j", 0, "n", Do("A[i, j]", "s * A[i, j]"))),
+            Do("s", "s + A[0, 0]"),
+        ),
+        (
+            Tile(("i", "j"), (8, 32)),
+            MapToMesh("i_t", "row", 8, 8),
+            MapToMesh("j_t", "column", 8, 8),
+            StageBox("A", "j_t", (), 1),
+        ),
     ),
     "map_to_grid": (
         rows(UPDATE, stop="i + 1"),

@@ -24,7 +24,7 @@ LISTED = {
     "test_contract_expression_checks": "wants its own words in our error, by a change of its args",
 }
 OTHERS = "tensorflow or theano or cupy or jax or autograd or dask or test_sparse or torch"
-PATHS = "branch or random or eager or opportunistic or dynamic or dp or hq or None"
+PATHS = "branch or random or eager or opportunistic or dynamic or dp or hq or None or optimal"
 LEAST_CALLS = {"einsum": 2000, "tensordot": 500, "transpose": 100}
 
 

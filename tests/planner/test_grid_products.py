@@ -58,7 +58,8 @@ def test_operators_of_several_instructions_take_smaller_tiles() -> None:
 
 
 def test_there_are_blocks_for_all_multiprocessors() -> None:
-    for n in (256, 512, 1024):
+    """But for products that are done when a second launch would begin."""
+    for n in (512, 1024):
         choice = chosen(product(n, n, n))
         rows, columns = tile(choice)
         blocks = choice.parts * -(-n // rows) * -(-n // columns)
@@ -76,6 +77,18 @@ def test_long_reductions_are_split() -> None:
     assert choice.joined is not None
     assert (choice.parts - 1) * choice.chunk < 1 << 18 <= choice.parts * choice.chunk
     assert choice.sums.i[0].out == 64
+
+
+def test_few_elements_of_long_reductions() -> None:
+    """All multiprocessors load, and lanes add up the parts: memory bounds it, at 16 us."""
+    choice = chosen(product(32, 32, 1 << 18))
+    assert tile(choice) == (32, 32)
+    assert choice.parts >= 1.5 * MACHINE.multiprocessors
+    assert choice.joined is not None
+    assert isinstance(choice.joined.kernel.variant, ElementsVariant)
+    assert choice.joined.kernel.variant.lanes == 32
+    assert choice.joined.seconds < 5e-6
+    assert choice.seconds < 40e-6
 
 
 def test_vectors_are_loaded_where_memory_allows() -> None:
@@ -128,7 +141,18 @@ KINDS = (
 def test_chosen_kernel_keeps_to_registers(
     arch: str, kind: tuple[str, str, str], tmp_path: Path
 ) -> None:
-    choice = choose_grid(product(4096, 4096, 4096), algebra(*kind), load_gpu(arch))
+    keeps_to_registers(product(4096, 4096, 4096), arch, kind, tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc here")
+def test_kernel_of_long_reductions_keeps_to_registers(tmp_path: Path) -> None:
+    keeps_to_registers(product(32, 32, 1 << 18), "sm_90", KINDS[0], tmp_path)
+
+
+def keeps_to_registers(
+    shape: ContractionShape, arch: str, kind: tuple[str, str, str], tmp_path: Path
+) -> None:
+    choice = choose_grid(shape, algebra(*kind), load_gpu(arch))
     assert isinstance(choice.kernel, GridKernel)
     program = split_kernels(lower_grid_product(choice.kernel, "product"))
     source = tmp_path / "kernels.cu"

@@ -53,7 +53,7 @@ def by_scipy(tensor: SparseTensor) -> "sparse.coo_array":
     return sparse.coo_array((tensor.values, places), shape=tensor.shape)
 
 
-@pytest.mark.parametrize("name", PAIRED)
+@pytest.mark.parametrize("name", drawn(PAIRED, 2))
 def test_matrices(matrices: Path, name: str) -> None:
     """Rows and columns as scipy makes them; a way through other formats leads back to them."""
     tensor = shuffled(found(matrices, name))
@@ -75,7 +75,7 @@ def test_matrices(matrices: Path, name: str) -> None:
     assert same(convert(result, "csr"), csr), way
 
 
-@pytest.mark.parametrize("name", drawn(PAIRED, 2))
+@pytest.mark.parametrize("name", drawn(PAIRED, 4))
 def test_pairs(matrices: Path, name: str) -> None:
     """From any format to any other: the same arrays as from csr, which are shown to lead back.
 

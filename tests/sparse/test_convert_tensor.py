@@ -46,7 +46,7 @@ def shuffled(array: Any, seed: int = 0) -> SparseTensor:
 @pytest.mark.parametrize(("number", "dtype"), list(enumerate(DTYPES)))
 def test_every_dtype(number: int, dtype: str) -> None:
     array = np.abs(scattered(11, (18, 17), 0.2)).astype(dtype)
-    for source, target in drawn(WAYS, 3, number):
+    for source, target in drawn(WAYS, 6, number):
         assert_converts(of_dense(source, array), target, of_dense(target, array))
 
 
@@ -98,7 +98,7 @@ def test_values_of_an_unknown_type_are_refused() -> None:
 def test_any_width_of_indices_is_read(number: int, width: str) -> None:
     array = scattered(12, (19, 21), 0.2)
     ways = (("coo", "csr"), ("csr", "csc"), ("csc", "dia"), ("dcsr", "lil"))
-    for source, target in drawn(ways, 3, number):
+    for source, target in drawn(ways, 6, number):
         tensor = of_dense(source, array)
         arrays = {name: a.astype(width) for name, a in tensor.arrays.items()}
         wide = sparse_tensor(source, tensor.shape, arrays, tensor.values)

@@ -8,6 +8,7 @@ import pytest
 
 from contract_steps import contract_loops
 from loopwright.diagnostics import IllegalStep, UsageError
+from loopwright.ir.grid_kernel import ElementsVariant, GridVariant
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import schedule_text
 from loopwright.transform.blocked_closure import BlockClosure, MapClosure
@@ -24,15 +25,18 @@ from loopwright.transform.loop_marks import (
     Unroll,
     Vectorize,
 )
-from loopwright.transform.map_contraction import MapContraction
+from loopwright.transform.map_contraction import MapContraction, MapWholeContraction
+from loopwright.transform.mesh_mapping import MapToMesh
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import STEPS, Plan, apply_plan, candidates, initial_schedule
 from loopwright.transform.privatize import ExpandArray, Privatize
+from loopwright.transform.register_limits import CapRegisters, KeepInMemory
 from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.reschedule import Reschedule
 from loopwright.transform.scalar_expansion import ExpandScalar, SplitLiveRanges
 from loopwright.transform.skew import Skew
 from loopwright.transform.stage import StageArray
+from loopwright.transform.stage_box import StageBox
 from loopwright.transform.step import Step, Text
 from loopwright.transform.tiling import StripMine, Tile
 from loopwright.transform.unroll_and_jam import UnrollAndJam
@@ -40,6 +44,8 @@ from programs import jacobi, matmul, matmul_in_nest
 
 ONE_OF_EACH = Plan(
     (
+        KeepInMemory(),
+        CapRegisters(64),
         BlockClosure("S1", 64, 4, 4, 2, 0),
         MapClosure("S1", 64, 128, 128, 8, 8, 8, 2),
         Fuse("i", "j"),
@@ -52,6 +58,8 @@ ONE_OF_EACH = Plan(
         SplitIndexSet("k", "i", "k_t", 12),
         contract_loops("i", "j", "k", packing=("along_p", "gather"), broadcast="lane", shares=2),
         MapContraction(("i", "j", "k"), 64, 64, 8, 8, 8, 3, 2),
+        MapWholeContraction((GridVariant(64, 64, 8, 8, 8, True, False, is_split=True),), 3),
+        MapWholeContraction((ElementsVariant(2, 1, 32),), 1),
         UnrollAndJam("i", 4),
         Skew("t", 2, (0, 1), (1, 1), 8, 2),
         Reschedule(Text("domain: '{ S0[i] }'")),
@@ -65,6 +73,8 @@ ONE_OF_EACH = Plan(
         MapToBlocks("i_t", "y"),
         MapToThreads("i", "x", 128),
         StageArray("A", "k_t", "shared", 2),
+        MapToMesh("i_t", "row", 8, 8),
+        StageBox("A", "k_t", ("S0_1", "S0_2"), 2),
         Vectorize("j", 4),
         Simd("j"),
         Align("j", 2),

@@ -48,7 +48,7 @@ def compiled(nest: LoopNest) -> dict[str, Runner]:
     return dict(zip(names, jit_runners(nest, teams), strict=True))
 
 
-@pytest.mark.parametrize("number", drawn(range(len(KERNELS)), 4), ids=drawn(KERNELS, 4))
+@pytest.mark.parametrize("number", drawn(range(len(KERNELS)), 6), ids=drawn(KERNELS, 6))
 def test_kernel(number: int, folder: Path) -> None:
     """None, one, two and primes: as many sizes as the interpreter can follow."""
     for program in programs(number, (SYMBOLIC, CONSTANT)[number // 2 % 2], folder):
@@ -59,7 +59,7 @@ def test_kernel(number: int, folder: Path) -> None:
         assert [str(difference) for difference in found] == []
 
 
-@pytest.mark.parametrize("number", drawn(range(len(KERNELS)), 4, 2), ids=drawn(KERNELS, 4, 2))
+@pytest.mark.parametrize("number", drawn(range(len(KERNELS)), 6, 3), ids=drawn(KERNELS, 6, 3))
 def test_literal_bounds(number: int, folder: Path) -> None:
     for program in programs(number, LITERAL, folder):
         nest = lower_schedule(model_planner(program, host(), 2)[1])

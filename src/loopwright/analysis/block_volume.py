@@ -6,6 +6,8 @@ communication. Here the footprints of a block are exact sets, counted at given p
     in    elements that some instance reads and no earlier instance of the block has written
     out   elements that the block writes; of local arrays, those that other blocks read
 
+`EstimatedVolume` is for planners that try many shapes: boxes around accesses in place of sets.
+
 An r x r x r block of Floyd-Warshall brings in 3 r^2 elements and takes out r^2, for r^3 operations:
 the volume per operation is 4 / r.
 """
@@ -15,14 +17,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
+from loopwright.analysis.size_estimates import coefficients
 from loopwright.analysis.thread_mapping import LoopTile, ThreadMapping, tiled_mapping
 from loopwright.diagnostics import UsageError
+from loopwright.ir.evaluate import evaluate
+from loopwright.ir.expr import Expr
 from loopwright.ir.islkit import affine_map, context, isl, maps_in, sets_in
 from loopwright.ir.program import Program, Role
+from loopwright.ir.visit import names
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "BlockVolume",
+    "EstimatedVolume",
     "RankedBlock",
     "block_volume",
     "rank_block_sizes",
@@ -130,6 +137,86 @@ def block_volume(
         moved += array.dtype.bytes * (inward + outward)
         footprint += array.dtype.bytes * _count(own)
     return BlockVolume(chosen, tuple(counts), operations, moved, footprint)
+
+
+class EstimatedVolume:
+    """About what a block of some statements moves, for many shapes of it: boxes in place of sets.
+
+    Accesses of an array that differ in constants only make up a box; those that move otherwise, and
+    reads and writes, are counted apart. Blocks and rows of arrays begin with a sector of memory.
+    """
+
+    def __init__(self, program: Program, statements: Iterable[str]) -> None:
+        self._boxes: dict[tuple[object, ...], list[tuple[str, list[_Subscript]]]] = {}
+        for name in sorted(statements):
+            statement = program.statement(name)
+            accesses = [(access, False) for access in statement.reads] + [(statement.write, True)]
+            for access, is_write in accesses:
+                index = [_Subscript.of(entry) for entry in access.index]
+                factors = tuple(entry.factors for entry in index)
+                key = access.dtype.bytes, access.array, is_write, factors
+                self._boxes.setdefault(key, []).append((name, index))
+
+    def bytes_moved(self, trips: Mapping[str, Mapping[str, float]], sector: int = 1) -> float:
+        """Bytes that a block loads and stores, in sectors of so many bytes.
+
+        `trips` are the iterations in one block of the loops of each statement; loops that are
+        missing have one.
+        """
+        total = 0.0
+        for (size, *_), accesses in self._boxes.items():
+            assert isinstance(size, int)
+            spans: list[_Span] = []
+            for name, index in accesses:
+                own = [entry.span(trips.get(name, {})) for entry in index]
+                spans = [a | b for a, b in zip(spans, own, strict=True)] if spans else own
+            moved = spans[-1].sectors(size, sector) if spans else float(max(size, sector))
+            for span in spans[:-1]:
+                moved *= span.count
+            total += moved
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class _Subscript:
+    """A sum of multiples of variables and a constant."""
+
+    start: int
+    factors: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, entry: Expr) -> _Subscript:
+        start = int(evaluate(entry, dict.fromkeys(names(entry), 0), {}))
+        return cls(start, coefficients(entry))
+
+    def span(self, trips: Mapping[str, float]) -> _Span:
+        moved = [(abs(c), trips[x] - 1) for x, c in self.factors if trips.get(x, 1.0) > 1]
+        length = sum(c * count for c, count in moved)
+        return _Span(self.start, self.start + length, min((c for c, _ in moved), default=1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """The values of a subscript in a block, counted from where all variables are zero."""
+
+    low: int
+    high: float
+    step: int  # between neighbouring values
+
+    def __or__(self, other: _Span) -> _Span:
+        step = 1 if self.low != other.low else min(self.step, other.step)
+        return _Span(min(self.low, other.low), max(self.high, other.high), step)
+
+    @property
+    def count(self) -> float:
+        return (self.high - self.low) // self.step + 1
+
+    def sectors(self, size: int, sector: int) -> float:
+        """Bytes of the sectors that elements of so many bytes lie in."""
+        if sector <= size:
+            return size * self.count
+        first, last = self.low * size // sector, ((self.high + 1) * size - 1) // sector
+        return sector * min(self.count, last - first + 1)
 
 
 def _accesses(program: Program, sizes: Mapping[str, int]) -> tuple[isl.UnionMap, isl.UnionMap]:

@@ -30,6 +30,7 @@ __all__ = [
     "box_hull",
     "elements_by_loops",
     "find_footprint",
+    "instance_values",
 ]
 
 _IN, _OUT, _PARAM, _SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.param, isl.dim_type.set
@@ -74,8 +75,7 @@ def elements_by_loops(
 ) -> isl.Map:
     """`{ [values of the loops `by`] -> A[e] }`: what instances inside of a loop read, or write."""
     program = schedule.program
-    inside = instances_reaching(nodes_of(schedule), loop, schedule.tree.get_domain())
-    values = _values(by, inside.intersect_params(program.context))
+    values = instance_values(schedule, loop, by)
     rank = program.array(array).rank
     space = program.context.get_space().add_unnamed_tuple_ui(rank).set_tuple_name(_SET, array)
     found = isl.Map.empty(isl.Space.map_from_domain_and_range(_line(program, len(by)), space))
@@ -85,6 +85,12 @@ def elements_by_loops(
         if not part.is_empty():
             found = found.union(isl.Map.from_union_map(part))
     return found.coalesce()
+
+
+def instance_values(schedule: Schedule, loop: str, by: Sequence[Band]) -> isl.UnionMap:
+    """`{ S[i] -> [values of the loops `by`] }`, of the instances inside of a loop."""
+    inside = instances_reaching(nodes_of(schedule), loop, schedule.tree.get_domain())
+    return _values(by, inside.intersect_params(schedule.program.context))
 
 
 def _values(by: Iterable[Band], instances: isl.UnionSet) -> isl.UnionMap:

@@ -12,7 +12,7 @@ from dataclasses import field
 
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["CUDA", "OPENCL", "OPENMP", "C", "Dialect"]
+__all__ = ["ATHREAD", "CUDA", "OPENCL", "OPENMP", "C", "Dialect"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,7 @@ class Dialect:
     global_: str = ""  # before the type of what a pointer argument points to
     kernel: str = ""  # head of a kernel of {threads} threads in blocks of {x}, {y}, {z}
     resident: str = ""  # in the head, where a multiprocessor must hold {count} blocks at a time
+    capped: str = ""  # head of a kernel whose threads have at most {registers}; empty: as `kernel`
     helper: str = "static inline"  # head of a function that kernels call
     prelude: str = ""  # first lines of a file of kernels
     prelude_half: str = ""  # precedes code of half precision
@@ -57,6 +58,16 @@ class Dialect:
     # sums[16, 8] += left[16, 4] * right[4, 8] by a warp: {sums}, {left}, {right} of the lane
     mma: str = ""
     prelude_mma: str = ""  # precedes code of such products
+    # -- cores with scratchpads: an array of {type} {name} at {offset} of the scratchpad
+    scratchpad: str = ""
+    # DMA of {rows} blocks of {width} bytes, {gap} bytes apart in main memory, to {target} from
+    # {source}; `get_ahead` only starts it, and `wait` is for all that were started.
+    get: str = ""
+    put: str = ""
+    get_ahead: str = ""
+    get_part: str = ""  # likewise, one of several requests
+    put_part: str = ""
+    end_parts: str = ""  # waits for these
     words: Mapping[str, str] = field(default_factory=dict)
     helpers: Mapping[str, str] = field(default_factory=dict)  # functions in place of the usual ones
 
@@ -221,6 +232,7 @@ CUDA = Dialect(
     shared_part="{type} (&{name}){extents} = *({type} (*){extents})(lw_shared + {offset});",
     kernel='extern "C" __global__ void __launch_bounds__({threads}{resident})',
     resident=", {count}",
+    capped='extern "C" __global__ void __maxnreg__({registers})',
     helper="static __device__ inline",
     prelude=_PRELUDE,
     prelude_half="#include <cuda_fp16.h>\n",
@@ -329,4 +341,25 @@ OPENCL = Dialect(
         "float _Complex": "float2",
         "double _Complex": "double2",
     },
+)
+ATHREAD = Dialect(
+    name="athread",
+    team="",
+    share="",
+    team_share="",
+    once="",
+    no_wait="",
+    barrier="lw_barrier();",
+    vector="",
+    reduction="",
+    unroll="",
+    is_device=True,
+    wait="lw_wait_ahead();",
+    scratchpad="{type} *const {name} = ({type} *)(lw_boxes + {offset});",
+    get="lw_get({target}, {source}, {rows}, {width}, {gap});",
+    put="lw_put({target}, {source}, {rows}, {width}, {gap});",
+    get_ahead="lw_get_ahead({target}, {source}, {rows}, {width}, {gap});",
+    get_part="lw_get_part({target}, {source}, {rows}, {width}, {gap});",
+    put_part="lw_put_part({target}, {source}, {rows}, {width}, {gap});",
+    end_parts="lw_end_parts();",
 )

@@ -31,7 +31,14 @@ from loopwright.ir.module import Module
 from loopwright.ir.visit import statements
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["RegionSurroundings", "emit_c", "emit_call", "emit_functions", "emit_region"]
+__all__ = [
+    "RegionSurroundings",
+    "emit_c",
+    "emit_call",
+    "emit_functions",
+    "emit_region",
+    "print_function",
+]
 
 # -- functions ------------------------------------------------------------------------------------
 
@@ -68,7 +75,7 @@ def emit_functions(
     helpers: dict[str, str] = {}
     bodies: list[str] = []
     for nest in nests:
-        printer = _function(nest, dialect, shapes or {}, origin)
+        printer = print_function(nest, dialect, shapes or {}, origin)
         helpers |= printer.vectors.types
         helpers |= {name: used.function() for name, used in printer.expressions.helpers.items()}
         bodies.append(str(printer.lines))
@@ -79,12 +86,15 @@ def emit_functions(
     return Module("c", _HALVES + text if "_Float16" in text else text, first.name, arrays, scalars)
 
 
-def _function(
+def print_function(
     nest: LoopNest,
     dialect: Dialect,
     shapes: Mapping[str, tuple[Expr, ...]],
     origin: Origin | None,
+    *,
+    head: str = "void",
 ) -> CPrinter:
+    """A printer that has written the function of a nest, without the helpers that it calls."""
     names = NamesInUse([nest.name])
     printer = CPrinter(dialect, names, origin=origin)
     parameters: list[str] = []
@@ -107,7 +117,7 @@ def _function(
         is_array = bool(buffer.strides) and buffer.name in shapes
         strides = None if is_array else buffer.strides
         printer.expressions.buffers[buffer.name] = NamedBuffer(name, buffer.dtype, strides)
-    printer.lines.add(f"void {nest.name}({', '.join(parameters) or 'void'})")
+    printer.lines.add(f"{head} {nest.name}({', '.join(parameters) or 'void'})")
     printer.lines.add("{")
     printer.lines.indent()
     printer.nest(nest)

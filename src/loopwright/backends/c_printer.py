@@ -8,7 +8,8 @@ that is one parallel loop becomes a `parallel for`. Without OpenMP the same text
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import assert_never
 
 from loopwright.backends.c_dialect import Dialect
@@ -171,6 +172,10 @@ class CPrinter:
                     self.statement(inner)
             case Store():
                 self._store(stmt)
+            case Copy() if (
+                self.dialect.get and {stmt.target, stmt.source} & self.scopes.boxes.keys()
+            ):
+                self._transfer(stmt, ())
             case Copy() if self._moves_runs(stmt):
                 self._copy_runs(stmt)
             case Copy():
@@ -306,22 +311,57 @@ class CPrinter:
 
     def _copy(self, stmt: Copy, offset: tuple[Expr, ...]) -> None:
         """One loop per dimension around an assignment."""
-        done = len(offset)
-        if done < len(stmt.shape):
-            variable = Var(f"x{done} of copy")
-            inner = (*offset, variable)
-            with self.scopes.names.block():
-                name = self.scopes.names.declare(f"x{done}")
-                self.expressions.spelling[variable.name] = CText(name, ATOM, Width.LONG)
-                bound = self.expressions.index(stmt.shape[done])
-                loop = f"for ({self.dialect.index} {name} = 0; {name} < {bound}; {name}++)"
-                with self.scopes.braces(loop):
-                    self._copy(stmt, inner)
+        if len(offset) < len(stmt.shape):
+            with self._loop_of_copy(stmt, offset) as inner:
+                self._copy(stmt, inner)
             return
         to, origin = stmt.places(offset)
         target = self.expressions.element(stmt.target, to)
         source = self.expressions.element(stmt.source, origin)
         self.lines.add(f"{target} = {source};")
+
+    @contextmanager
+    def _loop_of_copy(self, stmt: Copy, offset: tuple[Expr, ...]) -> Iterator[tuple[Expr, ...]]:
+        """A loop over the next dimension of a copy; the offset in it."""
+        done = len(offset)
+        variable = Var(f"x{done} of copy")
+        with self.scopes.names.block():
+            name = self.scopes.names.declare(f"x{done}")
+            self.expressions.spelling[variable.name] = CText(name, ATOM, Width.LONG)
+            bound = self.expressions.index(stmt.shape[done])
+            loop = f"for ({self.dialect.index} {name} = 0; {name} < {bound}; {name}++)"
+            with self.scopes.braces(loop):
+                yield (*offset, variable)
+
+    def _transfer(self, stmt: Copy, offset: tuple[Expr, ...]) -> None:
+        """DMA requests of the last two dimensions, in a loop over each of the others."""
+        if len(offset) < len(stmt.shape) - 2:
+            with self._loop_of_copy(stmt, offset) as inner:
+                self._transfer(stmt, inner)
+            if not offset and not stmt.is_async:
+                self.lines.add(self.dialect.end_parts)
+            return
+        fixed = (*offset, *(Const(0) for _ in stmt.shape[len(offset) :]))
+        to, origin = stmt.places(fixed)
+        is_put = stmt.source in self.scopes.boxes
+        far = self.expressions.buffers[stmt.target if is_put else stmt.source]
+        assert far.strides is not None, "arrays of main memory have strides"
+        size, width = far.dtype.bytes, stmt.shape[-1]
+        rows: Expr = Const(1)
+        gap: Expr = Const(0)
+        if len(stmt.shape) > 1:
+            rows, gap = stmt.shape[-2], (far.strides[-2] - width) * size
+        form = self.dialect.put if is_put else self.dialect.get
+        if offset:
+            form = self.dialect.put_part if is_put else self.dialect.get_part
+        text = (self.dialect.get_ahead if stmt.is_async else form).format(
+            target=f"&{self.expressions.element(stmt.target, to)}",
+            source=f"&{self.expressions.element(stmt.source, origin)}",
+            rows=self.expressions.index(rows),
+            width=self.expressions.index(width * size),
+            gap=self.expressions.index(gap),
+        )
+        self.lines.add(text)
 
     def _mma(self, stmt: WarpMma) -> None:
         if not self.dialect.mma:

@@ -22,6 +22,7 @@ from loopwright.ir.device import shared_part
 from loopwright.ir.dtypes import INT64, DType
 from loopwright.ir.expr import Const, Expr, Load, as_expr
 from loopwright.ir.loops import Alloc, Buffer, For, If, Let, LoopNest, Space, Stmt, Store
+from loopwright.ir.mesh_program import scratchpad_part
 from loopwright.ir.visit import expressions, names, statements, walk
 
 __all__ = ["Scopes", "allocations", "contiguous_buffers"]
@@ -84,9 +85,11 @@ def _declaration(
     count: Expr,
     write: _Index,
     heap: bool,
+    *,
+    is_volatile: bool = False,
 ) -> str:
     """The declaration of local memory; `count` elements where it has no extents of its own."""
-    element = c_type(dtype)
+    element = c_type(dtype) if not is_volatile else f"volatile {c_type(dtype)}"
     sizes = (count,) if extents is None else extents
     if not heap:
         return f"{element} {name}" + "".join(f"[{write(as_expr(n))}]" for n in sizes) + ";"
@@ -139,6 +142,8 @@ class Scopes:
         self.wishes: dict[str, str] = {}  # variables and arrays whose name the user chose
         self.kept: dict[str, NamedBuffer] = {}  # scratch memory that the text around declares
         self.last_origin = ""  # of the last store in this block
+        self.scratchpad_offset = 0  # where the next box begins
+        self.boxes: dict[str, None] = {}  # buffers in scratchpads
         self.shared_offset: int | None = None  # where the next part of one shared array begins
         self._hoisted: dict[
             int, NamedBuffer
@@ -234,11 +239,13 @@ class Scopes:
         if stmt.buffer.space is Space.SHARED and not self.expressions.dialect.shared:
             raise InternalError("shared memory is for a GPU", stmt.buffer.name)
         place, is_heap = self._hoisted.get(id(stmt)), False
+        offset = self.scratchpad_offset
         if place is None:
             place, is_heap = self._declare(stmt)
         before = self.expressions.buffers.get(stmt.buffer.name)
         self.expressions.buffers[stmt.buffer.name] = place
         yield
+        self.scratchpad_offset = offset
         if is_heap:
             self.free([place.name])
         del self.expressions.buffers[stmt.buffer.name]
@@ -249,6 +256,8 @@ class Scopes:
         """Declare local memory: where it is, and whether it must be freed."""
         if stmt.buffer.name in self.vectors.registers:
             return self._declare_vectors(stmt), False
+        if stmt.buffer.space is Space.SCRATCHPAD:
+            return self._declare_box(stmt), False
         buffer, extents = stmt.buffer, _array_extents(stmt.buffer, stmt.shape)
         count = _total_elements(stmt, extents)
         size = count.value * buffer.dtype.bytes if isinstance(count, Const) else None
@@ -266,11 +275,32 @@ class Scopes:
         space = self.expressions.dialect.shared if buffer.space is Space.SHARED else ""
         index = self.expressions.index
         self.lines.add(
-            space + _declaration(name, buffer.dtype, extents, count, index, not is_stack)
+            space
+            + _declaration(
+                name,
+                buffer.dtype,
+                extents,
+                count,
+                index,
+                not is_stack,
+                is_volatile=buffer.is_volatile,
+            )
         )
         return NamedBuffer(
             name, buffer.dtype, buffer.strides if extents is None else None
         ), not is_stack
+
+    def _declare_box(self, stmt: Alloc) -> NamedBuffer:
+        """Declare memory in the scratchpad, behind that of the blocks around."""
+        dialect, buffer = self.expressions.dialect, stmt.buffer
+        if not dialect.scratchpad:
+            raise InternalError("scratchpads are for cores of a mesh", buffer.name)
+        name = self.declare_name(buffer.name)
+        kind, offset = c_type(buffer.dtype), self.scratchpad_offset
+        self.lines.add(dialect.scratchpad.format(type=kind, name=name, offset=offset))
+        self.scratchpad_offset += scratchpad_part(stmt)
+        self.boxes[buffer.name] = None
+        return NamedBuffer(name, buffer.dtype, buffer.strides)
 
     def _declare_part(
         self, name: str, stmt: Alloc, extents: tuple[Expr, ...] | None
@@ -282,7 +312,7 @@ class Scopes:
         count = _total_elements(stmt, extents)
         assert isinstance(count, Const)
         shape = "".join(f"[{self.expressions.index(n)}]" for n in extents)
-        kind = c_type(buffer.dtype)
+        kind = "volatile " * buffer.is_volatile + c_type(buffer.dtype)
         part = dialect.shared_part.format(
             type=kind, name=name, extents=shape, offset=self.shared_offset
         )

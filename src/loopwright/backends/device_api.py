@@ -8,14 +8,14 @@ from __future__ import annotations
 __all__ = ["CUDA_API", "OPENCL_API"]
 
 _SHARED = """
-/* Kernels compute subscripts in lw_index: of 32 bits it must not be near its end. */
-LW_HELPER void lw_check_reach(long long value, const char *what, const char *place)
+/* Every kernel is there twice. Threads beyond the end of an array compute subscripts, too: those of
+   32 bits serve sizes that leave them a bit. */
+#ifndef LW_REACH
+#define LW_REACH (1LL << 30)
+#endif
+LW_HELPER int lw_is_far(long long value)
 {
-    if (sizeof(lw_index) < 8 && (value >= 1LL << 30 || value <= -(1LL << 30))) {
-        fprintf(stderr, "%s: '%s' is %lld, too large for subscripts of 32 bits\\n"
-                        "try: make clean, then make INDEX='@WIDE@'\\n", place, what, value);
-        exit(1);
-    }
+    return value >= LW_REACH || value <= -LW_REACH;
 }
 /* Memory of the device begins with row zero of an array. */
 LW_HELPER void lw_check_first(long long row, const char *what, const char *place)
@@ -25,11 +25,6 @@ LW_HELPER void lw_check_first(long long row, const char *what, const char *place
                 what, row);
         exit(1);
     }
-}
-LW_HELPER lw_index lw_narrow(long long value, const char *what, const char *place)
-{
-    lw_check_reach(value, what, place);
-    return (lw_index)value;
 }
 """
 
@@ -48,7 +43,7 @@ LW_HELPER void lw_check(cudaError_t status, const char *call, const char *what,
     exit(1);
 }
 """
-    + _SHARED.replace("@WIDE@", "long long")
+    + _SHARED
     + """LW_HELPER void *lw_allocate(long long bytes, const char *what, const char *place)
 {
     void *memory = nullptr;
@@ -81,8 +76,8 @@ LW_HELPER void lw_finish(const char *kernels, const char *place)
     lw_check(cudaStreamSynchronize(lw_stream), "cudaStreamSynchronize", kernels, place);
 }
 template <class Kernel>
-static inline void lw_launch(Kernel *kernel, const char *name, const long long *grid, dim3 block,
-                             size_t shared, void **arguments, const char *place)
+static inline void lw_launch_one(Kernel *kernel, const char *name, const long long *grid,
+                                 dim3 block, size_t shared, void **arguments, const char *place)
 {
     if (grid[0] <= 0 || grid[1] <= 0 || grid[2] <= 0)
         return;
@@ -99,6 +94,17 @@ static inline void lw_launch(Kernel *kernel, const char *name, const long long *
     lw_check(cudaLaunchKernel(kernel, blocks, block, arguments, shared, lw_stream),
              "cudaLaunchKernel", name, place);
 }
+/* Integers lie in 64 bits: a kernel that takes 32 of them finds them first, on hosts of CUDA. */
+template <class Narrow, class Wide>
+static inline void lw_launch(Narrow *narrow, Wide *wide, int is_wide, const char *name,
+                             const long long *grid, dim3 block, size_t shared, void **arguments,
+                             const char *place)
+{
+    if (is_wide)
+        lw_launch_one(wide, name, grid, block, shared, arguments, place);
+    else
+        lw_launch_one(narrow, name, grid, block, shared, arguments, place);
+}
 """
 )
 
@@ -109,13 +115,7 @@ OPENCL_API = (
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef LW_INDEX
-#define LW_INDEX int
-#endif
-typedef LW_INDEX lw_index;
 #define LW_HELPER static inline
-#define LW_TEXT(word) LW_TEXT_(word)
-#define LW_TEXT_(word) #word
 
 static const char *lw_source[] = {
 #include "@KERNELS@"
@@ -123,7 +123,8 @@ static const char *lw_source[] = {
 
 static cl_context lw_context;
 static cl_command_queue lw_queue;
-static cl_program lw_program;
+static cl_device_id lw_device;
+static cl_program lw_programs[2]; /* with subscripts of 32 and of 64 bits, when first needed */
 
 LW_HELPER void lw_check(cl_int status, const char *call, const char *what, const char *place)
 {
@@ -133,10 +134,10 @@ LW_HELPER void lw_check(cl_int status, const char *call, const char *what, const
     exit(1);
 }
 """
-    + _SHARED.replace("@WIDE@", "long")
+    + _SHARED
     + """
 /* The first GPU, else the first device; only those whose names hold LW_DEVICE, if it is set. */
-static cl_device_id lw_device(const char *place)
+static cl_device_id lw_find_device(const char *place)
 {
     static const cl_device_type kinds[] = {CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ALL};
     const char *wanted = getenv("LW_DEVICE");
@@ -162,29 +163,37 @@ static cl_device_id lw_device(const char *place)
 }
 static void lw_start(const char *place)
 {
-    if (lw_program != NULL)
+    if (lw_context != NULL)
         return;
-    const cl_device_id device = lw_device(place);
+    lw_device = lw_find_device(place);
     cl_int status;
-    lw_context = clCreateContext(NULL, 1, &device, NULL, NULL, &status);
+    lw_context = clCreateContext(NULL, 1, &lw_device, NULL, NULL, &status);
     lw_check(status, "clCreateContext", "", place);
-    lw_queue = clCreateCommandQueue(lw_context, device, 0, &status);
+    lw_queue = clCreateCommandQueue(lw_context, lw_device, 0, &status);
     lw_check(status, "clCreateCommandQueue", "", place);
-    lw_program = clCreateProgramWithSource(lw_context, sizeof lw_source / sizeof lw_source[0],
-                                           lw_source, NULL, &status);
+}
+static cl_program lw_program(int is_wide, const char *place)
+{
+    if (lw_programs[is_wide] != NULL)
+        return lw_programs[is_wide];
+    cl_int status;
+    const cl_program program = clCreateProgramWithSource(
+        lw_context, sizeof lw_source / sizeof lw_source[0], lw_source, NULL, &status);
     lw_check(status, "clCreateProgramWithSource", "@KERNELS@", place);
     cl_device_fp_config rounding = 0;
-    clGetDeviceInfo(device, CL_DEVICE_SINGLE_FP_CONFIG, sizeof rounding, &rounding, NULL);
-    const char *options = "-DLW_INDEX=" LW_TEXT(LW_INDEX);
+    clGetDeviceInfo(lw_device, CL_DEVICE_SINGLE_FP_CONFIG, sizeof rounding, &rounding, NULL);
+    char options[80] = "";
     if (rounding & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT)
-        options = "-cl-fp32-correctly-rounded-divide-sqrt -DLW_INDEX=" LW_TEXT(LW_INDEX);
-    status = clBuildProgram(lw_program, 1, &device, options, NULL, NULL);
+        strcpy(options, "-cl-fp32-correctly-rounded-divide-sqrt ");
+    strcat(options, is_wide ? "-DLW_INDEX=long" : "-DLW_INDEX=int");
+    status = clBuildProgram(program, 1, &lw_device, options, NULL, NULL);
     if (status != CL_SUCCESS) {
         static char log[16384];
-        clGetProgramBuildInfo(lw_program, device, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
+        clGetProgramBuildInfo(program, lw_device, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
         fprintf(stderr, "%s\\n", log);
     }
     lw_check(status, "clBuildProgram", "@KERNELS@", place);
+    return lw_programs[is_wide] = program;
 }
 LW_HELPER cl_mem lw_allocate(long long bytes, const char *what, const char *place)
 {
@@ -218,8 +227,9 @@ LW_HELPER void lw_finish(const char *kernels, const char *place)
 {
     lw_check(clFinish(lw_queue), "clFinish", kernels, place);
 }
-static void lw_launch(const char *name, const long long *grid, const size_t *block, cl_uint count,
-                      const size_t *sizes, const void *const *arguments, const char *place)
+static void lw_launch(const char *name, int is_wide, const long long *grid, const size_t *block,
+                      cl_uint count, const size_t *sizes, const void *const *arguments,
+                      const char *place)
 {
     if (grid[0] <= 0 || grid[1] <= 0 || grid[2] <= 0)
         return;
@@ -227,7 +237,7 @@ static void lw_launch(const char *name, const long long *grid, const size_t *blo
     for (int axis = 0; axis < 3; axis++)
         threads[axis] = (size_t)grid[axis] * block[axis];
     cl_int status;
-    const cl_kernel kernel = clCreateKernel(lw_program, name, &status);
+    const cl_kernel kernel = clCreateKernel(lw_program(is_wide, place), name, &status);
     lw_check(status, "clCreateKernel", name, place);
     for (cl_uint at = 0; at < count; at++)
         lw_check(clSetKernelArg(kernel, at, sizes[at], arguments[at]), "clSetKernelArg", name,

@@ -50,6 +50,8 @@ from loopwright.lazy_dataclass import dataclass
 __all__ = ["HostFunction", "emit_cuda_file", "emit_opencl_host", "parameter_types"]
 
 _LONG = "long long"
+_SPACES = (("lw_int", "int"), ("lw_long", _LONG))  # of C++, by the type of subscripts
+_FAR = 1 << 30  # elements of an array of constant extents whose subscripts need 64 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +81,19 @@ def _parameter_type(buffer: Buffer) -> str:
     return "void *" if buffer.writable else "const void *"
 
 
-def emit_cuda_file(functions: Sequence[HostFunction], kernels: str, dialect: Dialect) -> str:
-    """A file of CUDA C++: the text of the kernels, and the functions that launch them."""
-    head = "#include <cstdio>\n#include <cstdlib>\n#include <cuda_runtime.h>\n"
-    return "\n".join([head, kernels, CUDA_API, *_texts(functions, dialect)])
+def emit_cuda_file(
+    functions: Sequence[HostFunction], kernels: str, name: str, dialect: Dialect
+) -> str:
+    """A file of CUDA C++: the functions that launch kernels, whose text is a file named `name`.
+
+    It is included twice: with subscripts of 32 bits, and of 64.
+    """
+    needed = [line for line in kernels.splitlines() if line.startswith("#include")]
+    head = ["#include <cstdio>", "#include <cstdlib>", "#include <cuda_runtime.h>", *needed, ""]
+    for space, index in _SPACES:
+        head += [f"#define LW_INDEX {index}", f"namespace {space} {{", f'#include "{name}"', "}"]
+        head += ["#undef LW_INDEX", ""]
+    return "\n".join([*head, CUDA_API, *_texts(functions, dialect)])
 
 
 def emit_opencl_host(functions: Sequence[HostFunction], kernels: str, dialect: Dialect) -> str:
@@ -115,6 +126,7 @@ class _Writer:
         taken = [function.name, *(kernel_name(k) for k in function.program.kernels)]
         self.names = NamesInUse([*taken, *DEVICE_WORDS])
         self.places: dict[str, str] = {}  # buffers by name: memory of the device
+        self.far: dict[str, str] = {}  # buffers by name: whether subscripts need 64 bits
 
     def write(self) -> None:
         function = self.function
@@ -173,7 +185,10 @@ class _Writer:
         label = _quoted(buffer.name)
         elements = self._text(count)
         if not isinstance(count, Const):
-            self.lines.add(f"lw_check_reach({elements}, {label}, lw_place);")
+            far = self.far[buffer.name] = self.names.declare(f"{buffer.name}_is_far")
+            self.lines.add(f"const int {far} = lw_is_far({elements});")
+        elif int(count.value.real) >= _FAR:
+            self.far[buffer.name] = "1"
         name = self.names.declare(f"{buffer.name}_device")
         self.places[buffer.name] = name
         size = self._bytes(count, buffer)
@@ -243,12 +258,15 @@ class _Writer:
         name = kernel_name(kernel)
         with self._inside(), self._block():
             arguments = [self.places[buffer.name] for buffer in kernel.buffers]
+            far = [self.far[buffer.name] for buffer in kernel.buffers if buffer.name in self.far]
+            sizes = [f"sizeof {argument}" for argument in arguments]
             for scalar in kernel.scalars:
                 copy = self.names.declare(f"{scalar}_index")
-                value = self._text(Var(scalar))
-                label = _quoted(scalar)
-                self.lines.add(f"lw_index {copy} = lw_narrow({value}, {label}, lw_place);")
+                self.lines.add(f"{_LONG} {copy} = {self._text(Var(scalar))};")
                 arguments.append(copy)
+                far.append(f"lw_is_far({copy})")
+                sizes.append("lw_size")
+            self.lines.add(f"const int lw_is_wide = {' || '.join(far) or '0'};")
             grid = ", ".join(map(self._text, kernel.grid))
             self.lines.add(f"const {_LONG} lw_grid[] = {{{grid}}};")
             given = ", ".join(f"&{argument}" for argument in arguments)
@@ -257,18 +275,22 @@ class _Writer:
                 limit = self.dialect.shared_static
                 dynamic = kernel.shared_bytes if kernel.shared_bytes > limit else 0
                 self.lines.add(f"void *lw_arguments[] = {{{given}}};")
+                both = ", ".join(f"{space}::{name}" for space, _ in _SPACES)
                 self.lines.add(
-                    f"lw_launch({name}, {_quoted(name)}, lw_grid, dim3({block}), {dynamic}, "
-                    "lw_arguments, lw_place);"
+                    f"lw_launch({both}, lw_is_wide, {_quoted(name)}, lw_grid, dim3({block}), "
+                    f"{dynamic}, lw_arguments, lw_place);"
                 )
                 return
-            sizes = ", ".join(f"sizeof {argument}" for argument in arguments)
             self.lines.add(f"const size_t lw_block[] = {{{block}}};")
-            self.lines.add(f"const size_t lw_sizes[] = {{{sizes}}};")
+            if kernel.scalars:
+                # Of integers in 64 bits the first 32 are the lower ones, on hosts of OpenCL.
+                size = "lw_is_wide ? sizeof(cl_long) : sizeof(cl_int)"
+                self.lines.add(f"const size_t lw_size = {size};")
+            self.lines.add(f"const size_t lw_sizes[] = {{{', '.join(sizes)}}};")
             self.lines.add(f"const void *const lw_arguments[] = {{{given}}};")
             self.lines.add(
-                f"lw_launch({_quoted(name)}, lw_grid, lw_block, {len(arguments)}, lw_sizes, "
-                "lw_arguments, lw_place);"
+                f"lw_launch({_quoted(name)}, lw_is_wide, lw_grid, lw_block, {len(arguments)}, "
+                "lw_sizes, lw_arguments, lw_place);"
             )
 
     # -- text -------------------------------------------------------------------------------------
@@ -288,12 +310,13 @@ class _Writer:
     @contextmanager
     def _inside(self) -> Iterator[None]:
         """A scope for names; those that it hides are seen again behind it."""
-        spelling, places = dict(self.expressions.spelling), dict(self.places)
+        spelling = dict(self.expressions.spelling)
+        places, far = dict(self.places), dict(self.far)
         with self.names.block():
             yield
         self.expressions.spelling.clear()
         self.expressions.spelling.update(spelling)
-        self.places = places
+        self.places, self.far = places, far
 
     @contextmanager
     def _block(self, head: str = "") -> Iterator[None]:

@@ -28,6 +28,8 @@ from loopwright.ir.visit import expressions, names, statements
 __all__ = ["emit_kernels", "kernel_name"]
 
 _AXES = (Axis.X, Axis.Y, Axis.Z)
+_REGISTERS = 1 << 16  # of a multiprocessor, on every CUDA device since compute capability 5.0
+_REGISTER_UNIT = 8  # a thread has multiples of it
 
 
 def kernel_name(kernel: DeviceKernel) -> str:
@@ -85,6 +87,8 @@ def _function(
     x, y, z = kernel.block
     resident = dialect.resident.format(count=kernel.resident) if kernel.resident else ""
     head = dialect.kernel.format(threads=x * y * z, x=x, y=y, z=z, resident=resident)
+    if kernel.registers and dialect.capped:
+        head = dialect.capped.format(registers=_registers(kernel, x * y * z))
     printer.lines.add(f"{head} {kernel_name(kernel)}({', '.join(parameters)})")
     printer.lines.add("{")
     printer.lines.indent()
@@ -97,6 +101,14 @@ def _function(
     printer.lines.dedent()
     printer.lines.add("}")
     return printer
+
+
+def _registers(kernel: DeviceKernel, threads: int) -> int:
+    """The cap of a kernel's threads; a number of blocks at a time caps them as well."""
+    if not kernel.resident:
+        return kernel.registers
+    left = _REGISTERS // (kernel.resident * threads)
+    return min(kernel.registers, left // _REGISTER_UNIT * _REGISTER_UNIT)
 
 
 def _declare_coordinates(kernel: DeviceKernel, printer: CPrinter, taken: NamesInUse) -> None:

@@ -16,6 +16,7 @@ from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.machine import Machine
+from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.planner.planners import Planner, given_planner
@@ -35,17 +36,17 @@ _NOT_RUN = (
 def check_region(
     found: Optimised,
     planner: Planner,
-    machine: Machine | GpuMachine,
+    machine: Machine | GpuMachine | MeshMachine,
     threads: int,
     *,
     reassoc: bool,
 ) -> tuple[Report, str]:
     """Compare the new code with the old; a note tells of a smaller problem in its place.
 
-    Loops for a GPU are interpreted: there may be none here that runs its kernels.
+    Loops for a GPU or a mesh are interpreted: there may be none here that runs its code.
     """
     assert found.nest is not None, "only code that was made can be checked"
-    compare = _interpreted if isinstance(machine, GpuMachine) else validate_with_c
+    compare = _interpreted if isinstance(machine, GpuMachine | MeshMachine) else validate_with_c
     if _is_affordable(found.program):
         return compare(found.program, found.nest), ""
     for factor in _FACTORS:
@@ -86,7 +87,7 @@ def _made(
     program: Program,
     found: Optimised,
     planner: Planner,
-    machine: Machine | GpuMachine,
+    machine: Machine | GpuMachine | MeshMachine,
     threads: int,
 ) -> tuple[LoopNest, str] | None:
     """The smaller program by the steps that were taken, or as it is planned by itself."""

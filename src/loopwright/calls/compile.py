@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from typing import Any, TypeAlias, overload
 
@@ -19,6 +20,7 @@ from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.machines.machine_argument import target_gpu, target_machine
+from loopwright.planner.gpu import gpu_planner
 from loopwright.planner.planners import Planner, given_planner
 from loopwright.runtime.thread_pool import checked_threads, num_threads
 from loopwright.targets import TARGETS, MachineKind
@@ -131,6 +133,8 @@ def compile(
     *,
     threads: int | None = ...,
     machine: str | Machine | GpuMachine | None = ...,
+    registers: int | None = ...,
+    privatize: bool = ...,
 ) -> CompiledProgram: ...
 
 
@@ -146,6 +150,8 @@ def compile(
     defines: Defines | None = ...,
     cpp_args: Sequence[str] = ...,
     machine: str | Machine | GpuMachine | None = ...,
+    registers: int | None = ...,
+    privatize: bool = ...,
 ) -> CompiledFile: ...
 
 
@@ -160,6 +166,8 @@ def compile(
     defines: Defines | None = None,
     cpp_args: Sequence[str] = (),
     machine: str | Machine | GpuMachine | None = None,
+    registers: int | None = None,
+    privatize: bool = True,
 ) -> CompiledFile | CompiledProgram:
     """Compile the functions of a C file that hold regions between `#pragma scop` and `endscop`.
 
@@ -177,8 +185,12 @@ def compile(
     function of several; `defines` and `cpp_args` (-D, -I) are for the preprocessor. `machine` names
     another machine to plan and emit for, a GPU by its architecture ("sm_80"): its
     loops, C, LLVM IR and assembly can be inspected, and its C runs here.
+
+    Of GPUs, `registers` caps those of a thread, which the model's tiles keep to. Without
+    `privatize` no element lives in registers while a loop runs, to show what it brings.
     """
     _check(target, plan, threads)
+    own_planner = _gpu_planner(target, plan, registers, privatize)
     chosen_machine = machine_of(target, machine)
 
     def count() -> int:
@@ -186,7 +198,8 @@ def compile(
 
     if isinstance(source, Program):
         (plan,) = _plans(plan, 1)
-        return CompiledProgram(source, _planner(plan), target, chosen_machine, count)
+        planner = own_planner or _planner(plan)
+        return CompiledProgram(source, planner, target, chosen_machine, count)
     signs: tuple[str, ...] = ()
     if machine is not None and isinstance(chosen_machine, Machine):
         signs = char_flags(chosen_machine, cpp_args)
@@ -198,6 +211,11 @@ def compile(
 
     def make(region: CRegion) -> RegionCode:
         own = plans[regions.index(region)]
+        if isinstance(chosen_machine, GpuMachine):
+            from loopwright.calls.device_code import DeviceCode  # lazy: for users of GPUs
+
+            planner = own_planner or _planner(own)
+            return DeviceCode.of_tree(region.tree, planner, target, chosen_machine, reassoc=reassoc)
         return _code(region.tree, target, own, chosen_machine, count(), reassoc=reassoc)
 
     on_device = TARGETS[target].kind is MachineKind.GPU
@@ -216,15 +234,11 @@ def _code(
     tree: SourceTree,
     target: str,
     plan: str | Plan,
-    machine: Machine | GpuMachine,
+    machine: Machine,
     threads: int,
     *,
     reassoc: bool,
 ) -> RegionCode:
-    if isinstance(machine, GpuMachine):
-        from loopwright.calls.device_code import DeviceCode  # lazy: for users of GPUs
-
-        return DeviceCode.of_tree(tree, _planner(plan), target, machine, reassoc=reassoc)
     definition = _TreeDefinition(tree, reassoc)
     if target == "host" and plan == "model":
         return Specialisation(definition, machine)
@@ -234,8 +248,21 @@ def _code(
     from loopwright.calls.compiled_program import PlannedCode
 
     count = TARGETS[target].threads(threads)
-    assert isinstance(machine, Machine)
     return PlannedCode.of_tree(tree, _planner(plan), target, machine, count, reassoc=reassoc)
+
+
+def _gpu_planner(
+    target: str, plan: str | Plan | Sequence[Plan], registers: int | None, privatize: bool
+) -> Planner | None:
+    """The model of GPUs with what is said about registers; None where nothing is."""
+    if registers is None and privatize:
+        return None
+    if TARGETS[target].kind is not MachineKind.GPU:
+        raise UsageError("registers and privatize are for GPUs", found=f"target '{target}'")
+    if plan != "model":
+        hint = "a plan has steps for it: cap_registers, keep_in_memory"
+        raise UsageError("registers and privatize are for the plan 'model'", hint=hint)
+    return partial(gpu_planner, registers=registers, in_registers=privatize)
 
 
 def _planner(plan: str | Plan) -> Planner | None:
@@ -285,8 +312,12 @@ def _plans(plan: str | Plan | Sequence[Plan], count: int) -> list[str | Plan]:
 
 
 def _check(target: str, plan: str | Plan | Sequence[Plan], threads: int | None) -> None:
+    runnable = [name for name, t in TARGETS.items() if t.kind is not MachineKind.MESH]
     if target not in TARGETS:
-        raise UsageError("unknown target", found=repr(target), hint=", ".join(TARGETS))
+        raise UsageError("unknown target", found=repr(target), hint=", ".join(runnable))
+    if target not in runnable:
+        hint = f"loopwright cc FILE --target {target} -o FOLDER"
+        raise UsageError(f"target '{target}' writes the files of a program", hint=hint)
     known = isinstance(plan, Plan) or plan in ("model", "source")
     is_list = isinstance(plan, list | tuple) and all(isinstance(x, Plan) for x in plan)
     if not known and not is_list:

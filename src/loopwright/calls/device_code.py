@@ -12,7 +12,7 @@ from typing import Any
 from loopwright.analysis.find_contractions import explain
 from loopwright.analysis.live_arrays import arrays_brought_in
 from loopwright.calls.arguments import Values, Violation
-from loopwright.calls.explain_kernels import kernel_lines
+from loopwright.calls.explain_kernels import kernel_lines, register_lines
 from loopwright.calls.function_summary import FunctionSummary, compile_test
 from loopwright.calls.polyhedral_function import PolyhedralFunction
 from loopwright.diagnostics import Diagnostic, SourceError, UsageError
@@ -146,8 +146,9 @@ class DeviceCode:
         """What each statement is taken for, the kernels with their accesses, and the steps."""
         steps = [f"  {step}" for step in self.plan] or ["  none: loops in source order"]
         schedule = bounded(self._schedule_anew, lambda _: None)
-        kernels = kernel_lines(self.device, schedule)
-        return "\n".join([*self._taken_for, "kernels:", *kernels, "steps:", *steps])
+        kernels = kernel_lines(self.device, schedule, self._machine)
+        limits = register_lines(self.plan)
+        return "\n".join([*self._taken_for, *limits, "kernels:", *kernels, "steps:", *steps])
 
     def _schedule_anew(self) -> Schedule | None:
         """The schedule, made of objects that belong to the thread which asks."""

@@ -7,7 +7,7 @@ laid out like an earlier one plans nothing, and its tables lie on the device alr
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loopwright.backends.c_dialect import CUDA
 from loopwright.backends.device_module import emit_kernels
@@ -22,6 +22,7 @@ from loopwright.frontends.einsum_syntax import EinsumSubscripts
 from loopwright.ir.contraction_shape import ContractionShape
 from loopwright.ir.device import value_bits
 from loopwright.ir.dtypes import FLOAT32, DType
+from loopwright.ir.grid_check import require_fit
 from loopwright.ir.grid_kernel import ElementsKernel, GridKernel
 from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.lazy_dataclass import dataclass
@@ -39,11 +40,15 @@ from loopwright.runtime.device_arrays import DeviceArray
 from loopwright.runtime.device_tables import DeviceTable, refuse_capture
 from loopwright.semirings import Semiring
 
+if TYPE_CHECKING:
+    from loopwright.transform.plan import Plan
+
 __all__ = [
     "DeviceCall",
     "DeviceContraction",
     "contract_on_device",
     "copy_on_device",
+    "device_choice",
     "grid_executable",
 ]
 
@@ -67,6 +72,7 @@ class DeviceCall:
     scaling: Scaling
     device: CudaDevice
     stream: int
+    plan: Plan | None = None  # of the user, for one or two operands
 
     @property
     def algebra(self) -> Algebra:
@@ -94,6 +100,7 @@ def contract_on_device(call: DeviceCall) -> DeviceContraction:
         scaling.initial,
         is_one(scaling.alpha),
         call.device,
+        call.plan,
         tuple((v.dtype, v.shape, v.strides, v.pointer % _ALIGNED) for v in (*call.views, call.out)),
     )
     found = _launches.get(key)
@@ -130,6 +137,22 @@ def copy_on_device(call: DeviceCall, source: DeviceArray, target: DeviceArray) -
     places = (target.pointer, source.pointer, 0)
     reach = max(source.reach, target.reach)
     step.run(places, call.scaling, call.stream, call.device, reach)
+
+
+def device_choice(call: DeviceCall) -> GridChoice:
+    """The kernel for one or two operands, by the user's plan or by the model."""
+    left, right = call.views[0], call.views[-1]
+    machine = target_gpu(arch=call.device.arch)
+    pointers = (left.pointer, right.pointer, call.out.pointer)
+    alignment = (_alignment(pointers[0]), _alignment(pointers[1]), _alignment(pointers[2]))
+    given = call.shape, call.algebra, machine, alignment
+    if call.plan is None:
+        return choose_grid(*given)
+    from loopwright.planner.given_grid import given_grid_choice  # lazy: plans load isl
+
+    choice = given_grid_choice(call.plan, *given)
+    require_fit(grid_executable(choice.kernel).program, machine)
+    return choice
 
 
 def grid_executable(kernel: GridKernel | ElementsKernel) -> CudaExecutable:
@@ -204,12 +227,7 @@ class DeviceContraction:
 
     def __init__(self, call: DeviceCall) -> None:
         algebra = call.algebra
-        left, right = call.views[0], call.views[-1]
-        shape = call.shape
-        machine = target_gpu(arch=call.device.arch)
-        pointers = (left.pointer, right.pointer, call.out.pointer)
-        alignment = (_alignment(pointers[0]), _alignment(pointers[1]), _alignment(pointers[2]))
-        choice = choose_grid(shape, algebra, machine, alignment)
+        choice = device_choice(call)
         text = call.names.text
         log(
             "plan",

@@ -13,7 +13,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from loopwright.calls.device_contraction import (
     DeviceContraction,
     contract_on_device,
     copy_on_device,
+    device_choice,
 )
 from loopwright.calls.einsum_call import (
     NumpyOptions,
@@ -30,15 +31,16 @@ from loopwright.calls.einsum_call import (
     check_scaling,
     extents_of,
     from_text_or_lists,
+    no_single_contraction,
     types_of,
 )
 from loopwright.calls.einsum_path import Order, block_of, order_unread
 from loopwright.diagnostics import DtypeError, UsageError
-from loopwright.frontends.einsum_syntax import parse_subscripts
+from loopwright.frontends.einsum_syntax import EinsumSubscripts, parse_subscripts
 from loopwright.ir.dtypes import BFLOAT16, DType
 from loopwright.ir.kernel_variant import Initial
 from loopwright.memo import BoundedCache
-from loopwright.runtime.cuda_driver import CudaDevice
+from loopwright.runtime.cuda_driver import CudaDevice, cuda_device
 from loopwright.runtime.cuda_executable import in_stream_order
 from loopwright.runtime.device_arrays import (
     DeviceArray,
@@ -50,7 +52,10 @@ from loopwright.runtime.device_arrays import (
 )
 from loopwright.runtime.dlpack_tensor import row_major
 
-__all__ = ["device_einsum", "repeated_einsum"]
+if TYPE_CHECKING:
+    from loopwright.transform.plan import Plan
+
+__all__ = ["device_einsum", "device_einsum_plan", "repeated_einsum"]
 
 _MOST_BETWEEN = 1 << 26  # elements of an intermediate result that holds every index
 
@@ -122,6 +127,20 @@ def _layout(
     return tuple(parts)
 
 
+class _Prepared(NamedTuple):
+    """A call whose arguments are checked."""
+
+    subscripts: str
+    operands: Sequence[Any]
+    names: EinsumSubscripts
+    views: tuple[DeviceArray, ...]
+    ring: semirings.Semiring
+    shape: tuple[int, ...]  # of the result
+    dtype: DType  # of the result
+    accumulator: DType
+    out: DeviceArray | None  # the user's
+
+
 def device_einsum(
     subscripts: Any,
     operands: Sequence[Any],
@@ -130,19 +149,91 @@ def device_einsum(
     scaling: Scaling,
     accum_dtype: Any,
     asked: NumpyOptions,
+    plan: Plan | None = None,
 ) -> Any:
     """`einsum` where an operand, or out, lies on a device; see this module."""
+    made = _prepared(subscripts, operands, ring, out, scaling, accum_dtype, asked)
+    views, result = made.views, made.dtype
+    if plan is not None:
+        from loopwright.planner.planners import checked_plan  # lazy: plans load isl
+
+        plan = checked_plan(plan)
+        if len(views) > 2:
+            raise no_single_contraction(made.names.text, len(views))
+        plan = None if any(0 in view.shape for view in views) else plan
+    is_fresh, given = out is None, made.out
+    if given is None:
+        out = empty_like_arguments(views, made.shape, result, _order(views, asked.order))
+        given = device_array(out, "out")
+    if math.prod(made.shape) == 0:
+        return out
+    with in_stream_order((*views, given)) as (device, stream):
+        launch = scaling, device, stream, plan
+        call = DeviceCall(made.names, views, given, made.ring, made.accumulator, *launch)
+        is_direct = given.dtype == result and not any(overlap(given, v) for v in views)
+        if is_direct and len(views) <= 2:
+            contraction = contract_on_device(call)
+            plain = is_fresh and scaling == _PLAIN and accum_dtype is None and asked.are_default
+            alone = all(v.stream is None and v.library == views[0].library for v in views)
+            key = _layout(made.subscripts, ring, made.operands)
+            if not (plain and alone) or plan is not None or key is None:
+                return out
+            if given.pointer % _ALIGNED == 0:
+                _ready[key] = _Ready(contraction, made.shape, out.dtype, device)
+        elif is_direct:
+            _compute(call, asked)
+        else:
+            _by_copy(call, result, asked)
+    return out
+
+
+def device_einsum_plan(
+    subscripts: Any,
+    operands: Sequence[Any],
+    ring: str | semirings.Semiring,
+    out: Any,
+    scaling: Scaling,
+    accum_dtype: Any,
+    asked: NumpyOptions,
+) -> Plan:
+    """The plan of such an einsum of one or two operands; nothing is computed."""
+    made = _prepared(subscripts, operands, ring, out, scaling, accum_dtype, asked)
+    views, result = made.views, made.out
+    is_empty = 0 in made.shape or any(0 in view.shape for view in views)
+    if len(views) > 2 or is_empty:
+        raise no_single_contraction(made.names.text, len(views))
+    if result is None or result.dtype != made.dtype or any(overlap(result, v) for v in views):
+        # A new array, row by row.
+        strides = row_major(made.shape)
+        result = views[0]._replace(pointer=0, shape=made.shape, strides=strides, dtype=made.dtype)
+    device = cuda_device(views[0].device)
+    given = scaling, device, 0
+    call = DeviceCall(made.names, views, result, made.ring, made.accumulator, *given)
+    from loopwright.planner.given_grid import grid_plan_of  # lazy: plans load isl
+
+    return grid_plan_of(device_choice(call))
+
+
+def _prepared(
+    subscripts: Any,
+    operands: Sequence[Any],
+    ring: str | semirings.Semiring,
+    out: Any,
+    scaling: Scaling,
+    accum_dtype: Any,
+    asked: NumpyOptions,
+) -> _Prepared:
+    """Check everything."""
     if not isinstance(subscripts, str):
         subscripts, operands = from_text_or_lists(subscripts, operands)
     views = tuple(device_array(x, f"operand {k}") for k, x in enumerate(operands, 1))
     if not views:
         raise UsageError("einsum needs at least one operand")
-    _check_options(views, asked)
+    _check_types(views, asked)
     chosen = semirings.semiring(ring)
     names = parse_subscripts(subscripts, tuple(len(v.shape) for v in views))
     extents = extents_of(names, views)
     shape = tuple(extents[c] for c in names.out)
-    is_fresh = out is None
     given = None if out is None else device_array(out, "out")
     for number, view in enumerate(views[1:], 2):
         _check_device(views[0], view, f"operand {number}")
@@ -156,34 +247,22 @@ def device_einsum(
             raise DtypeError(
                 f"out has dtype {given.dtype}", hint=f"the result has dtype {result.name}"
             )
-    else:
-        out = empty_like_arguments(views, shape, result)
-        given = device_array(out, "out")
-    if math.prod(shape) == 0:
-        return out
-    with in_stream_order((*views, given)) as (device, stream):
-        call = DeviceCall(names, views, given, chosen, accumulator, scaling, device, stream)
-        is_direct = given.dtype == result and not any(overlap(given, v) for v in views)
-        if is_direct and len(views) <= 2:
-            contraction = contract_on_device(call)
-            plain = is_fresh and scaling == _PLAIN and accum_dtype is None and asked.are_default
-            alone = all(v.stream is None and v.library == views[0].library for v in views)
-            key = _layout(subscripts, ring, operands)
-            if plain and alone and key is not None and given.pointer % _ALIGNED == 0:
-                _ready[key] = _Ready(contraction, shape, out.dtype, device)
-        elif is_direct:
-            _compute(call, asked)
-        else:
-            _by_copy(call, result, asked)
-    return out
+    return _Prepared(subscripts, operands, names, views, chosen, shape, result, accumulator, given)
 
 
-def _check_options(views: Sequence[DeviceArray], asked: NumpyOptions) -> None:
-    if asked.order not in "KC":
-        raise UsageError(
-            f"results of order '{asked.order}' are not made on devices",
-            hint="order 'C', or an array for the result",
-        )
+def _order(views: Sequence[DeviceArray], asked: str) -> str:
+    """C or F for a new result, as on the host."""
+    if asked == "A":
+        return "F" if all(map(_is_column_major, views)) else "C"
+    return "F" if asked == "F" else "C"
+
+
+def _is_column_major(view: DeviceArray) -> bool:
+    wanted = row_major(view.shape[::-1])[::-1]
+    return all(e == 1 or s == w for e, s, w in zip(view.shape, view.strides, wanted, strict=True))
+
+
+def _check_types(views: Sequence[DeviceArray], asked: NumpyOptions) -> None:
     if asked.dtype is None:
         return
     for number, view in enumerate(views, 1):

@@ -11,7 +11,7 @@ from loopwright.ir.expr import Const, Expr
 from loopwright.ir.islkit import bounded
 from loopwright.ir.program import Array, Program, Role
 from loopwright.ir.visit import names
-from loopwright.lower.astgen import parameter_expr
+from loopwright.lower.ast_expressions import parameter_expr
 
 __all__ = ["transfers"]
 

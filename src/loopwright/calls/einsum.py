@@ -24,6 +24,7 @@ from loopwright.calls.einsum_call import (
     from_text_or_lists,
     is_one,
     memory_order,
+    no_single_contraction,
     plain_number,
     read_options,
     types_of,
@@ -138,10 +139,10 @@ def einsum(
         scaling = _scaling(alpha, beta, accumulate)
         asked = read_options(optimize, dtype, order, casting)
         if _any_on_device((subscripts, *operands, out)):
-            _refuse_on_device(plan, "a plan")
             from loopwright.calls.device_einsum import device_einsum  # lazy: for users of GPUs
 
-            return device_einsum(subscripts, operands, semiring, out, scaling, accum_dtype, asked)
+            given = scaling, accum_dtype, asked, plan
+            return device_einsum(subscripts, operands, semiring, out, *given)
         return _einsum(
             subscripts, operands, semiring, out, scaling, accum_dtype, threads, asked, plan
         )
@@ -164,12 +165,16 @@ def einsum_plan(
 ) -> Plan:
     """The plan of an einsum of one or two operands, which `einsum(..., plan=)` takes.
 
-    Nothing is computed. The keywords are those of `einsum` that a plan depends on.
+    Nothing is computed. The keywords are those of `einsum` that a plan depends on. The plan of
+    arrays on a device is for arrays on devices.
     """
-    if _any_on_device((subscripts, *operands, out)):
-        _refuse_on_device(operands, "a plan")
     scaling = _scaling(alpha, beta, accumulate)
     asked = read_options(False, dtype, "K", None)
+    if _any_on_device((subscripts, *operands, out)):
+        from loopwright.calls.device_einsum import device_einsum_plan  # lazy: for users of GPUs
+
+        given = scaling, accum_dtype, asked
+        return device_einsum_plan(subscripts, operands, semiring, out, *given)
     made = _prepared(subscripts, operands, semiring, out, scaling, accum_dtype, threads, asked)
     _require_pair(made.call)
     from loopwright.planner.given_choice import plan_of  # lazy: plans load isl
@@ -197,24 +202,11 @@ def _repeated_on_device(
     return device_einsum.repeated_einsum(subscripts, operands, semiring)
 
 
-def _refuse_on_device(asked: Any, what: str) -> None:
-    if asked is not None:
-        raise UsageError(
-            f"there is {what} for arrays of the host only",
-            found="arrays on a CUDA device",
-            hint="LOOPWRIGHT_LOG=plan tells what runs on a device",
-        )
-
-
 def _require_pair(call: EinsumCall, *, may_be_empty: bool = False) -> None:
     """Refuse a plan for a call that is no single contraction."""
     is_empty = not call.out.size or not all(a.size for a in call.arrays)
     if len(call.arrays) > 2 or (is_empty and not may_be_empty):
-        raise UsageError(
-            "a plan is for one contraction of one or two operands, none of them empty",
-            found=f"einsum '{call.names.text}' of {len(call.arrays)}",
-            hint="einsum_path tells the pairs of more operands",
-        )
+        raise no_single_contraction(call.names.text, len(call.arrays))
 
 
 def _scaling(alpha: Any, beta: Any, accumulate: bool) -> Scaling:

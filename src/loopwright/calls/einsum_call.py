@@ -39,6 +39,7 @@ __all__ = [
     "is_one",
     "is_value",
     "memory_order",
+    "no_single_contraction",
     "plain_number",
     "read_options",
     "types_of",
@@ -315,6 +316,15 @@ def _check_cast(source: np.dtype[Any], target: np.dtype[Any], casting: Any, name
             f"{name} has dtype {source}, which does not become {target} by the rule '{casting}'",
             hint="another casting= or dtype=",
         )
+
+
+def no_single_contraction(text: str, count: int) -> UsageError:
+    """What is told of a plan for a call that is no contraction of one or two operands."""
+    return UsageError(
+        "a plan is for one contraction of one or two operands, none of them empty",
+        found=f"einsum '{text}' of {count}",
+        hint="einsum_path tells the pairs of more operands",
+    )
 
 
 def memory_order(arrays: tuple[Array, ...], order: str) -> Any:

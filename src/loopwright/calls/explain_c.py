@@ -8,23 +8,26 @@ from loopwright.analysis.dependences import Dependences, dependences
 from loopwright.analysis.find_contractions import explain
 from loopwright.analysis.legality import Witness, carried_by, witness
 from loopwright.analysis.reductions import reductions, relaxed_dependences
-from loopwright.calls.explain_kernels import kernel_lines
+from loopwright.backends.athread_module import scratchpad_report
+from loopwright.calls.explain_kernels import kernel_lines, register_lines
 from loopwright.calls.splice import Optimised, region_program
 from loopwright.frontends.c import CRegion
 from loopwright.frontends.source_tree import ForLoop, IfElse, Node
 from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.islkit import bounded
 from loopwright.ir.machine import Machine
+from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule_tree import loop_names
 from loopwright.ir.text import expr_text, schedule_text
 from loopwright.pipeline import compile_program
+from loopwright.planner.planners import Planner
 from loopwright.planner.predict import predicted
 
 __all__ = ["explain_on_gpu", "explain_region"]
 
 
-def explain_region(found: Optimised, machine: Machine | GpuMachine) -> str:
+def explain_region(found: Optimised, machine: Machine | GpuMachine | MeshMachine) -> str:
     """Statements, loops with what binds them, the steps taken, the time expected."""
     program = found.program
     lines = _as_written(found)
@@ -35,20 +38,31 @@ def explain_region(found: Optimised, machine: Machine | GpuMachine) -> str:
         lines += [f"  {line}" for line in _order(found)]
     if isinstance(machine, GpuMachine):
         return "\n".join([*lines, *_kernels(found, machine)])
+    if isinstance(machine, MeshMachine):
+        report = [] if found.mesh is None else scratchpad_report(found.mesh)
+        return "\n".join([*lines, *(f"  {line}" for line in report)])
     too_hard = "nothing, the program is too hard to analyse"
     lines.append(f"  predicted: {bounded(lambda: predicted(program, machine), lambda _: too_hard)}")
     return "\n".join(lines)
 
 
-def explain_on_gpu(region: CRegion, target: str, machine: GpuMachine, *, reassoc: bool) -> str:
+def explain_on_gpu(
+    region: CRegion,
+    target: str,
+    machine: GpuMachine,
+    planner: Planner | None = None,
+    *,
+    reassoc: bool,
+) -> str:
     """Statements, loops with what binds them, the kernels with their accesses, the steps taken."""
     program = region_program(region, reassoc=reassoc)
-    made = compile_program(program, machine, 1, None, target)
+    made = compile_program(program, machine, 1, planner, target)
     assert made.module is not None
     assert made.module.device is not None
     lines = _as_written(Optimised(region, program, made.plan, made.schedule, made.nest, None))
+    lines += (f"  {line}" for line in register_lines(made.plan))
     lines.append(f"  kernels for {machine.name}")
-    lines += (f"  {line}" for line in kernel_lines(made.module.device, made.schedule))
+    lines += (f"  {line}" for line in kernel_lines(made.module.device, made.schedule, machine))
     lines.append("  steps")
     lines += [f"    {step}" for step in made.plan] or ["    none: loops in source order"]
     return "\n".join(lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from loopwright.analysis.sharing_table import sharing_lines, sharing_table
+from loopwright.analysis.size_estimates import average_trips, likely_sizes
 from loopwright.analysis.thread_mapping import ThreadMapping, scheduled_mappings, statements_of
 from loopwright.diagnostics import UsageError
 from loopwright.ir.device import (
@@ -17,19 +18,27 @@ from loopwright.ir.device import (
     Repeat,
     When,
 )
+from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.islkit import GaveUp, bounded
-from loopwright.ir.loops import Alloc, Let, Space, Store
+from loopwright.ir.loops import Alloc, Let, Mark, Space, Store
 from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import Band, bands, nodes_of
 from loopwright.ir.text import expr_text
 from loopwright.ir.visit import statements
+from loopwright.planner.block_shapes import rank_block_shapes
+from loopwright.transform.plan import Plan
+from loopwright.transform.register_limits import CapRegisters, KeepInMemory
 
-__all__ = ["kernel_lines"]
+__all__ = ["kernel_lines", "register_lines"]
 
-_QUOTA = 2_000_000  # elementary isl operations of the table of each kernel
+_QUOTA = 8_000_000  # elementary isl operations of the table of each kernel
+_MOST_SHAPES = 3  # of blocks that were not taken
 _REGISTERS = (Space.STACK, Space.REGISTER)
 
 
-def kernel_lines(device: DeviceProgram, schedule: Schedule | None) -> list[str]:
+def kernel_lines(
+    device: DeviceProgram, schedule: Schedule | None, machine: GpuMachine
+) -> list[str]:
     """Every kernel: its grid and block, the loops around its launch, its registers, its accesses.
 
     The table of accesses follows from the `schedule`; without one it is left out. Kernels that isl
@@ -51,7 +60,20 @@ def kernel_lines(device: DeviceProgram, schedule: Schedule | None) -> list[str]:
                 lines.append(f"    accesses as in {told[at]}")
             else:
                 told[at] = kernel.name
+                lines += (f"    {line}" for line in _shapes(schedule, names, kernel, machine))
                 lines += (f"    {line}" for line in _table(schedule, mapping))
+    return lines
+
+
+def register_lines(plan: Plan) -> list[str]:
+    """What a plan says about registers of all threads."""
+    lines: list[str] = []
+    for step in plan:
+        match step:
+            case KeepInMemory():
+                lines.append("privatisation is off: no element is kept in registers over a loop")
+            case CapRegisters(registers=most):
+                lines.append(f"a thread has at most {most} registers")
     return lines
 
 
@@ -104,6 +126,31 @@ def _mappings(schedule: Schedule) -> list[tuple[ThreadMapping, frozenset[str]]]:
         return bounded(found, lambda _: [])
     except UsageError:  # block loops that do not stand directly inside each other
         return []
+
+
+def _shapes(
+    schedule: Schedule, names: frozenset[str], kernel: DeviceKernel, machine: GpuMachine
+) -> list[str]:
+    """The shapes that blocks of two or three parallel loops may have, and which was taken."""
+    loops: dict[str, Band] = {}
+    for band in bands(nodes_of(schedule)):
+        axis, mark = schedule.axis(band.loop), schedule.mark(band.loop)
+        # A loop of blocks counts where it is not cut: it stands before the threads of its axis.
+        if axis is not None and band.statements & names and mark in (Mark.BLOCK, Mark.THREAD):
+            loops[axis.value] = band
+    if len(loops) < 2:
+        return []
+    program = schedule.program
+    trips = average_trips(program, likely_sizes(program))
+    shapes = rank_block_shapes(schedule, [loops[x] for x in "xyz" if x in loops], trips, machine)
+    taken = " x ".join(map(str, kernel.block[: len(loops)]))
+    others = [str(shape) for shape in shapes if shape.threads != kernel.block[: len(loops)]]
+    known = [str(shape) for shape in shapes if shape.threads == kernel.block[: len(loops)]]
+    head = f"blocks by what they move for each iteration: {(known or [taken])[0]} taken"
+    if not others:
+        return [head]
+    more = f", {len(others) - _MOST_SHAPES} more" if len(others) > _MOST_SHAPES else ""
+    return [f"{head}, before {', '.join(others[:_MOST_SHAPES])}{more}"]
 
 
 def _table(schedule: Schedule, mapping: ThreadMapping) -> list[str]:

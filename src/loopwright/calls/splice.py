@@ -11,6 +11,7 @@ import re
 from dataclasses import replace
 from typing import NoReturn
 
+from loopwright.backends.athread_module import MeshFunction
 from loopwright.backends.c_dialect import C, Dialect
 from loopwright.backends.c_module import RegionSurroundings, emit_call, emit_region
 from loopwright.backends.c_syntax import as_identifier, identifiers
@@ -20,21 +21,22 @@ from loopwright.diagnostics import Diagnostic, SourceError
 from loopwright.frontends.c import CFile, CRegion, Origin, VariableKind
 from loopwright.frontends.extract import program_of
 from loopwright.frontends.source_tree import ForLoop, IfElse, Node
-from loopwright.ir.device import is_by_value
+from loopwright.ir.device import DeviceProgram, is_by_value
 from loopwright.ir.expr import Expr, Var
 from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.islkit import bounded
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.machine import Machine
+from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.program import Program, Role
 from loopwright.ir.schedule import Schedule
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.buffers import contiguous
 from loopwright.lower.origins import origins
 from loopwright.lower.split_kernels import split_kernels
-from loopwright.pipeline import TooHard, compile_program
+from loopwright.pipeline import Compilation, TooHard, compile_program
 from loopwright.planner.planners import Planner
-from loopwright.targets import TARGETS, MachineKind
+from loopwright.targets import TARGETS, MachineKind, mesh_function
 from loopwright.transform.isl_yaml import schedule_yaml
 from loopwright.transform.plan import Plan, initial_schedule
 
@@ -62,14 +64,15 @@ class Optimised:
     nest: LoopNest | None  # None: the loops could not be written down
     text: str | None  # the lines that take the region's place; None: it stays as it is
     reason: str = ""  # why it stays as it is
-    function: HostFunction | None = None  # of GPUs: what the text calls
+    function: HostFunction | None = None  # of GPUs and meshes: what the text calls
+    mesh: MeshFunction | None = None  # of meshes: what that runs
 
 
 def optimise_region(
     file: CFile,
     region: CRegion,
     planner: Planner,
-    machine: Machine | GpuMachine,
+    machine: Machine | GpuMachine | MeshMachine,
     *,
     target: str,
     reassoc: bool = False,
@@ -90,6 +93,8 @@ def optimise_region(
     if TARGETS[target].kind is MachineKind.GPU:
         function = _host_function(file, region, found.schedule.program, found.nest)
         return Optimised(region, *made, _call(file, region, function, target), function=function)
+    if isinstance(machine, MeshMachine):
+        return _on_mesh(file, region, found, machine, target)
     if not always and not len(found.plan):
         reason = "no step that pays was proven legal"
         return Optimised(region, *made, None, reason)
@@ -99,9 +104,11 @@ def optimise_region(
     return Optimised(region, *made, text)
 
 
-def team_of(machine: Machine | GpuMachine, target: str) -> int:
+def team_of(machine: Machine | GpuMachine | MeshMachine, target: str) -> int:
     """Threads that C is planned for: it runs with any number, and plans tell one from several."""
-    return 1 if isinstance(machine, GpuMachine) else TARGETS[target].threads(max(2, machine.cores))
+    if isinstance(machine, GpuMachine | MeshMachine):
+        return 1
+    return TARGETS[target].threads(max(2, machine.cores))
 
 
 def region_program(region: CRegion, *, reassoc: bool) -> Program:
@@ -200,7 +207,9 @@ def _loop_names(nodes: tuple[Node, ...], words: frozenset[str]) -> dict[str, str
 # -- regions that a GPU runs ----------------------------------------------------------------------
 
 
-def _host_function(file: CFile, region: CRegion, program: Program, nest: LoopNest) -> HostFunction:
+def _host_function(
+    file: CFile, region: CRegion, program: Program, nest: LoopNest, *, has_kernels: bool = True
+) -> HostFunction:
     """The kernels of a region, and the function that launches them."""
     shapes = {a.name: a.shape for a in program.arrays if a.role is not Role.LOCAL}
     packed = contiguous(nest, shapes, program.params)
@@ -209,7 +218,9 @@ def _host_function(file: CFile, region: CRegion, program: Program, nest: LoopNes
     base = as_identifier(f"{stem}_{region.function}_{region.index}")
     while any(word.startswith((base, f"lw_{base}")) for word in _words(file)):
         base += "_"
-    device = split_kernels(replace(packed, name=base))
+    device = DeviceProgram(base, packed.buffers, packed.scalars, (), ())
+    if has_kernels:
+        device = split_kernels(replace(packed, name=base))
     live = {v.tree_name for v in region.variables if v.is_live_out}
     sizes = region.tree.sizes
     moved = transfers(program, live, sizes)
@@ -223,6 +234,19 @@ def _host_function(file: CFile, region: CRegion, program: Program, nest: LoopNes
     given = tuple(name for name in program.params if name not in sizes)
     place = f"{os.path.basename(file.name)}:{region.span.line}"
     return HostFunction(f"lw_{base}", device, moved, given, computed, place)
+
+
+def _on_mesh(
+    file: CFile, region: CRegion, found: Compilation, machine: MeshMachine, target: str
+) -> Optimised:
+    """A region for the cores of a mesh; it stays as it is where no loop is parallel."""
+    made = (found.program, found.plan, found.schedule, found.nest)
+    host = _host_function(file, region, found.schedule.program, found.nest, has_kernels=False)
+    mesh = mesh_function(found.program, found.schedule.program, found.nest, machine, host)
+    if mesh is None:
+        return Optimised(region, *made, None, "no parallel loop was found")
+    text = _call(file, region, host, target)
+    return Optimised(region, *made, text, function=host, mesh=mesh)
 
 
 def _call(file: CFile, region: CRegion, function: HostFunction, target: str) -> str:

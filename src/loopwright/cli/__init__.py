@@ -2,6 +2,7 @@
 
 A command module offers `add_arguments(parser: argparse.ArgumentParser) -> None` and
 `run(args: argparse.Namespace) -> int`; it raises LoopwrightError for anything the user can mend.
+With `PASSES_ARGUMENTS` it gets what follows `--` on the command line as `args.passed`.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
         "loopwright.cli.convert_command",
         "convert a file of a sparse tensor to another format",
     ),
+    _command("athread", "run an Athread program of Sunway on this machine, every access checked"),
     _command("machines", "list the known machines, or show one"),
     (
         "calibrate",
@@ -93,8 +95,12 @@ def _terminate(number: int, frame: object) -> NoReturn:
 def _dispatch(arguments: list[str]) -> int:
     chosen = next((word for word in arguments if not word.startswith("-")), None)
     command, parser = _parser(chosen)
+    own, passed = arguments, list[str]()
+    if getattr(command, "PASSES_ARGUMENTS", False) and "--" in arguments:
+        at = arguments.index("--")
+        own, passed = arguments[:at], arguments[at + 1 :]
     try:
-        args = parser.parse_args(arguments)
+        args = parser.parse_args(own, argparse.Namespace(passed=passed))
     except SystemExit as stop:  # argparse has printed the help or its complaint
         return stop.code if isinstance(stop.code, int) else EXIT_ERROR
     if args.version:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from loopwright.calls.check_c import check_region
 from loopwright.calls.compile import char_flags
 from loopwright.calls.device_files import device_files, is_serial
 from loopwright.calls.explain_c import explain_region
+from loopwright.calls.mesh_files import mesh_files
 from loopwright.calls.splice import (
     Optimised,
     optimise_region,
@@ -25,7 +29,10 @@ from loopwright.frontends.c import CFile, read_c
 from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.grid_check import require_fit
 from loopwright.ir.machine import Machine
-from loopwright.machines.machine_argument import target_gpu, target_machine
+from loopwright.ir.mesh_machine import MeshMachine
+from loopwright.machines.machine_argument import target_gpu, target_machine, target_mesh
+from loopwright.planner.gpu import gpu_planner
+from loopwright.planner.mesh import mesh_planner_of
 from loopwright.planner.planners import (
     Planner,
     given_planner,
@@ -37,10 +44,12 @@ from loopwright.planner.planners import (
 from loopwright.runtime.toolchain import complaint, find_compiler
 from loopwright.targets import TARGETS, MachineKind
 
-__all__ = ["add_arguments", "add_source", "cpp_arguments", "run"]
+__all__ = ["add_arguments", "add_source", "cpp_arguments", "gpu_planner_of", "run"]
 
 C_TARGETS = tuple(name for name, target in TARGETS.items() if target.is_c)
 GPU_TARGETS = tuple(name for name, t in TARGETS.items() if t.kind is MachineKind.GPU)
+MESH_TARGETS = tuple(name for name, t in TARGETS.items() if t.kind is MachineKind.MESH)
+AnyMachine: TypeAlias = Machine | GpuMachine | MeshMachine
 _MOST_TILE = 1 << 20
 
 
@@ -58,6 +67,12 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--machine", metavar="NAME", help="plan for another machine, see 'loopwright machines'"
     )
+    parser.add_argument("--registers", type=int, metavar="N", help="of a thread of a GPU, at most")
+    parser.add_argument(
+        "--no-privatize",
+        action="store_true",
+        help="keep elements in memory of a GPU that would live in registers, to compare",
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,9 +85,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--target",
-        choices=(*C_TARGETS, *GPU_TARGETS),
+        choices=(*C_TARGETS, *GPU_TARGETS, *MESH_TARGETS),
         default="openmp",
-        help="C with OpenMP (the default), or plain; for a GPU a folder with a whole program",
+        help="C with OpenMP (the default), or plain; for a GPU or Sunway's compute cores "
+        "(athread) a folder with a whole program",
+    )
+    parser.add_argument(
+        "--threads", metavar="RxC", help="athread: rows and columns of cores, 8x8 or 1x64"
     )
     parser.add_argument(
         "--reassoc", action="store_true", help="let floating sums be taken in another order"
@@ -108,11 +127,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Optimise the file; nothing is written unless all of it went well."""
-    if sum(x is not None for x in (args.tile, args.load_schedule, args.plan)) > 1:
+    given = [x for x in (args.tile, args.load_schedule, args.plan) if x is not None]
+    if len(given) > 1:
         raise UsageError("--tile, --load-schedule and --plan exclude each other")
+    if given and gpu_planner_of(args) is not None:
+        hint = "a plan has steps for it: cap_registers, keep_in_memory"
+        raise UsageError("--registers and --no-privatize are for the planner", hint=hint)
     file, machine = source_and_machine(args)
     output = _output(args)
-    planners = _planners(args, file)
+    planners = _planners(args, file, machine)
     results = [
         optimise_region(file, region, planner, machine, target=args.target, reassoc=args.reassoc)
         for region, planner in zip(file.regions, planners, strict=True)
@@ -123,6 +146,8 @@ def run(args: argparse.Namespace) -> int:
             if found.function is not None:
                 require_fit(found.function.program, machine, found.function.place)
         files = device_files(file, results, args.target, machine, _moved_arguments(args, output))
+    if isinstance(machine, MeshMachine):
+        files = mesh_files(file, results, machine, _moved_arguments(args, output))
     if args.check:
         for found, planner in zip(results, planners, strict=True):
             _check(found, planner, machine, args)
@@ -141,7 +166,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def source_and_machine(args: argparse.Namespace) -> tuple[CFile, Machine | GpuMachine]:
+def source_and_machine(
+    args: argparse.Namespace,
+) -> tuple[CFile, AnyMachine]:
     """The C file of the command, read as the compilers of the machine that is named read it.
 
     The host of a GPU is this machine.
@@ -149,6 +176,8 @@ def source_and_machine(args: argparse.Namespace) -> tuple[CFile, Machine | GpuMa
     given = cpp_arguments(args)
     if args.target in GPU_TARGETS:
         return read_c(Path(args.file), cpp_args=given), target_gpu(args.machine)
+    if args.target in MESH_TARGETS:
+        return read_c(Path(args.file), cpp_args=given), target_mesh(args.machine)
     machine = target_machine(args.machine)
     signs = () if args.machine is None else char_flags(machine, given)
     return read_c(Path(args.file), cpp_args=(*signs, *given)), machine
@@ -174,15 +203,39 @@ def cpp_arguments(args: argparse.Namespace) -> tuple[str, ...]:
     return (*words, *([f"-std={args.std}"] if args.std else []))
 
 
-def _planners(args: argparse.Namespace, file: CFile) -> list[Planner]:
+def _planners(args: argparse.Namespace, file: CFile, machine: AnyMachine) -> list[Planner]:
     count = len(file.regions)
+    if args.threads is not None and not isinstance(machine, MeshMachine):
+        raise UsageError("--threads is for target 'athread'", found=f"--target {args.target}")
     if args.load_schedule is not None:
         return loaded_planners(_read(args.load_schedule), count)
     if args.plan is not None:
         return [given_planner(plan) for plan in plans_from_text(_read(args.plan), count)]
     if args.tile is not None:
         return [tile_planner(_sizes(args.tile))] * count
-    return [TARGETS[args.target].planner] * count
+    if args.threads is not None and isinstance(machine, MeshMachine):
+        return [mesh_planner_of(_mesh_shape(args.threads, machine))] * count
+    return [gpu_planner_of(args) or TARGETS[args.target].planner] * count
+
+
+def gpu_planner_of(args: argparse.Namespace) -> Planner | None:
+    """The planner of GPUs with what was said about registers; None where nothing was."""
+    if args.registers is None and not args.no_privatize:
+        return None
+    if args.target not in GPU_TARGETS:
+        raise UsageError("--registers and --no-privatize are for GPUs", found=args.target)
+    return partial(gpu_planner, registers=args.registers, in_registers=not args.no_privatize)
+
+
+def _mesh_shape(text: str, machine: MeshMachine) -> tuple[int, int]:
+    """Rows and columns of cores, of which a group has enough."""
+    found = re.fullmatch(r"([0-9]{1,3})x([0-9]{1,3})", text)
+    rows, columns = (0, 0) if found is None else (int(found[1]), int(found[2]))
+    if not 1 <= rows * columns <= machine.cores:
+        hint = f"--threads {machine.rows}x{machine.columns}, or 1x{machine.cores}"
+        hint += f": up to {machine.cores} cores"
+        raise UsageError("--threads takes rows and columns", found=repr(text[:60]), hint=hint)
+    return rows, columns
 
 
 def _sizes(text: str) -> list[int]:
@@ -195,7 +248,10 @@ def _sizes(text: str) -> list[int]:
 
 
 def _check(
-    found: Optimised, planner: Planner, machine: Machine | GpuMachine, args: argparse.Namespace
+    found: Optimised,
+    planner: Planner,
+    machine: AnyMachine,
+    args: argparse.Namespace,
 ) -> None:
     """Validate the new code against the region, print what was checked, refuse on a difference."""
     if found.text is None or found.nest is None:
@@ -240,7 +296,7 @@ def _verify(file: CFile, text: bytes, args: argparse.Namespace) -> None:
 def _output(args: argparse.Namespace) -> str:
     """The path of the output, which must not be the source."""
     source = Path(args.file)
-    if args.target in GPU_TARGETS:
+    if args.target in (*GPU_TARGETS, *MESH_TARGETS):
         return _output_folder(args, source)
     output: str = args.output or str(source.with_suffix(".opt.c"))
     if output != STDOUT and os.path.exists(output) and os.path.samefile(output, source):
@@ -269,13 +325,17 @@ def _read(path: str) -> str:
 
 
 def _report(
-    found: Optimised, machine: Machine | GpuMachine, args: argparse.Namespace, *, to_stdout: bool
+    found: Optimised,
+    machine: AnyMachine,
+    args: argparse.Namespace,
+    *,
+    to_stdout: bool,
 ) -> None:
     region = found.region
     place = f"{region.span.file}:{region.span.line}"
     if found.text is None:
         print(f"{place}: note: the region is left as it is: {found.reason}", file=sys.stderr)
-    if found.function is not None and is_serial(found.function):
+    if found.mesh is None and found.function is not None and is_serial(found.function):
         told = "note: no parallel loop was found: one thread of the GPU runs the region"
         print(f"{place}: {told}", file=sys.stderr)
     if args.explain:

@@ -8,7 +8,13 @@ from pathlib import Path
 from loopwright.calls.explain_c import explain_on_gpu, explain_region
 from loopwright.calls.measure_c import measure_function
 from loopwright.calls.splice import optimise_region
-from loopwright.cli.cc_command import C_TARGETS, add_source, cpp_arguments, source_and_machine
+from loopwright.cli.cc_command import (
+    C_TARGETS,
+    add_source,
+    cpp_arguments,
+    gpu_planner_of,
+    source_and_machine,
+)
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.c import read_c
 from loopwright.ir.machine import Machine
@@ -50,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
     path = Path(args.file)
     if args.target in _GPU_TARGETS:
         return _explain_on_gpu(args, path)
+    gpu_planner_of(args)  # refuses what is for GPUs
     file, machine = source_and_machine(args)
     assert isinstance(machine, Machine), "targets of this command are processors"
     if args.run:
@@ -82,9 +89,9 @@ def _explain_on_gpu(args: argparse.Namespace, path: Path) -> int:
     if args.run:
         hint = "--target openmp, or call the function that loopwright.compile returns"
         raise UsageError(f"--run does not measure target '{args.target}'", hint=hint)
-    machine = target_gpu(args.machine)
+    machine, planner = target_gpu(args.machine), gpu_planner_of(args)
     for region in read_c(path, cpp_args=cpp_arguments(args)).regions:
-        print(explain_on_gpu(region, args.target, machine, reassoc=args.reassoc))
+        print(explain_on_gpu(region, args.target, machine, planner, reassoc=args.reassoc))
     return 0
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
 from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.machine import Cache, Machine
-from loopwright.ir.mesh_machine import MeshMachine
+from loopwright.ir.mesh_machine import MeshMachine, SmallBlock
 from loopwright.machines.load import load_machine, machine_names, machine_to_json
 from loopwright.machines.load_gpu import gpu_names, load_gpu
 from loopwright.machines.load_mesh import load_mesh, mesh_names
@@ -118,6 +119,8 @@ def _plain_page(machine: GpuMachine | MeshMachine) -> str:
     facts: list[tuple[str, str]] = []
     for key, value in _object(machine).items():
         match value:
+            case [{}, *_]:
+                facts += ((f"{key}[{i}]", _value_text(row)) for i, row in enumerate(value))
             case dict() if key == "rates":
                 facts += ((f"{key}.{name}", _value_text(row)) for name, row in value.items())
             case _ if key not in ("name", "description", "sources"):
@@ -125,7 +128,7 @@ def _plain_page(machine: GpuMachine | MeshMachine) -> str:
     width = max(20, *(len(value) for _, value in facts))
     lines = [f"{machine.name}: {machine.description}", ""]
     for key, value in facts:
-        source = machine.sources.get(key.partition(".")[0], "")
+        source = machine.sources.get(re.split(r"[.\[]", key)[0], "")
         lines.append(f"{key:<28} {value:<{width}} {source}".rstrip())
     return "\n".join(lines)
 
@@ -143,8 +146,18 @@ def _value_text(value: Any) -> str:
 
 def _object(machine: GpuMachine | MeshMachine) -> dict[str, Any]:
     """A machine as JSON, with the fields of its data file."""
-    found = {f.name: getattr(machine, f.name) for f in fields(machine)}
-    return {key: dict(x) if isinstance(x, Mapping) else x for key, x in found.items()}
+    return {f.name: _plain(getattr(machine, f.name)) for f in fields(machine)}
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Mapping():
+            return dict(value)
+        case (SmallBlock(), *_):
+            return [_plain(item) for item in value]
+        case SmallBlock():
+            return {f.name: getattr(value, f.name) for f in fields(value)}
+    return value
 
 
 def _page(machine: Machine) -> str:

@@ -73,6 +73,7 @@ class DeviceKernel:
     body: Stmt
     shared_bytes: int = 0  # memory of a block that `body` allocates
     resident: int = 0  # blocks that a multiprocessor must hold at a time; 0: as many as it can
+    registers: int = 0  # of a thread, at most; 0: what the machine has
 
 
 @dataclass(frozen=True, slots=True)

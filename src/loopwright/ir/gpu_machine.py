@@ -11,11 +11,12 @@ from dataclasses import field
 
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["MOST_BLOCKS", "GpuMachine", "Occupancy"]
+__all__ = ["LEAST_REGISTERS", "MOST_BLOCKS", "GpuMachine", "Occupancy"]
 
 # Blocks of a grid along y, and along z, on every CUDA device; along x there are 2^31 - 1 (CUDA C++
 # Programming Guide, technical specifications per compute capability).
 MOST_BLOCKS = 65535
+LEAST_REGISTERS = 24  # of a thread, that a compiler can be held to (ptxas 13.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,10 @@ def _kernel_faults(kernel: GridKernel) -> Iterator[str]:
     types = {dtype.name for dtype in (kernel.left, kernel.right, algebra.accumulator)}
     if variant.uses_mma and ((algebra.plus, algebra.times) != ("add", "mul") or types != _MMA_TYPE):
         yield "the matrix unit adds products of float64"
+    if variant.uses_mma and not variant.in_registers:
+        yield "the matrix unit adds to sums in registers"
+    if variant.slices > 1 and not variant.in_registers:
+        yield "sums of slices are in registers"
     sides = (
         ("left", kernel.left, variant.left_along_p, variant.left_width),
         ("right", kernel.right, variant.right_along_p, variant.right_width),

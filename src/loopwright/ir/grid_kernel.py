@@ -59,6 +59,8 @@ class GridVariant:
     slices: int = 1
     # Warps add up 16 x 8 x 4 products at a time by the matrix unit, of float64.
     uses_mma: bool = False
+    in_registers: bool = True  # sums are private to threads; else they stay in shared memory
+    registers: int = 0  # of a thread, at most; 0: what the machine has
 
     @property
     def left_piece(self) -> int:
@@ -85,7 +87,8 @@ class GridVariant:
         apart = f", {self.slices} slices" if self.slices > 1 else ""
         own = f"{self.thread_rows} x {self.thread_columns}"
         unit = ", matrix unit" if self.uses_mma else ""
-        return f"{tile} in {self.threads} threads of {own}{apart}{unit}"
+        place = "" if self.in_registers else ", sums in shared memory"
+        return f"{tile} in {self.threads} threads of {own}{apart}{unit}{place}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,7 @@ class Axis(Enum):
     Z = "z"
     ROW = "row"  # of a mesh of cores
     COLUMN = "column"
+    MESH = "mesh"  # all cores of a mesh, row by row
 
 
 class BarrierScope(Enum):
@@ -90,6 +91,7 @@ class Buffer:
     strides: tuple[Expr, ...]  # in elements, int64, over the nest's scalars
     space: Space = Space.GLOBAL
     writable: bool = False  # arguments only: whether the nest stores to it
+    is_volatile: bool = False  # every use is an access: no compiler keeps elements elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +257,7 @@ class LoopNest:
     leave_to_llvm: bool = False
     reassoc: bool = False  # updates `x = x + e` of floats may happen in another order
     fuses: bool = True  # with leave_to_llvm: contract a product and a sum that uses it
+    registers: int = 0  # of a thread of its kernels, at most; 0: what the machine has
 
     def buffer(self, name: str) -> Buffer:
         return next(b for b in self.buffers if b.name == name)

@@ -13,7 +13,16 @@ from dataclasses import field
 
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["MeshMachine"]
+__all__ = ["MeshMachine", "SmallBlock"]
+
+
+@dataclass(frozen=True, slots=True)
+class SmallBlock:
+    """What was measured for blocks that are too small for a formula, on all cores of a group."""
+
+    bytes: int  # of a block
+    gap: int  # bytes between two blocks; 0: requests of one block
+    bytes_per_second: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +54,13 @@ class MeshMachine:
     request_cycles: float
     block_cycles: float | None
     byte_cycles: float
+    small_blocks: tuple[SmallBlock, ...]  # of these sizes in place of the formula
+    # More for each line of main memory that a block covers in part only.
+    partial_line_get_cycles: float
+    partial_line_put_cycles: float
+    broadcast_byte_cycles: float | None  # for a byte that goes to several cores at once
     dma_latency: float | None
+    global_access_cycles: float | None  # of a load or store in main memory, without DMA
     dma_unit: int  # addresses and lengths are multiples of this
     transaction_bytes: int  # what main memory moves at least
     exchange_latency: float  # from core to core of a row or column

@@ -11,7 +11,7 @@ from loopwright.ir.analysis_manager import AnalysisManager, Results
 from loopwright.ir.closure import BlockedClosure, GridClosure
 from loopwright.ir.contraction import Contraction, InnerContraction
 from loopwright.ir.expr import Expr
-from loopwright.ir.grid_kernel import GridVariant
+from loopwright.ir.grid_kernel import ElementsVariant, GridVariant
 from loopwright.ir.kernel_variant import KernelVariant
 from loopwright.ir.loops import Axis, Mark, Space
 from loopwright.ir.program import Program
@@ -20,7 +20,7 @@ from loopwright.lazy_dataclass import dataclass
 if TYPE_CHECKING:
     from loopwright.ir.islkit import IslSchedule
 
-__all__ = ["Schedule", "ScheduledContraction", "StagedArray"]
+__all__ = ["Schedule", "ScheduledContraction", "StagedArray", "StagedBox"]
 
 T = TypeVar("T")
 
@@ -39,7 +39,9 @@ class ScheduledContraction:
     blocks: tuple[int, int, int]  # M_c, N_c, K_c, inside a program at most; 0: no such loop
     loops: tuple[str, ...] = ()  # i, j and p, directly nested in any order; (): the whole program
     shares: int = 1  # turns that blocks of rows or columns are dealt out to, for threads
-    grid: GridVariant | None = None  # on a GPU, in place of `variants` and `blocks`
+    grid: GridVariant | ElementsVariant | None = (
+        None  # on a GPU, in place of `variants` and `blocks`
+    )
 
     @property
     def whole(self) -> Contraction:
@@ -99,6 +101,42 @@ class StagedArray:
 
 
 @dataclass(frozen=True, slots=True)
+class StagedBox:
+    """A box of an array in the scratchpad of a core, for each iteration of a loop.
+
+    Some accesses of the statements in the loop go to the box. It lies around the elements that they
+    access: in every dimension from the least subscript to the largest one.
+    """
+
+    array: str
+    loop: str
+    accesses: tuple[str, ...]  # a statement and a number: 0 its write, k its k-th different read
+    # Names of the input dimensions of `elements`, each with the loop whose value it is.
+    variables: tuple[tuple[str, str], ...]
+    elements: Any  # isl.Map { [values of the loops] -> A[e] : some of the accesses is to A[e] }
+    reached: Any  # isl.Set { [values of the loops] : the loop has an iteration }
+    extents: tuple[int, ...]  # that no box exceeds
+    is_brought_in: bool  # before an iteration: some access reads what was there
+    is_put_back: bool  # behind it: some access is a write
+    # The last dimension is as wide as the extent, inside the array, so that rows of all boxes are
+    # equally long: of arrays that nobody writes meanwhile.
+    is_full_width: bool
+    buffers: int  # boxes in memory at a time: of two, the next one comes while one is used
+
+    @property
+    def size(self) -> int:
+        """Elements of memory that all boxes take."""
+        return self.buffers * prod(self.extents)
+
+    def __str__(self) -> str:
+        box = " x ".join(map(str, self.extents))
+        ways = (("in", self.is_brought_in), ("out", self.is_put_back))
+        moved = " and ".join(word for word, is_done in ways if is_done)
+        ahead = f", {self.buffers} at a time" if self.buffers > 1 else ""
+        return f"up to {box} elements of {self.array} in scratchpads in {self.loop}, {moved}{ahead}"
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
     """An execution order (isl schedule tree), loop marks, and contractions run by kernels.
 
@@ -117,7 +155,11 @@ class Schedule:
     promoted: tuple[tuple[str, str], ...] = ()  # (statement, loop): its elements stay in registers
     prefetched: tuple[tuple[str, int], ...] = ()  # (loop, prefetch distance in iterations)
     staged: tuple[StagedArray, ...] = ()  # boxes of arrays in memory of a block
+    boxes: tuple[StagedBox, ...] = ()  # of arrays in scratchpads of the cores of a mesh
+    mesh: tuple[int, int] | None = None  # rows and columns of cores that THREAD loops are laid on
     closure: BlockedClosure | GridClosure | None = None  # the whole program, taken in another way
+    in_registers: bool = True  # elements may live in registers while a loop runs
+    registers: int = 0  # of a thread of a GPU, at most; 0: what the machine has
     # Where these are about another program or tree, as after `replace`, new ones are made.
     analyses: AnalysisManager = field(
         default=cast(AnalysisManager, None), repr=False, compare=False

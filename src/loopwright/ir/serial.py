@@ -28,6 +28,7 @@ from loopwright.ir.expr import (
     Unary,
     Var,
 )
+from loopwright.ir.grid_kernel import ElementsVariant, GridVariant
 from loopwright.ir.kernel_variant import KernelVariant
 from loopwright.ir.program import Access, Array, Role
 
@@ -36,6 +37,7 @@ __all__ = [
     "read_array",
     "read_contraction",
     "read_expr",
+    "read_grid_variant",
     "read_variant",
     "to_json",
     "variant_to_json",
@@ -188,7 +190,7 @@ def read_contraction(data: Json) -> Contraction:
     raise Malformed("a contraction", data)
 
 
-def variant_to_json(variant: KernelVariant) -> Json:
+def variant_to_json(variant: KernelVariant | GridVariant | ElementsVariant) -> Json:
     """A kernel variant as an object: enumerations by their values."""
     values = {field.name: getattr(variant, field.name) for field in fields(variant)}
     return {name: x.value if isinstance(x, Enum) else x for name, x in values.items()}
@@ -198,11 +200,19 @@ def read_variant(data: Json) -> KernelVariant:
     """The kernel variant that `variant_to_json` wrote."""
     if not isinstance(data, dict) or data.keys() != _VARIANT.keys():
         raise Malformed("a kernel variant", data)
-    return KernelVariant(**{name: _decision(name, x) for name, x in data.items()})
+    return KernelVariant(**{name: _decision(name, x, _VARIANT[name]) for name, x in data.items()})
 
 
-def _decision(name: str, value: Json) -> Any:
-    wanted = _VARIANT[name]
+def read_grid_variant(data: Json) -> GridVariant | ElementsVariant:
+    """The variant of a GPU's kernel that `variant_to_json` wrote; its fields tell which it is."""
+    for cls in (GridVariant, ElementsVariant):
+        types = get_type_hints(cls)
+        if isinstance(data, dict) and data.keys() == types.keys():
+            return cls(**{name: _decision(name, x, types[name]) for name, x in data.items()})
+    raise Malformed("a variant of a GPU's kernel", data)
+
+
+def _decision(name: str, value: Json, wanted: type) -> Any:
     if issubclass(wanted, Enum) and isinstance(value, str):
         for member in wanted:
             if member.value == value:

@@ -209,7 +209,7 @@ def schedule_text(schedule: Schedule) -> str:
         lines += (INDENT + line for line in tree_lines(schedule.tree, marks))
     for contraction in schedule.contractions:
         lines += _indented(_kernel_text(contraction))
-    lines += (f"{INDENT}{staged}" for staged in schedule.staged)
+    lines += (f"{INDENT}{staged}" for staged in (*schedule.staged, *schedule.boxes))
     return "\n".join(lines)
 
 
@@ -223,7 +223,8 @@ def _kernel_text(scheduled: ScheduledContraction) -> str:
     """The loops of the kernel that runs a contraction, its decisions, and what it computes."""
     head = f"kernel of {', '.join(scheduled.statements)}"
     if scheduled.grid is not None:
-        return f"{head} in place of the loops {', '.join(scheduled.loops)}: {scheduled.grid}"
+        loops = f"the loops {', '.join(scheduled.loops)}" if scheduled.loops else "all loops"
+        return f"{head} in place of {loops}: {scheduled.grid}"
     if scheduled.loops:
         head += f" in place of the loops {', '.join(scheduled.loops)}"
     lines = [f"{head}:", *_indented(_kernel_loops(scheduled))]

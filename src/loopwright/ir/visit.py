@@ -211,8 +211,8 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (value,)
         case Store(index=index, value=value):
             return (*index, value)
-        case Alloc(shape=shape):
-            return shape
+        case Alloc(buffer=buffer, shape=shape):
+            return (*shape, *buffer.strides)
         case Copy(target_start=target, source_start=source, shape=shape):
             return (*target, *source, *shape)
         case Prefetch(index=index):
@@ -256,8 +256,9 @@ def rebuild(
             return statement(replace(stmt, value=expression(value), body=down(inner)))
         case Store(index=index, value=value):
             return statement(replace(stmt, index=each(index), value=expression(value)))
-        case Alloc(shape=shape, body=inner):
-            return statement(replace(stmt, shape=each(shape), body=down(inner)))
+        case Alloc(buffer=buffer, shape=shape, body=inner):
+            memory = replace(buffer, strides=each(buffer.strides)) if buffer.strides else buffer
+            return statement(Alloc(memory, each(shape), down(inner)))
         case Copy(target_start=target, source_start=source, shape=shape):
             changed_copy = replace(stmt, target_start=each(target), source_start=each(source))
             return statement(replace(changed_copy, shape=each(shape)))

@@ -14,7 +14,7 @@ from itertools import combinations
 
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import INT64
-from loopwright.ir.expr import Binary, Const, Expr, Select, Unary, Var
+from loopwright.ir.expr import Binary, Expr, Var
 from loopwright.ir.islkit import context, isl, map_nodes, maps_in, sets_in, with_option
 from loopwright.ir.loops import Block, For, If, LoopNest, Mark, Stmt, Store
 from loopwright.ir.program import Statement
@@ -22,6 +22,7 @@ from loopwright.ir.schedule import Schedule, ScheduledContraction
 from loopwright.ir.schedule_tree import band_name, band_node, band_nodes, bands_around, is_band
 from loopwright.ir.visit import fresh_name, substitute
 from loopwright.lazy_dataclass import dataclass
+from loopwright.lower.ast_expressions import arguments_of, read_expr
 from loopwright.lower.buffers import (
     allocate_private,
     allocate_shared,
@@ -30,33 +31,12 @@ from loopwright.lower.buffers import (
 )
 from loopwright.lower.contraction_nest import placeholder
 from loopwright.lower.linear_forms import add_constant
+from loopwright.lower.stage_boxes import BoxStaging
 
-__all__ = ["GeneratedLoops", "generate_loops", "parameter_expr"]
+__all__ = ["GeneratedLoops", "generate_loops"]
 
 _PREFIX = "core."  # of the names of placeholders; no statement has a dot in its name
 _MOST_EXCLUSIVE = 8  # statements of one loop that are compared in pairs
-# isl has a division for each thing it knows about the operands; all of ours round down.
-_BINARY = {
-    "add": "add",
-    "sub": "sub",
-    "mul": "mul",
-    "div": "floordiv",
-    "fdiv_q": "floordiv",
-    "pdiv_q": "floordiv",
-    "pdiv_r": "mod",
-    "zdiv_r": "mod",
-    "min": "min",
-    "max": "max",
-    "and_": "and",
-    "and_then": "and",
-    "or_": "or",
-    "or_else": "or",
-    "eq": "eq",
-    "lt": "lt",
-    "le": "le",
-    "gt": "gt",
-    "ge": "ge",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +53,9 @@ def generate_loops(schedule: Schedule) -> GeneratedLoops:
     program = schedule.program
     build = isl.AstBuild.from_context(program.context)
     tree, contractions = _with_placeholders(schedule)
-    is_grouped = bool(schedule.private) or schedule.is_for_device
+    is_grouped = bool(schedule.private) or schedule.is_for_device or schedule.mesh is not None
     ast = _ast(build, _with_marks(schedule, tree), is_grouped=is_grouped)
-    reader = _Reader(schedule, contractions)
+    reader = _Reader(schedule, contractions, BoxStaging(schedule))
     body = reader.statement(ast)
     for array, loop in reversed(schedule.private):
         around = frozenset(reader.variables.get(name, "") for name in _path(schedule.tree, loop))
@@ -133,7 +113,7 @@ def _with_marks(schedule: Schedule, tree: isl.Schedule) -> isl.Schedule:
     allocated.
     """
     types = isl.ast_loop_type
-    owners = {loop for _, loop in schedule.private}
+    owners = {loop for _, loop in schedule.private} | {box.loop for box in schedule.boxes}
 
     def visit(node: isl.ScheduleNode) -> isl.ScheduleNode:
         if not is_band(node):
@@ -175,14 +155,16 @@ class _Reader:
 
     schedule: Schedule
     contractions: Mapping[str, ScheduledContraction]
+    staging: BoxStaging
     values: dict[str, Expr] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)  # band name -> loop variable
+    places: dict[str, Expr] = field(default_factory=dict)  # band name -> its value here
 
     def statement(self, node: isl.AstNode, loop: str = "") -> Stmt:
         """`node` as a statement; `loop` is the band of the nearest mark above."""
         match isl.ast_node_type(node.get_type()).name:
             case "mark":
-                return self.statement(node.mark_get_node(), node.mark_get_id().get_name())
+                return self._marked(node.mark_get_node(), node.mark_get_id().get_name())
             case "block":
                 parts = node.block_get_children()
                 children = [parts.get_at(k) for k in range(parts.n_ast_node())]
@@ -195,13 +177,20 @@ class _Reader:
             case "for_":
                 return self._loop(node, loop)
             case "user":
-                called, *point = _arguments(node.user_get_expr())
+                called, *point = arguments_of(node.user_get_expr())
                 name = called.id_get_id().get_name()
                 values = [self.expr(entry) for entry in point]
                 if name in self.contractions:
                     return placeholder(name, self.contractions[name].inner, values)
-                return _instance(self.schedule.program.statement(name), values)
+                statement = self.schedule.program.statement(name)
+                return self.staging.renamed(_instance(statement, values), statement, values)
         raise InternalError("isl made a syntax node we do not know", node.to_C_str())
+
+    def _marked(self, node: isl.AstNode, loop: str) -> Stmt:
+        """What stands under the mark of a band, of which isl may have left out the loop."""
+        self.places.pop(loop, None)
+        body = self.statement(node, loop)
+        return body if loop in self.places else self.staging.inside(loop, body, self.places, None)
 
     def _taken(self) -> set[str]:
         program = self.schedule.program
@@ -211,15 +200,17 @@ class _Reader:
         iterator = node.for_get_iterator().id_get_id().get_name()
         start = self.expr(node.for_get_init())
         if node.for_is_degenerate():
-            self.values[iterator] = start
-            return self.statement(node.for_get_body())
+            self.values[iterator] = self.places[loop] = start
+            body = self.statement(node.for_get_body())
+            return self.staging.inside(loop, body, self.places, None)
         var = self._variable(loop)
-        self.values[iterator] = Var(var)
+        self.values[iterator] = self.places[loop] = Var(var)
         stop = _stop(self.expr(node.for_get_cond()), var)
         step = self.expr(node.for_get_inc())
         body = self.statement(node.for_get_body())
         mark, axis = self.schedule.mark(loop), self.schedule.axis(loop)
-        return For(var, start, stop, body, step, mark, axis=axis)
+        made = For(var, start, stop, body, step, mark, axis=axis)
+        return self.staging.inside(loop, body, self.places, made)
 
     def _variable(self, loop: str) -> str:
         """The variable of a band: its name, unless an argument of the nest is called so."""
@@ -230,33 +221,7 @@ class _Reader:
 
     def expr(self, node: isl.AstExpr) -> Expr:
         """An integer or boolean expression of isl's."""
-        return _expr(node, self.values)
-
-
-def parameter_expr(function: isl.PwAff, known: isl.Set) -> Expr:
-    """A function of the parameters as an expression, for parameters of the set `known`."""
-    return _expr(isl.AstBuild.from_context(known).expr_from_pw_aff(function), {})
-
-
-def _expr(node: isl.AstExpr, values: Mapping[str, Expr]) -> Expr:
-    match isl.ast_expr_type(node.get_type()).name:
-        case "int":
-            return Const(node.int_get_val().to_python())
-        case "id":
-            name = node.id_get_id().get_name()
-            return values.get(name, Var(name))
-    op = isl.ast_expr_op_type(node.op_get_type()).name
-    arguments = [_expr(argument, values) for argument in _arguments(node)]
-    if op == "minus":
-        return Unary("neg", arguments[0])
-    if op in ("cond", "select"):
-        return Select(*arguments)
-    if op not in _BINARY:
-        raise InternalError("isl made an expression we do not know", node.to_C_str())
-    result = arguments[0]
-    for argument in arguments[1:]:
-        result = Binary(_BINARY[op], result, argument)
-    return result
+        return read_expr(node, self.values)
 
 
 def _instance(statement: Statement, point: Sequence[Expr]) -> Store:
@@ -278,7 +243,3 @@ def _stop(cond: Expr, var: str) -> Expr:
         case Binary(op="and", x=x, y=y) if x.dtype != INT64:
             return _stop(x, var).min(_stop(y, var))
     raise InternalError("isl made a loop condition we do not know", str(cond))
-
-
-def _arguments(node: isl.AstExpr) -> list[isl.AstExpr]:
-    return [node.op_get_arg(k) for k in range(node.op_get_n_arg())]

@@ -69,7 +69,8 @@ def contiguous(
 
 def allocate_shared(schedule: Schedule, body: Stmt) -> Stmt:
     """`body` inside the allocations of the local arrays that are private to no loop."""
-    is_shared = any(mark in (Mark.PARALLEL, Mark.BLOCK) for _, mark in schedule.marks)
+    shared = (Mark.PARALLEL, Mark.BLOCK, Mark.THREAD)
+    is_shared = any(mark in shared for _, mark in schedule.marks)
     for array in reversed(schedule.program.arrays):
         if array.role is Role.LOCAL and array.name not in dict(schedule.private):
             # A stack belongs to one thread; what parallel loops see must be memory of all.

@@ -107,7 +107,7 @@ def lower_inner_contraction(
 
     `taken` are the names that must not be bound again.
     """
-    if scheduled.grid is not None:
+    if isinstance(scheduled.grid, GridVariant):
         return _lower_on_grid(scheduled, scheduled.grid, outer, taken)
     found = scheduled.inner
     starts: list[Expr] = []

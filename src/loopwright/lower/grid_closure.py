@@ -167,6 +167,8 @@ class _Writer:
         itself, then on the other parts c, one after another. The strip belongs to one thread, so no
         barrier is needed.
         """
+        if not self.found.variant.in_registers:
+            return self._strip_in_memory(place)
         panel, square = PREFIX + "panel", PREFIX + "square"
         part, other, x, y = (Var(PREFIX + name) for name in ("part", "other", "x", "y"))
         held, moved = PREFIX + "held", PREFIX + "moved"
@@ -200,6 +202,32 @@ class _Writer:
             body = Alloc(buffer, (Const(_SUB),), body)
         return body
 
+    def _strip_in_memory(self, place: Callable[[Expr], tuple[Expr, ...]]) -> Stmt:
+        """As `_strip`, with all elements of the panel where they lie."""
+        begin, x, y = (Var(PREFIX + name) for name in ("begin", "x", "y"))
+        stop = begin + _SUB
+
+        def held(at: Expr) -> Load:
+            return Load(PREFIX + "panel", place(at), self.dtype)
+
+        factor = Load(PREFIX + "square", (y, x), self.dtype)
+        update = Store(PREFIX + "panel", place(x), self._better(held(x), factor, held(y)))
+
+        def steps(body: Stmt) -> Stmt:
+            return loop(y, begin, stop.min(size), body)
+
+        own_part = loop(x, begin, stop, If(Binary("ne", x, y), update))
+        others = loop(x, _ZERO, begin, update), loop(x, stop, self.block, update)
+        body = seq(steps(own_part), steps(seq(*others)))
+        return loop(begin, _ZERO, size, body, _SUB)
+
+    def _panel(self, pitch: int) -> Buffer:
+        """The strips of all threads of a block in shared memory."""
+        strides = (Const(pitch), _ONE)
+        is_volatile = not self.found.variant.in_registers
+        name = PREFIX + "panel"
+        return Buffer(name, self.dtype, strides, Space.SHARED, is_volatile=is_volatile)
+
     def _square_tile(self, *, is_transposed: bool) -> tuple[Buffer, Stmt]:
         """The closed square in shared memory, square[k, x], and how the threads bring it there."""
         square, side = PREFIX + "square", self.block
@@ -215,7 +243,7 @@ class _Writer:
         """a[K, j] for every column j outside the block."""
         panel, side = PREFIX + "panel", self.block
         tile, bring = self._square_tile(is_transposed=True)
-        columns = Buffer(panel, self.dtype, (Const(_STRIP), _ONE), Space.SHARED)
+        columns = self._panel(_STRIP)
         at = Var(PREFIX + "column")
         held = Load(panel, (own, thread), self.dtype)
         load = loop(own, _ZERO, size, Store(panel, (own, thread), self._element(first + own, at)))
@@ -234,7 +262,7 @@ class _Writer:
         """a[i, K] for every row i outside the block; neighbouring threads load neighbours."""
         panel, side = PREFIX + "panel", self.block
         tile, bring = self._square_tile(is_transposed=False)
-        rows = Buffer(panel, self.dtype, (Const(side + 1), _ONE), Space.SHARED)
+        rows = self._panel(side + 1)
         begin, x, y = self.start + block * _STRIP, i // side, i % side
         fetch = self._element((begin + x).min(self.stop - 1), first + y.min(size - 1))
         load = loop(i, thread, _STRIP * side, Store(panel, (x, y), fetch), _STRIP)

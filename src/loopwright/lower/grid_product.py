@@ -56,7 +56,7 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import lets, loop, seq, tiles, unrolled
 from loopwright.lower.combine import apply, combine, scaled, start_from, zero
 from loopwright.lower.operand_layout import Clip, Layout, Place, StepClip, bind
-from loopwright.lower.operand_tile import MMA_STEPS, THREAD, OperandTile
+from loopwright.lower.operand_tile import MMA_STEPS, THREAD, OperandTile, in_z_order
 
 __all__ = ["grid_product", "lower_grid_product", "product_scalars"]
 
@@ -103,7 +103,8 @@ def lower_grid_product(kernel: GridKernel, name: str) -> LoopNest:
     body = writer.blocks(lets(batch, tile))
     body = For("block.y", Const(0), count.min(MOST_BLOCKS), body, _ONE, Mark.BLOCK, axis=Axis.Y)
     body = For("block.z", Const(0), tiles(count, MOST_BLOCKS), body, _ONE, Mark.BLOCK, axis=Axis.Z)
-    return LoopNest(name, _arguments(kernel), product_scalars(kernel), body)
+    nest = LoopNest(name, _arguments(kernel), product_scalars(kernel), body)
+    return replace(nest, registers=kernel.variant.registers)
 
 
 def grid_product(
@@ -183,24 +184,6 @@ def _table_type(kernel: GridKernel) -> DType:
     return DTYPES["int64" if kernel.variant.is_wide else "int32"]
 
 
-def _in_z_order(lane: Expr, rows: int) -> tuple[Expr, Expr]:
-    """Row and column of a lane whose warp has `rows` rows; bits of its number go to both in turns.
-
-    Eight neighbours read four runs of one operand and two of the other: shared memory serves a warp
-    in fewer cycles than where they read eight of one.
-    """
-    found: tuple[list[Expr], list[Expr]] = ([], [])
-    left = [rows.bit_length() - 1, (WARP // rows).bit_length() - 1]
-    side = 1
-    for bit in range(WARP.bit_length() - 1):
-        side = side if left[side] else 1 - side
-        left[side] -= 1
-        found[side].append(lane // (1 << bit) % 2 * (1 << len(found[side])))
-        side = 1 - side
-    row, column = (sum(parts[1:], parts[0]) if parts else Const(0) for parts in found)
-    return row, column
-
-
 class _Writer:
     """Writes what a thread does for one tile of out."""
 
@@ -260,6 +243,7 @@ class _Writer:
         v = self.variant
         number = tiles(M, v.rows) * tiles(N, v.columns)
         body = For("thread.x", Const(0), Const(v.threads), body, _ONE, Mark.THREAD, axis=Axis.X)
+        shape: tuple[Expr, ...]
         for side in (self.right, self.left):
             shape = (Const(v.stages), Const(side.rows), Const(side.pitch))
             strides = (Const(side.rows * side.pitch), Const(side.pitch), _ONE)
@@ -269,16 +253,13 @@ class _Writer:
             strides = (Const(v.thread_columns * v.group), Const(v.group), _ONE)
             joins = Buffer("joins", self.kernel.algebra.accumulator, strides, Space.SHARED)
             body = Alloc(joins, shape, body)
+        if not v.in_registers:
+            sums, shape = self._sums()
+            body = Alloc(sums, shape, body)
         grid = For("block.x", Const(0), number, body, _ONE, Mark.BLOCK, axis=Axis.X)
         return replace(grid, resident=v.resident)
 
     def tile_of_block(self) -> Stmt:
-        sums = Buffer(
-            "sums",
-            self.kernel.algebra.accumulator,
-            (Const(self.variant.thread_columns), _ONE),
-            Space.REGISTER,
-        )
         places = self._places()
         body = seq(self._initialise(), self._all_steps(), *self._join(), self._write_back())
         for side in (self.right, self.left):
@@ -288,8 +269,26 @@ class _Writer:
             )
             body = Alloc(own, (Const(side.own),), body)
             body = Alloc(following, (Const(side.runs), Const(side.width)), body)
-        shape = (Const(self.variant.thread_rows), Const(self.variant.thread_columns))
-        return lets(places, Alloc(sums, shape, body))
+        if self.variant.in_registers:
+            sums, shape = self._sums()
+            body = Alloc(sums, shape, body)
+        return lets(places, body)
+
+    def _sums(self) -> tuple[Buffer, tuple[Expr, ...]]:
+        """Memory of the accumulators, and its extents: registers, or those of all threads."""
+        v, dtype = self.variant, self.kernel.algebra.accumulator
+        shape: tuple[Expr, ...] = (Const(v.thread_rows), Const(v.thread_columns))
+        if v.in_registers:
+            strides: tuple[Expr, ...] = (Const(v.thread_columns), _ONE)
+            return Buffer("sums", dtype, strides, Space.REGISTER), shape
+        strides = (Const(v.thread_columns * v.threads), Const(v.threads), _ONE)
+        buffer = Buffer("sums", dtype, strides, Space.SHARED, is_volatile=True)
+        return buffer, (*shape, Const(v.threads))
+
+    def _own(self, at_row: Expr, at_column: Expr) -> tuple[Expr, ...]:
+        """The subscripts of an accumulator of the thread; neighbours use different banks."""
+        here = (at_row, at_column)
+        return here if self.variant.in_registers else (*here, THREAD)
 
     # -- places -----------------------------------------------------------------------------------
 
@@ -344,7 +343,7 @@ class _Writer:
             bound.append((_MMA_COLUMN, warp % warps * _MMA_ROWS + at))
         elif self.kernel.algebra.accumulator.bytes > 4:
             # Reads of shared memory bound products of float64; others are faster without.
-            at, across = _in_z_order(lane, down)
+            at, across = in_z_order(lane, down)
         else:
             at, across = lane // lanes, lane % lanes
         return [
@@ -525,7 +524,7 @@ class _Writer:
         if algebra.scaled:
             left = scaled(self.kernel, cast(left, algebra.accumulator))
         right = Load("right_own", (column,), self.right.dtype)
-        here = (row, column)
+        here = self._own(row, column)
         total = combine(self.kernel, Load("sums", here, algebra.accumulator), left, right)
         update = unrolled(column, self.variant.thread_columns, Store("sums", here, total))
         return seq(*parts, unrolled(row, self.variant.thread_rows, update))
@@ -540,10 +539,11 @@ class _Writer:
         start = start_from(self.kernel, old)
         if self.variant.slices > 1 and self.kernel.algebra.initial is not Initial.ZERO:
             start = Select(Binary("eq", _SLICE, Const(0)), start, zero(self.kernel))
-        store: Stmt = Store("sums", (row, column), start)
+        here = self._own(row, column)
+        store: Stmt = Store("sums", here, start)
         if self.is_stored is not None:
             # Elements that are not stored need not exist.
-            nothing = Store("sums", (row, column), zero(self.kernel))
+            nothing = Store("sums", here, zero(self.kernel))
             store = If(self.is_stored(i, j), store, nothing)
         inner = unrolled(column, self.variant.thread_columns, store)
         return unrolled(row, self.variant.thread_rows, inner)
@@ -569,9 +569,10 @@ class _Writer:
     def _write_back(self) -> Stmt:
         algebra, i, j = self.kernel.algebra, Var("out_row"), Var("out_column")
         out = self.layout.buffer("out")
-        # Sums that are converted are stored one by one.
-        width = self.variant.out_width if algebra.out == algebra.accumulator else 1
-        total = Load("sums", (row, column), algebra.accumulator)
+        # Sums that are converted are stored one by one, and those of shared memory.
+        is_run = algebra.out == algebra.accumulator and self.variant.in_registers
+        width = self.variant.out_width if is_run else 1
+        total = Load("sums", self._own(row, column), algebra.accumulator)
         store: Stmt = Store(out, self._out(i, j), cast(total, algebra.out))
         first: Expr = column
         if width > 1:

@@ -30,6 +30,7 @@ from loopwright.lower.grid_closure import lower_grid_closure
 from loopwright.lower.insert_prefetches import insert_prefetches
 from loopwright.lower.lower_closure import lower_closure
 from loopwright.lower.map_to_grid import map_to_grid
+from loopwright.lower.map_to_mesh import map_to_mesh
 from loopwright.lower.predictive_commoning import predictive_commoning
 from loopwright.lower.promote_registers import promote_registers, promote_scalars
 from loopwright.lower.separate_full_tiles import separate_full_tiles
@@ -54,6 +55,7 @@ class LoopDecisions:
     prefetch_distances: Mapping[str, int] = field(default_factory=dict)  # in iterations
     arrays: Sequence[Array] = ()  # of the program
     staged: Sequence[StagedArray] = ()  # over variables of the nest
+    mesh: tuple[int, int] | None = None  # rows and columns of cores
     # What stands for a contraction in the nest, until it is inserted.
     contractions: Mapping[str, ScheduledContraction] = field(default_factory=dict)
 
@@ -67,6 +69,7 @@ class LoopDecisions:
             prefetch_distances={names[loop]: n for loop, n in schedule.prefetched if loop in names},
             arrays=schedule.program.arrays,
             staged=[_renamed(one, names) for one in schedule.staged if one.loop in names],
+            mesh=schedule.mesh,
             contractions=loops.contractions,
         )
 
@@ -102,6 +105,7 @@ class Pass:
 # Simplification comes after each pass that leaves bounds or guards to decide.
 _SIMPLIFY = Pass(simplify)
 _LOWER_TO_SPMD = Pass(lower_to_spmd)
+_MAP_TO_MESH = Pass(map_to_mesh, lambda decisions: (decisions.mesh,))
 
 PASSES = (
     _SIMPLIFY,
@@ -124,8 +128,17 @@ PASSES = (
     # Contractions come last: none of the passes above has anything to do in them.
     Pass(insert_contractions, lambda decisions: (decisions.contractions,)),
     _LOWER_TO_SPMD,
+    _MAP_TO_MESH,
     Pass(map_to_grid, lambda decisions: (decisions.factors,)),
     Pass(stage_arrays, lambda decisions: (decisions.staged, decisions.arrays)),
+)
+# Cores of a mesh: accesses go to scratchpads already, and loops stay as people read them.
+_MESH_PASSES = (
+    _SIMPLIFY,
+    Pass(simplify_divisions),
+    Pass(promote_scalars),
+    _MAP_TO_MESH,
+    _SIMPLIFY,
 )
 # A blocked closure is written out to its last vector already.
 _CLOSURE_PASSES = (_SIMPLIFY, _LOWER_TO_SPMD)
@@ -139,6 +152,10 @@ def lower_schedule(schedule: Schedule) -> LoopNest:
     nest is for any number of threads that enter it together; without one it is for one thread.
     Vector loops have constant extent and hold stores and lets only.
     """
+    return replace(_lowered(schedule), registers=schedule.registers)
+
+
+def _lowered(schedule: Schedule) -> LoopNest:
     if schedule.closure is not None:
         if isinstance(schedule.closure, GridClosure):
             nest = lower_grid_closure(schedule.program, schedule.closure)
@@ -146,10 +163,17 @@ def lower_schedule(schedule: Schedule) -> LoopNest:
         nest = lower_closure(schedule.program, schedule.closure)
         return run_passes(nest, LoopDecisions(), _CLOSURE_PASSES)
     whole = schedule.whole_contraction
+    if whole is not None and whole.grid is not None:
+        raise UsageError(
+            f"'{schedule.program.name}' as a whole is a kernel of einsum",
+            found=str(whole.grid),
+            hint="lw.einsum(..., plan=plan) on arrays of a device",
+        )
     if whole is not None:
         return lower_contraction(kernel_of(whole, schedule.program), schedule.program.name)
     loops = generate_loops(schedule)
-    return run_passes(loops.nest, LoopDecisions.of(schedule, loops), PASSES)
+    passes = PASSES if schedule.mesh is None else _MESH_PASSES
+    return run_passes(loops.nest, LoopDecisions.of(schedule, loops), passes)
 
 
 def run_passes(nest: LoopNest, decisions: LoopDecisions, passes: Sequence[Pass]) -> LoopNest:

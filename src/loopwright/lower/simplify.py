@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
-from loopwright.ir.loops import Alloc, Block, For, If, Let, LoopNest, Mark, Stmt, Store
+from loopwright.ir.loops import Alloc, Axis, Block, For, If, Let, LoopNest, Mark, Stmt, Store
 from loopwright.ir.visit import expressions, operands, rebuild, rewrite, statements, walk
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import substitute_statement, touches
@@ -17,6 +17,7 @@ from loopwright.lower.linear_forms import LinearForm, linear, nonnegative_form, 
 __all__ = ["simplify", "simplify_divisions"]
 
 _EMPTY = Block(())
+_OF_A_MESH = (Axis.ROW, Axis.COLUMN, Axis.MESH)
 
 
 def simplify(nest: LoopNest) -> LoopNest:
@@ -91,9 +92,9 @@ def _simplified_for(loop: For) -> Stmt:
     extent = linear(loop.stop) - linear(loop.start)
     if not extent.terms and extent.constant <= 0:
         return _EMPTY
-    # A parallel loop of one iteration says that one thread only does the work, one over blocks that
-    # a kernel begins.
-    is_mapped = loop.mark in (Mark.PARALLEL, Mark.BLOCK)
+    # A parallel loop of one iteration says that one thread only does the work, one over blocks or
+    # cores that a kernel begins.
+    is_mapped = loop.mark in (Mark.PARALLEL, Mark.BLOCK) or loop.axis in _OF_A_MESH
     is_once = not extent.terms and not is_mapped and loop.until is None
     if is_once and isinstance(loop.step, Const) and extent.constant <= _int(loop.step):
         inner = substitute_statement(loop.body, {loop.var: loop.start})

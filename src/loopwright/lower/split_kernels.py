@@ -55,7 +55,7 @@ _AXES = (Axis.X, Axis.Y, Axis.Z)
 
 def split_kernels(nest: LoopNest) -> DeviceProgram:
     """The kernels of a nest whose mapped loops are boxes (`map_to_grid`), and the host's part."""
-    split = _Split(nest.name)
+    split = _Split(nest.name, nest.registers)
     host = split.steps(nest.body, dict.fromkeys(nest.scalars), {b.name: b for b in nest.buffers})
     return DeviceProgram(nest.name, nest.buffers, nest.scalars, tuple(split.kernels), host)
 
@@ -63,6 +63,7 @@ def split_kernels(nest: LoopNest) -> DeviceProgram:
 @dataclass(slots=True)
 class _Split:
     name: str
+    registers: int  # of a thread, at most
     kernels: list[DeviceKernel] = field(default_factory=list)
 
     def steps(
@@ -134,6 +135,7 @@ class _Split:
             body,
             sum(shared_part(_bytes(alloc)) for alloc in shared),
             resident,
+            self.registers,
         )
         for known in self.kernels:
             if _same(known, kernel):

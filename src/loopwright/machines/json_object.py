@@ -48,12 +48,12 @@ class JsonObject:
         found = _shown(self.data[key])
         return UsageError(f"{self.where}: field '{key}' must be {expected}", found=found)
 
-    def number(self, key: str) -> float:
+    def number(self, key: str, *, zero: bool = False) -> float:
         value = self._get(key)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._refuse(key, "a number")
-        if not (math.isfinite(value) and value > 0):
-            raise self._refuse(key, "a positive number")
+        if not (math.isfinite(value) and (value > 0 or (zero and value == 0))):
+            raise self._refuse(key, "a positive number" + (" or 0" if zero else ""))
         return value
 
     def number_or_none(self, key: str) -> float | None:
@@ -95,10 +95,10 @@ class JsonObject:
             raise self._refuse(key, "a list of texts")
         return value
 
-    def items(self, key: str) -> list[JsonObject]:
+    def items(self, key: str, *, least: int = 1) -> list[JsonObject]:
         value = self._get(key)
-        if not isinstance(value, list) or not value:
-            raise self._refuse(key, "a list with at least one member")
+        if not isinstance(value, list) or len(value) < least:
+            raise self._refuse(key, "a list with at least one member" if least else "a list")
         return [JsonObject(item, f"{self.where}: {key}[{i}]") for i, item in enumerate(value)]
 
     def inner(self, key: str) -> JsonObject:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from loopwright.diagnostics import UsageError
-from loopwright.ir.mesh_machine import MeshMachine
+from loopwright.ir.mesh_machine import MeshMachine, SmallBlock
 from loopwright.machines.json_object import JsonObject, read_json
 
 __all__ = ["load_mesh", "mesh_from_json", "mesh_names"]
@@ -66,7 +66,17 @@ def mesh_from_json(data: Any, where: str) -> MeshMachine:
         request_cycles=top.number("request_cycles"),
         block_cycles=top.number_or_none("block_cycles"),
         byte_cycles=top.number("byte_cycles"),
+        small_blocks=tuple(
+            SmallBlock(
+                row.whole("bytes"), row.whole("gap", least=0), row.number("bytes_per_second")
+            )
+            for row in top.items("small_blocks", least=0)
+        ),
+        partial_line_get_cycles=top.number("partial_line_get_cycles", zero=True),
+        partial_line_put_cycles=top.number("partial_line_put_cycles", zero=True),
+        broadcast_byte_cycles=top.number_or_none("broadcast_byte_cycles"),
         dma_latency=top.number_or_none("dma_latency"),
+        global_access_cycles=top.number_or_none("global_access_cycles"),
         dma_unit=top.whole("dma_unit"),
         transaction_bytes=top.whole("transaction_bytes"),
         exchange_latency=top.number("exchange_latency"),

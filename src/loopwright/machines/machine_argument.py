@@ -13,10 +13,12 @@ from loopwright.machines.host import host
 
 if TYPE_CHECKING:
     from loopwright.ir.gpu_machine import GpuMachine
+    from loopwright.ir.mesh_machine import MeshMachine
 
-__all__ = ["require_runnable", "target_gpu", "target_machine"]
+__all__ = ["require_runnable", "target_gpu", "target_machine", "target_mesh"]
 
 _DEFAULT_GPU = "sm_90"
+_DEFAULT_MESH = "sw26010"
 
 
 def target_machine(wanted: str | Machine | None = None) -> Machine:
@@ -48,6 +50,13 @@ def target_gpu(wanted: str | GpuMachine | None = None, arch: str | None = None) 
         return load_gpu(arch)
     older = [name for name in gpu_names() if _number(name) <= _number(arch)]
     return load_gpu(max(older, key=_number, default=_DEFAULT_GPU))
+
+
+def target_mesh(wanted: str | None = None) -> MeshMachine:
+    """The mesh of cores that code is for; where none is named, a group of SW26010."""
+    from loopwright.machines.load_mesh import load_mesh  # lazy: for users of meshes
+
+    return load_mesh(_DEFAULT_MESH if wanted is None else wanted)
 
 
 def _number(arch: str) -> int:

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from loopwright.analysis.size_estimates import average_trips, likely_sizes, references
@@ -266,13 +266,18 @@ def mark_simd(draft: Draft) -> None:
             draft.take(*draft.copies(band), Simd(band.loop))
 
 
-def promote_to_registers(draft: Draft) -> None:
-    """Promote to registers the elements that statements of innermost loops access alone."""
+def promote_to_registers(
+    draft: Draft, has_room: Callable[[Band, str], bool] = lambda band, statement: True
+) -> None:
+    """Promote to registers the elements that statements of innermost loops access alone.
+
+    Those of a statement in a loop, as far as there is room for them.
+    """
     for band in list(open_bands(draft.schedule)):
         is_first_copy = _is_unrolled(draft, band) and not _is_unrolled(draft, _around(draft, band))
         if is_first_copy or _is_innermost(draft, band):
             for statement in sorted(band.statements):
-                if _has_still(draft, band, statement):
+                if _has_still(draft, band, statement) and has_room(band, statement):
                     draft.take(PromoteToRegisters(statement, band.loop))
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from loopwright.diagnostics import UsageError
 from loopwright.faults import FAULTS, survive
 from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.islkit import GaveUp, bounded
@@ -28,6 +29,7 @@ from loopwright.planner.grid_layout import plan_grid_layout
 from loopwright.planner.grid_order import plan_grid_order
 from loopwright.planner.grid_staging import plan_grid_registers, plan_grid_staging
 from loopwright.transform.plan import Plan
+from loopwright.transform.register_limits import CapRegisters, KeepInMemory
 from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.step import Step
 
@@ -44,9 +46,30 @@ _PLANNERS: tuple[Callable[[Schedule, GpuMachine], tuple[Step, ...]], ...] = (
 _QUOTA = 4_000_000  # elementary isl operations of each planner
 
 
-def gpu_planner(program: Program, machine: GpuMachine, threads: int = 1) -> tuple[Plan, Schedule]:
-    """What the model of a GPU decides; `threads` of the host do not matter."""
+def gpu_planner(
+    program: Program,
+    machine: GpuMachine,
+    threads: int = 1,
+    *,
+    registers: int | None = None,
+    in_registers: bool = True,
+) -> tuple[Plan, Schedule]:
+    """What the model of a GPU decides; `threads` of the host do not matter.
+
+    `registers` caps those of a thread, which limits tiles and what is promoted. Without
+    `in_registers` no element lives in one while a loop runs: what privatisation brings can be
+    measured so.
+    """
     draft = Draft(initial_schedule(program))
+    if not in_registers:
+        draft.take(KeepInMemory())
+    if registers is not None:
+        if registers > machine.registers_per_thread:
+            raise UsageError(
+                f"a thread of {machine.name} has {machine.registers_per_thread} registers",
+                found=str(registers),
+            )
+        draft.take(CapRegisters(registers))
     for planner in _PLANNERS:
         if draft.schedule.closure is not None:
             break

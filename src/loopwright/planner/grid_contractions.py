@@ -10,7 +10,7 @@ is largest at likely sizes; small products stay loops.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import permutations
 from typing import TypeAlias
@@ -20,6 +20,7 @@ from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import Band, Leaf, bands, nodes_of, perfect_nest
 from loopwright.planner.draft import Draft
+from loopwright.planner.register_budget import fits_registers
 from loopwright.transform.map_contraction import MapContraction
 from loopwright.transform.step import Step
 
@@ -59,20 +60,36 @@ def plan_grid_contractions(schedule: Schedule, machine: GpuMachine) -> tuple[Ste
         )
         if math.prod(sizes.values()) < _LEAST or element not in _TILES:
             continue
-        for step in _ways(nest, sizes, element, machine):
+        tiles = [tile for tile in _TILES[element] if _fits(tile, element, schedule, machine)]
+        for step in _ways(nest, sizes, tiles, machine):
             if draft.take(step):
                 break
     return tuple(draft.steps)
 
 
 def _ways(
-    nest: tuple[Band, ...], sizes: dict[str, float], element: int, machine: GpuMachine
+    nest: tuple[Band, ...], sizes: dict[str, float], tiles: Sequence[_Tile], machine: GpuMachine
 ) -> Iterator[MapContraction]:
     """Every order of the loops as i, j, p, with the best tile for it; j last in memory first."""
     names = [inner.loop for inner in nest]
+    if not tiles:
+        return
     for i, j, p in sorted(permutations(names), key=lambda way: (way[2] != names[-1], way)):
-        best = max(_TILES[element], key=partial(_share, sizes[i], sizes[j], machine))
+        best = max(tiles, key=partial(_share, sizes[i], sizes[j], machine))
         yield MapContraction((i, j, p), *best[:-1])
+
+
+def _fits(tile: _Tile, element: int, schedule: Schedule, machine: GpuMachine) -> bool:
+    """Whether the elements of a thread fit into its registers; those of all into shared memory."""
+    rows, columns, depth, own_rows, own_columns, stages, resident, _ = tile
+    cap = schedule.registers or machine.registers_per_thread
+    factors, sums = own_rows + own_columns, own_rows * own_columns
+    if schedule.in_registers:
+        return fits_registers((sums + factors) * element, cap)
+    threads = rows * columns // sums
+    shared = (rows * columns + stages * depth * (rows + columns + 4)) * element
+    held = machine.occupancy(threads, 1, shared).blocks
+    return held >= max(1, resident) and fits_registers(factors * element, cap)
 
 
 def _share(m: float, n: float, machine: GpuMachine, tile: _Tile) -> float:

@@ -2,7 +2,8 @@
 
 Of the loops of a nest that carry nothing, the one whose neighbours lie beside each other in memory
 for the most accesses becomes the lanes of warps (x); up to two others become y and z. Loops around
-them run on the host, loops inside of them in each thread.
+them run on the host, loops inside of them in each thread. Of the shapes that a block may have, the
+one is taken that moves the fewest bytes for each iteration (planner/block_shapes).
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from loopwright.ir.schedule_tree import (
 )
 from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.lazy_dataclass import dataclass
+from loopwright.log import log
+from loopwright.planner.block_shapes import rank_block_shapes
 from loopwright.planner.draft import Draft
 from loopwright.planner.grid_staging import rows_of_lanes
 from loopwright.transform.grid_mapping import AXES, MapToBlocks, MapToThreads
@@ -87,19 +90,25 @@ class _Mapping:
         # The innermost one that fills the rows of a block: neighbours along it are near in memory.
         rows = max(others, key=lambda b: (min(self._count(b), _ROWS), free.index(b)))
         planes = [b for b in others if b is not rows]
-        x, y = self._threads(lanes, self.machine.warp), self._threads(rows, _ROWS)
+        schedule, free_loops = self.draft.schedule, (lanes, rows, *planes)
+        shapes = rank_block_shapes(schedule, free_loops, self.trips, self.machine)
+        x, y, *z = shapes[0].threads
+        log("plan", lambda: f"blocks of {lanes.loop}, {rows.loop}: {', '.join(map(str, shapes))}")
         order = (*(b.loop for b in planes), rows.loop, lanes.loop)
         moves: list[Step] = []
         if order != tuple(b.loop for b in free):
             moves.append(Interchange(order))
-        tile = Tile((rows.loop, lanes.loop), (y, x))
+        # Planes of which a block has one each are not cut.
+        cut = [(lanes, x, "x"), (rows, y, "y")]
+        cut += [(b, size, "z") for b, size in zip(planes, z, strict=True) if size > 1]
+        cut.reverse()
+        tile = Tile(tuple(b.loop for b, _, _ in cut), tuple(size for _, size, _ in cut))
         strips = self._new_loops(*copies, *moves, tile)
         if strips is None:
             return self._along_x(lanes, copies) if lanes is band else False
-        rows_t, lanes_t = strips
-        maps: list[Step] = [MapToBlocks(b.loop, "z") for b in planes]
-        maps += [MapToBlocks(rows_t, "y"), MapToBlocks(lanes_t, "x")]
-        maps += [MapToThreads(rows.loop, "y", y), MapToThreads(lanes.loop, "x", x)]
+        maps: list[Step] = [MapToBlocks(b.loop, "z") for b in planes if len(cut) == 2]
+        maps += [MapToBlocks(s, axis) for s, (_, _, axis) in zip(strips, cut, strict=True)]
+        maps += [MapToThreads(b.loop, axis, size) for b, size, axis in cut]
         return self.draft.take(*copies, *moves, tile, *maps)
 
     def _parallel(self, band: Band) -> tuple[list[Band], list[Step]]:
@@ -160,12 +169,6 @@ class _Mapping:
 
     def _count(self, band: Band) -> float:
         return band_trips(band, self.draft.schedule.program, self.trips)
-
-    def _threads(self, band: Band, most: int) -> int:
-        size = 1
-        while size < most and size < self._count(band):
-            size *= 2
-        return size
 
     def _new_loops(self, *steps: Step) -> list[str] | None:
         """The loops that the last step makes, outermost first; None where a step is illegal."""

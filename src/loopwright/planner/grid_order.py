@@ -1,4 +1,4 @@
-"""An order of the loops of an affine program with its parallel loops outermost, for a GPU.
+"""An order of the loops of an affine program with its parallel loops outermost, for many threads.
 
 After Allen and Kennedy: statements that depend on each other in circles stay together, all others
 get loops of their own. Of the loops that a group shares, those that carry nothing go outermost and
@@ -53,7 +53,7 @@ from loopwright.transform.scalar_expansion import (
 from loopwright.transform.schedule_legality import accessors, conflicts, validity_dependences
 from loopwright.transform.step import Step
 
-__all__ = ["plan_grid_order"]
+__all__ = ["plan_grid_order", "plan_parallel_order"]
 
 _LATENCY = 3e-8  # seconds from one instance of a chain to the next, loads from memory included
 _NO_GAIN = 1.05  # of the time with arrays for scalars, that scalars may take
@@ -79,9 +79,15 @@ class _Pairs:
 
 
 def plan_grid_order(schedule: Schedule, machine: GpuMachine) -> tuple[Step, ...]:
+    """Steps to an order with the parallel loops outermost, for a GPU."""
+    return plan_parallel_order(schedule, machine.launch_seconds)
+
+
+def plan_parallel_order(schedule: Schedule, launch_seconds: float) -> tuple[Step, ...]:
     """Steps to an order with the parallel loops outermost; none where the source has it.
 
-    Scalars become arrays where that makes the order faster.
+    Scalars become arrays where that makes the order faster. `launch_seconds` lie between two nests
+    of parallel loops, at least.
     """
     splits: list[Step] = []
     for split in SplitLiveRanges.candidates(schedule):
@@ -94,9 +100,9 @@ def plan_grid_order(schedule: Schedule, machine: GpuMachine) -> tuple[Step, ...]
         if loops:
             most[name] = loops
             free = apply_step(free, ExpandScalar(name, loops))
-    found, seconds = _best_order(free, machine, _together(schedule, most))
+    found, seconds = _best_order(free, launch_seconds, _together(schedule, most))
     if most:
-        kept, kept_seconds = _best_order(schedule, machine, frozenset())
+        kept, kept_seconds = _best_order(schedule, launch_seconds, frozenset())
         if kept_seconds <= seconds * _NO_GAIN:
             free, found, most = schedule, kept, {}
     draft = Draft(free)
@@ -112,7 +118,7 @@ def plan_grid_order(schedule: Schedule, machine: GpuMachine) -> tuple[Step, ...]
 
 
 def _best_order(
-    schedule: Schedule, machine: GpuMachine, together: frozenset[tuple[str, str]]
+    schedule: Schedule, launch_seconds: float, together: frozenset[tuple[str, str]]
 ) -> tuple[Node, float]:
     """The order that is found for a schedule, and about how long it takes."""
     program = schedule.program
@@ -121,7 +127,7 @@ def _best_order(
         schedule.analyses.derive(conflicts).all_,
     )
     trips = average_trips(program, likely_sizes(program))
-    order = _GridOrder(program, machine, together, trips)
+    order = _GridOrder(program, launch_seconds, together, trips)
     found = order.built([s.name for s in program.statements], pairs, nodes_of(schedule))
     return found, order.seconds(found, pairs)
 
@@ -159,7 +165,7 @@ class _GridOrder:
     """The search for one program."""
 
     program: Program
-    machine: GpuMachine
+    launch_seconds: float
     together: frozenset[tuple[str, str]]  # statements that are not distributed
     trips: Mapping[str, Mapping[str, float]]  # of the loops of each statement, at likely sizes
 
@@ -200,14 +206,14 @@ class _GridOrder:
         """
         match node:
             case Leaf():
-                return launches * self.machine.launch_seconds
+                return launches * self.launch_seconds
             case InOrder(filters=filters) if not free:
                 total, is_serial = 0.0, False
                 for branch in filters:
                     total += self._seconds(branch.child, pairs, free, launches)
                     was_serial, is_serial = is_serial, not self._has_parallel(branch.child, pairs)
                     if was_serial and is_serial:  # one kernel of one thread for both
-                        total -= launches * self.machine.launch_seconds
+                        total -= launches * self.launch_seconds
                 return total
             case Band(child=child) if not carries(pairs.among(node.statements).conflicting, node):
                 return self._seconds(child, pairs, (*free, node), launches)
@@ -216,7 +222,7 @@ class _GridOrder:
                 if self._has_parallel(child, inside):
                     return self._seconds(child, inside, (), launches * self._trips(node))
         chain = self._instances(node, pairs)
-        return launches * (self.machine.launch_seconds + chain * _LATENCY)
+        return launches * (self.launch_seconds + chain * _LATENCY)
 
     def _has_parallel(self, node: Node, pairs: _Pairs) -> bool:
         """Whether some loop of a tree carries nothing."""

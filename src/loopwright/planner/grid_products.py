@@ -20,7 +20,6 @@ import math
 from dataclasses import replace
 
 from loopwright.ir.contraction_shape import ContractionShape, Dim
-from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import SATURATING
 from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.grid_kernel import ElementsKernel, ElementsVariant, GridKernel, GridVariant
@@ -28,9 +27,18 @@ from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.lazy_dataclass import dataclass
 from loopwright.planner.arrange import arrange
 from loopwright.planner.choice import operator_names
+from loopwright.planner.grid_operands import (
+    access_width,
+    farthest,
+    is_along_p,
+    operand_bytes,
+    operand_types,
+    steps_apart,
+)
 from loopwright.planner.interleave import elements_in_order, fastest, in_tiles
+from loopwright.planner.register_budget import fits_registers
 
-__all__ = ["GridChoice", "choose_grid"]
+__all__ = ["GridChoice", "choose_grid", "chunk_of", "joined_parts", "partial_algebra"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +105,7 @@ _TILES_4 = (
     _Tile(64, 64, 32, 8, 8, resident=1, slices=4),
     _Tile(64, 64, 16, 8, 4),
     _Tile(32, 64, 32, 8, 4, slices=4),
+    _Tile(32, 32, 32, 8, 4, slices=8),
     _Tile(32, 64, 16, 4, 4),
     _Tile(64, 32, 16, 4, 4),
     _Tile(32, 32, 16, 4, 4),
@@ -147,7 +156,8 @@ _TABLE_CYCLES = 2400.0  # of one warp, from an offset of its table to its use
 _READ_CYCLES = 2.6  # of 16 bytes for every thread of a warp from shared memory (measured, H200)
 _BUSY = 8.0  # operations under way for each that starts in a cycle, by the warps of a scheduler
 _CACHE_SPEED = 1.6  # bandwidth of the second-level cache beside that of memory
-_PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
+_WAIT_CYCLES = 100.0  # of a thread that adds up elements, from one to the next
+_PARTS = (1, 2, 3, *(n << k for k in range(1, 10) for n in (2, 3)), 2048)
 _MOST_PARTS = 1024  # of a reduction by elements
 _MOST_OWN = 64  # elements of a thread where operators need registers of their own
 _UNKNOWN_RATE = 16.0  # operations in a cycle, where the machine's data have none
@@ -158,15 +168,17 @@ def choose_grid(
     algebra: Algebra,
     machine: GpuMachine,
     alignment: tuple[int, int, int] = (16, 16, 16),
+    registers: int | None = None,
 ) -> GridChoice:
     """The kernel for a contraction none of whose loops is empty but those of the reduction.
 
-    `alignment` is that of the first elements of left, right and out, in bytes.
+    `alignment` is that of the first elements of left, right and out, in bytes; `registers` caps
+    those of a thread.
     """
     found = [_elements(shape, algebra, machine)]
     arranged = arrange(shape, 4)
     if arranged.i and arranged.j and arranged.p and all(arranged.sizes):
-        product = _products(arranged, algebra, machine, alignment)
+        product = _products(arranged, algebra, machine, alignment, registers)
         found += [product] if product is not None else []
     return min(found, key=lambda choice: choice.seconds)
 
@@ -179,6 +191,7 @@ def _products(
     algebra: Algebra,
     machine: GpuMachine,
     alignment: tuple[int, int, int],
+    registers: int | None,
 ) -> GridChoice | None:
     """The best tile, and the parts that its reduction is split in."""
     size = algebra.accumulator.bytes
@@ -191,9 +204,14 @@ def _products(
     for tile in tiles:
         if tile.stages > 2 and not machine.has_async_copy:
             continue
-        if tile.thread_rows * tile.thread_columns > _MOST_OWN and not _is_simple(algebra):
+        own = tile.thread_rows * tile.thread_columns
+        if own > _MOST_OWN and not _is_simple(algebra):
             continue
-        arranged = in_tiles(shape, tile.columns, tile.depth, _bytes(algebra, shape))
+        if registers is not None:
+            factors = tile.thread_rows + tile.thread_columns
+            if not fits_registers((own + factors) * max(4, size), registers):
+                continue
+        arranged = in_tiles(shape, tile.columns, tile.depth, operand_bytes(algebra, shape))
         variant = _variant(tile, arranged, algebra, alignment)
         if variant is None:
             continue
@@ -209,13 +227,13 @@ def _products(
     if not found:
         return None
     seconds, variant, arranged, parts = min(found, key=lambda row: row[0])
-    own_algebra = algebra if parts == 1 else _partial(algebra)
-    variant = replace(variant, is_split=parts > 1)
+    own_algebra = algebra if parts == 1 else partial_algebra(algebra)
+    variant = replace(variant, is_split=parts > 1, registers=registers or 0)
     if parts > 1:  # sums lie row by row
         most = min(variant.right_piece, _MOST_BYTES // algebra.accumulator.bytes)
         variant = replace(variant, out_width=math.gcd(most, arranged.sizes[2]))
     kernel = GridKernel(own_algebra, variant)
-    joined = None if parts == 1 else _joined(arranged, parts, algebra, machine)
+    joined = None if parts == 1 else joined_parts(arranged, parts, algebra, machine)
     return GridChoice(kernel, arranged, parts, seconds, joined)
 
 
@@ -238,22 +256,12 @@ def _blocks(variant: GridVariant, shape: ContractionShape) -> int:
     return batch * -(-m // variant.rows) * -(-n // variant.columns)
 
 
-def _bytes(algebra: Algebra, shape: ContractionShape) -> tuple[int, int, int]:
-    """Of an element of left, right and out."""
-    left, right = _types(algebra, shape.swapped)
-    return left.bytes, right.bytes, algebra.out.bytes
-
-
-def _types(algebra: Algebra, swapped: bool) -> tuple[DType, DType]:
-    return (algebra.right, algebra.left) if swapped else (algebra.left, algebra.right)
-
-
 def _variant(
     tile: _Tile, shape: ContractionShape, algebra: Algebra, alignment: tuple[int, int, int]
 ) -> GridVariant | None:
     """The variant of a tile for a shape; None where threads cannot share out its loads."""
-    left, right = _types(algebra, shape.swapped)
-    left_along, right_along = (_is_along_p(shape, x) for x in ("left", "right"))
+    left, right = operand_types(algebra, shape.swapped)
+    left_along, right_along = (is_along_p(shape, x) for x in ("left", "right"))
     threads = tile.threads
     widths, aparts = [], []
     for name, dtype, along, extent, aligned in (
@@ -261,8 +269,8 @@ def _variant(
         ("right", right, right_along, tile.columns, alignment[1]),
     ):
         run = shape.p if along else shape.i if name == "left" else shape.j
-        apart = _apart(shape, name, tile.depth) if along else 1
-        width = _width(shape, run[: len(run) - (apart > 1)], name, dtype, aligned)
+        apart = steps_apart(shape, name, tile.depth) if along else 1
+        width = access_width(shape, run[: len(run) - (apart > 1)], name, dtype, aligned)
         # Asynchronous copies across go element by element.
         if tile.stages > 2 and along and (apart > 1 or not tile.uses_mma):
             width = 1
@@ -276,7 +284,7 @@ def _variant(
             return None
         widths.append(width)
         aparts.append(apart)
-    out_width = _width(shape, shape.j, "out", algebra.out, alignment[2])
+    out_width = access_width(shape, shape.j, "out", algebra.out, alignment[2])
     is_sum = algebra.out == algebra.accumulator
     strided = "".join(
         name for name, dims in zip("gijp", shape.bundles, strict=True) if len(dims) <= 1
@@ -296,62 +304,13 @@ def _variant(
         piece=tile.piece,
         swapped=shape.swapped,
         strided=strided,
-        is_wide=strided != "gijp" and _reach(shape) >= 1 << 31,
+        is_wide=strided != "gijp" and farthest(shape) >= 1 << 31,
         resident=tile.resident,
         stages=tile.stages,
         slices=tile.slices,
         uses_mma=tile.uses_mma,
     )
     return replace(found, out_width=math.gcd(out_width, found.right_piece)) if is_sum else found
-
-
-def _is_along_p(shape: ContractionShape, operand: str) -> bool:
-    """Whether neighbours of an operand in memory lie along the reduction."""
-    dims = shape.i if operand == "left" else shape.j
-    along = min((abs(getattr(d, operand)) or math.inf for d in shape.p), default=math.inf)
-    across = min((abs(getattr(d, operand)) or math.inf for d in dims), default=math.inf)
-    return bool(along < across)
-
-
-def _apart(shape: ContractionShape, operand: str, depth: int) -> int:
-    """Steps of p between neighbours of an operand that lie along its last loop but one.
-
-    Where a tile holds both of them whole; else 1.
-    """
-    if len(shape.p) < 2 or getattr(shape.p[-2], operand) != 1:
-        return 1
-    slow, fast = shape.p[-2:]
-    return fast.extent if slow.extent * fast.extent == depth else 1
-
-
-def _width(
-    shape: ContractionShape, run: tuple[Dim, ...], operand: str, dtype: DType, alignment: int
-) -> int:
-    """Elements along the last loop of a run that may be moved at once.
-
-    They are neighbours in memory and begin at multiples of the width.
-    """
-    if not run or getattr(run[-1], operand) != 1:
-        return 1
-    others = [d for dims in shape.bundles for d in dims if d is not run[-1]]
-    width = min(4, _MOST_BYTES // dtype.bytes)
-    while width > 1 and (
-        run[-1].extent % width
-        or alignment % (width * dtype.bytes)
-        or any(getattr(d, operand) % width for d in others)
-    ):
-        width //= 2
-    return width
-
-
-def _reach(shape: ContractionShape) -> int:
-    """The greatest offset of an element in any operand."""
-    dims = [d for bundle in shape.bundles for d in bundle]
-
-    def reach(operand: str) -> int:
-        return sum(abs(int(getattr(d, operand))) * (d.extent - 1) for d in dims)
-
-    return max(map(reach, ("left", "right", "out")))
 
 
 def _seconds(
@@ -364,7 +323,7 @@ def _seconds(
 ) -> float:
     """The time of a product in tiles, as this module says."""
     batch, m, n, k = shape.sizes
-    sizes = _bytes(algebra, shape)
+    sizes = operand_bytes(algebra, shape)
     blocks = _blocks(variant, shape) * parts
     own = variant.thread_rows * variant.thread_columns
     warps = variant.threads / machine.warp
@@ -413,8 +372,24 @@ def _seconds(
     seconds = max(cycles / machine.frequency_hz, memory / speed, loads / (speed * _CACHE_SPEED))
     if parts > 1:
         sums = batch * m * n * algebra.accumulator.bytes
-        seconds += (2 * parts + 1) * sums / (speed * _CACHE_SPEED) + machine.launch_seconds
+        seconds += parts * sums / (speed * _CACHE_SPEED) + _join_seconds(
+            batch * m * n, parts, algebra.accumulator.bytes, machine
+        )
     return seconds + machine.launch_seconds
+
+
+def _join_seconds(elements: int, parts: int, size: int, machine: GpuMachine) -> float:
+    """The time of the launch that adds up the parts, by threads or by the lanes of warps.
+
+    A thread for each element takes one part after another. Lanes take parts side by side, whose
+    elements are in sectors of their own.
+    """
+    speed = machine.memory_bytes_per_second * _CACHE_SPEED
+    waiting = parts * _WAIT_CYCLES / machine.frequency_hz
+    reads = elements * parts / speed
+    alone = max(waiting, reads * size)
+    together = max(waiting / machine.warp, reads * machine.sector)
+    return min(alone, together) + machine.launch_seconds
 
 
 def _moved(
@@ -445,7 +420,7 @@ def _rate(algebra: Algebra, machine: GpuMachine) -> float:
     return 1 / (1 / rate(plus) + 1 / rate(times))
 
 
-def _partial(algebra: Algebra) -> Algebra:
+def partial_algebra(algebra: Algebra) -> Algebra:
     """The same products, summed from nothing and kept as sums."""
     return replace(algebra, out=algebra.accumulator, initial=Initial.ZERO)
 
@@ -460,7 +435,7 @@ def chunk_of(shape: ContractionShape, parts: int, unit: int) -> int:
     return k if parts == 1 else -(-k // (parts * unit)) * unit
 
 
-def _joined(
+def joined_parts(
     shape: ContractionShape, parts: int, algebra: Algebra, machine: GpuMachine
 ) -> GridChoice:
     """How sums of parts become out: left lies row by row in the order of the shape's loops."""
@@ -494,18 +469,23 @@ def _elements(
     count, steps = ordered.sizes[1], ordered.sizes[3]
     wanted = machine.multiprocessors * 1024
     lanes = _lanes(ordered, sizes, steps, count, wanted)
+    if not may_split and steps >= machine.warp:
+        lanes = min(
+            (lanes, machine.warp),
+            key=lambda some: _elements_seconds(ordered, algebra, machine, sizes, some, 1),
+        )
     parts = 1
     if may_split and count * lanes < wanted and steps >= 64 * lanes:
         parts = min(_MOST_PARTS, steps // (16 * lanes), -(-wanted // (count * lanes)))
         parts = max(1, parts)
         chunk = chunk_of(ordered, parts, lanes)
         parts = -(-steps // chunk)
-    own_algebra = algebra if parts == 1 else _partial(algebra)
+    own_algebra = algebra if parts == 1 else partial_algebra(algebra)
     kernel = ElementsKernel(own_algebra, ElementsVariant(len(ordered.i), len(ordered.p), lanes))
     seconds = _elements_seconds(ordered, algebra, machine, sizes, lanes, parts)
     if parts == 1:
         return GridChoice(kernel, ordered, 1, seconds)
-    joined = _joined(ordered, parts, algebra, machine)
+    joined = joined_parts(ordered, parts, algebra, machine)
     return GridChoice(kernel, ordered, parts, seconds + joined.seconds, joined)
 
 
@@ -551,7 +531,7 @@ def _elements_seconds(
     threads = count * lanes * parts
     busy = min(1.0, threads / (machine.multiprocessors * 512))
     issue = work / (64.0 * machine.multiprocessors * machine.frequency_hz * busy)
-    waiting = steps / (lanes * parts) * 100 / machine.frequency_hz
+    waiting = steps / (lanes * parts) * _WAIT_CYCLES / machine.frequency_hz
     speed = machine.memory_bytes_per_second
     seconds = max(issue, memory / speed, loads / (speed * _CACHE_SPEED), waiting)
     return seconds + machine.launch_seconds

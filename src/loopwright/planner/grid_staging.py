@@ -19,6 +19,7 @@ from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import Band, bands, moved_by, nodes_of, path_to
 from loopwright.planner.affine import promote_to_registers
 from loopwright.planner.draft import Draft
+from loopwright.planner.register_budget import fits_registers
 from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.schedule_legality import open_bands
 from loopwright.transform.stage import StageArray
@@ -61,12 +62,25 @@ def plan_grid_staging(schedule: Schedule, machine: GpuMachine) -> tuple[Step, ..
 def plan_grid_registers(schedule: Schedule, machine: GpuMachine) -> tuple[Step, ...]:
     """Steps that keep elements in registers, across the strips of loops that stage too."""
     draft = Draft(schedule)
+    cap = schedule.registers or machine.registers_per_thread
+
+    def has_room(band: Band, statement: str) -> bool:
+        inside = {statement, *(name for name, loop in draft.schedule.promoted if loop == band.loop)}
+        return fits_registers(sum(_promoted_bytes(schedule.program, x) for x in inside), cap)
+
     for loop in dict.fromkeys(staged.loop for staged in schedule.staged):
         band = path_to(nodes_of(schedule), loop)[-1]
         for statement in sorted(band.statements):
-            draft.take(PromoteToRegisters(statement, loop))
-    promote_to_registers(draft)
+            if has_room(band, statement):
+                draft.take(PromoteToRegisters(statement, loop))
+    promote_to_registers(draft, has_room)
     return tuple(draft.steps)
+
+
+def _promoted_bytes(program: Program, name: str) -> int:
+    """Bytes of the elements that an instance of a statement reads and writes."""
+    found = references(program.statement(name))
+    return sum(x.element * max(x.reads, int(x.is_written)) for x in found)
 
 
 def rows_of_lanes(

@@ -16,7 +16,7 @@ __all__ = ["compile_cuda", "nvrtc_version"]
 
 _INSTALL = "pip install 'loopwright[cuda]'"
 _ARCH = re.compile(r"(sm|compute)_\d{2,3}[af]?")
-_KERNEL = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)")
+_KERNEL = re.compile(r"__global__\s+void\s+(?:__\w+__\s*\([^)]*\)\s*)?(\w+)")
 _PLACE = re.compile(r"\((\d+)\): (?:catastrophic )?error")
 _lock = threading.Lock()  # NVRTC compiles one text at a time
 

@@ -199,8 +199,13 @@ def current_stream(package: str, device: int) -> int:
     return 0
 
 
-def empty_like_arguments(views: Sequence[DeviceArray], shape: tuple[int, ...], dtype: DType) -> Any:
-    """A new array of undefined contents, by the library of the first array and on its device."""
+def empty_like_arguments(
+    views: Sequence[DeviceArray], shape: tuple[int, ...], dtype: DType, order: str = "C"
+) -> Any:
+    """A new array of undefined contents, by the library of the first array and on its device.
+
+    It lies row by row ("C"), or column by column ("F").
+    """
     package, device = views[0].library, views[0].device
     library: Any = sys.modules.get(package)
     kind: Any = dtype.numpy
@@ -209,14 +214,19 @@ def empty_like_arguments(views: Sequence[DeviceArray], shape: tuple[int, ...], d
         kind = next((getattr(v.owner, "dtype", None) for v in views if v.dtype == dtype), None)
         package = package if kind is not None and package == "cupy" else ""
     if package == "torch":
-        return library.empty(shape, dtype=getattr(library, dtype.name), device=f"cuda:{device}")
+        kind, place = getattr(library, dtype.name), f"cuda:{device}"
+        if order == "F":
+            turned = library.empty(shape[::-1], dtype=kind, device=place)
+            return turned.permute(tuple(reversed(range(len(shape)))))
+        return library.empty(shape, dtype=kind, device=place)
+    more = {"order": order} if order != "C" else {}
     if package == "cupy":
         with library.cuda.Device(device):
-            return library.empty(shape, dtype=kind)
+            return library.empty(shape, dtype=kind, **more)
     if package == "numba":
         cuda = sys.modules["numba.cuda"]
         with cuda.gpus[device]:
-            return cuda.device_array(shape, dtype=kind)
+            return cuda.device_array(shape, dtype=kind, **more)
     raise UsageError(
         f"results cannot be made as arrays of {package or 'this library'}"
         + (f" of {dtype}" if dtype == BFLOAT16 else ""),

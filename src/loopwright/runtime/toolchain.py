@@ -32,6 +32,7 @@ __all__ = [
     "find_function",
     "load_library",
     "openmp_threads",
+    "run_tool",
     "tuning_flags",
 ]
 
@@ -50,6 +51,10 @@ class Compiler:
     def accepts(self, *flags: str) -> bool:
         """Whether it compiles anything at all with these flags."""
         return _accepts(self.command, flags)
+
+    def compiles(self, *flags: str) -> bool:
+        """Whether it makes object files with these flags, libraries of theirs left aside."""
+        return _accepts(self.command, flags, "-c")
 
 
 def find_compiler(name: str | None = None) -> Compiler:
@@ -79,19 +84,19 @@ def _compiler(command: tuple[str, ...]) -> Compiler:
     if path is None:
         raise ToolchainError(command, f"try: {_MISSING}", "there is no such program")
     full = (path, *command[1:])
-    done = _run((*full, "--version"))
+    done = run_tool((*full, "--version"))
     line = done.stdout.strip().splitlines()[:1] if done.returncode == 0 else []
     return Compiler(full, line[0] if line else "unknown version")
 
 
 @lru_cache(maxsize=64)
-def _accepts(command: tuple[str, ...], flags: tuple[str, ...]) -> bool:
+def _accepts(command: tuple[str, ...], flags: tuple[str, ...], kind: str = "-shared") -> bool:
     with tempfile.TemporaryDirectory(prefix="loopwright-") as folder:
         source = Path(folder) / "probe.c"
         source.write_text(_PROBE, encoding="ascii")
         target = str(Path(folder) / "probe.so")
-        words = (*command, *flags, "-shared", "-fPIC", "-o", target, str(source))
-        return _run(words).returncode == 0
+        words = (*command, *flags, kind, "-fPIC", "-o", target, str(source))
+        return run_tool(words).returncode == 0
 
 
 @lru_cache(maxsize=64)
@@ -189,7 +194,7 @@ def _opened(code: bytes) -> ctypes.CDLL:
 def complaint(path: Path, flags: Sequence[str], compiler: Compiler) -> str:
     """The error messages of the compiler for a file; empty when it accepts it."""
     words = (*compiler.command, *flags, "-fsyntax-only", "-w", str(path))
-    done = _run(words)
+    done = run_tool(words)
     return "" if done.returncode == 0 else done.stderr.strip() or "it failed without a word"
 
 
@@ -205,13 +210,13 @@ def _built(text: str, flags: Sequence[str], compiler: Compiler) -> bytes:
         source, target = Path(folder) / "kernel.c", Path(folder) / "kernel.so"
         source.write_text(text, encoding="utf-8")
         words = (*compiler.command, *flags, "-shared", "-fPIC", "-o", str(target), str(source))
-        done = _run((*words, "-lm"))
+        done = run_tool((*words, "-lm"))
         if done.returncode != 0:
             raise ToolchainError(words, done.stderr or done.stdout, "failed")
         return target.read_bytes()
 
 
-def _run(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def run_tool(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Run a tool, for at most `_SECONDS`."""
     try:
         return subprocess.run(

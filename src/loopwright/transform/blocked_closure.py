@@ -54,6 +54,8 @@ class BlockClosure(Step):
 
     def apply(self, schedule: Schedule) -> Schedule:
         found = _closure(self, schedule, self.statement)
+        if not schedule.in_registers:
+            refuse(self, "its products have sums in registers, and elements are kept in memory")
         tile = (self.rows, self.vectors, self.lanes)
         return replace(
             schedule,
@@ -96,7 +98,8 @@ class MapClosure(Step):
 
     def apply(self, schedule: Schedule) -> Schedule:
         found = _closure(self, schedule, self.statement)
-        variant = replace(_tile(self), piece=4 if found.dtype.bytes <= 4 else 2)
+        piece = 4 if found.dtype.bytes <= 4 else 2
+        variant = replace(_tile(self), piece=piece, in_registers=schedule.in_registers)
         return replace(schedule, closure=GridClosure(found, self.block, variant))
 
     @classmethod

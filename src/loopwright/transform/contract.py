@@ -81,6 +81,10 @@ class Contract(Step):
             )
 
     def apply(self, schedule: Schedule) -> Schedule:
+        if not schedule.in_registers:
+            refuse(self, "its kernel has sums in registers, and elements are kept in memory")
+        if schedule.mesh is not None:
+            refuse(self, "loops are dealt out to a mesh, whose cores have no such kernels")
         made = self._inner(schedule) if self.loops else self._whole(schedule)
         return replace(schedule, contractions=(*schedule.contractions, made))
 

@@ -1,4 +1,4 @@
-"""MapContraction: three nested loops that are a matrix product, as a kernel of a GPU."""
+"""Contractions as kernels of a GPU: three nested loops of a program, or the whole of it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import replace
 from itertools import permutations
 from typing import ClassVar
 
+from loopwright.analysis.find_contractions import find_contractions
 from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.diagnostics import UsageError
 from loopwright.ir.contraction import LOOP_P, InnerContraction
 from loopwright.ir.grid_check import kernel_fault, tile_fault
-from loopwright.ir.grid_kernel import GridKernel, GridVariant
+from loopwright.ir.grid_kernel import ElementsVariant, GridKernel, GridVariant
 from loopwright.ir.loops import Mark
 from loopwright.ir.schedule import Schedule, ScheduledContraction
 from loopwright.ir.schedule_tree import Leaf, nodes_of, path_to, perfect_nest
@@ -19,7 +20,11 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.schedule_legality import find_band, open_bands, require_unmarked
 from loopwright.transform.step import Step, refuse
 
-__all__ = ["MapContraction"]
+__all__ = ["MapContraction", "MapWholeContraction"]
+
+_MOST_THREADS = 1024  # of a block
+_MOST_PARTS = 1 << 16
+_BUNDLES = "gijp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,8 @@ class MapContraction(Step):
 
     def apply(self, schedule: Schedule) -> Schedule:
         root = nodes_of(schedule)
+        if schedule.mesh is not None:
+            refuse(self, "loops are dealt out to a mesh, not to a grid")
         for loop in self.loops:
             find_band(self, schedule, root, loop)
         require_unmarked(self, schedule, self.loops)
@@ -68,7 +75,7 @@ class MapContraction(Step):
             refuse(self, "the update adds several products")
         if found.is_in_place or any(guard.p for guard in found.guards):
             refuse(self, "rows end at different steps, or the result is a factor")
-        variant = self._variant(found)
+        variant = replace(self._variant(found), in_registers=schedule.in_registers)
         told = kernel_fault(GridKernel(found.algebra(found.products[0]), variant))
         if told is not None:
             raise UsageError(f"map_contraction: {told}", str(self))
@@ -110,6 +117,74 @@ class MapContraction(Step):
                 found = inner_contraction(schedule.program, schedule.tree, names)
                 if not isinstance(found, str):
                     yield cls(names, 32, 32, 8, 4, 4, 2, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class MapWholeContraction(Step):
+    """Run a program that is one contraction by a kernel of a GPU, as einsum does on a device.
+
+    rewrite:  for i: for j: for p: C[i, j] += A[i, p] * B[p, j]
+              ->  kernel: tiles, or element by element; of several parts of the reduction, sums
+                  that a second kernel adds up
+    needs:    the program is one contraction of any number of loops, in source order; several parts,
+              slices or lanes need reassociation
+    refuses:  IllegalStep with the reason
+    """
+
+    kind: ClassVar[str] = "map_whole_contraction"
+
+    variants: tuple[GridVariant | ElementsVariant, ...]  # one
+    parts: int  # of the reduction
+
+    def __post_init__(self) -> None:
+        told = self._fault()
+        if told is not None:
+            raise UsageError(f"map_whole_contraction: {told}", str(self))
+
+    def _fault(self) -> str | None:
+        if len(self.variants) != 1 or not 1 <= self.parts <= _MOST_PARTS:
+            return f"it takes one variant, and from 1 to {_MOST_PARTS} parts"
+        match self.variants:
+            case (ElementsVariant(lanes=lanes, threads=threads),):
+                is_power = lanes > 0 and lanes & (lanes - 1) == 0
+                if not is_power or not 1 <= threads <= _MOST_THREADS or threads % lanes:
+                    return f"lanes are a power of two that divides up to {_MOST_THREADS} threads"
+                return None
+            case (GridVariant() as tile,):
+                if tile.strided != "".join(x for x in _BUNDLES if x in tile.strided):
+                    return f"strided bundles are some of {_BUNDLES}, in this order"
+                if tile.is_split != (self.parts > 1):
+                    return "a kernel of parts is one that is split"
+                return tile_fault(tile)
+        raise AssertionError(self.variants)
+
+    def apply(self, schedule: Schedule) -> Schedule:
+        program = schedule.program
+        found = schedule.analyses.get(find_contractions)
+        if len(found) != 1 or len(found[0].covers) != len(program.statements):
+            refuse(self, f"'{program.name}' as a whole is no contraction")
+        if schedule.contractions or schedule.marks or not schedule.in_registers:
+            refuse(self, f"the loops of '{program.name}' were changed by an earlier step")
+        (variant,) = self.variants
+        groups = variant.slices if isinstance(variant, GridVariant) else variant.lanes
+        if max(self.parts, groups) > 1 and not found[0].reassoc:
+            refuse(self, f"the reduction of {found[0].statement} keeps its order without reassoc")
+        algebra = found[0].algebra
+        if isinstance(variant, GridVariant) and algebra is not None:
+            told = kernel_fault(GridKernel(algebra, variant))
+            if told is not None:
+                refuse(self, told)
+        made = ScheduledContraction(found[0], (), (0, 0, 0), grid=variant)
+        return replace(schedule, contractions=(*schedule.contractions, made))
+
+    @classmethod
+    def candidates(cls, schedule: Schedule) -> Iterator[MapWholeContraction]:
+        """None: kernels of a whole contraction take their launches from arrays of a device."""
+        return iter(())
+
+    def __str__(self) -> str:
+        parts = f", {self.parts} parts" if self.parts > 1 else ""
+        return f"{self.kind}({', '.join(map(str, self.variants))}{parts})"
 
 
 def _is_plain(found: InnerContraction) -> bool:

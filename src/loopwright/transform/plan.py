@@ -25,14 +25,17 @@ from loopwright.transform.loop_marks import (
     Unroll,
     Vectorize,
 )
-from loopwright.transform.map_contraction import MapContraction
+from loopwright.transform.map_contraction import MapContraction, MapWholeContraction
+from loopwright.transform.mesh_mapping import MapToMesh
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.privatize import ExpandArray, Privatize
+from loopwright.transform.register_limits import CapRegisters, KeepInMemory
 from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.reschedule import Reschedule
 from loopwright.transform.scalar_expansion import ExpandScalar, SplitLiveRanges
 from loopwright.transform.skew import Skew
 from loopwright.transform.stage import StageArray
+from loopwright.transform.stage_box import StageBox
 from loopwright.transform.step import Step, step_from_json
 from loopwright.transform.tiling import StripMine, Tile
 from loopwright.transform.unroll_and_jam import UnrollAndJam
@@ -49,6 +52,8 @@ __all__ = [
 
 # Every kind of step, in the order in which searches try them.
 STEPS: tuple[type[Step], ...] = (
+    KeepInMemory,
+    CapRegisters,
     BlockClosure,
     MapClosure,
     Fuse,
@@ -61,6 +66,7 @@ STEPS: tuple[type[Step], ...] = (
     SplitIndexSet,
     Contract,
     MapContraction,
+    MapWholeContraction,
     UnrollAndJam,
     Skew,
     Reschedule,
@@ -74,6 +80,8 @@ STEPS: tuple[type[Step], ...] = (
     MapToBlocks,
     MapToThreads,
     StageArray,
+    MapToMesh,
+    StageBox,
     Vectorize,
     Simd,
     Align,

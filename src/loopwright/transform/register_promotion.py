@@ -49,6 +49,8 @@ class PromoteToRegisters(Step):
         marks = [schedule.mark(inner.loop) for inner in bands(band)]
         if {Mark.PARALLEL, Mark.BLOCK, Mark.THREAD} & set(marks):
             refuse(self, f"threads share the work of loop '{self.loop}', but no registers")
+        if not schedule.in_registers:
+            refuse(self, "elements are kept in memory")
         if (self.statement, self.loop) in schedule.promoted:
             refuse(self, f"the elements of '{self.statement}' are in registers already")
         found = witness(

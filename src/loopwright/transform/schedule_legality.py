@@ -123,7 +123,7 @@ def reordered(step: Step, schedule: Schedule, root: Node) -> Schedule:
     """`schedule` with the tree `root`, proven to keep all dependences and all marks legal."""
     if schedule.promoted:
         refuse(step, "elements are in registers; steps that change the order come before")
-    if schedule.staged:
+    if schedule.staged or schedule.boxes:
         refuse(step, "arrays are staged; steps that change the order come before")
     tree = write_tree(schedule.tree.get_domain(), root)
     after = replace(schedule, tree=tree)
@@ -163,8 +163,10 @@ def with_mark(
     root = nodes_of(schedule)
     find_band(step, schedule, root, loop)
     require_unmarked(step, schedule, [loop])
-    if schedule.staged:
+    if schedule.staged or schedule.boxes:
         refuse(step, "arrays are staged; marks come before")
+    if schedule.mesh is not None and mark is not Mark.THREAD:
+        refuse(step, "loops are dealt out to a mesh, whose cores run all others one by one")
     _require_mark(step, schedule, root, loop, mark)
     factors = schedule.factors if factor is None else (*schedule.factors, (loop, factor))
     return replace(schedule, marks=(*schedule.marks, (loop, mark)), factors=factors)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, ClassVar, NewType, NoReturn, get_type_hints
 
 from loopwright.diagnostics import IllegalStep, UsageError
+from loopwright.ir.grid_kernel import ElementsVariant, GridVariant
 from loopwright.ir.kernel_variant import KernelVariant
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.serial import Malformed, read_variant, variant_to_json
+from loopwright.ir.serial import Malformed, read_grid_variant, read_variant, variant_to_json
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["Step", "Text", "refuse", "step_from_json"]
@@ -28,8 +29,8 @@ Text = NewType("Text", str)  # a field that is no name: a schedule tree
 class Step(ABC):
     """One transformation of a schedule; its fields are its only arguments.
 
-    Fields are of type str, Text, int, tuple[str, ...], tuple[int, ...] or
-    tuple[KernelVariant, ...]: every step has a JSON form.
+    Fields are of type str, Text, int, tuple[str, ...], tuple[int, ...] or tuples of kernel
+    variants: every step has a JSON form.
     """
 
     kind: ClassVar[str]  # the step's name in JSON and in messages
@@ -56,7 +57,9 @@ class Step(ABC):
 def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return [_plain(entry) for entry in value]
-    return variant_to_json(value) if isinstance(value, KernelVariant) else value
+    if isinstance(value, KernelVariant | GridVariant | ElementsVariant):
+        return variant_to_json(value)
+    return value
 
 
 def refuse(step: Step, reason: str, witness: object = "") -> NoReturn:
@@ -92,10 +95,10 @@ def _value(kind: str, name: str, wanted: Any, value: object) -> Any:
         if _fits(value, wanted):
             return value
         accepted = "a whole number" if wanted is int else "a name"
-    elif wanted == tuple[KernelVariant, ...]:
+    elif wanted in _VARIANTS:
         try:
             if isinstance(value, list) and len(value) <= _MOST_ENTRIES:
-                return tuple(map(read_variant, value))
+                return tuple(map(_VARIANTS[wanted], value))
         except Malformed as error:
             hint = "as a plan that was saved has it"
             raise UsageError(f"step '{kind}': field '{name}' is {error}", hint=hint) from None
@@ -107,6 +110,13 @@ def _value(kind: str, name: str, wanted: Any, value: object) -> Any:
             return tuple(entries)
         accepted = "a list of names" if entry is str else "a list of whole numbers"
     raise UsageError(f"step '{kind}': field '{name}' is {accepted}", found=repr(value)[:80])
+
+
+# Readers of the entries of a field, by its type.
+_VARIANTS: dict[Any, Callable[[Any], Any]] = {
+    tuple[KernelVariant, ...]: read_variant,
+    tuple[GridVariant | ElementsVariant, ...]: read_grid_variant,
+}
 
 
 def _fits(value: object, wanted: type) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 from loopwright.backends.c_dialect import CUDA
 from loopwright.backends.device_module import emit_kernels
 from loopwright.calls.compile import compile as compile_file
+from loopwright.calls.einsum import einsum
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.grid_kernel import GridKernel, GridVariant
 from loopwright.ir.kernel_variant import Algebra, Initial
@@ -92,9 +93,9 @@ def product(dtype: str, plus: str, times: str, tile: tuple[int, ...], n: int) ->
     return apart < 1e-4
 
 
-def paths(n: int) -> bool:
+def paths(n: int, *, privatize: bool = True) -> bool:
     """Whether shortest paths from three lines of C are right; their rate is printed."""
-    function = compile_file(PATHS, target="cuda", reassoc=True)
+    function = compile_file(PATHS, target="cuda", reassoc=True, privatize=privatize)
     small = cupy.random.random((257, 257)).astype(cupy.float32)
     wanted = small.get()
     function(257, small)
@@ -102,8 +103,24 @@ def paths(n: int) -> bool:
         wanted = np.minimum(wanted, wanted[:, k : k + 1] + wanted[k : k + 1])
     matrix = cupy.random.random((n, n)).astype(cupy.float32)
     took = seconds(lambda: function(n, matrix), 3)
-    print(f"paths {n}: {2e-12 * n**3 / took:.2f} Tops/s, {1e3 * took:.1f} ms")
+    how = "" if privatize else ", privatisation off"
+    print(f"paths {n}{how}: {2e-12 * n**3 / took:.2f} Tops/s, {1e3 * took:.1f} ms")
     return bool(np.allclose(small.get(), wanted, rtol=1e-5))
+
+
+def reduction(m: int, n: int, k: int) -> bool:
+    """Whether a product of few elements and many terms is right; its time is printed."""
+    left = cupy.random.random((m, k)).astype(cupy.float32)
+    right = cupy.random.random((k, n)).astype(cupy.float32)
+    found = einsum("ik,kj->ij", left, right)
+    took = seconds(lambda: einsum("ik,kj->ij", left, right), 9)
+    beside = seconds(lambda: left @ right, 9)
+    rate = 4e-12 * k * (m + n) / took
+    wanted = left.astype(cupy.float64) @ right.astype(cupy.float64)
+    apart = float(abs(found - wanted).max() / abs(wanted).max())
+    told = f"{1e6 * took:.1f} us, {rate:.2f} TB/s, cuBLAS {1e6 * beside:.1f} us"
+    print(f"({m} x {k}) x ({k} x {n}): {told}, apart {apart:.1e}")
+    return apart < 1e-4
 
 
 def main() -> int:
@@ -113,7 +130,10 @@ def main() -> int:
     parser.add_argument("--paths", type=int, default=8192)
     args = parser.parse_args()
     right = [product(*pair, tile, args.size) for pair in PAIRS for tile in TILES[pair[0]]]
-    right.append(paths(args.paths))
+    right += [paths(args.paths, privatize=choice) for choice in (True, False)]
+    few = min(args.size, 4096)  # under a sanitizer all sizes are small
+    shapes = ((32, 32, 64 * few), (64, 64, 64 * few), (16, 16, 256 * few), (256, 256, 256))
+    right += [reduction(*shape) for shape in shapes]
     print(f"{right.count(False)} wrong")
     return right.count(False)
 

@@ -18,7 +18,7 @@ typedef void *cudaStream_t;
 namespace lw_shim {
 
 static std::map<const char *, size_t> memory;  // of the device: bytes by address
-static uint64_t launches, moved_in, moved_back;
+static uint64_t launches, wide, moved_in, moved_back;
 
 [[noreturn]] static void runtime_fault(const char *what) {
     fprintf(stderr, "shim: %s\n", what);
@@ -31,9 +31,9 @@ struct AtEnd {
         fflush(nullptr);
         if (!memory.empty()) runtime_fault("memory of the device is not given back");
         if (getenv("LW_SHIM_COUNT"))
-            fprintf(stderr, "%llu launches, %llu bytes in, %llu bytes back\n",
-                    (unsigned long long)launches, (unsigned long long)moved_in,
-                    (unsigned long long)moved_back);
+            fprintf(stderr, "%llu launches, %llu of them wide, %llu bytes in, %llu bytes back\n",
+                    (unsigned long long)launches, (unsigned long long)wide,
+                    (unsigned long long)moved_in, (unsigned long long)moved_back);
     }
 };
 static AtEnd at_end;
@@ -87,6 +87,7 @@ static cudaError_t cudaLaunchKernel(void (*kernel)(A...), dim3 grid, dim3 block,
                                     size_t bytes, cudaStream_t) {
     static void (*current)(A...);
     current = kernel;
+    lw_shim::wide += (std::is_same_v<A, long long> || ...);  // sizes and strides of 64 bits
     const unsigned blocks[] = {grid.x, grid.y, grid.z}, threads[] = {block.x, block.y, block.z};
     auto entry = [](void **values) {
         lw_shim::call_with(current, values, std::index_sequence_for<A...>());

@@ -29,10 +29,11 @@
 #define __forceinline__ inline
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
+#define __maxnreg__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __grid_constant__
 // A section of their own lets every block start with all of them overwritten.
-#define __shared__ static __attribute__((section("lw_shared"), used))
+#define __shared__ static __attribute__((section("lw_blocks"), used))
 
 // -- vector types -------------------------------------------------------------------------------
 
@@ -114,7 +115,7 @@ static void **arguments;
 static unsigned char exchange[MOST_THREADS][16];  // values that lanes hand to one another
 
 // The ends of the section of shared memory: there only where a kernel has some.
-extern "C" __attribute__((weak)) char __start_lw_shared[], __stop_lw_shared[];
+extern "C" __attribute__((weak)) char __start_lw_blocks[], __stop_lw_blocks[];
 static char *dynamic_memory;  // the array that is declared extern __shared__, if there is one
 static size_t dynamic_capacity;
 
@@ -258,7 +259,7 @@ static bool release_block() {
 }
 
 static void run_block(unsigned *order) {
-    if (__start_lw_shared) memset(__start_lw_shared, 0xff, __stop_lw_shared - __start_lw_shared);
+    if (__start_lw_blocks) memset(__start_lw_blocks, 0xff, __stop_lw_blocks - __start_lw_blocks);
     for (unsigned t = 0; t < threads; ++t) {
         fibres[t].index = {t % blockDim.x, t / blockDim.x % blockDim.y,
                            t / (blockDim.x * blockDim.y)};

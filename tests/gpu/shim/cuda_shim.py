@@ -34,7 +34,7 @@ FOLDER = Path(__file__).parent
 CAPACITY = 228 * 1024  # the most dynamic shared memory that a block of any device has
 MOST_GRID = (2**31 - 1, 65535, 65535)
 SECONDS = 300.0
-_KERNEL = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(")
+_KERNEL = re.compile(r"__global__\s+void\s+(?:__\w+__\s*\([^)]*\)\s*)?(\w+)\s*\(")
 _DYNAMIC = re.compile(
     r"extern\s+__shared__\s+(?P<align>__align__\s*\([^)]*\)\s*)?(?P<type>[\w\s:]+?)\s*(?P<name>\w+)\s*\[\s*\]"
 )
@@ -284,7 +284,7 @@ def _source(text: str, kernels: tuple[str, ...]) -> str:
     if len(dynamic) > 1:
         raise ShimError(f"dynamic shared memory has several names: {', '.join(dynamic)}")
     # Static arrays have their section; one that is extern is defined below, beyond every kernel.
-    plain = _DYNAMIC.sub(lambda m: f"extern {m['type']} {m['name']}[]", text)
+    plain = _DYNAMIC.sub("", text)  # declared once, before all namespaces
     lines = ['#include "cuda_shim.h"']
     for name, kind in dynamic.items():
         lines.append(f"extern {kind} {name}[];")

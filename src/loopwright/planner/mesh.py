@@ -1,0 +1,380 @@
+"""The plan of an affine program for a mesh of cores with scratchpads.
+
+    order     parallel loops outermost (planner/grid_order)
+    nests     for each: tiles by the DMA model (planner/mesh_tiles), one or two loops of tiles dealt
+              out to cores, every array staged at the innermost loop of tiles that changes its box
+
+Where some access finds no box, serial loops are tried with tiles of one iteration: rows that are
+written and rows that are read then lie apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
+from functools import partial
+from math import prod
+
+from loopwright.analysis.scratchpad_boxes import accesses_in
+from loopwright.analysis.size_estimates import average_trips, band_trips, coefficients, likely_sizes
+from loopwright.faults import FAULTS, survive
+from loopwright.ir.access_names import NamedAccess
+from loopwright.ir.expr import Const, Expr
+from loopwright.ir.islkit import GaveUp, bounded
+from loopwright.ir.mesh_machine import MeshMachine
+from loopwright.ir.program import Program
+from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import (
+    Band,
+    Leaf,
+    Node,
+    bands,
+    moved_by,
+    nodes_of,
+    path_to,
+    perfect_nest,
+)
+from loopwright.ir.schedule_tree import Sequence as InOrder
+from loopwright.ir.visit import walk
+from loopwright.lazy_dataclass import dataclass
+from loopwright.log import log
+from loopwright.planner.draft import Draft
+from loopwright.planner.grid_order import plan_parallel_order
+from loopwright.planner.mesh_tiles import MovedBox, TiledLoop, best_sizes, box_bytes, far_cycles
+from loopwright.transform.mesh_mapping import MapToMesh
+from loopwright.transform.plan import Plan
+from loopwright.transform.privatize import Privatize
+from loopwright.transform.schedule_legality import initial_schedule
+from loopwright.transform.stage_box import StageBox
+from loopwright.transform.step import Step
+from loopwright.transform.tiling import StripMine, Tile
+
+__all__ = ["mesh_planner", "mesh_planner_of", "scratchpad_bytes", "scratchpad_room"]
+
+_QUOTA = 4_000_000  # elementary isl operations for the order
+_NEST_QUOTA = 8_000_000  # for a nest
+_ARGUMENTS = 1 << 10  # bytes of a scratchpad for the arguments of a call and counters
+
+
+def mesh_planner(program: Program, machine: MeshMachine, threads: int = 1) -> tuple[Plan, Schedule]:
+    """What the model of a mesh decides, for all of its cores."""
+    return mesh_planner_of((machine.rows, machine.columns))(program, machine, threads)
+
+
+def mesh_planner_of(
+    shape: tuple[int, int],
+) -> Callable[[Program, MeshMachine, int], tuple[Plan, Schedule]]:
+    """The planner for some rows and columns of cores; with one row or column loops are mapped 1-D.
+
+    `threads` of the host do not matter.
+    """
+
+    def planner(program: Program, machine: MeshMachine, threads: int = 1) -> tuple[Plan, Schedule]:
+        draft = Draft(initial_schedule(program))
+        wait = (machine.barrier_cycles or 0.0) + (machine.dma_latency or 0.0)
+        order = partial(plan_parallel_order, draft.schedule, wait / machine.frequency_hz)
+        for step in _tried(order, program, "order", _QUOTA):
+            draft.take(step)
+        nests = _Nests(draft, machine, shape)
+        nests.node(nodes_of(draft.schedule))
+        nests.stage()
+        return Plan(tuple(draft.steps)), draft.schedule
+
+    return planner
+
+
+def _tried(
+    plan: Callable[[], Sequence[Step]], program: Program, what: str, quota: int
+) -> Sequence[Step]:
+    """The steps of a planner; none where it gives up or fails."""
+
+    def gave_up(error: GaveUp) -> Sequence[Step]:
+        log("plan", lambda: f"the {what} of '{program.name}' is given up: {error}")
+        return ()
+
+    try:
+        return bounded(plan, gave_up, quota)
+    except FAULTS as error:
+        survive(error, f"{what} of '{program.name}'")
+        return ()
+
+
+def scratchpad_room(machine: MeshMachine) -> int:
+    """Bytes of a scratchpad for boxes."""
+    return machine.scratchpad_bytes - machine.scratchpad_reserved - _ARGUMENTS
+
+
+def scratchpad_bytes(schedule: Schedule) -> int:
+    """Bytes that boxes take at a time, at most: those of a loop and of the loops around it."""
+    root, program = nodes_of(schedule), schedule.program
+    most = 0
+    for loop in dict.fromkeys(box.loop for box in schedule.boxes):
+        around = {band.loop for band in path_to(root, loop)}
+        most = max(
+            most,
+            sum(
+                box_bytes(prod(box.extents), program.array(box.array).dtype.bytes, box.buffers)
+                for box in schedule.boxes
+                if box.loop in around
+            ),
+        )
+    return most
+
+
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """One way to take a nest: its steps up to the mapping, then boxes, and about its cycles."""
+
+    steps: tuple[Step, ...]
+    boxes: tuple[StageBox, ...]
+    cycles: float
+    left_out: int  # accesses that find no box
+
+
+@dataclass(slots=True)
+class _Nests:
+    draft: Draft
+    machine: MeshMachine
+    shape: tuple[int, int]
+    boxes: list[StageBox] = field(default_factory=list)
+    trips: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        program = self.draft.schedule.program
+        self.trips = average_trips(program, likely_sizes(program))
+
+    def node(self, node: Node) -> None:
+        match node:
+            case Leaf():
+                return
+            case InOrder(filters=filters):
+                for branch in filters:
+                    self.node(branch.child)
+            case Band():
+                find = partial(self._steps, node)
+                steps = _tried(
+                    find, self.draft.schedule.program, f"nest of {node.loop}", _NEST_QUOTA
+                )
+                if not steps:
+                    self.node(node.child)
+                    return
+                self.draft.take(*(s for s in steps if not isinstance(s, StageBox)))
+                self.boxes += [s for s in steps if isinstance(s, StageBox)]
+
+    def stage(self) -> None:
+        """Take the boxes, now that all loops have their order and marks."""
+        for step in self.boxes:
+            bounded(partial(self.draft.take, step), lambda _: False, _NEST_QUOTA)
+
+    def _steps(self, band: Band) -> Sequence[Step]:
+        """The steps of the best variant of a nest; none where its first loop is not parallel."""
+        mapped, copies = self._parallel(band)
+        if not mapped:
+            return ()
+        nest = [b for b in perfect_nest(band) if b.loop not in mapped]
+        best = self._variant(band, mapped, copies, frozenset())
+        for at in range(len(nest)):
+            if best is not None and not best.left_out:
+                break
+            single = frozenset(b.loop for b in nest[: at + 1])
+            other = self._variant(band, mapped, copies, single)
+            if other is not None and (best is None or other.cycles < best.cycles):
+                best = other
+        return () if best is None else (*best.steps, *best.boxes)
+
+    def _parallel(self, band: Band) -> tuple[tuple[str, ...], list[Step]]:
+        """One or two parallel loops at the head of a nest, with copies of local scalars."""
+        nest = perfect_nest(band)
+        rows, columns = self.shape
+        most = 2 if min(rows, columns) > 1 else 1
+        for count in range(min(most, len(nest)), 0, -1):
+            copies = self._copies(nest[count - 1])
+            axes = ("row", "column") if count == 2 else ("mesh",)
+            maps = [
+                MapToMesh(b.loop, axis, rows, columns) for b, axis in zip(nest, axes, strict=False)
+            ]
+            if self.draft.reach(*copies, *maps) is not None:
+                return tuple(b.loop for b in nest[:count]), copies
+        return (), []
+
+    def _copies(self, band: Band) -> list[Step]:
+        """Local scalars of which every iteration of a loop has a copy."""
+        program = self.draft.schedule.program
+        offered = self.draft.copies(band)
+        return [s for s in offered if isinstance(s, Privatize) and not program.array(s.array).rank]
+
+    # -- one way to take a nest -------------------------------------------------------------------
+
+    def _variant(
+        self, band: Band, mapped: tuple[str, ...], copies: list[Step], single: frozenset[str]
+    ) -> _Variant | None:
+        """A nest with tiles; those of the loops in `single` have one iteration."""
+        program = self.draft.schedule.program
+        nest = self._tileable(band, copies)
+        inner = [b for b in bands(band) if b.loop not in {n.loop for n in nest}]
+        axes = (0, 1) if len(mapped) == 2 else (2,)
+        loops = [
+            TiledLoop(
+                b.loop,
+                band_trips(b, program, self.trips),
+                axes[mapped.index(b.loop)] if b.loop in mapped else -1,
+                b.loop in single,
+            )
+            for b in (*nest, *inner)
+        ]
+        groups = list(self._groups(band))
+        moved = [self._moved(group, (*nest, *inner), mapped) for group in groups]
+        instances = sum(self._instances(band, name) for name in band.statements)
+        room = scratchpad_room(self.machine)
+        found = best_sizes(loops, moved, instances, self.machine, self.shape, room)
+        if found is None:
+            return None
+        sizes, cycles = found
+        steps: list[Step] = [
+            *copies,
+            Tile(tuple(b.loop for b in nest), tuple(sizes[b.loop] for b in nest)),
+            *(StripMine(b.loop, sizes[b.loop]) for b in inner if sizes[b.loop] > 1),
+        ]
+        after = self.draft.reach(*steps)
+        if after is None:
+            return None
+        strips = _strips(self.draft.schedule, after, [b.loop for b in (*nest, *inner)])
+        names = ("row", "column") if len(mapped) == 2 else ("mesh",)
+        for loop, axis in zip(mapped, names, strict=True):
+            steps.append(MapToMesh(strips[loop], axis, *self.shape))
+        if self.draft.reach(*steps) is None:
+            return None
+        boxes, left = self._boxes(steps, groups, strips[mapped[-1]])
+        for group in left:
+            count = self._instances(band, group[0].statement)
+            cycles += len(group) * far_cycles(count, self.machine)
+        return _Variant(tuple(steps), tuple(boxes), cycles, len(left))
+
+    def _tileable(self, band: Band, copies: list[Step]) -> tuple[Band, ...]:
+        """The longest part of a nest, from its head on, that may be tiled."""
+        nest = perfect_nest(band)
+        for count in range(len(nest), 1, -1):
+            cut = Tile(tuple(b.loop for b in nest[:count]), (2,) * count)
+            if self.draft.reach(*copies, cut) is not None:
+                return nest[:count]
+        return nest[:1]
+
+    def _instances(self, band: Band, statement: str) -> float:
+        """Instances of a statement in one run of a nest, at likely sizes."""
+        trips = self.trips[statement]
+        return prod(trips[iterator] for iterator in self._loops(band, statement))
+
+    # -- accesses that share a box ----------------------------------------------------------------
+
+    def _groups(self, band: Band) -> Iterator[tuple[NamedAccess, ...]]:
+        """The accesses of a nest, together where they differ by constants only."""
+        program = self.draft.schedule.program
+        for array in program.arrays:
+            if not array.rank or array.name in dict(self.draft.schedule.private):
+                continue
+            found: dict[object, list[NamedAccess]] = {}
+            for one in accesses_in(program, band, array.name):
+                found.setdefault(self._pattern(band, one), []).append(one)
+            yield from map(tuple, found.values())
+
+    def _pattern(self, band: Band, one: NamedAccess) -> object:
+        """The subscripts of an access as multiples of loops; constants do not count."""
+        loops = self._loops(band, one.statement)
+        return tuple(
+            tuple(sorted((loops.get(name, name), c) for name, c in coefficients(entry)))
+            for entry in one.access.index
+        )
+
+    def _loops(self, band: Band, statement: str) -> dict[str, str]:
+        """The loop of a nest that each iterator of a statement follows."""
+        program = self.draft.schedule.program
+        found: dict[str, str] = {}
+        for inner in bands(band):
+            iterator = moved_by(inner, program).get(statement)
+            if iterator is not None:
+                found.setdefault(iterator, inner.loop)
+        return found
+
+    def _moved(
+        self, group: tuple[NamedAccess, ...], loops: Sequence[Band], mapped: tuple[str, ...]
+    ) -> MovedBox:
+        """What a group of accesses moves, for the model."""
+        program = self.draft.schedule.program
+        first = group[0]
+        known = self._loops(loops[0], first.statement)
+        sides = []
+        for at, entry in enumerate(first.access.index):
+            shifts = [_constant(one.access.index[at]) for one in group]
+            terms = tuple((known.get(name, name), c) for name, c in coefficients(entry))
+            sides.append((terms, max(shifts) - min(shifts)))
+        names = {name for side, _ in sides for name, _ in side}
+        depth = max((k + 1 for k, b in enumerate(loops) if b.loop in names), default=0)
+        depth = max(depth, len(mapped))
+        is_written = any(one.is_write for one in group)
+        is_read = any(not one.is_write for one in group)
+        nobody_writes = not any(
+            one.is_write for one in accesses_in(program, loops[0], first.access.array)
+        )
+        return MovedBox(
+            first.access.dtype.bytes,
+            tuple(sides),
+            depth,
+            is_written + is_read,
+            is_ahead=nobody_writes and depth > len(mapped),
+        )
+
+    def _boxes(
+        self, steps: list[Step], groups: Sequence[tuple[NamedAccess, ...]], innermost: str
+    ) -> tuple[list[StageBox], list[tuple[NamedAccess, ...]]]:
+        """A box for each group of accesses where one is legal, and the groups that have none."""
+        boxes: list[StageBox] = []
+        left: list[tuple[NamedAccess, ...]] = []
+        for group in groups:
+            found = self._box([*steps, *boxes], group, innermost)
+            if found is None:
+                left.append(group)
+            else:
+                boxes.append(found)
+        return boxes, left
+
+    def _box(
+        self, steps: list[Step], group: tuple[NamedAccess, ...], innermost: str
+    ) -> StageBox | None:
+        """The box at the outermost loop where it is legal and fits."""
+        before = self.draft.reach(*steps)
+        assert before is not None
+        root = nodes_of(before)
+        names = {one.statement for one in group}
+        inside = [b for b in bands(root) if names <= b.statements]
+        start = next(k for k, b in enumerate(inside) if b.loop == innermost)
+        wanted = tuple(one.name for one in group)
+        array = group[0].access.array
+        for band in inside[start:]:
+            for count in (2, 1):
+                step = StageBox(array, band.loop, wanted, count)
+                after = self.draft.reach(*steps, step)
+                if after is None:
+                    continue
+                if scratchpad_bytes(after) <= scratchpad_room(self.machine):
+                    return step
+        return None
+
+
+def _strips(before: Schedule, after: Schedule, loops: Sequence[str]) -> dict[str, str]:
+    """The loops over tiles by the loops whose tiles they are; those that stay whole themselves."""
+    known = {b.loop for b in bands(nodes_of(before))}
+    made = [b.loop for b in bands(nodes_of(after)) if b.loop not in known]
+    found: dict[str, str] = {}
+    for loop in loops:
+        strips = [name for name in made if name == f"{loop}_t" or name.startswith(f"{loop}_t_")]
+        found[loop] = strips[0] if strips else loop
+    return found
+
+
+def _constant(entry: Expr) -> int:
+    """The sum of the numbers of a subscript, about."""
+    return sum(
+        node.value
+        for node in walk(entry)
+        if isinstance(node, Const) and isinstance(node.value, int)
+    )

@@ -1,0 +1,191 @@
+/* The emulator's own parts: CPEs as fibres, their LDM, transfers, messages, clocks, faults, trace.
+ *
+ * One core group, one fibre for each CPE, all on one host thread: a fibre runs until it waits. In
+ * which order fibres run and transfers end is drawn from a seed, so that a run can be repeated.
+ *
+ * Sources are instrumented (instrument_assembly.py): before every memory access and every basic
+ * block they call one of the functions of access.c, and before every call `lw_call_site` says
+ * where they are.
+ */
+#ifndef LW_EMULATOR_H
+#define LW_EMULATOR_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_CPES = 64, HOST = 64, CLOCKS = 65, NOBODY = -1, MAIN_MEMORY = -2 };
+#if defined(__APPLE__)
+#define LDM_VARIABLE __attribute__((section("__DATA,lw_ldm"), used))
+#else
+#define LDM_VARIABLE __attribute__((section("lw_ldm"), used))
+#endif
+
+enum { POISON = 0xff };       /* as a double or a float: not a number */
+enum { MESSAGE_BYTES = 64, MESSAGES = 4 }; /* a receive buffer has four entries */
+
+/* -- what the build writes for a program ---------------------------------------------------------- */
+
+struct lw_machine {
+    const char *name;
+    int rows, columns;
+    long ldm_bytes, dma_unit;
+};
+struct lw_site {
+    const char *file;
+    int line;
+    int quarter_slots; /* of the block's floating-point pipeline, in quarters of a vector */
+    int flops;         /* of the block */
+};
+struct lw_variable { /* of the LDM, by its declaration */
+    char *start;
+    long bytes;
+    const char *name;
+};
+extern const struct lw_machine lw_machine;
+extern const struct lw_site lw_sites[];
+extern int lw_call_site;
+
+/* -- CPEs ---------------------------------------------------------------------------------------- */
+
+typedef uint32_t Clock;
+
+typedef enum { IDLE, READY, POLLING, AT_BARRIER, RECEIVING, SENDING, ENDED } State;
+
+typedef enum { GET, PUT, BROADCAST, REMOTE_PUT, REMOTE_GET, REMOTE_BROADCAST } Kind;
+
+typedef struct Request {
+    struct Request *next;
+    long id;
+    Kind kind;
+    const char *name; /* of the function that made it */
+    int cpe, site;
+    char *memory; /* main memory, or the LDM at the other end as the issuer names it */
+    char *ldm;
+    long len, bsize, stride;
+    uint64_t targets; /* CPEs that receive */
+    volatile int *reply, *remote_reply;
+    bool is_done;
+    uint64_t unseen; /* CPEs that have yet to see it done: issuer, and targets with a reply */
+    Clock seen;      /* the issuer's clock when it saw it done; 0: it has not */
+} Request;
+
+typedef struct Arrival { /* data that another CPE has brought into this LDM */
+    struct Arrival *next;
+    char *start;
+    long bytes;
+    int from, site;
+    Clock clock; /* of the issuer when it saw the end */
+} Arrival;
+
+typedef struct {
+    unsigned char value[MESSAGE_BYTES];
+    int bytes, from, site;
+    long id;
+    Clock clocks[CLOCKS];
+} Message;
+
+typedef struct {
+    Message entries[MESSAGES];
+    int first, count;
+} MessageQueue;
+
+typedef struct { /* since the last line of the trace */
+    long quarter_slots, accesses, global_accesses, flops;
+} Work;
+
+typedef struct {
+    int id;
+    State state;
+    int site;       /* where it waits */
+    int barrier;    /* scope that it waits at */
+    void *context;  /* the stack pointer of the fibre while it does not run */
+    char *statics;  /* its copy of the static LDM while it does not run */
+    char *stack_top;
+    long heap_used, stack_used; /* bytes of the LDM; the stack at its deepest */
+    int deepest;                /* site where the stack was deepest */
+    void (*function)(void *);
+    void *argument;
+    Arrival *arrivals;
+    MessageQueue from_row, from_column;
+    Clock clocks[CLOCKS];
+    Work work;
+    long cycles; /* of all its work so far */
+    long idle_reads, same_reads, idle_blocks;
+    const volatile void *polled;
+} Cpe;
+
+extern Cpe cpes[MOST_CPES];
+extern Cpe *current; /* null while the host runs */
+extern Clock host_clocks[CLOCKS];
+extern bool team_is_active;
+extern long progress; /* grows with whatever may let a CPE go on */
+
+int cpe_count(void);
+int row_of(int cpe);
+int column_of(int cpe);
+uint64_t team_members(void);      /* CPEs that have been started and not joined */
+uint64_t row_members(int cpe);
+uint64_t column_members(int cpe);
+unsigned draw(unsigned limit);
+void wait_here(State state, int site); /* let others run until this one is ready */
+void poll_again(int site);             /* let others run, this one stays ready */
+void run_team_once(void);
+Cpe *need_cpe(const char *name); /* the running one; a fault where the host calls */
+
+/* -- LDM ------------------------------------------------------------------------------------------- */
+
+void set_up_ldm(void);
+void poison_stack(Cpe *cpe);
+void swap_in(Cpe *cpe);
+void swap_out(Cpe *cpe);
+int ldm_owner(const volatile void *address); /* a CPE, NOBODY: static, MAIN_MEMORY: none */
+bool is_own_ldm(const volatile void *address, long bytes);
+void *in_ldm_of(int cpe, const volatile void *address); /* where the CPE's bytes lie now */
+void *as_named_by(int cpe, const volatile void *address);
+long static_bytes(void);
+void check_stack(Cpe *cpe, const char *stack_pointer, int site);
+void require_ldm(Cpe *cpe, int site);
+const char *describe(const volatile void *address); /* a name for messages; overwritten later */
+
+/* -- transfers --------------------------------------------------------------------------------------- */
+
+void check_ldm_access(Cpe *cpe, const volatile char *start, long bytes, bool is_write, int site);
+bool poll_reply(Cpe *cpe, const volatile void *reply);
+bool is_reply(Cpe *cpe, const volatile void *address);
+void check_no_request_left(Cpe *cpe);
+void describe_reply(Cpe *cpe, const volatile void *reply, char *text, size_t size);
+void forget_arrivals(Cpe *cpe); /* those that a barrier or message has ordered */
+void check_no_message_left(void);
+
+/* -- order of accesses to main memory -------------------------------------------------------------- */
+
+Clock *clocks_of(int who);
+void join_clocks(Clock *into, const Clock *from);
+void start_phase(void); /* all that is past comes before all that is to come */
+void note_access(int who, const char *start, long bytes, bool is_write, int site, const char *how);
+
+void note_allocation(void *start, size_t bytes, int site);
+void forget_allocation(void *start);
+/* How many bytes follow in the known allocation around `address`; -1 where there is none. */
+long bytes_left(const char *address, int *site, long *size);
+const char *describe_memory(const char *address);
+
+/* -- faults and trace --------------------------------------------------------------------------------- */
+
+_Noreturn void fault(int site, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *file_of(int site);
+int line_of(int site);
+const char *place(int site); /* file:line, for messages */
+void set_up_faults(void);
+
+void open_trace(void);
+void close_trace(void);
+void trace_cpe(Cpe *cpe, char kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void trace_host(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

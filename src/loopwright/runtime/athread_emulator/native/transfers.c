@@ -1,0 +1,572 @@
+/* DMA and RMA: requests, what may be wrong with them, when they end, and who may touch what.
+ *
+ * A transfer ends when its reply is polled, requests with one reply in an order that is drawn. Its
+ * target is poisoned meanwhile. Until a CPE has seen the end of a transfer it must not touch the
+ * target, nor change the source: every access is checked (access.c).
+ */
+
+#include "emulator.h"
+
+enum { ROW_OF_TEAM = 1, COLUMN_OF_TEAM = 2, WHOLE_TEAM = 3 };
+enum { PE = 0, BCAST = 1, BROW = 3 }; /* of dma_mode */
+
+static long requests;
+
+static long count_of_blocks(const Request *r) {
+    return r->len / r->bsize;
+}
+
+static bool overlap(const volatile char *a, long m, const volatile char *b, long n) {
+    return a < b + n && b < a + m;
+}
+
+/* Where this CPE must keep off: the LDM range of a transfer that it has part in. */
+static char *range_at(const Request *r, const Cpe *cpe, bool *is_target) {
+    bool is_issuer = cpe->id == r->cpe;
+    switch (r->kind) {
+    case GET: case PUT: *is_target = r->kind == GET; return r->ldm;
+    case BROADCAST: *is_target = true; return as_named_by(cpe->id, r->ldm);
+    case REMOTE_PUT: *is_target = !is_issuer; return is_issuer ? r->ldm : as_named_by(cpe->id, r->memory);
+    case REMOTE_GET: *is_target = is_issuer; return is_issuer ? r->ldm : as_named_by(cpe->id, r->memory);
+    default: *is_target = true; return as_named_by(cpe->id, r->ldm);
+    }
+}
+
+static bool has_part(const Request *r, const Cpe *cpe) {
+    return r->cpe == cpe->id || r->targets >> cpe->id & 1;
+}
+
+/* Whether the end of a request is not known to a CPE that has part in it. Where the issuer has seen
+ * it, a target learns of it by its own reply, or by what the issuer does next: see Arrival. */
+static bool is_open(const Request *r, const Cpe *cpe) {
+    if (!has_part(r, cpe)) return false;
+    if (cpe->id == r->cpe) return !r->is_done || r->unseen >> cpe->id & 1;
+    bool has_seen = r->remote_reply && !(r->unseen >> cpe->id & 1);
+    return !has_seen && (!r->is_done || !r->seen);
+}
+
+/* Requests that may concern a CPE: its own, then those of others into its LDM. */
+static Request *all_requests; /* that somebody has yet to see the end of, the youngest first */
+
+static void check_against(Cpe *cpe, Request *r, const volatile char *start, long bytes,
+                          bool is_write, int site) {
+    bool is_target;
+    char *range = range_at(r, cpe, &is_target);
+    if (r->kind == REMOTE_BROADCAST && r->cpe == cpe->id && is_write &&
+        overlap(r->memory, r->len, start, bytes))
+        fault(site, "changes %s, the source of the %s of %s, before it is done", describe(start),
+              r->name, place(r->site));
+    if (!overlap(range, r->len, start, bytes)) return;
+    if (is_target)
+        fault(site, "%s %ld bytes at %s, under transfer by the %s of %s%s",
+              is_write ? "writes" : "reads", bytes, describe(start), r->name, place(r->site),
+              r->cpe == cpe->id ? ": it has not waited for its reply" : " of another CPE");
+    if (is_write)
+        fault(site, "changes %s, the source of the %s of %s, before it is done", describe(start),
+              r->name, place(r->site));
+}
+
+void check_ldm_access(Cpe *cpe, const volatile char *start, long bytes, bool is_write, int site) {
+    for (Request *r = all_requests; r; r = r->next)
+        if (is_open(r, cpe)) check_against(cpe, r, start, bytes, is_write, site);
+    for (Arrival *a = cpe->arrivals; a; a = a->next)
+        if (overlap(a->start, a->bytes, start, bytes))
+            fault(site, "%s %s, which CPE %d has brought there by the transfer of %s, with no "
+                  "barrier, message or reply between the two", is_write ? "writes" : "reads",
+                  describe(start), a->from, place(a->site));
+}
+
+static void forget_seen(void);
+
+void forget_arrivals(Cpe *cpe) {
+    for (Request *r = all_requests; r; r = r->next)
+        if (r->seen && cpe->clocks[r->cpe] >= r->seen) r->unseen &= ~(1ull << cpe->id);
+    forget_seen();
+    for (Arrival **at = &cpe->arrivals; *at;) {
+        Arrival *a = *at;
+        if (cpe->clocks[a->from] < a->clock) {
+            at = &a->next;
+            continue;
+        }
+        *at = a->next;
+        free(a);
+    }
+}
+
+/* -- making a request --------------------------------------------------------------------------------- */
+
+static void need_unit(int site, const char *name, const char *what, unsigned long value) {
+    if (value % (unsigned long)lw_machine.dma_unit)
+        fault(site, "calls %s with %s %#lx, which is no multiple of %ld bytes", name, what, value,
+              lw_machine.dma_unit);
+}
+
+static void check_sizes(int site, const char *name, long len, long bsize, long stride) {
+    if (len <= 0) fault(site, "calls %s for %ld bytes", name, len);
+    if (bsize < 0 || stride < 0)
+        fault(site, "calls %s with a negative %s", name, bsize < 0 ? "block size" : "gap");
+    if (stride && !bsize)
+        fault(site, "calls %s with a gap of %ld bytes and no block size", name, stride);
+    if (bsize && len % bsize)
+        fault(site, "calls %s for %ld bytes in blocks of %ld: no whole number of blocks%s", name,
+              len, bsize, stride && len % stride == 0 ? "; the gap would divide: are they swapped?" : "");
+    need_unit(site, name, "a length of", (unsigned long)len);
+    need_unit(site, name, "a block size of", (unsigned long)bsize);
+    need_unit(site, name, "a gap of", (unsigned long)stride);
+}
+
+static void check_ldm_range(int site, const char *name, const char *what, char *ldm, long len) {
+    need_unit(site, name, what, (unsigned long)(uintptr_t)ldm);
+    int owner = ldm_owner(ldm);
+    if (owner == MAIN_MEMORY)
+        fault(site, "calls %s with %s %s, which is not in the LDM", name, what, describe(ldm));
+    if (owner >= 0 && owner != current->id)
+        fault(site, "calls %s with %s in the LDM of CPE %d", name, what, owner);
+    if (!is_own_ldm(ldm, len))
+        fault(site, "calls %s with %s %s: %ld bytes go beyond the LDM", name, what, describe(ldm),
+              len);
+}
+
+static void check_memory_range(int site, const char *name, const Request *r) {
+    need_unit(site, name, "the main memory address", (unsigned long)(uintptr_t)r->memory);
+    if (ldm_owner(r->memory) != MAIN_MEMORY)
+        fault(site, "calls %s with %s of the LDM as main memory: are source and target swapped?",
+              name, describe(r->memory));
+    int where;
+    long size, left = bytes_left(r->memory, &where, &size);
+    long extent = r->len + (count_of_blocks(r) - 1) * r->stride;
+    if (left >= 0 && extent > left)
+        fault(site, "calls %s over %ld bytes of main memory, %ld beyond the end of the %ld that "
+              "were allocated at %s%s", name, extent, extent - left, size, place(where),
+              r->stride && r->bsize > r->stride && r->len % r->stride == 0
+                  ? "; are block size and gap swapped?" : "");
+}
+
+static void check_reply(int site, const char *name, volatile int *reply) {
+    if (!reply) fault(site, "calls %s without a reply", name);
+    if ((uintptr_t)reply % 4) fault(site, "calls %s with a reply at no multiple of 4", name);
+    if (!is_own_ldm(reply, 4))
+        fault(site, "calls %s with a reply that is not in its LDM: %s", name, describe(reply));
+}
+
+static Request *make(const char *name, Kind kind, int site) {
+    Request *r = calloc(1, sizeof *r);
+    r->id = ++requests;
+    r->kind = kind;
+    r->name = name;
+    r->cpe = current->id;
+    r->site = site;
+    return r;
+}
+
+/* Check a request against those that are under way, poison its target, and add it to them. */
+static void submit(Request *r) {
+    for (int i = 0; i < cpe_count(); ++i) {
+        if (!has_part(r, &cpes[i])) continue;
+        bool is_target;
+        char *range = range_at(r, &cpes[i], &is_target);
+        for (Request *o = all_requests; o; o = o->next)
+            if (is_open(o, &cpes[i])) check_against(&cpes[i], o, range, r->len, is_target, r->site);
+        if (is_target) memset(in_ldm_of(i, range), POISON, (size_t)r->len);
+    }
+    r->unseen = 1ull << r->cpe;
+    if (r->remote_reply) r->unseen |= r->targets;
+    r->next = all_requests;
+    all_requests = r;
+    static const char *kinds[] = {"get", "put", "broadcast", "rma_put", "rma_get", "rma_broadcast"};
+    long offset = r->kind <= BROADCAST ? (long)((uintptr_t)r->memory % 4096) : 0;
+    trace_cpe(current, 'q', "%ld %s %ld %ld %ld %ld %d %d", r->id, kinds[r->kind],
+              count_of_blocks(r), r->bsize, r->stride, offset, r->remote_reply != NULL,
+              __builtin_popcountll(r->targets));
+}
+
+static void transfer(const char *name, Kind kind, char *memory, char *ldm, long len, long bsize,
+                     long stride, volatile int *reply, uint64_t targets) {
+    int site = lw_call_site;
+    check_sizes(site, name, len, bsize, stride);
+    check_ldm_range(site, name, kind == PUT ? "a source" : "a target", ldm, len);
+    check_reply(site, name, reply);
+    Request *r = make(name, kind, site);
+    r->memory = memory;
+    r->ldm = ldm;
+    r->len = len;
+    r->bsize = bsize ? bsize : len;
+    r->stride = stride;
+    r->reply = reply;
+    r->targets = targets;
+    check_memory_range(site, name, r);
+    submit(r);
+}
+
+static uint64_t targets_of(int which) {
+    return which == ROW_OF_TEAM      ? row_members(current->id)
+           : which == COLUMN_OF_TEAM ? column_members(current->id)
+           : which == WHOLE_TEAM     ? team_members()
+                                     : 0;
+}
+
+/* -- the end of a request ------------------------------------------------------------------------------- */
+
+static void count_up(int cpe, volatile int *reply) {
+    volatile int *word = in_ldm_of(cpe, as_named_by(cpe, reply));
+    ++*word;
+}
+
+static void copy_blocks(const Request *r, int cpe) {
+    char *ldm = in_ldm_of(cpe, as_named_by(cpe, r->ldm)), *memory = r->memory;
+    for (long at = 0; at < r->len; at += r->bsize, memory += r->bsize + r->stride) {
+        if (r->kind == PUT)
+            memcpy(memory, ldm + at, (size_t)r->bsize);
+        else
+            memcpy(ldm + at, memory, (size_t)r->bsize);
+    }
+}
+
+static void complete(Request *r) {
+    int cpe = r->cpe;
+    for (int i = 0; i < cpe_count(); ++i) {
+        bool is_target = r->targets >> i & 1;
+        char *here = in_ldm_of(cpe, r->ldm);
+        switch (r->kind) {
+        case GET: case PUT: if (i == cpe) copy_blocks(r, i); break;
+        case BROADCAST: if (is_target) copy_blocks(r, i); break;
+        case REMOTE_PUT:
+            if (is_target) memcpy(in_ldm_of(i, as_named_by(i, r->memory)), here, (size_t)r->len);
+            break;
+        case REMOTE_GET:
+            if (is_target) memcpy(here, in_ldm_of(i, as_named_by(i, r->memory)), (size_t)r->len);
+            break;
+        case REMOTE_BROADCAST:
+            if (is_target)
+                memmove(in_ldm_of(i, as_named_by(i, r->ldm)), in_ldm_of(cpe, r->memory), (size_t)r->len);
+        }
+        bool is_counted_below = i == cpe && r->reply == r->remote_reply;
+        if (is_target && r->remote_reply && !is_counted_below) count_up(i, r->remote_reply);
+    }
+    if (r->reply) count_up(cpe, r->reply);
+    r->is_done = true;
+    ++progress;
+}
+
+/* Others may use what this brought to them once they know that the issuer has seen its end. */
+static void leave_arrivals(Request *r) {
+    for (int i = 0; i < cpe_count(); ++i) {
+        if (!(r->targets >> i & 1) || i == r->cpe || r->kind == REMOTE_GET) continue;
+        if (r->remote_reply && !(r->unseen >> i & 1)) continue; /* it has seen it by itself */
+        bool is_target;
+        Arrival *a = malloc(sizeof *a);
+        *a = (Arrival){cpes[i].arrivals, range_at(r, &cpes[i], &is_target), r->len, r->cpe, r->site,
+                       cpes[r->cpe].clocks[r->cpe]};
+        cpes[i].arrivals = a;
+    }
+}
+
+/* A CPE has seen that a request is done. */
+static void observe(Cpe *cpe, Request *r) {
+    bool is_issuer = cpe->id == r->cpe;
+    r->unseen &= ~(1ull << cpe->id);
+    trace_cpe(cpe, 'w', "%ld", r->id);
+    if (!is_issuer) {
+        for (Arrival **at = &cpe->arrivals; *at;) {
+            Arrival *a = *at;
+            if (a->site == r->site && a->from == r->cpe) {
+                *at = a->next;
+                free(a);
+            } else {
+                at = &a->next;
+            }
+        }
+        return;
+    }
+    if (r->kind <= BROADCAST) {
+        char *block = r->memory;
+        for (long n = count_of_blocks(r); n > 0; --n, block += r->bsize + r->stride)
+            note_access(cpe->id, block, r->bsize, r->kind == PUT, r->site, r->name);
+    }
+    r->seen = cpe->clocks[cpe->id];
+    leave_arrivals(r);
+}
+
+static void forget_seen(void) {
+    for (Request **at = &all_requests; *at;) {
+        Request *r = *at;
+        if (r->unseen) {
+            at = &r->next;
+        } else {
+            *at = r->next;
+            free(r);
+        }
+    }
+}
+
+static bool is_reply_of(const Request *r, const Cpe *cpe, const volatile void *reply) {
+    if (r->cpe == cpe->id && r->reply == reply) return true;
+    return r->remote_reply && r->targets >> cpe->id & 1 &&
+           as_named_by(cpe->id, r->remote_reply) == reply;
+}
+
+bool is_reply(Cpe *cpe, const volatile void *address) {
+    for (Request *r = all_requests; r; r = r->next)
+        if (is_reply_of(r, cpe, address)) return true;
+    return false;
+}
+
+/* A CPE has looked at a reply: it knows which requests have counted to it. */
+static bool see_ended(Cpe *cpe, const volatile void *reply) {
+    bool has_seen = false;
+    for (Request *r = all_requests; r; r = r->next) {
+        if (!r->is_done || !(r->unseen >> cpe->id & 1) || !is_reply_of(r, cpe, reply)) continue;
+        observe(cpe, r);
+        has_seen = true;
+    }
+    if (has_seen) forget_seen();
+    return has_seen;
+}
+
+/* A CPE looks at a reply: one request that counts to it ends, drawn among them. */
+bool poll_reply(Cpe *cpe, const volatile void *reply) {
+    unsigned waiting = 0;
+    for (Request *r = all_requests; r; r = r->next)
+        if (!r->is_done && is_reply_of(r, cpe, reply)) ++waiting;
+    if (waiting) {
+        unsigned chosen = draw(waiting);
+        for (Request *r = all_requests; r; r = r->next)
+            if (!r->is_done && is_reply_of(r, cpe, reply) && chosen-- == 0) {
+                complete(r);
+                break;
+            }
+    }
+    return see_ended(cpe, reply);
+}
+
+void check_no_request_left(Cpe *cpe) {
+    for (Request *r = all_requests; r; r = r->next)
+        if (r->cpe == cpe->id && r->unseen >> cpe->id & 1 && r->reply)
+            fault(r->site, "ends with the %s of this line in flight: nothing waits for its reply",
+                  r->name);
+}
+
+void describe_reply(Cpe *cpe, const volatile void *reply, char *text, size_t size) {
+    if (!reply || ldm_owner(reply) == MAIN_MEMORY) return;
+    int value = *(volatile int *)in_ldm_of(cpe->id, reply);
+    snprintf(text, size, " for '%s', which stays %d: no transfer that counts to it is under way%s",
+             describe(reply), value,
+             value > 0 ? "; was it reset, and is this the number of its requests?" : "");
+}
+
+static void wait_for(const char *name, volatile int *reply, int value) {
+    int site = lw_call_site;
+    Cpe *cpe = need_cpe(name);
+    check_reply(site, name, reply);
+    while (*reply != value) {
+        if (poll_reply(cpe, reply)) continue;
+        if (*reply > value)
+            fault(site, "waits for %d in '%s', which is %d already: it was not reset", value,
+                  describe(reply), *reply);
+        cpe->polled = reply;
+        poll_again(site);
+        lw_call_site = site;
+    }
+    see_ended(cpe, reply);
+}
+
+/* -- Athread's functions ---------------------------------------------------------------------------------- */
+
+static Kind kind_of_mode(const char *name, int mode, int *which) {
+    if (mode == PE) return GET;
+    if (mode != BCAST && mode != BROW)
+        fault(lw_call_site, "calls %s in a mode that is not emulated: PE_MODE, BCAST_MODE and "
+              "BROW_MODE are", name);
+    *which = mode == BCAST ? WHOLE_TEAM : ROW_OF_TEAM;
+    return BROADCAST;
+}
+
+int athread_get(int mode, void *src, void *dest, int len, void *reply, char mask, int stride,
+                int bsize) {
+    int which = 0;
+    need_cpe("athread_get");
+    Kind kind = kind_of_mode("athread_get", mode, &which);
+    (void)mask;
+    transfer("athread_get", kind, src, dest, len, bsize, stride, reply, targets_of(which));
+    return 0;
+}
+
+int athread_put(int mode, void *src, void *dest, int len, void *reply, int stride, int bsize) {
+    need_cpe("athread_put");
+    if (mode != PE) fault(lw_call_site, "calls athread_put in another mode than PE_MODE");
+    transfer("athread_put", PUT, dest, src, len, bsize, stride, reply, 0);
+    return 0;
+}
+
+void *lw_reply_of(unsigned word);
+
+struct lw_descriptor {
+    unsigned size : 24, op : 4, mode : 4;
+    unsigned bsize : 24, mask : 8;
+    unsigned reply, stepsize;
+};
+
+void lw_dma(unsigned __int128 descriptor, void *memory, void *ldm) {
+    struct lw_descriptor d;
+    memcpy(&d, &descriptor, sizeof d);
+    int which = 0;
+    need_cpe("dma");
+    if (d.op == 5) return; /* a barrier of transfers: all waits are by replies here */
+    if (d.op > 1) fault(lw_call_site, "calls dma with operation %u, which is not emulated", d.op);
+    Kind kind = kind_of_mode("dma", (int)d.mode, &which);
+    transfer(d.op ? "dma (get)" : "dma (put)", d.op ? kind : PUT, memory, ldm, (long)d.size,
+             d.stepsize ? (long)d.bsize : 0, (long)(int)d.stepsize, lw_reply_of(d.reply),
+             targets_of(which));
+}
+
+void dma_wait(volatile void *reply, int value) {
+    wait_for("dma_wait", (volatile int *)reply, value);
+}
+
+/* Those that wait by themselves, on a reply that is nobody else's. */
+static LDM_VARIABLE volatile int own_reply;
+
+static int blocking(const char *name, Kind kind, void *memory, void *ldm, long len, long bsize,
+                    long stride) {
+    int site = lw_call_site;
+    need_cpe(name);
+    own_reply = 0;
+    transfer(name, kind, memory, ldm, len, bsize, stride, &own_reply, 0);
+    lw_call_site = site;
+    wait_for(name, &own_reply, 1);
+    return 0;
+}
+
+int athread_dma_get(void *dst, void *src, size_t len) {
+    return blocking("athread_dma_get", GET, src, dst, (long)len, 0, 0);
+}
+
+int athread_dma_put(void *dst, void *src, size_t len) {
+    return blocking("athread_dma_put", PUT, dst, src, (long)len, 0, 0);
+}
+
+int athread_dma_get_stride(void *dst, void *src, size_t len, size_t bsize, size_t stride) {
+    return blocking("athread_dma_get_stride", GET, src, dst, (long)len, (long)bsize, (long)stride);
+}
+
+int athread_dma_put_stride(void *dst, void *src, size_t len, size_t bsize, size_t stride) {
+    return blocking("athread_dma_put_stride", PUT, dst, src, (long)len, (long)bsize, (long)stride);
+}
+
+static int started_transfer(const char *name, Kind kind, int which, void *memory, void *ldm,
+                            size_t len, size_t bsize, size_t stride, void *reply) {
+    need_cpe(name);
+    transfer(name, kind, memory, ldm, (long)len, (long)bsize, (long)stride, reply,
+             targets_of(which));
+    return 0;
+}
+
+int athread_dma_iget(void *dst, void *src, size_t len, void *reply) {
+    return started_transfer("athread_dma_iget", GET, 0, src, dst, len, 0, 0, reply);
+}
+
+int athread_dma_iput(void *dst, void *src, size_t len, void *reply) {
+    return started_transfer("athread_dma_iput", PUT, 0, dst, src, len, 0, 0, reply);
+}
+
+int athread_dma_iget_stride(void *dst, void *src, size_t len, size_t bsize, size_t stride,
+                            void *reply) {
+    return started_transfer("athread_dma_iget_stride", GET, 0, src, dst, len, bsize, stride, reply);
+}
+
+int athread_dma_iput_stride(void *dst, void *src, size_t len, size_t bsize, size_t stride,
+                            void *reply) {
+    return started_transfer("athread_dma_iput_stride", PUT, 0, dst, src, len, bsize, stride, reply);
+}
+
+#define BROADCASTS(name, which)                                                                    \
+    int name(void *dst, void *src, size_t len, void *reply) {                                      \
+        return started_transfer(#name, BROADCAST, which, src, dst, len, 0, 0, reply);              \
+    }                                                                                              \
+    int name##_stride(void *dst, void *src, size_t len, size_t bsize, size_t stride,               \
+                      void *reply) {                                                               \
+        return started_transfer(#name "_stride", BROADCAST, which, src, dst, len, bsize, stride,   \
+                                reply);                                                            \
+    }
+BROADCASTS(athread_dma_ibcast, WHOLE_TEAM)
+BROADCASTS(athread_dma_row_ibcast, ROW_OF_TEAM)
+BROADCASTS(athread_dma_col_ibcast, COLUMN_OF_TEAM)
+
+int athread_ssync_array(void);
+
+int athread_dma_bcast_coll(void *dst, void *src, size_t len) {
+    int site = lw_call_site;
+    Cpe *cpe = need_cpe("athread_dma_bcast_coll");
+    athread_ssync_array();
+    lw_call_site = site;
+    if (cpe->id == __builtin_ctzll(team_members())) {
+        own_reply = 0;
+        transfer("athread_dma_bcast_coll", BROADCAST, src, dst, (long)len, 0, 0, &own_reply,
+                 team_members());
+        lw_call_site = site;
+        wait_for("athread_dma_bcast_coll", &own_reply, 1);
+        lw_call_site = site;
+    }
+    return athread_ssync_array();
+}
+
+int athread_dma_wait_value(void *reply, int value) {
+    wait_for("athread_dma_wait_value", reply, value);
+    return 0;
+}
+
+static int remote(const char *name, Kind kind, char *local, volatile int *local_reply, long len,
+                  char *other, volatile int *remote_reply, uint64_t targets) {
+    int site = lw_call_site;
+    check_sizes(site, name, len, 0, 0);
+    check_ldm_range(site, name, "the local address", local, len);
+    check_ldm_range(site, name, "the remote address", other, len);
+    if (local_reply) check_reply(site, name, local_reply);
+    if (remote_reply) check_reply(site, name, remote_reply);
+    if (!local_reply && !remote_reply) fault(site, "calls %s without a reply", name);
+    Request *r = make(name, kind, site);
+    r->ldm = local;
+    r->memory = other;
+    r->len = r->bsize = len;
+    r->reply = local_reply;
+    r->remote_reply = remote_reply;
+    r->targets = targets;
+    submit(r);
+    if (!local_reply && kind != REMOTE_BROADCAST) r->unseen &= ~(1ull << r->cpe);
+    return 0;
+}
+
+static uint64_t core_bit(const char *name, int core) {
+    if (core < 0 || core >= cpe_count() || !(team_members() >> core & 1))
+        fault(lw_call_site, "calls %s with CPE %d, which is not of the team", name, core);
+    return 1ull << core;
+}
+
+int athread_rma_iput(void *local, void *local_reply, size_t len, int core, void *other,
+                     void *remote_reply) {
+    need_cpe("athread_rma_iput");
+    return remote("athread_rma_iput", REMOTE_PUT, local, local_reply, (long)len, other,
+                  remote_reply, core_bit("athread_rma_iput", core));
+}
+
+int athread_rma_iget(void *local, void *local_reply, size_t len, int core, void *other,
+                     void *remote_reply) {
+    need_cpe("athread_rma_iget");
+    return remote("athread_rma_iget", REMOTE_GET, local, local_reply, (long)len, other,
+                  remote_reply, core_bit("athread_rma_iget", core));
+}
+
+#define REMOTE_BROADCASTS(name, which)                                                             \
+    int name(void *dst, void *src, size_t len, void *local_reply, void *remote_reply) {            \
+        need_cpe(#name);                                                                           \
+        return remote(#name, REMOTE_BROADCAST, dst, local_reply, (long)len, src, remote_reply,     \
+                      targets_of(which));                                                          \
+    }
+REMOTE_BROADCASTS(athread_rma_row_ibcast, ROW_OF_TEAM)
+REMOTE_BROADCASTS(athread_rma_col_ibcast, COLUMN_OF_TEAM)
+REMOTE_BROADCASTS(athread_rma_ibcast, WHOLE_TEAM)
+
+int athread_rma_wait_value(void *reply, int value) {
+    wait_for("athread_rma_wait_value", reply, value);
+    return 0;
+}

@@ -1,0 +1,28 @@
+#include "task.h"
+#include <slave.h>
+
+__thread_local volatile int reply;
+__thread_local double rows[ROWS][N];
+
+/* The factor goes from the first column along the rows. */
+void kernel(Task *task) {
+    int first = ROWS * _MYID;
+    double factor = 2;
+    if (_COL == 0) {
+#ifdef BAD
+        if (_ROW != 5)
+#endif
+            simd_putr(factor, 8);
+    } else {
+        factor = 0;
+        simd_getr(factor); /* fault */
+    }
+    reply = 0;
+    athread_get(PE_MODE, task->a[first], rows, sizeof rows, (void *)&reply, 0, 0, 0);
+    while (reply != 1) {}
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < N; j++) rows[i][j] *= factor;
+    reply = 0;
+    athread_put(PE_MODE, rows, task->b[first], sizeof rows, (void *)&reply, 0, 0);
+    while (reply != 1) {}
+}

@@ -1,0 +1,2 @@
+/* See slave.h. */
+void dma_wait(volatile void *reply, int value);

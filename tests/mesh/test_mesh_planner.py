@@ -1,0 +1,119 @@
+"""Plans for a mesh of cores: kernels compute what they say, and data go through scratchpads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import kernels
+from drawn import HUNTS, drawn
+from loopwright.frontends.c import read_c
+from loopwright.frontends.extract import program_of
+from loopwright.ir.check import check_nest
+from loopwright.ir.expr import Load
+from loopwright.ir.loops import Barrier, LoopNest, Store
+from loopwright.ir.program import Program
+from loopwright.ir.schedule import Schedule
+from loopwright.ir.visit import loads, statements
+from loopwright.lower.passes import lower_schedule
+from loopwright.machines.load_mesh import load_mesh
+from loopwright.planner.mesh import (
+    mesh_planner,
+    mesh_planner_of,
+    scratchpad_bytes,
+    scratchpad_room,
+)
+from loopwright.validate import check_translation
+from loopwright.validate.problem_sizes import pick_sizes
+from programs import Do, For, program
+
+MACHINE = load_mesh("sw26010")
+FOLDER = Path(kernels.__file__).parent
+# Of so small a scratchpad tiles are small, too: a few of them make small arrays.
+SMALL = replace(MACHINE, rows=2, columns=2, scratchpad_bytes=2048 + 640, scratchpad_reserved=64)
+NAMES = (
+    "gemm", "gemver", "gesummv", "symm", "syrk", "syr2k", "trmm", "2mm", "3mm", "atax", "bicg",
+    "doitgen", "mvt",
+)  # fmt: skip
+
+
+@cache
+def source(name: str) -> Program:
+    (region,) = read_c(FOLDER / f"{name}.c").regions
+    return program_of(region.tree, reassoc=False)
+
+
+@cache
+def planned(name: str) -> Schedule:
+    return mesh_planner(source(name), MACHINE)[1]
+
+
+@cache
+def lowered(name: str) -> LoopNest:
+    nest = lower_schedule(mesh_planner(source(name), SMALL)[1])
+    check_nest(nest)
+    return nest
+
+
+@pytest.mark.parametrize("name", drawn(NAMES, 4))
+def test_kernels_compute_what_they_say(name: str) -> None:
+    wanted = source(name)
+    count = 8 if HUNTS else 4
+    sizes = pick_sizes(wanted, values=(0, 1, 5, 13), most=5_000, count=count, seed=3)
+    assert check_translation(wanted, lowered(name), sizes) == ()
+
+
+@pytest.mark.parametrize("name", drawn(NAMES, 4, 2))
+def test_boxes_fit_and_take_all_accesses(name: str) -> None:
+    schedule = planned(name)
+    assert 0 < scratchpad_bytes(schedule) <= scratchpad_room(MACHINE)
+    nest = lower_schedule(schedule)
+    main = {array.name for array in schedule.program.arrays if array.rank}
+    far = {
+        load.array
+        for stmt in statements(nest.body)
+        if isinstance(stmt, Store)
+        for load in (Load(stmt.buffer, stmt.index, stmt.value.dtype), *loads(stmt.value))
+    }
+    assert not far & main
+
+
+def test_a_product_is_mapped_to_rows_and_columns() -> None:
+    axes = {loop: axis.value for loop, axis in planned("gemm").axes}
+    assert set(axes.values()) == {"row", "column"}
+    assert {axis.value for _, axis in planned("atax").axes} == {"mesh"}
+
+
+def test_shapes_of_one_row_are_mapped_along_one_loop() -> None:
+    plan, schedule = mesh_planner_of((1, 64))(source("gemm"), MACHINE, 1)
+    assert schedule.mesh == (1, 64)
+    assert {axis.value for _, axis in schedule.axes} == {"mesh"}
+    assert len(plan)
+
+
+def test_results_stay_in_the_scratchpad_over_the_reduction() -> None:
+    boxes = {box.accesses: box for box in planned("gemm").boxes}
+    result = boxes["S1_0", "S1_1"]
+    factors = [boxes[("S1_2",)], boxes[("S1_3",)]]
+    assert result.loop != factors[0].loop == factors[1].loop
+    assert [box.buffers for box in (result, *factors)] == [1, 2, 2]
+
+
+def test_cores_wait_between_nests_that_depend_on_each_other() -> None:
+    def barriers(name: str) -> int:
+        nest = lower_schedule(planned(name))
+        return sum(isinstance(stmt, Barrier) for stmt in statements(nest.body))
+
+    assert barriers("mvt") == 0  # two products that have nothing in common
+    assert barriers("atax") > 0
+
+
+def test_nothing_is_mapped_without_a_parallel_loop() -> None:
+    total = program(
+        "total", {"a": "in float64 [n]", "s": "inout float64 []"},
+        For("i", 0, "n", Do("s", "s + a[i]")),
+    )  # fmt: skip
+    assert mesh_planner(total, MACHINE)[1].mesh is None
