@@ -64,12 +64,12 @@ def test_every_program_is_run() -> None:
     assert len(BUGS) >= 13
 
 
-@pytest.mark.parametrize("name", drawn(BUGS, 6, 1))
+@pytest.mark.parametrize("name", drawn(BUGS, 8, 1))
 def test_the_right_twin_runs(name: str) -> None:
     assert _run(name).output == "0 wrong\n"
 
 
-@pytest.mark.parametrize("name", drawn(BUGS, 3))
+@pytest.mark.parametrize("name", drawn(BUGS, 4))
 def test_the_bug_is_found(name: str) -> None:
     with pytest.raises(AthreadFault) as raised:
         _run(name, "-DBAD")

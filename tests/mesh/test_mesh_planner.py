@@ -58,7 +58,7 @@ def lowered(name: str) -> LoopNest:
     return nest
 
 
-@pytest.mark.parametrize("name", drawn(NAMES, 4))
+@pytest.mark.parametrize("name", drawn(NAMES, 6))
 def test_kernels_compute_what_they_say(name: str) -> None:
     wanted = source(name)
     count = 8 if HUNTS else 4
@@ -66,7 +66,7 @@ def test_kernels_compute_what_they_say(name: str) -> None:
     assert check_translation(wanted, lowered(name), sizes) == ()
 
 
-@pytest.mark.parametrize("name", drawn(NAMES, 4, 2))
+@pytest.mark.parametrize("name", drawn(NAMES, 6, 3))
 def test_boxes_fit_and_take_all_accesses(name: str) -> None:
     schedule = planned(name)
     assert 0 < scratchpad_bytes(schedule) <= scratchpad_room(MACHINE)

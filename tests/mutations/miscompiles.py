@@ -21,6 +21,7 @@ from loopwright.ir.loops import Barrier, Block, Buffer, LoopNest, Stmt
 from loopwright.ir.program import Array, Program, Role
 from loopwright.ir.visit import rebuild
 from loopwright.lower import (
+    ast_expressions,
     astgen,
     buffers,
     passes,
@@ -242,7 +243,7 @@ def _full_tiles_short(original: Any) -> Any:
 
 
 def _extremes_exchanged(patch: pytest.MonkeyPatch) -> None:
-    patch.setitem(astgen._BINARY, "min", "max")
+    patch.setitem(ast_expressions._BINARY, "min", "max")
 
 
 def _last_dropped(original: Any) -> Any:
@@ -440,7 +441,7 @@ MISCOMPILES = (
         "full tiles one short",
         scale,
         (StripMine("i", 32),),
-        replaced(astgen, "_expr", _full_tiles_short),
+        replaced(ast_expressions, "read_expr", _full_tiles_short),
     ),
     Miscompile("min and max exchanged in bounds", scale, (StripMine("i", 3),), _extremes_exchanged),
     Miscompile(

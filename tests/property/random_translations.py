@@ -17,10 +17,11 @@ from loopwright.frontends.tree_text import tree_text
 from loopwright.ir.analysis_manager import AnalysisManager
 from loopwright.ir.check import check_nest
 from loopwright.ir.islkit import GaveUp, attempt
-from loopwright.ir.loops import LoopNest
+from loopwright.ir.loops import For, LoopNest, Mark, Stmt
 from loopwright.ir.memory import UndefinedRead
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
+from loopwright.ir.visit import statements
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
 from loopwright.planner.generic import default_plan
@@ -65,10 +66,16 @@ class Translation:
     @property
     def is_compiled(self) -> bool:
         """Whether it is worth compiling: the source order, of every program, is so now and then."""
-        return bool(self.plan.steps) or self.case.seed % 4 == 0
+        is_chosen = bool(self.plan.steps) or self.case.seed % 4 == 0
+        return is_chosen and not any(map(_is_for_device, statements(self.nest.body)))
 
     def __str__(self) -> str:
         return f"seed {self.case.seed}\n{self.plan.dumps()}\n{tree_text(self.case.tree)}"
+
+
+def _is_for_device(stmt: Stmt) -> bool:
+    """Whether a statement is a loop over blocks, threads or cores, which no processor runs."""
+    return isinstance(stmt, For) and stmt.mark in (Mark.BLOCK, Mark.THREAD)
 
 
 def draw_case(seed: int) -> Case | None:
