@@ -14,6 +14,7 @@ from backends.test_operators import (
     call,
     operands,
 )
+from loopwright.backends.c_syntax import constant
 from loopwright.ir.check_expr import BINARY_KINDS, FUNCTION_KINDS, UNARY_KINDS
 from loopwright.ir.dtypes import BOOL, DTYPES, INT64, DType
 from loopwright.ir.expr import FUNCTIONS, Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
@@ -210,3 +211,8 @@ def test_constants_of_int64(number: int) -> None:
     nest = nest_of(outputs, INT64)
     (run,) = compile_c([nest], flags=(*EXACT, "-O0"))
     assert_equal_to_interpreter((INT64, outputs, nest), run)
+
+
+def test_booleans_as_constants_of_integers() -> None:
+    """Identities of or and and are booleans, whatever the type of the elements."""
+    assert [constant(value, DTYPES["uint32"]).text for value in (False, True)] == ["0u", "1u"]

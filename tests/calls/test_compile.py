@@ -237,6 +237,11 @@ def test_values_that_nobody_knows() -> None:
             "unknown target\nnote: found 'fpga'\ntry: host, openmp, c, cuda, opencl",
         ),
         (
+            {"target": "athread"},
+            "target 'athread' writes the files of a program\n"
+            "try: loopwright cc FILE --target athread -o FOLDER",
+        ),
+        (
             {"plan": "best"},
             "unknown plan\nnote: found 'best'\n"
             "try: 'model', 'source', a Plan, or a plan for each region",

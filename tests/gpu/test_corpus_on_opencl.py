@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from drawn import HUNTS, drawn
+from gpu.opencl_runner import ROUND_EACH
 from gpu.test_opencl_executable import needs_opencl
 from kernels.corpus import KERNELS, LITERAL, SYMBOLIC, write_source
 from loopwright.frontends.c import read_c
@@ -41,8 +42,7 @@ def runner(found: Compilation) -> Runner:
     module = found.module
     assert module is not None
     assert module.device is not None
-    # Products and sums are rounded one by one, as the interpreter does.
-    executable = OpenclExecutable(module.device, "#pragma OPENCL FP_CONTRACT OFF\n" + module.text)
+    executable = OpenclExecutable(module.device, ROUND_EACH + module.text)
 
     def run(arrays: Arrays, params: Mapping[str, int]) -> None:
         scalars = [params[scalar] for scalar in module.scalars]

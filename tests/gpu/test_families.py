@@ -32,7 +32,7 @@ MOST_ACCESSES = 1_000
 # Kernels of one thread: what stands in no parallel loop.
 ONE_THREAD = {
     "edit_distance": 1,
-    "potential": 1,  # the sum of all
+    "potential": 1,  # the start of the sum of all
 }
 
 

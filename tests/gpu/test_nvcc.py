@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from drawn import drawn
+from gpu import test_grid_reductions
 from kernels.corpus import KERNELS, SYMBOLIC, write_source
 from loopwright.backends.c_dialect import CUDA
 from loopwright.backends.device_module import emit_kernels
@@ -117,6 +118,14 @@ def test_corpus(tmp_path: Path) -> None:
     found = compiled(programs, tmp_path, QUICK)
     count = sum(len(program.kernels) for program in programs)
     assert len(found) == count * len(ARCHITECTURES)
+
+
+def test_reductions(tmp_path: Path) -> None:
+    """Sums of free order: threads join in shared memory, blocks by a second launch."""
+    names = drawn(test_grid_reductions.SOURCES, one_in=3)
+    programs = programs_of([test_grid_reductions.nest_of(name) for name in names])
+    found = compiled(programs, tmp_path, QUICK)
+    assert len(found) == sum(len(program.kernels) for program in programs) * len(ARCHITECTURES)
 
 
 def fits(variant: GridVariant, algebra: Algebra) -> bool:

@@ -153,8 +153,24 @@ def test_fused_product_is_product_and_sum() -> None:
 def test_choices() -> None:
     test = STRICT.binary("lt", FLOAT64, A, B)
     assert test == STRICT.binary("gt", FLOAT64, B, A)
-    assert STRICT.select(test, A, A) == A
-    assert STRICT.select(test, A, B) != STRICT.select(test, B, A)
+    assert STRICT.select(FLOAT64, test, A, A) == A
+    assert STRICT.select(FLOAT64, test, A, B) != STRICT.select(FLOAT64, test, B, A)
+
+
+@pytest.mark.parametrize("op", ["lt", "le", "gt", "ge"])
+def test_choices_of_the_lesser(op: str) -> None:
+    test = FREE.binary(op, FLOAT64, A, B)
+    least, most = (FREE.binary(extreme, FLOAT64, A, B) for extreme in ("min", "max"))
+    if op[0] == "g":
+        least, most = most, least
+    assert FREE.select(FLOAT64, test, A, B) == least
+    assert FREE.select(FLOAT64, test, B, A) == most
+    assert FREE.select(FLOAT64, test, A, C) not in (least, most)
+    # A NaN takes another way.
+    assert STRICT.select(FLOAT64, STRICT.binary(op, FLOAT64, A, B), A, B) not in (least, most)
+    assert STRICT.select(INT32, STRICT.binary(op, INT32, A, B), A, B) == STRICT.binary(
+        "min" if op[0] == "l" else "max", INT32, A, B
+    )
 
 
 @given(st.permutations(range(5)), st.lists(st.integers(-3, 3), min_size=5, max_size=5))

@@ -96,10 +96,16 @@ def test_shapes_of_one_row_are_mapped_along_one_loop() -> None:
 
 def test_results_stay_in_the_scratchpad_over_the_reduction() -> None:
     boxes = {box.accesses: box for box in planned("gemm").boxes}
-    result = boxes["S1_0", "S1_1"]
+    result = boxes["S0_0", "S0_1", "S1_0", "S1_1"]  # tiles of both nests run together
     factors = [boxes[("S1_2",)], boxes[("S1_3",)]]
     assert result.loop != factors[0].loop == factors[1].loop
     assert [box.buffers for box in (result, *factors)] == [1, 2, 2]
+
+
+def test_what_the_first_of_two_nests_makes_is_not_read() -> None:
+    boxes = {box.accesses: box for box in planned("2mm").boxes}
+    assert not boxes["S0_0", "S1_0", "S1_1"].is_brought_in
+    assert boxes["S2_0", "S2_1", "S3_0", "S3_1"].is_brought_in
 
 
 def test_cores_wait_between_nests_that_depend_on_each_other() -> None:

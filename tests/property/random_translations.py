@@ -26,6 +26,7 @@ from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
 from loopwright.planner.generic import default_plan
 from loopwright.transform.loop_marks import Unroll, Vectorize
+from loopwright.transform.map_reduction import MapReduction
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import Plan, apply_plan, candidates, initial_schedule
 from loopwright.transform.schedule_legality import conflicts, validity_dependences
@@ -174,6 +175,8 @@ def varied(random: Random, step: Step) -> Step:
             return replace(step, sizes=tuple(random.randint(1, 5) for _ in loops))
         case StripMine() | PartialSums():
             return replace(step, size=random.randint(1, 5))
+        case MapReduction():
+            return replace(step, threads=random.choice((2, 4, 8)))
         case Vectorize():
             return replace(step, lanes=random.randint(2, 4))
         case Unroll():

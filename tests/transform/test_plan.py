@@ -26,6 +26,7 @@ from loopwright.transform.loop_marks import (
     Vectorize,
 )
 from loopwright.transform.map_contraction import MapContraction, MapWholeContraction
+from loopwright.transform.map_reduction import MapReduction
 from loopwright.transform.mesh_mapping import MapToMesh
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import STEPS, Plan, apply_plan, candidates, initial_schedule
@@ -72,6 +73,7 @@ ONE_OF_EACH = Plan(
         ParallelChunks("j_t", 2),
         MapToBlocks("i_t", "y"),
         MapToThreads("i", "x", 128),
+        MapReduction("k", "j", 256),
         StageArray("A", "k_t", "shared", 2),
         MapToMesh("i_t", "row", 8, 8),
         StageBox("A", "k_t", ("S0_1", "S0_2"), 2),

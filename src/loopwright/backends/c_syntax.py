@@ -111,7 +111,7 @@ def constant(value: complex, dtype: DType) -> CText:
         return CText("1" if value else "0", ATOM)
     if dtype.is_integer:
         assert isinstance(value, int)
-        return _integer(value, dtype)
+        return _integer(int(value), dtype)  # identities of or_and are booleans
     if dtype.is_complex:
         parts = (_real(part, dtype.real).text for part in (value.real, value.imag))
         return CText(f"__builtin_complex({', '.join(parts)})", ATOM)

@@ -20,7 +20,7 @@ from loopwright.lazy_dataclass import dataclass
 if TYPE_CHECKING:
     from loopwright.ir.islkit import IslSchedule
 
-__all__ = ["Schedule", "ScheduledContraction", "StagedArray", "StagedBox"]
+__all__ = ["JoinedReduction", "Schedule", "ScheduledContraction", "StagedArray", "StagedBox"]
 
 T = TypeVar("T")
 
@@ -137,6 +137,23 @@ class StagedBox:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinedReduction:
+    """A reduction whose terms the threads of a block share: each adds up some, then they join."""
+
+    statement: str
+    op: str  # associative operator of ir/expr
+    array: str
+    loop: str  # all of its iterations gather into one element
+    lanes: str  # the loop whose iterations threads take in turns: the same, or one inside of it
+    # Names in `element`, each with the loop around `loop` whose value it is.
+    variables: tuple[tuple[str, str], ...]
+    element: tuple[Expr, ...]  # subscripts of the element, over these and the parameters
+
+    def __str__(self) -> str:
+        return f"threads along {self.lanes} join what {self.statement} gathers in {self.loop}"
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
     """An execution order (isl schedule tree), loop marks, and contractions run by kernels.
 
@@ -157,6 +174,7 @@ class Schedule:
     staged: tuple[StagedArray, ...] = ()  # boxes of arrays in memory of a block
     boxes: tuple[StagedBox, ...] = ()  # of arrays in scratchpads of the cores of a mesh
     mesh: tuple[int, int] | None = None  # rows and columns of cores that THREAD loops are laid on
+    joined: tuple[JoinedReduction, ...] = ()  # reductions whose terms threads of a block share
     closure: BlockedClosure | GridClosure | None = None  # the whole program, taken in another way
     in_registers: bool = True  # elements may live in registers while a loop runs
     registers: int = 0  # of a thread of a GPU, at most; 0: what the machine has

@@ -157,7 +157,9 @@ class ShadowRules(Rules):
         second = self.terms.undefined() if other is None else self.lift(other).value_number
         x, y = (first.value_number, second) if cond else (second, first.value_number)
         slack = math.inf if cond.slack else first.slack
-        return Shadow(first.number, self.terms.select(cond.value_number, x, y), slack)
+        return Shadow(
+            first.number, self.terms.select(_dtype(first), cond.value_number, x, y), slack
+        )
 
     def cells(self, name: str, data: np.ndarray[Any, np.dtype[Any]], **facts: Any) -> Cells:
         made = _NumberedCells(self, name, data, **facts)

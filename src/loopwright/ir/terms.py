@@ -10,7 +10,7 @@ obey these laws:
 - elsewhere x - y is x + (-y), + and * commute, signs leave products and quotients, x * 1 = x;
 - min, max, and, or are associative, commutative and idempotent for every type: a hash of the set of
   their operands, constants among them combined, without the identity. `xor` is so but for pairs,
-  which cancel.
+  which cancel. `x if x < y else y` is min(x, y) where sums may be reassociated.
 
 Conversions between integers to as many bits or fewer keep sums and products modulo 2^bits: they
 change no value number. A fused multiply-add has that of the product and the sum it stands for.
@@ -139,9 +139,15 @@ class Terms:
             return x
         return self._hash(target.name, "cast", source.name, target.name, x, parts=(x,))
 
-    def select(self, cond: ValueNumber, x: ValueNumber, y: ValueNumber) -> ValueNumber:
+    def select(
+        self, dtype: DType, cond: ValueNumber, x: ValueNumber, y: ValueNumber
+    ) -> ValueNumber:
+        """`x if cond else y` of `dtype`; x if x < y is a minimum, of floats if declared."""
         if x == y:
             return x
+        what, operands = self.made.get(cond, ("", ()))
+        if what in ("lt", "le") and self._is_ring(dtype) and operands in ((x, y), (y, x)):
+            return self._set("min" if operands == (x, y) else "max", dtype, x, y)
         return self._hash("select", "select", cond, x, y, parts=(cond, x, y))
 
     # -- how value numbers are made ------------------------------------------------------------

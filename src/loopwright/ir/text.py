@@ -210,6 +210,7 @@ def schedule_text(schedule: Schedule) -> str:
     for contraction in schedule.contractions:
         lines += _indented(_kernel_text(contraction))
     lines += (f"{INDENT}{staged}" for staged in (*schedule.staged, *schedule.boxes))
+    lines += (f"{INDENT}{joined}" for joined in schedule.joined)
     return "\n".join(lines)
 
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Var, cast
 from loopwright.ir.kernel_variant import Algebra, ContractionKernel, Initial
-from loopwright.ir.loops import Alloc, Buffer, Space, Stmt, Store
+from loopwright.ir.loops import Alloc, Barrier, BarrierScope, Buffer, If, Space, Stmt, Store
 from loopwright.ir.program import apply_operator
 from loopwright.lower.build import loop, seq, unrolled, vector
 from loopwright.lower.packing import depth, pitch
@@ -18,11 +18,14 @@ __all__ = [
     "column_bias",
     "combine",
     "is_unary",
+    "join_lanes",
     "product",
     "scaled",
     "start_from",
     "zero",
 ]
+
+_MEET = Barrier(BarrierScope.BLOCK)
 
 
 class _Kernel(Protocol):
@@ -41,6 +44,27 @@ def apply(op: str | Expr, x: Expr, y: Expr) -> Expr:
     if op in ("min_number", "max_number", "add_sat"):
         return Call(str(op), (x, y))
     return apply_operator(op, x, y)
+
+
+def join_lanes(
+    plus: str | Expr, total: Load, shared: str, thread: Expr, lane: Expr, lanes: int
+) -> list[Stmt]:
+    """The totals of neighbouring threads, joined pairwise to the first of every `lanes` of them.
+
+    `total` lives in a register; `shared` holds an element for every thread of the block. The order
+    is fixed, and `lanes` a power of two.
+    """
+    steps: list[Stmt] = []
+    half = lanes // 2
+    if half:
+        steps += [Store(shared, (thread,), total), _MEET]
+    while half:
+        other = Load(shared, (thread + half,), total.dtype)
+        both = apply(plus, total, other)
+        joined = [Store(total.array, total.index, both), Store(shared, (thread,), total)]
+        steps += [If(Binary("lt", lane, Const(half)), seq(*joined)), _MEET]
+        half //= 2
+    return steps
 
 
 def is_unary(kernel: _Kernel) -> bool:

@@ -18,8 +18,6 @@ from loopwright.ir.kernel_variant import Initial
 from loopwright.ir.loops import (
     Alloc,
     Axis,
-    Barrier,
-    BarrierScope,
     Buffer,
     For,
     If,
@@ -30,12 +28,11 @@ from loopwright.ir.loops import (
     Store,
 )
 from loopwright.lower.build import lets, loop, seq
-from loopwright.lower.combine import apply, combine, is_unary, scaled, start_from, zero
+from loopwright.lower.combine import combine, is_unary, join_lanes, scaled, start_from, zero
 
 __all__ = ["elements_scalars", "lower_grid_elements"]
 
 _ONE, _NONE = Const(1), Const(0)
-_MEET = Barrier(BarrierScope.BLOCK)
 E, K = Var("E"), Var("K")
 thread, lane, p, part = Var("thread.x"), Var("lane"), Var("p"), Var("block.y")
 
@@ -111,7 +108,8 @@ def _thread(kernel: ElementsKernel) -> Stmt:
     is_there = Binary("lt", element, E)
     if lanes > 1:
         store = If(is_there, If(Binary("eq", lane, _NONE), store))
-    body = seq(Store("sums", here, start), steps, *_join(kernel, total), store)
+    joined = join_lanes(kernel.algebra.plus, total, "lane_sums", thread, lane, lanes)
+    body = seq(Store("sums", here, start), steps, *joined, store)
     sums = Buffer("sums", accumulator, (_ONE,), Space.REGISTER)
     work = lets(bound, Alloc(sums, (_ONE,), body))
     return lets([(element, number)], If(is_there, work) if lanes == 1 else work)
@@ -128,21 +126,6 @@ def _step(kernel: ElementsKernel) -> Stmt:
         left = scaled(kernel, cast(left, algebra.accumulator))
     total = Load("sums", (_NONE,), algebra.accumulator)
     return lets(bound, Store("sums", (_NONE,), combine(kernel, total, left, right)))
-
-
-def _join(kernel: ElementsKernel, total: Expr) -> list[Stmt]:
-    """The sums of an element's lanes, joined pairwise, to the first of them."""
-    accumulator, steps = kernel.algebra.accumulator, list[Stmt]()
-    half = kernel.variant.lanes // 2
-    if half:
-        steps += [Store("lane_sums", (thread,), total), _MEET]
-    while half:
-        other = Load("lane_sums", (thread + half,), accumulator)
-        both = apply(kernel.algebra.plus, total, other)
-        joined = [Store("sums", (_NONE,), both), Store("lane_sums", (thread,), total)]
-        steps += [If(Binary("lt", lane, Const(half)), seq(*joined)), _MEET]
-        half //= 2
-    return steps
 
 
 def _places(

@@ -10,7 +10,7 @@ if that axis is free; otherwise a block takes several iterations in turns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import TypeAlias
 
@@ -32,9 +32,11 @@ from loopwright.ir.loops import (
     Space,
     Stmt,
 )
+from loopwright.ir.schedule import JoinedReduction
 from loopwright.ir.text import expr_text
-from loopwright.ir.visit import names, operands, statements
+from loopwright.ir.visit import expressions, names, operands, statements
 from loopwright.lazy_dataclass import dataclass
+from loopwright.lower.join_threads import join_threads
 from loopwright.lower.linear_forms import linear, normal
 
 __all__ = ["NoBound", "Ranges", "coordinate", "is_mapped", "largest", "map_to_grid", "smallest"]
@@ -58,7 +60,12 @@ def is_mapped(stmt: Stmt) -> bool:
     return isinstance(stmt, For) and stmt.mark in (Mark.BLOCK, Mark.THREAD)
 
 
-def map_to_grid(nest: LoopNest, threads: Mapping[str, int], most: int = MOST_BLOCKS) -> LoopNest:
+def map_to_grid(
+    nest: LoopNest,
+    threads: Mapping[str, int],
+    most: int = MOST_BLOCKS,
+    joined: Sequence[JoinedReduction] = (),
+) -> LoopNest:
     """Loops over blocks and threads as boxes from zero, threads directly inside of blocks.
 
         block x for i_t in range(0, n, 32):
@@ -78,7 +85,10 @@ def map_to_grid(nest: LoopNest, threads: Mapping[str, int], most: int = MOST_BLO
             block y for block.y in range(min(n, most)):
                 let number.y = block.y + block.z * most
                 if number.y < n: let i = number.y; S(i)
+
+    Threads join the sums of reductions `joined`, see join_threads.
     """
+    nest = join_threads(nest, joined, threads)
     if not any(is_mapped(stmt) for stmt in statements(nest.body)):
         return nest
     return replace(nest, body=_host_part(nest.body, threads, most))
@@ -218,6 +228,8 @@ class _Kernel:
         at = normal(loop.start + self._number(axis) * loop.step)
         body = self._inside(loop.body)
         is_box = self.grid[axis] == normal(trips)
+        if is_box and not _is_used(loop.var, body):
+            return body
         guarded = body if is_box else If(Binary("lt", Var(loop.var), loop.stop), body)
         return Let(loop.var, at, guarded)
 
@@ -254,7 +266,9 @@ class _Kernel:
                     return replace(node, body=visit(body, seen))
                 case Let(value=value, body=body):
                     return replace(node, body=visit(body, seen | seen_in(value)))
-                case Alloc(body=body):
+                case Alloc(buffer=buffer, body=body):
+                    if buffer.space is Space.REGISTER and any(map(_is_meeting, statements(body))):
+                        return node  # sums that all threads join
                     return replace(node, body=visit(body, seen))
                 case Block(body=children):
                     return Block(tuple(visit(child, seen) for child in children))
@@ -271,6 +285,14 @@ class _Kernel:
             return frozenset(used) & frozenset().union(*map(names, exprs))
 
         return visit(stmt, frozenset())
+
+
+def _is_used(name: str, stmt: Stmt) -> bool:
+    return any(name in names(expr) for inner in statements(stmt) for expr in expressions(inner))
+
+
+def _is_meeting(stmt: Stmt) -> bool:
+    return isinstance(stmt, Barrier) and stmt.scope is BarrierScope.BLOCK
 
 
 def _guarded(cond: Expr, body: Stmt) -> Stmt:

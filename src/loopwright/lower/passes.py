@@ -16,9 +16,15 @@ from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.check import check_nest
 from loopwright.ir.closure import GridClosure
 from loopwright.ir.expr import Expr, Var
+from loopwright.ir.gpu_machine import MOST_BLOCKS
 from loopwright.ir.loops import Block, Copy, For, LoopNest, Mark, Stmt
 from loopwright.ir.program import Array
-from loopwright.ir.schedule import Schedule, ScheduledContraction, StagedArray
+from loopwright.ir.schedule import (
+    JoinedReduction,
+    Schedule,
+    ScheduledContraction,
+    StagedArray,
+)
 from loopwright.ir.text import nest_text
 from loopwright.ir.visit import constant_trips, rebuild, substitute
 from loopwright.lazy_dataclass import dataclass
@@ -54,6 +60,7 @@ class LoopDecisions:
     promoted: Sequence[tuple[str, str]] = ()  # (statement, loop): its elements live in registers
     prefetch_distances: Mapping[str, int] = field(default_factory=dict)  # in iterations
     arrays: Sequence[Array] = ()  # of the program
+    joined: Sequence[JoinedReduction] = ()  # over variables of the nest
     staged: Sequence[StagedArray] = ()  # over variables of the nest
     mesh: tuple[int, int] | None = None  # rows and columns of cores
     # What stands for a contraction in the nest, until it is inserted.
@@ -70,6 +77,7 @@ class LoopDecisions:
             arrays=schedule.program.arrays,
             staged=[_renamed(one, names) for one in schedule.staged if one.loop in names],
             mesh=schedule.mesh,
+            joined=[_joined(one, names) for one in schedule.joined if one.lanes in names],
             contractions=loops.contractions,
         )
 
@@ -81,6 +89,19 @@ def _renamed(staged: StagedArray, names: Mapping[str, str]) -> StagedArray:
     }
     lower = tuple(substitute(low, values) for low in staged.lower)
     return replace(staged, loop=names[staged.loop], lower=lower)
+
+
+def _joined(joined: JoinedReduction, names: Mapping[str, str]) -> JoinedReduction:
+    """A reduction that threads join, with the variables of the nest for loops of the schedule.
+
+    A loop that isl has left out has one iteration, so that the lanes gather by themselves.
+    """
+    values: dict[str, Expr] = {
+        name: Var(names[loop]) for name, loop in joined.variables if loop in names
+    }
+    lanes = names[joined.lanes]
+    element = tuple(substitute(entry, values) for entry in joined.element)
+    return replace(joined, loop=names.get(joined.loop, lanes), lanes=lanes, element=element)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +150,7 @@ PASSES = (
     Pass(insert_contractions, lambda decisions: (decisions.contractions,)),
     _LOWER_TO_SPMD,
     _MAP_TO_MESH,
-    Pass(map_to_grid, lambda decisions: (decisions.factors,)),
+    Pass(map_to_grid, lambda decisions: (decisions.factors, MOST_BLOCKS, decisions.joined)),
     Pass(stage_arrays, lambda decisions: (decisions.staged, decisions.arrays)),
 )
 # Cores of a mesh: accesses go to scratchpads already, and loops stay as people read them.

@@ -3,6 +3,7 @@
     closures   the whole program as one blocked closure
     order      parallel loops outermost
     products   nests that are matrix products
+    reductions blocks and threads for the terms of sums of free order
     layout     blocks and threads for them
     staging    rows that lanes walk in shared memory
     registers  elements that a thread uses again
@@ -27,6 +28,7 @@ from loopwright.planner.grid_closures import plan_grid_closure
 from loopwright.planner.grid_contractions import plan_grid_contractions
 from loopwright.planner.grid_layout import plan_grid_layout
 from loopwright.planner.grid_order import plan_grid_order
+from loopwright.planner.grid_reductions import plan_grid_reductions
 from loopwright.planner.grid_staging import plan_grid_registers, plan_grid_staging
 from loopwright.transform.plan import Plan
 from loopwright.transform.register_limits import CapRegisters, KeepInMemory
@@ -39,6 +41,7 @@ _PLANNERS: tuple[Callable[[Schedule, GpuMachine], tuple[Step, ...]], ...] = (
     plan_grid_closure,
     plan_grid_order,
     plan_grid_contractions,
+    plan_grid_reductions,
     plan_grid_layout,
     plan_grid_staging,
     plan_grid_registers,

@@ -4,8 +4,9 @@
     nests     for each: tiles by the DMA model (planner/mesh_tiles), one or two loops of tiles dealt
               out to cores, every array staged at the innermost loop of tiles that changes its box
 
-Where some access finds no box, serial loops are tried with tiles of one iteration: rows that are
-written and rows that are read then lie apart.
+Two neighbours that use the same boxes run their tiles together. Where some access finds no box,
+serial loops are tried with tiles of one iteration: rows that are written and rows that are read
+then lie apart.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from loopwright.log import log
 from loopwright.planner.draft import Draft
 from loopwright.planner.grid_order import plan_parallel_order
 from loopwright.planner.mesh_tiles import MovedBox, TiledLoop, best_sizes, box_bytes, far_cycles
+from loopwright.transform.loop_fusion import Fuse
 from loopwright.transform.mesh_mapping import MapToMesh
 from loopwright.transform.plan import Plan
 from loopwright.transform.privatize import Privatize
@@ -148,18 +150,23 @@ class _Nests:
             case Leaf():
                 return
             case InOrder(filters=filters):
-                for branch in filters:
-                    self.node(branch.child)
+                waiting = [branch.child for branch in filters]
+                while waiting:
+                    head, *waiting = waiting
+                    if waiting and self._take(partial(self._fused, head, waiting[0]), "nests"):
+                        waiting = waiting[1:]
+                    else:
+                        self.node(head)
             case Band():
-                find = partial(self._steps, node)
-                steps = _tried(
-                    find, self.draft.schedule.program, f"nest of {node.loop}", _NEST_QUOTA
-                )
-                if not steps:
+                if not self._take(partial(self._steps, node), f"nest of {node.loop}"):
                     self.node(node.child)
-                    return
-                self.draft.take(*(s for s in steps if not isinstance(s, StageBox)))
-                self.boxes += [s for s in steps if isinstance(s, StageBox)]
+
+    def _take(self, find: Callable[[], Sequence[Step]], what: str) -> bool:
+        """Take the steps that are found, boxes later; False where there are none."""
+        steps = _tried(find, self.draft.schedule.program, what, _NEST_QUOTA)
+        self.draft.take(*(s for s in steps if not isinstance(s, StageBox)))
+        self.boxes += [s for s in steps if isinstance(s, StageBox)]
+        return bool(steps)
 
     def stage(self) -> None:
         """Take the boxes, now that all loops have their order and marks."""
@@ -203,12 +210,102 @@ class _Nests:
         offered = self.draft.copies(band)
         return [s for s in offered if isinstance(s, Privatize) and not program.array(s.array).rank]
 
+    # -- two nests that use the same tiles of an array -------------------------------------------
+
+    def _fused(self, first: Node, second: Node) -> Sequence[Step]:
+        """The steps that run the tiles of two nests together; none where that does not help.
+
+        Tiles of the mapped loops are those of the nest with more instances. All accesses of both
+        find boxes, and some box is used by both: it is moved once.
+        """
+        if not isinstance(first, Band) or not isinstance(second, Band):
+            return ()
+        nests = (first, second)
+        heads = [self._parallel(band) for band in nests]
+        (one, own), (other, others) = heads
+        if not one or len(one) != len(other) or own or others:
+            return ()
+        groups = self._common_groups(first, second, dict(zip(other, one, strict=True)))
+        if not any({"0", "1"} <= {word for word, _ in group} for group in groups):
+            return ()
+        sizes: list[dict[str, int]] = []
+        for band, mapped in zip(nests, (one, other), strict=True):
+            found = self._sizes(band, mapped, [], frozenset(), list(self._groups(band)))
+            if found is None:
+                return ()
+            sizes.append(found[0])
+        work = [sum(self._instances(b, name) for name in b.statements) for b in nests]
+        heavy = 0 if work[0] > work[1] else 1
+        for a, b in zip(one, other, strict=True):
+            sizes[0][a] = sizes[1][b] = sizes[heavy][(a, b)[heavy]]
+        steps = [*self._cuts(first, [], sizes[0]), *self._cuts(second, [], sizes[1])]
+        after = self.draft.reach(*steps)
+        if after is None:
+            return ()
+        strips = _strips(self.draft.schedule, after, [*sizes[0], *sizes[1]])
+        steps += [Fuse(strips[a], strips[b]) for a, b in zip(one, other, strict=True)]
+        steps += self._maps([strips[loop] for loop in one])
+        if self.draft.reach(*steps) is None:
+            return ()
+        plain = [tuple(access for _, access in group) for group in groups]
+        boxes, left = self._boxes(steps, plain, strips[one[-1]])
+        return () if left else (*steps, *boxes)
+
+    def _common_groups(
+        self, first: Band, second: Band, same: Mapping[str, str]
+    ) -> list[list[tuple[str, NamedAccess]]]:
+        """The accesses of two nests that share a box, each with the nest that it is of.
+
+        `same` are the loops of the second nest by those of the first that they are fused with.
+        """
+        program = self.draft.schedule.program
+        found: dict[object, list[tuple[str, NamedAccess]]] = {}
+        for word, band, names in (("0", first, {}), ("1", second, same)):
+            for array in program.arrays:
+                if not array.rank or array.name in dict(self.draft.schedule.private):
+                    continue
+                for one in accesses_in(program, band, array.name):
+                    pattern = tuple(
+                        tuple(sorted((names.get(loop, loop), c) for loop, c in side))
+                        for side in self._pattern(band, one)
+                    )
+                    found.setdefault((array.name, pattern), []).append((word, one))
+        return list(found.values())
+
     # -- one way to take a nest -------------------------------------------------------------------
 
     def _variant(
         self, band: Band, mapped: tuple[str, ...], copies: list[Step], single: frozenset[str]
     ) -> _Variant | None:
         """A nest with tiles; those of the loops in `single` have one iteration."""
+        groups = list(self._groups(band))
+        found = self._sizes(band, mapped, copies, single, groups)
+        if found is None:
+            return None
+        sizes, cycles = found
+        steps = [*copies, *self._cuts(band, copies, sizes)]
+        after = self.draft.reach(*steps)
+        if after is None:
+            return None
+        strips = _strips(self.draft.schedule, after, list(sizes))
+        steps += self._maps([strips[loop] for loop in mapped])
+        if self.draft.reach(*steps) is None:
+            return None
+        boxes, left = self._boxes(steps, groups, strips[mapped[-1]])
+        for group in left:
+            count = self._instances(band, group[0].statement)
+            cycles += len(group) * far_cycles(count, self.machine)
+        return _Variant(tuple(steps), tuple(boxes), cycles, len(left))
+
+    def _sizes(
+        self,
+        band: Band,
+        mapped: tuple[str, ...],
+        copies: list[Step],
+        single: frozenset[str],
+        groups: Sequence[tuple[NamedAccess, ...]],
+    ) -> tuple[dict[str, int], float] | None:
+        """The best tile sizes of all loops of a nest, and about its cycles."""
         program = self.draft.schedule.program
         nest = self._tileable(band, copies)
         inner = [b for b in bands(band) if b.loop not in {n.loop for n in nest}]
@@ -222,33 +319,23 @@ class _Nests:
             )
             for b in (*nest, *inner)
         ]
-        groups = list(self._groups(band))
         moved = [self._moved(group, (*nest, *inner), mapped) for group in groups]
         instances = sum(self._instances(band, name) for name in band.statements)
         room = scratchpad_room(self.machine)
-        found = best_sizes(loops, moved, instances, self.machine, self.shape, room)
-        if found is None:
-            return None
-        sizes, cycles = found
-        steps: list[Step] = [
-            *copies,
+        return best_sizes(loops, moved, instances, self.machine, self.shape, room)
+
+    def _cuts(self, band: Band, copies: list[Step], sizes: Mapping[str, int]) -> list[Step]:
+        """Steps that cut all loops of a nest into tiles."""
+        nest = self._tileable(band, copies)
+        inner = [b for b in bands(band) if b.loop not in {n.loop for n in nest}]
+        return [
             Tile(tuple(b.loop for b in nest), tuple(sizes[b.loop] for b in nest)),
             *(StripMine(b.loop, sizes[b.loop]) for b in inner if sizes[b.loop] > 1),
         ]
-        after = self.draft.reach(*steps)
-        if after is None:
-            return None
-        strips = _strips(self.draft.schedule, after, [b.loop for b in (*nest, *inner)])
-        names = ("row", "column") if len(mapped) == 2 else ("mesh",)
-        for loop, axis in zip(mapped, names, strict=True):
-            steps.append(MapToMesh(strips[loop], axis, *self.shape))
-        if self.draft.reach(*steps) is None:
-            return None
-        boxes, left = self._boxes(steps, groups, strips[mapped[-1]])
-        for group in left:
-            count = self._instances(band, group[0].statement)
-            cycles += len(group) * far_cycles(count, self.machine)
-        return _Variant(tuple(steps), tuple(boxes), cycles, len(left))
+
+    def _maps(self, loops: Sequence[str]) -> list[Step]:
+        names = ("row", "column") if len(loops) == 2 else ("mesh",)
+        return [MapToMesh(loop, axis, *self.shape) for loop, axis in zip(loops, names, strict=True)]
 
     def _tileable(self, band: Band, copies: list[Step]) -> tuple[Band, ...]:
         """The longest part of a nest, from its head on, that may be tiled."""
@@ -277,7 +364,7 @@ class _Nests:
                 found.setdefault(self._pattern(band, one), []).append(one)
             yield from map(tuple, found.values())
 
-    def _pattern(self, band: Band, one: NamedAccess) -> object:
+    def _pattern(self, band: Band, one: NamedAccess) -> tuple[tuple[tuple[str, int], ...], ...]:
         """The subscripts of an access as multiples of loops; constants do not count."""
         loops = self._loops(band, one.statement)
         return tuple(

@@ -168,7 +168,8 @@ class OpenclExecutable:
         return run
 
     def _built(self, index: str) -> Any:
-        words = [f"-DLW_INDEX={index}", *self.options]
+        # No warnings: conditions that are constant, say, are those of the emitter, not of users.
+        words = [f"-DLW_INDEX={index}", "-w", *self.options]
         try:
             return self._cl.Program(self.context, self.text).build(words, cache_dir=False)
         except self._cl.RuntimeError as error:

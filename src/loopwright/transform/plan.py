@@ -26,6 +26,7 @@ from loopwright.transform.loop_marks import (
     Vectorize,
 )
 from loopwright.transform.map_contraction import MapContraction, MapWholeContraction
+from loopwright.transform.map_reduction import MapReduction
 from loopwright.transform.mesh_mapping import MapToMesh
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.privatize import ExpandArray, Privatize
@@ -79,6 +80,7 @@ STEPS: tuple[type[Step], ...] = (
     ParallelChunks,
     MapToBlocks,
     MapToThreads,
+    MapReduction,
     StageArray,
     MapToMesh,
     StageBox,

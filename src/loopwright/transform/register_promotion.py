@@ -51,6 +51,8 @@ class PromoteToRegisters(Step):
             refuse(self, f"threads share the work of loop '{self.loop}', but no registers")
         if not schedule.in_registers:
             refuse(self, "elements are kept in memory")
+        if any(self.statement == joined.statement for joined in schedule.joined):
+            refuse(self, f"threads join what '{self.statement}' gathers")
         if (self.statement, self.loop) in schedule.promoted:
             refuse(self, f"the elements of '{self.statement}' are in registers already")
         found = witness(

@@ -27,6 +27,7 @@ from loopwright.ir.schedule_tree import (
     Node,
     bands,
     nodes_of,
+    path_to,
     prefix_schedule,
     read_tree,
     unchanged_loops,
@@ -135,8 +136,11 @@ def reordered(step: Step, schedule: Schedule, root: Node) -> Schedule:
         refuse(step, broken.verb, _pair(broken))
     if schedule.marks:
         proven = unchanged_loops(nodes_of(schedule), root)
+        joining = {joined.lanes for joined in schedule.joined}
         for loop, mark in schedule.marks:
             if loop not in proven:
+                if loop in joining:
+                    refuse(step, f"threads join in loop '{loop}'; its order comes before")
                 _require_mark(step, after, root, loop, mark)
     kept = tuple(_kept_contraction(step, schedule, after, x) for x in schedule.contractions)
     return replace(after, contractions=kept)
@@ -167,6 +171,10 @@ def with_mark(
         refuse(step, "arrays are staged; marks come before")
     if schedule.mesh is not None and mark is not Mark.THREAD:
         refuse(step, "loops are dealt out to a mesh, whose cores run all others one by one")
+    for joined in schedule.joined:
+        path = path_to(root, joined.loop)
+        if loop in [band.loop for band in (*path, *bands(path[-1]))]:
+            refuse(step, f"threads join in loop '{joined.loop}'; marks of its nest come before")
     _require_mark(step, schedule, root, loop, mark)
     factors = schedule.factors if factor is None else (*schedule.factors, (loop, factor))
     return replace(schedule, marks=(*schedule.marks, (loop, mark)), factors=factors)

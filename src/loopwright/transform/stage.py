@@ -113,6 +113,8 @@ class StageArray(Step):
         marks = [schedule.mark(band.loop) for band in path]
         if marks[-1] is not Mark.SERIAL:
             refuse(self, f"loop '{self.loop}' is marked {marks[-1].value}")
+        if any(band.loop == joined.loop for joined in schedule.joined for band in path):
+            refuse(self, f"threads join their sums around loop '{self.loop}'")
         if Mark.THREAD not in marks:
             refuse(self, f"no loop around '{self.loop}' is mapped to threads")
         last = max(k for k, mark in enumerate(marks) if mark is Mark.THREAD)

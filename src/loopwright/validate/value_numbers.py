@@ -194,6 +194,9 @@ class _Chain:
                 return self._binary(op, x.dtype, self.number(x), self.number(y))
             case Select(cond=cond, x=x, y=y):
                 first, second = self.number(x), self.number(y)
+                extreme = self._extreme(expr)
+                if extreme is not None:
+                    return self._binary(extreme, x.dtype, first, second)
                 if not self.numbering.is_data(cond, self.data):
                     return self.bind(Select(cond, first, second))
                 return self.mix("select", self.number(cond), first, second)
@@ -208,6 +211,15 @@ class _Chain:
                 return self.mix(function, *map(self.number, args))
             case _:
                 assert_never(expr)
+
+    def _extreme(self, chosen: Select) -> str | None:
+        """`x if x < y else y` as a minimum, and its kin: of floats where NaN may go another way."""
+        match chosen:
+            case Select(cond=Binary(op="lt" | "le" | "gt" | "ge" as op, x=left, y=right), x=x, y=y):
+                is_free = x.dtype.is_exact or self.numbering.reassociate
+                if is_free and (x, y) in ((left, right), (right, left)):
+                    return "min" if (op in ("lt", "le")) == (x == left) else "max"
+        return None
 
     def bind(self, value: Expr) -> Expr:
         if value not in self._bound:
