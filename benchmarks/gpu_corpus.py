@@ -5,6 +5,10 @@
 Data stay on the device. The naive kernel takes the loops as they are written: the outermost ones
 that are parallel become threads, what stands around them runs on the host, and where nothing is
 parallel one thread does all. Results of both are compared with each other. Needs CuPy.
+
+Of stencils the bandwidth is told: every instance of a statement moves an element of each array that
+it reads, and one that it writes. A copy of the same run is beside it; arrays that fit into the
+second-level cache may be faster.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.corpus_kernels import KERNELS, SYMBOLIC, Kernel, make_inputs, write_source
+from loopwright.analysis.size_estimates import average_trips
 from loopwright.calls.compile import compile as compile_file
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import program_of
@@ -96,6 +101,27 @@ def _time(call: Any) -> float:
     return sorted(times)[len(times) // 2]
 
 
+def copy_bandwidth() -> float:
+    """Bytes that a copy of a GB reads and writes in a second."""
+    import cupy
+
+    source = cupy.zeros(1 << 27)
+    target = cupy.empty_like(source)
+    cupy.copyto(target, source)
+    return float(2 * source.nbytes / _time(lambda: cupy.copyto(target, source)))
+
+
+def _swept_bytes(program: Program, sizes: dict[str, int]) -> float:
+    """What the statements of a stencil move, each element of an instance once for each array."""
+    total = 0.0
+    for name, trips in average_trips(program, sizes).items():
+        statement = program.statement(name)
+        read = {access.array: access.dtype.bytes for access in statement.reads if access.index}
+        moved = sum(read.values()) + statement.write.dtype.bytes
+        total += math.prod(trips.values()) * moved
+    return total
+
+
 def measure(kernel: Kernel, size: str, folder: Path) -> dict[str, Any]:
     """Times of our plan and of the naive one, and how far their results are apart.
 
@@ -110,7 +136,10 @@ def measure(kernel: Kernel, size: str, folder: Path) -> dict[str, Any]:
     naive = [naive_plan(program_of(tree, reassoc=False)) for tree in trees]
     is_scaled = not any(step.kind == "map_to_threads" for plan in naive for step in plan)
     small = SCALED if is_scaled else size
-    found: dict[str, Any] = {"kernel": kernel.name, "is_scaled": is_scaled}
+    found: dict[str, Any] = {"kernel": kernel.name, "is_scaled": is_scaled, "bytes": 0.0}
+    if kernel.kind == "stencil":
+        programs = [program_of(tree, reassoc=False) for tree in trees]
+        found["bytes"] = sum(_swept_bytes(x, dict(kernel.at(size))) for x in programs)
 
     def arguments(at: str) -> list[Any]:
         inputs = make_inputs(kernel, kernel.at(at))
@@ -144,6 +173,8 @@ def main() -> int:
     args = parser.parse_args()
     names = args.kernels.split(",") if args.kernels else [k for k in KERNELS if "nasty" not in k]
     rows: list[dict[str, Any]] = []
+    copying = copy_bandwidth()
+    print(f"a copy moves {copying * 1e-12:.2f} TB/s")
     with TemporaryDirectory() as folder:
         for name in names:
             try:
@@ -155,6 +186,9 @@ def main() -> int:
             told = f"{row['ours'] * 1e3:9.3f} ms  naive {row['naive'] * 1e3:9.3f} ms"
             times = row["naive"] / row["ours"]
             told += " (scaled)" if row["is_scaled"] else ""
+            if row["bytes"]:
+                speed = row["bytes"] / row["ours"]
+                told += f"  {speed * 1e-12:.2f} TB/s, {speed / copying:.0%} of a copy"
             print(
                 f"{name:16} {told}  {times:7.2f} times  apart {row['apart']:.1e}  "
                 f"compiled in {row['ours compile']:.2f} s",

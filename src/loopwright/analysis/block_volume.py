@@ -147,12 +147,12 @@ class EstimatedVolume:
     """
 
     def __init__(self, program: Program, statements: Iterable[str]) -> None:
-        self._boxes: dict[tuple[object, ...], list[tuple[str, list[_Subscript]]]] = {}
+        self._boxes: dict[tuple[object, ...], list[tuple[str, list[Subscript]]]] = {}
         for name in sorted(statements):
             statement = program.statement(name)
             accesses = [(access, False) for access in statement.reads] + [(statement.write, True)]
             for access, is_write in accesses:
-                index = [_Subscript.of(entry) for entry in access.index]
+                index = [subscript_of(entry) for entry in access.index]
                 factors = tuple(entry.factors for entry in index)
                 key = access.dtype.bytes, access.array, is_write, factors
                 self._boxes.setdefault(key, []).append((name, index))
@@ -178,21 +178,22 @@ class EstimatedVolume:
 
 
 @dataclass(frozen=True, slots=True)
-class _Subscript:
+class Subscript:
     """A sum of multiples of variables and a constant."""
 
     start: int
     factors: tuple[tuple[str, int], ...]
 
-    @classmethod
-    def of(cls, entry: Expr) -> _Subscript:
-        start = int(evaluate(entry, dict.fromkeys(names(entry), 0), {}))
-        return cls(start, coefficients(entry))
-
     def span(self, trips: Mapping[str, float]) -> _Span:
         moved = [(abs(c), trips[x] - 1) for x, c in self.factors if trips.get(x, 1.0) > 1]
         length = sum(c * count for c, count in moved)
         return _Span(self.start, self.start + length, min((c for c, _ in moved), default=1))
+
+
+def subscript_of(entry: Expr) -> Subscript:
+    """An affine expression as its value where all variables are zero, and their factors."""
+    start = int(evaluate(entry, dict.fromkeys(names(entry), 0), {}))
+    return Subscript(start, coefficients(entry))
 
 
 @dataclass(frozen=True, slots=True)

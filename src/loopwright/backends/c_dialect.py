@@ -29,6 +29,7 @@ class Dialect:
     vector: str  # before a loop of independent iterations
     reduction: str  # before a loop of reductions, with a clause for each; empty: in source order
     unroll: str  # before a loop to be repeated {count} times
+    rolled: str = ""  # before a loop of which one iteration is the rule
     # -- devices: each thread of a block runs the text of a kernel
     index: str = "long"  # type of loop variables, bounds and subscripts
     long_suffix: str = "L"  # of literals that make a sum of narrow integers an index
@@ -223,6 +224,7 @@ CUDA = Dialect(
     vector="",
     reduction="",
     unroll="#pragma unroll",
+    rolled="#pragma unroll 1",
     index="lw_index",
     long_suffix="",
     is_device=True,
@@ -317,6 +319,7 @@ OPENCL = Dialect(
     vector="",
     reduction="",
     unroll="#pragma unroll",
+    rolled="#pragma unroll 1",
     index="lw_index",
     long_suffix="",
     is_device=True,

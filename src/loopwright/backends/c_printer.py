@@ -26,6 +26,7 @@ from loopwright.backends.c_vectors import (
 )
 from loopwright.diagnostics import InternalError
 from loopwright.ir.expr import Binary, Const, Expr, Load, Unary, Var
+from loopwright.ir.gpu_machine import MOST_BLOCKS
 from loopwright.ir.loops import (
     Alloc,
     Barrier,
@@ -71,6 +72,11 @@ def _is_single_loop(stmt: Stmt) -> bool:
 def _is_single_thread(stmt: For) -> bool:
     """Whether a parallel loop has one iteration: one thread runs it."""
     return (stmt.start, stmt.stop) == (Const(0), Const(1))
+
+
+def _is_fold(stmt: For) -> bool:
+    """Whether a loop is about blocks that a grid has no room for: copies of its body do harm."""
+    return isinstance(stmt.step, Const) and stmt.step.value == MOST_BLOCKS
 
 
 def _is_innermost(stmt: Stmt) -> bool:
@@ -262,6 +268,8 @@ class CPrinter:
                 self.scopes.pragma(self.dialect.vector)
             case Mark.UNROLL if trips is not None and 1 < trips <= _MOST_UNROLL:
                 self.scopes.pragma(self.dialect.unroll.format(count=trips))
+            case Mark.SERIAL if self.dialect.rolled and _is_fold(stmt):
+                self.scopes.pragma(self.dialect.rolled)
         self._for(stmt)
 
     def _reduction_loop(self, stmt: For, updates: list[ReductionUpdate]) -> None:

@@ -133,13 +133,17 @@ def _shapes(
 ) -> list[str]:
     """The shapes that blocks of two or three parallel loops may have, and which was taken."""
     loops: dict[str, Band] = {}
+    tall: list[str] = []
     for band in bands(nodes_of(schedule)):
         axis, mark = schedule.axis(band.loop), schedule.mark(band.loop)
+        if loops and mark is Mark.UNROLL and band.statements <= names:
+            count = dict(schedule.factors)[band.loop]
+            tall.append(f"each thread takes {count} iterations of {band.loop}: they share loads")
         # A loop of blocks counts where it is not cut: it stands before the threads of its axis.
         if axis is not None and band.statements & names and mark in (Mark.BLOCK, Mark.THREAD):
             loops[axis.value] = band
-    if len(loops) < 2:
-        return []
+    if len(loops) < 2 or (tall and len(loops) == 2):
+        return tall
     program = schedule.program
     trips = average_trips(program, likely_sizes(program))
     shapes = rank_block_shapes(schedule, [loops[x] for x in "xyz" if x in loops], trips, machine)
@@ -148,9 +152,12 @@ def _shapes(
     known = [str(shape) for shape in shapes if shape.threads == kernel.block[: len(loops)]]
     head = f"blocks by what they move for each iteration: {(known or [taken])[0]} taken"
     if not others:
-        return [head]
+        return [*tall, head]
     more = f", {len(others) - _MOST_SHAPES} more" if len(others) > _MOST_SHAPES else ""
-    return [f"{head}, before {', '.join(others[:_MOST_SHAPES])}{more}"]
+    found = f"{head}, before {', '.join(others[:_MOST_SHAPES])}{more}"
+    if shapes[0].bytes_per_iteration > min(x.bytes_per_iteration for x in shapes[1:]):
+        found += "; a tenth less is too little to leave the usual shape"
+    return [*tall, found]
 
 
 def _table(schedule: Schedule, mapping: ThreadMapping) -> list[str]:

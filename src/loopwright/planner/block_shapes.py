@@ -20,13 +20,13 @@ from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import Band, bands, moved_by, nodes_of, path_to
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["BlockShape", "rank_block_shapes"]
+__all__ = ["BlockShape", "follow_iterators", "rank_block_shapes"]
 
 _LANES = (32, 64, 128)
 _ROWS = (1, 2, 4, 8, 16)
 _USUAL = (32, 8, 1)  # along x, y and z, where no other shape moves less
 _THREADS = (128, 256)  # least and most
-_GAIN = 0.98  # of the usual shape's bytes, that another one moves at most
+_GAIN = 0.9  # of the usual shape's bytes, that another one moves at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def rank_block_shapes(
     mapped = [moved_by(band, program) for band in loops]
     usual = tuple(map(_most_threads, counts, _USUAL))
     found: list[BlockShape] = []
-    shapes = _shapes(counts) if _follow_iterators(schedule, loops) else ()
+    shapes = _shapes(counts) if follow_iterators(schedule, loops) else ()
     for threads in dict.fromkeys((usual, *shapes)):
         in_block: dict[str, dict[str, float]] = {}
         for name in statements:
@@ -91,7 +91,7 @@ def rank_block_shapes(
     return tuple(sorted(found, key=order))
 
 
-def _follow_iterators(schedule: Schedule, loops: Sequence[Band]) -> bool:
+def follow_iterators(schedule: Schedule, loops: Sequence[Band]) -> bool:
     """Whether the loops and those around them follow an iterator each, of every statement.
 
     Of others, as skewed ones are, it cannot be told what a block has of an array.

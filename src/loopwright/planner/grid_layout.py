@@ -3,7 +3,8 @@
 Of the loops of a nest that carry nothing, the one whose neighbours lie beside each other in memory
 for the most accesses becomes the lanes of warps (x); up to two others become y and z. Loops around
 them run on the host, loops inside of them in each thread. Of the shapes that a block may have, the
-one is taken that moves the fewest bytes for each iteration (planner/block_shapes).
+one is taken that moves the fewest bytes for each iteration (planner/block_shapes). Threads take
+several points of a stencil each (planner/thread_tiles).
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ from loopwright.log import log
 from loopwright.planner.block_shapes import rank_block_shapes
 from loopwright.planner.draft import Draft
 from loopwright.planner.grid_staging import rows_of_lanes
+from loopwright.planner.thread_tiles import points_of_thread
 from loopwright.transform.grid_mapping import AXES, MapToBlocks, MapToThreads
 from loopwright.transform.interchange import Interchange
+from loopwright.transform.loop_marks import Unroll
 from loopwright.transform.privatize import Privatize
 from loopwright.transform.step import Step
 from loopwright.transform.tiling import StripMine, Tile
@@ -41,6 +44,7 @@ _LEAST_THREADS = 128  # of a block, where each does little
 _MOST_THREADS = 256  # of a block, where nothing else decides
 _MOST_ROWS = 64  # threads of a block whose lanes walk rows: boxes of all of them are in memory
 _ROWS = 8  # threads along y
+_WIDE = 128, 2  # threads along x and y that take several points of y each (measured, H200)
 
 
 def plan_grid_layout(schedule: Schedule, machine: GpuMachine) -> tuple[Step, ...]:
@@ -98,18 +102,47 @@ class _Mapping:
         moves: list[Step] = []
         if order != tuple(b.loop for b in free):
             moves.append(Interchange(order))
+        tall = (*planes, rows)[0]
+        points = points_of_thread(schedule, free_loops, tall)
+        if points > 1 and not planes and self._count(lanes) >= _WIDE[0]:
+            x, y = _WIDE
+        sizes = {lanes.loop: x, rows.loop: y, **dict(zip((b.loop for b in planes), z, strict=True))}
+        ordered = [*planes, rows, lanes]
+        for count in dict.fromkeys((points, 1)):
+            if self._take([*copies, *moves], ordered, sizes, tall.loop, count):
+                return True
+        return self._along_x(lanes, copies) if lanes is band else False
+
+    def _take(
+        self, before: list[Step], loops: list[Band], sizes: dict[str, int], tall: str, points: int
+    ) -> bool:
+        """Blocks of `sizes` threads along z, y and x, each with `points` iterations of a loop."""
         # Planes of which a block has one each are not cut.
-        cut = [(lanes, x, "x"), (rows, y, "y")]
-        cut += [(b, size, "z") for b, size in zip(planes, z, strict=True) if size > 1]
-        cut.reverse()
-        tile = Tile(tuple(b.loop for b, _, _ in cut), tuple(size for _, size, _ in cut))
-        strips = self._new_loops(*copies, *moves, tile)
+        cut = [b.loop for b in loops if sizes[b.loop] > 1 or b in loops[-2:]]
+        if points > 1 and tall not in cut:
+            cut.insert(0, tall)
+        heights = {name: sizes[name] * (points if name == tall else 1) for name in cut}
+        tile = Tile(tuple(cut), tuple(heights.values()))
+        strips = self._new_loops(*before, tile)
         if strips is None:
-            return self._along_x(lanes, copies) if lanes is band else False
-        maps: list[Step] = [MapToBlocks(b.loop, "z") for b in planes if len(cut) == 2]
-        maps += [MapToBlocks(s, axis) for s, (_, _, axis) in zip(strips, cut, strict=True)]
-        maps += [MapToThreads(b.loop, axis, size) for b, size, axis in cut]
-        return self.draft.take(*copies, *moves, tile, *maps)
+            return False
+        axes = dict(zip((b.loop for b in reversed(loops)), AXES, strict=False))
+        around = dict(zip(cut, strips, strict=True))
+        maps: list[Step] = [MapToBlocks(around.get(b.loop, b.loop), axes[b.loop]) for b in loops]
+        if points == 1:
+            maps += [MapToThreads(name, axes[name], sizes[name]) for name in cut]
+            return self.draft.take(*before, tile, *maps)
+        steps = [*before, tile]
+        threads = {name: name for name in cut if name != tall}
+        if sizes[tall] > 1:
+            steps.append(StripMine(tall, points))
+            strips = self._new_loops(*steps)
+            if strips is None:
+                return False
+            threads = {tall: strips[0], **threads}
+        inward = Interchange((*(name for name in cut if name != tall), tall))
+        maps += [MapToThreads(loop, axes[name], sizes[name]) for name, loop in threads.items()]
+        return self.draft.take(*steps, inward, *maps, Unroll(tall, points))
 
     def _parallel(self, band: Band) -> tuple[list[Band], list[Step]]:
         """Up to three parallel loops at the head of a nest, as many as there are.

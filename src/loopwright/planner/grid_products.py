@@ -96,10 +96,10 @@ class _Tile:
 _TILES_4 = (
     _Tile(128, 256, 16, 8, 16, resident=1),
     _Tile(128, 128, 8, 8, 8, resident=2),
-    _Tile(64, 128, 32, 8, 16, resident=1, slices=4),
     _Tile(128, 64, 32, 16, 8, resident=1, slices=4),
-    _Tile(64, 128, 32, 8, 8, resident=1, slices=4),
+    _Tile(64, 128, 32, 8, 16, resident=1, slices=4),
     _Tile(128, 64, 32, 8, 8, resident=1, slices=4),
+    _Tile(64, 128, 32, 8, 8, resident=1, slices=4),
     _Tile(64, 128, 8, 8, 8),
     _Tile(128, 64, 8, 8, 8),
     _Tile(64, 64, 32, 8, 8, resident=1, slices=4),
@@ -152,7 +152,9 @@ _TILES_16 = (
 _MOST_BYTES = 16  # that one instruction moves
 _LOAD_CYCLES = 700.0  # from memory to registers, a tile's barrier included
 _MOVE_CYCLES = 12.0  # of a warp that brings 16 bytes a thread to shared memory (fitted, H200)
+_TURNED = 1.25  # times that, where neighbours lie along the reduction and are written apart
 _TABLE_CYCLES = 2400.0  # of one warp, from an offset of its table to its use
+_SCATTER_CYCLES = 700.0  # of one warp, to find the place of an element by two tables (fitted, H200)
 _READ_CYCLES = 2.6  # of 16 bytes for every thread of a warp from shared memory (measured, H200)
 _BUSY = 8.0  # operations under way for each that starts in a cycle, by the warps of a scheduler
 _CACHE_SPEED = 1.6  # bandwidth of the second-level cache beside that of memory
@@ -336,7 +338,9 @@ def _seconds(
         words = (variant.thread_rows + variant.thread_columns / 2) / 8
     issue = own * variant.group / rate
     read = variant.group / machine.warp * words * _READ_CYCLES
-    moved = (variant.rows / variant.left_width + variant.columns / variant.right_width) / 32
+    turned = [_TURNED if x else 1.0 for x in (variant.left_along_p, variant.right_along_p)]
+    moved = variant.rows / variant.left_width * turned[0] / 32
+    moved += variant.columns / variant.right_width * turned[1] / 32
     if variant.stages > 2:
         moved /= 2  # past the registers
     issued = 0.08 if variant.uses_mma else 0.02 + 0.9 * words / own  # beside the operations
@@ -359,9 +363,12 @@ def _seconds(
         waves * (steps // variant.depth + 2) * _LOAD_CYCLES / (variant.stages - 1),
     )
     if "p" not in variant.strided:  # offsets come first, then what lies there
-        cycles += slowest * (steps // variant.depth) * _TABLE_CYCLES / (warps * min(held, slowest))
+        offsets = _TABLE_CYCLES * (0.9 + variant.rows / 640)  # fitted: rows cost more than columns
+        cycles += slowest * (steps // variant.depth) * offsets / (warps * min(held, slowest))
     # Sums of slices pass through shared memory, and those of all threads go to out.
     cycles += slowest * (own * warps * (0.5 + 0.5 * (variant.slices > 1)) + _LOAD_CYCLES)
+    if not {"i", "j"} & set(variant.strided):  # places in out, by two tables
+        cycles += slowest * own / (warps * min(held, slowest)) * _SCATTER_CYCLES
     elements = (batch * m * k, batch * k * n, batch * m * n)
     memory = sum(count * size for count, size in zip(elements, sizes, strict=True))
     # Sectors of which only one element counts are moved whole.

@@ -211,20 +211,31 @@ def special_checks() -> None:
 # -- times ----------------------------------------------------------------------------------------
 
 
-def timed(run: Callable[[], Any], count: int = 5) -> float:
-    """Seconds of one of several runs behind each other, the best of some tries."""
-    run()
-    torch.cuda.synchronize()
-    best = math.inf
+def timed(*runs: Callable[[], Any], count: int = 7) -> list[float]:
+    """Seconds of each of the runs: medians of batches of 2 ms or so, which take turns.
+
+    A batch is long enough for the host's work on the first call not to count.
+    """
+    calls, found = [], [[] for _ in runs]
+    for run in runs:
+        run()
+        calls.append(max(2, min(64, int(2e-3 / _batch(run, 2)))))
     for _ in range(count):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        for _ in range(4):
-            run()
-        end.record()
-        end.synchronize()
-        best = min(best, begin.elapsed_time(end) * 1e-3 / 4)
-    return best
+        for run, number, times in zip(runs, calls, found, strict=True):
+            times.append(_batch(run, number))
+    return [sorted(times)[count // 2] for times in found]
+
+
+def _batch(run: Callable[[], Any], number: int) -> float:
+    """Seconds of one of `number` calls behind each other."""
+    torch.cuda.synchronize()
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    for _ in range(number):
+        run()
+    end.record()
+    end.synchronize()
+    return float(begin.elapsed_time(end)) * 1e-3 / number
 
 
 def host_time(run: Callable[[], Any]) -> float:
@@ -243,10 +254,11 @@ def race(name: str, text: str, shapes: list[tuple[int, ...]], dtype: Any, ring: 
     operands = [torch.rand(*shape, device="cuda", dtype=dtype) for shape in shapes]
     letters = dict(zip(text.split("->")[0].replace(",", ""), sum(shapes, ()), strict=True))
     work = 2 * math.prod(letters.values())
-    ours = timed(lambda: lw.einsum(text, *operands, semiring=ring))
-    theirs = math.nan
+    runs = [lambda: lw.einsum(text, *operands, semiring=ring)]
     if ring == "plus_times":
-        theirs = timed(lambda: torch.einsum(text, *operands))
+        runs.append(lambda: torch.einsum(text, *operands))
+    ours, theirs = (*timed(*runs), math.nan)[:2]
+    if ring == "plus_times":
         want, got = torch.einsum(text, *operands), lw.einsum(text, *operands)
         if not torch.allclose(got, want, rtol=1e-3):
             failures.append(name)
@@ -304,7 +316,7 @@ def main() -> int:
         if dtype == torch.int32:
             a = torch.randint(0, 99, (n, n), device="cuda", dtype=dtype)
             try:
-                t = timed(lambda a=a: lw.einsum(square, a, a, semiring="min_plus"))
+                (t,) = timed(lambda a=a: lw.einsum(square, a, a, semiring="min_plus"))
                 say(f"{square} {n} int32 min_plus: {t * 1e6:.1f} us, {2 * n**3 / t / 1e12:.2f} T")
             except Exception as error:  # noqa: BLE001, likewise
                 failures.append("int32 min_plus")
