@@ -1,10 +1,12 @@
-"""Registers and spilled bytes of the GPU kernels that the planners choose, as `ptxas -v` tells.
+"""Registers and spilled bytes of the GPU kernels that the planners take, as `ptxas -v` tells.
 
     PYTHONPATH=src python3 scripts/gpu_registers.py [--only float32,closure] [--architectures sm_80]
 
-Every tile of `planner/grid_products`, for each layout of its operands (L: left lies along the
-reduction, R: right does), with offset tables, and where nothing is aligned; the tiles that
-`planner/grid_contractions` takes for nests of programs; the kernels of closures. No GPU is needed.
+Products of einsum: every tile of `planner/grid_products` whose threads are short of registers, as
+the planner takes it for each layout of its operands (L: left lies along the reduction, R: right
+does), with offset tables, where nothing is aligned, and for each start of the sums; products in
+programs: the tiles of `planner/grid_contractions`; all kernels of closures. No GPU is needed. The
+status is the number of kernels that spill.
 """
 
 from __future__ import annotations
@@ -23,29 +25,54 @@ from loopwright.backends.device_module import emit_kernels
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import program_of
 from loopwright.ir.contraction_shape import ContractionShape, Dim
-from loopwright.ir.dtypes import DTYPES
+from loopwright.ir.dtypes import BFLOAT16, DTYPES
 from loopwright.ir.grid_kernel import GridKernel, GridVariant
+from loopwright.ir.grid_registers import spare_registers
 from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.ir.loops import LoopNest
+from loopwright.ir.schedule_tree import bands, nodes_of, perfect_nest
 from loopwright.lower.grid_product import lower_grid_product
 from loopwright.lower.passes import lower_schedule
 from loopwright.lower.split_kernels import split_kernels
 from loopwright.machines.load_gpu import load_gpu
 from loopwright.planner import grid_contractions, grid_products
 from loopwright.planner.gpu import gpu_planner
+from loopwright.transform.map_contraction import MapContraction
+from loopwright.transform.plan import apply_step, initial_schedule
 
+_TOP = 2**31 - 1
+# plus, times, identity of plus, types of the elements and of the sums
 ALGEBRAS = {
-    "float32": ("add", "mul", "float32"),
-    "float64": ("add", "mul", "float64"),
-    "min_plus float32": ("min", "add", "float32"),
-    "min_plus int32": ("min", "add_top", "int32"),
-    "int32": ("add", "mul", "int32"),
+    "float32": ("add", "mul", 0.0, "float32", "float32"),
+    "float64": ("add", "mul", 0.0, "float64", "float64"),
+    "min_plus float32": ("min", "add", float("inf"), "float32", "float32"),
+    "min_plus float64": ("min", "add", float("inf"), "float64", "float64"),
+    "min_plus int32": ("min", "add_top", _TOP, "int32", "int32"),
+    "int32": ("add", "mul", 0, "int32", "int32"),
+    "int64": ("add", "mul", 0, "int64", "int64"),
+    "float16": ("add", "mul", 0.0, "float16", "float32"),
+    "bfloat16": ("add", "mul", 0.0, "bfloat16", "float32"),
+    "complex64": ("add", "mul", 0j, "complex64", "complex64"),
+    "complex128": ("add", "mul", 0j, "complex128", "complex128"),
+    "or_and bool": ("or", "and", False, "bool", "bool"),
 }
-LAYOUTS = ("LR", "L-", "-R", "--", "L-, tables", "L-, unaligned")
+LAYOUTS = (
+    "LR", "L-", "-R", "--", "LR, unaligned", "L-, unaligned", "--, unaligned",
+    "LR, tables", "L-, tables", "LR, tables, unaligned", "--, tables, unaligned",
+)  # fmt: skip
+STARTS = ((Initial.ZERO, False), (Initial.OUT, False), (Initial.SCALED, True))
 SIZE = 4096
-_ALL = 65536  # registers of a multiprocessor
-_FEW = 64  # words of accumulators and less fit, where a thread may have all registers
+_SPARE = 80  # registers: kernels that have more left never spill
 
+PRODUCT = """void product(int n, {type} c[n][n], {type} a[n][n], {type} b[n][n]) {{
+#pragma scop
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++)
+      for (int k = 0; k < n; k++)
+        c[i][j] += {left} * {right};
+#pragma endscop
+}}
+"""
 CLOSURE = """void closure(int n, {type} d[n][n]) {{
 #pragma scop
   for (int k = 0; k < n; k++)
@@ -66,72 +93,81 @@ CLOSURES = (
     ("or_and", "unsigned int"),
     ("or_and", "unsigned char"),
 )
+Named = tuple[str, LoopNest]
 
 
-def algebra_of(name: str) -> Algebra:
-    plus, times, dtype = ALGEBRAS[name]
-    zero: object = 0
-    if plus == "min":
-        zero = float("inf") if dtype.startswith("f") else 2**31 - 1
-    types = (DTYPES[dtype],) * 4
-    return Algebra(plus, times, zero, *types, Initial.OUT, scaled=False)  # type: ignore[arg-type]
+def algebra_of(name: str, initial: Initial = Initial.OUT, *, scaled: bool = False) -> Algebra:
+    plus, times, zero, element, total = ALGEBRAS[name]
+    dtype = BFLOAT16 if element == "bfloat16" else DTYPES[element]
+    return Algebra(plus, times, zero, *(dtype,) * 3, DTYPES[total], initial, scaled=scaled)
 
 
 def shape_of(layout: str) -> ContractionShape:
     n = SIZE
     left = (n, 1) if "L" in layout else (1, n)  # strides of i and of p
     right = (n, 1) if "R" in layout else (1, n)  # of j and of p
-    i, j = (Dim(n, left[0], 0, n),), (Dim(n, 0, right[0], 1),)
-    p = (Dim(n, left[1], right[1], 0),)
-    if "tables" in layout:
-        i = (Dim(n, left[0], 0, n * n), Dim(3, left[0] * n * n, 0, n))
-        p = (Dim(n, left[1], right[1], 0), Dim(3, left[1] * n * n, right[1] * 5 * n * n, 0))
-    return ContractionShape((), i, j, p)
+    i, j = Dim(n, left[0], 0, n), Dim(n, 0, right[0], 1)
+    p = Dim(n, left[1], right[1], 0)
+    if "tables" not in layout:
+        return ContractionShape((), (i,), (j,), (p,))
+    far = n * n
+    others = (
+        (Dim(5, 7 * far, 3 * far, 5 * far), Dim(3, far, far, far)),
+        (Dim(3, left[0] * far, 0, n), replace(i, out=far)),
+        (Dim(2, 0, right[0] * 2 * far, 7 * far), j),
+        (Dim(3, left[1] * far, right[1] * 5 * far, 0), p),
+    )
+    return ContractionShape(*others)
 
 
-def is_tight(variant: GridVariant, size: int) -> bool:
-    """Whether accumulators are many beside the registers of a thread."""
-    own = variant.thread_rows * variant.thread_columns * max(1, size // 4)
-    most = min(255, _ALL // (max(1, variant.resident) * variant.threads))
-    return own >= min(_FEW, most // 2)
-
-
-def products(name: str) -> Iterator[tuple[str, LoopNest]]:
-    algebra = algebra_of(name)
-    size = algebra.accumulator.bytes
-    tiles = list(grid_products._TILES_4 if size <= 4 else grid_products._TILES_8)
-    if name == "float64":
-        tiles += grid_products._TILES_MMA
-    seen: dict[GridVariant, None] = {}
-    for tile in tiles:
-        for layout in LAYOUTS:
-            if tile.uses_mma and layout.endswith("unaligned"):
-                continue
-            alignment = (size,) * 3 if layout.endswith("unaligned") else (16,) * 3
-            variant = grid_products._variant(tile, shape_of(layout), algebra, alignment)
-            if variant is None or variant in seen or not is_tight(variant, size):
-                continue
-            seen[variant] = None
-            kernel = GridKernel(algebra, variant)
-            yield f"{variant}, resident {variant.resident}: {layout}", lower(kernel)
-    for row in grid_contractions._TILES[size]:
-        rows, columns, depth, thread_rows, thread_columns, stages, resident, _ = row
-        for layout in LAYOUTS[:4]:
-            variant = GridVariant(
-                rows, columns, depth, thread_rows, thread_columns,
-                "L" in layout, "R" in layout,
-                piece=4 if size <= 4 else 2, stages=stages, resident=resident,
-            )  # fmt: skip
-            if is_tight(variant, size):
+def products(name: str) -> Iterator[tuple[str, GridKernel]]:
+    """The kernels that einsum takes, of those that are short of registers."""
+    machine = load_gpu("sm_90")
+    seen: set[GridKernel] = set()
+    for initial, scaled in STARTS:
+        algebra = algebra_of(name, initial, scaled=scaled)
+        size = algebra.accumulator.bytes
+        tiles = [*grid_products.tiles_of(algebra, machine)]
+        for tile in tiles:
+            for layout in LAYOUTS:
+                aligned = algebra.left.bytes if "unaligned" in layout else 16
+                variant = grid_products.fitting_variant(
+                    tile, shape_of(layout), algebra, (aligned,) * 3, machine
+                )
+                if variant is None:
+                    continue
                 kernel = GridKernel(algebra, variant)
-                yield f"nest, {variant}, resident {resident}: {layout}", lower(kernel)
+                if kernel not in seen and (variant.uses_mma or spare_registers(kernel) < _SPARE):
+                    seen.add(kernel)
+                    yield f"{_told(variant)}: {layout}, from {initial.value}", kernel
+        assert size in (1, 4, 8, 16)
 
 
-def lower(kernel: GridKernel) -> LoopNest:
-    return lower_grid_product(kernel, "product")
+def _told(variant: GridVariant) -> str:
+    steps = f", {variant.copies} steps" if variant.copies else ""
+    return f"{variant}, {variant.resident} blocks, {variant.stages} stages{steps}"
 
 
-def closures(folder: Path) -> Iterator[tuple[str, LoopNest]]:
+def nests(name: str, folder: Path) -> Iterator[Named]:
+    """Products in programs, in every layout and with every tile of their planner."""
+    kind = {"float32": "float", "float64": "double", "int32": "int", "int64": "long"}.get(name)
+    if kind is None:
+        return
+    for layout in ("LR", "L-", "-R", "--", "L-, computed"):
+        left = "a[i][k]" if "L" in layout else "a[k][i]"
+        left = f"(3 * {left})" if "computed" in layout else left
+        right = "b[j][k]" if "R" in layout else "b[k][j]"
+        source = folder / "product.c"
+        source.write_text(PRODUCT.format(type=kind, left=left, right=right))
+        (region,) = read_c(source).regions
+        schedule = initial_schedule(program_of(region.tree, reassoc=False))
+        loops = tuple(band.loop for band in perfect_nest(next(iter(bands(nodes_of(schedule))))))
+        for row in grid_contractions.TILES[DTYPES[name].bytes]:
+            step = MapContraction(loops, *row[:-1])
+            yield f"nest, {step}: {layout}", lower_schedule(apply_step(schedule, step))
+
+
+def closures(folder: Path) -> Iterator[Named]:
     for ring, kind in CLOSURES:
         source = folder / "closure.c"
         source.write_text(CLOSURE.format(type=kind, update=UPDATES[ring]))
@@ -142,13 +178,24 @@ def closures(folder: Path) -> Iterator[tuple[str, LoopNest]]:
         yield f"closure {ring} {kind}", lower_schedule(schedule)
 
 
+def kernels_of(name: str, folder: Path) -> Iterator[Named]:
+    """All nests under a name of the command line."""
+    if name == "closure":
+        yield from closures(folder)
+        return
+    for told, kernel in products(name):
+        yield f"{name}, {told}", lower_grid_product(kernel, "product")
+    for told, nest in nests(name, folder):
+        yield f"{name}, {told}", nest
+
+
 def report(
-    nests: list[tuple[str, LoopNest]], architectures: list[str], folder: Path
+    named: list[Named], architectures: list[str], folder: Path
 ) -> Iterator[tuple[str, str, int, int]]:
     """Name, architecture, registers and spilled bytes of every kernel."""
-    named = [replace(nest, name=f"kernel{at}") for at, (_, nest) in enumerate(nests)]
+    numbered = [replace(nest, name=f"kernel{at}") for at, (_, nest) in enumerate(named)]
     source = folder / "kernels.cu"
-    source.write_text(emit_kernels([split_kernels(nest) for nest in named], CUDA))
+    source.write_text(emit_kernels([split_kernels(nest) for nest in numbered], CUDA))
     for architecture in architectures:
         words = ["nvcc", f"-arch={architecture}", "-cubin", "-Xptxas", "-v"]
         done = subprocess.run(
@@ -161,7 +208,7 @@ def report(
         name, spilled = "", 0
         for line in told.splitlines():
             if entry := re.search(r"Compiling entry function 'kernel(\d+)_(\d+)'", line):
-                name = nests[int(entry[1])][0]
+                name = named[int(entry[1])][0]
                 name += f" ({entry[2]})" if name.startswith("closure") else ""
             elif stores := re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", line):
                 spilled = int(stores[1]) + int(stores[2])
@@ -181,17 +228,15 @@ def main() -> int:
     with TemporaryDirectory() as directory:
         folder = Path(directory)
         for name in args.only.split(","):
-            nests = list(closures(folder) if name == "closure" else products(name))
-            for start in range(0, len(nests), 4):
-                part = nests[start : start + 4]
-                found = report(part, args.architectures.split(","), folder)
-                for kernel, architecture, registers, spilled in found:
+            named = list(kernels_of(name, folder))
+            for start in range(0, len(named), 6):
+                part = named[start : start + 6]
+                for row in report(part, args.architectures.split(","), folder):
                     count += 1
-                    spilling += spilled > 0
-                    if spilled or args.all:
-                        label = kernel if name == "closure" else f"{name}, {kernel}"
-                        row = (label, architecture, str(registers), str(spilled))
-                        print("|", " | ".join(row), "|", flush=True)
+                    spilling += row[3] > 0
+                    if row[3] or args.all:
+                        print("|", " | ".join(map(str, row)), "|", flush=True)
+            print(f"{name}: {len(named)} kernels", file=sys.stderr, flush=True)
     print(f"\n{count} kernels, {spilling} spill")
     return min(spilling, 100)
 

@@ -13,7 +13,7 @@ def _splat(kind: str, value: str) -> str:
     ("before", "after"),
     [
         ('asm volatile("memb");', "((void)0);"),
-        ('__asm__ __volatile__ ("memb\\n\\t" ::: "memory");', "((void)0);"),
+        ('__asm__ __volatile__ ("memb\\n\\t" ::: "memory");', "athread_memory_barrier();"),
         ('asm volatile("rcsr %0, 2" : "=r"(cid));', "((cid) = lw_csr(2));"),
         ('asm volatile ("rcsr %0, 4":"=&r"(t[f(1, 2)])::"memory");', "((t[f(1, 2)]) = lw_csr(4));"),
         ('asm("rtc %0" : "=r"(now));', "((now) = athread_time_cycle());"),

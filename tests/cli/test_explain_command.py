@@ -117,9 +117,9 @@ def test_a_stencil_shares_its_neighbours(tmp_path: Path) -> None:
     told = explained("jacobi-2d", tmp_path)
     assert told.count("launched by the host in every iteration of t") == 2
     rows = [" ".join(line.split()) for line in told.splitlines()]
-    assert "S0 B[i, j] write private private always no 1 8" in rows
-    assert "S0 A[i, j - 1] read all-shared private in some blocks no 1 9" in rows
-    witness = "A[i, j] is shared: A[1, 1]: S0[0, 1, 1] in thread (0, 0) and S0[0, 1, 2] in thread"
+    assert "S0 B[i, j] write private private always no 1 9" in rows
+    assert "S0 A[i, j - 1] read all-shared private in some blocks no 1 8" in rows
+    witness = "A[i, j] is shared: A[8, 1]: S0[0, 8, 1] in thread (0, 0) and S0[0, 8, 2] in thread"
     assert witness in told
 
 

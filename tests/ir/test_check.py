@@ -282,6 +282,18 @@ def test_expressions_of_nests(value: Expr, told: str) -> None:
             "\nat unroll for i in range(0, 8, n):\n    pass",
         ),
         (
+            For("i", Const(0), Const(8), Block(()), Const(1), Mark.UNROLL, copies=2),
+            "a unroll loop has copies of its own\nat unroll for i in range(8):\n    pass",
+        ),
+        (
+            Store("y", (n,), load("x", n), is_atomic=True),
+            "no atomic operation: atomically y[n] = x[n]\nat atomically y[n] = x[n]",
+        ),
+        (
+            Store("y", (n,), load("y", n) * load("x", n), is_atomic=True),
+            "no atomic operation: atomically y[n] = y[n] * x[n]\nat atomically y[n] = y[n] * x[n]",
+        ),
+        (
             loop("i", 0, n, Barrier(), Mark.PARALLEL),
             "a barrier stands inside a parallel or vector loop\nat barrier",
         ),

@@ -8,7 +8,7 @@ import pytest
 from ir.examples import ONE, load, loop, nest_of, store
 from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.dtypes import DTYPES, FLOAT64
-from loopwright.ir.expr import Const, Select, Var
+from loopwright.ir.expr import Binary, Const, Select, Var
 from loopwright.ir.interpret import Memory, element_strides, interpret_nest
 from loopwright.ir.loops import (
     Alloc,
@@ -197,6 +197,32 @@ def test_races_are_told(threads: int) -> None:
     assert fault(SAME_PLACE, threads=threads) == (
         "race: y[0] is written by two iterations or threads without a barrier between"
     )
+
+
+UPDATE = Store("y", (Const(0),), load("y", 0) + load("x", i), is_atomic=True)
+
+
+def test_atomic_updates_are_no_race_among_themselves() -> None:
+    y = np.zeros(4)
+    run(loop("i", 0, n, UPDATE, Mark.BLOCK), np.arange(4, dtype=float), y)
+    assert y.tolist() == [6, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ((UPDATE, store("y", i, load("y", 0))), "updated by one iteration or thread, read by"),
+        ((UPDATE, store("y", 0, load("x", i))), "updated by one iteration or thread, written by"),
+        ((store("y", 0, load("x", i)), UPDATE), "written by one iteration or thread, updated by"),
+        ((store("y", i + 1, load("y", 0)), UPDATE), "read by one iteration or thread, updated by"),
+    ],
+    ids=["read", "written", "after a write", "after a read"],
+)
+def test_atomic_updates_race_with_others(parts: tuple[Stmt, Stmt], told: str) -> None:
+    """One iteration does both; the other one comes between."""
+    one, other = parts
+    body = If(Binary("eq", i, Const(0)), one, other)
+    assert told in fault(For("i", Const(0), Const(2), body, Const(1), Mark.BLOCK))
 
 
 def test_dependent_lanes_give_another_result() -> None:

@@ -48,6 +48,7 @@ KINDS = (
     ("max_min", "float32"),
     ("min_max", "float64"),
     ("or_and", "bool"),
+    ("or_and", "uint32"),
 )
 
 

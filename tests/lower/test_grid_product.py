@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 
 from drawn import combined
+from loopwright.backends.c_dialect import CUDA
+from loopwright.backends.device_module import emit_kernels
 from loopwright.ir.check import check_nest
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.grid_kernel import GridKernel, GridVariant
 from loopwright.ir.interpret_nest import interpret_nest
 from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.lower.grid_product import lower_grid_product, product_scalars
+from loopwright.lower.split_kernels import split_kernels
 
 SIZES = ((4, 4, 4), (1, 1, 1), (5, 3, 7), (9, 6, 1), (3, 8, 0), (4, 9, 9))
 # A block of 4 x 4 elements by four threads of 2 x 2.
@@ -195,3 +198,42 @@ def test_warps_and_slices_of_the_matrix_unit(changed: dict[str, int]) -> None:
 @pytest.mark.parametrize("initial", Initial)
 def test_initial_values_of_the_matrix_unit(initial: Initial) -> None:
     check(MMA, replace(REALS, initial=initial, scaled=True), (16, 8, 12))
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4])
+@pytest.mark.parametrize("copies", [1, 2])
+def test_fewer_steps_in_the_code(stages: int, copies: int) -> None:
+    variant = replace(SMALL, depth=4, stages=stages, copies=copies)
+    for size in ((5, 3, 7), (4, 9, 9)):
+        check(variant, algebra("sums"), size)
+        check(variant, algebra("paths"), size)
+
+
+def test_text_of_steps_and_updates() -> None:
+    """Steps are a loop; factors of 64 bits serve neighbours, asynchronous copies come later."""
+    variant = replace(SMALL, depth=4, stages=3, copies=2)
+    kernel = GridKernel(algebra("paths"), variant)
+    text = emit_kernels([split_kernels(lower_grid_product(kernel, "product"))], CUDA)
+    assert "#pragma unroll 2\n            for (lw_index p = 0; p < 3; p++) {" in text
+    assert "sums[1][1 - column] = " in text
+    start = text.index("for (lw_index t = 0;")
+    assert text.index("left_own[0]", start) < text.index("lw_copy_async", start)
+    narrow = GridKernel(algebra("widest"), replace(variant, copies=0))
+    text = emit_kernels([split_kernels(lower_grid_product(narrow, "product"))], CUDA)
+    assert "#pragma unroll 2" not in text
+    assert "[1 - column]" not in text
+    start = text.index("for (lw_index t = 0;")
+    assert text.index("lw_copy_async", start) < text.index("left_own[0]", start)
+
+
+def test_runs_of_a_thread_share_an_address() -> None:
+    """Many runs along the reduction lie constant distances apart in the tile."""
+    variant = GridVariant(8, 4, 8, 4, 4, True, False, piece=2, warp_rows=2)
+    assert variant.threads == 2
+    check(variant, algebra("sums"), (9, 5, 17))
+    wide = GridVariant(32, 16, 8, 4, 4, True, True, piece=2)
+    kernel = GridKernel(algebra("sums"), wide)
+    text = emit_kernels([split_kernels(lower_grid_product(kernel, "product"))], CUDA)
+    assert "const lw_index left_at7 = thread_x / 8 + 28;" in text
+    assert "const lw_index left_step7 = thread_x % 8;" in text
+    check(wide, algebra("sums"), (33, 17, 9))

@@ -14,7 +14,7 @@ from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import program_of
 from loopwright.ir.check import check_nest
 from loopwright.ir.expr import Load
-from loopwright.ir.loops import Barrier, LoopNest, Store
+from loopwright.ir.loops import Axis, Barrier, LoopNest, Store
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.visit import loads, statements
@@ -99,7 +99,21 @@ def test_results_stay_in_the_scratchpad_over_the_reduction() -> None:
     result = boxes["S0_0", "S0_1", "S1_0", "S1_1"]  # tiles of both nests run together
     factors = [boxes[("S1_2",)], boxes[("S1_3",)]]
     assert result.loop != factors[0].loop == factors[1].loop
-    assert [box.buffers for box in (result, *factors)] == [1, 2, 2]
+    assert result.buffers == 1
+    assert result.panel is None
+
+
+def test_factors_of_a_product_are_broadcast() -> None:
+    boxes = {box.accesses: box for box in planned("gemm").boxes}
+    left, right = boxes[("S1_2",)], boxes[("S1_3",)]
+    assert (left.axis, right.axis) == (Axis.ROW, Axis.COLUMN)
+    for box in (left, right):
+        assert box.panel is not None
+        assert (box.panel.buffers, box.panel.parts) == (2, 8)
+        assert box.loop != box.panel.loop
+    # Shapes that are not the machine's have no rows and columns that reach each other.
+    _, smaller = mesh_planner_of((4, 8))(source("gemm"), MACHINE, 1)
+    assert all(box.panel is None for box in smaller.boxes)
 
 
 def test_what_the_first_of_two_nests_makes_is_not_read() -> None:
@@ -115,6 +129,16 @@ def test_cores_wait_between_nests_that_depend_on_each_other() -> None:
 
     assert barriers("mvt") == 0  # two products that have nothing in common
     assert barriers("atax") > 0
+
+
+def test_values_get_memory_of_their_own_where_loops_become_parallel() -> None:
+    def kinds(name: str) -> set[str]:
+        return {step.kind for step in mesh_planner(source(name), MACHINE)[0].steps}
+
+    assert "expand_array" in kinds("doitgen")  # the line that all rows share
+    assert "copy_live_in" in kinds("trmm")  # rows that are read before they are written
+    assert "expand_scalar" in kinds("symm")  # a sum between two loops
+    assert not kinds("gemm") & {"expand_array", "copy_live_in", "expand_scalar"}
 
 
 def test_nothing_is_mapped_without_a_parallel_loop() -> None:

@@ -144,10 +144,17 @@ def test_steps_need_free_registers() -> None:
     [
         ({"registers": 12}, "a thread has from 24 to 255 registers\nnote: found 12"),
         ({"registers": 300}, "a thread of sm_90 has 255 registers\nnote: found 300"),
-        ({"registers": 64, "plan": "source"}, "registers and privatize are for the plan 'model'"),
-        ({"privatize": False, "target": "openmp"}, "registers and privatize are for GPUs"),
+        (
+            {"registers": 64, "plan": "source"},
+            "registers, privatize and atomics are for the plan 'model'",
+        ),
+        (
+            {"privatize": False, "target": "openmp"},
+            "registers, privatize and atomics are for GPUs",
+        ),
+        ({"atomics": True, "target": "c"}, "registers, privatize and atomics are for GPUs"),
     ],
-    ids=["low", "high", "plan", "target"],
+    ids=["low", "high", "plan", "target", "atomics"],
 )
 def test_refusals(more: dict[str, object], told: str) -> None:
     with pytest.raises(UsageError) as raised:
@@ -160,7 +167,7 @@ def test_commands_refuse(name: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     path = tmp_path / "paths.c"
     path.write_bytes(PATHS)
     assert cli.main(["cc", str(path), name]) == 2
-    assert "--registers and --no-privatize are for GPUs" in capsys.readouterr().err
+    assert "--registers, --no-privatize and --atomics are for GPUs" in capsys.readouterr().err
     assert cli.main(["cc", str(path), "--target", "cuda", "--tile", "8", name]) == 2
     assert "are for the planner" in capsys.readouterr().err
 

@@ -12,7 +12,7 @@ from frontends.kernels import bind, compiled
 from loopwright.analysis.subscript_bounds import find_violation
 from loopwright.diagnostics import IllegalStep
 from loopwright.ir.interpret import evaluate
-from loopwright.ir.islkit import QuotaExceeded, quota
+from loopwright.ir.islkit import QuotaExceeded, isl, quota
 from loopwright.ir.program import Program, Role
 from loopwright.ir.schedule import Schedule
 from loopwright.lower.passes import lower_schedule
@@ -172,5 +172,9 @@ def test_python_functions_under_any_plan(
             start.analyses.derive(conflicts)
             nest = lower_schedule(apply_steps(start, draw_plan(data.draw, start)))
     except QuotaExceeded:
+        reject()
+    except isl.Error as error:  # a fault of isl 0.27, see analysis/dependences
+        if "involves some of the domain dimensions" not in str(error):
+            raise
         reject()
     assert_same_on(arrays, source, nest, params, threads=data.draw(st.integers(1, 3)))

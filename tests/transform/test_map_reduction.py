@@ -40,6 +40,13 @@ def total(op: str, dtype: str = "int32") -> Program:
     return program("total", arrays, body, reassoc=True)
 
 
+def started() -> Program:
+    """Sums of rows, each with its start before."""
+    arrays = {"A": "in int32 [n, n]", "y": "inout int32 [n]"}
+    inner = For("j", 0, "n", Do("y[i]", "y[i] + A[i, j]"))
+    return program("started", arrays, For("i", 0, "n", Do("y[i]", "0"), inner))
+
+
 def loops_after(source: Program, *steps: Step) -> str:
     """The statements of the lowered nest, proven right."""
     nest = lower_schedule(apply_plan(source, steps))
@@ -72,10 +79,46 @@ def test_golden() -> None:
         """)
 
 
+def test_golden_of_blocks_together() -> None:
+    steps = MapToBlocks("i", "x"), MapReduction("j", "j", 2, blocks=3)
+    assert loops_after(rows(), *steps) == dedent("""
+        block y for block.y in range(3):
+            block x for block.x in range(n):
+                alloc shared y_sums: float64[2] strides [1]
+                thread x for thread.x in range(2):
+                    let i: int64 = block.x
+                    let part: int64 = block.y
+                    alloc register y_sum: float64[1] strides [1]
+                    y_sum[0] = 0.0
+                    for j in range(part * ((n + 2) // 3) + thread.x, min(n, part * ((n + 2) // 3) + (n + 2) // 3), 2):
+                        y_sum[0] = y_sum[0] + A[i, j]
+                    y_sums[thread.x] = y_sum[0]
+                    barrier of the block
+                    if thread.x < 1:
+                        y_sum[0] = y_sum[0] + y_sums[thread.x + 1]
+                        y_sums[thread.x] = y_sum[0]
+                    barrier of the block
+                    if thread.x == 0:
+                        atomically y[i] = y[i] + y_sum[0]
+        """)  # noqa: E501, a line of the nest
+
+
+@pytest.mark.parametrize("op", ["+", "-", "min", "max", "&", "|", "^"])
+@pytest.mark.parametrize(("lanes", "blocks"), [("i", 2), ("j", 5)])
+def test_blocks_together(op: str, lanes: str, blocks: int) -> None:
+    found = loops_after(total(op), MapReduction("i", lanes, 4, blocks))
+    assert f"block x for block.x in range({blocks}):" in found
+    assert "atomically s[] = " in found
+
+
 def test_text_of_the_schedule() -> None:
     found = apply_plan(rows(), (MapToBlocks("i", "x"), MapReduction("j", "j", 32)))
     assert schedule_text(found).splitlines()[-1] == (
         "    threads along j join what S0 gathers in j"
+    )
+    found = apply_plan(rows(), (MapToBlocks("i", "x"), MapReduction("j", "j", 32, 4)))
+    assert schedule_text(found).splitlines()[-1] == (
+        "    threads of 4 blocks, atomically, along j join what S0 gathers in j"
     )
 
 
@@ -116,9 +159,9 @@ def test_offered() -> None:
         step for step in candidates(initial_schedule(rows())) if step.kind == "map_reduction"
     ]
     assert [str(step) for step in offered] == [
-        "map_reduction(loop='i', lanes='i', threads=32)",
-        "map_reduction(loop='i', lanes='j', threads=32)",
-        "map_reduction(loop='j', lanes='j', threads=32)",
+        "map_reduction(loop='i', lanes='i', threads=32, blocks=1)",
+        "map_reduction(loop='i', lanes='j', threads=32, blocks=1)",
+        "map_reduction(loop='j', lanes='j', threads=32, blocks=1)",
     ]
 
 
@@ -169,6 +212,17 @@ MAPPED = (MapToBlocks("i", "x"), MapReduction("j", "j", 4))
             (MapReduction("j", "j", 4), MapToBlocks("i", "x")),
             "threads join in loop 'j'; marks of its nest come before",
         ),
+        (
+            total("min", "float64"),
+            (MapReduction("i", "j", 4, 2),),
+            "GPUs have no atomic 'min' of float64",
+        ),
+        (total("*"), (MapReduction("i", "j", 4, 2),), "GPUs have no atomic 'mul' of int32"),
+        (
+            started(),
+            (MapToBlocks("i", "x"), MapReduction("j", "j", 4, 2)),
+            "its kernel has S0 as well, which every block would run",
+        ),
     ],
 )  # fmt: skip
 def test_refused(source: Program, steps: tuple[Step, ...], reason: str) -> None:
@@ -195,3 +249,10 @@ def test_threads_that_cannot_be(threads: int) -> None:
     with pytest.raises(UsageError) as raised:
         MapReduction("i", "i", threads)
     assert raised.value.message == ("map_reduction takes a power of two of threads, at most 1024")
+
+
+@pytest.mark.parametrize("blocks", [0, 65536])
+def test_blocks_that_cannot_be(blocks: int) -> None:
+    with pytest.raises(UsageError) as raised:
+        MapReduction("i", "i", 32, blocks)
+    assert raised.value.message == "map_reduction takes from 1 to 65535 blocks for an element"

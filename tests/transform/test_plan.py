@@ -12,6 +12,7 @@ from loopwright.ir.grid_kernel import ElementsVariant, GridVariant
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import schedule_text
 from loopwright.transform.blocked_closure import BlockClosure, MapClosure
+from loopwright.transform.copy_live_in import CopyLiveIn
 from loopwright.transform.grid_mapping import MapToBlocks, MapToThreads
 from loopwright.transform.index_set_splitting import SeparateBox, SplitIndexSet
 from loopwright.transform.interchange import Interchange
@@ -35,11 +36,13 @@ from loopwright.transform.register_limits import CapRegisters, KeepInMemory
 from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.reschedule import Reschedule
 from loopwright.transform.scalar_expansion import ExpandScalar, SplitLiveRanges
+from loopwright.transform.share_box import ShareBox
 from loopwright.transform.skew import Skew
 from loopwright.transform.stage import StageArray
 from loopwright.transform.stage_box import StageBox
 from loopwright.transform.step import Step, Text
 from loopwright.transform.tiling import StripMine, Tile
+from loopwright.transform.time_tiles import TileTime
 from loopwright.transform.unroll_and_jam import UnrollAndJam
 from programs import jacobi, matmul, matmul_in_nest
 
@@ -68,6 +71,7 @@ ONE_OF_EACH = Plan(
         ExpandScalar("t", ("i",)),
         PartialSums("S0", "i", 64),
         ExpandArray("t", ("i",)),
+        CopyLiveIn("A", ("S0_1",)),
         Privatize("t", "k"),
         Parallel("i_t"),
         ParallelChunks("j_t", 2),
@@ -77,6 +81,8 @@ ONE_OF_EACH = Plan(
         StageArray("A", "k_t", "shared", 2),
         MapToMesh("i_t", "row", 8, 8),
         StageBox("A", "k_t", ("S0_1", "S0_2"), 2),
+        TileTime(4, (32, 64), 8, 8),
+        ShareBox("A", "k_t", "k_t_2", ("S0_2",), "row"),
         Vectorize("j", 4),
         Simd("j"),
         Align("j", 2),

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from loopwright.analysis.relations import between, ends, maps_of, union
+from loopwright.ir.access_names import NamedAccess
 from loopwright.ir.islkit import GaveUp, affine_map, isl
 from loopwright.ir.program import Access, Program, Statement
 from loopwright.lazy_dataclass import dataclass
@@ -25,6 +26,7 @@ __all__ = [
     "access_map",
     "accesses",
     "dependences",
+    "flow_into",
     "flow_through",
     "memory_dependences",
     "statement_between",
@@ -159,6 +161,15 @@ def flow_through(program: Program, array: str) -> isl.UnionMap:
     # Other statements make no difference, but isl would walk through them.
     users = found.reads.domain().union(found.writes.domain())
     return _last_writes(program.schedule.intersect_domain(users), found.writes, found.reads)
+
+
+def flow_into(program: Program, read: NamedAccess) -> isl.UnionMap:
+    """The flow dependences `{ S[i] -> T[j] }` whose value one read of T uses."""
+    writes = _accesses(program, {read.access.array}).writes
+    own = access_map(program, program.statement(read.statement), read.access)
+    users = writes.domain().union(isl.UnionSet.from_set(own.domain()))
+    order = program.schedule.intersect_domain(users)
+    return _last_writes(order, writes, isl.UnionMap.from_map(own))
 
 
 def memory_dependences(program: Program, arrays: Collection[str]) -> Dependences:

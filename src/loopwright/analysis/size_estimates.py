@@ -24,6 +24,7 @@ __all__ = [
     "Reference",
     "average_trips",
     "band_trips",
+    "bounded_sizes",
     "bytes_of",
     "coefficients",
     "count_accesses",
@@ -44,21 +45,25 @@ def likely_sizes(program: Program) -> dict[str, int]:
     The context bounds it, or arrays of constant extents that loops up to it must stay inside. The
     guess makes the arrays of highest rank whose extents use the parameter 2^22 elements large.
     """
-    found: dict[str, int] = {}
-    inside = _largest_inside(program)
+    found = bounded_sizes(program)
+    for name in program.params:
+        ranks = [a.rank for a in program.arrays if _uses(a, name)]
+        found.setdefault(name, round(_ELEMENTS ** (1 / max(ranks, default=2))))
+    return found
+
+
+def bounded_sizes(program: Program) -> dict[str, int]:
+    """The largest value of every parameter that the context or arrays of constant extents bound."""
+    found = _largest_inside(program)
     known = program.context
     for name in program.params:
         at = known.find_dim_by_name(isl.dim_type.param, name)
-        most = None
         if at >= 0:
             as_set = known.move_dims(isl.dim_type.set, 0, isl.dim_type.param, at, 1)
             value = as_set.dim_max_val(0)
-            most = value.to_python() if value.is_int() else None
-        if most is None:
-            most = inside.get(name)
-        ranks = [a.rank for a in program.arrays if _uses(a, name)]
-        found[name] = most if most is not None else round(_ELEMENTS ** (1 / max(ranks, default=2)))
-    return found
+            if value.is_int():
+                found[name] = value.to_python()
+    return {name: found[name] for name in program.params if name in found}
 
 
 def _largest_inside(program: Program) -> dict[str, int]:

@@ -12,7 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from loopwright.backends.athread_broadcast import BROADCAST_PART
+from loopwright.backends.athread_profile import (
+    CORE_TIMES,
+    HOST_TIMES,
+    TIMES_FIELD,
+    profile_function,
+)
 from loopwright.backends.athread_text import HEADER_END, HEADER_START, SLAVE_PART
+from loopwright.backends.athread_vectors import VECTOR_PART
 from loopwright.backends.c_dialect import ATHREAD, C
 from loopwright.backends.c_expression_printer import CExpressions, NamedBuffer
 from loopwright.backends.c_module import print_function
@@ -23,13 +31,25 @@ from loopwright.backends.c_syntax import (
     IndentedText,
     NamesInUse,
     Width,
+    as_identifier,
     c_type,
 )
 from loopwright.backends.device_host import HostFunction, parameter_types
 from loopwright.diagnostics import UsageError
 from loopwright.ir.device import is_by_value
 from loopwright.ir.expr import Const, Expr
-from loopwright.ir.loops import Alloc, Axis, Buffer, Copy, LoopNest, Mark, Space
+from loopwright.ir.loops import (
+    Alloc,
+    Axis,
+    Buffer,
+    Copy,
+    For,
+    LoopNest,
+    Mark,
+    MeshBroadcast,
+    Space,
+    Store,
+)
 from loopwright.ir.mesh_program import MeshProgram, scratchpad_need, scratchpad_part
 from loopwright.ir.visit import statements
 from loopwright.lazy_dataclass import dataclass
@@ -46,6 +66,7 @@ __all__ = [
 _WORDS = tuple(
     """athread_get athread_put athread_syn athread_spawn athread_join athread_init athread_halt
     dma_wait PE_MODE ARRAY_SCOPE slave lw_boxes lw_row lw_column lw_id lw_a lw_argument lw_work
+    lw_times lw_region lw_from lw_now lw_clock lw_count
     """.split()  # noqa: SIM905, a list of words is easier to read so
 )
 _FAR = "1L << 40"  # the row of cores that take no part: their loops have no iteration
@@ -96,17 +117,34 @@ def scratchpad_report(function: MeshFunction) -> list[str]:
 
 def emit_header(functions: Sequence[MeshFunction], guard: str) -> str:
     """The header that both sides include: blocks of arguments, functions of the cores."""
-    parts = [HEADER_START.replace("@GUARD@", guard)]
+    parts = [HEADER_START.replace("@GUARD@", guard), CORE_TIMES]
     for function in functions:
         lines = IndentedText()
         lines.add(f"struct {function.block} {{")
         lines.indent()
         for kind, name in _fields(function):
             lines.add(f"{kind}{name};")
+        for line in TIMES_FIELD:
+            lines.add(line)
         lines.dedent()
         lines.add("};")
         parts.append(str(lines))
-    return "\n".join([*parts, SLAVE_PART, HEADER_END])
+    parts.append(SLAVE_PART)
+    if any(_is_shared(function) for function in functions):
+        parts.append(BROADCAST_PART)
+    if any(_has_vectors(function) for function in functions):
+        parts.append(VECTOR_PART)
+    return "\n".join([*parts, HEADER_END])
+
+
+def _is_shared(function: MeshFunction) -> bool:
+    """Whether cores give boxes to others of their row or column."""
+    return any(isinstance(stmt, MeshBroadcast) for stmt in statements(function.program.body))
+
+
+def _has_vectors(function: MeshFunction) -> bool:
+    loops = (stmt for stmt in statements(function.program.body) if isinstance(stmt, For))
+    return any(loop.mark is Mark.VECTOR for loop in loops)
 
 
 def _fields(function: MeshFunction) -> list[tuple[str, str]]:
@@ -160,6 +198,7 @@ def _core_function(function: MeshFunction) -> CPrinter:
     lines.indent()
     lines.add(f"static __thread_local struct {function.block} lw_a;")
     lines.add("lw_get(&lw_a, lw_argument, 1, sizeof lw_a, 0);")
+    lines.add("LW_BEGIN_TIMES();")
     fields = iter(_fields(function))
     for scalar in program.scalars:
         _, field = next(fields)
@@ -180,6 +219,7 @@ def _core_function(function: MeshFunction) -> CPrinter:
     _declare_coordinates(program, printer, taken)
     arguments = (*program.buffers, *(memory for memory, _ in program.memory))
     printer.nest(LoopNest(program.name, arguments, program.scalars, program.body))
+    lines.add("LW_END_TIMES();")
     lines.dedent()
     lines.add("}")
     return printer
@@ -221,13 +261,17 @@ static void lw_start(void)
         is_started = 1;
     }
 }
+
+@TIMES@
 #endif
 """
 
 
 def emit_master(functions: Sequence[MeshFunction], header: str) -> str:
     """The file of the host's functions."""
-    parts = [_MASTER.replace("@HEADER@", header)]
+    printed = profile_function(as_identifier(header.removesuffix("_athread.h")))
+    times = HOST_TIMES.replace("@PRINT@", printed)
+    parts = [_MASTER.replace("@HEADER@", header).replace("@TIMES@\n", times)]
     least = min(function.least_work for function in functions)
     parts.append(
         f"#ifndef LW_LEAST_WORK /* instances of statements for which cores are started */\n"
@@ -243,8 +287,27 @@ def emit_master(functions: Sequence[MeshFunction], header: str) -> str:
         helpers |= printer.vectors.types
         for used in (printer.expressions.helpers, expressions.helpers):
             helpers |= {name: found.function() for name, found in used.items()}
-        bodies += [str(printer.lines), text]
+        bodies.append(str(printer.lines))
+        if _has_head(function):
+            head = _head_function(function)
+            helpers |= {name: found.function() for name, found in head.expressions.helpers.items()}
+            bodies.append(str(head.lines))
+        bodies.append(text)
     return "\n".join([*parts, *helpers.values(), *bodies])
+
+
+def _has_head(function: MeshFunction) -> bool:
+    """Whether the host does a part of the region before it starts the cores."""
+    return any(isinstance(stmt, Store) for stmt in statements(function.program.before))
+
+
+def _head_function(function: MeshFunction) -> CPrinter:
+    """The function of what the host does before it starts the cores."""
+    program = function.program
+    arguments = (*program.buffers, *(memory for memory, _ in program.memory))
+    name = f"{function.host.name}_before"
+    nest = LoopNest(name, arguments, program.scalars, program.before)
+    return print_function(nest, C, function.shapes, function.origin, head="static void")
 
 
 def _host_function(function: MeshFunction, expressions: CExpressions) -> str:
@@ -271,6 +334,7 @@ def _host_function(function: MeshFunction, expressions: CExpressions) -> str:
         expressions.spelling[scalar] = CText(name, ATOM, Width.LONG)
     scalars = [str(expressions.spelling[s].text) for s in program.scalars]
     lines.add("#ifndef LW_NO_ATHREAD")
+    lines.add(f'LW_REGION("{host.place}");')
     lines.add(f"const double lw_work = {_work(function, expressions)};")
     lines.add("if (lw_work >= LW_LEAST_WORK) { /* else it takes longer to start cores */")
     lines.indent()
@@ -278,6 +342,7 @@ def _host_function(function: MeshFunction, expressions: CExpressions) -> str:
     lines.add("return;")
     lines.dedent()
     lines.add("}")
+    lines.add("LW_NOT_STARTED();")
     lines.add("#endif")
     values = [f"&{places[b.name]}" if is_by_value(b) else places[b.name] for b in program.buffers]
     lines.add(f"{host.name}_on_host({', '.join([*scalars, *values])});")
@@ -306,9 +371,17 @@ def _spawn(
     for (_, name), _ in zip(fields[len(values) :], allocated, strict=True):
         lines.add(f"if (!lw_a.{name})")
         lines.add("    abort();")
+    if _has_head(function):
+        own = [f"lw_a.{name}" for _, name in fields[len(values) :]]
+        given = [
+            f"&{places[b.name]}" if is_by_value(b) else places[b.name] for b in program.buffers
+        ]
+        lines.add(f"{function.host.name}_before({', '.join([*scalars, *given, *own])});")
     lines.add("lw_start();")
+    lines.add("LW_BEGIN_TIMES();")
     lines.add(f"athread_spawn({function.cores}, &lw_a);")
     lines.add("athread_join();")
+    lines.add("LW_END_TIMES();")
     for (_, name), _ in zip(fields[len(values) :], allocated, strict=True):
         lines.add(f"free(lw_a.{name});")
 

@@ -6,13 +6,15 @@ is chosen by the macro LW_ATHREAD_PRO. Without either, under LW_NO_ATHREAD, the 
 
 from __future__ import annotations
 
+from loopwright.backends.athread_profile import CORE_CLOCK
+
 __all__ = ["HEADER_END", "HEADER_START", "SLAVE_PART"]
 
 HEADER_START = """#ifndef @GUARD@
 #define @GUARD@
 
 /* LW_ATHREAD_PRO: the interface of SW26010-Pro. LW_NO_ATHREAD: no compute cores, the host runs all
- * loops in source order. */
+ * loops in source order. LW_PROFILE: cycles are counted and printed at the end. */
 """
 HEADER_END = """#endif
 """
@@ -24,10 +26,16 @@ SLAVE_PART = """
 #include <dma.h>
 #endif
 
+#ifdef __ATHREAD_EMULATOR__ /* it tells the line of the call */
+#define LW_INLINE static __attribute__((noinline, unused))
+#else
+#define LW_INLINE static inline
+#endif
+
 static __thread_local volatile int lw_reply, lw_reply_ahead; /* requests that have ended */
 static __thread_local int lw_parts, lw_ahead;                /* requests that were started */
 
-static inline void lw_fence(void)
+LW_INLINE void lw_fence(void)
 {
 #if defined(__sw_64__) || defined(__sw_slave__)
     __asm__ volatile("memb" ::: "memory");
@@ -36,28 +44,29 @@ static inline void lw_fence(void)
 #endif
 }
 
+@CLOCK@
 /* All waits for DMA are here. */
-static inline void lw_wait(volatile int *reply, int count)
+LW_INLINE void lw_wait(volatile int *reply, int count)
 {
 #ifdef LW_ATHREAD_PRO
-    athread_dma_wait_value((void *)reply, count);
+    LW_TIMED(dma, athread_dma_wait_value((void *)reply, count));
 #else
-    dma_wait(reply, count);
+    LW_TIMED(dma, dma_wait(reply, count));
 #endif
     lw_fence();
 }
 
-static inline void lw_barrier(void)
+LW_INLINE void lw_barrier(void)
 {
     lw_fence();
 #ifdef LW_ATHREAD_PRO
-    athread_ssync_array();
+    LW_TIMED(barriers, athread_ssync_array());
 #else
-    athread_syn(ARRAY_SCOPE, 0xffff);
+    LW_TIMED(barriers, athread_syn(ARRAY_SCOPE, 0xffff));
 #endif
 }
 
-static inline int lw_core(void)
+LW_INLINE int lw_core(void)
 {
 #ifdef LW_ATHREAD_PRO
     return _PEN;
@@ -68,7 +77,7 @@ static inline int lw_core(void)
 
 /* One request: `rows` blocks of `width` bytes, `gap` bytes apart in main memory, without gaps in
  * the scratchpad. Returns how many requests that is: none of no bytes. */
-static inline int lw_start_get(void *ldm, const void *memory, long rows, long width, long gap,
+LW_INLINE int lw_start_get(void *ldm, const void *memory, long rows, long width, long gap,
                                volatile int *reply)
 {
     if (rows <= 0 || width <= 0)
@@ -90,13 +99,13 @@ static inline int lw_start_get(void *ldm, const void *memory, long rows, long wi
     return 1;
 }
 
-static inline void lw_get_ahead(void *ldm, const void *memory, long rows, long width, long gap)
+LW_INLINE void lw_get_ahead(void *ldm, const void *memory, long rows, long width, long gap)
 {
     lw_ahead += lw_start_get(ldm, memory, rows, width, gap, &lw_reply_ahead);
 }
 
 /* Whatever was started ahead has come. */
-static inline void lw_wait_ahead(void)
+LW_INLINE void lw_wait_ahead(void)
 {
     lw_wait(&lw_reply_ahead, lw_ahead);
     lw_reply_ahead = 0;
@@ -104,12 +113,12 @@ static inline void lw_wait_ahead(void)
 }
 
 /* Requests that are waited for together: `lw_end_parts`. */
-static inline void lw_get_part(void *ldm, const void *memory, long rows, long width, long gap)
+LW_INLINE void lw_get_part(void *ldm, const void *memory, long rows, long width, long gap)
 {
     lw_parts += lw_start_get(ldm, memory, rows, width, gap, &lw_reply);
 }
 
-static inline void lw_put_part(void *memory, const void *ldm, long rows, long width, long gap)
+LW_INLINE void lw_put_part(void *memory, const void *ldm, long rows, long width, long gap)
 {
     if (rows <= 0 || width <= 0)
         return;
@@ -131,23 +140,23 @@ static inline void lw_put_part(void *memory, const void *ldm, long rows, long wi
     lw_parts++;
 }
 
-static inline void lw_end_parts(void)
+LW_INLINE void lw_end_parts(void)
 {
     lw_wait(&lw_reply, lw_parts);
     lw_reply = 0;
     lw_parts = 0;
 }
 
-static inline void lw_get(void *ldm, const void *memory, long rows, long width, long gap)
+LW_INLINE void lw_get(void *ldm, const void *memory, long rows, long width, long gap)
 {
     lw_get_part(ldm, memory, rows, width, gap);
     lw_end_parts();
 }
 
-static inline void lw_put(void *memory, const void *ldm, long rows, long width, long gap)
+LW_INLINE void lw_put(void *memory, const void *ldm, long rows, long width, long gap)
 {
     lw_put_part(memory, ldm, rows, width, gap);
     lw_end_parts();
 }
 #endif
-"""
+""".replace("@CLOCK@\n", CORE_CLOCK.lstrip())

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import field
 
+from loopwright.backends.c_atomics import CUDA_ATOMICS, OPENCL_ATOMICS
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["ATHREAD", "CUDA", "OPENCL", "OPENMP", "C", "Dialect"]
@@ -29,7 +30,7 @@ class Dialect:
     vector: str  # before a loop of independent iterations
     reduction: str  # before a loop of reductions, with a clause for each; empty: in source order
     unroll: str  # before a loop to be repeated {count} times
-    rolled: str = ""  # before a loop of which one iteration is the rule
+    copies: str = ""  # before a loop whose body the code has {count} times, fewer than it runs
     # -- devices: each thread of a block runs the text of a kernel
     index: str = "long"  # type of loop variables, bounds and subscripts
     long_suffix: str = "L"  # of literals that make a sum of narrow integers an index
@@ -69,6 +70,11 @@ class Dialect:
     get_part: str = ""  # likewise, one of several requests
     put_part: str = ""
     end_parts: str = ""  # waits for these
+    # From a scratchpad to those of all cores of a row or column ({axis}), {rows} blocks of {width}
+    # bytes, each {target_pitch} or {source_pitch} behind the one before, by the core {root}.
+    broadcast: str = ""
+    # Vectors are loaded, stored and made of scalars by functions: lw_load_float64x4, lw_store_...
+    has_vector_functions: bool = False
     words: Mapping[str, str] = field(default_factory=dict)
     helpers: Mapping[str, str] = field(default_factory=dict)  # functions in place of the usual ones
 
@@ -144,7 +150,7 @@ template <int pending> static __device__ inline void lw_wait()
 """
 # NVRTC 13.0 for sm_90 joins max(max(-n, a), b) to one instruction and forgets to negate n. Of
 # this negation it does not know what it is.
-_CUDA_NEGATED = """static __device__ inline int lw_negated(int lw_a)
+_CUDA_NEGATED = """[[maybe_unused]] static __device__ inline int lw_negated(int lw_a)
 {
 #ifdef __CUDA_ARCH__
     int lw_r;
@@ -154,7 +160,7 @@ _CUDA_NEGATED = """static __device__ inline int lw_negated(int lw_a)
     return (int)(0u - (unsigned)lw_a);
 #endif
 }
-static __device__ inline long lw_negated(long lw_a)
+[[maybe_unused]] static __device__ inline long lw_negated(long lw_a)
 {
     return (long)(0ull - (unsigned long)lw_a);
 }
@@ -224,7 +230,7 @@ CUDA = Dialect(
     vector="",
     reduction="",
     unroll="#pragma unroll",
-    rolled="#pragma unroll 1",
+    copies="#pragma unroll {count}",
     index="lw_index",
     long_suffix="",
     is_device=True,
@@ -277,6 +283,7 @@ CUDA = Dialect(
     },
     helpers={
         "lw_negated": _CUDA_NEGATED,
+        **CUDA_ATOMICS,
         **{
             f"lw_{what}_float32": _CUDA_EXTREME.format(what=what, op=op, sign=sign)
             for what, op, sign in (("least", "min", "<"), ("most", "max", ">"))
@@ -319,7 +326,7 @@ OPENCL = Dialect(
     vector="",
     reduction="",
     unroll="#pragma unroll",
-    rolled="#pragma unroll 1",
+    copies="#pragma unroll {count}",
     index="lw_index",
     long_suffix="",
     is_device=True,
@@ -344,6 +351,7 @@ OPENCL = Dialect(
         "float _Complex": "float2",
         "double _Complex": "double2",
     },
+    helpers=OPENCL_ATOMICS,
 )
 ATHREAD = Dialect(
     name="athread",
@@ -362,6 +370,11 @@ ATHREAD = Dialect(
     get="lw_get({target}, {source}, {rows}, {width}, {gap});",
     put="lw_put({target}, {source}, {rows}, {width}, {gap});",
     get_ahead="lw_get_ahead({target}, {source}, {rows}, {width}, {gap});",
+    broadcast=(
+        "lw_broadcast_{axis}({target}, {target_pitch}, {source}, {source_pitch}, {rows}, "
+        "{width}, {root});"
+    ),
+    has_vector_functions=True,
     get_part="lw_get_part({target}, {source}, {rows}, {width}, {gap});",
     put_part="lw_put_part({target}, {source}, {rows}, {width}, {gap});",
     end_parts="lw_end_parts();",

@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import assert_never
 
+from loopwright.backends.c_atomics import atomic_name
 from loopwright.backends.c_dialect import Dialect
 from loopwright.backends.c_expression_printer import CExpressions
+from loopwright.backends.c_operations import Helper
 from loopwright.backends.c_scopes import Scopes, allocations, contiguous_buffers
 from loopwright.backends.c_syntax import ATOM, CText, NamesInUse, Width, c_type
 from loopwright.backends.c_vectors import (
@@ -24,9 +26,8 @@ from loopwright.backends.c_vectors import (
     stores_of,
     vector_lanes,
 )
-from loopwright.diagnostics import InternalError
+from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.expr import Binary, Const, Expr, Load, Unary, Var
-from loopwright.ir.gpu_machine import MOST_BLOCKS
 from loopwright.ir.loops import (
     Alloc,
     Barrier,
@@ -38,6 +39,7 @@ from loopwright.ir.loops import (
     Let,
     LoopNest,
     Mark,
+    MeshBroadcast,
     Prefetch,
     Space,
     Stmt,
@@ -45,6 +47,7 @@ from loopwright.ir.loops import (
     Wait,
     WarpMma,
 )
+from loopwright.ir.text import expr_text
 from loopwright.ir.visit import constant_trips, statements
 
 __all__ = ["CPrinter", "Origin"]
@@ -72,11 +75,6 @@ def _is_single_loop(stmt: Stmt) -> bool:
 def _is_single_thread(stmt: For) -> bool:
     """Whether a parallel loop has one iteration: one thread runs it."""
     return (stmt.start, stmt.stop) == (Const(0), Const(1))
-
-
-def _is_fold(stmt: For) -> bool:
-    """Whether a loop is about blocks that a grid has no room for: copies of its body do harm."""
-    return isinstance(stmt.step, Const) and stmt.step.value == MOST_BLOCKS
 
 
 def _is_innermost(stmt: Stmt) -> bool:
@@ -119,7 +117,8 @@ class CPrinter:
         self._may_reorder = nest.reassoc
         contiguous = contiguous_buffers(nest, self.expressions.buffers)
         self._is_contiguous = contiguous.__contains__
-        if not self.dialect.is_device:  # registers of a device hold one number each
+        # Registers of a device hold one number each, those of cores with such functions vectors.
+        if not self.dialect.is_device or self.dialect.has_vector_functions:
             self.vectors.registers = register_lanes(nest, self._is_contiguous)
         has_team = any(_needs_team(s) for s in statements(body)) and bool(self.dialect.team)
         shared = self.scopes.hoist(body, scalars, Space.SCRATCH, has_team=has_team)
@@ -186,6 +185,8 @@ class CPrinter:
                 self._copy_runs(stmt)
             case Copy():
                 self._copy(stmt, ())
+            case MeshBroadcast():
+                self._broadcast(stmt)
             case Commit():
                 self.scopes.pragma(self.dialect.commit)  # copies of a processor are done at once
             case Wait(pending=pending):
@@ -268,8 +269,8 @@ class CPrinter:
                 self.scopes.pragma(self.dialect.vector)
             case Mark.UNROLL if trips is not None and 1 < trips <= _MOST_UNROLL:
                 self.scopes.pragma(self.dialect.unroll.format(count=trips))
-            case Mark.SERIAL if self.dialect.rolled and _is_fold(stmt):
-                self.scopes.pragma(self.dialect.rolled)
+            case Mark.SERIAL if stmt.copies and self.dialect.copies:
+                self.scopes.pragma(self.dialect.copies.format(count=stmt.copies))
         self._for(stmt)
 
     def _reduction_loop(self, stmt: For, updates: list[ReductionUpdate]) -> None:
@@ -301,6 +302,9 @@ class CPrinter:
 
     def _store(self, stmt: Store) -> None:
         target = self.expressions.element(stmt.buffer, stmt.index)
+        if stmt.is_atomic:
+            self._add_store(self._update(target, stmt.value), stmt)
+            return
         text = f"{target} = {self.expressions.value(stmt.value)};"
         match stmt.value:
             case Binary(op="add" | "sub" | "mul" as op, x=Load(array=array, index=index), y=y) if (
@@ -310,6 +314,19 @@ class CPrinter:
             ):
                 text = f"{target} {_COMPOUND[op]} {self.expressions.value(y)};"
         self._add_store(text, stmt)
+
+    def _update(self, target: str, value: Expr) -> str:
+        """The call that updates an element atomically."""
+        if not isinstance(value, Binary):
+            raise InternalError("an atomic store is no operation", expr_text(value))
+        name, kind = atomic_name(value.op, value.dtype), c_type(value.dtype)
+        if name not in self.dialect.helpers:
+            raise UsageError(
+                f"{self.dialect.name} has no atomic '{value.op}' of {value.dtype}",
+                hint="a plan without atomics, which joins blocks by a second launch",
+            )
+        self.expressions.helpers[name] = Helper(name, kind, (kind,) * 2, (), "")
+        return f"{name}(&{target}, {self.expressions.value(value.y)});"
 
     def _add_store(self, text: str, stmt: Store) -> None:
         """A store, with its origin in the source where that changes."""
@@ -368,6 +385,31 @@ class CPrinter:
             rows=self.expressions.index(rows),
             width=self.expressions.index(width * size),
             gap=self.expressions.index(gap),
+        )
+        self.lines.add(text)
+
+    def _broadcast(self, stmt: MeshBroadcast) -> None:
+        if not self.dialect.broadcast or len(stmt.shape) > 2:
+            raise InternalError(f"{self.dialect.name} has no such broadcast", stmt.target)
+        target, source = (self.expressions.buffers[name] for name in (stmt.target, stmt.source))
+        assert target.strides is not None
+        assert source.strides is not None
+        size = target.dtype.bytes
+        rows = stmt.shape[0] if len(stmt.shape) > 1 else Const(1)
+        pitches = [
+            self.expressions.index(buffer.strides[-2] * size if len(stmt.shape) > 1 else Const(0))
+            for buffer in (target, source)
+            if buffer.strides is not None
+        ]
+        text = self.dialect.broadcast.format(
+            axis=stmt.axis.value,
+            target=f"&{self.expressions.element(stmt.target, stmt.target_start)}",
+            target_pitch=pitches[0],
+            source=f"&{self.expressions.element(stmt.source, stmt.source_start)}",
+            source_pitch=pitches[1],
+            rows=self.expressions.index(rows),
+            width=self.expressions.index(stmt.shape[-1] * size),
+            root=self.expressions.index(stmt.root),
         )
         self.lines.add(text)
 

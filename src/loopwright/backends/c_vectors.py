@@ -154,12 +154,15 @@ class VectorStatements:
 
     def __init__(self, expressions: CExpressions) -> None:
         self.expressions = expressions
+        self.has_functions = expressions.dialect.has_vector_functions
         self.types: dict[str, str] = {}  # names of vector types in use -> their definitions
         self.registers: Mapping[str, int] = {}  # buffers that are arrays of vectors, their lanes
 
     def type_name(self, dtype: DType, lanes: int) -> str:
         """The name of a vector type with the alignment of its elements."""
         name = f"lw_{dtype}x{lanes}"
+        if self.has_functions:
+            return name
         size = lanes * dtype.bytes
         attributes = f"vector_size({size}), aligned({dtype.bytes}), may_alias"
         self.types[name] = f"typedef {c_type(dtype)} {name} __attribute__(({attributes}));\n"
@@ -169,6 +172,8 @@ class VectorStatements:
         """A store of all lanes at once."""
         around = _Lanes(loop.var, lanes)
         element = Load(store.buffer, store.index, store.value.dtype)
+        if self.has_functions:
+            return self._by_functions(store, element, around)
         target = self._vector_element(element, around, is_target=True)
         match store.value:
             case Binary(op="add" | "sub" | "mul" as op, x=x, y=y) if x == element:
@@ -183,6 +188,28 @@ class VectorStatements:
             text = zeros if value.text in ("0.0", "0.0f") else f"{value.within(SUM)} - {zeros}"
             return f"{target.text} = {text};"
         return f"{target.text} = {value};"
+
+    def _by_functions(self, store: Store, element: Load, around: _Lanes) -> str:
+        """A store by functions: of memory, and of numbers in all lanes."""
+        kind = f"{store.value.dtype}x{around.count}"
+        if around.var in names(store.value):
+            value = self._vector(store.value, around).text
+        elif isinstance(store.value, Load) and store.value.index:
+            place = self.expressions.element(store.value.array, store.value.index)
+            value = f"lw_spread_{kind}(&{place})"
+        else:
+            value = f"lw_splat_{kind}({self.expressions.value(store.value)})"
+        if self.registers.get(store.buffer) == around.count:
+            target = self._vector_element(element, around, is_target=True)
+            match store.value:
+                case Binary(op="add" | "sub" | "mul" as op, x=x, y=y) if x == element:
+                    sign = {"add": "+=", "sub": "-=", "mul": "*="}[op]
+                    return f"{target.text} {sign} {self._vector(y, around)};"
+            return f"{target.text} = {value};"
+        *outer, last = store.index
+        first = substitute(last, {around.var: Const(0)})
+        place = self.expressions.element(store.buffer, (*outer, first))
+        return f"lw_store_{kind}(&{place}, {value});"
 
     def _vector(self, expr: Expr, around: _Lanes) -> CText:
         if around.var not in names(expr):
@@ -209,6 +236,8 @@ class VectorStatements:
         first = substitute(last, {around.var: Const(0)})
         place = self.expressions.element(load.array, (*outer, first))
         kind = self.type_name(load.dtype, around.count)
+        if self.has_functions:
+            return CText(f"lw_load_{load.dtype}x{around.count}(&{place})", ATOM)
         return CText(f"*({'' if is_target else 'const '}{kind} *)&{place}", UNARY)
 
 

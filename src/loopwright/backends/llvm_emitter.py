@@ -51,6 +51,7 @@ from loopwright.ir.loops import (
     Let,
     LoopNest,
     Mark,
+    MeshBroadcast,
     Prefetch,
     Space,
     Stmt,
@@ -312,6 +313,8 @@ class _Emitter:
                 self.code.effect(f"call void @{function}(ptr %team, i64 %thread)")
             case Commit() | Wait():
                 pass  # copies of a processor are done at once
+            case MeshBroadcast():
+                raise InternalError("a processor has no mesh of cores")
             case WarpMma():
                 raise InternalError("a processor has no warps")
             case Prefetch(buffer=name, index=index, write=write, level=level):

@@ -135,6 +135,7 @@ def compile(
     machine: str | Machine | GpuMachine | None = ...,
     registers: int | None = ...,
     privatize: bool = ...,
+    atomics: bool = ...,
 ) -> CompiledProgram: ...
 
 
@@ -152,6 +153,7 @@ def compile(
     machine: str | Machine | GpuMachine | None = ...,
     registers: int | None = ...,
     privatize: bool = ...,
+    atomics: bool = ...,
 ) -> CompiledFile: ...
 
 
@@ -168,6 +170,7 @@ def compile(
     machine: str | Machine | GpuMachine | None = None,
     registers: int | None = None,
     privatize: bool = True,
+    atomics: bool = False,
 ) -> CompiledFile | CompiledProgram:
     """Compile the functions of a C file that hold regions between `#pragma scop` and `endscop`.
 
@@ -187,10 +190,13 @@ def compile(
     loops, C, LLVM IR and assembly can be inspected, and its C runs here.
 
     Of GPUs, `registers` caps those of a thread, which the model's tiles keep to. Without
-    `privatize` no element lives in registers while a loop runs, to show what it brings.
+    `privatize` no element lives in registers while a loop runs, to show what it brings. With
+    `atomics` blocks of a GPU that share a reduction update its element together, where the type has
+    such an update: one launch in place of two, and floating-point sums whose bits may change from
+    call to call.
     """
     _check(target, plan, threads)
-    own_planner = _gpu_planner(target, plan, registers, privatize)
+    own_planner = _gpu_planner(target, plan, registers, privatize, atomics)
     chosen_machine = machine_of(target, machine)
 
     def count() -> int:
@@ -252,17 +258,22 @@ def _code(
 
 
 def _gpu_planner(
-    target: str, plan: str | Plan | Sequence[Plan], registers: int | None, privatize: bool
+    target: str,
+    plan: str | Plan | Sequence[Plan],
+    registers: int | None,
+    privatize: bool,
+    atomics: bool,
 ) -> Planner | None:
-    """The model of GPUs with what is said about registers; None where nothing is."""
-    if registers is None and privatize:
+    """The model of GPUs with what is said to it; None where nothing is."""
+    if registers is None and privatize and not atomics:
         return None
     if TARGETS[target].kind is not MachineKind.GPU:
-        raise UsageError("registers and privatize are for GPUs", found=f"target '{target}'")
+        what = "registers, privatize and atomics are for GPUs"
+        raise UsageError(what, found=f"target '{target}'")
     if plan != "model":
-        hint = "a plan has steps for it: cap_registers, keep_in_memory"
-        raise UsageError("registers and privatize are for the plan 'model'", hint=hint)
-    return partial(gpu_planner, registers=registers, in_registers=privatize)
+        hint = "a plan has steps for it: cap_registers, keep_in_memory, map_reduction"
+        raise UsageError("registers, privatize and atomics are for the plan 'model'", hint=hint)
+    return partial(gpu_planner, registers=registers, in_registers=privatize, atomics=atomics)
 
 
 def _planner(plan: str | Plan) -> Planner | None:

@@ -24,13 +24,13 @@ from loopwright.pipeline import compile_program
 from loopwright.planner.planners import Planner
 from loopwright.planner.predict import predicted
 
-__all__ = ["explain_on_gpu", "explain_region"]
+__all__ = ["as_written", "explain_on_gpu", "explain_region"]
 
 
 def explain_region(found: Optimised, machine: Machine | GpuMachine | MeshMachine) -> str:
     """Statements, loops with what binds them, the steps taken, the time expected."""
     program = found.program
-    lines = _as_written(found)
+    lines = as_written(found)
     lines.append("  steps")
     lines += [f"    {step}" for step in found.plan] or [f"    none: {found.reason}"]
     if len(found.plan):
@@ -59,7 +59,7 @@ def explain_on_gpu(
     made = compile_program(program, machine, 1, planner, target)
     assert made.module is not None
     assert made.module.device is not None
-    lines = _as_written(Optimised(region, program, made.plan, made.schedule, made.nest, None))
+    lines = as_written(Optimised(region, program, made.plan, made.schedule, made.nest, None))
     lines += (f"  {line}" for line in register_lines(made.plan))
     lines.append(f"  kernels for {machine.name}")
     lines += (f"  {line}" for line in kernel_lines(made.module.device, made.schedule, machine))
@@ -68,7 +68,7 @@ def explain_on_gpu(
     return "\n".join(lines)
 
 
-def _as_written(found: Optimised) -> list[str]:
+def as_written(found: Optimised) -> list[str]:
     """The statements of a region, what each is taken for, and its loops."""
     region, program = found.region, found.program
     lines = [f"{region.span.file}:{region.span.line}: region of {region.function}", "  statements"]

@@ -14,6 +14,8 @@ from loopwright.ir.mesh_machine import MeshMachine
 
 __all__ = ["mesh_files"]
 
+_INDEPENDENT = "loops whose iterations are independent"
+
 
 def mesh_files(
     file: CFile, results: Sequence[Optimised], machine: MeshMachine, flags: Sequence[str] = ()
@@ -25,11 +27,10 @@ def mesh_files(
     name, stem = stem_of(file)
     functions = [found.mesh for found in results if found.mesh is not None]
     if not functions:
-        raise UsageError(
-            "no region can be run on a mesh of cores",
-            found=results[0].reason,
-            hint="loops whose iterations are independent, or --target c",
-        )
+        found = results[0].reason
+        message, hint = "no region can be run on a mesh of cores", "or --target c"
+        wanted = "a --machine of more LDM" if "LDM" in found else _INDEPENDENT
+        raise UsageError(message, found=found, hint=f"{wanted}, {hint}")
     header = f"{stem}_athread.h"
     guard = re.sub("[^A-Z0-9]", "_", f"LW_{stem}_ATHREAD_H".upper())
     head = f"/* {MADE} from {name}: %s. */\n"
@@ -53,9 +54,11 @@ def _makefile(
         if is_pro
         else ("sw5cc", "-host", "-slave -msimd", "-hybrid")
     )
+    own = [flag for flag in flags if flag.startswith("-DLW_")]  # for the generated files, too
     define = " -DLW_ATHREAD_PRO" if is_pro else ""
     link = f"\t$(CC) $(HYBRID) $(LDFLAGS) -o $@ {objects} $(LDLIBS)\n"
-    return f"""# {MADE}: make, then ./{stem} on {machine.name}; make host: without compute cores
+    return f"""# {MADE}: make, then ./{stem} on {machine.name}; make host: without compute cores;
+# make profile: with counts of cycles
 CC = {compiler}
 HOST = {host}
 SLAVE = {slave}
@@ -63,7 +66,7 @@ HYBRID = {hybrid}
 CFLAGS ?= -O3
 LDLIBS ?= -lm
 CPPFLAGS += {words(flags)}
-ATHREAD = -I.{define}
+ATHREAD = {words(["-I.", *own])}{define}
 
 {goal(stem, objects, link, is_whole)}
 {stem}.o: {name}
@@ -78,8 +81,12 @@ ATHREAD = -I.{define}
 host: {name} {stem}_master.c {stem}_athread.h
 \tcc $(CPPFLAGS) -DLW_NO_ATHREAD -I. $(CFLAGS) -o {stem} {name} {stem}_master.c $(LDLIBS)
 
+profile: # counts cycles, and prints them when the program ends
+\t$(MAKE) clean
+\t$(MAKE) ATHREAD="$(ATHREAD) -DLW_PROFILE"
+
 clean:
 \trm -f {stem if is_whole else ""} {objects}
 
-.PHONY: all clean host
+.PHONY: all clean host profile
 """

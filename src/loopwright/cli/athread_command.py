@@ -12,7 +12,7 @@ from loopwright.machines.mesh_timeline import MeshPrediction, predict_teams
 from loopwright.runtime.athread_emulator.athread_run import run_athread
 from loopwright.runtime.athread_emulator.athread_trace import Trace, count_events, profile_lines
 
-__all__ = ["PASSES_ARGUMENTS", "add_arguments", "run"]
+__all__ = ["PASSES_ARGUMENTS", "add_arguments", "profile_report", "run"]
 
 PASSES_ARGUMENTS = True  # what follows -- is the program's
 
@@ -38,6 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profile", action="store_true", help="then count, and predict the time on the machine"
     )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="a CPE may read what it has put itself after a barrier only",
+    )
     parser.add_argument("-D", metavar="NAME", action="append", default=[], help="define a macro")
     parser.add_argument("-I", metavar="DIR", action="append", default=[], help="search for headers")
 
@@ -54,14 +59,16 @@ def run(args: argparse.Namespace) -> int:
         seed=args.seed,
         profile=args.profile,
         capture=False,
+        strict=args.strict,
         flags=[*(f"-D{name}" for name in args.D), *(f"-I{folder}" for folder in args.I)],
     )
     if args.profile and done.trace is not None:
-        print("\n".join(_profile(done.trace, machine)))
+        print("\n".join(profile_report(done.trace, machine)))
     return done.status
 
 
-def _profile(trace: Trace, machine: MeshMachine) -> Iterator[str]:
+def profile_report(trace: Trace, machine: MeshMachine) -> Iterator[str]:
+    """What a run did and how long it would take on the machine, in lines."""
     counts = count_events(trace)
     yield ""
     yield from profile_lines(trace, machine)

@@ -23,6 +23,7 @@ from loopwright.calls.splice import (
     spliced,
     team_of,
 )
+from loopwright.cli.cc_run import add_run_arguments, require_run, run_files
 from loopwright.cli.output_files import STDOUT, write_file, write_folder
 from loopwright.diagnostics import InternalError, ToolchainError, UsageError
 from loopwright.frontends.c import CFile, read_c
@@ -44,7 +45,16 @@ from loopwright.planner.planners import (
 from loopwright.runtime.toolchain import complaint, find_compiler
 from loopwright.targets import TARGETS, MachineKind
 
-__all__ = ["add_arguments", "add_source", "cpp_arguments", "gpu_planner_of", "run"]
+__all__ = [
+    "PASSES_ARGUMENTS",
+    "add_arguments",
+    "add_source",
+    "cpp_arguments",
+    "gpu_planner_of",
+    "run",
+]
+
+PASSES_ARGUMENTS = True  # what follows -- is for the program that --run runs
 
 C_TARGETS = tuple(name for name, target in TARGETS.items() if target.is_c)
 GPU_TARGETS = tuple(name for name, t in TARGETS.items() if t.kind is MachineKind.GPU)
@@ -72,6 +82,11 @@ def add_source(parser: argparse.ArgumentParser) -> None:
         "--no-privatize",
         action="store_true",
         help="keep elements in memory of a GPU that would live in registers, to compare",
+    )
+    parser.add_argument(
+        "--atomics",
+        action="store_true",
+        help="blocks of a GPU update elements of reductions together: in any order, in one launch",
     )
 
 
@@ -123,6 +138,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--explain", action="store_true", help="tell what was done, and why not more"
     )
+    add_run_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -131,9 +147,11 @@ def run(args: argparse.Namespace) -> int:
     if len(given) > 1:
         raise UsageError("--tile, --load-schedule and --plan exclude each other")
     if given and gpu_planner_of(args) is not None:
-        hint = "a plan has steps for it: cap_registers, keep_in_memory"
-        raise UsageError("--registers and --no-privatize are for the planner", hint=hint)
+        hint = "a plan has steps for it: cap_registers, keep_in_memory, map_reduction"
+        what = "--registers, --no-privatize and --atomics are for the planner"
+        raise UsageError(what, hint=hint)
     file, machine = source_and_machine(args)
+    require_run(args, file, machine)
     output = _output(args)
     planners = _planners(args, file, machine)
     results = [
@@ -163,6 +181,8 @@ def run(args: argparse.Namespace) -> int:
         write_file(output, text)
     for found in results:
         _report(found, machine, args, to_stdout=output != STDOUT)
+    if args.run and isinstance(machine, MeshMachine):
+        return run_files(args, file, output, machine, cpp_arguments(args))
     return 0
 
 
@@ -214,20 +234,26 @@ def _planners(args: argparse.Namespace, file: CFile, machine: AnyMachine) -> lis
     if args.tile is not None:
         return [tile_planner(_sizes(args.tile))] * count
     if args.threads is not None and isinstance(machine, MeshMachine):
-        return [mesh_planner_of(_mesh_shape(args.threads, machine))] * count
+        return [mesh_planner_of(mesh_shape(args.threads, machine))] * count
     return [gpu_planner_of(args) or TARGETS[args.target].planner] * count
 
 
 def gpu_planner_of(args: argparse.Namespace) -> Planner | None:
-    """The planner of GPUs with what was said about registers; None where nothing was."""
-    if args.registers is None and not args.no_privatize:
+    """The planner of GPUs with what was said to it; None where nothing was."""
+    if args.registers is None and not args.no_privatize and not args.atomics:
         return None
     if args.target not in GPU_TARGETS:
-        raise UsageError("--registers and --no-privatize are for GPUs", found=args.target)
-    return partial(gpu_planner, registers=args.registers, in_registers=not args.no_privatize)
+        what = "--registers, --no-privatize and --atomics are for GPUs"
+        raise UsageError(what, found=args.target)
+    return partial(
+        gpu_planner,
+        registers=args.registers,
+        in_registers=not args.no_privatize,
+        atomics=args.atomics,
+    )
 
 
-def _mesh_shape(text: str, machine: MeshMachine) -> tuple[int, int]:
+def mesh_shape(text: str, machine: MeshMachine) -> tuple[int, int]:
     """Rows and columns of cores, of which a group has enough."""
     found = re.fullmatch(r"([0-9]{1,3})x([0-9]{1,3})", text)
     rows, columns = (0, 0) if found is None else (int(found[1]), int(found[2]))

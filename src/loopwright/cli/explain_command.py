@@ -6,19 +6,23 @@ import argparse
 from pathlib import Path
 
 from loopwright.calls.explain_c import explain_on_gpu, explain_region
+from loopwright.calls.explain_mesh import explain_on_mesh
 from loopwright.calls.measure_c import measure_function
 from loopwright.calls.splice import optimise_region
 from loopwright.cli.cc_command import (
     C_TARGETS,
+    MESH_TARGETS,
     add_source,
     cpp_arguments,
     gpu_planner_of,
+    mesh_shape,
     source_and_machine,
 )
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.c import read_c
 from loopwright.ir.machine import Machine
-from loopwright.machines.machine_argument import require_runnable, target_gpu
+from loopwright.machines.machine_argument import require_runnable, target_gpu, target_mesh
+from loopwright.planner.mesh import mesh_planner_of
 from loopwright.planner.planners import model_planner
 from loopwright.targets import TARGETS, MachineKind
 
@@ -34,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
     parser.add_argument(
         "--target",
-        choices=(*C_TARGETS, *_GPU_TARGETS),
+        choices=(*C_TARGETS, *_GPU_TARGETS, *MESH_TARGETS),
         default="openmp",
-        help="as for 'cc', or kernels of a GPU",
+        help="as for 'cc', kernels of a GPU, or code for Sunway's compute cores (athread)",
     )
     parser.add_argument("--reassoc", action="store_true", help="as for 'cc'")
     parser.add_argument("--run", action="store_true", help="measure each function as well")
@@ -45,9 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=N",
-        help=f"an integer parameter of the run; N alone for all others ({_SIZE})",
+        help=f"an integer parameter of the run; N alone for all others ({_SIZE}); athread: of the "
+        "prediction",
     )
-    parser.add_argument("--threads", type=int, help="threads of the run")
+    parser.add_argument(
+        "--threads", help="threads of the run; athread: rows and columns of cores, 8x8 or 1x64"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,7 +63,11 @@ def run(args: argparse.Namespace) -> int:
     path = Path(args.file)
     if args.target in _GPU_TARGETS:
         return _explain_on_gpu(args, path)
+    if args.target in MESH_TARGETS:
+        is_given = any("=" not in part for text in args.size for part in text.split(","))
+        return _explain_on_mesh(args, path, sizes, default if is_given else None)
     gpu_planner_of(args)  # refuses what is for GPUs
+    threads = _threads(args.threads)
     file, machine = source_and_machine(args)
     assert isinstance(machine, Machine), "targets of this command are processors"
     if args.run:
@@ -77,10 +88,37 @@ def run(args: argparse.Namespace) -> int:
             sizes,
             default=default,
             reassoc=args.reassoc,
-            threads=args.threads,
+            threads=threads,
             cpp_args=cpp_arguments(args),
         )
         print("\n".join(lines))
+    return 0
+
+
+def _explain_on_mesh(
+    args: argparse.Namespace, path: Path, sizes: dict[str, int], default: int | None
+) -> int:
+    """Print the trees, the scratchpad, the requests and the prediction of every region."""
+    gpu_planner_of(args)  # refuses what is for GPUs
+    if args.run:
+        hint = "loopwright athread run, on the files that 'cc' writes"
+        raise UsageError(f"--run does not measure target '{args.target}'", hint=hint)
+    machine = target_mesh(args.machine)
+    shape = (machine.rows, machine.columns)
+    if args.threads is not None:
+        shape = mesh_shape(args.threads, machine)
+    file = read_c(path, cpp_args=cpp_arguments(args))
+    for region in file.regions:
+        told = explain_on_mesh(
+            file,
+            region,
+            machine,
+            mesh_planner_of(shape),
+            sizes,
+            default=default,
+            reassoc=args.reassoc,
+        )
+        print(told)
     return 0
 
 
@@ -93,6 +131,14 @@ def _explain_on_gpu(args: argparse.Namespace, path: Path) -> int:
     for region in read_c(path, cpp_args=cpp_arguments(args)).regions:
         print(explain_on_gpu(region, args.target, machine, planner, reassoc=args.reassoc))
     return 0
+
+
+def _threads(word: str | None) -> int | None:
+    if word is None:
+        return None
+    if not (word.isascii() and word.isdigit() and 0 < int(word) < 1 << 16):
+        raise UsageError("--threads takes a number", found=repr(word[:60]), hint="--threads 2")
+    return int(word)
 
 
 def _sizes(words: list[str]) -> tuple[dict[str, int], int]:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import assert_never
 
 from loopwright.diagnostics import InternalError
+from loopwright.ir.atomics import has_atomic
 from loopwright.ir.check_expr import (
     InvalidExpr,
     Scope,
@@ -18,7 +19,7 @@ from loopwright.ir.check_expr import (
     require_integer,
 )
 from loopwright.ir.dtypes import BOOL, FLOAT64, INT64, DType
-from loopwright.ir.expr import Const, Expr, Load
+from loopwright.ir.expr import Binary, Const, Expr, Load
 from loopwright.ir.islkit import NotAffine, affine, is_order_of, tuple_of
 from loopwright.ir.loops import (
     Alloc,
@@ -34,6 +35,7 @@ from loopwright.ir.loops import (
     Let,
     LoopNest,
     Mark,
+    MeshBroadcast,
     Prefetch,
     Space,
     Stmt,
@@ -214,7 +216,16 @@ def _check_stmt(stmt: Stmt, around: _Around) -> None:
             _check_stmt(below, inner)
             if orelse is not None:
                 _check_stmt(orelse, inner)
-        case Store() | Copy() | Commit() | Wait() | Barrier() | Prefetch() | WarpMma():
+        case (
+            Store()
+            | Copy()
+            | MeshBroadcast()
+            | Commit()
+            | Wait()
+            | Barrier()
+            | Prefetch()
+            | WarpMma()
+        ):
             pass
         case _:
             assert_never(stmt)
@@ -239,8 +250,12 @@ def _check_node(stmt: Stmt, around: _Around) -> _Around:
             _check_registers((Load(name, index, buffer.dtype),), around)
             if value.dtype != buffer.dtype:
                 raise _Invalid(f"{buffer.dtype} element gets a {value.dtype} value")
+            if stmt.is_atomic:
+                _check_update(stmt, buffer)
         case Copy():
             _check_copy(stmt, around)
+        case MeshBroadcast():
+            _check_broadcast(stmt, around)
         case Prefetch(buffer=name, index=index):
             require_index(index, len(around.buffer(name).strides))
         case Barrier(scope=scope):
@@ -274,6 +289,8 @@ def _check_loop(stmt: For, around: _Around) -> _Around:
         raise _Invalid(f"a {stmt.mark.value} loop is laid along an axis")
     if stmt.axis is not None and (stmt.mark, stmt.axis) in around.axes:
         raise _Invalid(f"two {stmt.mark.value} loops are laid along axis {stmt.axis.value}")
+    if stmt.copies and stmt.mark is not Mark.SERIAL:
+        raise _Invalid(f"a {stmt.mark.value} loop has copies of its own")
     bounds = (stmt.start, stmt.stop, stmt.step)
     inner = around.part(*bounds).bind(stmt.var, INT64, *bounds)
     if stmt.mark is Mark.THREAD:
@@ -311,6 +328,17 @@ def _check_barrier(scope: BarrierScope, around: _Around) -> None:
         raise _Invalid("a barrier stands in a block but outside of its threads")
     if around.parted:
         raise _Invalid("a barrier stands where threads of a block may not all arrive")
+
+
+def _check_update(stmt: Store, buffer: Buffer) -> None:
+    """An atomic store is one operation on an element of memory that all blocks see."""
+    match stmt.value:
+        case Binary(op=op, x=Load(array=stmt.buffer, index=stmt.index), y=y):
+            is_known = has_atomic(op, buffer.dtype)
+            reads = any(isinstance(e, Load) and e.array == stmt.buffer for e in walk(y))
+            if is_known and not reads and buffer.space in (Space.GLOBAL, Space.SCRATCH):
+                return
+    raise _Invalid(f"no atomic operation: {stmt_text(stmt)}")
 
 
 def _check_alloc(stmt: Alloc, around: _Around) -> _Around:
@@ -354,6 +382,22 @@ def _check_copy(stmt: Copy, around: _Around) -> None:
     require_index(stmt.shape, len(stmt.shape))
     if stmt.width > 1:
         _check_width(stmt, target, source)
+
+
+def _check_broadcast(stmt: MeshBroadcast, around: _Around) -> None:
+    if Mark.THREAD not in around.marks:
+        raise _Invalid("cores do not come to a broadcast together")
+    if stmt.axis not in (Axis.ROW, Axis.COLUMN):
+        raise _Invalid(f"a broadcast goes along rows or columns, not {stmt.axis.value}")
+    target, source = around.target(stmt.target), around.buffer(stmt.source)
+    for buffer, start in ((target, stmt.target_start), (source, stmt.source_start)):
+        if buffer.space is not Space.SCRATCHPAD:
+            raise _Invalid(f"a broadcast goes from scratchpad to scratchpad, not to {buffer.name}")
+        require_index(start, len(buffer.strides))
+        if len(stmt.shape) > len(start):
+            raise _Invalid("a broadcast has more dimensions than its buffers")
+    if target.dtype != source.dtype:
+        raise _Invalid(f"broadcast of {source.dtype} to {target.dtype}")
 
 
 def _check_mma(stmt: WarpMma, around: _Around) -> None:

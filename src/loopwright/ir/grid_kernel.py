@@ -59,6 +59,8 @@ class GridVariant:
     slices: int = 1
     # Warps add up 16 x 8 x 4 products at a time by the matrix unit, of float64.
     uses_mma: bool = False
+    # Steps of a tile that the code repeats at a time, in registers of their own; 0: all of them.
+    copies: int = 0
     in_registers: bool = True  # sums are private to threads; else they stay in shared memory
     registers: int = 0  # of a thread, at most; 0: what the machine has
 

@@ -10,13 +10,15 @@ stands in a parallel loop of one iteration.
 A barrier orders the threads of the team, or those of the GPU block it stands in. Blocks do not wait
 for each other: what two of them do is not ordered before the outermost block loop ends. Thread t of
 two thread loops in a block is the same thread; the end of such a loop is no barrier. The lanes of a
-warp exchange their registers at a WarpMma, which orders nothing else.
+warp exchange their registers at a WarpMma, which orders nothing else. So do the cores of a row at a
+MeshBroadcast; at one along columns all cores of the mesh meet.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from copy import copy
 from enum import Enum
 from random import Random
 from typing import Any, assert_never
@@ -29,6 +31,7 @@ from loopwright.ir.evaluate import NUMBERS, Evaluator, Rules, compile_expr, lite
 from loopwright.ir.expr import Expr
 from loopwright.ir.loops import (
     Alloc,
+    Axis,
     Barrier,
     Block,
     Commit,
@@ -38,6 +41,7 @@ from loopwright.ir.loops import (
     Let,
     LoopNest,
     Mark,
+    MeshBroadcast,
     Prefetch,
     Space,
     Stmt,
@@ -58,6 +62,8 @@ class _Pause(Enum):
 
     BARRIER = "a barrier"
     LANES = "a product of a warp"
+    ROW = "a broadcast along a row"
+    COLUMN = "a broadcast along columns"
 
 
 Flow = Iterator[_Pause]  # a running statement
@@ -116,6 +122,8 @@ class _Group:
 
 # An element that an asynchronous copy will move: where to, and where from.
 _Element = tuple[Cells, tuple[int, ...], Cells, tuple[int, ...]]
+# What a core says at a broadcast: the root, the shape, and as the root its buffer and place.
+_Given = tuple[int, tuple[int, ...], tuple[Cells, tuple[int, ...]] | None]
 
 
 class _Frame:
@@ -136,6 +144,8 @@ class _Frame:
         self.visits: IdentityMap[Alloc, int] = IdentityMap()
         self.copies: list[list[_Element]] = [[]]  # asynchronous ones by group, the last one open
         self.products = 0  # of its warp, that it took part in
+        self.updated: tuple[Cells, tuple[int, ...]] | None = None  # an element, in one piece
+        self.broadcasts = {Axis.ROW: 0, Axis.COLUMN: 0}  # that it took part in
 
     def fork(self, group: _Group, number: int) -> _Frame:
         """A frame of its own for a concurrent iteration or thread."""
@@ -153,9 +163,15 @@ class _Frame:
 
     def load(self, array: str, index: tuple[int, ...]) -> np.generic:
         cells = self.buffer(array)
-        if self.is_concurrent and cells.is_shared:
+        if self.is_concurrent and cells.is_shared and self.updated != (cells, index):
             self.machine.races.read(cells, index, self.turns())
         return cells.read(index)
+
+    def will_update(self, cells: Cells, index: tuple[int, ...]) -> None:
+        """Note that an element is read and written in one piece."""
+        self.updated = cells, index
+        if self.is_concurrent and cells.is_shared:
+            self.machine.races.update(cells, index, self.turns())
 
     def will_write(self, cells: Cells, index: tuple[int, ...]) -> None:
         if self.is_concurrent and cells.is_shared:
@@ -184,6 +200,7 @@ class _Machine:
         self.age = 0  # barriers that any group has passed
         # What the lanes of a warp hold: by group of threads, warp, and number of the product.
         self.lanes: dict[tuple[int, int, int], dict[int, Any]] = {}
+        self.given: dict[object, list[_Given]] = {}  # to a broadcast, by those who come there
         # Both by identity: a nest may allocate or compute the same in several places.
         self.scratch: IdentityMap[Alloc, tuple[int, Cells]] = (
             IdentityMap()
@@ -204,8 +221,11 @@ class _Machine:
         key = tuple((group.number, at) for group, at in owner)
         return self.groups.setdefault(key, _Group(len(self.groups)))
 
-    def in_step(self, group: _Group, flows: list[Flow]) -> Flow:
-        """Run flows side by side; pause once for every barrier that all of them reached."""
+    def in_step(self, group: _Group, flows: list[Flow], *, are_rows: bool = False) -> Flow:
+        """Run flows side by side; pause once for every barrier that all of them reached.
+
+        A broadcast along columns is for all of a mesh: whose flows `are_rows` ends that pause.
+        """
         while flows:
             order = list(range(len(flows)))
             self.random.shuffle(order)
@@ -217,9 +237,14 @@ class _Machine:
                     f"{waiting[0].value} is reached by some threads, others have ended"
                 )
             if len(set(waiting)) > 1:
-                raise InternalError("some threads wait at a barrier, others for their warp")
-            if waiting[0] is _Pause.LANES:
+                some, others = sorted({pause.value for pause in waiting})[:2]
+                raise InternalError(f"some threads wait at {some}, others at {others}")
+            if waiting[0] in (_Pause.LANES, _Pause.ROW):
                 continue  # they exchange registers: memory is as unordered as before
+            if waiting[0] is _Pause.COLUMN:
+                if not are_rows:
+                    yield _Pause.COLUMN
+                continue
             group.phase += 1
             self.age += 1
             yield _Pause.BARRIER
@@ -228,8 +253,13 @@ class _Machine:
         match stmt:
             case Store(buffer=name, index=index, value=value):
                 place = self.integers(index, frame)
-                result, target = self.value(value, frame), frame.buffer(name)
-                frame.will_write(target, place)
+                target = frame.buffer(name)
+                if stmt.is_atomic:
+                    frame.will_update(target, place)
+                result = self.value(value, frame)
+                frame.updated = None
+                if not stmt.is_atomic:
+                    frame.will_write(target, place)
                 target.write(place, result)
             case Block(body=body):
                 for child in body:
@@ -251,6 +281,8 @@ class _Machine:
                 del frame.cells[buffer.name]
             case Copy():
                 self.copy(stmt, frame)
+            case MeshBroadcast():
+                yield from self.broadcast(stmt, frame)
             case Commit():
                 frame.copies.append([])
             case Wait(pending=pending):
@@ -291,7 +323,7 @@ class _Machine:
                 self.meet(frame)
                 group = self.group(frame.owner)
                 flows = [self.iterate(stmt, [n], frame.fork(group, n)) for n in iterations]
-                yield from self.in_step(group, flows)
+                yield from self.in_step(group, flows, are_rows=stmt.axis is Axis.ROW)
                 self.meet(frame)
             case _:
                 assert_never(stmt.mark)
@@ -343,9 +375,10 @@ class _Machine:
         buffer, shape = stmt.buffer, self.integers(stmt.shape, frame)
         strides = self.integers(buffer.strides, frame)
         reach = (stride * (extent - 1) for stride, extent in zip(strides, shape, strict=True))
+        size = sum(reach) + 1  # less than nothing, where a row of a core has less than no elements
         return self.rules.cells(
             buffer.name,
-            poisoned((sum(reach) + 1 if all(extent > 0 for extent in shape) else 0,), buffer.dtype),
+            poisoned((max(0, size) if all(extent > 0 for extent in shape) else 0,), buffer.dtype),
             strides=strides,
             shape=shape,
             is_defined=False,
@@ -397,6 +430,38 @@ class _Machine:
             sums.write(place, total)
         if frame.products > 1:
             self.lanes.pop((*key[:2], frame.products - 1), None)  # all lanes have come further
+
+    def broadcast(self, stmt: MeshBroadcast, frame: _Frame) -> Flow:
+        """A block of one core's scratchpad for all cores of its row or column."""
+        (_, row), (inner, column) = frame.owner[-2:]
+        is_row = stmt.axis is Axis.ROW
+        frame.broadcasts[stmt.axis] += 1
+        where = inner.number if is_row else column
+        key = stmt.axis, where, frame.broadcasts[stmt.axis]
+        (root,) = self.integers((stmt.root,), frame)
+        shape = self.integers(stmt.shape, frame)
+        source = None
+        if (column if is_row else row) == root:
+            # What others take is what is there now: the root may change it before they come.
+            start = self.integers(stmt.source_start, frame)
+            source = copy(frame.buffer(stmt.source)), start
+            source[0].data = source[0].data.copy()
+            if source[0].defined is not None:
+                source[0].defined = source[0].defined.copy()
+        given = self.given.setdefault(key, [])
+        given.append((root, shape, source))
+        yield _Pause.ROW if is_row else _Pause.COLUMN
+        if any((a, b) != (root, shape) for a, b, _ in given):
+            raise InternalError(f"cores of a {stmt.axis.value} take part in different broadcasts")
+        found = next((one for _, _, one in given if one is not None), None)
+        if found is None:
+            raise InternalError(f"no core of the {stmt.axis.value} has number {root}")
+        to = self.integers(stmt.target_start, frame)
+        for offset in itertools.product(*map(range, shape)):
+            frame.buffer(stmt.target).copy_from(
+                _moved(to, offset), found[0], _moved(found[1], offset)
+            )
+        self.given.pop((*key[:2], key[2] - 1), None)  # all cores have come further
 
     def require_aligned(self, stmt: Copy, cells: Cells, start: tuple[int, ...]) -> None:
         """Raise unless a run of `width` elements begins at a multiple of it in memory."""

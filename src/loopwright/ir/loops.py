@@ -30,6 +30,7 @@ __all__ = [
     "Let",
     "LoopNest",
     "Mark",
+    "MeshBroadcast",
     "Prefetch",
     "Space",
     "Stmt",
@@ -117,6 +118,7 @@ class For:
     until: Expr | None = None  # over `var` too
     axis: Axis | None = None  # of block and thread loops
     resident: int = 0  # blocks that a multiprocessor must hold at a time: caps their registers
+    copies: int = 0  # of the body of a serial loop, in the code; 0: as a compiler likes
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,9 @@ class Store:
     index: tuple[Expr, ...]
     value: Expr
     statement: str = field(default="", compare=False)  # of the program, that it comes from
+    # The value is an operation on the element, which no other thread comes between: blocks that
+    # update an element so may do it in any order.
+    is_atomic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +188,24 @@ class Copy:
 def _moved(start: tuple[Expr, ...], offset: Sequence[Expr]) -> tuple[Expr, ...]:
     fixed = len(start) - len(offset)
     return (*start[:fixed], *(a + x for a, x in zip(start[fixed:], offset, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class MeshBroadcast:
+    """One core of a mesh gives a block of its scratchpad to all cores of its row or column.
+
+    target[target_start + x] of every core is source[source_start + x] of the core with number
+    `root` in the row (its column) or column (its row); all x in shape, the places of the source by
+    the root. All cores of the row or column come here together, with the same root and shape.
+    """
+
+    target: str
+    target_start: tuple[Expr, ...]
+    source: str
+    source_start: tuple[Expr, ...]
+    shape: tuple[Expr, ...]
+    axis: Axis  # ROW or COLUMN
+    root: Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +259,19 @@ class WarpMma:
 
 
 Stmt: TypeAlias = (
-    Block | For | If | Let | Store | Alloc | Copy | Commit | Wait | Barrier | Prefetch | WarpMma
+    Block
+    | For
+    | If
+    | Let
+    | Store
+    | Alloc
+    | Copy
+    | MeshBroadcast
+    | Commit
+    | Wait
+    | Barrier
+    | Prefetch
+    | WarpMma
 )
 
 

@@ -192,33 +192,41 @@ def _meeting(earlier: Turns, later: Turns) -> int | None:
     return None
 
 
+def _joined(before: Turns, turns: Turns) -> Turns:
+    """The accesses before and this one, as far as what follows must be ordered after them."""
+    level = _meeting(before, turns)
+    if level is None:
+        return turns
+    return (*turns[:level], replace(turns[level], member=None))
+
+
 class Races:
     """Who touched which shared element; raises where the order of two accesses is open.
 
-    What is kept of an element is its last write and the reads since. Of reads that are not ordered
-    the level at which they part is enough: whatever is ordered after one of them, other than the
-    flow of that read itself, is ordered after all.
+    What is kept of an element is its last write, and the reads and atomic updates since. Of those
+    that are not ordered the level at which they part is enough: whatever is ordered after one of
+    them, other than the flow of that access itself, is ordered after all.
     """
 
     def __init__(self) -> None:
         self._readers: dict[tuple[Cells, tuple[int, ...]], Turns] = {}
         self._writers: dict[tuple[Cells, tuple[int, ...]], Turns] = {}
+        self._updaters: dict[tuple[Cells, tuple[int, ...]], Turns] = {}  # atomic ones
 
     def clear(self) -> None:
         """Forget everything: what follows is ordered after all of it."""
         self._readers.clear()
         self._writers.clear()
+        self._updaters.clear()
 
     def read(self, cells: Cells, index: tuple[int, ...], turns: Turns) -> None:
         """Note a read: it must be ordered after the last write."""
         place = cells, cells.place(index)
         if _meeting(self._writers.get(place, ()), turns) is not None:
             raise self._race(cells, index, "written by one iteration or thread, read by another")
-        before = self._readers.get(place, ())
-        level = _meeting(before, turns)
-        if level is not None:
-            turns = (*turns[:level], replace(turns[level], member=None))
-        self._readers[place] = turns
+        if self._updaters and _meeting(self._updaters.get(place, ()), turns) is not None:
+            raise self._race(cells, index, "updated by one iteration or thread, read by another")
+        self._readers[place] = _joined(self._readers.get(place, ()), turns)
 
     def write(self, cells: Cells, index: tuple[int, ...], turns: Turns) -> None:
         """Note a write: it must be ordered after the last write and all reads since."""
@@ -227,8 +235,19 @@ class Races:
             raise self._race(cells, index, "written by two iterations or threads")
         if _meeting(self._readers.get(place, ()), turns) is not None:
             raise self._race(cells, index, "read by one iteration or thread, written by another")
+        if self._updaters and _meeting(self._updaters.pop(place, ()), turns) is not None:
+            raise self._race(cells, index, "updated by one iteration or thread, written by another")
         self._readers.pop(place, None)
         self._writers[place] = turns
+
+    def update(self, cells: Cells, index: tuple[int, ...], turns: Turns) -> None:
+        """Note an atomic update: it must be ordered after other accesses, but not after updates."""
+        place = cells, cells.place(index)
+        if _meeting(self._writers.get(place, ()), turns) is not None:
+            raise self._race(cells, index, "written by one iteration or thread, updated by another")
+        if _meeting(self._readers.get(place, ()), turns) is not None:
+            raise self._race(cells, index, "read by one iteration or thread, updated by another")
+        self._updaters[place] = _joined(self._updaters.get(place, ()), turns)
 
     def _race(self, cells: Cells, index: tuple[int, ...], what: str) -> InternalError:
         return InternalError(f"race: {cells._element(index)} is {what} without a barrier between")

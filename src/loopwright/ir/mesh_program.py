@@ -17,7 +17,8 @@ LINE = 128  # bytes: boxes begin at multiples in the scratchpad
 class MeshProgram:
     """One spawn of all cores. In `body` the coordinates of the core are `thread.row` and `.column`.
 
-    The host allocates `memory`, which all cores share, starts them, and waits for their end.
+    The host allocates `memory`, which all cores share, runs what comes `before`, starts the cores,
+    and waits for their end.
     """
 
     name: str
@@ -27,6 +28,7 @@ class MeshProgram:
     rows: int  # of cores that take part
     columns: int
     body: Stmt
+    before: Stmt = Block(())
 
 
 def scratchpad_part(alloc: Alloc) -> int:

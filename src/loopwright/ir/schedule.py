@@ -15,6 +15,7 @@ from loopwright.ir.grid_kernel import ElementsVariant, GridVariant
 from loopwright.ir.kernel_variant import KernelVariant
 from loopwright.ir.loops import Axis, Mark, Space
 from loopwright.ir.program import Program
+from loopwright.ir.time_stencil import TimeTiles
 from loopwright.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -122,17 +123,31 @@ class StagedBox:
     # equally long: of arrays that nobody writes meanwhile.
     is_full_width: bool
     buffers: int  # boxes in memory at a time: of two, the next one comes while one is used
+    # The box is the same for all cores of a row or column, which come by it together: each brings
+    # in a part of `panel`, a larger box of a loop around, and gives of it what this box needs.
+    axis: Axis | None = None
+    panel: StagedBox | None = None
+    parts: int = 1  # of a panel, along its first dimension: one for each core
+
+    @property
+    def memory(self) -> tuple[int, ...]:
+        """The extents of the memory of one box, or of one part of it."""
+        first, *rest = self.extents
+        return (-(-first // self.parts), *rest)
 
     @property
     def size(self) -> int:
         """Elements of memory that all boxes take."""
-        return self.buffers * prod(self.extents)
+        return self.buffers * prod(self.memory)
 
     def __str__(self) -> str:
         box = " x ".join(map(str, self.extents))
         ways = (("in", self.is_brought_in), ("out", self.is_put_back))
         moved = " and ".join(word for word, is_done in ways if is_done)
         ahead = f", {self.buffers} at a time" if self.buffers > 1 else ""
+        if self.panel is not None and self.axis is not None:
+            whole = " x ".join(map(str, self.panel.extents))
+            moved = f"of {whole} that a {self.axis.value} of cores holds in {self.panel.loop}"
         return f"up to {box} elements of {self.array} in scratchpads in {self.loop}, {moved}{ahead}"
 
 
@@ -148,9 +163,13 @@ class JoinedReduction:
     # Names in `element`, each with the loop around `loop` whose value it is.
     variables: tuple[tuple[str, str], ...]
     element: tuple[Expr, ...]  # subscripts of the element, over these and the parameters
+    blocks: int = 1  # that share the terms; several update the element atomically
 
     def __str__(self) -> str:
-        return f"threads along {self.lanes} join what {self.statement} gathers in {self.loop}"
+        several = f" of {self.blocks} blocks, atomically," if self.blocks > 1 else ""
+        return (
+            f"threads{several} along {self.lanes} join what {self.statement} gathers in {self.loop}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +195,7 @@ class Schedule:
     mesh: tuple[int, int] | None = None  # rows and columns of cores that THREAD loops are laid on
     joined: tuple[JoinedReduction, ...] = ()  # reductions whose terms threads of a block share
     closure: BlockedClosure | GridClosure | None = None  # the whole program, taken in another way
+    time_tiles: TimeTiles | None = None  # the whole program, a stencil, on the cores of a mesh
     in_registers: bool = True  # elements may live in registers while a loop runs
     registers: int = 0  # of a thread of a GPU, at most; 0: what the machine has
     # Where these are about another program or tree, as after `replace`, new ones are made.

@@ -39,6 +39,7 @@ from loopwright.ir.loops import (
     Let,
     LoopNest,
     Mark,
+    MeshBroadcast,
     Prefetch,
     Stmt,
     Store,
@@ -350,12 +351,17 @@ def _stmt_lines(stmt: Stmt) -> Iterator[str]:
             yield f"alloc {buffer.space.value} {buffer.name}: {size}"
             yield from _stmt_lines(inner)
         case Store(buffer=name, index=index, value=value):
-            yield f"{_element(name, index)} = {expr_text(value)}"
+            way = "atomically " if stmt.is_atomic else ""
+            yield f"{way}{_element(name, index)} = {expr_text(value)}"
         case Copy(target=target, source=source, shape=shape):
             to, origin = _element(target, stmt.target_start), _element(source, stmt.source_start)
             way = "async copy" if stmt.is_async else "copy"
             by = f" by {stmt.width}" if stmt.width > 1 else ""
             yield f"{way} {_list(shape)}{by} to {to} from {origin}"
+        case MeshBroadcast(target=target, source=source, shape=shape, axis=axis):
+            to, origin = _element(target, stmt.target_start), _element(source, stmt.source_start)
+            root = expr_text(stmt.root)
+            yield f"broadcast {_list(shape)} along the {axis.value} to {to} from {origin} of {root}"
         case Commit():
             yield "commit"
         case Wait(pending=pending):

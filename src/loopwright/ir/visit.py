@@ -27,6 +27,7 @@ from loopwright.ir.loops import (
     For,
     If,
     Let,
+    MeshBroadcast,
     Prefetch,
     Stmt,
     Store,
@@ -177,7 +178,16 @@ def statements(stmt: Stmt) -> Iterator[Stmt]:
                 if orelse is not None:
                     waiting.append(orelse)
                 waiting.append(inner)
-            case Store() | Copy() | Commit() | Wait() | Barrier() | Prefetch() | WarpMma():
+            case (
+                Store()
+                | Copy()
+                | MeshBroadcast()
+                | Commit()
+                | Wait()
+                | Barrier()
+                | Prefetch()
+                | WarpMma()
+            ):
                 pass
             case _:
                 assert_never(here)
@@ -194,7 +204,16 @@ def loop_depth(stmt: Stmt) -> int:
             return loop_depth(inner)
         case If(body=inner, orelse=orelse):
             return max(loop_depth(inner), 0 if orelse is None else loop_depth(orelse))
-        case Store() | Copy() | Commit() | Wait() | Barrier() | Prefetch() | WarpMma():
+        case (
+            Store()
+            | Copy()
+            | MeshBroadcast()
+            | Commit()
+            | Wait()
+            | Barrier()
+            | Prefetch()
+            | WarpMma()
+        ):
             return 0
         case _:
             assert_never(stmt)
@@ -215,6 +234,8 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (*shape, *buffer.strides)
         case Copy(target_start=target, source_start=source, shape=shape):
             return (*target, *source, *shape)
+        case MeshBroadcast(target_start=target, source_start=source, shape=shape, root=root):
+            return (*target, *source, *shape, root)
         case Prefetch(index=index):
             return index
         case WarpMma(sums_start=sums, left_start=left, right_start=right):
@@ -262,6 +283,9 @@ def rebuild(
         case Copy(target_start=target, source_start=source, shape=shape):
             changed_copy = replace(stmt, target_start=each(target), source_start=each(source))
             return statement(replace(changed_copy, shape=each(shape)))
+        case MeshBroadcast(target_start=target, source_start=source, shape=shape, root=root):
+            given = replace(stmt, target_start=each(target), source_start=each(source))
+            return statement(replace(given, shape=each(shape), root=expression(root)))
         case Prefetch(index=index):
             return statement(replace(stmt, index=each(index)))
         case WarpMma(sums_start=sums, left_start=left, right_start=right):

@@ -14,7 +14,7 @@ from itertools import combinations
 
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import INT64
-from loopwright.ir.expr import Binary, Expr, Var
+from loopwright.ir.expr import Binary, Const, Expr, Var
 from loopwright.ir.islkit import context, isl, map_nodes, maps_in, sets_in, with_option
 from loopwright.ir.loops import Block, For, If, LoopNest, Mark, Stmt, Store
 from loopwright.ir.program import Statement
@@ -54,7 +54,8 @@ def generate_loops(schedule: Schedule) -> GeneratedLoops:
     build = isl.AstBuild.from_context(program.context)
     tree, contractions = _with_placeholders(schedule)
     is_grouped = bool(schedule.private) or schedule.is_for_device or schedule.mesh is not None
-    ast = _ast(build, _with_marks(schedule, tree), is_grouped=is_grouped)
+    keeps_values = bool(schedule.boxes or schedule.staged or schedule.joined)
+    ast = _ast(build, _with_marks(schedule, tree), is_grouped=is_grouped, keeps_values=keeps_values)
     reader = _Reader(schedule, contractions, BoxStaging(schedule))
     body = reader.statement(ast)
     for array, loop in reversed(schedule.private):
@@ -91,15 +92,22 @@ def _holds_placeholder(node: isl.ScheduleNode) -> bool:
     return any(name.startswith(_PREFIX) for name in names)
 
 
-def _ast(build: isl.AstBuild, tree: isl.Schedule, *, is_grouped: bool) -> isl.AstNode:
+def _ast(
+    build: isl.AstBuild, tree: isl.Schedule, *, is_grouped: bool, keeps_values: bool
+) -> isl.AstNode:
     """isl's syntax tree for a schedule tree.
 
     isl may generate a loop for each statement where none has an iteration after one of another.
     Iterations with private arrays, and blocks of threads, must stay in one loop: then the tree
-    `is_grouped`.
+    `is_grouped`. isl may also count 0, 1, 2 where a loop has the values 0, 32, 64; where the tree
+    `keeps_values`, somebody has written expressions over these.
     """
-    name = "ast_build_group_coscheduled"
-    return with_option(name, int(is_grouped), lambda: build.node_from_schedule(tree))
+
+    def written() -> isl.AstNode:
+        name = "ast_build_group_coscheduled"
+        return with_option(name, int(is_grouped), lambda: build.node_from_schedule(tree))
+
+    return with_option("ast_build_scale_strides", int(not keeps_values), written)
 
 
 def _with_marks(schedule: Schedule, tree: isl.Schedule) -> isl.Schedule:
@@ -113,7 +121,9 @@ def _with_marks(schedule: Schedule, tree: isl.Schedule) -> isl.Schedule:
     allocated.
     """
     types = isl.ast_loop_type
-    owners = {loop for _, loop in schedule.private} | {box.loop for box in schedule.boxes}
+    owners = {loop for _, loop in schedule.private} | {
+        one.loop for box in schedule.boxes for one in (box, box.panel) if one is not None
+    }
 
     def visit(node: isl.ScheduleNode) -> isl.ScheduleNode:
         if not is_band(node):
@@ -159,6 +169,7 @@ class _Reader:
     values: dict[str, Expr] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)  # band name -> loop variable
     places: dict[str, Expr] = field(default_factory=dict)  # band name -> its value here
+    known: tuple[Expr, ...] = ()  # conditions that hold here: loops and guards around
 
     def statement(self, node: isl.AstNode, loop: str = "") -> Stmt:
         """`node` as a statement; `loop` is the band of the nearest mark above."""
@@ -170,10 +181,13 @@ class _Reader:
                 children = [parts.get_at(k) for k in range(parts.n_ast_node())]
                 return Block(tuple(self.statement(child, loop) for child in children))
             case "if_":
+                cond, around = self.expr(node.if_get_cond()), self.known
+                self.known = (*around, cond)
                 then = self.statement(node.if_get_then_node(), loop)
+                self.known = around
                 has_else = node.if_has_else_node()
                 other = self.statement(node.if_get_else_node(), loop) if has_else else None
-                return If(self.expr(node.if_get_cond()), then, other)
+                return If(cond, then, other)
             case "for_":
                 return self._loop(node, loop)
             case "user":
@@ -190,7 +204,9 @@ class _Reader:
         """What stands under the mark of a band, of which isl may have left out the loop."""
         self.places.pop(loop, None)
         body = self.statement(node, loop)
-        return body if loop in self.places else self.staging.inside(loop, body, self.places, None)
+        if loop in self.places:
+            return body
+        return self.staging.inside(loop, body, self.places, self.known, None)
 
     def _taken(self) -> set[str]:
         program = self.schedule.program
@@ -202,15 +218,19 @@ class _Reader:
         if node.for_is_degenerate():
             self.values[iterator] = self.places[loop] = start
             body = self.statement(node.for_get_body())
-            return self.staging.inside(loop, body, self.places, None)
+            return self.staging.inside(loop, body, self.places, self.known, None)
         var = self._variable(loop)
         self.values[iterator] = self.places[loop] = Var(var)
         stop = _stop(self.expr(node.for_get_cond()), var)
         step = self.expr(node.for_get_inc())
+        around = self.known
+        self.known = (*around, *_iterations(Var(var), start, stop, step))
         body = self.statement(node.for_get_body())
         mark, axis = self.schedule.mark(loop), self.schedule.axis(loop)
         made = For(var, start, stop, body, step, mark, axis=axis)
-        return self.staging.inside(loop, body, self.places, made)
+        whole = self.staging.inside(loop, body, self.places, self.known, made)
+        self.known = around
+        return whole
 
     def _variable(self, loop: str) -> str:
         """The variable of a band: its name, unless an argument of the nest is called so."""
@@ -222,6 +242,14 @@ class _Reader:
     def expr(self, node: isl.AstExpr) -> Expr:
         """An integer or boolean expression of isl's."""
         return read_expr(node, self.values)
+
+
+def _iterations(var: Var, start: Expr, stop: Expr, step: Expr) -> tuple[Expr, ...]:
+    """The conditions that a loop variable meets inside of its loop."""
+    found: list[Expr] = [Binary("ge", var, start), Binary("lt", var, stop)]
+    if step != Const(1):
+        found.append(Binary("eq", Binary("mod", var - start, step), Const(0)))
+    return tuple(found)
 
 
 def _instance(statement: Statement, point: Sequence[Expr]) -> Store:

@@ -15,6 +15,7 @@ from loopwright.ir.loops import (
     Let,
     LoopNest,
     Mark,
+    MeshBroadcast,
     Prefetch,
     Stmt,
     Store,
@@ -32,9 +33,11 @@ __all__ = [
     "nothing",
     "renamed",
     "renamed_expr",
+    "repeated",
     "seq",
     "substitute_statement",
     "tiles",
+    "to_and_fro",
     "touches",
     "unrolled",
     "vector",
@@ -74,6 +77,20 @@ def unrolled(var: Var, count: int, body: Stmt) -> Stmt:
     return For(var.name, Const(0), Const(count), body, Const(1), Mark.UNROLL)
 
 
+def repeated(var: Var, count: int, body: Stmt, copies: int = 0) -> Stmt:
+    """A loop of `count` iterations from 0, `copies` of its body in the code; 0: all of them."""
+    if copies == 0 or copies >= count:
+        return unrolled(var, count, body)
+    return For(var.name, Const(0), Const(count), body, Const(1), copies=copies)
+
+
+def to_and_fro(row: Var, rows: int, column: Var, columns: int, body: Stmt) -> Stmt:
+    """UNROLL loops over rows and columns, every other row from its end: what follows shares one."""
+    back = substitute_statement(body, {row.name: row + 1, column.name: columns - 1 - column})
+    both = seq(unrolled(column, columns, body), unrolled(column, columns, back))
+    return For(row.name, Const(0), Const(rows), both, Const(2), Mark.UNROLL)
+
+
 def vector(var: Var, lanes: int, body: Stmt) -> Stmt:
     """A VECTOR loop of `lanes` iterations from 0."""
     return For(var.name, Const(0), Const(lanes), body, Const(1), Mark.VECTOR)
@@ -99,7 +116,9 @@ def touches(stmt: Stmt, buffer: str) -> bool:
     match stmt:
         case Store(buffer=name) | Prefetch(buffer=name) if name == buffer:
             return True
-        case Copy(target=target, source=source) if buffer in (target, source):
+        case Copy(target=target, source=source) | MeshBroadcast(target=target, source=source) if (
+            buffer in (target, source)
+        ):
             return True
         case WarpMma(sums=sums, left=left, right=right) if buffer in (sums, left, right):
             return True
@@ -157,7 +176,7 @@ def renamed(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
                 return replace(node, buffer=replace(buffer, name=names[buffer.name]))
             case Store(buffer=name) | Prefetch(buffer=name) if name in names:
                 return replace(node, buffer=names[name])
-            case Copy(target=target, source=source):
+            case Copy(target=target, source=source) | MeshBroadcast(target=target, source=source):
                 target, source = names.get(target, target), names.get(source, source)
                 return replace(node, target=target, source=source)
             case WarpMma(sums=sums, left=left, right=right):

@@ -16,13 +16,10 @@ the host never waits for the device. A column of a[K, :] is used by the thread o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
-import numpy as np
-
 from loopwright.ir.closure import GridClosure
-from loopwright.ir.dtypes import BOOL, INT64, DType
+from loopwright.ir.dtypes import BOOL, INT64
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.grid_kernel import GridKernel
 from loopwright.ir.kernel_variant import Algebra, Initial
@@ -46,6 +43,7 @@ from loopwright.lower.build import lets, loop, renamed, seq, tiles, unrolled
 from loopwright.lower.grid_product import grid_product
 from loopwright.lower.lower_closure import PREFIX, guard_limits
 from loopwright.lower.operand_layout import Affine, AffineOperand
+from loopwright.semirings import identity
 
 __all__ = ["lower_grid_closure"]
 
@@ -283,7 +281,7 @@ class _Writer:
         algebra = Algebra(
             closure.plus,
             closure.times,
-            _identity(closure.plus, self.dtype),
+            identity(closure.plus, self.dtype),
             *(self.dtype,) * 4,
             Initial.OUT,
             scaled=False,
@@ -393,12 +391,3 @@ class _Writer:
         itself = If(thread.equals(0), whole_row(k))
         steps = seq(before, _MEET, itself, _MEET, behind, _MEET)
         return _kernel(_ONE, _THREADS, loop(k, self._left(), self.stop, steps))
-
-
-def _identity(plus: str, dtype: DType) -> bool | int | float:
-    if plus == "or":
-        return False
-    if dtype.is_integer:
-        info = np.iinfo(dtype.name)
-        return int(info.max if plus == "min" else info.min)
-    return math.inf if plus == "min" else -math.inf

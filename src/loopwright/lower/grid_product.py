@@ -28,8 +28,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from loopwright.diagnostics import UsageError
-from loopwright.ir.dtypes import DTYPES, INT64, DType
-from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Var, cast
+from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var, cast
 from loopwright.ir.gpu_machine import MOST_BLOCKS
 from loopwright.ir.grid_check import kernel_fault
 from loopwright.ir.grid_kernel import WARP, GridKernel
@@ -52,10 +51,10 @@ from loopwright.ir.loops import (
     Wait,
     WarpMma,
 )
-from loopwright.lazy_dataclass import dataclass
-from loopwright.lower.build import lets, loop, seq, tiles, unrolled
+from loopwright.lower.build import lets, loop, repeated, seq, tiles, to_and_fro, unrolled
 from loopwright.lower.combine import apply, combine, scaled, start_from, zero
-from loopwright.lower.operand_layout import Clip, Layout, Place, StepClip, bind
+from loopwright.lower.grid_tables import FIRST_STEP, GridTables, product_arguments
+from loopwright.lower.operand_layout import Layout, Place, bind
 from loopwright.lower.operand_tile import MMA_STEPS, THREAD, OperandTile, in_z_order
 
 __all__ = ["grid_product", "lower_grid_product", "product_scalars"]
@@ -82,7 +81,7 @@ def product_scalars(kernel: GridKernel) -> tuple[str, ...]:
 
 def lower_grid_product(kernel: GridKernel, name: str) -> LoopNest:
     """The LoopNest of a contraction over operands of any rank."""
-    layout = _GridTables(kernel)
+    layout = GridTables(kernel)
     bases = {x: layout.at(x, "g", Var("g")).index[0] for x in ("left", "right", "out")}
     writer = _Writer(kernel, layout)
     g, number = Var("g"), Var("block.z") * MOST_BLOCKS + Var("block.y")
@@ -91,19 +90,19 @@ def lower_grid_product(kernel: GridKernel, name: str) -> LoopNest:
     is_there = Binary("lt", g, G)
     if kernel.variant.is_split:
         parts, chunk = Var("parts"), Var("chunk")
-        batch = [(_PART, number // G), (g, number % G), (_FIRST, _PART * chunk)]
-        batch.append((K, (Var("steps") - _FIRST).min(chunk)))
+        batch = [(_PART, number // G), (g, number % G), (FIRST_STEP, _PART * chunk)]
+        batch.append((K, (Var("steps") - FIRST_STEP).min(chunk)))
         count, is_there = G * parts, Binary("lt", _PART, parts)
         bases["out"] += _PART * Var("out_part")
         if "p" in kernel.variant.strided:
             for x in ("left", "right"):
-                bases[x] += layout.at(x, "p", _FIRST).index[0]
+                bases[x] += layout.at(x, "p", FIRST_STEP).index[0]
     bound = [(Var(f"{x}_base"), base) for x, base in bases.items()]
     tile = If(is_there, lets(bound, writer.tile_of_block()))
     body = writer.blocks(lets(batch, tile))
     body = For("block.y", Const(0), count.min(MOST_BLOCKS), body, _ONE, Mark.BLOCK, axis=Axis.Y)
     body = For("block.z", Const(0), tiles(count, MOST_BLOCKS), body, _ONE, Mark.BLOCK, axis=Axis.Z)
-    nest = LoopNest(name, _arguments(kernel), product_scalars(kernel), body)
+    nest = LoopNest(name, product_arguments(kernel), product_scalars(kernel), body)
     return replace(nest, registers=kernel.variant.registers)
 
 
@@ -127,61 +126,7 @@ _SLICE, _OWN = Var("slice"), Var("thread_in_slice")
 # Of the matrix unit: rows (or columns) of a factor; the lane's own step and column.
 _MMA_ROWS = 8
 _MMA_STEP, _MMA_COLUMN = Var("lane_step"), Var("lane_column")
-_PART, _FIRST = Var("part"), Var("first_step")  # of a reduction that is split
-
-
-@dataclass(frozen=True, slots=True)
-class _GridTables:
-    """Operands as memory: a stride for each bundle that has one, offset tables for the others."""
-
-    kernel: GridKernel
-    clips: tuple[Clip, ...] = ()
-    step_clips: tuple[StepClip, ...] = ()
-
-    def buffer(self, operand: str) -> str:
-        return operand
-
-    def base(self, operand: str) -> Place:
-        return Place((Var(f"{operand}_base"),))
-
-    def at(self, operand: str, bundle: str, index: Expr) -> Place:
-        value: Expr = Var(f"{operand}_{bundle}")
-        if bundle in self.kernel.variant.strided:
-            return Place((index * value,))
-        if bundle == "p" and self.kernel.variant.is_split:
-            value = value + _FIRST
-        found = Load("table", (value + index,), _table_type(self.kernel))
-        return Place((found if found.dtype == INT64 else Cast(found, INT64),))
-
-    def onward(self, operand: str, steps: Expr) -> Place:
-        return self.at(operand, "p", steps)
-
-    def value(self, operand: str, place: Place, dtype: DType) -> Expr:
-        return Load(operand, place.index, dtype)
-
-    def visit(self, operand: str) -> None:
-        """Tiles are filled by all threads at once."""
-
-
-def _arguments(kernel: GridKernel) -> tuple[Buffer, ...]:
-    """out, left, right, offset tables where there are any, alpha and beta where they are in use."""
-    algebra, one = kernel.algebra, (_ONE,)
-    found = [
-        Buffer("out", algebra.out, one, writable=True),
-        Buffer("left", kernel.left, one),
-        Buffer("right", kernel.right, one),
-    ]
-    if set(kernel.variant.strided) != set("gijp"):
-        found.append(Buffer("table", _table_type(kernel), one))
-    if algebra.scaled:
-        found.append(Buffer("alpha", algebra.accumulator, ()))
-    if algebra.initial is Initial.SCALED:
-        found.append(Buffer("beta", algebra.accumulator, ()))
-    return tuple(found)
-
-
-def _table_type(kernel: GridKernel) -> DType:
-    return DTYPES["int64" if kernel.variant.is_wide else "int32"]
+_PART = Var("part")  # of a reduction that is split
 
 
 class _Writer:
@@ -200,8 +145,10 @@ class _Writer:
         self.layout = layout
         self.is_stored = is_stored
         # Whether steps of p lead equally far: then the first step of a run is part of its place.
-        self.is_linear = not isinstance(layout, _GridTables) or "p" in kernel.variant.strided
+        self.is_linear = not isinstance(layout, GridTables) or "p" in kernel.variant.strided
         self.runs: dict[tuple[str, int], Place] = {}  # where the runs of the thread begin
+        # Whether sums are of 64 bits or more, and computed by vector units.
+        self.is_of_64_bits = kernel.algebra.accumulator.bytes > 4 and not kernel.variant.uses_mma
         v = self.variant = kernel.variant
         self.left = OperandTile(
             name="left",
@@ -260,8 +207,12 @@ class _Writer:
         return replace(grid, resident=v.resident)
 
     def tile_of_block(self) -> Stmt:
-        places = self._places()
-        body = seq(self._initialise(), self._all_steps(), *self._join(), self._write_back())
+        places, runs = self._places(), self._places_of_runs()
+        start, rest = self._initialise(), [*self._join(), self._write_back()]
+        # Old elements of out are read before places of runs are known: both take registers.
+        is_first = self.kernel.algebra.initial is not Initial.ZERO
+        work = seq(self._all_steps(), *rest)
+        body = seq(start, lets(runs, work)) if is_first else lets(runs, seq(start, work))
         for side in (self.right, self.left):
             own = Buffer(f"{side.name}_own", side.dtype, (_ONE,), Space.REGISTER)
             following = Buffer(
@@ -293,7 +244,7 @@ class _Writer:
     # -- places -----------------------------------------------------------------------------------
 
     def _places(self) -> list[tuple[Var, Expr]]:
-        """Where the tile of the block lies, the thread in it, and the runs that it loads."""
+        """Where the tile of the block lies, and the thread in it."""
         v = self.variant
         across, down = tiles(N, v.columns), tiles(M, v.rows)
         number, band, height = Var("block.x"), Var("band"), Var("height")
@@ -304,7 +255,11 @@ class _Writer:
             (self.left.start, (band * _BAND + inside % height) * v.rows),
             (self.right.start, inside // height * v.columns),
         ]
-        bound += self._place_of_thread()
+        return bound + self._place_of_thread()
+
+    def _places_of_runs(self) -> list[tuple[Var, Expr]]:
+        """The runs that the thread loads."""
+        bound: list[tuple[Var, Expr]] = []
         for side in (self.left, self.right):
             last = side.size - (1 if side.along_p else side.width)
             for r in range(side.runs):
@@ -393,15 +348,13 @@ class _Writer:
             bring = self._bring(Const(s * depth), Const(s))
             parts += [If(Binary("lt", Const(s), whole), bring), Commit()]
         coming = t + (stages - 1)
-        bring = self._bring(coming * depth, coming % stages)
-        body = seq(
-            Wait(stages - 2),
-            _MEET,
-            If(Binary("lt", coming, whole), bring),
-            Commit(),
-            self._steps(t % stages),
-        )
-        return seq(*parts, loop(t, 0, whole, body))
+        bring = If(Binary("lt", coming, whole), self._bring(coming * depth, coming % stages))
+        # Copies come after the first step: with two warps to a scheduler, both of them may have
+        # just passed a barrier, and factors are read before addresses are computed.
+        early = int(self.is_of_64_bits)
+        steps = [self._steps(t % stages, 0, early)] if early else []
+        steps += [bring, Commit(), self._steps(t % stages, early)]
+        return seq(*parts, loop(t, 0, whole, seq(Wait(stages - 2), _MEET, *steps)))
 
     def _bring(self, first: Expr, buffer: Expr) -> Stmt:
         """Start to copy the tile whose first step is `first`."""
@@ -470,15 +423,16 @@ class _Writer:
                     parts.append(Store(side.shared, cell, value))
         return seq(*parts)
 
-    def _steps(self, buffer: Expr) -> Stmt:
-        """The steps of a whole tile; those of its slice where there are several."""
-        depth, slices = self.variant.depth, self.variant.slices
+    def _steps(self, buffer: Expr, first: int = 0, last: int | None = None) -> Stmt:
+        """The steps of a whole tile, or some; those of its slice where there are several."""
+        depth, slices, copies = self.variant.depth, self.variant.slices, self.variant.copies
         if self.variant.uses_mma:
             at = p * MMA_STEPS + _MMA_STEP
             at = at if slices == 1 else _SLICE * (depth // slices) + at
-            return unrolled(p, depth // (slices * MMA_STEPS), self._mma(buffer, at))
-        at = p if slices == 1 else _SLICE * (depth // slices) + p
-        return unrolled(p, depth // slices, self._step(buffer, at))
+            return repeated(p, depth // (slices * MMA_STEPS), self._mma(buffer, at), copies)
+        at = p + first if slices == 1 else _SLICE * (depth // slices) + (p + first)
+        count = (depth // slices if last is None else last) - first
+        return repeated(p, count, self._step(buffer, at), copies)
 
     def _mma(self, buffer: Expr, at: Expr) -> Stmt:
         """Four steps of all accumulators of the warp; step `at` is that of the lane's factors."""
@@ -526,8 +480,13 @@ class _Writer:
         right = Load("right_own", (column,), self.right.dtype)
         here = self._own(row, column)
         total = combine(self.kernel, Load("sums", here, algebra.accumulator), left, right)
-        update = unrolled(column, self.variant.thread_columns, Store("sums", here, total))
-        return seq(*parts, unrolled(row, self.variant.thread_rows, update))
+        rows, columns = self.variant.thread_rows, self.variant.thread_columns
+        update: Stmt = Store("sums", here, total)
+        if self.is_of_64_bits and rows % 2 == 0:
+            # A factor of 64 bits that the next update has, too, is not read again (DFMA: 2 cycles,
+            # else 3). Factors of 32 bits are two to a read.
+            return seq(*parts, to_and_fro(row, rows, column, columns, update))
+        return seq(*parts, unrolled(row, rows, unrolled(column, columns, update)))
 
     # -- accumulators -----------------------------------------------------------------------------
 

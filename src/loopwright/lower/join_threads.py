@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Binary, Const, Load, Var
+from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.loops import (
     Alloc,
     Axis,
@@ -28,6 +28,7 @@ from loopwright.ir.visit import fresh_name, names, rebuild, rewrite, statements
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import bound_names, seq
 from loopwright.lower.combine import apply, join_lanes
+from loopwright.lower.linear_forms import normal
 from loopwright.semirings import identity
 
 __all__ = ["join_threads"]
@@ -48,6 +49,9 @@ def join_threads(
             sums[thread.x] = sum; barrier; ...  # pairwise, to the first thread
             if thread.x == 0: y[i] = y[i] + sum
 
+    Where several blocks share the terms of an element, each has a part of the loop, and updates the
+    element atomically.
+
     Loops of `joined` are variables of the nest. A reduction in no block gets one of its own. Where
     isl has left out a loop that tells the element, one thread takes all terms.
     """
@@ -55,7 +59,7 @@ def join_threads(
         return nest
     pass_ = _Joining({one.loop: one for one in joined}, threads, bound_names(nest))
     known = frozenset(nest.scalars)
-    return replace(nest, body=pass_.visit(nest.body, known, is_inside=False))
+    return replace(nest, body=pass_.visit(nest.body, known, frozenset()))
 
 
 @dataclass(slots=True)
@@ -64,36 +68,34 @@ class _Joining:
     threads: Mapping[str, int]
     taken: set[str]
 
-    def visit(self, stmt: Stmt, known: frozenset[str], *, is_inside: bool) -> Stmt:
-        """A statement with all joins in it; `is_inside` a block."""
+    def visit(self, stmt: Stmt, known: frozenset[str], axes: frozenset[Axis]) -> Stmt:
+        """A statement with all joins in it; `axes` are those of the blocks around."""
         match stmt:
             case For(var=var) if var in self.joined:
                 one = self.joined[var]
                 if not set().union(*map(names, one.element)) <= known:
                     return _serial(stmt, one.lanes)
-                made = self._join(stmt, one)
-                if is_inside:
+                made, count = self._join(stmt, one, part := Var(self._name("part"))), one.blocks
+                if count == 1 and axes:
                     return made
-                alone = self._name("alone")
-                return For(alone, _NONE, _ONE, made, _ONE, Mark.BLOCK, axis=Axis.X)
+                axis = next(axis for axis in Axis if axis not in axes)
+                return For(part.name, _NONE, Const(count), made, _ONE, Mark.BLOCK, axis=axis)
             case For(var=var, mark=mark, body=body):
-                within = is_inside or mark is Mark.BLOCK
-                return replace(stmt, body=self.visit(body, known | {var}, is_inside=within))
+                if mark is Mark.BLOCK:
+                    axes |= {stmt.axis or Axis.X}
+                return replace(stmt, body=self.visit(body, known | {var}, axes))
             case Let(name=name, body=body):
-                inner = self.visit(body, known | {name}, is_inside=is_inside)
-                return replace(stmt, body=inner)
+                return replace(stmt, body=self.visit(body, known | {name}, axes))
             case Alloc(body=body):
-                return replace(stmt, body=self.visit(body, known, is_inside=is_inside))
+                return replace(stmt, body=self.visit(body, known, axes))
             case Block(body=children):
-                return Block(tuple(self.visit(c, known, is_inside=is_inside) for c in children))
+                return Block(tuple(self.visit(c, known, axes) for c in children))
             case If(body=body, orelse=orelse):
-                other = orelse and self.visit(orelse, known, is_inside=is_inside)
-                return replace(
-                    stmt, body=self.visit(body, known, is_inside=is_inside), orelse=other
-                )
+                other = orelse and self.visit(orelse, known, axes)
+                return replace(stmt, body=self.visit(body, known, axes), orelse=other)
         return stmt
 
-    def _join(self, loop: For, one: JoinedReduction) -> Stmt:
+    def _join(self, loop: For, one: JoinedReduction, part: Var) -> Stmt:
         dtype = _dtype(loop, one.array)
         own, shared = self._name(f"{one.array}_sum"), self._name(f"{one.array}_sums")
         total = Load(own, (_NONE,), dtype)
@@ -110,10 +112,13 @@ class _Joining:
 
         count = self.threads[one.lanes]
         element = Load(one.array, one.element, dtype)
-        whole: Stmt = Store(one.array, one.element, apply(one.op, element, total))
+        is_atomic = one.blocks > 1
+        terms = _part_of(loop, part, one.blocks) if is_atomic else loop
+        joined = apply(one.op, element, total)
+        whole: Stmt = Store(one.array, one.element, joined, is_atomic=is_atomic)
         body = seq(
             Store(own, (_NONE,), Const(identity(one.op, dtype), dtype)),
-            rebuild(loop, gathered),
+            rebuild(terms, gathered),
             *join_lanes(one.op, total, shared, _THREAD, _THREAD, count),
             If(Binary("eq", _THREAD, _NONE), whole),
         )
@@ -124,6 +129,14 @@ class _Joining:
         found = fresh_name(wish, self.taken)
         self.taken.add(found)
         return found
+
+
+def _part_of(loop: For, part: Expr, parts: int) -> For:
+    """The iterations of a loop that a part of it takes: neighbours, equally many in each."""
+    trips = (loop.stop - loop.start + (loop.step - 1)) // loop.step
+    each = normal((trips + (parts - 1)) // parts * loop.step)
+    start = normal(loop.start + part * each)
+    return replace(loop, start=start, stop=normal(loop.stop.min(start + each)))
 
 
 def _serial(loop: For, lanes: str) -> Stmt:

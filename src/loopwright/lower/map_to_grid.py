@@ -162,7 +162,8 @@ class _Kernel:
             if self.shared:
                 # What a block keeps for one iteration makes room for the next.
                 body = Block((body, Barrier(BarrierScope.BLOCK)))
-            body = For(number.name, at, count, body, Const(self.most))
+            # One iteration is the rule: copies of the body would do harm.
+            body = For(number.name, at, count, body, Const(self.most), copies=1)
         return body, grid
 
     def _is_folded(self, axis: Axis) -> bool:

@@ -33,8 +33,9 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import seq
 from loopwright.lower.linear_forms import normal
 from loopwright.lower.map_to_grid import coordinate
+from loopwright.lower.uniform_cores import has_broadcast, uniform
 
-__all__ = ["COLUMN", "ROW", "map_to_mesh"]
+__all__ = ["COLUMN", "ROW", "is_by_first_core", "is_mapped_to_mesh", "map_to_mesh", "on_mesh"]
 
 ROW, COLUMN = (coordinate(Mark.THREAD, axis) for axis in (Axis.ROW, Axis.COLUMN))
 _BOTH = frozenset({Axis.ROW, Axis.COLUMN})
@@ -59,15 +60,21 @@ def map_to_mesh(nest: LoopNest, shape: tuple[int, int] | None) -> LoopNest:
     while isinstance(body, Alloc) and body.buffer.space is Space.SCRATCH:
         memory.append(body)
         body = body.body
-    rows, columns = shape
-    mesh = _Mesh(rows, columns)
-    body = mesh.host(body)
-    column = Const(columns)
-    body = For(COLUMN, Const(0), column, body, Const(1), Mark.THREAD, axis=Axis.COLUMN)
-    body = For(ROW, Const(0), Const(rows), body, Const(1), Mark.THREAD, axis=Axis.ROW)
+    body = on_mesh(_Mesh(*shape).host(body), shape)
     for alloc in reversed(memory):
         body = replace(alloc, body=body)
     return replace(nest, body=body)
+
+
+def on_mesh(body: Stmt, shape: tuple[int, int]) -> Stmt:
+    """A statement that every core of a mesh runs."""
+    for name, axis, count in ((COLUMN, Axis.COLUMN, shape[1]), (ROW, Axis.ROW, shape[0])):
+        body = For(name, Const(0), Const(count), body, Const(1), Mark.THREAD, axis=axis)
+    return body
+
+
+def is_mapped_to_mesh(nest: LoopNest) -> bool:
+    return any(isinstance(stmt, For) and stmt.var == ROW for stmt in statements(nest.body))
 
 
 @dataclass(slots=True)
@@ -82,16 +89,21 @@ class _Mesh:
     def host(self, stmt: Stmt) -> Stmt:
         """A statement that all cores run, or that the first one runs alone."""
         if not _holds_mapped(stmt):
-            return self._phase(stmt, _first(_BOTH, stmt))
+            is_shared = has_broadcast(stmt)
+            return self._phase(stmt, self._same(stmt) if is_shared else _first(_BOTH, stmt))
         match stmt:
             case For(mark=Mark.THREAD):
-                return self._phase(stmt, self._dealt(stmt))
+                is_shared = has_broadcast(stmt)
+                return self._phase(stmt, self._same(stmt) if is_shared else self._dealt(stmt))
             case For(body=body):
                 # What the end of an iteration leaves open meets the head of the next one.
                 reads, writes = _accessed(body)
                 was_open = bool(writes & (reads | writes))
+                before = set(self.reads), set(self.writes)
                 made = self.host(body)
                 tail = [_MEET] if was_open and self._clear() else []
+                # Without an iteration nobody has met: what was open before still is.
+                self.reads, self.writes = self.reads | before[0], self.writes | before[1]
                 return replace(stmt, body=seq(made, *tail))
             case Block(body=children):
                 return seq(*(self.host(child) for child in children))
@@ -122,6 +134,11 @@ class _Mesh:
         was_open = bool(self.reads or self.writes)
         self.reads, self.writes = set(), set()
         return was_open
+
+    def _same(self, stmt: Stmt) -> Stmt:
+        """What all cores run of a nest in which they give boxes to each other."""
+        cores = {ROW: self.rows, COLUMN: self.columns}
+        return uniform(stmt, self._number, cores, _BOTH)
 
     def _dealt(self, stmt: Stmt, left: frozenset[Axis] = _BOTH) -> Stmt:
         """The part of a core; along the axes that are `left` the first one does all.
@@ -158,7 +175,12 @@ class _Mesh:
         return along[axis]
 
 
-def _first(axes: frozenset[Axis], stmt: Stmt) -> Stmt:
+def is_by_first_core(stmt: Stmt) -> bool:
+    """Whether a statement is one that `map_to_mesh` leaves to the first core."""
+    return isinstance(stmt, If) and stmt == _first(_BOTH, stmt.body)
+
+
+def _first(axes: frozenset[Axis], stmt: Stmt) -> If:
     """A statement that the first row, column or core runs."""
     alone: Expr = Const(True, BOOL)
     for axis in (Axis.ROW, Axis.COLUMN):

@@ -19,6 +19,7 @@ __all__ = ["MMA_STEPS", "THREAD", "OperandTile", "in_z_order"]
 THREAD = Var("thread.x")
 MMA_STEPS = 4  # of the reduction, that the matrix unit takes at a time
 _PAD_BYTES = 16  # behind a row of a tile that is stored across: rows begin in other banks
+_FEW_RUNS = 2  # of a thread, whose addresses are no matter
 _NEAR_BYTES = 64  # that neighbouring threads load of a run which is stored across
 
 
@@ -101,10 +102,17 @@ class OperandTile:
         near = together
         if self.width > 1 and not self.is_turned:
             near = math.gcd(near, max(1, _NEAR_BYTES // (self.width * self.dtype.bytes)))
+        lanes, turns = self.threads // near, together // near
+        if self.runs > _FEW_RUNS and self.threads % near == 0 and self.tile % lanes == 0:
+            # Compilers do not know how few threads there are: written so, runs of a thread lie
+            # constant distances apart in the tile, and one address serves all of them.
+            rows = number * lanes
+            along = (THREAD % near + rows // self.tile % turns * near) * (self.width * self.apart)
+            step = rows // self.tile // turns
+            return THREAD // near + rows % self.tile, along if self.apart == 1 else along + step
         across, block = at // near % self.tile, at // (near * self.tile)
-        inner, step = block % (together // near), block // (together // near)
-        along = (inner * near + at % near) * (self.width * self.apart)
-        return across, along if self.apart == 1 else along + step
+        along = (block % turns * near + at % near) * (self.width * self.apart)
+        return across, along if self.apart == 1 else along + block // turns
 
     def element(self, number: Expr) -> Expr:
         """Element `number` of the thread, counted in the tile of the block."""

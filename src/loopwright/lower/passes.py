@@ -15,9 +15,9 @@ from loopwright import options
 from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.check import check_nest
 from loopwright.ir.closure import GridClosure
-from loopwright.ir.expr import Expr, Var
+from loopwright.ir.expr import Const, Expr, Var
 from loopwright.ir.gpu_machine import MOST_BLOCKS
-from loopwright.ir.loops import Block, Copy, For, LoopNest, Mark, Stmt
+from loopwright.ir.loops import Block, Copy, For, Let, LoopNest, Mark, MeshBroadcast, Stmt
 from loopwright.ir.program import Array
 from loopwright.ir.schedule import (
     JoinedReduction,
@@ -35,10 +35,12 @@ from loopwright.lower.contraction_nest import insert_contractions
 from loopwright.lower.grid_closure import lower_grid_closure
 from loopwright.lower.insert_prefetches import insert_prefetches
 from loopwright.lower.lower_closure import lower_closure
+from loopwright.lower.lower_time_tiles import lower_time_tiles
 from loopwright.lower.map_to_grid import map_to_grid
-from loopwright.lower.map_to_mesh import map_to_mesh
+from loopwright.lower.map_to_mesh import COLUMN, ROW, is_mapped_to_mesh, map_to_mesh
 from loopwright.lower.predictive_commoning import predictive_commoning
 from loopwright.lower.promote_registers import promote_registers, promote_scalars
+from loopwright.lower.register_tiles import register_tiles
 from loopwright.lower.separate_full_tiles import separate_full_tiles
 from loopwright.lower.simplify import simplify, simplify_divisions
 from loopwright.lower.stage_arrays import stage_arrays
@@ -160,6 +162,8 @@ _MESH_PASSES = (
     Pass(promote_scalars),
     _MAP_TO_MESH,
     _SIMPLIFY,
+    Pass(register_tiles),
+    _SIMPLIFY,
 )
 # A blocked closure is written out to its last vector already.
 _CLOSURE_PASSES = (_SIMPLIFY, _LOWER_TO_SPMD)
@@ -183,6 +187,9 @@ def _lowered(schedule: Schedule) -> LoopNest:
             return run_passes(nest, LoopDecisions(), (_SIMPLIFY,))
         nest = lower_closure(schedule.program, schedule.closure)
         return run_passes(nest, LoopDecisions(), _CLOSURE_PASSES)
+    if schedule.time_tiles is not None:
+        nest = lower_time_tiles(schedule.program, schedule.time_tiles)
+        return run_passes(nest, LoopDecisions(mesh=schedule.mesh), _MESH_PASSES)
     whole = schedule.whole_contraction
     if whole is not None and whole.grid is not None:
         raise UsageError(
@@ -230,15 +237,22 @@ def _check_between_passes(nest: LoopNest, decisions: LoopDecisions, name: str) -
     of the loop. Placeholders of contractions are no statements of a nest yet.
     """
 
+    is_early = decisions.mesh is not None and not is_mapped_to_mesh(nest)
+
     def visit(stmt: Stmt) -> Stmt:
         match stmt:
             case For(mark=Mark.VECTOR | Mark.UNROLL) if constant_trips(stmt) is None:
                 return replace(stmt, mark=Mark.SERIAL)
             case Copy() if decisions.contractions:
                 return Block(())
+            case MeshBroadcast() if is_early:
+                return Block(())
         return stmt
 
+    body = rebuild(nest.body, visit)
+    if is_early:  # boxes know the coordinates of their core already
+        body = Let(ROW, Const(0), Let(COLUMN, Const(0), body))
     try:
-        check_nest(replace(nest, body=rebuild(nest.body, visit)))
+        check_nest(replace(nest, body=body))
     except InternalError as error:
         raise InternalError(f"after the pass {name}: {error.message}", nest_text(nest)) from error

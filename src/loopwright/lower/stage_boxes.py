@@ -15,19 +15,35 @@ all iterations, and the next box is on its way while one is used:
         start copy A_box[0] of the first iteration
         for k_t in range(0, m, 32):
             wait; start copy A_box[1 - slot] of the next iteration; S(A_box[slot, ...])
+
+Boxes that cores give to each other (lower/shared_boxes) are of panels whose parts come so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 
 from loopwright.ir.access_names import named_access
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var
-from loopwright.ir.islkit import isl
-from loopwright.ir.loops import Alloc, Buffer, Commit, Copy, For, If, Space, Stmt, Store, Wait
+from loopwright.ir.islkit import NotAffine, bounded, condition, isl
+from loopwright.ir.loops import (
+    Alloc,
+    Buffer,
+    Commit,
+    Copy,
+    For,
+    If,
+    Let,
+    Mark,
+    Space,
+    Stmt,
+    Store,
+    Wait,
+)
 from loopwright.ir.program import Array, Statement
 from loopwright.ir.schedule import Schedule, StagedBox
 from loopwright.ir.schedule_tree import bands, nodes_of
@@ -36,11 +52,13 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.ast_expressions import parameter_condition, parameter_expr
 from loopwright.lower.build import lets, seq
 from loopwright.lower.linear_forms import linear, nonnegative_form, normal
+from loopwright.lower.shared_boxes import given_by_all, own_part
 
 __all__ = ["BoxStaging"]
 
 _IN, _PARAM, _SET = isl.dim_type.in_, isl.dim_type.param, isl.dim_type.set
 _TRUE = Const(True, BOOL)
+_QUOTA = 200_000  # elementary isl operations for what is known in an iteration
 _Places = Mapping[str, Expr]  # the values of loops, by name
 
 
@@ -54,8 +72,10 @@ class _Box:
     words: tuple[str, ...]  # names for the first elements, then for the extents
     first: tuple[Expr, ...]  # the least subscripts, over the variables of `staged`
     count: tuple[Expr, ...]  # elements in each dimension
-    guard: Expr  # whether the iteration accesses anything
+    used: isl.Set  # iterations that access anything, their values as parameters
+    shared: Expr  # whether an iteration does, of all cores that take part in a broadcast
     slot: str = ""
+    panel: _Box | None = None  # whose parts cores give to each other
 
 
 class BoxStaging:
@@ -64,18 +84,30 @@ class BoxStaging:
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self.boxes: list[_Box] = []
+        self.panels: list[_Box] = []
         program = schedule.program
         taken = {array.name for array in program.arrays} | set(program.params)
         taken |= {band.loop for band in bands(nodes_of(schedule))} if schedule.boxes else set()
         for staged in schedule.boxes:
-            array = program.array(staged.array)
-            name = fresh_name(f"{staged.array}_box", taken)
-            taken.add(name)
-            wishes = [f"{name}_{word}{k}" for word in ("at", "by") for k in range(array.rank)]
-            words = tuple(fresh_name(wish, taken) for wish in (*wishes, f"{name}_slot"))
-            taken.update(words)
-            place = _place(staged, schedule)
-            self.boxes.append(_Box(staged, array, name, words[:-1], *place, slot=words[-1]))
+            box = self._made(staged, "box", taken)
+            self.boxes.append(box)
+            if staged.panel is not None:
+                box.panel = self._made(staged.panel, "part", taken)
+                for other in self.panels:  # of one loop they take turns together
+                    if other.staged.loop == staged.panel.loop:
+                        box.panel.slot = other.slot
+                self.panels.append(box.panel)
+
+    def _made(self, staged: StagedBox, word: str, taken: set[str]) -> _Box:
+        """A box with names that are not `taken`."""
+        array = self.schedule.program.array(staged.array)
+        name = fresh_name(f"{staged.array}_{word}", taken)
+        taken.add(name)
+        wishes = [f"{name}_{word}{k}" for word in ("at", "by") for k in range(array.rank)]
+        words = tuple(fresh_name(wish, taken) for wish in (*wishes, f"{name}_slot"))
+        taken.update(words)
+        place = _place(staged, self.schedule)
+        return _Box(staged, array, name, words[:-1], *place, slot=words[-1])
 
     def renamed(self, store: Store, statement: Statement, point: Sequence[Expr]) -> Store:
         """An instance whose staged accesses name the boxes, with the subscripts of the arrays."""
@@ -94,17 +126,72 @@ class BoxStaging:
                 store = replace(store, value=_in_place_of(load, box.name, store.value))
         return store
 
-    def inside(self, loop: str, body: Stmt, places: _Places, made: For | None) -> Stmt:
-        """A loop, or the one iteration that stands for it, with the boxes that it stages."""
+    def inside(
+        self, loop: str, body: Stmt, places: _Places, known: Sequence[Expr], made: For | None
+    ) -> Stmt:
+        """A loop, or the one iteration that stands for it, with the boxes that it stages.
+
+        `known` are conditions that hold in the iteration.
+        """
         own = [box for box in self.boxes if box.staged.loop == loop]
+        panels = [box for box in self.panels if box.staged.loop == loop]
         ahead = [box for box in own if box.staged.buffers > 1 and made is not None]
         plain = [box for box in own if box not in ahead]
         for box in reversed(plain):
-            body = _in_turns(box, body, places)
+            if box.panel is None:
+                body = _in_turns(box, body, places, self._guard(box, places, known))
+            else:
+                body = _filled(box, body, places)
         if made is None:
-            return body
+            return _at_once(panels, body, places) if panels else body
+        if panels:
+            made = self._from_first(panels[0], replace(made, body=body), places)
+            body = made.body
+        ahead = [*panels, *ahead]
         made = replace(made, body=body)
-        return _ahead(ahead, made, loop, places) if ahead else made
+        guards = [_TRUE if box in panels else self._guard(box, places, known) for box in ahead]
+        return _ahead(ahead, guards, made, loop, places) if ahead else made
+
+    def _guard(self, box: _Box, places: _Places, known: Sequence[Expr]) -> Expr:
+        """Whether the iteration accesses anything of the box, over the variables of the box.
+
+        isl leaves conditions of a loop to the loops inside, and runs through the hull of several
+        polyhedra, so there are iterations in which nothing is done: of these, first elements and
+        extents of a box mean nothing.
+        """
+        context = self.schedule.program.context
+        work = partial(_given, box, places, known, context)
+        given = bounded(work, lambda _: context, _QUOTA)
+        if given.is_subset(box.used):
+            return _TRUE
+        guard = normal(parameter_condition(box.used.gist(given).coalesce(), given))
+        # isl writes true and false as 1 and 0
+        return guard if guard.dtype == BOOL else Const(guard != Const(0), BOOL)
+
+    def _from_first(self, panel: _Box, made: For, places: _Places) -> For:
+        """A loop of panels that begins at the same iteration on all cores.
+
+        Those before its own first one a core runs for others.
+        """
+        mapped = {
+            place.name
+            for loop, place in places.items()
+            if self.schedule.mark(loop) is Mark.THREAD and isinstance(place, Var)
+        }
+        if not mapped & names(made.start):
+            return made
+        reached, variables = panel.staged.reached, panel.staged.variables
+        for at, (name, _) in enumerate(variables):
+            reached = reached.set_dim_name(_SET, at, name)
+        for at, (_, loop) in enumerate(variables):
+            if self.schedule.mark(loop) is Mark.THREAD:
+                reached = reached.project_out(_SET, at, 1).insert_dims(_SET, at, 1)
+        known = reached.move_dims(_PARAM, reached.dim(_PARAM), _SET, 0, len(variables) - 1)
+        for at, (name, _) in enumerate(variables[:-1]):
+            known = known.set_dim_name(_PARAM, known.dim(_PARAM) - len(variables) + 1 + at, name)
+        first = _here(panel, _bound_of(known.dim_min(0), known.params()), places)
+        own = Binary("ge", Var(made.var), made.start)
+        return replace(made, start=first, body=If(own, made.body))
 
 
 def _in_place_of(load: Load, name: str, value: Expr) -> Expr:
@@ -112,21 +199,41 @@ def _in_place_of(load: Load, name: str, value: Expr) -> Expr:
     return rewrite(value, lambda node: replace(load, array=name) if node == load else node)
 
 
+def _given(box: _Box, places: _Places, conditions: Sequence[Expr], context_: isl.Set) -> isl.Set:
+    """What conditions over the variables of loops say of the values of a box, as parameters."""
+    apart = {name: Var(f"loop {name}") for cond in conditions for name in names(cond)}
+    apart |= {name: Var(f"loop {name}") for value in places.values() for name in names(value)}
+    params = [context_.get_dim_name(_PARAM, at) for at in range(context_.dim(_PARAM))]
+    apart = {name: var for name, var in apart.items() if name not in params}
+    space = context_.get_space()
+    for name in (*(name for name, _ in box.staged.variables), *(v.name for v in apart.values())):
+        space = space.add_dims(_PARAM, 1).set_dim_name(_PARAM, space.dim(_PARAM), name)
+    found = context_.align_params(space)
+    conditions = [substitute(cond, apart) for cond in conditions]
+    for name, loop in box.staged.variables:
+        if loop in places:
+            conditions.append(Binary("eq", Var(name), substitute(places[loop], apart)))
+    for cond in conditions:
+        try:
+            found = found.intersect(condition(cond, space).params())
+        except NotAffine:
+            continue  # less is known
+    first = found.find_dim_by_name(_PARAM, next(iter(apart.values())).name) if apart else 0
+    return found.project_out(_PARAM, first, len(apart)).coalesce()
+
+
 def _place(
     staged: StagedBox, schedule: Schedule
-) -> tuple[tuple[Expr, ...], tuple[Expr, ...], Expr]:
-    """First elements, extents and guard of a box, over its variables and the parameters."""
+) -> tuple[tuple[Expr, ...], tuple[Expr, ...], isl.Set, Expr]:
+    """First elements and extents of a box over its variables, and the iterations that use it."""
     program = schedule.program
-    elements, reached = staged.elements, staged.reached.intersect_params(program.context)
+    elements = staged.elements
     for at, (name, _) in enumerate(staged.variables):
         elements = elements.set_dim_name(_IN, at, name)
-        reached = reached.set_dim_name(_SET, at, name)
     count = len(staged.variables)
     start = elements.dim(_PARAM)
     inside = elements.move_dims(_PARAM, start, _IN, 0, count).range()
     known = inside.params().intersect_params(program.context)
-    start = reached.dim(_PARAM)
-    loops = reached.move_dims(_PARAM, start, _SET, 0, count).params().coalesce()
     first: list[Expr] = []
     extents: list[Expr] = []
     for at, whole in enumerate(program.array(staged.array).shape):
@@ -139,13 +246,42 @@ def _place(
         high = _bound_of(inside.dim_max(at), known)
         first.append(low)
         extents.append(_distance(low, high))
+    return tuple(first), tuple(extents), known, _shared_guard(staged, schedule, known)
+
+
+def _shared_guard(staged: StagedBox, schedule: Schedule, known: isl.Set) -> Expr:
+    """Whether the iteration of a core uses a box that it shares.
+
+    Cores take part that have no such iteration: nothing is known of the mapped loops here but that
+    tiles begin at multiples of their size.
+    """
+    if staged.axis is None:
+        return _TRUE
+    context = schedule.program.context
+    reached = staged.reached.intersect_params(context)
+    count = len(staged.variables)
+    for at, (name, _) in enumerate(staged.variables):
+        reached = reached.set_dim_name(_SET, at, name)
+    strides = isl.Set.from_basic_set(reached.affine_hull())
+    before = reached
+    for at, (name, loop) in enumerate(staged.variables):
+        if schedule.mark(loop) is Mark.THREAD:
+            reached = reached.project_out(_SET, at, 1).insert_dims(_SET, at, 1)
+            reached = reached.set_dim_name(_SET, at, name)
+    # Loops that end elsewhere on each core go on to the last end of all.
+    ends = before.project_out(_SET, 0, 0)
+    for at, (_, loop) in enumerate(staged.variables):
+        if schedule.mark(loop) is not Mark.THREAD:
+            ends = ends.project_out(_SET, at, 1).insert_dims(_SET, at, 1)
+    is_known = reached.intersect(ends).is_subset(before)
+    reached = reached.intersect(strides) if is_known else strides
+    start = reached.dim(_PARAM)
+    loops = reached.move_dims(_PARAM, start, _SET, 0, count).params().coalesce()
     # Loops run through all points of one polyhedron, and perhaps beyond those of several.
-    is_plain = loops.n_basic_set() == 1
-    given = loops if is_plain else program.context
+    given = loops if loops.n_basic_set() == 1 else context
     guard = normal(parameter_condition(known.gist(given).coalesce(), given))
-    if guard.dtype != BOOL:  # isl writes true and false as 1 and 0
-        guard = Const(guard != Const(0), BOOL)
-    return tuple(first), tuple(extents), guard
+    # isl writes true and false as 1 and 0
+    return guard if guard.dtype == BOOL else Const(guard != Const(0), BOOL)
 
 
 def _bound_of(function: isl.PwAff, known: isl.Set) -> Expr:
@@ -176,12 +312,12 @@ def _distance(low: Expr, high: Expr) -> Expr:
     return normal(high - low + 1)
 
 
-def _in_turns(box: _Box, body: Stmt, places: _Places) -> Stmt:
+def _in_turns(box: _Box, body: Stmt, places: _Places, used: Expr) -> Stmt:
     """The box is brought in, used, and put back."""
     bound, first, count = _bound(box, places)
     inner = _with_box(body, box, first, ())
     moved = (box.staged.array, first, count)
-    guard = _here(box, box.guard, places)
+    guard = _here(box, used, places)
     zero = tuple(Const(0) for _ in first)
     parts = [inner]
     if box.staged.is_brought_in:
@@ -194,20 +330,75 @@ def _in_turns(box: _Box, body: Stmt, places: _Places) -> Stmt:
     return lets(bound, alloc)
 
 
-def _ahead(boxes: Sequence[_Box], made: For, loop: str, places: _Places) -> Stmt:
+def _filled(box: _Box, body: Stmt, places: _Places) -> Stmt:
+    """The box is filled by all cores of a row or column, then used."""
+    panel = box.panel
+    assert panel is not None
+    assert box.staged.axis is not None
+    bound, first, count = _bound(box, places)
+    inner = _with_box(body, box, first, ())
+    begin = (_here(panel, expr, places) for expr in panel.first)
+    offset = tuple(normal(at - low) for at, low in zip(first, begin, strict=True))
+    parts = (panel.staged.parts, panel.staged.memory[0])
+    filled = given_by_all(
+        box.name, panel.name, Var(panel.slot), box.staged.axis, parts, offset, count,
+        _here(box, box.shared, places),
+    )  # fmt: skip
+    shape = tuple(map(Const, box.staged.extents))
+    return lets(bound, Alloc(_memory(box, shape[-1]), shape, seq(filled, inner)))
+
+
+def _at_once(panels: Sequence[_Box], body: Stmt, places: _Places) -> Stmt:
+    """Parts of panels, for a loop of one iteration."""
+    slot = Const(0)
+    body = seq(*(_part(panel, places, slot, is_async=False) for panel in panels), body)
+    body = Let(panels[0].slot, slot, body)
+    for panel in reversed(panels):
+        body = _ring(panel, places, body)
+    return body
+
+
+def _part(panel: _Box, places: _Places, slot: Expr, *, is_async: bool) -> Stmt:
+    """A core brings in its part of a panel."""
+    staged = panel.staged
+    assert staged.axis is not None
+    first, count = (
+        tuple(_here(panel, expr, places) for expr in exprs) for exprs in (panel.first, panel.count)
+    )
+    guard = _here(panel, panel.shared, places)
+    first, count = own_part(staged.axis, staged.memory[0], first, count, guard)
+    to = (slot, *(Const(0) for _ in first))
+    return Copy(panel.name, to, staged.array, first, count, is_async=is_async)
+
+
+def _ring(box: _Box, places: _Places, body: Stmt) -> Stmt:
+    """The memory of two boxes, or parts of them, whose rows are equally long."""
+    width = _here(box, box.count[-1], places) if box.staged.is_full_width else Const(1)
+    extents = box.staged.memory
+    memory = _memory(box, width)
+    ring = replace(memory, strides=(Const(prod(extents)), *memory.strides))
+    return Alloc(ring, tuple(map(Const, (2, *extents))), body)
+
+
+def _ahead(
+    boxes: Sequence[_Box], guards: Sequence[Expr], made: For, loop: str, places: _Places
+) -> Stmt:
     """Two boxes of each array, one of them on its way."""
     var = Var(made.var)
 
     def brought(value: Expr, slot: Expr) -> Stmt:
         here = {**places, loop: value}
         copies: list[Stmt] = []
-        for box in boxes:
+        for box, guard in zip(boxes, guards, strict=True):
+            if box.staged.parts > 1:
+                copies.append(_part(box, here, slot, is_async=True))
+                continue
             first, count = (
                 tuple(_here(box, expr, here) for expr in exprs) for exprs in (box.first, box.count)
             )
             zero = (slot, *(Const(0) for _ in first))
             moved = Copy(box.name, zero, box.staged.array, first, count, is_async=True)
-            copies.append(_guarded(_here(box, box.guard, here), moved))
+            copies.append(_guarded(_here(box, guard, here), moved))
         return If(Binary("lt", value, made.stop), seq(*copies))
 
     slot = Var(boxes[0].slot)
@@ -215,6 +406,8 @@ def _ahead(boxes: Sequence[_Box], made: For, loop: str, places: _Places) -> Stmt
     body = made.body
     bound: list[tuple[Var, Expr]] = [(slot, turn)]
     for box in boxes:
+        if box.staged.parts > 1:
+            continue
         own, first, _ = _bound(box, places, is_first_only=True)
         bound += own
         body = _with_box(body, box, first, (slot,))
@@ -223,12 +416,7 @@ def _ahead(boxes: Sequence[_Box], made: For, loop: str, places: _Places) -> Stmt
     head = seq(brought(made.start, Const(0)), Commit())
     whole = seq(head, replace(made, body=lets(bound[:1], inner)))
     for box in reversed(boxes):
-        width = _here(box, box.count[-1], places) if box.staged.is_full_width else Const(1)
-        shape = tuple(map(Const, (2, *box.staged.extents)))
-        memory = _memory(box, width)
-        size = prod(box.staged.extents)
-        ring = replace(memory, strides=(Const(size), *memory.strides))
-        whole = Alloc(ring, shape, whole)
+        whole = _ring(box, places, whole)
     return whole
 
 

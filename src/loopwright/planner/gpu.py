@@ -37,7 +37,7 @@ from loopwright.transform.step import Step
 
 __all__ = ["gpu_planner"]
 
-_PLANNERS: tuple[Callable[[Schedule, GpuMachine], tuple[Step, ...]], ...] = (
+_PLANNERS: tuple[Callable[..., tuple[Step, ...]], ...] = (
     plan_grid_closure,
     plan_grid_order,
     plan_grid_contractions,
@@ -56,12 +56,14 @@ def gpu_planner(
     *,
     registers: int | None = None,
     in_registers: bool = True,
+    atomics: bool = False,
 ) -> tuple[Plan, Schedule]:
     """What the model of a GPU decides; `threads` of the host do not matter.
 
     `registers` caps those of a thread, which limits tiles and what is promoted. Without
     `in_registers` no element lives in one while a loop runs: what privatisation brings can be
-    measured so.
+    measured so. With `atomics` blocks that share a reduction update its element together, in one
+    launch: sums of floating-point numbers may then differ from launch to launch.
     """
     draft = Draft(initial_schedule(program))
     if not in_registers:
@@ -77,9 +79,10 @@ def gpu_planner(
         if draft.schedule.closure is not None:
             break
         name = planner.__name__
+        own = {"atomics": atomics} if planner is plan_grid_reductions else {}
         try:
             steps = bounded(
-                partial(planner, draft.schedule, machine),
+                partial(planner, draft.schedule, machine, **own),
                 partial(_gave_up, name, program),
                 _QUOTA,
             )

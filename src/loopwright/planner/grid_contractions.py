@@ -24,20 +24,21 @@ from loopwright.planner.register_budget import fits_registers
 from loopwright.transform.map_contraction import MapContraction
 from loopwright.transform.step import Step
 
-__all__ = ["plan_grid_contractions"]
+__all__ = ["TILES", "plan_grid_contractions"]
 
 # rows, columns, depth, thread_rows, thread_columns, stages, blocks of a multiprocessor, and the
 # share of the peak that large products reach with them (measured, H200).
-_TILES = {
+TILES = {
     4: (
-        (128, 128, 8, 8, 8, 2, 2, 0.95),
+        (128, 128, 16, 8, 8, 3, 2, 0.95),
         # Three blocks spill; the share was measured with three.
         (64, 128, 8, 8, 8, 2, 2, 0.90),
         (64, 64, 16, 8, 4, 2, 4, 0.75),
         (32, 32, 16, 4, 2, 2, 8, 0.40),
     ),
     8: (
-        (64, 128, 8, 8, 8, 3, 2, 0.75),
+        (64, 128, 16, 8, 8, 4, 2, 0.75),
+        (64, 128, 8, 8, 8, 3, 2, 0.73),
         (64, 64, 8, 8, 8, 3, 4, 0.70),
         (64, 64, 16, 4, 4, 2, 2, 0.50),
         (32, 32, 16, 2, 2, 2, 4, 0.30),
@@ -59,9 +60,9 @@ def plan_grid_contractions(schedule: Schedule, machine: GpuMachine) -> tuple[Ste
         element = max(
             schedule.program.statement(name).write.dtype.bytes for name in band.statements
         )
-        if math.prod(sizes.values()) < _LEAST or element not in _TILES:
+        if math.prod(sizes.values()) < _LEAST or element not in TILES:
             continue
-        tiles = [tile for tile in _TILES[element] if _fits(tile, element, schedule, machine)]
+        tiles = [tile for tile in TILES[element] if _fits(tile, element, schedule, machine)]
         for step in _ways(nest, sizes, tiles, machine):
             if draft.take(step):
                 break
@@ -85,12 +86,11 @@ def _fits(tile: _Tile, element: int, schedule: Schedule, machine: GpuMachine) ->
     rows, columns, depth, own_rows, own_columns, stages, resident, _ = tile
     cap = schedule.registers or machine.registers_per_thread
     factors, sums = own_rows + own_columns, own_rows * own_columns
-    if schedule.in_registers:
-        return fits_registers((sums + factors) * element, cap)
-    threads = rows * columns // sums
-    shared = (rows * columns + stages * depth * (rows + columns + 4)) * element
-    held = machine.occupancy(threads, 1, shared).blocks
-    return held >= max(1, resident) and fits_registers(factors * element, cap)
+    kept = 0 if schedule.in_registers else rows * columns
+    shared = (kept + stages * depth * (rows + columns + 4)) * element
+    held = machine.occupancy(rows * columns // sums, 1, shared).blocks
+    own = factors + sums if schedule.in_registers else factors
+    return held >= max(1, resident) and fits_registers(own * element, cap)
 
 
 def _share(m: float, n: float, machine: GpuMachine, tile: _Tile) -> float:

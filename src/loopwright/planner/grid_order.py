@@ -53,7 +53,7 @@ from loopwright.transform.scalar_expansion import (
 from loopwright.transform.schedule_legality import accessors, conflicts, validity_dependences
 from loopwright.transform.step import Step
 
-__all__ = ["plan_grid_order", "plan_parallel_order"]
+__all__ = ["parallel_order_seconds", "plan_grid_order", "plan_parallel_order"]
 
 _LATENCY = 3e-8  # seconds from one instance of a chain to the next, loads from memory included
 _NO_GAIN = 1.05  # of the time with arrays for scalars, that scalars may take
@@ -115,6 +115,11 @@ def plan_parallel_order(schedule: Schedule, launch_seconds: float) -> tuple[Step
         if needed:
             spreads.append(ExpandScalar(name, needed))
     return (*splits, *spreads, *draft.steps)
+
+
+def parallel_order_seconds(schedule: Schedule, launch_seconds: float) -> float:
+    """About how long the order takes that is found for a schedule as it is."""
+    return _best_order(schedule, launch_seconds, frozenset())[1]
 
 
 def _best_order(

@@ -17,12 +17,18 @@ and adds the launches. The cheapest one is taken; of equal ones the first of the
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 from loopwright.ir.contraction_shape import ContractionShape, Dim
 from loopwright.ir.expr import SATURATING
 from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.grid_kernel import ElementsKernel, ElementsVariant, GridKernel, GridVariant
+from loopwright.ir.grid_registers import (
+    fitting_copies,
+    is_short_of_registers,
+    spare_registers,
+)
 from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.lazy_dataclass import dataclass
 from loopwright.planner.arrange import arrange
@@ -38,7 +44,15 @@ from loopwright.planner.grid_operands import (
 from loopwright.planner.interleave import elements_in_order, fastest, in_tiles
 from loopwright.planner.register_budget import fits_registers
 
-__all__ = ["GridChoice", "choose_grid", "chunk_of", "joined_parts", "partial_algebra"]
+__all__ = [
+    "GridChoice",
+    "choose_grid",
+    "chunk_of",
+    "fitting_variant",
+    "joined_parts",
+    "partial_algebra",
+    "tiles_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +109,10 @@ class _Tile:
 # what it reads. The last ones are for results of few rows or columns.
 _TILES_4 = (
     _Tile(128, 256, 16, 8, 16, resident=1),
+    _Tile(128, 128, 16, 8, 8, resident=2, stages=3),
     _Tile(128, 128, 8, 8, 8, resident=2),
     _Tile(128, 64, 32, 16, 8, resident=1, slices=4),
     _Tile(64, 128, 32, 8, 16, resident=1, slices=4),
-    _Tile(128, 64, 32, 8, 8, resident=1, slices=4),
-    _Tile(64, 128, 32, 8, 8, resident=1, slices=4),
     _Tile(64, 128, 8, 8, 8),
     _Tile(128, 64, 8, 8, 8),
     _Tile(64, 64, 32, 8, 8, resident=1, slices=4),
@@ -126,6 +139,7 @@ _TILES_MMA = (
     _Tile(32, 32, 16, 2, 4, resident=2, stages=3, uses_mma=True),
 )
 _TILES_8 = (
+    _Tile(64, 128, 16, 8, 8, resident=2, stages=4, piece=2),
     _Tile(64, 128, 8, 8, 8, resident=2, stages=3, piece=2),
     _Tile(128, 64, 8, 8, 8, resident=2, stages=3, piece=2),
     _Tile(64, 128, 8, 8, 8, resident=2, piece=2),
@@ -150,12 +164,15 @@ _TILES_16 = (
     _Tile(16, 128, 8, 4, 4, piece=1),
 )
 _MOST_BYTES = 16  # that one instruction moves
+_AMPLE = 80  # registers of a thread beside those that a kernel names
 _LOAD_CYCLES = 700.0  # from memory to registers, a tile's barrier included
 _MOVE_CYCLES = 12.0  # of a warp that brings 16 bytes a thread to shared memory (fitted, H200)
-_TURNED = 1.25  # times that, where neighbours lie along the reduction and are written apart
+_TURNED = 1.3, 1.2  # times that, where left and right lie along the reduction: written apart
 _TABLE_CYCLES = 2400.0  # of one warp, from an offset of its table to its use
 _SCATTER_CYCLES = 700.0  # of one warp, to find the place of an element by two tables (fitted, H200)
+_SPLIT = 1.25  # times what this says of a product whose reduction is split (measured, H200)
 _READ_CYCLES = 2.6  # of 16 bytes for every thread of a warp from shared memory (measured, H200)
+_LOOP = 0.15  # of the operations, where a tile's steps are a loop (measured, H200)
 _BUSY = 8.0  # operations under way for each that starts in a cycle, by the warps of a scheduler
 _CACHE_SPEED = 1.6  # bandwidth of the second-level cache beside that of memory
 _WAIT_CYCLES = 100.0  # of a thread that adds up elements, from one to the next
@@ -197,24 +214,17 @@ def _products(
 ) -> GridChoice | None:
     """The best tile, and the parts that its reduction is split in."""
     size = algebra.accumulator.bytes
-    tiles = _TILES_4 if size <= 4 else _TILES_8 if size <= 8 else _TILES_16
-    if _has_matrix_unit(algebra, machine):
-        tiles = (*_TILES_MMA, *tiles)
     if shape.swapped:
         alignment = (alignment[1], alignment[0], alignment[2])
     found: list[tuple[float, GridVariant, ContractionShape, int]] = []
-    for tile in tiles:
-        if tile.stages > 2 and not machine.has_async_copy:
-            continue
-        own = tile.thread_rows * tile.thread_columns
-        if own > _MOST_OWN and not _is_simple(algebra):
-            continue
+    for tile in tiles_of(algebra, machine):
         if registers is not None:
+            own = tile.thread_rows * tile.thread_columns
             factors = tile.thread_rows + tile.thread_columns
             if not fits_registers((own + factors) * max(4, size), registers):
                 continue
         arranged = in_tiles(shape, tile.columns, tile.depth, operand_bytes(algebra, shape))
-        variant = _variant(tile, arranged, algebra, alignment)
+        variant = fitting_variant(tile, arranged, algebra, alignment, machine)
         if variant is None:
             continue
         for parts in _PARTS:
@@ -256,6 +266,51 @@ def _blocks(variant: GridVariant, shape: ContractionShape) -> int:
     """Tiles of out."""
     batch, m, n, _ = shape.sizes
     return batch * -(-m // variant.rows) * -(-n // variant.columns)
+
+
+def tiles_of(algebra: Algebra, machine: GpuMachine) -> Iterator[_Tile]:
+    """The tiles for an algebra on a machine, larger ones first."""
+    size = algebra.accumulator.bytes
+    tiles = _TILES_4 if size <= 4 else _TILES_8 if size <= 8 else _TILES_16
+    for tile in (*(_TILES_MMA if _has_matrix_unit(algebra, machine) else ()), *tiles):
+        is_small = tile.thread_rows * tile.thread_columns <= _MOST_OWN
+        is_there = tile.stages == 2 or machine.has_async_copy
+        if is_there and (is_small or _is_simple(algebra)):
+            yield tile
+
+
+def fitting_variant(
+    tile: _Tile,
+    shape: ContractionShape,
+    algebra: Algebra,
+    alignment: tuple[int, int, int],
+    machine: GpuMachine,
+) -> GridVariant | None:
+    """The variant of a tile whose threads keep to their registers; None where there is none.
+
+    Where the next tile does not fit into registers, tiles are copied past them; where they cannot
+    be, the code has fewer steps of a tile at a time.
+    """
+    found: list[GridVariant] = []
+    others = (3,) if tile.stages == 2 and machine.has_async_copy else ()
+    for stages in (tile.stages, *others):
+        variant = _variant(replace(tile, stages=stages), shape, algebra, alignment)
+        if variant is not None and stages != tile.stages and is_short_of_registers(variant):
+            continue  # there is a deeper tile for it
+        copies = None if variant is None else fitting_copies(GridKernel(algebra, variant))
+        if variant is not None and copies is not None and _is_held(variant, algebra, machine):
+            # A number of blocks lets ptxas take all registers: left to itself it spills for more.
+            is_loose = spare_registers(GridKernel(algebra, variant)) >= _AMPLE
+            blocks = variant.resident or int(not is_loose)
+            found.append(replace(variant, copies=copies, resident=blocks))
+    return max(found, key=lambda made: made.copies or made.depth, default=None)
+
+
+def _is_held(variant: GridVariant, algebra: Algebra, machine: GpuMachine) -> bool:
+    """Whether shared memory is enough for the blocks that a multiprocessor is to hold."""
+    size = max(algebra.left.bytes, algebra.right.bytes)
+    shared = variant.stages * variant.depth * (variant.rows + variant.columns + 4) * size
+    return machine.occupancy(variant.threads, 1, shared).blocks >= max(1, variant.resident)
 
 
 def _variant(
@@ -338,12 +393,13 @@ def _seconds(
         words = (variant.thread_rows + variant.thread_columns / 2) / 8
     issue = own * variant.group / rate
     read = variant.group / machine.warp * words * _READ_CYCLES
-    turned = [_TURNED if x else 1.0 for x in (variant.left_along_p, variant.right_along_p)]
-    moved = variant.rows / variant.left_width * turned[0] / 32
-    moved += variant.columns / variant.right_width * turned[1] / 32
+    moved = variant.rows / variant.left_width * (_TURNED[0] if variant.left_along_p else 1)
+    moved += variant.columns / variant.right_width * (_TURNED[1] if variant.right_along_p else 1)
+    moved /= machine.warp
     if variant.stages > 2:
         moved /= 2  # past the registers
     issued = 0.08 if variant.uses_mma else 0.02 + 0.9 * words / own  # beside the operations
+    issued += _LOOP if variant.copies else 0.0
     step = max(issue, read + 4 * moved) + issued * issue + _MOVE_CYCLES * moved
     steps = -(-chunk // variant.depth) * variant.depth
     shared = variant.stages * variant.depth * (variant.rows * sizes[0] + variant.columns * sizes[1])
@@ -363,8 +419,7 @@ def _seconds(
         waves * (steps // variant.depth + 2) * _LOAD_CYCLES / (variant.stages - 1),
     )
     if "p" not in variant.strided:  # offsets come first, then what lies there
-        offsets = _TABLE_CYCLES * (0.9 + variant.rows / 640)  # fitted: rows cost more than columns
-        cycles += slowest * (steps // variant.depth) * offsets / (warps * min(held, slowest))
+        cycles += slowest * (steps // variant.depth) * _TABLE_CYCLES / (warps * min(held, slowest))
     # Sums of slices pass through shared memory, and those of all threads go to out.
     cycles += slowest * (own * warps * (0.5 + 0.5 * (variant.slices > 1)) + _LOAD_CYCLES)
     if not {"i", "j"} & set(variant.strided):  # places in out, by two tables
@@ -378,6 +433,7 @@ def _seconds(
     speed = machine.memory_bytes_per_second
     seconds = max(cycles / machine.frequency_hz, memory / speed, loads / (speed * _CACHE_SPEED))
     if parts > 1:
+        seconds *= _SPLIT
         sums = batch * m * n * algebra.accumulator.bytes
         seconds += parts * sums / (speed * _CACHE_SPEED) + _join_seconds(
             batch * m * n, parts, algebra.accumulator.bytes, machine

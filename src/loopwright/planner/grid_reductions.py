@@ -11,6 +11,9 @@ partial results of their own (PartialSums), which a second launch joins:
 
 Where neighbours in memory belong to different elements, columns of a matrix say, lanes run along
 the elements: then only chunks are cut. All joins have a fixed order.
+
+Where atomics are asked for, the blocks of an element update it themselves, in one launch and in any
+order, if GPUs have such an update of its type.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from dataclasses import replace
 
 from loopwright.analysis.reductions import Reduction, reductions
 from loopwright.analysis.size_estimates import average_trips, band_trips, likely_sizes, references
+from loopwright.ir.atomics import has_atomic
 from loopwright.ir.expr import Var
 from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.islkit import context, isl
@@ -58,8 +62,13 @@ _LEAST_TERMS = 8  # of a thread, before it joins
 _LANES = 32  # elements beside each other that are worth lanes of their own
 
 
-def plan_grid_reductions(schedule: Schedule, machine: GpuMachine) -> tuple[Step, ...]:
-    """Steps that share out the reductions that would leave most of a GPU idle."""
+def plan_grid_reductions(
+    schedule: Schedule, machine: GpuMachine, *, atomics: bool = False
+) -> tuple[Step, ...]:
+    """Steps that share out the reductions that would leave most of a GPU idle.
+
+    With `atomics`, blocks update elements together where they can.
+    """
     draft = Draft(schedule)
     pending: list[_Shared] = []
     trips = average_trips(schedule.program, likely_sizes(schedule.program))
@@ -67,7 +76,8 @@ def plan_grid_reductions(schedule: Schedule, machine: GpuMachine) -> tuple[Step,
         if found.is_reorderable:
             nest = _nest(draft, found)
             if nest is not None:
-                pending += _Planned(draft, machine, nest, schedule.program, trips).cut()
+                made = _Planned(draft, machine, nest, schedule.program, trips, atomics)
+                pending += made.cut()
     # All chunks are cut by now: threads that join fix the order of their loops.
     for shared in pending:
         draft.take(*shared.steps(draft.schedule))
@@ -82,6 +92,7 @@ class _Shared:
     blocks: int  # loops directly around those of the terms that become blocks
     lanes: str  # iterator
     threads: int
+    together: int = 1  # blocks that update an element
 
     def steps(self, schedule: Schedule) -> list[Step]:
         program = schedule.program
@@ -99,7 +110,7 @@ class _Shared:
         maps = [
             MapToBlocks(band.loop, axis) for band, axis in zip(reversed(blocks), AXES, strict=False)
         ]
-        return [*maps, MapReduction(terms[0].loop, along.loop, self.threads)]
+        return [*maps, MapReduction(terms[0].loop, along.loop, self.threads, self.together)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +174,7 @@ class _Planned:
     nest: _Nest
     program: Program  # before any reduction was cut
     trips: Mapping[str, Mapping[str, float]]  # of its loops, at likely sizes
+    atomics: bool
 
     def _count(self, band: Band) -> float:
         return band_trips(band, self.program, self.trips)
@@ -197,6 +209,9 @@ class _Planned:
         count, name = len(nest.elements), nest.found.statement
         if not is_cut:
             return [_Shared(name, count, lanes[1], threads)] if threads > 1 else []
+        dtype = self.program.statement(name).write.dtype
+        if self.atomics and threads > 1 and has_atomic(nest.found.op, dtype):
+            return [_Shared(name, count, lanes[1], threads, math.ceil(trips / size))]
         total = self._chunks(size)
         if total is None or threads == 1:
             return []

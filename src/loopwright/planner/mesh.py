@@ -1,5 +1,7 @@
 """The plan of an affine program for a mesh of cores with scratchpads.
 
+    stencils  in overlapped tiles of some time steps (planner/mesh_stencils)
+    memory    of values that keep loops from being parallel or tiled (planner/mesh_memory)
     order     parallel loops outermost (planner/grid_order)
     nests     for each: tiles by the DMA model (planner/mesh_tiles), one or two loops of tiles dealt
               out to cores, every array staged at the innermost loop of tiles that changes its box
@@ -11,17 +13,24 @@ then lie apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from math import prod
 
 from loopwright.analysis.scratchpad_boxes import accesses_in
-from loopwright.analysis.size_estimates import average_trips, band_trips, coefficients, likely_sizes
+from loopwright.analysis.size_estimates import (
+    average_trips,
+    band_trips,
+    bounded_sizes,
+    coefficients,
+    likely_sizes,
+)
 from loopwright.faults import FAULTS, survive
 from loopwright.ir.access_names import NamedAccess
 from loopwright.ir.expr import Const, Expr
 from loopwright.ir.islkit import GaveUp, bounded
+from loopwright.ir.loops import Mark
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
@@ -41,12 +50,24 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
 from loopwright.planner.draft import Draft
 from loopwright.planner.grid_order import plan_parallel_order
-from loopwright.planner.mesh_tiles import MovedBox, TiledLoop, best_sizes, box_bytes, far_cycles
+from loopwright.planner.mesh_memory import plan_mesh_memory
+from loopwright.planner.mesh_stencils import plan_mesh_stencil
+from loopwright.planner.mesh_tiles import (
+    MovedBox,
+    NestWork,
+    TiledLoop,
+    TileSizes,
+    best_sizes,
+    box_bytes,
+    far_cycles,
+)
+from loopwright.planner.mesh_vectors import vector_nest
 from loopwright.transform.loop_fusion import Fuse
 from loopwright.transform.mesh_mapping import MapToMesh
 from loopwright.transform.plan import Plan
 from loopwright.transform.privatize import Privatize
 from loopwright.transform.schedule_legality import initial_schedule
+from loopwright.transform.share_box import ShareBox
 from loopwright.transform.stage_box import StageBox
 from loopwright.transform.step import Step
 from loopwright.transform.tiling import StripMine, Tile
@@ -55,7 +76,9 @@ __all__ = ["mesh_planner", "mesh_planner_of", "scratchpad_bytes", "scratchpad_ro
 
 _QUOTA = 4_000_000  # elementary isl operations for the order
 _NEST_QUOTA = 8_000_000  # for a nest
-_ARGUMENTS = 1 << 10  # bytes of a scratchpad for the arguments of a call and counters
+# Bytes of a scratchpad for the arguments of a call and counters, and for vectors that do not find a
+# register: compilers of a host, for which the emulator builds, have shorter ones.
+_ARGUMENTS = 5 << 9
 
 
 def mesh_planner(program: Program, machine: MeshMachine, threads: int = 1) -> tuple[Plan, Schedule]:
@@ -74,7 +97,15 @@ def mesh_planner_of(
     def planner(program: Program, machine: MeshMachine, threads: int = 1) -> tuple[Plan, Schedule]:
         draft = Draft(initial_schedule(program))
         wait = (machine.barrier_cycles or 0.0) + (machine.dma_latency or 0.0)
-        order = partial(plan_parallel_order, draft.schedule, wait / machine.frequency_hz)
+        room = scratchpad_room(machine)
+        stencil = partial(plan_mesh_stencil, draft.schedule, machine, shape, room)
+        if draft.take(*(found := _tried(stencil, program, "time steps", _QUOTA))) and found:
+            return Plan(tuple(draft.steps)), draft.schedule
+        seconds = wait / machine.frequency_hz
+        memory = partial(plan_mesh_memory, draft.schedule, seconds)
+        for step in _tried(memory, program, "memory", _QUOTA):
+            draft.take(step)
+        order = partial(plan_parallel_order, draft.schedule, seconds)
         for step in _tried(order, program, "order", _QUOTA):
             draft.take(step)
         nests = _Nests(draft, machine, shape)
@@ -110,13 +141,16 @@ def scratchpad_bytes(schedule: Schedule) -> int:
     """Bytes that boxes take at a time, at most: those of a loop and of the loops around it."""
     root, program = nodes_of(schedule), schedule.program
     most = 0
-    for loop in dict.fromkeys(box.loop for box in schedule.boxes):
+    boxes = [
+        one for box in schedule.boxes for one in (box, box.panel) if one is not None
+    ]  # fmt: skip
+    for loop in dict.fromkeys(box.loop for box in boxes):
         around = {band.loop for band in path_to(root, loop)}
         most = max(
             most,
             sum(
-                box_bytes(prod(box.extents), program.array(box.array).dtype.bytes, box.buffers)
-                for box in schedule.boxes
+                box_bytes(prod(box.memory), program.array(box.array).dtype.bytes, box.buffers)
+                for box in boxes
                 if box.loop in around
             ),
         )
@@ -128,9 +162,9 @@ class _Variant:
     """One way to take a nest: its steps up to the mapping, then boxes, and about its cycles."""
 
     steps: tuple[Step, ...]
-    boxes: tuple[StageBox, ...]
+    boxes: tuple[StageBox | ShareBox, ...]
     cycles: float
-    left_out: int  # accesses that find no box
+    left_out: int  # accesses that find no box of a whole tile
 
 
 @dataclass(slots=True)
@@ -138,7 +172,7 @@ class _Nests:
     draft: Draft
     machine: MeshMachine
     shape: tuple[int, int]
-    boxes: list[StageBox] = field(default_factory=list)
+    boxes: list[StageBox | ShareBox] = field(default_factory=list)
     trips: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -164,8 +198,8 @@ class _Nests:
     def _take(self, find: Callable[[], Sequence[Step]], what: str) -> bool:
         """Take the steps that are found, boxes later; False where there are none."""
         steps = _tried(find, self.draft.schedule.program, what, _NEST_QUOTA)
-        self.draft.take(*(s for s in steps if not isinstance(s, StageBox)))
-        self.boxes += [s for s in steps if isinstance(s, StageBox)]
+        self.draft.take(*(s for s in steps if not isinstance(s, StageBox | ShareBox)))
+        self.boxes += [s for s in steps if isinstance(s, StageBox | ShareBox)]
         return bool(steps)
 
     def stage(self) -> None:
@@ -228,27 +262,27 @@ class _Nests:
         groups = self._common_groups(first, second, dict(zip(other, one, strict=True)))
         if not any({"0", "1"} <= {word for word, _ in group} for group in groups):
             return ()
-        sizes: list[dict[str, int]] = []
+        sizes: list[TileSizes] = []
         for band, mapped in zip(nests, (one, other), strict=True):
             found = self._sizes(band, mapped, [], frozenset(), list(self._groups(band)))
             if found is None:
                 return ()
-            sizes.append(found[0])
+            sizes.append(found)
         work = [sum(self._instances(b, name) for name in b.statements) for b in nests]
         heavy = 0 if work[0] > work[1] else 1
         for a, b in zip(one, other, strict=True):
-            sizes[0][a] = sizes[1][b] = sizes[heavy][(a, b)[heavy]]
+            sizes[0].tiles[a] = sizes[1].tiles[b] = sizes[heavy].tiles[(a, b)[heavy]]
         steps = [*self._cuts(first, [], sizes[0]), *self._cuts(second, [], sizes[1])]
         after = self.draft.reach(*steps)
         if after is None:
             return ()
-        strips = _strips(self.draft.schedule, after, [*sizes[0], *sizes[1]])
+        strips = _strips(self.draft.schedule, after, [*sizes[0].tiles, *sizes[1].tiles])
         steps += [Fuse(strips[a], strips[b]) for a, b in zip(one, other, strict=True)]
         steps += self._maps([strips[loop] for loop in one])
         if self.draft.reach(*steps) is None:
             return ()
         plain = [tuple(access for _, access in group) for group in groups]
-        boxes, left = self._boxes(steps, plain, strips[one[-1]])
+        boxes, left = self._boxes(steps, plain, strips[one[-1]], strips)
         return () if left else (*steps, *boxes)
 
     def _common_groups(
@@ -282,20 +316,25 @@ class _Nests:
         found = self._sizes(band, mapped, copies, single, groups)
         if found is None:
             return None
-        sizes, cycles = found
+        sizes, cycles = found, found.cycles
         steps = [*copies, *self._cuts(band, copies, sizes)]
         after = self.draft.reach(*steps)
         if after is None:
             return None
-        strips = _strips(self.draft.schedule, after, list(sizes))
+        strips = _strips(self.draft.schedule, after, list(sizes.tiles))
         steps += self._maps([strips[loop] for loop in mapped])
         if self.draft.reach(*steps) is None:
             return None
-        boxes, left = self._boxes(steps, groups, strips[mapped[-1]])
+        boxes, left = self._boxes(steps, groups, strips[mapped[-1]], strips)
         for group in left:
             count = self._instances(band, group[0].statement)
             cycles += len(group) * far_cycles(count, self.machine)
-        return _Variant(tuple(steps), tuple(boxes), cycles, len(left))
+        # The model has priced boxes of tiles: one inside of a tile is moved for a few elements.
+        small = [box for box in boxes if box.loop not in strips.values()]
+        for box in small:
+            count = self._instances(band, box.accesses[0].rpartition("_")[0])
+            cycles += far_cycles(count, self.machine)
+        return _Variant(tuple(steps), tuple(boxes), cycles, len(left) + len(small))
 
     def _sizes(
         self,
@@ -304,7 +343,7 @@ class _Nests:
         copies: list[Step],
         single: frozenset[str],
         groups: Sequence[tuple[NamedAccess, ...]],
-    ) -> tuple[dict[str, int], float] | None:
+    ) -> TileSizes | None:
         """The best tile sizes of all loops of a nest, and about its cycles."""
         program = self.draft.schedule.program
         nest = self._tileable(band, copies)
@@ -316,20 +355,42 @@ class _Nests:
                 band_trips(b, program, self.trips),
                 axes[mapped.index(b.loop)] if b.loop in mapped else -1,
                 b.loop in single,
+                is_known=set(program.params) == set(bounded_sizes(program)),
             )
             for b in (*nest, *inner)
         ]
         moved = [self._moved(group, (*nest, *inner), mapped) for group in groups]
-        instances = sum(self._instances(band, name) for name in band.statements)
         room = scratchpad_room(self.machine)
-        return best_sizes(loops, moved, instances, self.machine, self.shape, room)
+        work = self._work(band, [b.loop for b in (*nest, *inner)])
+        return best_sizes(loops, moved, work, self.machine, self.shape, room)
 
-    def _cuts(self, band: Band, copies: list[Step], sizes: Mapping[str, int]) -> list[Step]:
-        """Steps that cut all loops of a nest into tiles."""
+    def _work(self, band: Band, order: Sequence[str]) -> NestWork:
+        """What a nest does, by its statement of most instances."""
+        program = self.draft.schedule.program
+        counts = {name: self._instances(band, name) for name in band.statements}
+        total = sum(counts.values())
+        heavy = max(counts, key=lambda name: counts[name])
+        loop_of = self._loops(band, heavy)
+        iterators = sorted(loop_of, key=lambda name: order.index(loop_of[name]))
+        found = vector_nest(program, program.statement(heavy), iterators)
+        if found is None:
+            return NestWork(total)
+        factors = tuple((loop_of[a], loop_of[b]) for a, b in found.factors)
+        size = program.statement(heavy).write.dtype.bytes
+        return NestWork(total, is_vector=True, factors=factors, element=size)
+
+    def _cuts(self, band: Band, copies: list[Step], found: TileSizes) -> list[Step]:
+        """Steps that cut all loops of a nest into tiles, and those of panels into windows."""
+        sizes = found.tiles
         nest = self._tileable(band, copies)
         inner = [b for b in bands(band) if b.loop not in {n.loop for n in nest}]
+        names = tuple(b.loop for b in nest)
+        tiles = [Tile(names, tuple(sizes[name] for name in names))]
+        if any(found.windows.get(name, sizes[name]) < sizes[name] for name in names):
+            inside = tuple(found.windows.get(name, sizes[name]) for name in names)
+            tiles.append(Tile(names, inside))
         return [
-            Tile(tuple(b.loop for b in nest), tuple(sizes[b.loop] for b in nest)),
+            *tiles,
             *(StripMine(b.loop, sizes[b.loop]) for b in inner if sizes[b.loop] > 1),
         ]
 
@@ -408,16 +469,37 @@ class _Nests:
             depth,
             is_written + is_read,
             is_ahead=nobody_writes and depth > len(mapped),
+            shared=self._sharing(names, mapped, len(sides))
+            if nobody_writes and depth > len(mapped)
+            else 1,
+            window=loops[depth - 1].loop if depth > len(mapped) else "",
         )
 
+    def _sharing(self, names: Collection[str], mapped: tuple[str, ...], rank: int) -> int:
+        """How many cores have a box in common that moves with the loops `names`."""
+        if not self._may_share(mapped) or rank > 2:
+            return 1
+        moving = [loop in names for loop in mapped]
+        return {(True, False): self.shape[1], (False, True): self.shape[0]}.get(
+            (moving[0], moving[1]), 1
+        )
+
+    def _may_share(self, mapped: tuple[str, ...]) -> bool:
+        """Whether rows and columns are those of the machine, so that cores reach each other."""
+        return len(mapped) == 2 and self.shape == (self.machine.rows, self.machine.columns)
+
     def _boxes(
-        self, steps: list[Step], groups: Sequence[tuple[NamedAccess, ...]], innermost: str
-    ) -> tuple[list[StageBox], list[tuple[NamedAccess, ...]]]:
+        self,
+        steps: list[Step],
+        groups: Sequence[tuple[NamedAccess, ...]],
+        innermost: str,
+        strips: Mapping[str, str],
+    ) -> tuple[list[StageBox | ShareBox], list[tuple[NamedAccess, ...]]]:
         """A box for each group of accesses where one is legal, and the groups that have none."""
-        boxes: list[StageBox] = []
+        boxes: list[StageBox | ShareBox] = []
         left: list[tuple[NamedAccess, ...]] = []
         for group in groups:
-            found = self._box([*steps, *boxes], group, innermost)
+            found = self._box([*steps, *boxes], group, innermost, strips)
             if found is None:
                 left.append(group)
             else:
@@ -425,8 +507,12 @@ class _Nests:
         return boxes, left
 
     def _box(
-        self, steps: list[Step], group: tuple[NamedAccess, ...], innermost: str
-    ) -> StageBox | None:
+        self,
+        steps: list[Step],
+        group: tuple[NamedAccess, ...],
+        innermost: str,
+        strips: Mapping[str, str],
+    ) -> StageBox | ShareBox | None:
         """The box at the outermost loop where it is legal and fits."""
         before = self.draft.reach(*steps)
         assert before is not None
@@ -436,15 +522,48 @@ class _Nests:
         start = next(k for k, b in enumerate(inside) if b.loop == innermost)
         wanted = tuple(one.name for one in group)
         array = group[0].access.array
+        # Of the loops of tiles that move it; any other one would bring it in again.
+        moving = {
+            strips.get(loop)
+            for one in group
+            for band in bands(nodes_of(self.draft.schedule))
+            if one.statement in band.statements
+            for side in self._pattern(band, one)
+            for loop, _ in side
+        }
+        tried: list[StageBox | ShareBox] = []
         for band in inside[start:]:
-            for count in (2, 1):
-                step = StageBox(array, band.loop, wanted, count)
-                after = self.draft.reach(*steps, step)
-                if after is None:
-                    continue
-                if scratchpad_bytes(after) <= scratchpad_room(self.machine):
-                    return step
+            if band.loop in moving:
+                tried += self._shared(before, band.loop, array, wanted)
+        for band in inside[start:]:
+            tried += [StageBox(array, band.loop, wanted, count) for count in (2, 1)]
+        for step in tried:
+            after = self.draft.reach(*steps, step)
+            if after is not None and scratchpad_bytes(after) <= scratchpad_room(self.machine):
+                return step
         return None
+
+    def _shared(
+        self, before: Schedule, loop: str, array: str, wanted: tuple[str, ...]
+    ) -> list[ShareBox]:
+        """Boxes of a loop that a row or column of cores has in common, if any can."""
+        path = [band.loop for band in path_to(nodes_of(before), loop)]
+        mapped = tuple(name for name in path if before.mark(name) is Mark.THREAD)
+        if not self._may_share(mapped) or before.mark(loop) is Mark.THREAD:
+            return []
+        # Windows are those of the loop's second strips, where it has some.
+        inner = [
+            band.loop
+            for band in bands(nodes_of(before))
+            if band.loop.startswith(f"{loop}_") and loop in _around(before, band.loop)
+        ]
+        window = inner[0] if inner else loop
+        return [ShareBox(array, loop, window, wanted, axis) for axis in ("row", "column")]
+
+
+def _around(schedule: Schedule, loop: str) -> set[str]:
+    """A loop and the loops around it."""
+    return {band.loop for band in path_to(nodes_of(schedule), loop)}
 
 
 def _strips(before: Schedule, after: Schedule, loops: Sequence[str]) -> dict[str, str]:

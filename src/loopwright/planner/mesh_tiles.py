@@ -4,24 +4,50 @@ A core brings in a box of each array at the innermost tile loop that changes it.
 the loops b and boxes of `rows` blocks and `bytes`, a box at loop L is moved n_1 * ... * n_L times,
 each for `request + rows * block + bytes * byte` cycles of the queue that all cores share. Loops
 that change no subscript of an array do not count: it stays in the scratchpad meanwhile.
+
+A box that the cores of a row or column have in common is brought in once for all of them, each
+bringing a part; of the panel that they hold together each gets a window at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from itertools import product
 from math import ceil, prod
 
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.lazy_dataclass import dataclass
+from loopwright.machines.dma_model import DmaRequest, request_service_cycles
 
-__all__ = ["MovedBox", "TiledLoop", "best_sizes", "box_bytes", "far_cycles"]
+__all__ = [
+    "MovedBox",
+    "NestWork",
+    "TileSizes",
+    "TiledLoop",
+    "best_sizes",
+    "box_bytes",
+    "far_cycles",
+]
 
 _FEW = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 2048, 4096)
+# Of two loops boxes may fill the scratchpad: what is read beside a matrix is read less often then.
+_FINE = tuple(sorted({*_FEW, 12, 20, 28, 40, 56, 80, 112, 160, 224, 320}))
 _POWERS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+# Of nests that are done by vectors: of loops that are dealt out, and of others.
+_MAPPED = (8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 192, 256)
+_INNER = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 _MOST_LOOPS = 3  # of which all sizes in _FEW are tried
 _LINE = 128  # bytes: boxes begin at multiples
 _CYCLES = 5.0  # of a core for an instance of a statement, data in the scratchpad
+_VECTOR_CYCLES = 0.27  # where four of them are one operation on vectors
+_EXCHANGE_CYCLES = 2.5  # of a core for a vector that one gives and the others take
+_VECTOR = 32  # bytes
+_PANEL_CYCLES = 200.0  # of a core for each panel, its requests and waits
+_WINDOW_CYCLES = 200.0  # of a core for each window
+_FACTOR_CYCLES = 2.0  # of a core for each element of a factor that is written down
+_GAP = 4096  # bytes between blocks: any
+_WINDOWS = (32, 16, 8)  # iterations of the loop inside of a panel
 _FAR_CYCLES = 280.0  # of a core for an element in main memory (unchecked)
 
 
@@ -33,6 +59,7 @@ class TiledLoop:
     trips: float  # at likely sizes
     axis: int  # 0: along rows of the mesh, 1: columns, 2: all cores; -1: not mapped
     is_single: bool = False  # tiles of one iteration
+    is_known: bool = True  # whether `trips` are more than a guess
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +72,17 @@ class MovedBox:
     depth: int  # tile loops up to the one that stages it
     ways: int  # 1: in or out, 2: both
     is_ahead: bool  # two at a time, moved while others are used
+    shared: int = 1  # cores that have it in common, each of which brings in a part
+    window: str = ""  # of shared ones: the loop that goes through a panel in windows
+
+
+@dataclass(frozen=True, slots=True)
+class TileSizes:
+    """The iterations of each loop in a tile, and of some in a window of a panel."""
+
+    tiles: dict[str, int]
+    windows: dict[str, int]
+    cycles: float
 
 
 def extents(box: MovedBox, sizes: Mapping[str, int]) -> tuple[int, ...]:
@@ -60,68 +98,169 @@ def box_bytes(elements: int, size: int, buffers: int) -> int:
     return -(-elements * size * buffers // _LINE) * _LINE
 
 
+@dataclass(frozen=True, slots=True)
+class NestWork:
+    """What a nest does beside moving boxes."""
+
+    instances: float
+    is_vector: bool = False  # four instances are one operation
+    # Factors that are written down for each window, by the loops that they depend on.
+    factors: tuple[tuple[str, str], ...] = ()
+    element: int = 8  # bytes of a factor
+
+
 def best_sizes(
     loops: Sequence[TiledLoop],
     boxes: Sequence[MovedBox],
-    instances: float,
+    work: NestWork,
     machine: MeshMachine,
     shape: tuple[int, int],
     room: int,
-) -> tuple[dict[str, int], float] | None:
+) -> TileSizes | None:
     """The sizes of the tiles that take the least time, and about how many cycles that is.
 
     None where not even tiles of one iteration fit into `room` bytes.
     """
-    sizes = _FEW if len(loops) <= _MOST_LOOPS else _POWERS
+    sizes = _FINE if len(loops) <= 2 else _FEW if len(loops) <= _MOST_LOOPS else _POWERS
+    is_product = work.is_vector and len(loops) == _MOST_LOOPS
+    found: TileSizes | None = None
+    if is_product and not any(loop.is_single for loop in loops):
+        offered = [
+            [s for s in (_MAPPED if loop.axis >= 0 else _INNER) if s < 2 * loop.trips]
+            for loop in loops
+        ]
+        found = _best(offered, loops, boxes, work, machine, shape, room)
+    if found is not None:
+        return found
     offered = [
         [1] if loop.is_single else [s for s in sizes if s < 2 * loop.trips or s == 1]
         for loop in loops
     ]
-    best: tuple[dict[str, int], float] | None = None
-    for chosen in product(*offered):
-        tile = {loop.name: size for loop, size in zip(loops, chosen, strict=True)}
-        cycles = _cycles(loops, boxes, instances, machine, shape, room, tile)
-        if cycles is not None and (best is None or cycles < best[1]):
-            best = tile, cycles
-    return best
+    return _best(offered, loops, boxes, work, machine, shape, room)
 
 
-def _cycles(
+def _best(
+    offered: Sequence[Sequence[int]],
     loops: Sequence[TiledLoop],
     boxes: Sequence[MovedBox],
-    instances: float,
+    work: NestWork,
     machine: MeshMachine,
     shape: tuple[int, int],
     room: int,
-    tile: Mapping[str, int],
-) -> float | None:
-    counts = [ceil(loop.trips / tile[loop.name]) for loop in loops]
-    used = 0
-    moved = {False: 0.0, True: 0.0}
-    for box in boxes:
+) -> TileSizes | None:
+    """The best of the sizes that are offered for each loop."""
+    model = _Model(loops, boxes, work, machine, shape, room)
+    inner = {box.window for box in boxes if box.shared > 1}
+    best: TileSizes | None = None
+    for chosen in product(*offered):
+        tile = {loop.name: size for loop, size in zip(loops, chosen, strict=True)}
+        longest = max((tile[name] for name in inner), default=0)
+        for length in [w for w in _WINDOWS if longest % w == 0] or [longest]:
+            windows = {name: min(length, tile[name]) for name in inner}
+            cycles = model.cycles(tile, windows)
+            if cycles is not None and (best is None or cycles < best.cycles):
+                best = TileSizes(tile, windows, cycles)
+            if cycles is not None:
+                break  # shorter windows only cost more
+    return best
+
+
+@dataclass(slots=True)
+class _Model:
+    """The time of a nest by its sizes."""
+
+    loops: Sequence[TiledLoop]
+    boxes: Sequence[MovedBox]
+    work: NestWork
+    machine: MeshMachine
+    shape: tuple[int, int]
+    room: int
+    known: dict[tuple[int, int], float] = field(default_factory=dict)
+
+    def cycles(self, tile: Mapping[str, int], windows: Mapping[str, int]) -> float | None:
+        """About the cycles of the nest; None where boxes do not fit."""
+        work, inside = self.work, {**tile, **windows}
+        used = 0
+        for loops in work.factors:
+            used += box_bytes(_rounded([inside.get(name, 1) for name in loops]), work.element, 1)
+        for box in self.boxes:
+            used += self._memory(box, tile, inside)
+            if used > self.room:
+                return None
+        counts = [ceil(loop.trips / tile[loop.name]) for loop in self.loops]
+        busy = work.instances * (_VECTOR_CYCLES if work.is_vector else _CYCLES)
+        moved = {False: 0.0, True: 0.0}
+        for box in self.boxes:
+            sides = extents(box, tile)
+            times = box.ways * prod(counts[: box.depth])
+            requests, rows = prod(sides[:-2]), sides[-2] if len(sides) > 1 else 1
+            width = sides[-1] * box.element
+            if box.shared == 1:
+                moved[box.is_ahead] += times * requests * self._request(rows, width)
+                continue
+            shares = min(box.shared, sides[0])  # of a few rows there are fewer parts
+            part = self._request(*(
+                (-(-rows // shares), width) if len(sides) > 1 else (1, -(-width // shares))
+            ))  # fmt: skip
+            moved[True] += times * self._turns_for_all(box, counts) * shares * part
+            vectors = prod(sides[:-1]) * ceil(width / _VECTOR)
+            many = ceil(tile[box.window] / windows[box.window])
+            busy += times * (vectors * _EXCHANGE_CYCLES + _PANEL_CYCLES + many * _WINDOW_CYCLES)
+        if self.work.factors and windows:
+            windows_ = prod(counts) * max(ceil(tile[name] / w) for name, w in windows.items())
+            for loops in work.factors:
+                busy += windows_ * prod(inside.get(name, 1) for name in loops) * _FACTOR_CYCLES
+        busy /= self.machine.cores * self._balance(tile)
+        return moved[False] + max(moved[True], busy)
+
+    def _turns_for_all(self, box: MovedBox, counts: Sequence[int]) -> float:
+        """Panels that a row or column brings in, for each tile: fewer, where all cores have one."""
+        used = {name for side, _ in box.sides for name, _ in side}
+        for loop, count in zip(self.loops, counts, strict=True):
+            if loop.axis >= 0 and loop.name not in used:
+                turns = count / box.shared
+                return (ceil(turns) if loop.is_known else turns + 0.5) / count
+        return 1.0
+
+    def _memory(self, box: MovedBox, tile: Mapping[str, int], inside: Mapping[str, int]) -> int:
         sides = extents(box, tile)
-        used += box_bytes(prod(sides), box.element, 1 + box.is_ahead)
-        if used > room:
-            return None
-        times = box.ways * prod(counts[: box.depth])
-        rows = prod(sides[:-1])
-        requests = prod(sides[:-2])
-        size = rows * sides[-1] * box.element
-        moved[box.is_ahead] += times * machine.dma_cycles(requests, rows, size)
-    work = instances * _CYCLES / machine.cores / _balance(loops, counts, shape, machine)
-    return moved[False] + max(moved[True], work)
+        if box.shared == 1:
+            return box_bytes(prod(sides), box.element, 1 + box.is_ahead)
+        part = (-(-sides[0] // box.shared), *sides[1:])
+        window = _padded(extents(box, inside), box.element)
+        return box_bytes(prod(part), box.element, 2) + box_bytes(prod(window), box.element, 1)
+
+    def _request(self, rows: int, width: int) -> float:
+        """Cycles of the queue for a request of some blocks."""
+        key = (rows, width)
+        if key not in self.known:
+            request = DmaRequest(rows, width, _GAP if rows > 1 else 0)
+            self.known[key] = request_service_cycles(self.machine, request)
+        return self.known[key]
+
+    def _balance(self, tile: Mapping[str, int]) -> float:
+        """The part of the cores' time that they work, with tiles dealt out in turns."""
+        part = self.shape[0] * self.shape[1] / self.machine.cores
+        cores = (*self.shape, self.shape[0] * self.shape[1])
+        for loop in self.loops:
+            if loop.axis >= 0:
+                turn = cores[loop.axis] * tile[loop.name]
+                # Of extents that nobody knows the last turn is half full.
+                whole = ceil(loop.trips / turn) * turn if loop.is_known else loop.trips + turn / 2
+                part *= min(1.0, loop.trips / whole)
+        return part
 
 
-def _balance(
-    loops: Sequence[TiledLoop], counts: Sequence[int], shape: tuple[int, int], machine: MeshMachine
-) -> float:
-    """The part of the cores' time that they work, with tiles dealt out in turns."""
-    part = shape[0] * shape[1] / machine.cores
-    cores = (*shape, shape[0] * shape[1])
-    for loop, count in zip(loops, counts, strict=True):
-        if loop.axis >= 0:
-            part *= count / (ceil(count / cores[loop.axis]) * cores[loop.axis])
-    return part
+def _rounded(sides: Sequence[int]) -> int:
+    """Elements of a factor, its rows whole vectors."""
+    *outer, last = sides
+    return prod(outer) * (-(-last // 4) * 4)
+
+
+def _padded(sides: Sequence[int], element: int) -> tuple[int, ...]:
+    """Extents whose rows are whole vectors."""
+    lanes = max(1, _VECTOR // element)
+    return (*sides[:-1], -(-sides[-1] // lanes) * lanes)
 
 
 def far_cycles(instances: float, machine: MeshMachine) -> float:

@@ -10,7 +10,9 @@ from loopwright.analysis.find_closures import find_closure
 from loopwright.diagnostics import UsageError
 from loopwright.ir.closure import BlockedClosure, Closure, GridClosure
 from loopwright.ir.grid_check import tile_fault
-from loopwright.ir.grid_kernel import GridVariant
+from loopwright.ir.grid_kernel import GridKernel, GridVariant
+from loopwright.ir.grid_registers import fitted
+from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.ir.schedule import Schedule
 from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.step import Step, refuse
@@ -100,6 +102,10 @@ class MapClosure(Step):
         found = _closure(self, schedule, self.statement)
         piece = 4 if found.dtype.bytes <= 4 else 2
         variant = replace(_tile(self), piece=piece, in_registers=schedule.in_registers)
+        algebra = Algebra(
+            found.plus, found.times, 0, *(found.dtype,) * 4, Initial.OUT, scaled=False
+        )
+        variant = fitted(GridKernel(algebra, variant))
         return replace(schedule, closure=GridClosure(found, self.block, variant))
 
     @classmethod

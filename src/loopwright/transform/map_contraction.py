@@ -13,6 +13,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.contraction import LOOP_P, InnerContraction
 from loopwright.ir.grid_check import kernel_fault, tile_fault
 from loopwright.ir.grid_kernel import ElementsVariant, GridKernel, GridVariant
+from loopwright.ir.grid_registers import fitted
 from loopwright.ir.loops import Mark
 from loopwright.ir.schedule import Schedule, ScheduledContraction
 from loopwright.ir.schedule_tree import Leaf, nodes_of, path_to, perfect_nest
@@ -76,10 +77,11 @@ class MapContraction(Step):
         if found.is_in_place or any(guard.p for guard in found.guards):
             refuse(self, "rows end at different steps, or the result is a factor")
         variant = replace(self._variant(found), in_registers=schedule.in_registers)
-        told = kernel_fault(GridKernel(found.algebra(found.products[0]), variant))
+        kernel = GridKernel(found.algebra(found.products[0]), variant)
+        told = kernel_fault(kernel)
         if told is not None:
             raise UsageError(f"map_contraction: {told}", str(self))
-        made = ScheduledContraction(found, (), (0, 0, 0), self.loops, grid=variant)
+        made = ScheduledContraction(found, (), (0, 0, 0), self.loops, grid=fitted(kernel))
         return replace(schedule, contractions=(*schedule.contractions, made))
 
     def _variant(self, found: InnerContraction) -> GridVariant:

@@ -9,6 +9,8 @@ from typing import ClassVar
 from loopwright.analysis.footprints import box_hull, elements_by_loops
 from loopwright.analysis.reductions import Reduction, reductions
 from loopwright.diagnostics import UsageError
+from loopwright.ir.atomics import has_atomic
+from loopwright.ir.gpu_machine import MOST_BLOCKS
 from loopwright.ir.islkit import isl
 from loopwright.ir.loops import Axis, Mark
 from loopwright.ir.schedule import JoinedReduction, Schedule
@@ -37,7 +39,10 @@ class MapReduction(Step):
               there; loops of blocks and of the host only around it; no other threads in its kernel
     refuses:  IllegalStep with the reason
 
-    Threads are joined in a fixed order: a launch gives the same bits each time.
+    Threads are joined in a fixed order: a launch gives the same bits each time. With several
+    `blocks`, each takes a part of the loop and updates y[i] atomically, in whatever order: then
+    sums of floating-point numbers may differ from launch to launch. That needs an operation and
+    a type that GPUs update in one piece, and a kernel of this reduction only.
     """
 
     kind: ClassVar[str] = "map_reduction"
@@ -45,8 +50,12 @@ class MapReduction(Step):
     loop: str
     lanes: str  # the loop whose iterations threads take in turns: the same, or one inside of it
     threads: int  # of a block; a power of two
+    blocks: int = 1  # for each element; several update it atomically
 
     def __post_init__(self) -> None:
+        if not 1 <= self.blocks <= MOST_BLOCKS:
+            what = f"map_reduction takes from 1 to {MOST_BLOCKS} blocks for an element"
+            raise UsageError(what, str(self))
         if not 2 <= self.threads <= _MOST_THREADS or self.threads & (self.threads - 1):
             what = f"map_reduction takes a power of two of threads, at most {_MOST_THREADS}"
             raise UsageError(what, str(self))
@@ -59,7 +68,9 @@ class MapReduction(Step):
         require_unmarked(self, schedule, [inner.loop for inner in bands(band)])
         found = self._reduction(schedule, band)
         path = path_to(root, self.loop)
-        self._require_block(schedule, path)
+        kernel = self._require_block(schedule, path)
+        if self.blocks > 1:
+            self._require_atomic(schedule, found, kernel or band)
         if schedule.staged or schedule.promoted:
             refuse(self, "arrays are staged or in registers; marks come before")
         joined = self._joined(schedule, found, path[:-1])
@@ -82,8 +93,11 @@ class MapReduction(Step):
             refuse(self, f"'{name}' is no reduction whose order is free")
         return known
 
-    def _require_block(self, schedule: Schedule, path: tuple[Band, ...]) -> None:
-        """Refuse where a loop around is neither of blocks nor of the host, or threads are there."""
+    def _require_block(self, schedule: Schedule, path: tuple[Band, ...]) -> Band | None:
+        """The outermost loop of blocks around; None where there is none.
+
+        Refuses where a loop around is neither of blocks nor of the host, or threads are there.
+        """
         kernel: Band | None = None
         for band in path[:-1]:
             mark = schedule.mark(band.loop)
@@ -96,6 +110,19 @@ class MapReduction(Step):
         for inner in () if kernel is None else bands(kernel):
             if schedule.mark(inner.loop) is Mark.THREAD:
                 refuse(self, f"loop '{inner.loop}' of its kernel is mapped to threads")
+        return kernel
+
+    def _require_atomic(self, schedule: Schedule, found: Reduction, kernel: Band) -> None:
+        """Refuse where blocks cannot update the element together."""
+        dtype = schedule.program.statement(found.statement).write.dtype
+        if not has_atomic(found.op, dtype):
+            refuse(self, f"GPUs have no atomic '{found.op}' of {dtype}")
+        if len(kernel.statements) > 1:
+            others = ", ".join(sorted(kernel.statements - {found.statement}))
+            refuse(self, f"its kernel has {others} as well, which every block would run")
+        mapped = [b for b in bands(kernel) if schedule.mark(b.loop) is Mark.BLOCK]
+        if len(mapped) >= len(Axis):
+            refuse(self, "all axes of the grid are taken")
 
     def _joined(
         self, schedule: Schedule, found: Reduction, around: tuple[Band, ...]
@@ -123,6 +150,7 @@ class MapReduction(Step):
             self.lanes,
             tuple(zip(variables, (band.loop for band in around), strict=True)),
             hull.lower,
+            self.blocks,
         )
 
     @classmethod

@@ -12,6 +12,7 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.apply import apply_plan, apply_step, apply_steps, initial_schedule
 from loopwright.transform.blocked_closure import BlockClosure, MapClosure
 from loopwright.transform.contract import Contract
+from loopwright.transform.copy_live_in import CopyLiveIn
 from loopwright.transform.grid_mapping import MapToBlocks, MapToThreads
 from loopwright.transform.index_set_splitting import SeparateBox, SplitIndexSet
 from loopwright.transform.interchange import Interchange
@@ -34,11 +35,13 @@ from loopwright.transform.register_limits import CapRegisters, KeepInMemory
 from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.reschedule import Reschedule
 from loopwright.transform.scalar_expansion import ExpandScalar, SplitLiveRanges
+from loopwright.transform.share_box import ShareBox
 from loopwright.transform.skew import Skew
 from loopwright.transform.stage import StageArray
 from loopwright.transform.stage_box import StageBox
 from loopwright.transform.step import Step, step_from_json
 from loopwright.transform.tiling import StripMine, Tile
+from loopwright.transform.time_tiles import TileTime
 from loopwright.transform.unroll_and_jam import UnrollAndJam
 
 __all__ = [
@@ -75,6 +78,7 @@ STEPS: tuple[type[Step], ...] = (
     ExpandScalar,
     PartialSums,
     ExpandArray,
+    CopyLiveIn,
     Privatize,
     Parallel,
     ParallelChunks,
@@ -84,6 +88,8 @@ STEPS: tuple[type[Step], ...] = (
     StageArray,
     MapToMesh,
     StageBox,
+    ShareBox,
+    TileTime,
     Vectorize,
     Simd,
     Align,

@@ -73,7 +73,7 @@ class StageBox(Step):
         if elements.is_empty():
             refuse(self, f"loop '{self.loop}' accesses nothing of '{self.array}'")
         variables = variables_of(schedule, self.loop)
-        extents = self._extents(schedule, elements, [name for name, _ in variables])
+        extents = self.extents_of(schedule, elements, [name for name, _ in variables])
         written = [one for one in chosen if one.is_write]
         is_written = any(one.is_write for one in accesses_in(schedule.program, kernel, self.array))
         if self.buffers > 1 and is_written:
@@ -146,9 +146,10 @@ class StageBox(Step):
                     refuse(self, f"loop '{box.loop}' stages {one.name} already")
         return chosen
 
-    def _extents(
+    def extents_of(
         self, schedule: Schedule, elements: isl.Map, variables: Sequence[str]
     ) -> tuple[int, ...]:
+        """Constants that no box of these elements exceeds."""
         named = elements
         for at, name in enumerate(variables):
             named = named.set_dim_name(_IN, at, name)

@@ -40,6 +40,7 @@ from loopwright.ir.loops import (
     If,
     Let,
     LoopNest,
+    MeshBroadcast,
     Prefetch,
     Space,
     Stmt,
@@ -132,7 +133,7 @@ class _Numbering:
             case Alloc(buffer=buffer, shape=shape, body=body):
                 self._require_integers(data, *shape)
                 return replace(stmt, buffer=_of_numbers(buffer), body=down(body))
-            case Copy() | Commit() | Wait() | Barrier() | Prefetch() | WarpMma():
+            case Copy() | MeshBroadcast() | Commit() | Wait() | Barrier() | Prefetch() | WarpMma():
                 return stmt
             case _:
                 assert_never(stmt)

@@ -36,8 +36,8 @@ for (int k = 0; k < n; k++) for (int i = 0; i < n; i++) for (int j = 0; j < n; j
 """
 # rows, columns, depth, thread_rows, thread_columns, stages, resident
 TILES = {
-    "float32": ((128, 128, 8, 8, 8, 2, 2), (128, 256, 16, 8, 16, 2, 1)),
-    "float64": ((64, 128, 8, 8, 8, 3, 2), (128, 128, 8, 8, 8, 2, 1)),
+    "float32": ((128, 128, 16, 8, 8, 3, 2), (128, 256, 16, 8, 16, 2, 1)),
+    "float64": ((64, 128, 16, 8, 8, 4, 2), (64, 128, 8, 8, 8, 3, 2)),
 }
 PAIRS = (("float32", "add", "mul"), ("float32", "min", "add"), ("float64", "add", "mul"))
 

@@ -18,7 +18,7 @@ struct request {
 };
 
 static pthread_t threads[CORES];
-static pthread_barrier_t barrier;
+static pthread_barrier_t barrier, rows[8], columns[8];
 static void (*entry)(void *);
 static void *given;
 int shim_spawns; /* for tests: how often cores were started */
@@ -118,9 +118,12 @@ int athread_dma_wait_value(void *reply, int value)
 
 int athread_syn(scope which, int mask)
 {
-    if (which != ARRAY_SCOPE || mask != 0xffff)
+    if (mask != (which == ARRAY_SCOPE ? 0xffff : 0xff))
         fail("a barrier of some cores");
-    pthread_barrier_wait(&barrier);
+    if (which == ARRAY_SCOPE)
+        pthread_barrier_wait(&barrier);
+    else
+        pthread_barrier_wait(which == ROW_SCOPE ? &rows[shim_id / 8] : &columns[shim_id % 8]);
     return 0;
 }
 
@@ -130,9 +133,101 @@ int athread_ssync_array(void)
     return 0;
 }
 
+/* Messages of 32 bytes: each core has a queue for its row and one for its column. */
+#define PLACES 4
+static struct {
+    double place[PLACES][4];
+    int first, count;
+} queues[2][CORES];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
+
+static int neighbour(int along_row, int number)
+{
+    return along_row ? shim_id / 8 * 8 + number : number * 8 + shim_id % 8;
+}
+
+void shim_send(int along_row, const void *value, int to)
+{
+    if (to != 8)
+        fail("a message to one core");
+    pthread_mutex_lock(&lock);
+    for (int k = 0; k < 8; k++) {
+        int other = neighbour(along_row, k);
+        if (other == shim_id)
+            continue;
+        while (queues[along_row][other].count == PLACES)
+            pthread_cond_wait(&moved, &lock);
+        int at = (queues[along_row][other].first + queues[along_row][other].count++) % PLACES;
+        memcpy(queues[along_row][other].place[at], value, 32);
+        pthread_cond_broadcast(&moved);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void shim_receive(int along_row, void *value)
+{
+    pthread_mutex_lock(&lock);
+    while (!queues[along_row][shim_id].count)
+        pthread_cond_wait(&moved, &lock);
+    memcpy(value, queues[along_row][shim_id].place[queues[along_row][shim_id].first], 32);
+    queues[along_row][shim_id].first = (queues[along_row][shim_id].first + 1) % PLACES;
+    queues[along_row][shim_id].count--;
+    pthread_cond_broadcast(&moved);
+    pthread_mutex_unlock(&lock);
+}
+
+int athread_ssync_row(void)
+{
+    pthread_barrier_wait(&rows[shim_id / 8]);
+    return 0;
+}
+
+int athread_ssync_col(void)
+{
+    pthread_barrier_wait(&columns[shim_id % 8]);
+    return 0;
+}
+
+/* Scratchpads are memory of threads: a broadcast says how far from the start of its own the target
+ * lies, and each core of the row or column takes its copy when it waits. */
+static __thread char own[4];
+static char *starts[CORES];
+
+static int give(int along_row, char *dst, char *src, unsigned long len, int *sent, int *arrived)
+{
+    for (int k = 0; k < 8; k++) {
+        int other = neighbour(along_row, k);
+        memmove(starts[other] + (dst - starts[shim_id]), src, len);
+        __atomic_add_fetch((int *)(starts[other] + ((char *)arrived - starts[shim_id])), 1,
+                           __ATOMIC_SEQ_CST);
+    }
+    ++*sent;
+    return 0;
+}
+
+int athread_rma_row_ibcast(void *dst, void *src, unsigned long len, void *sent, void *arrived)
+{
+    return give(1, dst, src, len, sent, arrived);
+}
+
+int athread_rma_col_ibcast(void *dst, void *src, unsigned long len, void *sent, void *arrived)
+{
+    return give(0, dst, src, len, sent, arrived);
+}
+
+int athread_rma_wait_value(void *reply, int value)
+{
+    while (__atomic_load_n((int *)reply, __ATOMIC_SEQ_CST) < value)
+        ;
+    return 0;
+}
+
 static void *run(void *number)
 {
     shim_id = (int)(long)number;
+    starts[shim_id] = own;
+    pthread_barrier_wait(&barrier);
     entry(given);
     if (count)
         fail("the end is reached before the end of a request");
@@ -142,6 +237,10 @@ static void *run(void *number)
 int athread_init(void)
 {
     pthread_barrier_init(&barrier, 0, CORES);
+    for (int k = 0; k < 8; k++) {
+        pthread_barrier_init(&rows[k], 0, 8);
+        pthread_barrier_init(&columns[k], 0, 8);
+    }
     return 0;
 }
 

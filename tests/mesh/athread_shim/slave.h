@@ -19,4 +19,9 @@ int athread_dma_iput_stride(void *dst, void *src, unsigned long len, unsigned lo
                             unsigned long stride, void *reply);
 int athread_dma_wait_value(void *reply, int value);
 int athread_ssync_array(void);
+int athread_ssync_row(void);
+int athread_ssync_col(void);
+int athread_rma_row_ibcast(void *dst, void *src, unsigned long len, void *sent, void *arrived);
+int athread_rma_col_ibcast(void *dst, void *src, unsigned long len, void *sent, void *arrived);
+int athread_rma_wait_value(void *reply, int value);
 #endif

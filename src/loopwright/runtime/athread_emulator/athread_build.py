@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from loopwright.diagnostics import ToolchainError, UsageError
@@ -22,7 +22,7 @@ from loopwright.runtime.athread_emulator.sunway_c import rewrite_sunway_c
 from loopwright.runtime.disk_cache import Entry, disk_cache
 from loopwright.runtime.toolchain import Compiler, find_compiler, run_tool
 
-__all__ = ["build_athread"]
+__all__ = ["build_athread", "require_emulator"]
 
 _FOLDER = Path(__file__).parent
 _INCLUDE = _FOLDER / "include"
@@ -47,6 +47,7 @@ _ACCESSES = (
     ("-fsanitize=thread",),
 )  # fmt: skip
 _BLOCKS = ("-fsanitize-coverage=trace-pc",)
+_GENERATED = "_athread.h"  # whose functions are told of by the lines that call them
 
 
 def build_athread(
@@ -56,10 +57,13 @@ def build_athread(
     folder: Path,
     flags: Sequence[str] = (),
     compiler: Compiler | None = None,
+    *,
+    flags_of: Mapping[str, Sequence[str]] | None = None,
 ) -> Path:
     """Build the program of host and CPE sources in `folder`; the path of the executable.
 
-    Raises ToolchainError where there is no C compiler or it refuses a source.
+    `flags` are those of all sources, `flags_of` those of one of them, by its path. Raises
+    ToolchainError where there is no C compiler or it refuses a source.
     """
     for path in (*masters, *slaves):
         if not os.path.isfile(path):
@@ -67,7 +71,7 @@ def build_athread(
     compiler = compiler or find_compiler()
     hooks = _access_flags(compiler)
     accepted = tuple(flag for flag in _GCC_ONLY if compiler.accepts(flag))
-    builder = _Builder(compiler, folder, (*_FLAGS, *accepted, *flags, *hooks))
+    builder = _Builder(compiler, folder, (*_FLAGS, *accepted, *flags, *hooks), flags_of or {})
     parts = builder.host_side(masters) + builder.cpe_side(slaves)
     tables = folder / "lw_tables.c"
     tables.write_text(_tables(machine, builder.sites), encoding="utf-8")
@@ -79,6 +83,11 @@ def build_athread(
     return target
 
 
+def require_emulator() -> None:
+    """Refuse, by a ToolchainError, where no compiler can build programs for the emulator."""
+    _access_flags(find_compiler())
+
+
 def _libraries(flags: Sequence[str]) -> list[str]:
     return [flag for flag in flags if flag.startswith(("-l", "-L"))]
 
@@ -86,8 +95,15 @@ def _libraries(flags: Sequence[str]) -> list[str]:
 class _Builder:
     """Sources to instrumented assembly; the sites of all of them are numbered together."""
 
-    def __init__(self, compiler: Compiler, folder: Path, flags: Sequence[str]) -> None:
+    def __init__(
+        self,
+        compiler: Compiler,
+        folder: Path,
+        flags: Sequence[str],
+        flags_of: Mapping[str, Sequence[str]],
+    ) -> None:
         self._compiler = compiler
+        self._flags_of = flags_of
         self._folder = folder
         self._flags = tuple(flag for flag in flags if not flag.startswith(("-l", "-L")))
         self.sites: list[Site] = [Site("before main", 0)]
@@ -108,7 +124,7 @@ class _Builder:
         Sunway's compiler puts `slave_` before their functions; here they have this name beside
         their own, and in place of it where the host has a function of the same name.
         """
-        known: tuple[str, ...] = ("-D__sw_slave__",)
+        known: tuple[str, ...] = ("-D__sw_slave__", "-D__ATHREAD_EMULATOR__")
         first = len(self.sites)
         found = [self._cpe_source(path, number, known) for number, path in enumerate(paths)]
         clashes = {name for one in found for name in one.functions} & self._host_functions
@@ -125,11 +141,12 @@ class _Builder:
         self, path: str, name: str, macros: Sequence[str], *, is_slave: bool
     ) -> Instrumented:
         here = os.path.dirname(path) or "."
-        words = (*self._compiler.command, *self._flags, "-E", *macros, f"-I{_INCLUDE}")
+        flags = (*self._flags, *self._flags_of.get(path, ()))
+        words = (*self._compiler.command, *flags, "-E", *macros, f"-I{_INCLUDE}")
         source, target = self._folder / f"{name}.i", self._folder / f"{name}.plain.s"
         source.write_text(rewrite_sunway_c(_checked((*words, f"-I{here}", path))), encoding="utf-8")
         blocks = _BLOCKS if is_slave else ()
-        words = (*self._compiler.command, *self._flags, *blocks, "-S", "-o", str(target))
+        words = (*self._compiler.command, *flags, *blocks, "-S", "-o", str(target))
         _checked((*words, str(source)))
         text = target.read_text(encoding="utf-8")
         found = instrument(text, len(self.sites), is_slave=is_slave)
@@ -156,7 +173,8 @@ def _access_flags(compiler: Compiler) -> tuple[str, ...]:
 def _tables(machine: MeshMachine, sites: Sequence[Site]) -> str:
     """C with the numbers of the machine, and the place and cost of each site."""
     rows = [
-        f"    {{{_text(site.file)}, {site.line}, {site.cost.quarter_slots}, {site.cost.flops}}},"
+        f"    {{{_text(site.file)}, {site.line}, {site.cost.quarter_slots}, {site.cost.flops}, "
+        f"{int(site.file.endswith(_GENERATED))}}},"
         for site in sites
     ]
     head = f"{_text(machine.name)}, {machine.rows}, {machine.columns}, {machine.scratchpad_bytes}"

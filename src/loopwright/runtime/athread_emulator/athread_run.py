@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from loopwright.diagnostics import LoopwrightError
@@ -16,7 +16,7 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.runtime.athread_emulator.athread_build import build_athread
 from loopwright.runtime.athread_emulator.athread_trace import Trace, read_trace
 
-__all__ = ["AthreadFault", "AthreadRun", "run_athread"]
+__all__ = ["AthreadFault", "AthreadRun", "run_athread", "run_built"]
 
 _FAULT_STATUS = 97  # of native/faults.c
 _PLACE = re.compile(r"(?s)(.*?):(\d+): (.*)")
@@ -60,20 +60,47 @@ def run_athread(
     profile: bool = False,
     capture: bool = True,
     flags: Sequence[str] = (),
+    flags_of: Mapping[str, Sequence[str]] | None = None,
     timeout: float | None = None,
+    strict: bool = False,
 ) -> AthreadRun:
-    """Build a program and run it; with `profile` its trace is read, with `capture` its output kept.
+    """Build a program and run it: see `build_athread` and `run_built`."""
+    with tempfile.TemporaryDirectory(prefix="loopwright-athread-") as name:
+        program = build_athread(masters, slaves, machine, Path(name), flags, flags_of=flags_of)
+        return run_built(
+            program,
+            arguments,
+            seed=seed,
+            profile=profile,
+            capture=capture,
+            timeout=timeout,
+            strict=strict,
+        )
 
-    The seed draws the order in which CPEs run and transfers end. Raises AthreadFault with the line
-    of the first fault.
+
+def run_built(
+    program: Path,
+    arguments: Sequence[str] = (),
+    *,
+    seed: int = 0,
+    profile: bool = False,
+    capture: bool = True,
+    timeout: float | None = None,
+    strict: bool = False,
+) -> AthreadRun:
+    """Run a program; with `profile` its trace is read, with `capture` its output kept.
+
+    The seed draws the order in which CPEs run and transfers end. With `strict` a CPE may not read
+    what it has put itself before a barrier: when a put has ended, its data have left the LDM, and
+    need not have come to main memory. Raises AthreadFault with the line of the first fault.
     """
     with tempfile.TemporaryDirectory(prefix="loopwright-athread-") as name:
-        folder = Path(name)
-        program = build_athread(masters, slaves, machine, folder, flags)
-        fault, trace = folder / "fault", folder / "trace"
+        fault, trace = Path(name) / "fault", Path(name) / "trace"
         environment = {**os.environ, "ATHREAD_SEED": str(seed), "ATHREAD_FAULT": str(fault)}
         if profile:
             environment["ATHREAD_TRACE"] = str(trace)
+        if strict:
+            environment["ATHREAD_STRICT"] = "1"
         done = subprocess.run(
             [str(program), *arguments],
             check=False,
@@ -88,7 +115,7 @@ def run_athread(
             raise _fault(fault.read_text(encoding="utf-8", errors="replace"), output)
         if done.returncode < 0:
             by = signal.Signals(-done.returncode).name
-            raise AthreadFault(masters[0], 0, f"the program was ended by {by}", output=output)
+            raise AthreadFault(str(program), 0, f"the program was ended by {by}", output=output)
         found = read_trace(trace) if profile and trace.exists() else None
         return AthreadRun(done.returncode, output, found)
 

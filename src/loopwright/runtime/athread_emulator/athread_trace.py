@@ -14,7 +14,13 @@ from loopwright.diagnostics import InternalError
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.lazy_dataclass import dataclass
 from loopwright.machines.dma_model import DmaRequest, request_service_cycles
-from loopwright.machines.mesh_timeline import CoreEvent, CoreEventKind, CoreWork, TeamRun
+from loopwright.machines.mesh_timeline import (
+    CoreEvent,
+    CoreEventKind,
+    CoreWork,
+    TeamRun,
+    each_event,
+)
 from loopwright.tables import table_lines
 
 __all__ = ["AthreadCounts", "Trace", "count_events", "profile_lines", "read_trace"]
@@ -27,7 +33,7 @@ _KINDS = {
     "r": CoreEventKind.RECEIVE,
     "e": CoreEventKind.END,
 }
-_FIELDS = {"q": 8, "w": 1, "b": 3, "s": 1, "r": 1, "e": 1}
+_FIELDS = {"q": 8, "w": 1, "b": 3, "s": 2, "r": 2, "e": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +100,8 @@ def _event(line: str) -> tuple[int, CoreEvent]:
         return core, CoreEvent(_KINDS[kind], work, place, (scope, group), count)
     if kind == "e":
         return core, CoreEvent(_KINDS[kind], work, place, scratchpad=int(rest[0]))
-    return core, CoreEvent(_KINDS[kind], work, place, int(rest[0]))
+    count = int(rest[1]) if kind in "sr" else 1
+    return core, CoreEvent(_KINDS[kind], work, place, int(rest[0]), count)
 
 
 def _request(work: CoreWork, place: str, rest: list[str]) -> CoreEvent:
@@ -107,25 +114,27 @@ def _request(work: CoreWork, place: str, rest: list[str]) -> CoreEvent:
     return CoreEvent(CoreEventKind.REQUEST, work, place, number, request=request)
 
 
-def _events(trace: Trace) -> Iterator[CoreEvent]:
+def _events(trace: Trace) -> Iterator[tuple[CoreEvent, int]]:
+    """Every event, and how often it happens."""
     for team in trace.teams:
         for events in team.cores.values():
-            yield from events
+            yield from each_event(events)
 
 
 def count_events(trace: Trace) -> AthreadCounts:
     """Add up what all CPEs did."""
     kinds: Counter[CoreEventKind] = Counter()
-    blocks = size = remote = flops = direct = 0
-    for event in _events(trace):
-        kinds[event.kind] += 1
-        flops += event.work.flops
-        direct += event.work.global_accesses
+    blocks = size = remote = flops = direct = messages = 0
+    for event, times in _events(trace):
+        kinds[event.kind] += times
+        flops += times * event.work.flops
+        direct += times * event.work.global_accesses
+        messages += times * event.members if event.kind is CoreEventKind.SEND else 0
         if event.request is not None:
-            blocks += event.request.blocks
-            size += event.request.bytes
+            blocks += times * event.request.blocks
+            size += times * event.request.bytes
         elif event.kind is CoreEventKind.REQUEST:
-            remote += 1
+            remote += times
     return AthreadCounts(
         teams=len(trace.teams),
         requests=kinds[CoreEventKind.REQUEST] - remote,
@@ -135,18 +144,18 @@ def count_events(trace: Trace) -> AthreadCounts:
         flops=flops,
         global_accesses=direct,
         barriers=kinds[CoreEventKind.BARRIER],
-        messages=kinds[CoreEventKind.SEND],
+        messages=messages,
     )
 
 
 def profile_lines(trace: Trace, machine: MeshMachine) -> list[str]:
     """A table of the lines that make requests: how many, how large, how much of the queue."""
     rows: dict[tuple[str, DmaRequest], int] = {}
-    for event in _events(trace):
+    for event, times in _events(trace):
         if event.request is not None:
             r = event.request
             same = DmaRequest(r.blocks, r.block_bytes, r.gap, r.is_put, 0, r.receivers)
-            rows[event.place, same] = rows.get((event.place, same), 0) + 1
+            rows[event.place, same] = rows.get((event.place, same), 0) + times
     head = ("line", "kind", "requests", "blocks", "bytes", "gap", "cycles", "GB/s")
     table = [head]
     for (place, request), count in sorted(rows.items(), key=lambda item: (item[0][0], -item[1])):

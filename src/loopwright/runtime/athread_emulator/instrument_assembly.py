@@ -36,6 +36,7 @@ _SECTION = re.compile(r"\s*\.section\s+(?:__DATA,)?([\w.]+)|\s*\.(text|data|bss)
 _SIZE = re.compile(r"\s*\.size\s+([\w.$]+),\s*(\d+)\s*$")
 _LABEL = re.compile(r"([\w.$]+):")
 _X86_REGISTER = re.compile(r"%[er][a-ds][ipx]\b")
+_SHORT_BRANCH = re.compile(r"\s+(tbn?z)\s+(\w+,\s*#?\d+),\s*(\S+)\s*$")
 _INSTRUCTION = re.compile(r"\s+([a-z][\w.]*)\s+(\S.*)")
 _ACCESS = re.compile(
     r"__tsan_(?:unaligned_)?(?:volatile_)?(?:unaligned_)?(read|write)(\d+)"
@@ -122,6 +123,12 @@ class _Instrumenter:
                     self._out.append(f"\t.balign\t{_VECTOR}")
             elif (match := _CALL.match(line)) is not None:
                 self._call(match[1])
+                continue
+            elif (match := _SHORT_BRANCH.match(line)) is not None:
+                # It reaches 32 KiB, and the calls that come in between need more.
+                label, past = None, f".Llw_past{len(self._out)}"
+                other = "tbnz" if match[1] == "tbz" else "tbz"
+                self._out += [f"\t{other}\t{match[2]}, {past}", f"\tb\t{match[3]}", f"{past}:"]
                 continue
             elif (match := _INSTRUCTION.match(line)) is not None:
                 if match[2] == label and match[1] in ("b", "jmp"):

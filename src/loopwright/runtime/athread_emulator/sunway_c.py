@@ -61,6 +61,8 @@ def _instruction(text: str, match: re.Match[str]) -> tuple[str, int] | None:
     code = "".join(s[1:-1] for s in _STRING.findall(template))
     words = re.split(r"[\s,]+", code.replace("\\n", " ").replace("\\t", " ").strip())
     values = [_operand(o) for group in operands[:2] for o in _split(group, ",") if o.strip()]
+    if words == ["memb"] and any('"memory"' in group for group in operands[2:]):
+        return "athread_memory_barrier()", end  # the compiler moves no access beyond it, either
     found = _call(words, values)
     return None if found is None else (found, end)
 

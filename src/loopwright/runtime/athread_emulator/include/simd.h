@@ -42,7 +42,11 @@ void lw_need_aligned(const volatile void *address, size_t bytes);
 #define simd_store(v, p) (*LW_AT(v, p) = (v))
 #define simd_loadu(v, p) ((v) = *LW_ANYWHERE(v, p))
 #define simd_storeu(v, p) (*LW_ANYWHERE(v, p) = (v))
-#define simd_loade(v, p) ((v) = (__typeof__(v)){0} + *(p)) /* one element to all lanes */
+#define LW_SPLAT_OF(v)                                                                             \
+    _Generic((v), doublev4: lw_splat_doublev4, floatv4: lw_splat_floatv4,                          \
+             intv8: lw_splat_intv8, uintv8: lw_splat_uintv8, int256: lw_splat_int256,              \
+             doublev8: lw_splat_doublev8, floatv8: lw_splat_floatv8, intv16: lw_splat_intv16)
+#define simd_loade(v, p) ((v) = LW_SPLAT_OF(v)(*(p))) /* one element to all lanes */
 
 /* -- arithmetic --------------------------------------------------------------------------------- */
 

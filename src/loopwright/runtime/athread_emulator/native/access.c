@@ -6,9 +6,13 @@
 enum { READS_IN_TURN = 200000, POLLS_IN_TURN = 20 }; /* without a write, before others run */
 static const long MOST_IDLE_BLOCKS = 100l * 1000 * 1000, MOST_IDLE_READS = 2000l * 1000 * 1000;
 
+int told_site(int site) {
+    return lw_sites[site].is_helper && current && current->caller ? current->caller : site;
+}
+
 static void access_main_memory(Cpe *cpe, const volatile char *start, long bytes, bool is_write) {
     ++cpe->work.global_accesses;
-    note_access(cpe->id, (const char *)start, bytes, is_write, lw_call_site, "directly");
+    note_access(cpe->id, (const char *)start, bytes, is_write, lw_call_site, NULL);
 }
 
 static void check_access(Cpe *cpe, const volatile char *start, long bytes, bool is_write) {
@@ -28,8 +32,9 @@ static void check_access(Cpe *cpe, const volatile char *start, long bytes, bool 
 void lw_block(int at) {
     Cpe *cpe = current;
     if (!cpe) return;
-    lw_call_site = at;
     const struct lw_site *site = &lw_sites[at];
+    if (site->is_helper && !lw_sites[lw_call_site].is_helper) cpe->caller = lw_call_site;
+    lw_call_site = at = told_site(at);
     cpe->work.quarter_slots += site->quarter_slots;
     cpe->work.flops += site->flops;
     ++cpe->work.accesses; /* the branch takes a slot of the pipeline that loads and stores use */
@@ -69,7 +74,7 @@ static void host_access(const volatile char *start, long bytes, bool is_write) {
         fault(lw_call_site, "the host %s an address of the LDM: %s", is_write ? "writes" : "reads",
               describe(start));
     if (!team_is_active) return;
-    note_access(HOST, (const char *)start, bytes, is_write, lw_call_site, "directly");
+    note_access(HOST, (const char *)start, bytes, is_write, lw_call_site, NULL);
     polls = start == last && !is_write ? polls + 1 : 0;
     last = start;
     if (polls > POLLS_IN_TURN) run_team_once();
@@ -87,11 +92,11 @@ static void any_access(const volatile void *start, long bytes, bool is_write) {
 
 #define ACCESS(bytes)                                                                              \
     void lw_read##bytes(const volatile void *start, int site) {                                    \
-        lw_call_site = site;                                                                       \
+        lw_call_site = told_site(site);                                                            \
         any_access(start, bytes, false);                                                           \
     }                                                                                              \
     void lw_write##bytes(const volatile void *start, int site) {                                   \
-        lw_call_site = site;                                                                       \
+        lw_call_site = told_site(site);                                                            \
         any_access(start, bytes, true);                                                            \
     }
 ACCESS(1)
@@ -101,12 +106,12 @@ ACCESS(8)
 ACCESS(16)
 
 void lw_read_range(const volatile void *start, long bytes, int site) {
-    lw_call_site = site;
+    lw_call_site = told_site(site);
     any_access(start, bytes, false);
 }
 
 void lw_write_range(const volatile void *start, long bytes, int site) {
-    lw_call_site = site;
+    lw_call_site = told_site(site);
     any_access(start, bytes, true);
 }
 

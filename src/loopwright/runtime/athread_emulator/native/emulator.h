@@ -40,6 +40,7 @@ struct lw_site {
     int line;
     int quarter_slots; /* of the block's floating-point pipeline, in quarters of a vector */
     int flops;         /* of the block */
+    bool is_helper;    /* in a function of a generated header: its caller's line is told */
 };
 struct lw_variable { /* of the LDM, by its declaration */
     char *start;
@@ -49,6 +50,7 @@ struct lw_variable { /* of the LDM, by its declaration */
 extern const struct lw_machine lw_machine;
 extern const struct lw_site lw_sites[];
 extern int lw_call_site;
+int told_site(int site); /* the site to tell the user: that of the caller for a helper's */
 
 /* -- CPEs ---------------------------------------------------------------------------------------- */
 
@@ -98,10 +100,18 @@ typedef struct { /* since the last line of the trace */
     long quarter_slots, accesses, global_accesses, flops;
 } Work;
 
+typedef struct { /* messages that a CPE sent, or took of one such run, without anything between */
+    char kind; /* 's', 'r', or none */
+    long id, count;
+    int site;
+    Work work;
+} MessageRun;
+
 typedef struct {
     int id;
     State state;
     int site;       /* where it waits */
+    int caller;     /* the last site outside of helpers */
     int barrier;    /* scope that it waits at */
     void *context;  /* the stack pointer of the fibre while it does not run */
     char *statics;  /* its copy of the static LDM while it does not run */
@@ -111,9 +121,11 @@ typedef struct {
     void (*function)(void *);
     void *argument;
     Arrival *arrivals;
+    Arrival *unfenced; /* what it has got itself, with no memory barrier since; strict only */
     MessageQueue from_row, from_column;
     Clock clocks[CLOCKS];
     Work work;
+    MessageRun run;
     long cycles; /* of all its work so far */
     long idle_reads, same_reads, idle_blocks;
     const volatile void *polled;
@@ -160,14 +172,18 @@ bool is_reply(Cpe *cpe, const volatile void *address);
 void check_no_request_left(Cpe *cpe);
 void describe_reply(Cpe *cpe, const volatile void *reply, char *text, size_t size);
 void forget_arrivals(Cpe *cpe); /* those that a barrier or message has ordered */
+void forget_unfenced(Cpe *cpe);
 void check_no_message_left(void);
 
 /* -- order of accesses to main memory -------------------------------------------------------------- */
 
 Clock *clocks_of(int who);
 void join_clocks(Clock *into, const Clock *from);
+extern bool is_strict; /* ATHREAD_STRICT: what the machine need not do is not relied on */
+void set_up_order(void);
 void start_phase(void); /* all that is past comes before all that is to come */
-void note_access(int who, const char *start, long bytes, bool is_write, int site, const char *how);
+/* `by` is the function that transfers the bytes; null: the program itself reads or writes them. */
+void note_access(int who, const char *start, long bytes, bool is_write, int site, const char *by);
 
 void note_allocation(void *start, size_t bytes, int site);
 void forget_allocation(void *start);
@@ -186,6 +202,7 @@ void set_up_faults(void);
 void open_trace(void);
 void close_trace(void);
 void trace_cpe(Cpe *cpe, char kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+long trace_message(Cpe *cpe, char kind, long run);
 void trace_host(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -94,9 +94,53 @@ void trace_host(const char *format, ...) {
     putc('\n', trace);
 }
 
+static void add_work(Work *to, const Work *more) {
+    to->quarter_slots += more->quarter_slots;
+    to->accesses += more->accesses;
+    to->global_accesses += more->global_accesses;
+    to->flops += more->flops;
+}
+
+static void end_work(Cpe *cpe) {
+    Work *work = &cpe->work;
+    long floats = work->quarter_slots / 4;
+    cpe->cycles += floats > work->accesses ? floats : work->accesses;
+    memset(work, 0, sizeof *work);
+}
+
+static void end_run(Cpe *cpe) {
+    MessageRun *run = &cpe->run;
+    if (run->kind && trace)
+        fprintf(trace, "%c %d %ld %ld %ld %ld %ld %ld %s\n", run->kind, cpe->id,
+                run->work.quarter_slots, run->work.accesses, run->work.global_accesses,
+                run->work.flops, run->id, run->count, place(run->site));
+    memset(run, 0, sizeof *run);
+}
+
+/* Messages come by the thousand: those of a run have one line, and one number, which is returned.
+ * A run that is sent ends where a CPE does much else in between. */
+long trace_message(Cpe *cpe, char kind, long id) {
+    enum { MOST_BETWEEN = 64 };
+    static long runs;
+    MessageRun *run = &cpe->run;
+    bool is_same = run->kind == kind && (kind == 's' || run->id == id);
+    if (kind == 's' && cpe->work.accesses > MOST_BETWEEN) is_same = false;
+    if (!is_same) {
+        end_run(cpe);
+        run->kind = kind;
+        run->id = kind == 's' ? ++runs : id;
+    }
+    run->site = lw_call_site;
+    ++run->count;
+    add_work(&run->work, &cpe->work);
+    end_work(cpe);
+    return run->id;
+}
+
 /* A line for a CPE begins with its work since the line before. */
 void trace_cpe(Cpe *cpe, char kind, const char *format, ...) {
     Work *work = &cpe->work;
+    end_run(cpe);
     if (trace) {
         fprintf(trace, "%c %d %ld %ld %ld %ld ", kind, cpe->id, work->quarter_slots,
                 work->accesses, work->global_accesses, work->flops);
@@ -106,7 +150,5 @@ void trace_cpe(Cpe *cpe, char kind, const char *format, ...) {
         va_end(arguments);
         fprintf(trace, " %s\n", place(lw_call_site));
     }
-    long floats = work->quarter_slots / 4;
-    cpe->cycles += floats > work->accesses ? floats : work->accesses;
-    memset(work, 0, sizeof *work);
+    end_work(cpe);
 }

@@ -123,6 +123,7 @@ uint64_t column_members(int cpe) {
 Cpe *need_cpe(const char *name) {
     if (!current) fault(lw_call_site, "the host calls %s, which only a CPE can", name);
     current->idle_reads = current->idle_blocks = 0;
+    lw_call_site = told_site(lw_call_site);
     return current;
 }
 
@@ -269,7 +270,7 @@ static void barrier(Cpe *self, int which, int site) {
 }
 
 static int synchronise(const char *name, int which, int mask) {
-    int site = lw_call_site;
+    int site = told_site(lw_call_site);
     Cpe *self = need_cpe(name);
     int whole = which == 2 ? 0xffff : 0xff;
     if (which < 0 || which > 2) fault(site, "calls %s with a scope of %d", name, which);
@@ -325,6 +326,7 @@ int athread_init(void) {
     for (int i = 0; i < CLOCKS; ++i) host_clocks[i] = 0;
     host_clocks[HOST] = 1;
     set_up_ldm();
+    set_up_order();
     atexit(at_exit);
     return 0;
 }
@@ -376,7 +378,7 @@ int __real_athread_create(int id, void *function, void *argument) {
 
 static int join(uint64_t mask) {
     mask &= started;
-    int site = lw_call_site;
+    int site = told_site(lw_call_site);
     while (!all_ended(mask)) run_team_once();
     lw_call_site = site;
     for (int i = 0; i < cpe_count(); ++i)
@@ -435,8 +437,14 @@ int athread_idle(void) {
 
 /* -- who a CPE is, and what time it is ----------------------------------------------------------------- */
 
+/* Cycles of its work; waits take none. */
+static long cycles_of(const Cpe *cpe) {
+    long floats = cpe->work.quarter_slots / 4, accesses = cpe->work.accesses;
+    return cpe->cycles + (floats > accesses ? floats : accesses);
+}
+
 unsigned long athread_time_cycle(void) {
-    if (current) return (unsigned long)current->cycles;
+    if (current) return (unsigned long)cycles_of(current);
     long most = 0;
     for (int i = 0; i < cpe_count(); ++i) most = cpes[i].cycles > most ? cpes[i].cycles : most;
     return (unsigned long)most;
@@ -453,7 +461,7 @@ long lw_csr(int number) {
     case 0: return id;
     case 1: return row_of(id);
     case 2: return column_of(id);
-    case 4: return current->cycles;
+    case 4: return cycles_of(current);
     }
     fault(lw_call_site, "reads control register %d, which is not emulated", number);
 }
@@ -463,4 +471,6 @@ int athread_get_id(int core) {
     return core < 0 ? current->id : core;
 }
 
-void athread_memory_barrier(void) {}
+void athread_memory_barrier(void) {
+    if (current) forget_unfenced(current);
+}

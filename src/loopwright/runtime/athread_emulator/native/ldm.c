@@ -167,7 +167,7 @@ void check_stack(Cpe *cpe, const char *stack_pointer, int site) {
 /* -- the heap: first fit, in order of addresses -------------------------------------------------------- */
 
 void *ldm_malloc(size_t bytes) {
-    int site = lw_call_site;
+    int site = told_site(lw_call_site);
     Cpe *cpe = need_cpe("ldm_malloc");
     long wanted = (long)((bytes + 63) & ~63ul);
     if (wanted == 0) return NULL;
@@ -197,7 +197,7 @@ void *ldm_malloc(size_t bytes) {
 }
 
 void ldm_free(void *start, size_t bytes) {
-    int site = lw_call_site;
+    int site = told_site(lw_call_site);
     Cpe *cpe = need_cpe("ldm_free");
     if (!start) return;
     for (Piece *p = pieces[cpe->id]; p < pieces[cpe->id] + MOST_PIECES; ++p) {

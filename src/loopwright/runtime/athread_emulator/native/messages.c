@@ -2,8 +2,6 @@
 
 #include "emulator.h"
 
-static long messages;
-
 static MessageQueue *queue_of(Cpe *cpe, bool along_row) {
     return along_row ? &cpe->from_row : &cpe->from_column;
 }
@@ -25,7 +23,7 @@ static void deliver(Cpe *self, Cpe *to, bool along_row, const void *value, size_
 }
 
 void lw_send(int along_row, const void *value, size_t bytes, int to) {
-    int site = lw_call_site;
+    int site = told_site(lw_call_site);
     Cpe *self = need_cpe(along_row ? "putr" : "putc");
     int limit = along_row ? lw_machine.columns : lw_machine.rows;
     const char *name = along_row ? "putr" : "putc";
@@ -35,8 +33,7 @@ void lw_send(int along_row, const void *value, size_t bytes, int to) {
               along_row ? "column" : "row", to, limit - 1, limit);
     int own = along_row ? column_of(self->id) : row_of(self->id);
     if (to == own) fault(site, "sends to itself by %s", name);
-    long id = ++messages;
-    trace_cpe(self, 's', "%ld", id);
+    long id = trace_message(self, 's', 0);
     for (int other = 0; other < limit; ++other) {
         if (other == own || (to != limit && to != other)) continue;
         int core = along_row ? row_of(self->id) * lw_machine.columns + other
@@ -50,7 +47,7 @@ void lw_send(int along_row, const void *value, size_t bytes, int to) {
 }
 
 void lw_receive(int along_row, void *value, size_t bytes) {
-    int site = lw_call_site;
+    int site = told_site(lw_call_site);
     const char *name = along_row ? "getr" : "getc";
     Cpe *self = need_cpe(name);
     MessageQueue *queue = queue_of(self, along_row);
@@ -68,7 +65,7 @@ void lw_receive(int along_row, void *value, size_t bytes) {
     join_clocks(self->clocks, m->clocks);
     forget_arrivals(self);
     lw_call_site = site;
-    trace_cpe(self, 'r', "%ld", m->id);
+    trace_message(self, 'r', m->id);
 }
 
 void check_no_message_left(void) {

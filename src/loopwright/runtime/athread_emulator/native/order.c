@@ -4,6 +4,9 @@
  * last write is kept with its clock, and which CPEs have read it since the last point at which all
  * of the team met. A read counts from the beginning of that phase: a race is never reported where
  * there is none.
+ *
+ * A put that has ended has left the LDM, and need not have come to main memory. With ATHREAD_STRICT
+ * its own CPE must not read the words before it has met others, either.
  */
 
 #include "emulator.h"
@@ -16,7 +19,7 @@ typedef struct {
     uint32_t read_phase;
     int write_site, read_site;
     int8_t writer; /* -1: nobody */
-    bool host_reads;
+    bool host_reads, is_put;
 } Word;
 
 typedef struct Page {
@@ -32,6 +35,7 @@ typedef struct {
 } Allocation;
 
 static Page *pages[BUCKETS];
+bool is_strict;
 static uint32_t phase = 1;
 static Clock phase_clocks[CLOCKS]; /* of each thread when the phase began */
 static Allocation *allocations;
@@ -44,6 +48,10 @@ Clock *clocks_of(int who) {
 void join_clocks(Clock *into, const Clock *from) {
     for (int i = 0; i < CLOCKS; ++i)
         if (from[i] > into[i]) into[i] = from[i];
+}
+
+void set_up_order(void) {
+    is_strict = getenv("ATHREAD_STRICT") != NULL;
 }
 
 void start_phase(void) {
@@ -76,22 +84,31 @@ static const char *who_is(int who) {
     return text;
 }
 
-static _Noreturn void report(int who, const char *at, int site, const char *how, bool is_write,
-                             int other, int other_site, bool other_writes) {
+static _Noreturn void report(const char *at, int site, const char *by, bool is_write, int other,
+                             int other_site, bool other_writes) {
     fault(site, "%s%s %s (%s), which %s %s at %s, with no barrier or join between the two",
-          current ? "" : "the host ", is_write ? "writes" : "reads", describe_memory(at), how,
-          who_is(other), other_writes ? "writes" : "reads", place(other_site));
-    (void)who;
+          current ? "" : "the host ", is_write ? "writes" : "reads", describe_memory(at),
+          by ? by : "directly", who_is(other), other_writes ? "writes" : "reads",
+          place(other_site));
 }
 
-void note_access(int who, const char *start, long bytes, bool is_write, int site, const char *how) {
+static _Noreturn void report_not_landed(const Word *word, const char *at, int site, const char *by) {
+    fault(site, "reads %s (%s), which it has put itself at %s, with no barrier between the two: "
+          "what has left the LDM need not have come to main memory", describe_memory(at),
+          by ? by : "directly", place(word->write_site));
+}
+
+void note_access(int who, const char *start, long bytes, bool is_write, int site, const char *by) {
     const Clock *known = clocks_of(who);
     uintptr_t first = (uintptr_t)start / WORD, last = ((uintptr_t)start + bytes - 1) / WORD;
     for (uintptr_t at = first; at <= last; ++at) {
         Word *word = &page_of(at * WORD / PAGE)->words[at % (PAGE / WORD)];
         const char *address = (const char *)(at * WORD);
         if (word->writer >= 0 && word->writer != who && known[word->writer] < word->write_clock)
-            report(who, address, site, how, is_write, word->writer, word->write_site, true);
+            report(address, site, by, is_write, word->writer, word->write_site, true);
+        if (is_strict && !is_write && word->is_put && word->writer == who &&
+            known[who] == word->write_clock)
+            report_not_landed(word, address, site, by);
         if (word->read_phase != phase) {
             word->readers = 0;
             word->host_reads = false;
@@ -108,12 +125,13 @@ void note_access(int who, const char *start, long bytes, bool is_write, int site
         uint64_t others = who == HOST ? word->readers : word->readers & ~(1ull << who);
         for (int i = 0; others; ++i, others >>= 1)
             if (others & 1 && known[i] < phase_clocks[i])
-                report(who, address, site, how, true, i, word->read_site, false);
+                report(address, site, by, true, i, word->read_site, false);
         if (word->host_reads && who != HOST && known[HOST] < phase_clocks[HOST])
-            report(who, address, site, how, true, HOST, word->read_site, false);
+            report(address, site, by, true, HOST, word->read_site, false);
         word->writer = (int8_t)who;
         word->write_clock = known[who];
         word->write_site = site;
+        word->is_put = by != NULL;
     }
 }
 

@@ -74,6 +74,18 @@ void check_ldm_access(Cpe *cpe, const volatile char *start, long bytes, bool is_
             fault(site, "%s %s, which CPE %d has brought there by the transfer of %s, with no "
                   "barrier, message or reply between the two", is_write ? "writes" : "reads",
                   describe(start), a->from, place(a->site));
+    for (Arrival *a = cpe->unfenced; a && !is_write; a = a->next)
+        if (overlap(a->start, a->bytes, start, bytes))
+            fault(site, "reads %s, which the transfer of %s has brought, with no memory barrier "
+                  "(memb) since its reply was seen", describe(start), place(a->site));
+}
+
+void forget_unfenced(Cpe *cpe) {
+    while (cpe->unfenced) {
+        Arrival *a = cpe->unfenced;
+        cpe->unfenced = a->next;
+        free(a);
+    }
 }
 
 static void forget_seen(void);
@@ -182,7 +194,7 @@ static void submit(Request *r) {
 
 static void transfer(const char *name, Kind kind, char *memory, char *ldm, long len, long bsize,
                      long stride, volatile int *reply, uint64_t targets) {
-    int site = lw_call_site;
+    int site = told_site(lw_call_site);
     check_sizes(site, name, len, bsize, stride);
     check_ldm_range(site, name, kind == PUT ? "a source" : "a target", ldm, len);
     check_reply(site, name, reply);
@@ -283,6 +295,11 @@ static void observe(Cpe *cpe, Request *r) {
         for (long n = count_of_blocks(r); n > 0; --n, block += r->bsize + r->stride)
             note_access(cpe->id, block, r->bsize, r->kind == PUT, r->site, r->name);
     }
+    if (is_strict && r->kind == GET) {
+        Arrival *a = malloc(sizeof *a);
+        *a = (Arrival){cpe->unfenced, r->ldm, r->len, cpe->id, r->site, 0};
+        cpe->unfenced = a;
+    }
     r->seen = cpe->clocks[cpe->id];
     leave_arrivals(r);
 }
@@ -355,7 +372,7 @@ void describe_reply(Cpe *cpe, const volatile void *reply, char *text, size_t siz
 }
 
 static void wait_for(const char *name, volatile int *reply, int value) {
-    int site = lw_call_site;
+    int site = told_site(lw_call_site);
     Cpe *cpe = need_cpe(name);
     check_reply(site, name, reply);
     while (*reply != value) {
@@ -428,7 +445,7 @@ static LDM_VARIABLE volatile int own_reply;
 
 static int blocking(const char *name, Kind kind, void *memory, void *ldm, long len, long bsize,
                     long stride) {
-    int site = lw_call_site;
+    int site = told_site(lw_call_site);
     need_cpe(name);
     own_reply = 0;
     transfer(name, kind, memory, ldm, len, bsize, stride, &own_reply, 0);
@@ -495,7 +512,7 @@ BROADCASTS(athread_dma_col_ibcast, COLUMN_OF_TEAM)
 int athread_ssync_array(void);
 
 int athread_dma_bcast_coll(void *dst, void *src, size_t len) {
-    int site = lw_call_site;
+    int site = told_site(lw_call_site);
     Cpe *cpe = need_cpe("athread_dma_bcast_coll");
     athread_ssync_array();
     lw_call_site = site;
@@ -517,7 +534,7 @@ int athread_dma_wait_value(void *reply, int value) {
 
 static int remote(const char *name, Kind kind, char *local, volatile int *local_reply, long len,
                   char *other, volatile int *remote_reply, uint64_t targets) {
-    int site = lw_call_site;
+    int site = told_site(lw_call_site);
     check_sizes(site, name, len, 0, 0);
     check_ldm_range(site, name, "the local address", local, len);
     check_ldm_range(site, name, "the remote address", other, len);

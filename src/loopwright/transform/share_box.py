@@ -1,0 +1,140 @@
+"""ShareBox: a box that is the same for all cores of a row or column is brought in once for them.
+
+Each core brings in a part of a panel, the box of a loop around, ahead of time. Where a box of an
+inner loop is needed, its parts go from core to core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import ClassVar
+
+from loopwright.analysis.scratchpad_boxes import accesses_in, kernel_of_loop
+from loopwright.diagnostics import IllegalStep, UsageError
+from loopwright.ir.islkit import isl
+from loopwright.ir.loops import Axis, Mark
+from loopwright.ir.schedule import Schedule, StagedBox
+from loopwright.ir.schedule_tree import bands, nodes_of, path_to
+from loopwright.lazy_dataclass import dataclass
+from loopwright.transform.schedule_legality import open_bands
+from loopwright.transform.stage_box import StageBox
+from loopwright.transform.step import Step, refuse
+
+__all__ = ["ShareBox"]
+
+_IN, _OUT, _SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set
+AXES = ("row", "column")
+_VECTOR = 32  # bytes
+_MOST_RANK = 2  # a broadcast has rows of bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ShareBox(Step):
+    """Let accesses in a loop go to a box that the cores of a row or column give to each other.
+
+    rewrite:  core (r, c): for k_t: for k_s: for k: C[i][j] += A[i][k]
+              ->  core (r, c): for k_t: part c of the panel A[i_t : i_t + 64][k_t : k_t + 64]
+                                 for k_s: A_box = A[i_t : i_t + 64][k_s : k_s + 8], of all parts
+                                   for k: C[i][j] += A_box[i - i_t][k - k_s]
+    needs:    what stage_box needs of the box in both loops; loops around that are dealt out to rows
+              and to columns; the box does not depend on the loop that is dealt out along the axis;
+              nobody writes the array in the mapped loops; one or two dimensions
+    refuses:  IllegalStep with what is missing
+    """
+
+    kind: ClassVar[str] = "share_box"
+
+    array: str
+    loop: str  # of the panels, of which the next one comes while one is used
+    window: str  # the loop whose iterations use the box: the same, or one inside of it
+    accesses: tuple[str, ...]  # as for stage_box; (): all to the array
+    axis: str  # row: the cores of a row have the box in common; or column
+
+    def __post_init__(self) -> None:
+        if self.axis not in AXES:
+            raise UsageError("share_box takes an axis of row and column", str(self))
+
+    def apply(self, schedule: Schedule) -> Schedule:
+        panel = self._box(schedule, self.loop, 2)
+        window = self._box(schedule, self.window, 1)
+        if self.loop not in {name for _, name in window.variables}:
+            refuse(self, f"loop '{self.window}' does not stand in '{self.loop}'")
+        kernel = kernel_of_loop(schedule, self.loop)
+        assert kernel is not None, "stage_box asks for one"
+        if any(one.is_write for one in accesses_in(schedule.program, kernel, self.array)):
+            refuse(self, f"'{self.array}' is written in the mapped loop '{kernel.loop}'")
+        if len(panel.extents) > _MOST_RANK:
+            refuse(self, f"'{self.array}' has more than {_MOST_RANK} dimensions")
+        other = self._other(schedule)
+        panel, window = (self._without(schedule, box, other) for box in (panel, window))
+        assert schedule.mesh is not None
+        rows, columns = schedule.mesh
+        axis = Axis(self.axis)
+        panel = replace(panel, accesses=(), axis=axis, parts=columns if axis is Axis.ROW else rows)
+        window = replace(window, axis=axis, panel=panel, extents=self._padded(schedule, window))
+        return replace(schedule, boxes=(*schedule.boxes, window))
+
+    def _padded(self, schedule: Schedule, box: StagedBox) -> tuple[int, ...]:
+        """The extents of a box whose rows are whole vectors."""
+        *outer, last = box.extents
+        lanes = max(1, _VECTOR // schedule.program.array(self.array).dtype.bytes)
+        return (*outer, -(-last // lanes) * lanes)
+
+    def _box(self, schedule: Schedule, loop: str, buffers: int) -> StagedBox:
+        """The box of a core alone, in one of the two loops."""
+        try:
+            staged = StageBox(self.array, loop, self.accesses, buffers).apply(schedule)
+        except IllegalStep as error:
+            refuse(self, error.reason)
+        return staged.boxes[-1]
+
+    def _other(self, schedule: Schedule) -> str:
+        """The loop whose iterations the cores of the row or column have each their own of."""
+        path = path_to(nodes_of(schedule), self.loop)
+        found = {
+            schedule.axis(band.loop): band.loop
+            for band in path
+            if schedule.mark(band.loop) is Mark.THREAD
+        }
+        if found.keys() != {Axis.ROW, Axis.COLUMN}:
+            refuse(self, "no two loops around it are dealt out to rows and to columns")
+        return found[Axis.COLUMN if self.axis == "row" else Axis.ROW]
+
+    def _without(self, schedule: Schedule, box: StagedBox, loop: str) -> StagedBox:
+        """A box around what all cores of the row or column access."""
+        elements, reached = box.elements, box.reached
+        for at, (_, name) in enumerate(box.variables):
+            if name == loop or (name != box.loop and _has_one_value(box.reached, at)):
+                elements = elements.project_out(_IN, at, 1).insert_dims(_IN, at, 1)
+                reached = reached.project_out(_SET, at, 1).insert_dims(_SET, at, 1)
+        elements = elements.coalesce()
+        names = [name for name, _ in box.variables]
+        step = StageBox(self.array, box.loop, self.accesses, box.buffers)
+        try:
+            extents = step.extents_of(schedule, elements, names)
+        except IllegalStep:
+            refuse(self, f"the box is another one in each iteration of '{loop}'")
+        return replace(box, elements=elements, reached=reached, extents=extents)
+
+    @classmethod
+    def candidates(cls, schedule: Schedule) -> Iterator[ShareBox]:
+        """Every array that is used in two loops inside each other, or in one."""
+        if schedule.mesh is None:
+            return
+        program = schedule.program
+        for band in open_bands(schedule):
+            if kernel_of_loop(schedule, band.loop) is None:
+                continue
+            for inner in bands(band):
+                for array in program.arrays:
+                    if array.rank and accesses_in(program, inner, array.name):
+                        for axis in AXES:
+                            yield cls(array.name, band.loop, inner.loop, (), axis)
+
+
+def _has_one_value(reached: isl.Set, at: int) -> bool:
+    """Whether the loops around a loop say its value: then it may follow the one of each core."""
+    outer = reached.project_out(_SET, at + 1, reached.dim(_SET) - at - 1)
+    value = isl.Map.from_range(outer).move_dims(_IN, 0, _OUT, 0, at)
+    return bool(value.is_single_valued())

@@ -1,0 +1,55 @@
+"""The model of a core group is right about plans of others; bounds of kernels."""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks.sunway import _KERNELS, _function, _least_seconds, _row
+from benchmarks.sunway_plans import by_hand, tiles_of_32, with_partial_lines
+
+from loopwright.machines.load_mesh import load_mesh
+
+SW = load_mesh("sw26010")
+
+
+def test_tiles_of_32_reach_some_hundredths_of_the_peak() -> None:
+    found = tiles_of_32(SW, 256)
+    assert 0.03 < found.share_of_peak < 0.05
+    assert found.flops == 2 * 256**3
+    assert found.bound[0] == "the queue of DMA requests"
+
+
+def test_a_request_for_each_row_takes_about_twice_as_long() -> None:
+    strided, rows, unaligned = (
+        tiles_of_32(machine, 256, by_rows=by_rows).cycles
+        for machine, by_rows in ((SW, False), (SW, True), (with_partial_lines(SW), True))
+    )
+    assert 1.5 < rows / strided < unaligned / strided < 2.3
+
+
+def test_the_product_by_hand_is_near_the_peak() -> None:
+    found = by_hand(SW, 6144)
+    assert 0.85 < found.share_of_peak < 0.95
+    assert found.flops == 2 * 6144**3
+
+
+@pytest.mark.parametrize(
+    ("name", "milliseconds"),
+    # By arithmetic: 2 * 1000 * 1100 * 1200 flops; by DMA: 8 * 2000 * 2000 bytes.
+    [("gemm", 2.64e9 / 742.4e6), ("mvt", 3.2e7 / 20.4e6), ("doitgen", 5.3964800e7 / 20.4e6)],
+)
+def test_bounds(name: str, milliseconds: float) -> None:
+    kernel = _KERNELS[name]
+    assert 1e3 * _least_seconds(kernel, kernel.sizes[0]) == pytest.approx(milliseconds)
+
+
+def test_no_prediction_is_faster_than_its_bound() -> None:
+    found = _row("mvt", _function("mvt"), {"n": 1000}, 0.0)
+    assert found["ratio"] > 1
+    assert found["megabytes"] >= 8.0
+    assert 0.5 < found["ragged"] < 1.5
+
+
+def test_a_kernel_without_a_prediction_has_a_row() -> None:
+    found = _row("mvt", None, {"n": 1000}, 0.0)
+    assert found["bound_by"] == "not predicted: no loop is mapped"
+    assert found["milliseconds"] is None

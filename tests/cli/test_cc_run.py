@@ -1,0 +1,289 @@
+"""`loopwright cc --target athread --run`: it prints what the original prints; what is refused."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from drawn import drawn
+from kernels.build import system_compiler
+from loopwright.cli import main
+from loopwright.machines import load_mesh
+
+EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "athread" / "heat.c"
+Capture = pytest.CaptureFixture[str]
+
+PROGRAM = """\
+#include <stdio.h>
+#include <stdlib.h>
+#include "scale.h"
+
+int main(int argc, char **argv)
+{
+    double (*a)[N] = malloc(sizeof(double[N][N])), b[N], sum = 0.0;
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++)
+            a[i][j] = FIRST + i - j % 7;
+#pragma scop
+    for (int i = 0; i < N; i++)
+        b[i] = 0.0;
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++)
+            b[i] += 2.0 * a[i][j];
+#pragma endscop
+    for (int i = 0; i < N; i++)
+        sum += (i + 1) * b[i];
+    printf("%.17g %s\\n", sum, argc > 1 ? argv[argc - 1] : "alone");
+    free(a);
+    return argc;
+}
+"""
+SCALE = """\
+#ifndef N
+#define N 150
+#endif
+#define FIRST 3.0
+"""
+CHAIN = """\
+void f(int n, double a[n])
+{
+#pragma scop
+    for (int i = 1; i < n; i++)
+        a[i] = a[i] + a[i - 1];
+#pragma endscop
+}
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "sums.c"
+    path.write_text(PROGRAM)
+    (tmp_path / "scale.h").write_text(SCALE)
+    return path
+
+
+def original(source: Path, *words: str, flags: tuple[str, ...] = ()) -> tuple[int, str]:
+    """Status and output of the program as it stands."""
+    program = source.with_suffix(".plain")
+    compiler = system_compiler() or ""
+    subprocess.run([compiler, *flags, "-ffp-contract=off", "-o", program, source], check=True)
+    done = subprocess.run([program, *words], check=False, capture_output=True, text=True)
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    drawn(
+        [
+            ((), ()),
+            (("--machine", "sw26010pro", "--threads", "4x8"), ("-x", "two words")),
+            (("--threads", "1x16", "-DN=61", "-DLW_LEAST_WORK=0", "--seed", "3"), ("--run",)),
+            (("-DN=9",), ()),
+        ],
+        2,
+        1,
+    ),
+)
+def test_it_prints_what_the_original_prints(
+    options: tuple[str, ...], words: tuple[str, ...], source: Path, capfd: Capture
+) -> None:
+    flags = tuple(word for word in options if word.startswith("-D"))
+    expected = original(source, *words, flags=flags)
+    out = str(source.with_name("out"))
+    command = ["cc", str(source), "--target", "athread", "-o", out, "--run", *options]
+    assert (main([*command, "--", *words]), capfd.readouterr().out) == expected
+    assert (source.with_name("out") / "sums_slave.c").exists()
+
+
+def test_profile(source: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out = source.with_name("out")
+    command = ["cc", str(source), "--target", "athread", "-o", str(out), "--run", "--profile"]
+    assert main([*command, "-DLW_PROFILE"]) == 1
+    told, cycles = capfd.readouterr()
+    lines = told.splitlines()
+    assert lines[0] == original(source)[1].strip()
+    assert f"{out / 'sums_slave.c'}:" in told  # the lines that make requests, not the header's
+    assert "sums_athread.h" not in told
+    words = {line[:14].strip(): line[15:] for line in lines[3:]}
+    assert words["teams"] == "1"
+    assert " of 65536 bytes at most" in words["LDM"]
+    assert words["predicted"].endswith(" us on sw26010")
+    head, row = cycles.splitlines()
+    assert head.split() == [
+        "region", "calls", "on", "host", "cycles", "of", "host", "longest", "core", "DMA",
+        "barriers",
+    ]  # fmt: skip
+    place, calls, on_host, _, longest, *_ = row.split()
+    assert (place, calls, on_host) == ("sums.c:11", "1", "0")
+    assert int(longest) > 0
+
+
+def test_little_work_is_done_by_the_host(source: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    command = ["cc", str(source), "--target", "athread", "-DN=9", "--run", "--profile"]
+    assert main([*command, "-DLW_PROFILE"]) == 1
+    told, cycles = capfd.readouterr()
+    assert told.splitlines()[2] == "no compute core was started: there is too little work for them"
+    assert cycles.splitlines()[1].split()[:4] == ["sums.c:11", "1", "1", "0"]
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
+def test_the_makefile_has_a_build_that_counts_cycles(source: Path) -> None:
+    out = source.with_name("out")
+    command = ["cc", str(source), "--target", "athread", "-o", str(out), "-DLW_LEAST_WORK=5"]
+    assert main(command) == 0
+    done = subprocess.run(
+        ["make", "-n", "-C", out, "profile"], check=True, capture_output=True, text=True
+    )
+    compiled = [line for line in done.stdout.splitlines() if line.startswith("sw5cc")]
+    assert "-DLW_PROFILE" in compiled[1]
+    assert "-DLW_PROFILE" in compiled[2]
+    assert "-DLW_LEAST_WORK=5" in compiled[1]
+
+
+HEAD = """\
+#include <stdio.h>
+static double a[3000], b[3000], s = 3.0, t[3];
+int main(void)
+{
+    for (int i = 0; i < 3000; i++)
+        a[i] = i % 11;
+#pragma scop
+    s = s * 2.0;
+    t[1] = s + 1.0;
+    for (int i = 1; i < 3; i++)
+        t[i] = t[i - 1] * 2.0 + t[i];
+    for (int r = 0; r < 10; r++)
+        for (int i = 0; i < 3000; i++)
+            b[i] = s * a[i] + t[2] + r;
+    t[0] = b[7];
+#pragma endscop
+    printf("%g %g %g %g\\n", s, t[0], t[2], b[2999]);
+    return 0;
+}
+"""
+
+
+def test_what_comes_before_all_nests_is_done_by_the_host(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "head.c"
+    path.write_text(HEAD)
+    out = tmp_path / "out"
+    assert main(["cc", str(path), "--target", "athread", "-o", str(out), "--run"]) == 0
+    assert (0, capfd.readouterr().out) == original(path)
+    master, slave = ((out / f"head_{side}.c").read_text() for side in ("master", "slave"))
+    before = master.partition("_before(")[2].partition("\n}")[0]
+    assert [line in before for line in ("head.c:8", "head.c:9", "head.c:11", "head.c:14")] == [
+        True, True, True, False,
+    ]  # fmt: skip
+    assert [line in slave for line in ("head.c:8", "head.c:9", "head.c:11", "head.c:14")] == [
+        False, False, False, True,
+    ]  # fmt: skip
+    assert "/* head.c:15 */" in slave  # what comes after the nests: by the first core
+
+
+# -- refusals: nothing is written -----------------------------------------------------------------
+
+
+def refused(capsys: Capture, folder: Path, *words: str) -> str:
+    """What is told of a command line; no file is made."""
+    before = sorted(path.name for path in folder.iterdir())
+    assert main(["cc", *words]) == 2
+    assert sorted(path.name for path in folder.iterdir()) == before
+    return capsys.readouterr().err
+
+
+def test_no_main(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "scale.c"
+    path.write_text(CHAIN.replace("a[i] + a[i - 1]", "2.0 * a[i]"))
+    assert refused(capsys, tmp_path, str(path), "--target", "athread", "--run") == (
+        "loopwright: error: 'scale.c' has no main to run\n"
+        "try: write the files, then: loopwright athread run MASTER.c SLAVE.c --host FILE.c\n"
+    )
+
+
+def test_another_target(source: Path, capsys: Capture) -> None:
+    told = refused(capsys, source.parent, str(source), "--run")
+    assert told == (
+        "loopwright: error: --run is for target 'athread'\nnote: found --target openmp\n"
+        "try: compile what is written, or --target athread; 'openmp' is not emulated\n"
+    )
+
+
+@pytest.mark.parametrize("words", [["--profile"], ["--seed", "2"], ["--", "x"]])
+def test_what_is_for_a_run(words: list[str], source: Path, capsys: Capture) -> None:
+    told = refused(capsys, source.parent, str(source), "--target", "athread", *words)
+    assert told.startswith("loopwright: error: only a program that is run takes these\n")
+    assert told.endswith("\ntry: --run\n")
+
+
+def test_no_compiler(source: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    told = refused(capsys, source.parent, str(source), "--target", "athread", "--run")
+    assert told == (
+        "loopwright: error: no-such-compiler: there is no such program\n"
+        "try: install gcc or clang, or name a compiler in the variable CC\n"
+    )
+
+
+def test_no_parallel_loop(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "chain.c"
+    path.write_text(CHAIN)
+    assert refused(capsys, tmp_path, str(path), "--target", "athread") == (
+        "loopwright: error: no region can be run on a mesh of cores\n"
+        "note: found no parallel loop was found\n"
+        "try: loops whose iterations are independent, or --target c\n"
+    )
+
+
+def machine_of(folder: Path, ldm: int) -> str:
+    """A file of SW26010 with another size of its LDM."""
+    data = Path(load_mesh.__file__).parent / "data" / "mesh" / "sw26010.json"
+    small = folder / "small.json"
+    old = '"scratchpad_bytes": 65536'
+    small.write_text(data.read_text().replace(old, f'"scratchpad_bytes": {ldm}'))
+    return str(small)
+
+
+def test_no_tile_fits(source: Path, capsys: Capture) -> None:
+    small = machine_of(source.parent, 4160)
+    told = refused(capsys, source.parent, str(source), "--target", "athread", "--machine", small)
+    assert told == (
+        "loopwright: error: no region can be run on a mesh of cores\n"
+        "note: found no tile fits into the 4160 bytes of LDM of sw26010\n"
+        "try: a --machine of more LDM, or --target c\n"
+    )
+
+
+def test_a_plan_of_tiles_that_do_not_fit(source: Path, capsys: Capture) -> None:
+    plan, out = source.with_name("plan.json"), str(source.with_name("out"))
+    words = [str(source), "--target", "athread", "-o", out]
+    assert main(["cc", *words, "--dump-plan", str(plan)]) == 0
+    shutil.rmtree(out)
+    words += ["--plan", str(plan), "--machine", machine_of(source.parent, 6144)]
+    told = refused(capsys, source.parent, *words)
+    assert told.startswith("loopwright: error: sums.c:11: the boxes of the region do not fit on ")
+    assert "bytes of LDM, of at most 512\n" in told
+    assert told.endswith("try: a plan of smaller tiles\n")
+
+
+@pytest.mark.parametrize("shape", ["8by8", "9x8", "0x4", "8x8x8"])
+def test_unknown_shapes(shape: str, source: Path, capsys: Capture) -> None:
+    told = refused(capsys, source.parent, str(source), "--target", "athread", "--threads", shape)
+    assert told == (
+        f"loopwright: error: --threads takes rows and columns\nnote: found '{shape}'\n"
+        "try: --threads 8x8, or 1x64: up to 64 cores\n"
+    )
+
+
+@pytest.mark.skipif(not EXAMPLE.exists(), reason="the package was installed without its examples")
+def test_the_example(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "out")
+    assert main(["cc", str(EXAMPLE), "--target", "athread", "-o", out, "--run"]) == 0
+    copy = tmp_path / "heat.c"
+    copy.write_text(EXAMPLE.read_text())
+    assert (0, capfd.readouterr().out) == original(copy)
