@@ -122,7 +122,7 @@ def best_sizes(
     None where not even tiles of one iteration fit into `room` bytes.
     """
     sizes = _FINE if len(loops) <= 2 else _FEW if len(loops) <= _MOST_LOOPS else _POWERS
-    is_product = work.is_vector and len(loops) == _MOST_LOOPS
+    is_product = work.is_vector and len(loops) <= _MOST_LOOPS
     found: TileSizes | None = None
     if is_product and not any(loop.is_single for loop in loops):
         offered = [
