@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks.sunway import _KERNELS, _function, _least_seconds, _row
+from benchmarks.sunway import _KERNELS, _least_seconds, _row
 from benchmarks.sunway_plans import by_hand, tiles_of_32, with_partial_lines
 
+from benchmarks import sunway
 from loopwright.machines.load_mesh import load_mesh
 
 SW = load_mesh("sw26010")
@@ -43,13 +44,14 @@ def test_bounds(name: str, milliseconds: float) -> None:
 
 
 def test_no_prediction_is_faster_than_its_bound() -> None:
-    found = _row("mvt", _function("mvt"), {"n": 1000}, 0.0)
+    found = _row("mvt", {"n": 1000}, 0.0)
     assert found["ratio"] > 1
     assert found["megabytes"] >= 8.0
     assert 0.5 < found["ragged"] < 1.5
 
 
-def test_a_kernel_without_a_prediction_has_a_row() -> None:
-    found = _row("mvt", None, {"n": 1000}, 0.0)
+def test_a_kernel_without_a_prediction_has_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sunway, "_function", lambda name, sizes: None)
+    found = _row("mvt", {"n": 1000}, 0.0)
     assert found["bound_by"] == "not predicted: no loop is mapped"
     assert found["milliseconds"] is None
