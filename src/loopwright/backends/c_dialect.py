@@ -21,15 +21,15 @@ class Dialect:
     """The pragmas of one kind of C; empty ones are left out."""
 
     name: str
-    team: str  # before a block that all threads run
-    share: str  # before a worksharing loop inside such a block
-    team_share: str  # before a parallel loop that is a block of its own
-    once: str  # before what one thread of a block does
-    no_wait: str  # after `share` and `once`: others need not wait at the end
-    barrier: str  # threads of a block wait for one another
-    vector: str  # before a loop of independent iterations
-    reduction: str  # before a loop of reductions, with a clause for each; empty: in source order
-    unroll: str  # before a loop to be repeated {count} times
+    team: str = ""  # before a block that all threads run
+    share: str = ""  # before a worksharing loop inside such a block
+    team_share: str = ""  # before a parallel loop that is a block of its own
+    once: str = ""  # before what one thread of a block does
+    no_wait: str = ""  # after `share` and `once`: others need not wait at the end
+    barrier: str = ""  # threads of a block wait for one another
+    vector: str = ""  # before a loop of independent iterations
+    reduction: str = ""  # before a loop of reductions, a clause for each; empty: in source order
+    unroll: str = ""  # before a loop to be repeated {count} times
     copies: str = ""  # before a loop whose body the code has {count} times, fewer than it runs
     # -- devices: each thread of a block runs the text of a kernel
     index: str = "long"  # type of loop variables, bounds and subscripts
@@ -89,14 +89,7 @@ class Dialect:
 
 C = Dialect(
     name="c",
-    team="",
-    share="",
-    team_share="",
-    once="",
-    no_wait="",
-    barrier="",
     vector="#pragma GCC ivdep",
-    reduction="",
     unroll="#pragma GCC unroll {count}",
 )
 OPENMP = Dialect(
@@ -221,14 +214,7 @@ lw_{what}_{sum}_int32(int lw_a, int lw_b, int lw_c)
 """
 CUDA = Dialect(
     name="cuda",
-    team="",
-    share="",
-    team_share="",
-    once="",
-    no_wait="",
     barrier="__syncthreads();",
-    vector="",
-    reduction="",
     unroll="#pragma unroll",
     copies="#pragma unroll {count}",
     index="lw_index",
@@ -317,14 +303,7 @@ CUDA = Dialect(
 )
 OPENCL = Dialect(
     name="opencl",
-    team="",
-    share="",
-    team_share="",
-    once="",
-    no_wait="",
     barrier="barrier(CLK_LOCAL_MEM_FENCE);",
-    vector="",
-    reduction="",
     unroll="#pragma unroll",
     copies="#pragma unroll {count}",
     index="lw_index",
@@ -355,15 +334,7 @@ OPENCL = Dialect(
 )
 ATHREAD = Dialect(
     name="athread",
-    team="",
-    share="",
-    team_share="",
-    once="",
-    no_wait="",
     barrier="lw_barrier();",
-    vector="",
-    reduction="",
-    unroll="",
     is_device=True,
     wait="lw_wait_ahead();",
     scratchpad="{type} *const {name} = ({type} *)(lw_boxes + {offset});",

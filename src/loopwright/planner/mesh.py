@@ -174,10 +174,12 @@ class _Nests:
     shape: tuple[int, int]
     boxes: list[StageBox | ShareBox] = field(default_factory=list)
     trips: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    is_known: bool = False  # whether they are more than a guess
 
     def __post_init__(self) -> None:
         program = self.draft.schedule.program
         self.trips = average_trips(program, likely_sizes(program))
+        self.is_known = set(program.params) == set(bounded_sizes(program))
 
     def node(self, node: Node) -> None:
         match node:
@@ -355,7 +357,7 @@ class _Nests:
                 band_trips(b, program, self.trips),
                 axes[mapped.index(b.loop)] if b.loop in mapped else -1,
                 b.loop in single,
-                is_known=set(program.params) == set(bounded_sizes(program)),
+                is_known=self.is_known,
             )
             for b in (*nest, *inner)
         ]
