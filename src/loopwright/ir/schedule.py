@@ -195,7 +195,7 @@ class Schedule:
     mesh: tuple[int, int] | None = None  # rows and columns of cores that THREAD loops are laid on
     joined: tuple[JoinedReduction, ...] = ()  # reductions whose terms threads of a block share
     closure: BlockedClosure | GridClosure | None = None  # the whole program, taken in another way
-    time_tiles: TimeTiles | None = None  # the whole program, a stencil, on the cores of a mesh
+    time_tiles: TimeTiles | None = None  # the whole program, a stencil, in overlapped tiles
     in_registers: bool = True  # elements may live in registers while a loop runs
     registers: int = 0  # of a thread of a GPU, at most; 0: what the machine has
     # Where these are about another program or tree, as after `replace`, new ones are made.

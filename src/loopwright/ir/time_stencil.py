@@ -57,11 +57,15 @@ class TimeStencil:
 
 @dataclass(frozen=True, slots=True)
 class TimeTiles:
-    """A stencil in overlapped tiles: cores compute some steps of a tile in their scratchpads."""
+    """A stencil in overlapped tiles: some steps of a tile are computed in memory near by.
+
+    That is the scratchpad of a core of a mesh, or the shared memory of a block of a GPU.
+    """
 
     stencil: TimeStencil
-    steps: int  # at most, between two barriers
+    steps: int  # at most, before results go to main memory
     sizes: tuple[int, ...]  # elements of a tile in each dimension
+    threads: tuple[int, int] | None = None  # rows and columns of a block's; None: on a mesh
 
     def extents(self, array: str) -> tuple[int, ...]:
         """Elements of the box of a grid, at most."""

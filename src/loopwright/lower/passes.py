@@ -33,6 +33,7 @@ from loopwright.lower.astgen import GeneratedLoops, generate_loops
 from loopwright.lower.contraction_kernel import kernel_of, lower_contraction
 from loopwright.lower.contraction_nest import insert_contractions
 from loopwright.lower.grid_closure import lower_grid_closure
+from loopwright.lower.grid_time_tiles import lower_grid_time_tiles
 from loopwright.lower.insert_prefetches import insert_prefetches
 from loopwright.lower.lower_closure import lower_closure
 from loopwright.lower.lower_time_tiles import lower_time_tiles
@@ -187,6 +188,9 @@ def _lowered(schedule: Schedule) -> LoopNest:
             return run_passes(nest, LoopDecisions(), (_SIMPLIFY,))
         nest = lower_closure(schedule.program, schedule.closure)
         return run_passes(nest, LoopDecisions(), _CLOSURE_PASSES)
+    if schedule.time_tiles is not None and schedule.time_tiles.threads is not None:
+        nest = lower_grid_time_tiles(schedule.program, schedule.time_tiles)
+        return run_passes(nest, LoopDecisions(), (_SIMPLIFY,))
     if schedule.time_tiles is not None:
         nest = lower_time_tiles(schedule.program, schedule.time_tiles)
         return run_passes(nest, LoopDecisions(mesh=schedule.mesh), _MESH_PASSES)

@@ -41,7 +41,7 @@ from loopwright.transform.stage import StageArray
 from loopwright.transform.stage_box import StageBox
 from loopwright.transform.step import Step, step_from_json
 from loopwright.transform.tiling import StripMine, Tile
-from loopwright.transform.time_tiles import TileTime
+from loopwright.transform.time_tiles import TileTime, TileTimeInBlocks
 from loopwright.transform.unroll_and_jam import UnrollAndJam
 
 __all__ = [
@@ -90,6 +90,7 @@ STEPS: tuple[type[Step], ...] = (
     StageBox,
     ShareBox,
     TileTime,
+    TileTimeInBlocks,
     Vectorize,
     Simd,
     Align,
