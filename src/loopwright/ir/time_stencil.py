@@ -66,6 +66,7 @@ class TimeTiles:
     steps: int  # at most, before results go to main memory
     sizes: tuple[int, ...]  # elements of a tile in each dimension
     threads: tuple[int, int] | None = None  # rows and columns of a block's; None: on a mesh
+    each: int = 1  # neighbours that a thread computes at once, of a column or of a line
 
     def extents(self, array: str) -> tuple[int, ...]:
         """Elements of the box of a grid, at most."""

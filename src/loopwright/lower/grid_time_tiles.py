@@ -13,6 +13,7 @@ along y, columns along x.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.loops import (
@@ -30,7 +31,7 @@ from loopwright.ir.loops import (
     Store,
 )
 from loopwright.ir.program import Program
-from loopwright.ir.time_stencil import TimeTiles
+from loopwright.ir.time_stencil import StencilStatement, TimeTiles
 from loopwright.lower.buffers import argument_buffers, scalar_names
 from loopwright.lower.build import lets, loop, seq, tiles
 from loopwright.lower.linear_forms import normal
@@ -55,6 +56,8 @@ class _Writer(TimeTileWriter):
     def __init__(self, program: Program, tiles: TimeTiles, threads: tuple[int, int]) -> None:
         super().__init__(program, tiles)
         self.threads = tuple(reversed(threads))  # along x and y
+        self.values = [self._name(f"value{r}") for r in range(tiles.each)]
+        self.one = self._name("row" if self._ranks > 1 else "element")
         self.lines.clear()  # one element of them for a step: all threads read it in one access
 
     def _phase(self, block: Expr, *, is_there: bool) -> Stmt:
@@ -123,6 +126,46 @@ class _Writer(TimeTileWriter):
             return loop(self.at[k], start, stop, body)
         own = Var(coordinate(Mark.THREAD, _AXES[axis]))
         return loop(self.at[k], normal(start + own), stop, body, self.threads[axis])
+
+    def _computed_on(
+        self, own: StencilStatement, starts: Sequence[Expr], stops: Sequence[Expr]
+    ) -> Stmt:
+        """Every thread computes `each` elements one behind the other, then stores them.
+
+        What they read in common is loaded once: no store stands between.
+        """
+        each = self.tiles.each
+        rank = len(self.at)
+        along = rank - self._ranks  # the dimension of the neighbours
+        if each == 1 or not own.iterators[along]:
+            return self._over(starts, stops, self._instance(own, self.at))
+
+        def at(place: Expr) -> list[Expr]:
+            return [place if k == along else x for k, x in enumerate(self.at)]
+
+        first, stop = self.at[along], stops[along]
+        found = [self._instance(own, at(normal(first + r))) for r in range(each)]
+        pairs = [
+            (replace(value, dtype=store.value.dtype), store)
+            for value, store in zip(self.values, found, strict=True)
+        ]
+        stores = seq(*(replace(store, value=value) for value, store in pairs))
+        whole = lets([(value, store.value) for value, store in pairs], stores)
+        rest: Stmt = self._instance(own, at(self.one))
+        for k in reversed(range(along + 1, rank)):
+            whole = self._along(k, starts[k], stops[k], whole)
+            rest = self._along(k, starts[k], stops[k], rest)
+        last = normal((first + each).min(stop))
+        body: Stmt = If(
+            Binary("le", normal(first + each), stop), whole, loop(self.one, first, last, rest)
+        )
+        axis = self._ranks - 1
+        thread = Var(coordinate(Mark.THREAD, _AXES[axis]))
+        step = each * self.threads[axis]
+        body = loop(first, normal(starts[along] + thread * each), stop, body, step)
+        for k in reversed(range(along)):
+            body = loop(self.at[k], starts[k], stops[k], body)
+        return body
 
     def _over(self, low: Sequence[Expr], stop: Sequence[Expr], body: Stmt) -> Stmt:
         for k in reversed(range(len(self.at))):

@@ -23,7 +23,7 @@ from loopwright.ir.loops import (
     Store,
 )
 from loopwright.ir.program import Program
-from loopwright.ir.time_stencil import TimeTiles
+from loopwright.ir.time_stencil import StencilStatement, TimeTiles
 from loopwright.lower.buffers import argument_buffers, scalar_names
 from loopwright.lower.build import lets, loop, seq
 from loopwright.lower.linear_forms import normal
@@ -97,8 +97,13 @@ class _Writer(TimeTileWriter):
         dealt = self._dealt(lets(bound, whole))
         return lets(self._limits(block), dealt)
 
-    def _along(self, k: int, start: Expr, stop: Expr, body: Stmt) -> Stmt:
-        return loop(self.at[k], start, stop, body)
+    def _computed_on(
+        self, own: StencilStatement, starts: Sequence[Expr], stops: Sequence[Expr]
+    ) -> Stmt:
+        body: Stmt = self._instance(own, self.at)
+        for k in reversed(range(len(self.at))):
+            body = loop(self.at[k], starts[k], stops[k], body)
+        return body
 
     def _in_box(self, name: str, body: Stmt) -> Stmt:
         width = self.count[name][-1]

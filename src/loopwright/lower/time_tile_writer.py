@@ -96,8 +96,10 @@ class TimeTileWriter(ABC):
         """Copies of the grids that are made in every step, for what nobody writes of them."""
 
     @abstractmethod
-    def _along(self, k: int, start: Expr, stop: Expr, body: Stmt) -> Stmt:
-        """The elements of a box along a dimension: a loop over `at[k]`."""
+    def _computed_on(
+        self, own: StencilStatement, starts: Sequence[Expr], stops: Sequence[Expr]
+    ) -> Stmt:
+        """The instances of a statement that write a box of elements."""
 
     def _sources(self, *, is_there: bool) -> dict[str, str]:
         """Where a block of steps reads its grids; `is_there`: from those of the program."""
@@ -142,22 +144,27 @@ class TimeTileWriter(ABC):
 
     def _updated(self, own: StencilStatement) -> Stmt:
         """One statement of a step, on what the rest of the block needs of it."""
+        left = normal(self.steps - 1 - self.step)
+        starts: list[Expr] = []
+        stops: list[Expr] = []
+        for k, (size, tile) in enumerate(zip(self.tiles.sizes, self.tile, strict=True)):
+            low = tile - _grown(own.region.low[k], left)
+            high = tile + size + _grown(own.region.high[k], left)
+            starts.append(normal(low.max(own.low[k])))
+            stops.append(normal(high.min(own.stop[k])))
+        return self._computed_on(own, starts, stops)
+
+    def _instance(self, own: StencilStatement, at: Sequence[Expr]) -> Store:
+        """A statement for the element of its grid with these subscripts."""
         stencil = self.stencil
         statement = self.program.statement(own.name)
-        left = normal(self.steps - 1 - self.step)
         values: dict[str, Expr] = {stencil.time: normal(stencil.first + self.first + self.step)}
-        for at, iterator, shift in zip(self.at, own.iterators, own.shifts, strict=True):
+        for place, iterator, shift in zip(at, own.iterators, own.shifts, strict=True):
             if iterator:
-                values[iterator] = normal(at - shift)
+                values[iterator] = normal(place - shift)
         value = self._in_boxes(substitute(statement.value, values))
         index = tuple(substitute(entry, values) for entry in statement.write.index)
-        body: Stmt = Store(self.boxes[own.array], self._moved(own.array, index), value, own.name)
-        for k in reversed(range(len(self.at))):
-            low = self.tile[k] - _grown(own.region.low[k], left)
-            high = self.tile[k] + self.tiles.sizes[k] + _grown(own.region.high[k], left)
-            start, stop = normal(low.max(own.low[k])), normal(high.min(own.stop[k]))
-            body = self._along(k, start, stop, body)
-        return body
+        return Store(self.boxes[own.array], self._moved(own.array, index), value, own.name)
 
     def _moved(self, array: str, index: Sequence[Expr]) -> tuple[Expr, ...]:
         """Subscripts of a box for those of a grid."""

@@ -85,21 +85,24 @@ class TileTimeInBlocks(Step):
     sizes: tuple[int, ...]  # elements of a tile, in each dimension of the grids
     rows: int  # of threads, along the last dimension but one; 1 where there is one dimension
     columns: int
+    each: int = 1  # neighbours that a thread computes at once, of a column or of a line
 
     def __post_init__(self) -> None:
         _require_tiles(self, self.steps, self.sizes)
         if self.rows < 1 or self.columns < 1 or (len(self.sizes) == 1 and self.rows > 1):
             raise UsageError(f"{self.kind} takes threads along dimensions of the grids", str(self))
+        if self.each < 1:
+            raise UsageError(f"threads of {self.kind} compute one element or more", str(self))
 
     def apply(self, schedule: Schedule) -> Schedule:
         found = _stencil(self, schedule, self.sizes)
-        tiles = TimeTiles(found, self.steps, self.sizes, (self.rows, self.columns))
+        tiles = TimeTiles(found, self.steps, self.sizes, (self.rows, self.columns), self.each)
         return replace(schedule, time_tiles=tiles)
 
     @classmethod
     def candidates(cls, schedule: Schedule) -> Iterator[TileTimeInBlocks]:
         for rank in _ranks(schedule):
-            yield cls(2, (5,) * rank, 1 if rank == 1 else 2, 4)
+            yield cls(2, (5,) * rank, 1 if rank == 1 else 2, 4, 3)
 
 
 def _require_tiles(step: Step, steps: int, sizes: Sequence[int]) -> None:
