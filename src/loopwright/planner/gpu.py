@@ -1,6 +1,7 @@
 """The plan of an affine program for a GPU.
 
     closures   the whole program as one blocked closure
+    stencils   the whole program in overlapped tiles of several time steps
     order      parallel loops outermost
     products   nests that are matrix products
     reductions blocks and threads for the terms of sums of free order
@@ -30,6 +31,7 @@ from loopwright.planner.grid_layout import plan_grid_layout
 from loopwright.planner.grid_order import plan_grid_order
 from loopwright.planner.grid_reductions import plan_grid_reductions
 from loopwright.planner.grid_staging import plan_grid_registers, plan_grid_staging
+from loopwright.planner.grid_stencils import plan_grid_stencil
 from loopwright.transform.plan import Plan
 from loopwright.transform.register_limits import CapRegisters, KeepInMemory
 from loopwright.transform.schedule_legality import initial_schedule
@@ -39,6 +41,7 @@ __all__ = ["gpu_planner"]
 
 _PLANNERS: tuple[Callable[..., tuple[Step, ...]], ...] = (
     plan_grid_closure,
+    plan_grid_stencil,
     plan_grid_order,
     plan_grid_contractions,
     plan_grid_reductions,
@@ -76,7 +79,7 @@ def gpu_planner(
             )
         draft.take(CapRegisters(registers))
     for planner in _PLANNERS:
-        if draft.schedule.closure is not None:
+        if draft.schedule.closure is not None or draft.schedule.time_tiles is not None:
             break
         name = planner.__name__
         own = {"atomics": atomics} if planner is plan_grid_reductions else {}
