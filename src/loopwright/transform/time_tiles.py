@@ -84,12 +84,12 @@ class TileTimeInBlocks(Step):
     steps: int
     sizes: tuple[int, ...]  # elements of a tile, in each dimension of the grids
     rows: int  # of threads, along the last dimension but one; 1 where there is one dimension
-    columns: int
+    columns: int  # two or more
     each: int = 1  # neighbours that a thread computes at once, of a column or of a line
 
     def __post_init__(self) -> None:
         _require_tiles(self, self.steps, self.sizes)
-        if self.rows < 1 or self.columns < 1 or (len(self.sizes) == 1 and self.rows > 1):
+        if self.rows < 1 or self.columns < 2 or (len(self.sizes) == 1 and self.rows > 1):
             raise UsageError(f"{self.kind} takes threads along dimensions of the grids", str(self))
         if self.each < 1:
             raise UsageError(f"threads of {self.kind} compute one element or more", str(self))
