@@ -68,7 +68,7 @@ def test_every_claim_is_in_the_page() -> None:
             "save_a_plan",
             ("it gives the same numbers", "4 x 4 vectors: off by", "for zen4: contract("),
         ),
-        ("gpu_program", ("a[i, j - 1]  read", "__global__ void", "heat_1")),
+        ("gpu_program", ("a[i, j - 1]  read", "__global__ void", "sharpen_1")),
         ("choose_format", ("now csr: dia", "now csr: csr", "diagonals: 5, filled to")),
     ],
 )

@@ -1,5 +1,6 @@
 """`loopwright explain --target cuda`: kernels, who shares which elements, what is too hard."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -114,13 +115,30 @@ def test_a_product_has_a_kernel_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_stencil_shares_its_neighbours(tmp_path: Path) -> None:
-    told = explained("jacobi-2d", tmp_path)
+    told = explained("heat-3d", tmp_path)
     assert told.count("launched by the host in every iteration of t") == 2
     rows = [" ".join(line.split()) for line in told.splitlines()]
-    assert "S0 B[i, j] write private private always no 1 9" in rows
-    assert "S0 A[i, j - 1] read all-shared private in some blocks no 1 8" in rows
-    witness = "A[i, j] is shared: A[8, 1]: S0[0, 8, 1] in thread (0, 0) and S0[0, 8, 2] in thread"
+    assert "S0 B[i, j, k] write private private always no 1 9" in rows
+    assert "S0 A[i, j - 1, k] read all-shared private in some blocks no 1 9" in rows
+    witness = "A[i, j - 1, k] is shared: A[3, 2, 1]: S0[1, 3, 3, 1] in thread (0, 2, 1) and S0["
     assert witness in told
+
+
+def test_a_stencil_in_tiles_of_time(tmp_path: Path) -> None:
+    told = explained("jacobi-2d", tmp_path)
+    assert told.count("launched by the host in every iteration of block") == 2
+    told = told[told.index("  stencil: ") : told.index("steps:")]
+    tiles = re.fullmatch(
+        r"  stencil: tiles of (\d+) x (\d+) elements, (\d+) steps at a time\n"
+        r"    A: a block brings (\d+) x (\d+) elements for \d+ steps\n"
+        r"    S0 computes an element (1\.\d+) times in the mean\n"
+        r"    S1 computes an element (1\.\d+) times in the mean\n",
+        told,
+    )
+    assert tiles, told
+    rows, columns, steps, high, wide = map(int, tiles.groups()[:5])
+    assert (high, wide) == (rows + 4 * steps, columns + 4 * steps)
+    assert float(tiles[6]) > float(tiles[7]) > 1
 
 
 def test_a_closure_is_kernels_without_a_table(tmp_path: Path) -> None:

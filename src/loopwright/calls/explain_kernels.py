@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from math import prod
 
 from loopwright.analysis.sharing_table import sharing_lines, sharing_table
 from loopwright.analysis.size_estimates import average_trips, likely_sizes
@@ -24,6 +25,7 @@ from loopwright.ir.loops import Alloc, Let, Mark, Space, Store
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import Band, bands, nodes_of
 from loopwright.ir.text import expr_text
+from loopwright.ir.time_stencil import TimeTiles
 from loopwright.ir.visit import statements
 from loopwright.planner.block_shapes import rank_block_shapes
 from loopwright.transform.plan import Plan
@@ -62,7 +64,31 @@ def kernel_lines(
                 told[at] = kernel.name
                 lines += (f"    {line}" for line in _shapes(schedule, names, kernel, machine))
                 lines += (f"    {line}" for line in _table(schedule, mapping))
+    if schedule is not None and schedule.time_tiles is not None:
+        lines += (f"  {line}" for line in _stencil_lines(schedule.time_tiles))
     return lines
+
+
+def _stencil_lines(tiles: TimeTiles) -> Iterator[str]:
+    """What blocks of overlapped tiles bring, and how often they compute an element."""
+    yield f"stencil: {tiles}"
+    whole = prod(tiles.sizes)
+    for name in (*tiles.stencil.carried, *tiles.stencil.fixed):
+        box = " x ".join(map(str, tiles.extents(name)))
+        yield f"  {name}: a block brings {box} elements for {tiles.steps} steps"
+    for own in tiles.stencil.statements:
+        points = sum(
+            prod(
+                size + low[0] + high[0] + (low[1] + high[1]) * left if iterator else 1
+                for size, low, high, iterator in zip(
+                    tiles.sizes, own.region.low, own.region.high, own.iterators, strict=True
+                )
+            )
+            for left in range(tiles.steps)
+        )
+        if all(own.iterators):
+            times = points / (whole * tiles.steps)
+            yield f"  {own.name} computes an element {times:.2f} times in the mean"
 
 
 def register_lines(plan: Plan) -> list[str]:
