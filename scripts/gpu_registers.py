@@ -1,12 +1,13 @@
 """Registers and spilled bytes of the GPU kernels that the planners take, as `ptxas -v` tells.
 
     PYTHONPATH=src python3 scripts/gpu_registers.py [--only float32,closure] [--architectures sm_80]
+        [--processes 15]
 
 Products of einsum: every tile of `planner/grid_products` whose threads are short of registers, as
 the planner takes it for each layout of its operands (L: left lies along the reduction, R: right
-does), with offset tables, where nothing is aligned, and for each start of the sums; products in
-programs: the tiles of `planner/grid_contractions`; all kernels of closures. No GPU is needed. The
-status is the number of kernels that spill.
+does), with offset tables, where they lie along different loops of it, where nothing is aligned, and
+for each start of the sums; products in programs: the tiles of `planner/grid_contractions`; all
+kernels of closures. No GPU is needed. The status is the number of kernels that spill.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ import argparse
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -58,10 +61,11 @@ ALGEBRAS = {
 }
 LAYOUTS = (
     "LR", "L-", "-R", "--", "LR, unaligned", "L-, unaligned", "--, unaligned",
-    "LR, tables", "L-, tables", "LR, tables, unaligned", "--, tables, unaligned",
+    "LR, tables", "L-, tables", "LR, tables, unaligned", "--, tables, unaligned", "LR, apart",
 )  # fmt: skip
 STARTS = ((Initial.ZERO, False), (Initial.OUT, False), (Initial.SCALED, True))
 SIZE = 4096
+_SHARES = 3  # of a process
 _SPARE = 80  # registers: kernels that have more left never spill
 
 PRODUCT = """void product(int n, {type} c[n][n], {type} a[n][n], {type} b[n][n]) {{
@@ -108,6 +112,9 @@ def shape_of(layout: str) -> ContractionShape:
     right = (n, 1) if "R" in layout else (1, n)  # of j and of p
     i, j = Dim(n, left[0], 0, n), Dim(n, 0, right[0], 1)
     p = Dim(n, left[1], right[1], 0)
+    if "apart" in layout:  # left lies along one loop of the reduction, right along another
+        steps = (Dim(n // 32, 4, 8 * n, 0), Dim(8, n, 1, 0), Dim(4, 1, n, 0))
+        return ContractionShape((), (i,), (j,), steps)
     if "tables" not in layout:
         return ContractionShape((), (i,), (j,), (p,))
     far = n * n
@@ -178,15 +185,19 @@ def closures(folder: Path) -> Iterator[Named]:
         yield f"closure {ring} {kind}", lower_schedule(schedule)
 
 
-def kernels_of(name: str, folder: Path) -> Iterator[Named]:
-    """All nests under a name of the command line."""
+def kernels_of(name: str, folder: Path) -> Iterator[tuple[str, Callable[[], LoopNest]]]:
+    """All kernels under a name of the command line, and what lowers them."""
     if name == "closure":
-        yield from closures(folder)
+        yield from ((told, partial(_same, nest)) for told, nest in closures(folder))
         return
     for told, kernel in products(name):
-        yield f"{name}, {told}", lower_grid_product(kernel, "product")
+        yield f"{name}, {told}", partial(lower_grid_product, kernel, "product")
     for told, nest in nests(name, folder):
-        yield f"{name}, {told}", nest
+        yield f"{name}, {told}", partial(_same, nest)
+
+
+def _same(nest: LoopNest) -> LoopNest:
+    return nest
 
 
 def report(
@@ -216,28 +227,43 @@ def report(
                 yield name, architecture, int(registers[1]), spilled
 
 
+def check_share(
+    names: Sequence[str], architectures: list[str], first: int, every: int
+) -> list[tuple[str, str, int, int]]:
+    """Every so many of the kernels under some names, in nvcc's files of six."""
+    rows: list[tuple[str, str, int, int]] = []
+    with TemporaryDirectory() as directory:
+        folder = Path(directory)
+        every_one = [kernel for name in names for kernel in kernels_of(name, folder)]
+        own = [(told, lower()) for told, lower in every_one[first::every]]
+        for start in range(0, len(own), 6):
+            rows += report(own[start : start + 6], architectures, folder)
+    return rows
+
+
 def main() -> int:
     """Print a table; the number of kernels that spill."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", default=",".join((*ALGEBRAS, "closure")))
     parser.add_argument("--architectures", default="sm_80,sm_90")
     parser.add_argument("--all", action="store_true", help="print those that do not spill, too")
+    parser.add_argument("--processes", type=int, default=1)
     args = parser.parse_args()
-    count = spilling = 0
+    names, architectures = args.only.split(","), args.architectures.split(",")
+    # Neighbours in the list need like times, so shares that take turns end together.
+    count = args.processes * _SHARES
+    shares = [(names, architectures, at, count) for at in range(count)]
+    total = spilling = 0
     print("| kernel | architecture | registers | spilled bytes |\n| --- | --- | --- | --- |")
-    with TemporaryDirectory() as directory:
-        folder = Path(directory)
-        for name in args.only.split(","):
-            named = list(kernels_of(name, folder))
-            for start in range(0, len(named), 6):
-                part = named[start : start + 6]
-                for row in report(part, args.architectures.split(","), folder):
-                    count += 1
-                    spilling += row[3] > 0
-                    if row[3] or args.all:
-                        print("|", " | ".join(map(str, row)), "|", flush=True)
-            print(f"{name}: {len(named)} kernels", file=sys.stderr, flush=True)
-    print(f"\n{count} kernels, {spilling} spill")
+    with ProcessPoolExecutor(args.processes) as pool:
+        for at, rows in enumerate(pool.map(check_share, *zip(*shares, strict=True)), 1):
+            total += len(rows)
+            spilling += sum(row[3] > 0 for row in rows)
+            for row in rows:
+                if row[3] or args.all:
+                    print("|", " | ".join(map(str, row)), "|", flush=True)
+            print(f"{at} of {count} shares, {total} kernels", file=sys.stderr, flush=True)
+    print(f"\n{total} kernels, {spilling} spill")
     return min(spilling, 100)
 
 

@@ -184,8 +184,8 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
     vars(cupy).update(empty=empty, cuda=cuda)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setattr(cuda_executable, "compile_cuda", compiled)
-    monkeypatch.setattr(grid_products, "_TILES_4", SMALL)
-    monkeypatch.setattr(grid_products, "_TILES_8", SMALL)
+    monkeypatch.setattr(grid_products, "TILES_4", SMALL)
+    monkeypatch.setattr(grid_products, "TILES_8", SMALL)
     monkeypatch.setattr(grid_products, "_elements_seconds", lambda *_: 1.0)
     forget()
     with fake_driver(devices=2) as driver:

@@ -220,7 +220,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
     vars(cupy).update(empty=lambda shape, dtype: CupyArray(np.full(shape, 77, dtype)), cuda=cuda)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setattr(cuda_executable, "compile_cuda", compiled)
-    for table in ("_TILES_4", "_TILES_8", "_TILES_16"):
+    for table in ("TILES_4", "TILES_8", "TILES_16"):
         monkeypatch.setattr(grid_products, table, SMALL)
     monkeypatch.setattr(grid_products, "_elements_seconds", lambda *_: 1.0)
     forget()

@@ -16,15 +16,15 @@ from gpu.shim.cuda_shim import has_compiler
 from loopwright.calls import device_contraction, device_einsum
 from loopwright.diagnostics import DtypeError, LoopwrightError, UsageError
 from loopwright.planner import grid_products
-from loopwright.planner.grid_products import _Tile
+from loopwright.planner.grid_tiles import ProductTile
 from loopwright.runtime import cuda_executable
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
 
 SMALL = (
-    _Tile(16, 16, 8, 4, 4),
-    _Tile(16, 8, 4, 4, 2, slices=2),
-    _Tile(8, 16, 4, 2, 4, resident=1),
+    ProductTile(16, 16, 8, 4, 4),
+    ProductTile(16, 8, 4, 4, 2, slices=2),
+    ProductTile(8, 16, 4, 2, 4, resident=1),
 )
 
 
@@ -65,8 +65,8 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
     )
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setattr(cuda_executable, "compile_cuda", compiled)
-    monkeypatch.setattr(grid_products, "_TILES_4", SMALL)
-    monkeypatch.setattr(grid_products, "_TILES_8", SMALL)
+    monkeypatch.setattr(grid_products, "TILES_4", SMALL)
+    monkeypatch.setattr(grid_products, "TILES_8", SMALL)
     # Tiles wherever there can be some: such small products would go element by element.
     monkeypatch.setattr(grid_products, "_elements_seconds", lambda *_: 1.0)
     forget()
@@ -100,6 +100,9 @@ EINSUMS = (
     ("abcd,ecfb->aedf", "abcd,ecfb", (3, 4, 8, 5, 2, 8)),
     ("bij,bjk->ibk", "bij,bjk", (3, 9, 8, 12)),
     ("acd,dbc->ab", "acd,dbc", (9, 8, 4, 12)),
+    ("dca,bd->abc", "dca,bd", (12, 8, 16, 20)),  # neighbours of out are columns apart
+    ("efbad,cf->abcde", "efbad,cf", (4, 8, 4, 4, 4, 8)),
+    ("aebf,dfce->abcd", "aebf,dfce", (4, 8, 4, 8, 4, 8)),  # tiles of p are alike
     ("ij,j->i", "ij,j", (30, 40)),
     ("ij->ji", "ij", (8, 16)),
     ("ii->", "ii", (13,)),
@@ -302,7 +305,7 @@ def test_plans_go_around(
     wanted = lw.einsum(text, *given).host
     made = texts()
     forget()
-    for name in ("_TILES_4", "_TILES_8"):  # nothing that the model would choose now
+    for name in ("TILES_4", "TILES_8"):  # nothing that the model would choose now
         monkeypatch.setattr(grid_products, name, ())
     found = lw.einsum(text, *given, plan=type(plan).loads(plan.dumps()))
     assert texts() == made

@@ -58,6 +58,26 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
         "float32",
         "8 elements of out that are stored at once are no part of a piece",
     ),
+    "runs of out": (
+        {"out_width": 4, "out_apart": 12},
+        "float32",
+        "rows of a tile are multiples of 4 elements, 12 apart",
+    ),
+    "single stores": (
+        {"out_apart": 4},
+        "float32",
+        "elements of out are not stored 1 at once, 4 apart",
+    ),
+    "rounds": (
+        {"rounds": 3, "slices": 2},
+        "float32",
+        "sums do not pass through shared memory in 3 rounds",
+    ),
+    "sums in shared memory": (
+        {"slices": 2, "in_registers": False},
+        "float32",
+        "sums of slices are in registers",
+    ),
     "warp": ({"warp_rows": 3}, "float32", "threads of a warp along rows divide 32"),
     "run": (
         {"depth": 6, "left_width": 4},
@@ -80,6 +100,13 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
 
 def algebra(dtype: str) -> Algebra:
     return Algebra("add", "mul", 0, *(DTYPES[dtype],) * 4, Initial.ZERO, scaled=False)
+
+
+def test_sums_that_are_converted_do_not_turn() -> None:
+    half = DTYPES["float16"]
+    own = Algebra("add", "mul", 0.0, half, half, half, FLOAT32, Initial.ZERO, scaled=False)
+    kernel = GridKernel(own, replace(TILE, out_width=4, out_apart=8))
+    assert kernel_fault(kernel) == "sums that are converted are stored one by one"
 
 
 @pytest.mark.parametrize("case", CASES)

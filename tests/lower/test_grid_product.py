@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -56,7 +57,10 @@ def expected(
 def check(
     variant: GridVariant, kernel: Algebra, size: tuple[int, int, int], batch: int = 1, seed: int = 0
 ) -> None:
-    """Operands are laid out along p or across it, as the variant says."""
+    """Operands are laid out along p or across it, as the variant says.
+
+    Columns that lie out_apart from each other are neighbours in out, runs of 2 * out_width.
+    """
     rows, columns, steps = size
     random = np.random.default_rng(seed)
 
@@ -66,8 +70,11 @@ def check(
 
     left, right = drawn(batch, rows, steps), drawn(batch, steps, columns)
     out = drawn(batch, rows, columns)
-    stored_left = left if variant.left_along_p else left.transpose(0, 2, 1)
-    stored_right = right.transpose(0, 2, 1) if variant.right_along_p else right
+    order = apart(list(range(columns)), variant)
+    stored_left = left[:, :, in_memory(variant.left_apart, variant, steps)]
+    stored_right = right[:, in_memory(variant.right_apart, variant, steps)]
+    stored_left = stored_left if variant.left_along_p else stored_left.transpose(0, 2, 1)
+    stored_right = stored_right.transpose(0, 2, 1) if variant.right_along_p else stored_right
     along = {
         "left_i": steps if variant.left_along_p else 1,
         "left_p": 1 if variant.left_along_p else rows,
@@ -86,7 +93,14 @@ def check(
         if bundle not in variant.strided:
             extent = values[{"g": "G", "i": "M", "j": "N", "p": "K"}[bundle]]
             stride, along[name] = along[name], len(table)
-            table += [stride * at for at in range(extent)]
+            places = [stride * at for at in range(extent)]
+            if bundle == "p":
+                far = variant.left_apart if name == "left_p" else variant.right_apart
+                order_of_p = in_memory(far, variant, steps)
+                places = [places[order_of_p.index(at)] for at in range(extent)]
+            if bundle == "p" and variant.by_tiles:
+                places = places[: variant.depth] + places[:: variant.depth]
+            table += apart(places, variant) if name == "out_j" else places
     alpha, beta = 3, 2
     arrays = {
         "out": out.copy().ravel(),
@@ -102,8 +116,26 @@ def check(
     nest = lower_grid_product(GridKernel(kernel, variant), "product")
     check_nest(nest)
     interpret_nest(nest, arrays, values | along, seed=seed)
-    want = expected(kernel, out, left, right, alpha, beta)
-    np.testing.assert_array_equal(arrays["out"].reshape(out.shape), want)
+    want = expected(kernel, out[:, :, order], left, right, alpha, beta)
+    np.testing.assert_array_equal(arrays["out"].reshape(out.shape)[:, :, order], want)
+
+
+def in_memory(far: int, variant: GridVariant, steps: int) -> list[int]:
+    """The steps in the order of memory, where neighbours are so many steps of a tile apart."""
+    if far == 1:
+        return list(range(steps))
+    depth = variant.depth
+    inside = [at * far + step for step in range(far) for at in range(depth // far)]
+    return [tile * depth + at for tile in range(steps // depth) for at in inside]
+
+
+def apart(places: list[int], variant: GridVariant) -> list[int]:
+    """Places of columns in a row of out, where neighbours are out_apart columns apart."""
+    far, run = variant.out_apart, 2 * variant.out_width
+    if far == 1:
+        return places
+    found = [(at // (far * run), at % far, at // far % run) for at in range(len(places))]
+    return [places[(block * far + near) * run + step] for block, near, step in found]
 
 
 @pytest.mark.parametrize(
@@ -153,6 +185,104 @@ def test_sums_in_shared_memory(size: tuple[int, int, int]) -> None:
 def test_several_slices() -> None:
     """Groups of threads that share out the steps of a tile."""
     check(replace(SMALL, depth=4, slices=4), algebra("sums"), (5, 3, 11))
+
+
+# 8 x 16 elements by 8 threads of 4 x 4, two slices of them.
+JOINED = GridVariant(8, 16, 4, 4, 4, True, False, piece=2, warp_rows=2, slices=2)
+
+
+@pytest.mark.parametrize(
+    ("changed", "size"),
+    combined(
+        [
+            {},
+            {"rounds": 2, "out_width": 2},
+            {"rounds": 4, "out_width": 2, "strided": ""},
+            {"out_width": 2, "out_apart": 2, "strided": "gip"},
+            {"out_width": 2, "out_apart": 4, "strided": "gp", "rounds": 2},
+            {"out_width": 2, "out_apart": 4, "strided": "g", "slices": 1, "rounds": 4},
+            {"out_width": 4, "out_apart": 4, "strided": "", "slices": 4, "piece": 4},
+            {"thread_rows": 2, "thread_columns": 4, "slices": 2, "depth": 8},
+        ],
+        ((8, 32, 4), (9, 64, 7), (3, 32, 11), (16, 16, 0)),
+        one_in=2,
+    ),
+)
+def test_sums_by_way_of_shared_memory(
+    changed: dict[str, int | str], size: tuple[int, int, int]
+) -> None:
+    """Sums of slices, rounds of rows, neighbours of out that are columns apart."""
+    variant = replace(JOINED, **changed)
+    rows, columns, steps = size
+    whole = 2 * variant.out_width * variant.out_apart
+    size = rows, -(-columns // whole) * whole, steps
+    check(variant, algebra("sums", Initial.ZERO), size)
+    check(variant, algebra("paths"), size, batch=2)
+    check(variant, algebra("sums", Initial.SCALED, scaled=True), size)
+
+
+@pytest.mark.parametrize("changed", [{}, {"is_wide": True, "stages": 3}, {"slices": 2}])
+def test_tables_that_are_read_once_for_a_tile(changed: dict[str, int]) -> None:
+    variant = replace(SMALL, depth=4, strided="gi", by_tiles=True, **changed)
+    check(variant, algebra("sums"), (5, 3, 12))
+    text = emit_kernels(
+        [split_kernels(lower_grid_product(GridKernel(algebra("sums"), variant), "product"))], CUDA
+    )
+    assert "table[left_p + left_step0]" in text
+    assert f"table[left_p + 4 + {'1' if variant.stages == 3 else '(t + 1)'}]" in text
+
+
+TURNED = GridVariant(32, 32, 16, 4, 8, True, True, left_width=4, right_width=4, slices=2)
+
+
+@pytest.mark.parametrize(
+    ("changed", "lanes"),
+    [
+        ({}, (4, 0)),
+        ({"depth": 32, "thread_rows": 8, "thread_columns": 4, "is_early": True}, (0, 8)),
+        ({"columns": 64, "right_apart": 2, "strided": "gij", "by_tiles": True}, (4, 2)),
+        ({"columns": 64, "depth": 64, "slices": 1, "left_along_p": False}, (0, 8)),
+    ],
+)
+def test_columns_change_places_from_turn_to_turn(
+    changed: dict[str, int | str], lanes: tuple[int, int]
+) -> None:
+    """Tiles that are stored across, to different banks."""
+    variant = replace(TURNED, **changed)
+    assert (variant.turned_lanes("left", 4), variant.turned_lanes("right", 4)) == lanes
+    assert variant.turned_lanes("left", 8) == 0
+    rest = 0 if variant.right_apart > 1 else 8
+    check(variant, algebra("widest"), (12, variant.columns - 4, variant.depth + rest))
+
+
+def test_threads_that_store_across_find_all_banks() -> None:
+    """By the subscripts of a warp's threads, for the tiles of einsum."""
+    for depth, lanes in ((32, 8), (16, 4)):
+        variant = replace(TURNED, rows=128, thread_rows=16, columns=64, depth=depth, slices=4)
+        kernel = GridKernel(
+            Algebra("add", "mul", 0.0, *(DTYPES["float32"],) * 4, Initial.ZERO, scaled=False),
+            variant,
+        )
+        text = emit_kernels([split_kernels(lower_grid_product(kernel, "product"))], CUDA)
+        found = re.search(r"left_at0 = (.*);", text)
+        assert found is not None
+        assert found[1] == f"(thread_x / {lanes}L) ^ (thread_x % {lanes}L * {32 // lanes}L)"
+        banks = {thread // lanes ^ thread % lanes * (32 // lanes) for thread in range(32)}
+        assert len(banks) == 32
+
+
+def test_text_of_sums_that_turn() -> None:
+    """Every thread reads along columns and stores across; tables are read before the last steps."""
+    variant = replace(JOINED, out_width=4, out_apart=4, strided="g", piece=4)
+    kernel = GridKernel(
+        Algebra("add", "mul", 0.0, *(DTYPES["float32"],) * 4, Initial.ZERO, scaled=False), variant
+    )
+    text = emit_kernels([split_kernels(lower_grid_product(kernel, "product"))], CUDA)
+    assert "float joins[2][8][20];" in text
+    put = text.index("*(float4 *)&joins[slice]")
+    assert text.rindex("table[out_j") < text.index("if (whole * 4 < K)") < put
+    assert "*(float4 *)&out[out_i0_0 + out_j0_3] = *(const float4 *)&joined[3][0];" in text
+    assert text[put:].count("__syncthreads();") == 1
 
 
 def test_batches() -> None:

@@ -4,6 +4,7 @@ import math
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from drawn import drawn
 from loopwright.backends.c_dialect import CUDA
 from loopwright.backends.device_module import emit_kernels
+from loopwright.diagnostics import UsageError
 from loopwright.ir.contraction_shape import ContractionShape, Dim
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.grid_kernel import ElementsVariant, GridKernel, GridVariant
@@ -18,6 +20,7 @@ from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.lower.grid_product import lower_grid_product
 from loopwright.lower.split_kernels import split_kernels
 from loopwright.machines.load_gpu import load_gpu
+from loopwright.planner.given_grid import given_grid_choice, grid_plan_of
 from loopwright.planner.grid_products import GridChoice, choose_grid
 
 MACHINE = load_gpu("sm_90")
@@ -66,6 +69,44 @@ def test_there_are_blocks_for_all_multiprocessors() -> None:
         assert blocks >= 0.9 * MACHINE.multiprocessors
 
 
+def test_tiles_of_the_matrix_unit_of_one_wave() -> None:
+    """Two blocks to a multiprocessor hide loads; where p has tables, larger tiles look up less."""
+    assert tile(chosen(product(1024, 1024, 1024), "float64")) == (64, 64)
+    shape = product(1024, 1024, 1024)
+    p = (Dim(32, 32, 1 << 20, 0), Dim(32, 1, 1024, 0))
+    shape = ContractionShape((), (Dim(1024, 1024, 0, 1024),), shape.j, p)
+    choice = chosen(shape, "float64")
+    assert tile(choice) == (128, 64)
+    assert choice.kernel.variant.by_tiles
+
+
+def test_loads_that_come_a_tile_ahead() -> None:
+    """Those of small tiles, and those of operands along different loops of the reduction."""
+    assert chosen(product(256, 256, 256)).kernel.variant.is_early
+    assert not chosen(product(1024, 1024, 1024)).kernel.variant.is_early
+    p = (Dim(32, 1, 1024, 0), Dim(32, 32, 1, 0))
+    i, j = Dim(1024, 1024, 0, 1024), Dim(1024, 0, 32768, 1)
+    choice = chosen(ContractionShape((), (i,), (j,), p))
+    assert max(choice.kernel.variant.left_apart, choice.kernel.variant.right_apart) == 4
+    assert choice.kernel.variant.is_early
+
+
+def test_plans_that_do_not_fit_other_tensors() -> None:
+    c, b = Dim(32, 0, 32, 1), Dim(32, 0, 1, 32)
+    shape = ContractionShape((), (Dim(1024, 1024, 0, 1024),), (c, b), (Dim(1024, 1, 1024, 0),))
+    turned = grid_plan_of(chosen(shape))
+    others = replace(shape, j=(Dim(32, 0, 32, 32), Dim(32, 0, 1, 1)))
+    aligned = (16, 16, 16)
+    with pytest.raises(UsageError, match="neighbours of out are not 8 columns apart"):
+        given_grid_choice(turned, others, algebra("float32"), MACHINE, aligned)
+    given_grid_choice(turned, shape, algebra("float32"), MACHINE, aligned)
+    p = (Dim(32, 32, 1 << 20, 0), Dim(32, 1, 1024, 0))
+    tables = ContractionShape((), shape.i, (Dim(1024, 0, 1, 1),), p)
+    odd = replace(tables, p=(p[0], replace(p[1], extent=36)))
+    with pytest.raises(UsageError, match="tiles of 32 steps of the reduction are not alike"):
+        given_grid_choice(grid_plan_of(chosen(tables)), odd, algebra("float32"), MACHINE, aligned)
+
+
 def test_few_rows_or_columns_take_narrow_tiles() -> None:
     assert tile(chosen(product(1 << 18, 8, 64)))[1] <= 16
     assert tile(chosen(product(64, 64, 64, batch=1000))) <= (64, 64)
@@ -88,7 +129,7 @@ def test_few_elements_of_long_reductions() -> None:
     assert isinstance(choice.joined.kernel.variant, ElementsVariant)
     assert choice.joined.kernel.variant.lanes == 32
     assert choice.joined.seconds < 5e-6
-    assert choice.seconds < 40e-6
+    assert choice.seconds < 45e-6  # measured: 36 us
 
 
 def test_vectors_are_loaded_where_memory_allows() -> None:

@@ -35,7 +35,7 @@ def _tile_faults(variant: GridVariant) -> Iterator[str]:
     v = variant
     sizes = (v.rows, v.columns, v.depth, v.thread_rows, v.thread_columns)
     widths = (v.left_width, v.right_width, v.out_width, v.left_apart, v.right_apart)
-    others = (*widths, v.piece, v.warp_rows, v.slices)
+    others = (*widths, v.out_apart, v.piece, v.warp_rows, v.slices, v.rounds)
     if min(*sizes, *others) < 1 or max(*sizes, *others) > _MOST:
         yield f"sizes lie between 1 and {_MOST}"
         return
@@ -51,8 +51,14 @@ def _tile_faults(variant: GridVariant) -> Iterator[str]:
     for own, piece in ((v.thread_rows, v.left_piece), (v.thread_columns, v.right_piece)):
         if own % piece:
             yield f"the elements of a thread are pieces of {piece}"
-    if v.right_piece % v.out_width:
+    if not v.joins and v.right_piece % v.out_width:
         yield f"{v.out_width} elements of out that are stored at once are no part of a piece"
+    if v.columns % (v.out_width * v.out_apart):
+        yield f"rows of a tile are multiples of {v.out_width} elements, {v.out_apart} apart"
+    if v.out_apart > 1 and (v.out_width < 2 or v.out_apart % v.out_width):
+        yield f"elements of out are not stored {v.out_width} at once, {v.out_apart} apart"
+    if v.thread_rows % v.rounds or not _fit(v.thread_rows // v.rounds, v.left_piece):
+        yield f"sums do not pass through shared memory in {v.rounds} rounds"
     if v.uses_mma and (v.rows % (_UNIT[0] * v.thread_rows) or v.thread_rows % 2):
         yield f"the matrix unit takes rows by pairs of {_UNIT[0]}"
     if v.uses_mma and v.columns % (_UNIT[1] * v.thread_columns):
@@ -72,6 +78,11 @@ def _tile_faults(variant: GridVariant) -> Iterator[str]:
             yield f"threads bring equal parts of {name}'s tile"
 
 
+def _fit(rows: int, piece: int) -> bool:
+    """Whether rows of a round are whole pieces of neighbours, or equal parts of one."""
+    return rows % piece == 0 or piece % rows == 0
+
+
 def kernel_fault(kernel: GridKernel) -> str | None:
     """Why there is no code for a kernel, on whatever machine."""
     return next(_kernel_faults(kernel), None)
@@ -85,8 +96,10 @@ def _kernel_faults(kernel: GridKernel) -> Iterator[str]:
         yield "the matrix unit adds products of float64"
     if variant.uses_mma and not variant.in_registers:
         yield "the matrix unit adds to sums in registers"
-    if variant.slices > 1 and not variant.in_registers:
+    if variant.joins and not variant.in_registers:
         yield "sums of slices are in registers"
+    if variant.out_apart > 1 and algebra.out != algebra.accumulator:
+        yield "sums that are converted are stored one by one"
     sides = (
         ("left", kernel.left, variant.left_along_p, variant.left_width),
         ("right", kernel.right, variant.right_along_p, variant.right_width),

@@ -9,12 +9,18 @@ each launch.
 
 from __future__ import annotations
 
+import math
+
 from loopwright.ir.kernel_variant import Algebra, OperandTypes
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["ElementsKernel", "ElementsVariant", "GridKernel", "GridVariant"]
 
 WARP = 32
+_BANKS = 128  # bytes that shared memory gives at once
+_PAD_BYTES = 16  # behind a row of a tile that is stored across: rows begin in other banks
+_MMA_PAD = 4  # elements behind a row of a tile for the matrix unit
+_ALIGNED = 16  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,7 @@ class GridVariant:
     left_width: int = 1  # elements of left that are loaded at once
     right_width: int = 1
     out_width: int = 1  # elements of out that are stored at once, along j
+    out_apart: int = 1  # columns from one of them to the next
     # Steps of the reduction from one element of a run along it to the next: a tile holds `depth` /
     # left_apart neighbours of left in memory, for each of left_apart steps.
     left_apart: int = 1
@@ -46,17 +53,25 @@ class GridVariant:
     swapped: bool = False  # right is the first factor of times
     # Bundles of "gijp" whose offsets are multiples of one stride; others have tables.
     strided: str = "gijp"
+    # Where p has a table: steps of a tile lead equally far in all tiles, which are whole.
+    by_tiles: bool = False
     is_wide: bool = False  # tables hold 64 bits
     resident: int = 0  # blocks that a multiprocessor must hold at a time; 0: as many as it can
     # Tiles in shared memory at a time. 2: the next one passes through registers; more: tiles are
     # copied asynchronously, past the registers.
     stages: int = 2
+    # With 2 stages: the tile after the next one is on its way to registers during all steps of a
+    # tile, not from within them.
+    is_early: bool = False
     # Blocks share out the reduction, too: `parts` of it go to arrays of sums that lie one behind
     # another, `chunk` steps to each.
     is_split: bool = False
     # Groups of threads that share out the steps of every tile, each with sums of the whole tile of
     # out: more warps for blocks that have a multiprocessor for themselves.
     slices: int = 1
+    # Turns in which sums pass through shared memory to out, where they do; each has equally many
+    # rows of every thread.
+    rounds: int = 1
     # Warps add up 16 x 8 x 4 products at a time by the matrix unit, of float64.
     uses_mma: bool = False
     # Steps of a tile that the code repeats at a time, in registers of their own; 0: all of them.
@@ -83,6 +98,75 @@ class GridVariant:
     def threads(self) -> int:
         """Threads of a block."""
         return self.group * self.slices
+
+    @property
+    def joins(self) -> bool:
+        """Whether sums pass through shared memory: those of slices meet there, others turn."""
+        return self.slices > 1 or self.out_apart > 1
+
+    def turned_lanes(self, operand: str, size: int) -> int:
+        """Threads of a warp along p that store a tile across to different banks; 0: not all do.
+
+        Columns of the tile change places from step to step, by bits of their number: a thread
+        stores 16 bytes of p to 4 steps, and reads pieces of neighbouring columns, which stay so.
+        """
+        is_left = operand == "left"
+        along_p = self.left_along_p if is_left else self.right_along_p
+        width, apart, extent, own, piece = (
+            (self.left_width, self.left_apart, self.rows, self.thread_rows, self.left_piece)
+            if is_left
+            else (
+                *(self.right_width, self.right_apart),
+                *(self.columns, self.thread_columns, self.right_piece),
+            )
+        )
+        if self.uses_mma or not along_p or (width, size) != (4, 4):
+            return 0
+        lanes = math.gcd(_BANKS // 16, self.depth // (apart * width))
+        fits = extent // (own // piece) % WARP == 0 and WARP // lanes % piece == 0
+        # The rows of a warp begin at a multiple of their number.
+        return lanes if fits and self.threads % WARP == 0 and lanes > 1 else 0
+
+    def tile_shape(self, operand: str, size: int) -> tuple[int, int]:
+        """Rows of an operand's tile in shared memory, and elements of `size` bytes between them.
+
+        A row is a step of p, or for the matrix unit, whose lanes read single elements, what lies
+        so in memory. Lanes that read 8 rows or columns by 4 steps of float64 find all banks where
+        rows are 4 elements more than a multiple of 8.
+        """
+        is_left = operand == "left"
+        extent = self.rows if is_left else self.columns
+        along_p = self.left_along_p if is_left else self.right_along_p
+        apart = self.left_apart if is_left else self.right_apart
+        if self.uses_mma and along_p and apart == 1:
+            return extent, self.depth + _MMA_PAD
+        if self.uses_mma:
+            return self.depth, extent + _MMA_PAD
+        is_padded = along_p and not self.turned_lanes(operand, size)
+        return self.depth, extent + (_PAD_BYTES // size if is_padded else 0)
+
+    def tile_bytes(self, left: int, right: int) -> int:
+        """Shared memory for the tiles of operands whose elements have so many bytes."""
+        total = 0
+        for operand, size in (("left", left), ("right", right)):
+            rows, pitch = self.tile_shape(operand, size)
+            total += -(-self.stages * rows * pitch * size // _ALIGNED) * _ALIGNED
+        return total
+
+    def join_pitch(self, size: int) -> int:
+        """Elements of `size` bytes between rows of the sums in shared memory.
+
+        Threads read `out_apart` neighbours of several rows at a time, and those of the matrix unit
+        write half the banks of two rows: longer rows put these into different banks.
+        """
+        if self.out_apart > 1:
+            return self.columns + (self.out_apart if self.out_apart * size < _BANKS else 0)
+        return self.columns + (_BANKS // (2 * size) if self.uses_mma else 0)
+
+    def join_bytes(self, size: int) -> int:
+        """Shared memory for sums of `size` bytes on their way to out."""
+        rows = self.slices * self.rows // self.rounds
+        return rows * self.join_pitch(size) * size if self.joins else 0
 
     def __str__(self) -> str:
         tile = f"{self.rows} x {self.columns} x {self.depth}"
@@ -118,9 +202,18 @@ class ElementsVariant:
     reduced: int  # loops of the reduction
     lanes: int = 1  # threads that share the reduction of an element; a power of two
     threads: int = 256  # of a block
+    # Operands ("left", "right", "both") whose neighbours lie along the loop of out before the last:
+    # tiles of these two loops come through shared memory.
+    turned: str = ""
+
+    @property
+    def is_turned(self) -> tuple[bool, bool]:
+        """Whether left and right come through shared memory."""
+        return self.turned in ("left", "both"), self.turned in ("right", "both")
 
     def __str__(self) -> str:
         shared = f", {self.lanes} to each" if self.lanes > 1 else ""
+        shared += f", {self.turned} turned in shared memory" if self.turned else ""
         return f"elements of {self.free} loops over {self.reduced}{shared}"
 
 

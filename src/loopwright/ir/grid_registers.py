@@ -76,7 +76,7 @@ def spare_registers(kernel: GridKernel) -> int:
         words = _words(dtype.bytes)
         used += own * words + runs * (1 if "p" in v.strided else 2)
         used += runs * width * words if v.stages == 2 else 0
-    if algebra.initial is not Initial.ZERO:
+    if algebra.initial is not Initial.ZERO and not v.joins:
         used += _OLD + 2 * algebra.scaled
         used += 0 if {"i", "j"} <= set(v.strided) else _TABLES
         used += _RUN if v.out_width > 1 else 0

@@ -8,7 +8,7 @@ together is for `check_expr` to say.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from enum import Enum
 from typing import Any, TypeAlias, assert_never, get_type_hints
 
@@ -204,10 +204,14 @@ def read_variant(data: Json) -> KernelVariant:
 
 
 def read_grid_variant(data: Json) -> GridVariant | ElementsVariant:
-    """The variant of a GPU's kernel that `variant_to_json` wrote; its fields tell which it is."""
+    """The variant of a GPU's kernel that `variant_to_json` wrote; its fields tell which it is.
+
+    Fields that came later, and have a value of their own, may be missing.
+    """
     for cls in (GridVariant, ElementsVariant):
         types = get_type_hints(cls)
-        if isinstance(data, dict) and data.keys() == types.keys():
+        needed = {field.name for field in fields(cls) if field.default is MISSING}
+        if isinstance(data, dict) and needed <= data.keys() <= types.keys():
             return cls(**{name: _decision(name, x, types[name]) for name, x in data.items()})
     raise Malformed("a variant of a GPU's kernel", data)
 

@@ -6,11 +6,20 @@
         sums of the lanes meet in shared memory
         the first lane stores
 
+Where neighbours of an operand lie along another loop than those of out, and there is no reduction:
+
+    block x for tiles of 32 x 32 elements of these two loops; alloc shared box
+      thread x, thread y: box = the operand's tile, lanes along the operand's loop
+      barrier
+      thread x, thread y: the elements of the tile, lanes along the loop of out
+
 Loops of a bundle are digits of its linear index, so that operands of any rank need no tables. Sums
 of lanes and parts are joined in a fixed order: a launch gives the same bits each time.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var, cast
 from loopwright.ir.grid_kernel import ElementsKernel
@@ -18,6 +27,8 @@ from loopwright.ir.kernel_variant import Initial
 from loopwright.ir.loops import (
     Alloc,
     Axis,
+    Barrier,
+    BarrierScope,
     Buffer,
     For,
     If,
@@ -27,7 +38,7 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
 )
-from loopwright.lower.build import lets, loop, seq
+from loopwright.lower.build import lets, loop, seq, tiles
 from loopwright.lower.combine import combine, is_unary, join_lanes, scaled, start_from, zero
 
 __all__ = ["elements_scalars", "lower_grid_elements"]
@@ -53,6 +64,8 @@ def elements_scalars(kernel: ElementsKernel) -> tuple[str, ...]:
 
 def lower_grid_elements(kernel: ElementsKernel, name: str) -> LoopNest:
     """The LoopNest of a contraction, every element of out by itself."""
+    if kernel.variant.turned:
+        return LoopNest(name, _arguments(kernel), elements_scalars(kernel), _turned(kernel))
     variant, accumulator = kernel.variant, kernel.algebra.accumulator
     each = variant.threads // variant.lanes  # elements of a block
     body: Stmt = For(
@@ -65,6 +78,99 @@ def lower_grid_elements(kernel: ElementsKernel, name: str) -> LoopNest:
     body = For("block.x", _NONE, blocks, body, _ONE, Mark.BLOCK, axis=Axis.X)
     body = For("block.y", _NONE, Var("parts"), body, _ONE, Mark.BLOCK, axis=Axis.Y)
     return LoopNest(name, _arguments(kernel), elements_scalars(kernel), body)
+
+
+_SIDE = 32  # elements of a tile that is turned, along both of its loops
+_ROWS = 8  # of threads
+
+
+def _turned(kernel: ElementsKernel) -> Stmt:
+    """Tiles of the last two loops of out, of which some operands are turned in shared memory."""
+    algebra, variant = kernel.algebra, kernel.variant
+    across, down = Var("thread.x"), Var("thread.y")
+    x, y = (f"e{variant.free - k}" for k in (1, 2))
+    tiles_x, tiles_y, tile = Var("tiles_x"), Var("tiles_y"), Var("tile")
+    x0, y0 = Var("x0"), Var("y0")
+    operands = (*_operands(kernel), "out")
+    bound = [
+        (tiles_x, tiles(Var(f"size_{x}"), _SIDE)),
+        (tiles_y, tiles(Var(f"size_{y}"), _SIDE)),
+        (tile, Var("block.x") // tiles_x),
+        (x0, Var("block.x") % tiles_x * _SIDE),
+        (y0, tile % tiles_y * _SIDE),
+    ]
+    rest = Var("rest")
+    bound.append((rest, tile // tiles_y))
+    others, places = _places("e", rest, variant.free - 2, operands)
+    bound += others
+    bound += [(Var(f"{operand}_base"), places[operand]) for operand in operands]
+
+    def place(operand: str, at_x: Expr, at_y: Expr) -> Expr:
+        near = (x0 + at_x) * Var(f"{operand}_{x}") + (y0 + at_y) * Var(f"{operand}_{y}")
+        return Var(f"{operand}_base") + near
+
+    def is_there(at_x: Expr, at_y: Expr) -> Expr:
+        inside = Binary("lt", x0 + at_x, Var(f"size_{x}"))
+        return Binary("and", inside, Binary("lt", y0 + at_y, Var(f"size_{y}")))
+
+    types = {"left": algebra.left, "right": algebra.right}
+    staged = [
+        operand
+        for operand, is_turned in zip(("left", "right"), variant.is_turned, strict=True)
+        if is_turned and operand in operands
+    ]
+    parts: list[Stmt] = []
+    for start in range(0, _SIDE, _ROWS):
+        row = down + start
+        copies = [
+            Store(
+                f"{operand}_box",
+                (row, across),
+                Load(operand, (place(operand, row, across),), types[operand]),
+            )
+            for operand in staged
+        ]
+        parts.append(If(is_there(row, across), seq(*copies)))
+    parts.append(Barrier(BarrierScope.BLOCK))
+    for start in range(0, _SIDE, _ROWS):
+        row = down + start
+        factors = [
+            Load(f"{operand}_box", (across, row), types[operand])
+            if operand in staged
+            else Load(operand, (place(operand, across, row),), types[operand])
+            for operand in _operands(kernel)
+        ]
+        parts.append(
+            If(is_there(across, row), _element(kernel, place("out", across, row), factors))
+        )
+    body = lets(bound, seq(*parts))
+    for name, threads, axis in ((across.name, _SIDE, Axis.X), (down.name, _ROWS, Axis.Y)):
+        body = For(name, _NONE, Const(threads), body, _ONE, Mark.THREAD, axis=axis)
+    for operand in reversed(staged):
+        # A column more, so that lanes that go down read different banks.
+        strides = Const(_SIDE + 1), _ONE
+        box = Buffer(f"{operand}_box", types[operand], strides, Space.SHARED, writable=True)
+        body = Alloc(box, (Const(_SIDE), Const(_SIDE)), body)
+    count: Expr = tiles(Var(f"size_{x}"), _SIDE) * tiles(Var(f"size_{y}"), _SIDE)
+    for number in range(variant.free - 2):
+        count = count * Var(f"size_e{number}")
+    return For("block.x", _NONE, count, body, _ONE, Mark.BLOCK, axis=Axis.X)
+
+
+def _element(kernel: ElementsKernel, place: Expr, factors: Sequence[Expr]) -> Stmt:
+    """One element of out, which is one product."""
+    algebra = kernel.algebra
+    left, right = factors[0], factors[-1]
+    if algebra.scaled:
+        left = scaled(kernel, cast(left, algebra.accumulator))
+    total = Load("sums", (_NONE,), algebra.accumulator)
+    start = start_from(kernel, Load("out", (place,), algebra.out))
+    body = seq(
+        Store("sums", (_NONE,), start),
+        Store("sums", (_NONE,), combine(kernel, total, left, right)),
+        Store("out", (place,), cast(total, algebra.out)),
+    )
+    return Alloc(Buffer("sums", algebra.accumulator, (_ONE,), Space.REGISTER), (_ONE,), body)
 
 
 def _operands(kernel: ElementsKernel) -> tuple[str, ...]:

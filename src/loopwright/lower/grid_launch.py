@@ -44,6 +44,8 @@ def product_launch(
                 values[name] = getattr(dims[0], operand) if dims else 0
                 continue
             found = offsets(dims, operand)
+            if bundle == "p" and variant.by_tiles:  # those of a tile, then those of the tiles
+                found = np.concatenate([found[: variant.depth], found[:: variant.depth]])
             values[name] = position
             tables.append(found)
             position += len(found)

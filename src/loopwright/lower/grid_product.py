@@ -17,9 +17,9 @@ columns that the unit gives to its lane. Steps that do not fill a tile go one by
 
 Bundles are linear loops, as in macro_kernel: element (i, p) of left lies at left_g[g] + left_i[i] +
 left_p[p]. With several slices, groups of threads take different steps of each tile, and their sums
-are joined through shared memory in the end. Rows and columns beyond the edge repeat the last ones:
-they are computed and not stored. Products of an element are added in the order of p, those of a
-slice by themselves.
+are joined through shared memory in the end (grid_ending). Rows and columns beyond the edge repeat
+the last ones: they are computed and not stored. Products of an element are added in the order of p,
+those of a slice by themselves.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from loopwright.diagnostics import UsageError
-from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var, cast
+from loopwright.ir.expr import Binary, Const, Expr, Load, Var, cast
 from loopwright.ir.gpu_machine import MOST_BLOCKS
 from loopwright.ir.grid_check import kernel_fault
 from loopwright.ir.grid_kernel import WARP, GridKernel
@@ -51,8 +51,9 @@ from loopwright.ir.loops import (
     Wait,
     WarpMma,
 )
-from loopwright.lower.build import lets, loop, repeated, seq, tiles, to_and_fro, unrolled
-from loopwright.lower.combine import apply, combine, scaled, start_from, zero
+from loopwright.lower.build import lets, loop, nothing, repeated, seq, tiles, to_and_fro, unrolled
+from loopwright.lower.combine import combine, scaled, start_from, zero
+from loopwright.lower.grid_ending import SLICE, Ending
 from loopwright.lower.grid_tables import FIRST_STEP, GridTables, product_arguments
 from loopwright.lower.operand_layout import Layout, Place, bind
 from loopwright.lower.operand_tile import MMA_STEPS, THREAD, OperandTile, in_z_order
@@ -122,7 +123,7 @@ def grid_product(
 
 
 _ONE = Const(1)
-_SLICE, _OWN = Var("slice"), Var("thread_in_slice")
+_OWN = Var("thread_in_slice")
 # Of the matrix unit: rows (or columns) of a factor; the lane's own step and column.
 _MMA_ROWS = 8
 _MMA_STEP, _MMA_COLUMN = Var("lane_step"), Var("lane_column")
@@ -146,42 +147,41 @@ class _Writer:
         self.is_stored = is_stored
         # Whether steps of p lead equally far: then the first step of a run is part of its place.
         self.is_linear = not isinstance(layout, GridTables) or "p" in kernel.variant.strided
+        # Tables of tiles that are all alike: here, too.
+        by_tiles = isinstance(layout, GridTables) and kernel.variant.by_tiles
+        self.tables = layout if by_tiles and isinstance(layout, GridTables) else None
         self.runs: dict[tuple[str, int], Place] = {}  # where the runs of the thread begin
         # Whether sums are of 64 bits or more, and computed by vector units.
         self.is_of_64_bits = kernel.algebra.accumulator.bytes > 4 and not kernel.variant.uses_mma
         v = self.variant = kernel.variant
-        self.left = OperandTile(
-            name="left",
-            dtype=kernel.left,
-            bundle="i",
-            size=M,
-            start=Var("tile_i"),
-            tile=v.rows,
+        self.left, self.right = self._side("left"), self._side("right")
+        self.ending = Ending(kernel, layout, self.left, self.right)
+        assert is_stored is None or not v.joins
+
+    def _side(self, name: str) -> OperandTile:
+        v, is_left = self.variant, name == "left"
+        dtype = self.kernel.left if is_left else self.kernel.right
+        extent = v.rows if is_left else v.columns
+        along_p = v.left_along_p if is_left else v.right_along_p
+        rows, pitch = v.tile_shape(name, dtype.bytes)
+        return OperandTile(
+            name=name,
+            dtype=dtype,
+            bundle="i" if is_left else "j",
+            size=M if is_left else N,
+            start=Var("tile_i" if is_left else "tile_j"),
+            tile=extent,
             depth=v.depth,
-            along_p=v.left_along_p,
-            width=v.left_width,
+            along_p=along_p,
+            width=v.left_width if is_left else v.right_width,
             threads=v.threads,
-            own=v.thread_rows,
-            piece=v.left_piece,
-            place=Var("thread_i"),
-            apart=v.left_apart,
-            for_mma=v.uses_mma,
-        )
-        self.right = OperandTile(
-            name="right",
-            dtype=kernel.right,
-            bundle="j",
-            size=N,
-            start=Var("tile_j"),
-            tile=v.columns,
-            depth=v.depth,
-            along_p=v.right_along_p,
-            width=v.right_width,
-            threads=v.threads,
-            own=v.thread_columns,
-            piece=v.right_piece,
-            place=Var("thread_j"),
-            apart=v.right_apart,
+            own=v.thread_rows if is_left else v.thread_columns,
+            piece=v.left_piece if is_left else v.right_piece,
+            place=Var("thread_i" if is_left else "thread_j"),
+            rows=rows,
+            pitch=pitch,
+            apart=v.left_apart if is_left else v.right_apart,
+            lanes=v.turned_lanes(name, dtype.bytes),
             for_mma=v.uses_mma,
         )
 
@@ -195,11 +195,8 @@ class _Writer:
             shape = (Const(v.stages), Const(side.rows), Const(side.pitch))
             strides = (Const(side.rows * side.pitch), Const(side.pitch), _ONE)
             body = Alloc(Buffer(side.shared, side.dtype, strides, Space.SHARED), shape, body)
-        if v.slices > 1:
-            shape = (Const(v.slices - 1), Const(v.thread_columns), Const(v.group))
-            strides = (Const(v.thread_columns * v.group), Const(v.group), _ONE)
-            joins = Buffer("joins", self.kernel.algebra.accumulator, strides, Space.SHARED)
-            body = Alloc(joins, shape, body)
+        if v.joins:
+            body = self.ending.allocated(body)
         if not v.in_registers:
             sums, shape = self._sums()
             body = Alloc(sums, shape, body)
@@ -208,10 +205,10 @@ class _Writer:
 
     def tile_of_block(self) -> Stmt:
         places, runs = self._places(), self._places_of_runs()
-        start, rest = self._initialise(), [*self._join(), self._write_back()]
+        start = self._initialise()
         # Old elements of out are read before places of runs are known: both take registers.
-        is_first = self.kernel.algebra.initial is not Initial.ZERO
-        work = seq(self._all_steps(), *rest)
+        is_first = self.kernel.algebra.initial is not Initial.ZERO and not self.variant.joins
+        work = self._all_steps()
         body = seq(start, lets(runs, work)) if is_first else lets(runs, seq(start, work))
         for side in (self.right, self.left):
             own = Buffer(f"{side.name}_own", side.dtype, (_ONE,), Space.REGISTER)
@@ -265,11 +262,14 @@ class _Writer:
             for r in range(side.runs):
                 at, step = side.run(r)
                 bound.append((Var(f"{side.name}_step{r}"), step))
-                bound.append((Var(f"{side.name}_at{r}"), at))
+                bound.append((Var(f"{side.name}_at{r}"), side.column(r)))
                 along = self.layout.at(side.name, side.bundle, (side.start + at).min(last))
                 place = self.layout.base(side.name) + along
-                if self.is_linear:
-                    place = place + self.layout.at(side.name, "p", Var(f"{side.name}_step{r}"))
+                first = Var(f"{side.name}_step{r}")
+                if self.tables is not None:
+                    place = place + self.tables.inside(side.name, first)
+                elif self.is_linear:
+                    place = place + self.layout.at(side.name, "p", first)
                 self.runs[side.name, r], bindings = bind(f"{side.name}_run{r}", place)
                 bound += bindings
         return bound
@@ -284,7 +284,7 @@ class _Writer:
         own: Var = THREAD
         if v.slices > 1:
             own = _OWN
-            bound = [(_SLICE, THREAD // v.group), (_OWN, THREAD % v.group)]
+            bound = [(SLICE, THREAD // v.group), (_OWN, THREAD % v.group)]
         if v.group % WARP or along % lanes:
             return [
                 *bound,
@@ -310,31 +310,54 @@ class _Writer:
     # -- steps ------------------------------------------------------------------------------------
 
     def _all_steps(self) -> Stmt:
-        """The steps of whole tiles, then those that do not fill one."""
+        """The steps of whole tiles, then those that do not fill one; sums to out."""
         whole, depth = Var("whole"), self.variant.depth
         done = whole * depth
-        rest = seq(
-            self._fetch(done, is_last=True),
-            _MEET,
-            self._put(Const(0)),
-            _MEET,
-            self._rest(K - done),
-        )
-        tiles = self._by_registers(whole) if self.variant.stages == 2 else self._ahead(whole)
-        return lets([(whole, K // depth)], seq(tiles, If(Binary("lt", done, K), rest)))
+        is_last: Stmt = nothing
+        if self.tables is None:  # else tiles are whole
+            rest = seq(
+                self._fetch(whole, is_last=True),
+                _MEET,
+                self._put(Const(0)),
+                _MEET,
+                self._rest(K - done),
+            )
+            is_last = If(Binary("lt", done, K), rest)
+        if self.variant.stages == 2:
+            tiles, last = self._by_registers(whole)
+            is_last = seq(last, is_last)
+        else:
+            tiles = self._ahead(whole)
+        end: Stmt
+        if self.variant.joins:
+            end = self.ending.around(is_last)
+        else:
+            end = seq(is_last, self._write_back())
+        return lets([(whole, K // depth)], seq(tiles, end))
 
-    def _by_registers(self, whole: Expr) -> Stmt:
-        """Two tiles: one is used while the next passes through registers."""
-        depth = self.variant.depth
-        body = seq(
-            self._fetch((t + 1) * depth),
-            self._steps(t % 2),
-            self._put((t + 1) % 2),
-            _MEET,
-        )
-        first = seq(self._fetch(Const(0)), self._put(Const(0)), _MEET)
-        last = self._steps((whole - 1) % 2)
-        return If(Binary("lt", Const(0), whole), seq(first, loop(t, 0, whole - 1, body), last))
+    def _by_registers(self, whole: Expr) -> tuple[Stmt, Stmt]:
+        """Two tiles: one is used while the next passes through registers; then the last one."""
+        is_there, last = Binary("lt", Const(0), whole), self._steps((whole - 1) % 2)
+        first = seq(self._fetch(Const(0)), self._put(Const(0)))
+        if self.variant.is_early:
+            # The last tile may be loaded once more: no branch comes between loads and their use.
+            parts = [self._fetch(Const(1).min(whole - 1)), _MEET]
+            body = seq(
+                self._steps(t % 2),
+                self._put((t + 1) % 2),
+                self._fetch((t + 2).min(whole - 1)),
+                _MEET,
+            )
+        else:
+            parts = [_MEET]
+            body = seq(
+                self._fetch(t + 1),
+                self._steps(t % 2),
+                self._put((t + 1) % 2),
+                _MEET,
+            )
+        tiles = If(is_there, seq(first, *parts, loop(t, 0, whole - 1, body)))
+        return tiles, If(is_there, last)
 
     def _ahead(self, whole: Expr) -> Stmt:
         """A ring of tiles, all but one of them under way.
@@ -342,13 +365,13 @@ class _Writer:
         At the barrier of step t all threads have tile t, and are done with tile t - 1, in whose
         place the next one comes.
         """
-        depth, stages = self.variant.depth, self.variant.stages
+        stages = self.variant.stages
         parts: list[Stmt] = []
         for s in range(stages - 1):
-            bring = self._bring(Const(s * depth), Const(s))
+            bring = self._bring(Const(s), Const(s))
             parts += [If(Binary("lt", Const(s), whole), bring), Commit()]
         coming = t + (stages - 1)
-        bring = If(Binary("lt", coming, whole), self._bring(coming * depth, coming % stages))
+        bring = If(Binary("lt", coming, whole), self._bring(coming, coming % stages))
         # Copies come after the first step: with two warps to a scheduler, both of them may have
         # just passed a barrier, and factors are read before addresses are computed.
         early = int(self.is_of_64_bits)
@@ -356,14 +379,14 @@ class _Writer:
         steps += [bring, Commit(), self._steps(t % stages, early)]
         return seq(*parts, loop(t, 0, whole, seq(Wait(stages - 2), _MEET, *steps)))
 
-    def _bring(self, first: Expr, buffer: Expr) -> Stmt:
-        """Start to copy the tile whose first step is `first`."""
+    def _bring(self, number: Expr, buffer: Expr) -> Stmt:
+        """Start to copy tile `number`."""
         parts: list[Stmt] = []
         for side in (self.left, self.right):
             source = self.layout.buffer(side.name)
             for r in range(side.runs):
                 step, at = Var(f"{side.name}_step{r}"), Var(f"{side.name}_at{r}")
-                place = self._place(side, r, first)
+                place = self._place(side, r, number)
                 count, width = (1, side.width) if side.keeps_runs else (side.width, 1)
                 parts += [
                     Copy(
@@ -379,20 +402,26 @@ class _Writer:
                 ]
         return seq(*parts)
 
-    def _fetch(self, first: Expr, *, is_last: bool = False) -> Stmt:
-        """Load the runs of the tile whose first step is `first` into registers."""
+    def _fetch(self, number: Expr, *, is_last: bool = False) -> Stmt:
+        """Load the runs of tile `number` into registers."""
         parts: list[Stmt] = []
         for side in (self.left, self.right):
             for r in range(side.runs):
-                step = first
-                own = Var(f"{side.name}_step{r}")
+                place = self._place(side, r, number)
                 if is_last:
+                    own, first = Var(f"{side.name}_step{r}"), number * self.variant.depth
                     last = K - ((side.width - 1) * side.apart + 1 if side.along_p else 1)
-                    step = (first + own).min(last) - own
-                parts.append(self._load_run(side, r, self._place(side, r, step)))
+                    place = self._from(side, r, (first + own).min(last) - own)
+                parts.append(self._load_run(side, r, place))
         return seq(*parts)
 
-    def _place(self, side: OperandTile, r: int, first: Expr) -> Place:
+    def _place(self, side: OperandTile, r: int, number: Expr) -> Place:
+        """Where run `r` of the thread begins in tile `number`."""
+        if self.tables is not None:
+            return self.runs[side.name, r] + self.tables.tile(side.name, number)
+        return self._from(side, r, number * self.variant.depth)
+
+    def _from(self, side: OperandTile, r: int, first: Expr) -> Place:
         """Where run `r` of the thread begins in the tile whose first step is `first`."""
         own = Const(0) if self.is_linear else Var(f"{side.name}_step{r}")
         return self.runs[side.name, r] + self.layout.at(side.name, "p", first + own)
@@ -428,11 +457,25 @@ class _Writer:
         depth, slices, copies = self.variant.depth, self.variant.slices, self.variant.copies
         if self.variant.uses_mma:
             at = p * MMA_STEPS + _MMA_STEP
-            at = at if slices == 1 else _SLICE * (depth // slices) + at
+            at = at if slices == 1 else SLICE * (depth // slices) + at
             return repeated(p, depth // (slices * MMA_STEPS), self._mma(buffer, at), copies)
-        at = p + first if slices == 1 else _SLICE * (depth // slices) + (p + first)
+        at = p + first if slices == 1 else SLICE * (depth // slices) + (p + first)
         count = (depth // slices if last is None else last) - first
-        return repeated(p, count, self._step(buffer, at), copies)
+        turns = [self._turn(side, p + first) for side in (self.left, self.right)]
+        return repeated(p, count, self._step(buffer, at, turns), copies)
+
+    def _turn(self, side: OperandTile, step: Expr) -> Expr:
+        """The turn of a step of the slice in a tile, as compilers see through it."""
+        own, each = self.variant.depth // self.variant.slices, side.steps_of_turn
+        turn = step // each if own > each else Const(0)
+        if self.variant.slices > 1 and each % own == 0:
+            turn = SLICE // (each // own)
+        elif self.variant.slices > 1 and own % each == 0:
+            turn = SLICE * (own // each) + turn
+        elif self.variant.slices > 1:
+            turn = (SLICE * own + step) // each
+        # Where there are more turns than orders, these come again.
+        return turn if self.variant.depth // each == side.lanes else turn % max(1, side.lanes)
 
     def _mma(self, buffer: Expr, at: Expr) -> Stmt:
         """Four steps of all accumulators of the warp; step `at` is that of the lane's factors."""
@@ -459,16 +502,17 @@ class _Writer:
     def _rest(self, count: Expr) -> Stmt:
         """The steps of the last tile, of which there are `count`; slices take turns."""
         slices = self.variant.slices
-        return loop(p, _SLICE if slices > 1 else 0, count, self._step(Const(0), p), slices)
+        turns = [p // x.steps_of_turn % max(1, x.lanes) for x in (self.left, self.right)]
+        return loop(p, SLICE if slices > 1 else 0, count, self._step(Const(0), p, turns), slices)
 
-    def _step(self, buffer: Expr, at: Expr) -> Stmt:
+    def _step(self, buffer: Expr, at: Expr, turns: list[Expr]) -> Stmt:
         """One rank-1 update of the accumulators from row `at` of both tiles."""
         parts: list[Stmt] = []
-        for side in (self.left, self.right):
+        for side, turn in zip((self.left, self.right), turns, strict=True):
             piece = 1 if side.is_turned else side.piece
             width = max(1, min(piece, _MOST_BYTES // side.dtype.bytes))
             for first in range(0, side.own, piece):
-                place = side.cell(buffer, at, side.element(Const(first)))
+                place = side.piece_of(buffer, at, turn, first)
                 shape, target = (Const(piece),), (Const(first),)
                 parts.append(
                     Copy(f"{side.name}_own", target, side.shared, place, shape, width=width)
@@ -495,9 +539,7 @@ class _Writer:
         i = (self.left.start + self.left.element(row)).min(M - 1)
         j = (self.right.start + self.right.element(column)).min(N - 1)
         old = Load(self.layout.buffer("out"), self._out(i, j), self.kernel.algebra.out)
-        start = start_from(self.kernel, old)
-        if self.variant.slices > 1 and self.kernel.algebra.initial is not Initial.ZERO:
-            start = Select(Binary("eq", _SLICE, Const(0)), start, zero(self.kernel))
+        start = zero(self.kernel) if self.variant.joins else start_from(self.kernel, old)
         here = self._own(row, column)
         store: Stmt = Store("sums", here, start)
         if self.is_stored is not None:
@@ -506,24 +548,6 @@ class _Writer:
             store = If(self.is_stored(i, j), store, nothing)
         inner = unrolled(column, self.variant.thread_columns, store)
         return unrolled(row, self.variant.thread_rows, inner)
-
-    def _join(self) -> list[Stmt]:
-        """The sums of all slices to those of the first, a row of the threads' tiles at a time."""
-        v, algebra = self.variant, self.kernel.algebra
-        parts: list[Stmt] = []
-        for r in range(v.thread_rows if v.slices > 1 else 0):
-            here = (Const(r), column)
-            total = Load("sums", here, algebra.accumulator)
-            store = Store("joins", (_SLICE - 1, column, _OWN), total)
-            put = unrolled(column, v.thread_columns, store)
-            steps: list[Stmt] = []
-            for other in range(v.slices - 1):
-                found = Load("joins", (Const(other), column, _OWN), algebra.accumulator)
-                both = apply(algebra.plus, total, found)
-                steps.append(unrolled(column, v.thread_columns, Store("sums", here, both)))
-            parts += [If(Binary("lt", Const(0), _SLICE), put), _MEET]
-            parts += [If(Binary("eq", _SLICE, Const(0)), seq(*steps)), _MEET]
-        return parts
 
     def _write_back(self) -> Stmt:
         algebra, i, j = self.kernel.algebra, Var("out_row"), Var("out_column")
@@ -545,8 +569,7 @@ class _Writer:
         store = unrolled(column, self.variant.thread_columns // width, store)
         at = self.left.start + self.left.element(row)
         store = lets([(i, at)], If(Binary("lt", i, M), store))
-        store = unrolled(row, self.variant.thread_rows, store)
-        return store if self.variant.slices == 1 else If(Binary("eq", _SLICE, Const(0)), store)
+        return unrolled(row, self.variant.thread_rows, store)
 
     def _out(self, i: Expr, j: Expr) -> tuple[Expr, ...]:
         layout = self.layout

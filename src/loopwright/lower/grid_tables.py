@@ -36,7 +36,25 @@ class GridTables:
             return Place((index * value,))
         if bundle == "p" and self.kernel.variant.is_split:
             value = value + FIRST_STEP
-        found = Load("table", (value + index,), _table_type(self.kernel))
+        return self._found(value + index)
+
+    def inside(self, operand: str, step: Expr) -> Place:
+        """How far a step leads from the first one of its tile, where that is so in all tiles."""
+        return self._found(Var(f"{operand}_p") + step)
+
+    def tile(self, operand: str, number: Expr) -> Place:
+        """How far the first step of a tile leads, where all tiles are alike.
+
+        The table has the steps of a tile first, then the tiles.
+        """
+        v = self.kernel.variant
+        if number == Const(0) and not v.is_split:
+            return Place((Const(0),))
+        value: Expr = Var(f"{operand}_p") + v.depth
+        return self._found((value + FIRST_STEP // v.depth if v.is_split else value) + number)
+
+    def _found(self, index: Expr) -> Place:
+        found = Load("table", (index,), _table_type(self.kernel))
         return Place((found if found.dtype == INT64 else Cast(found, INT64),))
 
     def onward(self, operand: str, steps: Expr) -> Place:

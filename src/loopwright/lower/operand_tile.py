@@ -1,8 +1,9 @@
 """A tile of one operand of a product on a GPU: where it lies in shared memory, and who loads what.
 
 Rows of a tile are steps of the reduction, so that the elements of one step lie beside each other.
-Where memory runs along the reduction, runs are stored across; for the matrix unit, whose lanes read
-single elements, such a tile is stored as it lies in memory.
+Where memory runs along the reduction, runs are stored across, columns in another order for each of
+them, so that threads store to different banks; for the matrix unit, whose lanes read single
+elements, such a tile is stored as it lies in memory.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 
 from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Const, Expr, Var
+from loopwright.ir.expr import Binary, Const, Expr, Var
 from loopwright.ir.grid_kernel import WARP
 from loopwright.lazy_dataclass import dataclass
 
@@ -18,8 +19,7 @@ __all__ = ["MMA_STEPS", "THREAD", "OperandTile", "in_z_order"]
 
 THREAD = Var("thread.x")
 MMA_STEPS = 4  # of the reduction, that the matrix unit takes at a time
-_PAD_BYTES = 16  # behind a row of a tile that is stored across: rows begin in other banks
-_FEW_RUNS = 2  # of a thread, whose addresses are no matter
+_FEW_RUNS = 1  # of a thread, which needs no other address
 _NEAR_BYTES = 64  # that neighbouring threads load of a run which is stored across
 
 
@@ -40,7 +40,10 @@ class OperandTile:
     own: int  # elements of a thread along the bundle
     piece: int  # of them that are neighbours
     place: Var  # number of the thread along the bundle
+    rows: int  # of the tile in shared memory
+    pitch: int  # elements between them
     apart: int = 1  # steps from one element of a run along p to the next
+    lanes: int = 0  # threads along p that store across to different banks, where they do
     for_mma: bool = False  # lanes read single elements: a tile is stored as it lies in memory
 
     @property
@@ -57,27 +60,32 @@ class OperandTile:
         """Whether a run of memory is one in the tile; else its elements go to different rows."""
         return self.is_turned or not self.along_p
 
-    @property
-    def rows(self) -> int:
-        """Rows of the tile in shared memory."""
-        return self.tile if self.is_turned else self.depth
-
-    @property
-    def pitch(self) -> int:
-        """Elements between rows of the tile.
-
-        Lanes that read 8 rows or columns by 4 steps of float64 find all banks where the pitch is 4
-        more than a multiple of 8.
-        """
-        if self.is_turned:
-            return self.depth + MMA_STEPS
-        if self.for_mma:
-            return self.tile + MMA_STEPS
-        return self.tile + (_PAD_BYTES // self.dtype.bytes if self.along_p else 0)
-
     def cell(self, buffer: Expr, step: Expr, at: Expr) -> tuple[Expr, Expr, Expr]:
-        """Where an element lies in shared memory."""
+        """Where an element lies in shared memory; `at` is its column there (`column`)."""
         return (buffer, at, step) if self.is_turned else (buffer, step, at)
+
+    def piece_of(self, buffer: Expr, step: Expr, turn: Expr, first: int) -> tuple[Expr, ...]:
+        """Where a piece of the thread begins in shared memory: its element `first`.
+
+        `turn` is that of the step.
+        """
+        if not self.lanes or self.own == self.piece:
+            return self.cell(buffer, step, self._moved(self.element(Const(first)), turn))
+        # Pieces of a thread are whole turns of the banks apart, which stay in their order.
+        far = first // self.piece * (self.tile // (self.own // self.piece))
+        return self.cell(buffer, step, self._moved(self.place * self.piece, turn) + far)
+
+    @property
+    def steps_of_turn(self) -> int:
+        """Steps of p whose columns lie in the same order."""
+        return self.width * self.apart
+
+    def _moved(self, at: Expr, turn: Expr) -> Expr:
+        """The column where an element lies: those of a warp's threads are in different banks.
+
+        Threads that follow each other along p have WARP / lanes columns each.
+        """
+        return Binary("xor", at, turn * (WARP // self.lanes)) if self.lanes else at
 
     @property
     def runs(self) -> int:
@@ -88,7 +96,8 @@ class OperandTile:
         """Where run `number` of the thread begins in the tile: along the bundle, and along p.
 
         Neighbouring threads take neighbours in memory. Of wide runs along p that are stored across
-        it is two sectors: then they go on across, so that they store to different banks.
+        it is two sectors, where columns do not change places: then they go on across, so that they
+        store to different banks.
         """
         if not self.along_p:
             line = self.tile // self.width
@@ -100,7 +109,9 @@ class OperandTile:
         at = THREAD + number * self.threads
         together = self.depth // (self.apart * self.width)  # runs that continue each other
         near = together
-        if self.width > 1 and not self.is_turned:
+        if self.lanes:
+            near = math.gcd(near, self.lanes)
+        elif self.width > 1 and not self.is_turned:
             near = math.gcd(near, max(1, _NEAR_BYTES // (self.width * self.dtype.bytes)))
         lanes, turns = self.threads // near, together // near
         if self.runs > _FEW_RUNS and self.threads % near == 0 and self.tile % lanes == 0:
@@ -113,6 +124,18 @@ class OperandTile:
         across, block = at // near % self.tile, at // (near * self.tile)
         along = (block % turns * near + at % near) * (self.width * self.apart)
         return across, along if self.apart == 1 else along + block // turns
+
+    def column(self, number: int) -> Expr:
+        """Where run `number` of the thread goes in the rows of the tile."""
+        at, _ = self.run(number)
+        if not self.lanes:
+            return at
+        first, _ = self.run(0)
+        turn = THREAD % self.lanes
+        far = number * (self.threads // self.lanes) % self.tile
+        if far % WARP == 0 and at == first + far:  # the same order of columns
+            return self._moved(first, turn) + far
+        return self._moved(at, turn)
 
     def element(self, number: Expr) -> Expr:
         """Element `number` of the thread, counted in the tile of the block."""

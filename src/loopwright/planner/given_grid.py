@@ -17,10 +17,13 @@ from loopwright.planner.grid_operands import (
     farthest,
     operand_bytes,
     operand_types,
+    out_access,
+    repeats_in_tiles,
     steps_apart,
 )
 from loopwright.planner.grid_products import GridChoice, chunk_of, joined_parts, partial_algebra
 from loopwright.planner.interleave import elements_in_order, in_tiles
+from loopwright.planner.turned_elements import turned_elements
 from loopwright.transform.map_contraction import MapWholeContraction
 from loopwright.transform.plan import Plan
 
@@ -56,8 +59,11 @@ def given_grid_choice(
         is_unary = algebra.times == "first"
         sizes = algebra.left.bytes, 0 if is_unary else algebra.right.bytes, algebra.out.bytes
         arranged = elements_in_order(shape, sizes)
+        turned = turned_elements(shape, sizes) if variant.turned else None
+        if turned is not None:
+            arranged = turned[0]
         kernel, unit = ElementsKernel(own, variant), variant.lanes
-        faults = _elements_faults(variant, arranged)
+        faults = _elements_faults(variant, arranged, turned and turned[1].turned)
     else:
         arranged = arrange(shape, 4)
         if arranged.i and arranged.j and arranged.p:
@@ -77,7 +83,12 @@ def given_grid_choice(
     return GridChoice(kernel, arranged, count, math.nan, joined)
 
 
-def _elements_faults(variant: ElementsVariant, shape: ContractionShape) -> Iterator[str]:
+def _elements_faults(
+    variant: ElementsVariant, shape: ContractionShape, turned: str | None
+) -> Iterator[str]:
+    """Why a kernel by elements cannot run on loops in order; `turned` are the operands to turn."""
+    if variant.turned != (turned or ""):
+        yield f"it turns {variant.turned}, here {turned or 'nothing'} would be turned"
     if (variant.free, variant.reduced) != (len(shape.i), len(shape.p)):
         found = f"{len(shape.i)} loops over {len(shape.p)}"
         yield f"it is for {variant.free} loops over {variant.reduced}, here are {found}"
@@ -101,6 +112,8 @@ def _product_faults(
     for name, dims in zip("gijp", shape.bundles, strict=True):
         if name in variant.strided and len(dims) > 1:
             yield f"loops of bundle {name} have no common stride"
+    if variant.by_tiles and not repeats_in_tiles(shape, variant.depth):
+        yield f"tiles of {variant.depth} steps of the reduction are not alike"
     if variant.strided != "gijp" and not variant.is_wide and farthest(shape) >= 1 << 31:
         yield "offsets need tables of 64 bits"
     yield from _width_faults(variant, algebra, shape, alignment)
@@ -124,8 +137,10 @@ def _width_faults(
         run = run[: len(run) - (apart > 1)]
         if access_width(shape, run, name, dtype, aligned) % width:
             yield f"{width} elements of {name} cannot be loaded at once"
-    most = access_width(shape, shape.j, "out", algebra.out, alignment[2])
+    most, apart = out_access(shape, algebra.out, alignment[2], variant.columns)
     if variant.is_split:  # sums lie row by row
-        most = math.gcd(4, shape.sizes[2])
+        most, apart = math.gcd(4, shape.sizes[2]), 1
+    if variant.out_width > 1 and apart != variant.out_apart:
+        yield f"neighbours of out are not {variant.out_apart} columns apart"
     if most % variant.out_width:
         yield f"{variant.out_width} elements of out cannot be stored at once"

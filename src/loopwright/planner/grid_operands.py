@@ -14,6 +14,8 @@ __all__ = [
     "is_along_p",
     "operand_bytes",
     "operand_types",
+    "out_access",
+    "repeats_in_tiles",
     "steps_apart",
 ]
 
@@ -49,6 +51,16 @@ def steps_apart(shape: ContractionShape, operand: str, depth: int) -> int:
     return fast.extent if slow.extent * fast.extent == depth else 1
 
 
+def repeats_in_tiles(shape: ContractionShape, depth: int) -> bool:
+    """Whether tiles of `depth` steps are whole, and steps lead equally far in all of them."""
+    inner = 1
+    for d in reversed(shape.p):
+        if depth % inner == 0 and inner * d.extent % depth == 0:
+            return True
+        inner *= d.extent
+    return False
+
+
 def access_width(
     shape: ContractionShape, run: tuple[Dim, ...], operand: str, dtype: DType, alignment: int
 ) -> int:
@@ -67,6 +79,25 @@ def access_width(
     ):
         width //= 2
     return width
+
+
+def out_access(
+    shape: ContractionShape, dtype: DType, alignment: int, columns: int
+) -> tuple[int, int]:
+    """Elements of out that a tile of so many columns may store at once, and columns between them.
+
+    Neighbours of out lie along one loop of j, and as many columns apart as the loops behind it have
+    steps.
+    """
+    at = next((n for n, d in enumerate(shape.j) if d.out == 1), -1)
+    if at < 0:
+        return 1, 1
+    width = access_width(shape, shape.j[: at + 1], "out", dtype, alignment)
+    apart = math.prod(d.extent for d in shape.j[at + 1 :])
+    if apart == 1:
+        return width, 1
+    fits = width > 1 and apart % width == 0 and columns % (apart * width) == 0
+    return (width, apart) if fits else (1, 1)
 
 
 def farthest(shape: ContractionShape) -> int:

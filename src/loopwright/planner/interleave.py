@@ -5,7 +5,8 @@ along one loop of j and out along another, both are cut, and the inner pieces pu
 
     ..., b, c  with b the run of right and c that of out   ->   ..., b1, c1, c0, b0
 
-so that a tile holds whole sectors of both. Loops that their pieces do not divide stay as they are.
+so that a tile holds whole sectors of both. A run may go on over several loops. Loops that their
+pieces do not divide stay as they are.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from dataclasses import replace
 
 from loopwright.ir.contraction_shape import ContractionShape, Dim
 
-__all__ = ["elements_in_order", "fastest", "in_tiles"]
+__all__ = ["elements_in_order", "fastest", "in_tiles", "joined_loops"]
 
 _SECTOR = 32  # bytes
+_LINE = 128
 
 
 def in_tiles(
@@ -27,10 +29,11 @@ def in_tiles(
 
     `sizes` are the bytes of an element of left, right and out.
     """
-    near = max(2, _SECTOR // sizes[1])
+    # Right is loaded for every step, out stored once: of right, a tile holds longer runs.
+    near = max(2, _SECTOR // sizes[1], min(_LINE // sizes[1], columns // (_SECTOR // sizes[2])))
     j = _interleaved(shape.j, "right", "out", near, max(2, columns // near))
     first, second = ("left", "right") if _unit(shape.p, "left") == _last(shape.p) else _TURNED
-    p = _interleaved(shape.p, first, second, min(4, depth // 2), max(2, depth // 4))
+    p = _interleaved(shape.p, first, second, min(4, depth // 2), max(2, depth // 4), most=1)
     return replace(shape, j=j, p=p)
 
 
@@ -52,20 +55,52 @@ def _last(dims: tuple[Dim, ...]) -> int:
 
 
 def _interleaved(
-    dims: tuple[Dim, ...], inner: str, outer: str, inner_run: int, outer_run: int
+    dims: tuple[Dim, ...],
+    inner: str,
+    outer: str,
+    inner_run: int,
+    outer_run: int,
+    most: int = 8,
 ) -> tuple[Dim, ...]:
-    """Pieces of the runs of two operands last: that of `inner` fastest."""
-    one, two = _unit(dims, inner), _unit(dims, outer)
-    if one < 0 or two < 0 or one == two:
+    """Pieces of the runs of two operands last: that of `inner` fastest.
+
+    A run is `most` loops at most, each of which goes on where the ones before it end.
+    """
+    fast, slow = _run(dims, inner, inner_run, most), _run(dims, outer, outer_run, most)
+    if not fast or not slow:
         return dims
-    fast, slow = _divisor(dims[one].extent, inner_run), _divisor(dims[two].extent, outer_run)
-    if fast == 1 or slow == 1:
-        return dims
-    rest = [d for n, d in enumerate(dims) if n not in (one, two)]
-    fast_outer, fast_inner = _cut(dims[one], fast)
-    slow_outer, slow_inner = _cut(dims[two], slow)
-    found = (*rest, fast_outer, slow_outer, slow_inner, fast_inner)
+    if next(iter(fast)) == next(iter(slow)):  # along the same loop
+        if len(fast) == 1:
+            return dims
+        slow = {}
+    fast = {n: max(piece, slow.get(n, 1)) for n, piece in fast.items()}
+    slow = {n: piece for n, piece in slow.items() if n not in fast}
+    cut = {n: _cut(dims[n], piece) for n, piece in (*fast.items(), *slow.items())}
+    found = [d for n, d in enumerate(dims) if n not in cut]
+    found += [cut[n][0] for n in (*reversed(fast), *reversed(slow))]
+    found += [cut[n][1] for n in (*reversed(slow), *reversed(fast))]
     return tuple(d for d in found if d.extent > 1)
+
+
+def _run(dims: tuple[Dim, ...], operand: str, length: int, most: int) -> dict[int, int]:
+    """Numbers of loops whose neighbours are neighbours in an operand, and pieces of them.
+
+    From the one of unit stride on; together they make up to `length` elements.
+    """
+    found: dict[int, int] = {}
+    size = 1
+    while len(found) < most:
+        n = next(
+            (n for n, d in enumerate(dims) if getattr(d, operand) == size and n not in found), -1
+        )
+        piece = _divisor(dims[n].extent, length // size) if n >= 0 else 1
+        if piece == 1:
+            break
+        found[n] = piece
+        size *= piece
+        if piece < dims[n].extent:
+            break
+    return found
 
 
 def _divisor(extent: int, most: int) -> int:
@@ -85,8 +120,8 @@ def elements_in_order(shape: ContractionShape, sizes: tuple[int, int, int]) -> C
     """
     if shape.swapped:
         shape = shape.turned()
-    free = _joined((*shape.batch, *shape.i, *shape.j))
-    p = _joined(shape.p)
+    free = joined_loops((*shape.batch, *shape.i, *shape.j))
+    p = joined_loops(shape.p)
     names = ("left", "right", "out")
     everything = (*free, *p)
     weight = {
@@ -98,10 +133,11 @@ def elements_in_order(shape: ContractionShape, sizes: tuple[int, int, int]) -> C
     reads = max(("left", "right"), key=lambda x: weight[x] if _unit(p, x) >= 0 else -1)
     p = _by_stride(p, reads)
     if lead != "out" and not p:
-        free = _interleaved(free, lead, "out", _SECTOR // max(1, sizes[names.index(lead)]), 32)
+        near = _SECTOR // max(1, sizes[names.index(lead)])
+        free = _interleaved(free, lead, "out", near, 32, most=1)
     elif lead == "out" and not p:
         other = max(("left", "right"), key=lambda x: weight[x] if sizes[names.index(x)] else -1)
-        free = _interleaved(free, "out", other, max(2, _SECTOR // sizes[2]), 32)
+        free = _interleaved(free, "out", other, max(2, _SECTOR // sizes[2]), 32, most=1)
     return ContractionShape((), free, (), p, False, shape.bases)
 
 
@@ -115,7 +151,7 @@ def _by_stride(dims: tuple[Dim, ...], operand: str) -> tuple[Dim, ...]:
     return tuple(sorted(dims, key=key))
 
 
-def _joined(dims: tuple[Dim, ...]) -> tuple[Dim, ...]:
+def joined_loops(dims: tuple[Dim, ...]) -> tuple[Dim, ...]:
     """Loops by falling strides, without those of one step; neighbours that continue are one."""
     found: list[Dim] = []
     for d in sorted(dims, key=lambda d: (-abs(d.out), -abs(d.left), -abs(d.right))):

@@ -143,6 +143,19 @@ class MapWholeContraction(Step):
         if told is not None:
             raise UsageError(f"map_whole_contraction: {told}", str(self))
 
+    def _turned_fault(self) -> str | None:
+        """What is wrong with a kernel by elements that turns operands."""
+        (variant,) = self.variants
+        assert isinstance(variant, ElementsVariant)
+        if variant.turned not in ("", "left", "right", "both"):
+            return "operands that are turned are left, right or both"
+        plain = replace(variant, free=2, turned="")
+        if variant.turned and (
+            plain != ElementsVariant(2, 0) or variant.free < 2 or self.parts > 1
+        ):
+            return "operands are turned in two loops or more, with no reduction, by 256 threads"
+        return None
+
     def _fault(self) -> str | None:
         if len(self.variants) != 1 or not 1 <= self.parts <= _MOST_PARTS:
             return f"it takes one variant, and from 1 to {_MOST_PARTS} parts"
@@ -151,7 +164,7 @@ class MapWholeContraction(Step):
                 is_power = lanes > 0 and lanes & (lanes - 1) == 0
                 if not is_power or not 1 <= threads <= _MOST_THREADS or threads % lanes:
                     return f"lanes are a power of two that divides up to {_MOST_THREADS} threads"
-                return None
+                return self._turned_fault()
             case (GridVariant() as tile,):
                 if tile.strided != "".join(x for x in _BUNDLES if x in tile.strided):
                     return f"strided bundles are some of {_BUNDLES}, in this order"
