@@ -4,11 +4,14 @@ Nothing is run: a dry run of the generated nests is played by the queue model (d
 bound of a kernel is the larger of two times: the bytes that must move at 20.4 GB/s, each input read
 once and each output written once, and the flops at the peak. Arrays that no mesh can hold between
 two phases count again: A of gemver is read, written and read again; tmp of 2mm and E, F of 3mm are
-written and read. Before that the model prices plans of which the rate was published.
+written and read. Kernels that sum up a matrix along both of its dimensions come twice: as written,
+where mvt, atax and bicg take two passes, and with sums in another order (--reassoc, marked by *).
+Before that the model prices plans of which the rate was published.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import resource
 import tempfile
@@ -37,6 +40,7 @@ _Sizes = Mapping[str, int]
 _RATE = 20.4e9  # bytes in a second that DMA moves in large blocks
 _SIZE = 512  # rows of square matrices in tiles of 32
 _LARGEST = 6144  # of the product by hand
+_BOTH_WAYS = ("gemver", "mvt", "atax", "bicg")  # sums along rows and along columns
 
 
 class _Kernel(NamedTuple):
@@ -141,12 +145,14 @@ def run(setting: Setting) -> Outcome:
     print(table.head())
     rows: list[dict[str, Any]] = []
     for name in names:
-        for sizes in _KERNELS[name].sizes[: 1 if setting.quick else 2]:
-            row = _row(name, sizes, seconds[name])
+        chosen = _KERNELS[name].sizes[: 1 if setting.quick else 2]
+        orders = (False, True) if name in _BOTH_WAYS else (False,)
+        for reassoc, sizes in itertools.product(orders, chosen):
+            row = _row(name, sizes, seconds[name], reassoc=reassoc)
             rows.append(row)
             print(
                 table.row(
-                    name,
+                    f"{name}*" if reassoc else name,
                     "x".join(map(str, sizes.values())),
                     row["milliseconds"],
                     row["gflops"],
@@ -160,18 +166,27 @@ def run(setting: Setting) -> Outcome:
                 ),
                 flush=True,
             )
-    print(f"peak {machine.peak_flops('float64') / 1e9:.1f} GFLOPS, generated in seconds\n")
+    print(f"peak {machine.peak_flops('float64') / 1e9:.1f} GFLOPS, generated in seconds")
+    print("*: sums in another order (--reassoc)\n")
     if "gemm" in names and (function := _function("gemm")) is not None:
         for sizes in _KERNELS["gemm"].sizes[: 1 if setting.quick else 2]:
             share = _predicted(function, sizes)[0].share_of_peak
             print(f"gemm {'x'.join(map(str, sizes.values()))}, extents not known: {share:.1%}")
     found = [row for row in rows if row["ratio"] is not None]
+    strict = [row for row in found if not row["reassoc"]]
+    free = [row for row in found if row["reassoc"] or row["kernel"] not in _BOTH_WAYS]
     shares = [row["share"] for row in found if row["kernel"] == "gemm"]
     bars += [
         Bar("gemm, share of the peak, worst", min(shares, default=math.nan), 0.6),
         Bar(
             "times the bound, geometric mean",
-            geometric_mean(row["ratio"] for row in found) if found else math.nan,
+            geometric_mean(row["ratio"] for row in strict) if strict else math.nan,
+            1.6,
+            at_most=True,
+        ),
+        Bar(
+            "times the bound, geometric mean, with --reassoc",
+            geometric_mean(row["ratio"] for row in free) if free else math.nan,
             1.6,
             at_most=True,
         ),
@@ -213,14 +228,18 @@ def _published() -> list[Bar]:
     ]
 
 
-def _function(name: str, sizes: _Sizes | None = None) -> MeshFunction | None:
+def _function(
+    name: str, sizes: _Sizes | None = None, *, reassoc: bool = False
+) -> MeshFunction | None:
     """What the cores run for a kernel whose arrays have these extents, or any."""
     mode = SYMBOLIC if sizes is None else CONSTANT
     with tempfile.TemporaryDirectory() as folder:
         file = read_c(write_source(KERNELS[name], Path(folder), mode=mode, extents=sizes))
         (region,) = file.regions
         machine = load_mesh("sw26010")
-        return optimise_region(file, region, mesh_planner, machine, target="athread").mesh
+        return optimise_region(
+            file, region, mesh_planner, machine, target="athread", reassoc=reassoc
+        ).mesh
 
 
 def _generated(name: str, folder: Path) -> float:
@@ -253,17 +272,20 @@ def _predicted(function: MeshFunction, sizes: _Sizes) -> tuple[MeshPrediction, i
     return predict_teams(machine, [team]), moved
 
 
-def _row(name: str, sizes: dict[str, int], seconds: float) -> dict[str, Any]:
+def _row(
+    name: str, sizes: dict[str, int], seconds: float, *, reassoc: bool = False
+) -> dict[str, Any]:
     """The figures of a kernel at some sizes; None where it has no prediction."""
     kernel = _KERNELS[name]
     least = _least_seconds(kernel, sizes)
     row: dict[str, Any] = {
-        "kernel": name, "sizes": sizes, "bound": 1e3 * least, "milliseconds": None, "gflops": None,
-        "share": None, "megabytes": None, "ratio": None, "ragged": None, "generated": seconds,
+        "kernel": name, "sizes": sizes, "reassoc": reassoc, "bound": 1e3 * least,
+        "milliseconds": None, "gflops": None, "share": None, "megabytes": None, "ratio": None,
+        "ragged": None, "generated": seconds,
     }  # fmt: skip
     try:
         even = {word: -(-value // 32) * 32 for word, value in sizes.items()}
-        functions = _function(name, sizes), _function(name, even)
+        functions = tuple(_function(name, each, reassoc=reassoc) for each in (sizes, even))
         if functions[0] is None or functions[1] is None:
             raise UsageError("no loop is mapped")
         found, moved = _predicted(functions[0], sizes)

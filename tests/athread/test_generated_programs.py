@@ -19,6 +19,7 @@ from loopwright.backends.c_dialect import C
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import program_of
 from loopwright.ir.islkit import GaveUp, attempt
+from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.transform.schedule_legality import initial_schedule
@@ -52,40 +53,42 @@ def family(name: str) -> Program:
 def check(
     programs: Mapping[str, Program],
     references: Mapping[str, Sequence[ReferenceRun]],
-    machine: str,
+    machine: str | MeshMachine,
     shape: tuple[int, int],
     folder: Path,
     *,
-    strict: bool = True,
+    large: Sequence[int] = LARGE,
+    seed: int = 0,
 ) -> Emulated:
     """Build programs at once, run them at all sizes, and compare."""
-    build = Emulated(programs, machine_of(machine), shape, folder)
+    mesh = machine_of(machine) if isinstance(machine, str) else machine
+    build = Emulated(programs, mesh, shape, folder)
     kept = {name: program for name, program in programs.items() if name in build}
     if not kept:
         return build
     small = [(name, run, run.fresh()) for name in kept for run in references[name]]
-    large: list[tuple[Job, Job]] = []  # to run, and to compare with
+    compared: list[tuple[Job, Job]] = []  # to run, and to compare with
     loops = [lower_schedule(initial_schedule(program)) for program in kept.values()]
     for (name, program), run_plainly in zip(kept.items(), c_runners(loops, PLAIN, C), strict=True):
-        sizes = pick_sizes(program, values=LARGE, most=200_000, count=2 if HUNTS else 1, seed=2)
+        sizes = pick_sizes(program, values=large, most=200_000, count=2 if HUNTS else 1, seed=2)
         for params in sizes:
             inputs = draw_inputs(program, params, seed=5)
             right = {key: data.copy() for key, data in inputs.items()}
             run_plainly(right, params)
-            large.append(((name, inputs, params), (name, right, params)))
+            compared.append(((name, inputs, params), (name, right, params)))
     jobs: list[Job] = [(name, arrays, dict(run.params)) for name, run, arrays in small]
-    done = build.run([*jobs, *(job for job, _ in large)], profile=True, strict=strict)
+    done = build.run([*jobs, *(job for job, _ in compared)], seed=seed, profile=True)
     for name, run, arrays in small:
         told = compare_arrays(run, arrays, "emulator")
         assert [str(difference) for difference in told] == [], name
-    for (name, arrays, params), (_, right, _) in large:
+    for (name, arrays, params), (_, right, _) in compared:
         for array, data in right.items():
             place = first_difference(
                 arrays[array], data, 0.0, signed_zeros=not programs[name].reassoc
             )
             assert place is None, f"{name}: {array}{place} at {dict(params)}"
     assert done.trace is not None
-    assert done.trace.ldm_bytes <= machine_of(machine).scratchpad_bytes
+    assert done.trace.ldm_bytes <= mesh.scratchpad_bytes
     return build
 
 
@@ -103,9 +106,7 @@ def test_families(number: int, machine: str, tmp_path: Path) -> None:
         count = 5 if HUNTS else 3
         sizes = pick_sizes(program, values=SMALL, most=1_000, count=count, seed=1)
         references[name] = [run_reference(program, p, seed=at) for at, p in enumerate(sizes)]
-    # Tiles of so little LDM that a core has to get again what it has put before.
-    strict = machine != "small"
-    build = check(programs, references, machine, shape, tmp_path, strict=strict)
+    build = check(programs, references, machine, shape, tmp_path)
     assert set(build.serial) == SERIAL & set(names)
 
 
@@ -134,7 +135,6 @@ def test_random_programs(first: int, tmp_path: Path) -> None:
     number = RANDOM_STARTS.index(first)
     machine = MACHINES[number % len(MACHINES)]
     shape = SHAPES[(number // 2) % len(SHAPES)]
-    # A few cores get again what they have put themselves: the queue of requests keeps the order.
-    build = check(programs, references, machine, shape, tmp_path, strict=False)
+    build = check(programs, references, machine, shape, tmp_path)
     # Enough of them run on cores that the hunt sees fifty.
     assert len(programs) - len(build.serial) >= (5 if HUNTS else 2)

@@ -190,3 +190,26 @@ def test_what_was_put_need_not_have_come_to_memory(tmp_path: Path) -> None:
         build.run([job("gemm")[0]])
     line = f"{tmp_path / SLAVE}:{raised.value.line}"
     assert f"(athread_get), which it has put itself at {line}, with no bar" in raised.value.message
+
+
+def test_a_barrier_of_requests_orders_puts_and_gets(tmp_path: Path) -> None:
+    again = f"{PUT_C} lw_after_puts(); {GET_C}"
+    build = built("gemm", tmp_path, lambda _, text: text.replace(PUT_C, again))
+    call, expected = job("gemm")
+    build.run([call])
+    assert has_bits_of(call[1]["C"], expected["C"])
+
+
+def test_what_was_put_is_read_directly_when_it_has_landed(tmp_path: Path) -> None:
+    """A barrier of requests is for requests; where one behind it has ended, puts have landed."""
+    place = PUT_C.partition("(&")[2].partition(",")[0]
+    for ways, is_right in (("lw_after_puts();", False), ("lw_land(lw_argument);", True)):
+        folder = tmp_path / str(is_right)
+        folder.mkdir()
+        again = f"{PUT_C} {ways} *(volatile double *)&{place};"
+        build = built("gemm", folder, lambda _, text, new=again: text.replace(PUT_C, new))
+        if is_right:
+            build.run([job("gemm")[0]])
+            continue
+        with pytest.raises(AthreadFault, match=r"\(directly\), which it has put itself"):
+            build.run([job("gemm")[0]])

@@ -50,8 +50,28 @@ def test_no_prediction_is_faster_than_its_bound() -> None:
     assert 0.5 < found["ragged"] < 1.5
 
 
+@pytest.mark.parametrize(
+    ("name", "reassoc", "passes"),
+    # How often A is read: once for both sums where their order is free.
+    [("mvt", True, 1), ("mvt", False, 2), ("atax", True, 1), ("bicg", True, 1)],
+)
+def test_a_matrix_is_read_once_for_each_pass(name: str, reassoc: bool, passes: int) -> None:
+    sizes = _KERNELS[name].sizes[0]
+    found = _row(name, sizes, 0.0, reassoc=reassoc)
+    matrix = 8e-6 * _KERNELS[name].elements(sizes)
+    assert passes * matrix < found["megabytes"] < (passes + 0.1) * matrix
+    assert found["ratio"] < passes * 1.13
+
+
+def test_gemver_moves_its_matrix_three_times() -> None:
+    for reassoc in (False, True):
+        found = _row("gemver", {"n": 2000}, 0.0, reassoc=reassoc)
+        assert 96 < found["megabytes"] < 100
+        assert found["ratio"] < 1.2
+
+
 def test_a_kernel_without_a_prediction_has_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sunway, "_function", lambda name, sizes: None)
+    monkeypatch.setattr(sunway, "_function", lambda name, sizes, **_: None)
     found = _row("mvt", {"n": 1000}, 0.0)
     assert found["bound_by"] == "not predicted: no loop is mapped"
     assert found["milliseconds"] is None

@@ -10,6 +10,7 @@ import pytest
 
 from drawn import drawn
 from kernels.build import system_compiler
+from kernels.corpus import KERNELS, SYMBOLIC, write_source
 from loopwright.cli import main
 from loopwright.machines import load_mesh
 
@@ -128,6 +129,12 @@ def test_little_work_is_done_by_the_host(source: Path, capfd: pytest.CaptureFixt
     told, cycles = capfd.readouterr()
     assert told.splitlines()[2] == "no compute core was started: there is too little work for them"
     assert cycles.splitlines()[1].split()[:4] == ["sums.c:11", "1", "1", "0"]
+
+
+def test_a_plan_for_less_memory_where_factors_were_not_foreseen(tmp_path: Path) -> None:
+    symm = write_source(KERNELS["symm"], tmp_path, mode=SYMBOLIC)
+    command = ["cc", str(symm), "--target", "athread", "--threads", "1x64"]
+    assert main([*command, "-o", str(tmp_path / "out")]) == 0
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")

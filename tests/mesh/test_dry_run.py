@@ -38,13 +38,15 @@ NAMES = (
     "bicg", "doitgen", "mvt",
 )  # fmt: skip
 
+SUMS = ("mvt", "atax", "gemver", "bicg")  # partial sums, where their order is free
+
 
 @cache
-def function(name: str) -> MeshFunction:
+def function(name: str, *, reassoc: bool = False) -> MeshFunction:
     with TemporaryDirectory() as folder:
         file = read_c(write_source(KERNELS[name], Path(folder), mode=SYMBOLIC))
     (region,) = file.regions
-    found = optimise_region(file, region, mesh_planner, SW, target="athread").mesh
+    found = optimise_region(file, region, mesh_planner, SW, target="athread", reassoc=reassoc).mesh
     assert found is not None
     return found
 
@@ -58,12 +60,15 @@ def sizes(name: str, size: int) -> dict[str, int]:
     }
 
 
-def emulated(name: str, given: dict[str, int], folder: Path) -> tuple[TeamRun, ...]:
+def emulated(
+    name: str, given: dict[str, int], folder: Path, *, reassoc: bool = False
+) -> tuple[TeamRun, ...]:
     """What the cores did in an emulated run of the generated files."""
     kernel = KERNELS[name]
     source = write_source(kernel, folder, mode=SYMBOLIC)
     out = folder / "out"
-    assert main(["cc", str(source), "--target", "athread", "-o", str(out)]) == 0
+    words = ["--reassoc"] if reassoc else []
+    assert main(["cc", str(source), "--target", "athread", "-o", str(out), *words]) == 0
     inputs = make_inputs(kernel, given)
     types, values = [], []
     for word, value in inputs.items():
@@ -95,11 +100,14 @@ def requests(teams: tuple[TeamRun, ...]) -> Counter[tuple[int, DmaRequest]]:
 
 
 @pytest.mark.skipif(find_compiler() is None, reason="there is no C compiler")
-@pytest.mark.parametrize("name", drawn(NAMES, 5))
-def test_requests_are_those_of_an_emulated_run(name: str, tmp_path: Path) -> None:
-    given = sizes(name, 50)
-    teams = emulated(name, given, tmp_path)
-    dry = (team_of_function(function(name), given, SW),)
+@pytest.mark.parametrize(
+    ("name", "reassoc"),
+    [*((name, False) for name in drawn(NAMES, 5)), *((name, True) for name in drawn(SUMS, 2))],
+)
+def test_requests_are_those_of_an_emulated_run(name: str, reassoc: bool, tmp_path: Path) -> None:
+    given = sizes(name, 150 if reassoc else 50)
+    teams = emulated(name, given, tmp_path, reassoc=reassoc)
+    dry = (team_of_function(function(name, reassoc=reassoc), given, SW),)
     assert requests(dry) == requests(teams)
     recorded, predicted = (predict_teams(SW, runs) for runs in (teams, dry))
     assert predicted.flops == recorded.flops

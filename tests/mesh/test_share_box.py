@@ -23,7 +23,7 @@ from loopwright.transform.plan import apply_plan
 from loopwright.transform.share_box import ShareBox
 from loopwright.transform.stage_box import StageBox
 from loopwright.transform.step import Step
-from loopwright.transform.tiling import StripMine, Tile
+from loopwright.transform.tiling import StripMine, Tile, TileWithin
 from loopwright.validate import check_translation
 from programs import Do, For, matmul, program
 
@@ -71,6 +71,24 @@ CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
         matmul(),
         (*WINDOWS, StageBox("C", "j_t", (), 1), ShareBox("A", "k_t", "k_t_2", (), "row"),
          ShareBox("B", "k_t", "k_t_2", (), "column")),
+    ),
+    # A is given for all columns, B for each strip of them; the last strip of a tile is narrower.
+    "strips of columns": (
+        matmul(),
+        (Tile(("i", "j", "k"), (4, 6, 4)), Tile(("i", "j", "k"), (4, 6, 2)),
+         TileWithin(("i", "j", "k"), (4, 4, 2), (4, 6, 2)), *TILES[1:],
+         StageBox("C", "j_t", (), 1), ShareBox("A", "k_t", "k_t_2", (), "row"),
+         ShareBox("B", "k_t", "j_t_3", (), "column")),
+    ),
+    "strips of rows": (
+        matmul(),
+        (*TILES[:1], Tile(("i", "j", "k"), (2, 3, 4)), *TILES[1:], StageBox("C", "j_t", (), 1),
+         ShareBox("A", "k_t", "i_t_2", (), "row"), ShareBox("B", "k_t", "k_t", (), "column")),
+    ),
+    "a triangle of tiles, strips": (
+        LOWER, (*TILES[:1], TileWithin(("i", "j", "k"), (4, 2, 4), (4, 3, 4)), *TILES[1:],
+                StageBox("A", "j_t", (), 1), ShareBox("B", "k_t", "k_t", ("S0_2",), "row"),
+                ShareBox("B", "k_t", "j_t_2", ("S0_3",), "column")),
     ),
     "whole panels": (
         matmul(),
@@ -134,6 +152,12 @@ REFUSED: dict[str, tuple[Program, tuple[Step, ...], str]] = {
         (*TILES, ShareBox("A", "k_t", "k_t", (), "column")),
         "the box is another one in each iteration of 'i_t'",
     ),
+    "strips that begin elsewhere": (
+        matmul(),
+        (*TILES[:1], TileWithin(("i", "j", "k"), (4, 2, 4), (4, 3, 4)), *TILES[1:],
+         ShareBox("A", "j_t_2", "j_t_2", (), "row")),
+        "strips of loop 'j_t_2' begin elsewhere in each tile",
+    ),
     "written": (
         matmul(),
         (*TILES, ShareBox("C", "k_t", "k_t", (), "row")),
@@ -168,8 +192,8 @@ def test_refusals(name: str) -> None:
 
 
 def test_fields_are_checked() -> None:
-    with pytest.raises(UsageError, match="an axis of row and column"):
-        ShareBox("A", "i", "i", (), "mesh")
+    with pytest.raises(UsageError, match="an axis of row, column and mesh"):
+        ShareBox("A", "i", "i", (), "plane")
 
 
 # -- the meaning of a broadcast -------------------------------------------------------------------

@@ -43,6 +43,12 @@ SOLVE = square(
     For("i", 0, "n", For("j", 0, "n", For("k", "i + 1", "n", Do("A[i, j]", "A[i, j] + A[k, j]"))))
 )
 
+# Extents of the arrays bound those of boxes, and may be more than n.
+NARROW = program(
+    "narrow", {"B": "in float64 [12, 13]", "y": "inout float64 [12]", "x": "in float64 [13]"},
+    For("i", 0, "n", For("j", 0, "n", Do("y[i]", "y[i] + B[i, j] * x[j]"))),
+)  # fmt: skip
+
 CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
     "whole product": (
         matmul(),
@@ -75,6 +81,11 @@ CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
         (Tile(("i", "j", "k"), (1, 3, 2)), MapToMesh("j_t", "mesh", 2, 2),
          StageBox("A", "j_t", ("S0_0", "S0_1"), 1), StageBox("A", "k_t", ("S0_2",), 1)),
     ),
+    "whole rows": (
+        NARROW,
+        (StripMine("i", 3), MapToMesh("i_t", "mesh", 2, 2), StageBox("B", "i", (), 2),
+         StageBox("x", "i_t", (), 1), StageBox("y", "i_t", (), 1)),
+    ),
     "every second element": (
         square(For("i", 0, "n // 2", Do("y[2 * i]", "B[i, 2 * i + 1]")), arrays="By"),
         (StripMine("i", 3), MapToMesh("i_t", "mesh", 2, 2), StageBox("y", "i_t", (), 1)),
@@ -94,6 +105,13 @@ def test_cores_compute_what_the_program_says(name: str) -> None:
     check_nest(nest)
     sizes = [dict.fromkeys(source.params, size["n"]) for size in SIZES]
     assert check_translation(source, nest, sizes) == ()
+
+
+def test_arrays_bound_boxes_where_loops_do_not() -> None:
+    rows, vector, target = scheduled("whole rows").boxes
+    assert (rows.extents, rows.is_array_wide) == ((1, 13), True)
+    assert (vector.extents, vector.is_array_wide) == ((13,), True)
+    assert (target.extents, target.is_array_wide) == ((3,), False)
 
 
 def test_all_accesses_go_to_boxes() -> None:

@@ -20,7 +20,12 @@ from outside.campaigns.soak import MAKERS
 
 SEED = int(os.environ.get("SOAK_SEED", "1"))
 # Campaign -> groups of cases, and cases of a group: a group is a test, so that workers share them.
-CASES = {"einsums": (1, 40), "tensor_programs": (1, 4), "sparse_formats": (1, 6)}
+CASES = {
+    "einsums": (1, 40),
+    "tensor_programs": (1, 4),
+    "sparse_formats": (1, 6),
+    "mesh_programs": (1, 2),
+}
 if HUNTS:
     CASES = {name: (20 * groups, cases) for name, (groups, cases) in CASES.items()}
 GROUPS = [(name, group) for name, (groups, _) in CASES.items() for group in range(groups)]

@@ -14,7 +14,7 @@ from loopwright.transform.loop_fusion import Distribute, Fuse
 from loopwright.transform.loop_marks import Parallel, Unroll, Vectorize
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.step import Step
-from loopwright.transform.tiling import StripMine, Tile
+from loopwright.transform.tiling import StripMine, Tile, TileWithin
 from oracle import assert_same
 from programs import (
     Do,
@@ -99,6 +99,19 @@ def test_strip_mine() -> None:
                 for k_t in range(0, q, 8):
                     for k in range(k_t, min(q, k_t + 8)):
                         C[i, j] = C[i, j] + A[i, k] * B[k, j]
+        """)
+
+
+def test_tile_within() -> None:
+    tiles = Tile(("i", "j"), (8, 14))
+    assert loops_after(matmul(), tiles, TileWithin(("i", "j"), (8, 4), (8, 14))) == text("""
+        for i_t in range(0, n, 8):
+            for j_t in range(0, m, 14):
+                for j_t_2 in range(j_t, min(m, j_t + 14), 4):
+                    for i in range(i_t, min(n, i_t + 8)):
+                        for j in range(j_t_2, min(min(m, j_t + 14), j_t_2 + 4)):
+                            for k in range(q):
+                                C[i, j] = C[i, j] + A[i, k] * B[k, j]
         """)
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "BoxHull",
     "Footprint",
     "box_hull",
+    "box_sides",
     "elements_by_loops",
     "find_footprint",
     "instance_values",
@@ -137,11 +138,8 @@ class BoxHull:
 
 def box_hull(elements: isl.Map, variables: Sequence[str]) -> BoxHull | None:
     """The strided box hull of `{ [variables] -> A[e] }`; None where an extent has no bound."""
-    if elements.is_empty():
-        return None
-    sides = [_side(elements, at, variables) for at in range(elements.dim(_OUT))]
-    known = [side for side in sides if side is not None]
-    if len(known) < len(sides):
+    known = box_sides(elements, variables)
+    if known is None:
         return None
     lower = tuple(first for first, _, _ in known)
     extents = tuple(extent for _, extent, _ in known)
@@ -150,6 +148,15 @@ def box_hull(elements: isl.Map, variables: Sequence[str]) -> BoxHull | None:
     for at, (first, extent, stride) in enumerate(known):
         box = box.intersect(_within(elements, at, first, extent, stride))
     return BoxHull(lower, extents, strides, box, elements)
+
+
+def box_sides(elements: isl.Map, variables: Sequence[str]) -> list[tuple[Expr, int, int]] | None:
+    """First element, number of elements and stride of a strided box hull in every dimension."""
+    if elements.is_empty():
+        return None
+    sides = [_side(elements, at, variables) for at in range(elements.dim(_OUT))]
+    known = [side for side in sides if side is not None]
+    return known if len(known) == len(sides) else None
 
 
 def _side(elements: isl.Map, at: int, variables: Sequence[str]) -> tuple[Expr, int, int] | None:

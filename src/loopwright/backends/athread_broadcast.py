@@ -5,6 +5,9 @@ take as many. Nothing says that a vector reaches all of them at once: a core tha
 root might send while another one still waits for the last. So they meet in between. On its
 successor the root writes into the scratchpads of all, once all have come: until then somebody may
 still use what lies there.
+
+A root that has its own copy already loads and sends, as the others receive and store: two slots for
+a vector on both sides.
 """
 
 from __future__ import annotations
@@ -13,10 +16,10 @@ __all__ = ["BROADCAST_PART"]
 
 _BODY = """
 /* The core of number `root` in its @WORD@ gives `rows` blocks of `width` bytes, which lie `pitch`
- * bytes apart, to all cores of the @WORD@, itself included. */
+ * bytes apart, to all other cores of the @WORD@. It has its own copy already. */
 static __attribute__((noinline, unused)) void
-lw_broadcast_@WORD@(void *target, long target_pitch, const void *source, long source_pitch,
-                    long rows, long width, long root)
+lw_give_@WORD@(void *target, long target_pitch, const void *source, long source_pitch,
+               long rows, long width, long root)
 {
     char *to = (char *)target;
     const char *from = (const char *)source;
@@ -36,70 +39,96 @@ lw_broadcast_@WORD@(void *target, long target_pitch, const void *source, long so
     lw_arrived = 0;
     lw_fence();
 #else
-    doublev4 v, w;
+    doublev4 a, b, c, d;
     athread_syn(@SCOPE@, 0xff); /* else messages of this root and of the last one may mix */
-    if (is_root && width == 64) { /* short rows, many of them */
-        for (long r = 0; r < rows; r++, to += target_pitch, from += source_pitch) {
-            simd_loadu(v, (double *)from);
-            simd_loadu(w, (double *)(from + 32));
-            @PUT@(v, 8);
-            @PUT@(w, 8);
-            simd_storeu(v, (double *)to);
-            simd_storeu(w, (double *)(to + 32));
+    if (is_root && width % 128 == 0) {
+        for (long r = 0; r < rows; r++, from += source_pitch) {
+            for (long x = 0; x < width; x += 128) {
+                simd_loadu(a, (double *)(from + x));
+                simd_loadu(b, (double *)(from + x + 32));
+                simd_loadu(c, (double *)(from + x + 64));
+                simd_loadu(d, (double *)(from + x + 96));
+                @PUT@(a, 8);
+                @PUT@(b, 8);
+                @PUT@(c, 8);
+                @PUT@(d, 8);
+            }
         }
     } else if (is_root) {
-        for (long r = 0; r < rows; r++, to += target_pitch, from += source_pitch) {
+        for (long r = 0; r < rows; r++, from += source_pitch) {
             long x = 0;
-            for (; x + 64 <= width; x += 64) {
-                simd_loadu(v, (double *)(from + x));
-                simd_loadu(w, (double *)(from + x + 32));
-                @PUT@(v, 8);
-                @PUT@(w, 8);
-                simd_storeu(v, (double *)(to + x));
-                simd_storeu(w, (double *)(to + x + 32));
+            for (; x + 128 <= width; x += 128) {
+                simd_loadu(a, (double *)(from + x));
+                simd_loadu(b, (double *)(from + x + 32));
+                simd_loadu(c, (double *)(from + x + 64));
+                simd_loadu(d, (double *)(from + x + 96));
+                @PUT@(a, 8);
+                @PUT@(b, 8);
+                @PUT@(c, 8);
+                @PUT@(d, 8);
             }
-            if (x + 32 <= width) {
-                simd_loadu(v, (double *)(from + x));
-                @PUT@(v, 8);
-                simd_storeu(v, (double *)(to + x));
-                x += 32;
+            for (; x + 32 <= width; x += 32) {
+                simd_loadu(a, (double *)(from + x));
+                @PUT@(a, 8);
             }
             if (x < width) {
                 lw_part(lw_tail, from + x, width - x);
-                simd_load(v, (double *)lw_tail);
-                @PUT@(v, 8);
-                lw_part(to + x, lw_tail, width - x);
+                simd_load(a, (double *)lw_tail);
+                @PUT@(a, 8);
             }
         }
-    } else if (width == 64) {
+    } else if (width % 128 == 0) {
         for (long r = 0; r < rows; r++, to += target_pitch) {
-            @GET@(v);
-            @GET@(w);
-            simd_storeu(v, (double *)to);
-            simd_storeu(w, (double *)(to + 32));
+            for (long x = 0; x < width; x += 128) {
+                @GET@(a);
+                @GET@(b);
+                @GET@(c);
+                @GET@(d);
+                simd_storeu(a, (double *)(to + x));
+                simd_storeu(b, (double *)(to + x + 32));
+                simd_storeu(c, (double *)(to + x + 64));
+                simd_storeu(d, (double *)(to + x + 96));
+            }
         }
     } else {
         for (long r = 0; r < rows; r++, to += target_pitch) {
             long x = 0;
-            for (; x + 64 <= width; x += 64) {
-                @GET@(v);
-                @GET@(w);
-                simd_storeu(v, (double *)(to + x));
-                simd_storeu(w, (double *)(to + x + 32));
+            for (; x + 128 <= width; x += 128) {
+                @GET@(a);
+                @GET@(b);
+                @GET@(c);
+                @GET@(d);
+                simd_storeu(a, (double *)(to + x));
+                simd_storeu(b, (double *)(to + x + 32));
+                simd_storeu(c, (double *)(to + x + 64));
+                simd_storeu(d, (double *)(to + x + 96));
             }
-            if (x + 32 <= width) {
-                @GET@(v);
-                simd_storeu(v, (double *)(to + x));
-                x += 32;
+            for (; x + 32 <= width; x += 32) {
+                @GET@(a);
+                simd_storeu(a, (double *)(to + x));
             }
             if (x < width) {
-                @GET@(v);
-                simd_store(v, (double *)lw_tail);
+                @GET@(a);
+                simd_store(a, (double *)lw_tail);
                 lw_part(to + x, lw_tail, width - x);
             }
         }
     }
 #endif
+}
+
+/* The same, to itself too. */
+static __attribute__((noinline, unused)) void
+lw_broadcast_@WORD@(void *target, long target_pitch, const void *source, long source_pitch,
+                    long rows, long width, long root)
+{
+#ifndef LW_ATHREAD_PRO
+    if (@NUMBER@ == root)
+        for (long r = 0; r < rows; r++)
+            lw_part((char *)target + r * target_pitch,
+                    (const char *)source + r * source_pitch, width);
+#endif
+    lw_give_@WORD@(target, target_pitch, source, source_pitch, rows, width, root);
 }
 """
 
@@ -112,7 +141,7 @@ static __thread_local volatile int lw_sent, lw_arrived; /* blocks of broadcasts 
 
 static __thread_local char lw_tail[32] __attribute__((aligned(32))); /* less than a vector */
 
-/* Less than a vector, by doubles as far as they go. */
+/* Some bytes, by doubles as far as they go. */
 static inline void lw_part(void *to, const void *from, long bytes)
 {
     int k = 0;

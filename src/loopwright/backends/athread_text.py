@@ -147,10 +147,24 @@ LW_INLINE void lw_end_parts(void)
     lw_parts = 0;
 }
 
+/* What this core has put is in main memory before it gets anything more. */
+LW_INLINE void lw_after_puts(void)
+{
+    athread_dma_barrier();
+}
+
 LW_INLINE void lw_get(void *ldm, const void *memory, long rows, long width, long gap)
 {
     lw_get_part(ldm, memory, rows, width, gap);
     lw_end_parts();
+}
+
+/* What this core has put is in main memory: a request behind it has ended. */
+LW_INLINE void lw_land(const void *memory)
+{
+    static __thread_local int word;
+    lw_after_puts();
+    lw_get(&word, memory, 1, sizeof word, 0);
 }
 
 LW_INLINE void lw_put(void *memory, const void *ldm, long rows, long width, long gap)

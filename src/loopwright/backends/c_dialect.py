@@ -67,6 +67,8 @@ class Dialect:
     get: str = ""
     put: str = ""
     get_ahead: str = ""
+    after_puts: str = ""  # what a core has put is in memory before it gets anything more
+    landed: str = ""  # what it has put is in memory before it goes on
     get_part: str = ""  # likewise, one of several requests
     put_part: str = ""
     end_parts: str = ""  # waits for these
@@ -342,11 +344,13 @@ ATHREAD = Dialect(
     put="lw_put({target}, {source}, {rows}, {width}, {gap});",
     get_ahead="lw_get_ahead({target}, {source}, {rows}, {width}, {gap});",
     broadcast=(
-        "lw_broadcast_{axis}({target}, {target_pitch}, {source}, {source_pitch}, {rows}, "
+        "lw_{word}_{axis}({target}, {target_pitch}, {source}, {source_pitch}, {rows}, "
         "{width}, {root});"
     ),
     has_vector_functions=True,
     get_part="lw_get_part({target}, {source}, {rows}, {width}, {gap});",
     put_part="lw_put_part({target}, {source}, {rows}, {width}, {gap});",
     end_parts="lw_end_parts();",
+    after_puts="lw_after_puts();",
+    landed="lw_land(lw_argument);",
 )

@@ -7,6 +7,7 @@ arithmetic finds data that cannot wrap, for which plain C will do.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeAlias, assert_never
@@ -53,6 +54,12 @@ from loopwright.ir.visit import expanded_dot, expanded_extreme, loads, walk
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["CExpressions", "NamedBuffer", "interval", "operation", "width_of"]
+
+_SUMS: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+}
 
 # -- intervals of integer expressions -------------------------------------------------------------
 
@@ -232,7 +239,7 @@ class CExpressions:
 
     def _index_sum(self, op: str, x: Expr, y: Expr) -> CText:
         x, y = self._resolved(x), self._resolved(y)
-        folded = {"add": x + y, "sub": x - y, "mul": x * y}[op]
+        folded = _SUMS[op](x, y)
         if folded != Binary(op, x, y):
             return self.index(folded)
         match op, y:
@@ -262,7 +269,7 @@ class CExpressions:
             return self.constants.get(expr.name, expr)
         if isinstance(expr, Binary) and expr.op in ("add", "sub", "mul"):
             x, y = self._resolved(expr.x), self._resolved(expr.y)
-            return {"add": x + y, "sub": x - y, "mul": x * y}[expr.op]
+            return _SUMS[expr.op](x, y)
         return expr
 
     def _index_division(self, op: str, x: Expr, divisor: Expr) -> CText:

@@ -360,11 +360,15 @@ class CPrinter:
 
     def _transfer(self, stmt: Copy, offset: tuple[Expr, ...]) -> None:
         """DMA requests of the last two dimensions, in a loop over each of the others."""
+        if stmt.after_puts and not offset:
+            self.lines.add(self.dialect.after_puts)
         if len(offset) < len(stmt.shape) - 2:
             with self._loop_of_copy(stmt, offset) as inner:
                 self._transfer(stmt, inner)
             if not offset and not stmt.is_async:
                 self.lines.add(self.dialect.end_parts)
+            if not offset and stmt.lands:
+                self.lines.add(self.dialect.landed)
             return
         fixed = (*offset, *(Const(0) for _ in stmt.shape[len(offset) :]))
         to, origin = stmt.places(fixed)
@@ -387,6 +391,8 @@ class CPrinter:
             gap=self.expressions.index(gap),
         )
         self.lines.add(text)
+        if not offset and stmt.lands:
+            self.lines.add(self.dialect.landed)
 
     def _broadcast(self, stmt: MeshBroadcast) -> None:
         if not self.dialect.broadcast or len(stmt.shape) > 2:
@@ -402,6 +408,7 @@ class CPrinter:
             if buffer.strides is not None
         ]
         text = self.dialect.broadcast.format(
+            word="give" if stmt.is_kept else "broadcast",
             axis=stmt.axis.value,
             target=f"&{self.expressions.element(stmt.target, stmt.target_start)}",
             target_pitch=pitches[0],

@@ -41,7 +41,7 @@ __all__ = ["explain_on_mesh", "prediction_lines", "stages_of"]
 _ORDER, _TILES, _MAPPING, _BOXES = "order", "tiles", "mapping", "boxes"
 _STAGES = (_ORDER, _TILES, _MAPPING, _BOXES)
 _KINDS = {
-    _TILES: frozenset({"tile", "strip_mine", "fuse"}),
+    _TILES: frozenset({"tile", "tile_within", "strip_mine", "fuse"}),
     _MAPPING: frozenset({"map_to_mesh"}),
     _BOXES: frozenset({"stage_box", "share_box"}),
 }

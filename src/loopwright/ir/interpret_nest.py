@@ -457,7 +457,8 @@ class _Machine:
         if found is None:
             raise InternalError(f"no core of the {stmt.axis.value} has number {root}")
         to = self.integers(stmt.target_start, frame)
-        for offset in itertools.product(*map(range, shape)):
+        is_there = stmt.is_kept and source is not None
+        for offset in () if is_there else itertools.product(*map(range, shape)):
             frame.buffer(stmt.target).copy_from(
                 _moved(to, offset), found[0], _moved(found[1], offset)
             )

@@ -169,7 +169,9 @@ class Copy:
     targets have engines for it (DMA, cp.async, memcpy). Where `is_async` the copy happens at any
     time up to the Wait for its group: until then nobody uses the target or changes the source. A
     copy of `width` elements at once moves runs of so many along the last dimension, which has
-    stride 1 on both sides and begins at multiples of `width` in memory.
+    stride 1 on both sides and begins at multiples of `width` in memory. A copy `after_puts` is of
+    elements that the same core has copied to memory before, by an engine that keeps no order; one
+    that `lands` has come to memory when it has ended.
     """
 
     target: str
@@ -179,6 +181,8 @@ class Copy:
     shape: tuple[Expr, ...]
     is_async: bool = False
     width: int = 1
+    after_puts: bool = False
+    lands: bool = False
 
     def places(self, offset: Sequence[Expr]) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
         """Subscripts of the target and of the source at an offset inside the shape."""
@@ -196,7 +200,8 @@ class MeshBroadcast:
 
     target[target_start + x] of every core is source[source_start + x] of the core with number
     `root` in the row (its column) or column (its row); all x in shape, the places of the source by
-    the root. All cores of the row or column come here together, with the same root and shape.
+    the root. All cores of the row or column come here together, with the same root and shape. Where
+    `is_kept` the root has the block in its place already: to all but itself.
     """
 
     target: str
@@ -206,6 +211,7 @@ class MeshBroadcast:
     shape: tuple[Expr, ...]
     axis: Axis  # ROW or COLUMN
     root: Expr
+    is_kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,11 +123,18 @@ class StagedBox:
     # equally long: of arrays that nobody writes meanwhile.
     is_full_width: bool
     buffers: int  # boxes in memory at a time: of two, the next one comes while one is used
+    # isl.Map { [values of the loops] -> A[e] : in the box }, where the nest writes the array.
+    whole: Any = None
     # The box is the same for all cores of a row or column, which come by it together: each brings
     # in a part of `panel`, a larger box of a loop around, and gives of it what this box needs.
     axis: Axis | None = None
     panel: StagedBox | None = None
     parts: int = 1  # of a panel, along its first dimension: one for each core
+    cores: int = 1  # of a panel: in a row or column, or, of all cores of a mesh, in a column
+    # isl.Set { [values of the loops] : somebody reads what the iteration has written }, for boxes
+    # of local arrays; None: any may be needed.
+    kept: Any = None
+    is_array_wide: bool = False  # loops do not bound its extents: the array's own do
 
     @property
     def memory(self) -> tuple[int, ...]:
@@ -147,7 +154,9 @@ class StagedBox:
         ahead = f", {self.buffers} at a time" if self.buffers > 1 else ""
         if self.panel is not None and self.axis is not None:
             whole = " x ".join(map(str, self.panel.extents))
-            moved = f"of {whole} that a {self.axis.value} of cores holds in {self.panel.loop}"
+            who = "the mesh" if self.axis is Axis.MESH else f"a {self.axis.value}"
+            moved = f"of {whole} that {who} of cores holds in {self.panel.loop}"
+        moved = moved or "made there and used up"
         return f"up to {box} elements of {self.array} in scratchpads in {self.loop}, {moved}{ahead}"
 
 

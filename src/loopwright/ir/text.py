@@ -357,11 +357,13 @@ def _stmt_lines(stmt: Stmt) -> Iterator[str]:
             to, origin = _element(target, stmt.target_start), _element(source, stmt.source_start)
             way = "async copy" if stmt.is_async else "copy"
             by = f" by {stmt.width}" if stmt.width > 1 else ""
-            yield f"{way} {_list(shape)}{by} to {to} from {origin}"
+            late = ", after puts" if stmt.after_puts else ", lands" if stmt.lands else ""
+            yield f"{way} {_list(shape)}{by} to {to} from {origin}{late}"
         case MeshBroadcast(target=target, source=source, shape=shape, axis=axis):
             to, origin = _element(target, stmt.target_start), _element(source, stmt.source_start)
             root = expr_text(stmt.root)
-            yield f"broadcast {_list(shape)} along the {axis.value} to {to} from {origin} of {root}"
+            way = f"{'give' if stmt.is_kept else 'broadcast'} {_list(shape)} along the {axis.value}"
+            yield f"{way} to {to} from {origin} of {root}"
         case Commit():
             yield "commit"
         case Wait(pending=pending):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -112,24 +113,32 @@ def fresh_name(wish: str, taken: Iterable[str]) -> str:
 
 
 def rewrite(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    """Rebuild `expr` bottom-up, passing every node through `change`."""
+    """Rebuild `expr` bottom-up, passing every node through `change`.
 
-    def down(node: Expr) -> Expr:
-        return rewrite(node, change)
-
+    Nodes whose parts stay the same objects are not made anew.
+    """
     match expr:
         case Const() | Var():
             return change(expr)
         case Load(index=index):
-            return change(replace(expr, index=tuple(map(down, index))))
+            parts = tuple([rewrite(entry, change) for entry in index])
+            is_same = all(map(operator.is_, parts, index))
+            return change(expr if is_same else replace(expr, index=parts))
         case Unary(x=x) | Cast(x=x):
-            return change(replace(expr, x=down(x)))
+            part = rewrite(x, change)
+            return change(expr if part is x else replace(expr, x=part))
         case Binary(x=x, y=y):
-            return change(replace(expr, x=down(x), y=down(y)))
+            left, right = rewrite(x, change), rewrite(y, change)
+            is_same = left is x and right is y
+            return change(expr if is_same else Binary(expr.op, left, right))
         case Select(cond=cond, x=x, y=y):
-            return change(Select(down(cond), down(x), down(y)))
+            parts = (rewrite(cond, change), rewrite(x, change), rewrite(y, change))
+            is_same = parts[0] is cond and parts[1] is x and parts[2] is y
+            return change(expr if is_same else Select(*parts))
         case Call(args=args):
-            return change(replace(expr, args=tuple(map(down, args))))
+            parts = tuple([rewrite(entry, change) for entry in args])
+            is_same = all(map(operator.is_, parts, args))
+            return change(expr if is_same else replace(expr, args=parts))
         case _:
             assert_never(expr)
 
@@ -253,36 +262,57 @@ def rebuild(
 ) -> Stmt:
     """Rebuild `stmt` bottom-up: expressions through `expression`, then nodes through `statement`.
 
-    `expression` sees the whole expressions that stand in a statement, not their parts.
+    `expression` sees the whole expressions that stand in a statement, not their parts. Nodes whose
+    parts stay the same objects are not made anew.
     """
 
     def down(child: Stmt) -> Stmt:
         return rebuild(child, statement, expression)
 
     def each(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return tuple(map(expression, index))
+        made = tuple(map(expression, index))
+        return index if all(map(operator.is_, made, index)) else made
 
     match stmt:
         case Block(body=body):
-            return statement(Block(tuple(map(down, body))))
+            parts = tuple(map(down, body))
+            is_same = all(map(operator.is_, parts, body))
+            return statement(stmt if is_same else Block(parts))
         case For(start=start, stop=stop, step=step, until=until, body=inner):
-            bounds = expression(start), expression(stop), expression(step)
+            first, end, by = expression(start), expression(stop), expression(step)
             ends = None if until is None else expression(until)
-            changed = replace(stmt, start=bounds[0], stop=bounds[1], step=bounds[2], until=ends)
-            return statement(replace(changed, body=down(inner)))
+            new = down(inner)
+            is_same = first is start and end is stop and by is step and ends is until
+            if not is_same or new is not inner:
+                stmt = replace(stmt, start=first, stop=end, step=by, until=ends, body=new)
+            return statement(stmt)
         case If(cond=cond, body=inner, orelse=orelse):
             other = None if orelse is None else down(orelse)
-            return statement(If(expression(cond), down(inner), other))
+            chosen, new = expression(cond), down(inner)
+            is_same = other is orelse and chosen is cond and new is inner
+            return statement(stmt if is_same else If(chosen, new, other))
         case Let(value=value, body=inner):
-            return statement(replace(stmt, value=expression(value), body=down(inner)))
+            bound, new = expression(value), down(inner)
+            if bound is not value or new is not inner:
+                stmt = replace(stmt, value=bound, body=new)
+            return statement(stmt)
         case Store(index=index, value=value):
-            return statement(replace(stmt, index=each(index), value=expression(value)))
+            place, stored = each(index), expression(value)
+            if place is not index or stored is not value:
+                stmt = replace(stmt, index=place, value=stored)
+            return statement(stmt)
         case Alloc(buffer=buffer, shape=shape, body=inner):
-            memory = replace(buffer, strides=each(buffer.strides)) if buffer.strides else buffer
-            return statement(Alloc(memory, each(shape), down(inner)))
+            strides, sides = each(buffer.strides), each(shape)
+            new = down(inner)
+            if strides is not buffer.strides:
+                buffer = replace(buffer, strides=strides)
+            is_same = buffer is stmt.buffer and sides is shape and new is inner
+            return statement(stmt if is_same else Alloc(buffer, sides, new))
         case Copy(target_start=target, source_start=source, shape=shape):
-            changed_copy = replace(stmt, target_start=each(target), source_start=each(source))
-            return statement(replace(changed_copy, shape=each(shape)))
+            to, from_, sides = each(target), each(source), each(shape)
+            if to is not target or from_ is not source or sides is not shape:
+                stmt = replace(stmt, target_start=to, source_start=from_, shape=sides)
+            return statement(stmt)
         case MeshBroadcast(target_start=target, source_start=source, shape=shape, root=root):
             given = replace(stmt, target_start=each(target), source_start=each(source))
             return statement(replace(given, shape=each(shape), root=expression(root)))

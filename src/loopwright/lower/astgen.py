@@ -8,7 +8,7 @@ statement's iterators as functions of the loops.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from itertools import combinations
 
@@ -21,6 +21,7 @@ from loopwright.ir.program import Statement
 from loopwright.ir.schedule import Schedule, ScheduledContraction
 from loopwright.ir.schedule_tree import band_name, band_node, band_nodes, bands_around, is_band
 from loopwright.ir.visit import fresh_name, substitute
+from loopwright.ir.visit import names as names_in
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.ast_expressions import arguments_of, read_expr
 from loopwright.lower.buffers import (
@@ -29,8 +30,10 @@ from loopwright.lower.buffers import (
     argument_buffers,
     scalar_names,
 )
+from loopwright.lower.build import seq
 from loopwright.lower.contraction_nest import placeholder
-from loopwright.lower.linear_forms import add_constant
+from loopwright.lower.left_out_loops import only_value, parts_of_band, statements_below
+from loopwright.lower.linear_forms import add_constant, normal
 from loopwright.lower.stage_boxes import BoxStaging
 
 __all__ = ["GeneratedLoops", "generate_loops"]
@@ -181,13 +184,7 @@ class _Reader:
                 children = [parts.get_at(k) for k in range(parts.n_ast_node())]
                 return Block(tuple(self.statement(child, loop) for child in children))
             case "if_":
-                cond, around = self.expr(node.if_get_cond()), self.known
-                self.known = (*around, cond)
-                then = self.statement(node.if_get_then_node(), loop)
-                self.known = around
-                has_else = node.if_has_else_node()
-                other = self.statement(node.if_get_else_node(), loop) if has_else else None
-                return If(cond, then, other)
+                return self._branches(node, self.statement, loop)
             case "for_":
                 return self._loop(node, loop)
             case "user":
@@ -203,10 +200,80 @@ class _Reader:
     def _marked(self, node: isl.AstNode, loop: str) -> Stmt:
         """What stands under the mark of a band, of which isl may have left out the loop."""
         self.places.pop(loop, None)
+        if self.staging.concerns(loop):
+            parts = list(parts_of_band(node))
+            bare = [part for part in parts if not _is_loop(part)]
+            inside = frozenset[str]().union(*map(statements_below, bare))
+            if bare and (len(bare) < len(parts) or self._value(loop, inside) is None):
+                return self._apart(node, loop)
         body = self.statement(node, loop)
         if loop in self.places:
             return body
         return self.staging.inside(loop, body, self.places, self.known, None)
+
+    def _apart(self, node: isl.AstNode, loop: str) -> Stmt:
+        """What stands under the mark of a band that has loops for some statements only.
+
+        What stands beside them is an iteration of its own for each value that it has of the band.
+        """
+        match isl.ast_node_type(node.get_type()).name:
+            case "for_":
+                return self._loop(node, loop)
+            case "if_":
+                return self._branches(node, self._apart, loop)
+            case "block":
+                parts = node.block_get_children()
+                groups: list[tuple[Expr | None, list[isl.AstNode]]] = []
+                for k in range(parts.n_ast_node()):
+                    child = parts.get_at(k)
+                    is_bare = not any(map(_is_loop, parts_of_band(child)))
+                    value = self._value(loop, statements_below(child)) if is_bare else None
+                    if value is not None and groups and groups[-1][0] == value:
+                        groups[-1][1].append(child)
+                    else:
+                        groups.append((value, [child]))
+                return Block(tuple(
+                    self._apart(children[0], loop) if value is None
+                    else self._iteration(children, loop, value)
+                    for value, children in groups
+                ))  # fmt: skip
+        value = self._value(loop, statements_below(node))
+        if value is None:
+            raise InternalError("isl left out a loop of several iterations", node.to_C_str())
+        return self._iteration([node], loop, value)
+
+    def _iteration(self, nodes: Sequence[isl.AstNode], loop: str, value: Expr) -> Stmt:
+        """The one iteration that stands for a loop that isl has left out."""
+        self.places[loop] = value
+        body = seq(*(self.statement(node, loop) for node in nodes))
+        return self.staging.inside(loop, body, self.places, self.known, None)
+
+    def _value(self, loop: str, statements: frozenset[str]) -> Expr | None:
+        """The value of a loop for some statements here; None where it has several."""
+        found = only_value(self.schedule, loop, statements)
+        if found is None:
+            return None
+        names, value = found
+        values: dict[str, Expr] = {}
+        for around, name in names.items():
+            if around != loop and name in names_in(value):
+                place = self.places.get(around)
+                if place is None:
+                    place = self._value(around, statements)
+                if place is None:
+                    return None
+                values[name] = place
+        return normal(substitute(value, values))
+
+    def _branches(
+        self, node: isl.AstNode, read: Callable[[isl.AstNode, str], Stmt], loop: str
+    ) -> Stmt:
+        cond, around = self.expr(node.if_get_cond()), self.known
+        self.known = (*around, cond)
+        then = read(node.if_get_then_node(), loop)
+        self.known = around
+        has_else = node.if_has_else_node()
+        return If(cond, then, read(node.if_get_else_node(), loop) if has_else else None)
 
     def _taken(self) -> set[str]:
         program = self.schedule.program
@@ -242,6 +309,10 @@ class _Reader:
     def expr(self, node: isl.AstExpr) -> Expr:
         """An integer or boolean expression of isl's."""
         return read_expr(node, self.values)
+
+
+def _is_loop(node: isl.AstNode) -> bool:
+    return bool(isl.ast_node_type(node.get_type()).name == "for_")
 
 
 def _iterations(var: Var, start: Expr, stop: Expr, step: Expr) -> tuple[Expr, ...]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from loopwright.ir.dtypes import BOOL, INT64
 from loopwright.ir.expr import Binary, Const, Expr, Select, Unary
-from loopwright.ir.visit import operands, rewrite
+from loopwright.ir.visit import operands, rewrite, walk
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import BoundedCache
 
 __all__ = ["LinearForm", "add_constant", "linear", "nonnegative_form", "normal"]
 
@@ -75,9 +76,24 @@ def linear(expr: Expr) -> LinearForm:
     return LinearForm(((expr, 1),), 0)
 
 
+_KNOWN: BoundedCache[Expr, Expr] = BoundedCache(1 << 14)  # normal forms
+
+
 def normal(expr: Expr) -> Expr:
     """An index expression or condition in normal form: sums collected, constants decided."""
-    return rewrite(expr, _normal_node)
+    found = _KNOWN.get(expr)
+    if found is None:
+        found = rewrite(expr, _normal_node)
+        if all(_is_plain(node) for node in walk(expr)):
+            _KNOWN[expr] = found
+    return found
+
+
+def _is_plain(node: Expr) -> bool:
+    """Whether what is equal to a node is the same: 0.0 is equal to -0.0, and True to 1."""
+    if not isinstance(node, Const):
+        return True
+    return type(node.value) is (bool if node.dtype == BOOL else int) and not node.dtype.is_float
 
 
 def add_constant(expr: Expr, amount: int) -> Expr:

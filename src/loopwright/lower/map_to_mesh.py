@@ -33,6 +33,7 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import seq
 from loopwright.lower.linear_forms import normal
 from loopwright.lower.map_to_grid import coordinate
+from loopwright.lower.put_order import in_order_on_one_core
 from loopwright.lower.uniform_cores import has_broadcast, uniform
 
 __all__ = ["COLUMN", "ROW", "is_by_first_core", "is_mapped_to_mesh", "map_to_mesh", "on_mesh"]
@@ -90,7 +91,8 @@ class _Mesh:
         """A statement that all cores run, or that the first one runs alone."""
         if not _holds_mapped(stmt):
             is_shared = has_broadcast(stmt)
-            return self._phase(stmt, self._same(stmt) if is_shared else _first(_BOTH, stmt))
+            alone = _first(_BOTH, in_order_on_one_core(stmt))
+            return self._phase(stmt, self._same(stmt) if is_shared else alone)
         match stmt:
             case For(mark=Mark.THREAD):
                 is_shared = has_broadcast(stmt)

@@ -35,6 +35,7 @@ from loopwright.lower.contraction_nest import insert_contractions
 from loopwright.lower.grid_closure import lower_grid_closure
 from loopwright.lower.grid_time_tiles import lower_grid_time_tiles
 from loopwright.lower.insert_prefetches import insert_prefetches
+from loopwright.lower.keep_own_parts import keep_own_parts
 from loopwright.lower.lower_closure import lower_closure
 from loopwright.lower.lower_time_tiles import lower_time_tiles
 from loopwright.lower.map_to_grid import map_to_grid
@@ -42,6 +43,7 @@ from loopwright.lower.map_to_mesh import COLUMN, ROW, is_mapped_to_mesh, map_to_
 from loopwright.lower.predictive_commoning import predictive_commoning
 from loopwright.lower.promote_registers import promote_registers, promote_scalars
 from loopwright.lower.register_tiles import register_tiles
+from loopwright.lower.scale_parts import scale_parts
 from loopwright.lower.separate_full_tiles import separate_full_tiles
 from loopwright.lower.simplify import simplify, simplify_divisions
 from loopwright.lower.stage_arrays import stage_arrays
@@ -163,6 +165,8 @@ _MESH_PASSES = (
     Pass(promote_scalars),
     _MAP_TO_MESH,
     _SIMPLIFY,
+    Pass(scale_parts),
+    Pass(keep_own_parts),
     Pass(register_tiles),
     _SIMPLIFY,
 )

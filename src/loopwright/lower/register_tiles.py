@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
-from itertools import product
 
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Const, Expr, Load, Unary, Var
@@ -44,17 +43,18 @@ from loopwright.ir.visit import (
     loads,
     names,
     operands,
-    rewrite,
     statements,
     substitute,
+    walk,
 )
 from loopwright.lazy_dataclass import dataclass
-from loopwright.lower.build import bound_names, seq, vector
+from loopwright.lower.build import bound_names, seq
+from loopwright.lower.edge_tiles import ends_of_rows
 from loopwright.lower.linear_forms import linear, normal
+from loopwright.lower.register_block import LANES, Atom, RegisterBlock, TileRoles, bounding_names
 
 __all__ = ["register_tiles"]
 
-LANES = 4  # of a vector of doubles, and of one of floats
 _ROWS, _VECTORS = 4, 4  # of a tile: 16 sums, with 4 + 4 factors they fit into 32 registers
 _OPERATORS = ("add", "sub", "mul", "div")
 
@@ -63,26 +63,6 @@ def register_tiles(nest: LoopNest) -> LoopNest:
     """The nest with its innermost sums in registers, where they can be."""
     tiles = _Tiles(nest)
     return replace(nest, body=tiles.statement(nest.body))
-
-
-@dataclass(frozen=True, slots=True)
-class _Roles:
-    """What the loops around a store are to it."""
-
-    outer: tuple[For, ...]  # they stay as they are
-    row: For | None  # moves the target along one dimension
-    lane: For  # moves it along its last one
-    sums: tuple[For, ...]  # do not move it
-    store: Store
-
-
-@dataclass(frozen=True, slots=True)
-class _Atom:
-    """A part of the value that a register holds while a tile uses it."""
-
-    expr: Expr
-    by_row: bool  # one for each row of the tile
-    by_lane: bool  # one for each vector of a row, else the same in all lanes
 
 
 class _Unfit(Exception):  # noqa: N818, says what a nest is
@@ -96,18 +76,26 @@ class _Tiles:
         self.near: set[str] = set()
         # Boxes that are filled for the next nest alone: those of the blocks since the last loop.
         self.fresh: frozenset[str] = frozenset()
+        everything = list(statements(nest.body))
         self.uses = Counter(
-            load.array
-            for stmt in statements(nest.body)
+            node.array
+            for stmt in everything
             for expr in expressions(stmt)
-            for load in loads(expr)
+            for node in walk(expr)
+            if isinstance(node, Load)
         )
+        self.was_cut = False  # whether the last tiles are whole ones and such that bounds cut
+        self.filled: set[str] = set()  # whole boxes that are brought in or given
         self.kept: set[str] = set()  # that somebody else stores to or moves on
-        for stmt in statements(nest.body):
+        given = {(s.target, s.source) for s in everything if isinstance(s, MeshBroadcast)}
+        for stmt in everything:
             match stmt:
+                case Store(buffer=name, value=Load(array=source)) if (name, source) in given:
+                    pass  # its own part, as it comes from others
                 case Store(buffer=name) | Copy(source=name) | MeshBroadcast(source=name):
                     self.kept.add(name)
-        for stmt in statements(nest.body):
+            if isinstance(stmt, Copy | MeshBroadcast):
+                self.filled.add(stmt.target)
             if isinstance(stmt, Alloc) and stmt.buffer.strides[-1:] == (Const(1),):
                 self.contiguous.add(stmt.buffer.name)
             if isinstance(stmt, Alloc) and stmt.buffer.space is Space.SCRATCHPAD:
@@ -148,7 +136,7 @@ class _Tiles:
 
     # -- which nests ------------------------------------------------------------------------------
 
-    def _roles(self, loop: For) -> _Roles | None:
+    def _roles(self, loop: For) -> TileRoles | None:
         chain: list[For] = []
         stmt: Stmt = loop
         while isinstance(stmt, For):
@@ -183,32 +171,47 @@ class _Tiles:
         inner = {one.var for one in chain if one not in outer}
         if any(inner & (names(one.start) | names(one.stop)) for one in outer):
             return None
-        return _Roles(outer, row, by_name[lane], sums, stmt)
+        return TileRoles(outer, row, by_name[lane], sums, stmt)
 
     # -- the nest ---------------------------------------------------------------------------------
 
-    def _tiled(self, roles: _Roles) -> Stmt:
+    def _tiled(self, roles: TileRoles) -> Stmt:
         """The tiles of a nest; where bounds depend on the row, of its whole part apart."""
         inner = [*([] if roles.row is None else [roles.row]), roles.lane, *roles.sums]
         own = {one.var for one in inner}
         row = set() if roles.row is None else {roles.row.var}
-        tied = set().union(*(own & _bound_names(one) for one in inner))
+        tied = set().union(*(own & bounding_names(one) for one in inner))
         if not tied:
             made = self.tiles(roles, roles)
         else:
-            if tied != row or (roles.row is not None and own & _bound_names(roles.row)):
+            if tied != row or (roles.row is not None and own & bounding_names(roles.row)):
                 raise _Unfit
             whole = _whole(roles)
             if whole is None:
                 raise _Unfit
             test, free, hull = whole
-            made = If(test, self.tiles(free, free), self.tiles(roles, hull))
+            made = self.tiles(roles, hull)
+            if not self.was_cut:
+                made = If(test, self.tiles(free, free), made)
         for one in reversed(roles.outer):
             made = replace(one, body=made)
         return made
 
-    def tiles(self, roles: _Roles, hull: _Roles) -> Stmt:
-        """Tiles of a nest, borders included; by single rows where bounds depend on the row.
+    def _is_cut(self, roles: TileRoles) -> bool:
+        """Whether tiles of several rows may be computed whole where bounds depend on the row.
+
+        All of what they read beyond the end of a row is there: boxes that were brought in.
+        """
+        row = roles.row
+        if row is None or len(roles.sums) != 1 or roles.store.buffer not in self.filled:
+            return False
+        return all(
+            ends_of_rows(one, (row.var, Var(row.var), _ROWS)) is not None
+            for one in (roles.lane, *roles.sums)
+        )
+
+    def tiles(self, roles: TileRoles, hull: TileRoles) -> Stmt:
+        """Tiles of a nest, borders included; those that a bound of a row cuts, too.
 
         Those of `hull` are the same, or the widest of all rows.
         """
@@ -216,6 +219,8 @@ class _Tiles:
         target = Load(store.buffer, store.index, store.value.dtype)
         plan = _Value(self, hull, target)
         value = plan.read(store.value)
+        is_tied = roles is not hull
+        is_cut = self.was_cut = is_tied and self._is_cut(roles) and plan.is_filled()
 
         def columns(height: int) -> Callable[[Var | None], Stmt]:
             def made(row: Var | None) -> Stmt:
@@ -223,8 +228,15 @@ class _Tiles:
                 kinds = [(1, wide, _VECTORS), (wide, LANES, 1), (LANES, 1, 0)]
                 if not roles.sums:
                     kinds = [(1, LANES, 1), (LANES, 1, 0)]
+                elif height > 1:  # single vectors of each row leave the pipeline of products idle
+                    kinds[1:2] = [(wide, 2 * LANES, 2), (2 * LANES, LANES, 1)]
+                lanes = roles.lane
+                if is_cut and row is not None and roles.row is not None:
+                    found = ends_of_rows(lanes, (roles.row.var, row, height))
+                    assert found is not None, "the nest has been asked"
+                    lanes = found[0]
                 return seq(*(
-                    self._strips(roles.lane, done, step, self._block(
+                    self._strips(lanes, done, step, self._block(
                         roles, plan, value, target, row, height, count))
                     for done, step, count in kinds
                 ))  # fmt: skip
@@ -233,13 +245,15 @@ class _Tiles:
 
         if roles.row is None:
             made = columns(1)(None)
-        elif roles is not hull or not roles.sums:
+        elif (is_tied and not is_cut) or not roles.sums:
             made = replace(roles.row, body=columns(1)(Var(roles.row.var)))
         else:
-            made = seq(
-                self._strips(roles.row, 1, _ROWS, columns(_ROWS)),
-                self._strips(roles.row, _ROWS, 1, columns(1)),
-            )
+            heights = [(1, _ROWS), (_ROWS, 2), (2, 1)]
+            if (_most_trips(roles.row) or 0) % _ROWS < 2:
+                heights = [(1, _ROWS), (_ROWS, 1)]
+            made = seq(*(
+                self._strips(roles.row, done, step, columns(step)) for done, step in heights
+            ))  # fmt: skip
         for pack in reversed(plan.packs):
             made = pack(made)
         return made
@@ -255,14 +269,15 @@ class _Tiles:
         return For(var.name, start, stop, body(var), Const(step))
 
     def _block(
-        self, roles: _Roles, plan: _Value, value: Expr, target: Load, row: Var | None, height: int,
-        vectors: int,
+        self, roles: TileRoles, plan: _Value, value: Expr, target: Load, row: Var | None,
+        height: int, vectors: int,
     ) -> Callable[[Var | None], Stmt]:  # fmt: skip
         """One tile of `height` rows and some vectors; of no vector: of single elements."""
 
         def made(lane: Var | None) -> Stmt:
             assert lane is not None
-            return _Block(self, roles, plan, row, lane, height, vectors).made(value, target)
+            block = RegisterBlock(self.name, roles, plan.atoms, row, lane, height, vectors)
+            return block.made(value, target)
 
         return made
 
@@ -271,11 +286,7 @@ def _is_real(dtype: DType) -> bool:
     return dtype.name in ("float64", "float32")
 
 
-def _bound_names(loop: For) -> set[str]:
-    return names(loop.start) | names(loop.stop)
-
-
-def _whole(roles: _Roles) -> tuple[Expr, _Roles, _Roles] | None:
+def _whole(roles: TileRoles) -> tuple[Expr, TileRoles, TileRoles] | None:
     """When no bound depends on the row, the nest where that is so, and the hull of all rows."""
     row = roles.row
     assert row is not None
@@ -320,9 +331,9 @@ class _Value:
     """Reads the value of a store: which parts of it registers hold."""
 
     tiles: _Tiles
-    roles: _Roles
+    roles: TileRoles
     target: Load
-    atoms: dict[Expr, _Atom] = field(default_factory=dict)
+    atoms: dict[Expr, Atom] = field(default_factory=dict)
     packs: list[Callable[[Stmt], Stmt]] = field(default_factory=list)
 
     def read(self, value: Expr) -> Expr:
@@ -339,6 +350,15 @@ class _Value:
                 self._require_other(x)
                 return Binary("add", self._part(x), y)
         raise _Unfit
+
+    def is_filled(self) -> bool:
+        """Whether all vectors of factors lie in boxes that are filled, or are written down."""
+        return all(
+            load.array in self.tiles.filled
+            for atom in self.atoms.values()
+            if atom.by_lane
+            for load in loads(atom.expr)
+        )
 
     def _require_other(self, expr: Expr) -> None:
         if any(load.array == self.target.array for load in loads(expr)):
@@ -378,7 +398,7 @@ class _Value:
         return is_plain and is_one and alone
 
     def _atom(self, expr: Expr, *, by_row: bool, by_lane: bool) -> Expr:
-        self.atoms[expr] = _Atom(expr, by_row, by_lane)
+        self.atoms[expr] = Atom(expr, by_row, by_lane)
         return expr
 
     def _in_place(self, expr: Expr, loop: For | None, *, is_lane: bool) -> Expr | None:
@@ -390,7 +410,7 @@ class _Value:
         if place is None:
             return None
         outer, inner = (sums, loop) if is_lane else (loop, sums)
-        roles = _Roles((), outer, inner, (), Store(place.array, place.index, expr))
+        roles = TileRoles((), outer, inner, (), Store(place.array, place.index, expr))
         filled = self.tiles.tiles(roles, roles)
         self.packs.append(lambda body: seq(filled, body))
         return place
@@ -407,6 +427,7 @@ class _Value:
         width = -(-many // LANES) * LANES
         buffer = Buffer(name, expr.dtype, (Const(width), Const(1)), Space.SCRATCHPAD, writable=True)
         self.tiles.contiguous.add(name)
+        self.tiles.filled.add(name)
         index = tuple(normal(Var(one.var) - one.start) for one in (sums, loop))
         fill = replace(loop, body=replace(sums, body=Store(name, index, expr)))
         shape = (Const(steps), Const(width))
@@ -447,120 +468,3 @@ def _most_trips(loop: For) -> int | None:
         for high in operands("min", loop.stop)
     ]
     return min((gap.constant for gap in gaps if not gap.terms), default=None)
-
-
-@dataclass(slots=True)
-class _Block:
-    """One tile, in registers."""
-
-    tiles: _Tiles
-    roles: _Roles
-    plan: _Value
-    row: Var | None
-    lane: Var
-    height: int
-    vectors: int  # of a row; 0: one element
-    memory: list[tuple[str, DType]] = field(default_factory=list)
-
-    def made(self, value: Expr, target: Load) -> Stmt:
-        wide = range(max(1, self.vectors))
-        places = list(product(range(self.height), wide))
-        dtype = target.dtype
-        sums = {at: self._register("sum", dtype) for at in places}
-        first: list[Stmt] = []
-        if self.roles.sums or target in loads(value):  # else nobody needs what was there
-            first = [self._set(sums[at], self._at(target, *at)) for at in places]
-        held: dict[Expr, dict[tuple[int, int], str]] = {}
-        loaded: list[Stmt] = []
-        moving = {one.var for one in self.roles.sums}
-        for atom in self.plan.atoms.values():
-            found = held[atom.expr] = {}
-            for r, q in places:
-                key = (r if atom.by_row else 0, q if atom.by_lane else 0)
-                if key not in found:
-                    found[key] = self._register("factor", dtype)
-                    where = loaded if moving & names(atom.expr) else first
-                    where.append(self._set(found[key], self._at(atom.expr, *key)))
-        updates: list[Stmt] = []
-        for r, q in places:
-
-            def change(node: Expr, r: int = r, q: int = q) -> Expr | None:
-                if node == target:
-                    return self._held(sums[r, q], dtype)
-                atom = self.plan.atoms.get(node)
-                if atom is None:
-                    return None
-                key = (r if atom.by_row else 0, q if atom.by_lane else 0)
-                return self._held(held[node][key], dtype)
-
-            updates.append(self._set(sums[r, q], _replaced(value, change)))
-        inner = seq(*loaded, *updates)
-        for one in reversed(self.roles.sums):
-            inner = replace(one, body=inner)
-        last: list[Stmt] = []
-        for at in places:
-            element = self._at(target, *at)
-            assert isinstance(element, Load)
-            store = Store(element.array, element.index, self._held(sums[at], dtype))
-            last.append(self._in_lanes(store))
-        body = seq(*first, inner, *last)
-        for name, kind in reversed(self.memory):
-            register = Buffer(name, kind, (Const(1),), Space.REGISTER, writable=True)
-            body = Alloc(register, (Const(LANES if self.vectors else 1),), body)
-        return body
-
-    def _register(self, wish: str, dtype: DType) -> str:
-        name = self.tiles.name(wish)
-        self.memory.append((name, dtype))
-        return name
-
-    def _held(self, name: str, dtype: DType) -> Load:
-        return Load(name, (self._lane,), dtype)
-
-    def _set(self, name: str, value: Expr) -> Stmt:
-        return self._in_lanes(Store(name, (self._lane,), value))
-
-    @property
-    def _lane(self) -> Expr:
-        """The lane of a vector; of an element there is one."""
-        return _LANE if self.vectors else Const(0)
-
-    def _in_lanes(self, store: Store) -> Stmt:
-        return vector(_LANE, LANES, store) if self.vectors else store
-
-    def _at(self, expr: Expr, r: int, q: int) -> Expr:
-        return self._moved(expr, r, self.lane + (q * LANES) + self._lane)
-
-    def _moved(self, expr: Expr, r: int, lane: Expr) -> Expr:
-        values: dict[str, Expr] = {self.roles.lane.var: lane}
-        if self.roles.row is not None:
-            assert self.row is not None
-            values[self.roles.row.var] = self.row + r
-        return _normal_places(substitute(expr, values))
-
-
-_LANE = Var("lane")
-
-
-def _normal_places(expr: Expr) -> Expr:
-    """An expression with the subscripts of its loads in normal form."""
-
-    def change(node: Expr) -> Expr:
-        if isinstance(node, Load):
-            return replace(node, index=tuple(map(normal, node.index)))
-        return node
-
-    return rewrite(expr, change)
-
-
-def _replaced(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
-    """`expr` with parts replaced, outermost first."""
-    found = change(expr)
-    if found is not None:
-        return found
-    match expr:
-        case Binary(x=x, y=y):
-            return replace(expr, x=_replaced(x, change), y=_replaced(y, change))
-        case Unary(x=x):
-            return replace(expr, x=_replaced(x, change))
-    return expr

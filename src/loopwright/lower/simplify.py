@@ -38,17 +38,23 @@ def _fold(stmt: Stmt) -> Stmt:
 
     def visit(node: Stmt) -> Stmt:
         match node:
-            case For(start=start, stop=stop, step=step):
-                bounds = replace(node, start=normal(start), stop=normal(stop), step=normal(step))
-                ends = node.until and rewrite(node.until, _fold_subscripts)
-                return replace(bounds, until=ends)
+            case For(start=start, stop=stop, step=step, until=until):
+                bounds = normal(start), normal(stop), normal(step)
+                ends = until and rewrite(until, _fold_subscripts)
+                if bounds == (start, stop, step) and ends is until:
+                    return node
+                return replace(node, start=bounds[0], stop=bounds[1], step=bounds[2], until=ends)
             case If(cond=cond):
-                return replace(node, cond=normal(cond))
+                folded = normal(cond)
+                return node if folded == cond else replace(node, cond=folded)
             case Let(value=value) if not any(isinstance(x, Load) for x in walk(value)):
-                return replace(node, value=normal(value))
+                folded = normal(value)
+                return node if folded == value else replace(node, value=folded)
             case Store(index=index, value=value):
-                folded = tuple(map(normal, index))
-                return replace(node, index=folded, value=rewrite(value, _fold_subscripts))
+                place, stored = tuple(map(normal, index)), rewrite(value, _fold_subscripts)
+                if place == index and stored is value:
+                    return node
+                return replace(node, index=place, value=stored)
         return node
 
     return rebuild(stmt, visit)
@@ -56,7 +62,8 @@ def _fold(stmt: Stmt) -> Stmt:
 
 def _fold_subscripts(expr: Expr) -> Expr:
     if isinstance(expr, Load):
-        return replace(expr, index=tuple(map(normal, expr.index)))
+        folded = tuple(map(normal, expr.index))
+        return expr if folded == expr.index else replace(expr, index=folded)
     return expr
 
 

@@ -29,9 +29,10 @@ from math import prod
 from loopwright.ir.access_names import named_access
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var
-from loopwright.ir.islkit import NotAffine, bounded, condition, isl
+from loopwright.ir.islkit import NotAffine, bounded, condition, context, isl
 from loopwright.ir.loops import (
     Alloc,
+    Axis,
     Buffer,
     Commit,
     Copy,
@@ -52,7 +53,8 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.ast_expressions import parameter_condition, parameter_expr
 from loopwright.lower.build import lets, seq
 from loopwright.lower.linear_forms import linear, nonnegative_form, normal
-from loopwright.lower.shared_boxes import given_by_all, own_part
+from loopwright.lower.put_order import comes_after_puts, is_read_directly
+from loopwright.lower.shared_boxes import given_by_all, given_by_mesh, own_part
 
 __all__ = ["BoxStaging"]
 
@@ -74,6 +76,8 @@ class _Box:
     count: tuple[Expr, ...]  # elements in each dimension
     used: isl.Set  # iterations that access anything, their values as parameters
     shared: Expr  # whether an iteration does, of all cores that take part in a broadcast
+    after_puts: bool = False  # of elements that the core may have put before
+    lands: bool = False  # what is put back is read from main memory, too
     slot: str = ""
     panel: _Box | None = None  # whose parts cores give to each other
 
@@ -107,7 +111,10 @@ class BoxStaging:
         words = tuple(fresh_name(wish, taken) for wish in (*wishes, f"{name}_slot"))
         taken.update(words)
         place = _place(staged, self.schedule)
-        return _Box(staged, array, name, words[:-1], *place, slot=words[-1])
+        late = comes_after_puts(self.schedule, staged)
+        lands = staged.is_put_back and is_read_directly(self.schedule, staged)
+        made = _Box(staged, array, name, words[:-1], *place, slot=words[-1])
+        return replace(made, after_puts=late, lands=lands)
 
     def renamed(self, store: Store, statement: Statement, point: Sequence[Expr]) -> Store:
         """An instance whose staged accesses name the boxes, with the subscripts of the arrays."""
@@ -126,6 +133,11 @@ class BoxStaging:
                 store = replace(store, value=_in_place_of(load, box.name, store.value))
         return store
 
+    def concerns(self, loop: str) -> bool:
+        """Whether a loop is one whose value some box depends on."""
+        boxes = (*self.boxes, *self.panels)
+        return any(loop == name for box in boxes for _, name in box.staged.variables)
+
     def inside(
         self, loop: str, body: Stmt, places: _Places, known: Sequence[Expr], made: For | None
     ) -> Stmt:
@@ -139,7 +151,8 @@ class BoxStaging:
         plain = [box for box in own if box not in ahead]
         for box in reversed(plain):
             if box.panel is None:
-                body = _in_turns(box, body, places, self._guard(box, places, known))
+                ways = self._guard(box, places, known), self._put_guard(box, places, known)
+                body = _in_turns(box, body, places, ways)
             else:
                 body = _filled(box, body, places)
         if made is None:
@@ -159,14 +172,45 @@ class BoxStaging:
         polyhedra, so there are iterations in which nothing is done: of these, first elements and
         extents of a box mean nothing.
         """
+        return self._condition(box.used, box, places, known)
+
+    def _put_guard(self, box: _Box, places: _Places, known: Sequence[Expr]) -> Expr:
+        """Whether what the iteration has written is put back, over the variables of the box."""
+        kept = box.staged.kept
+        if kept is None:
+            return self._guard(box, places, known)
+        for at, (name, _) in enumerate(box.staged.variables):
+            kept = kept.set_dim_name(_SET, at, name)
+        kept = kept.move_dims(_PARAM, kept.dim(_PARAM), _SET, 0, len(box.staged.variables))
+        return self._condition(kept.params(), box, places, known)
+
+    def _condition(self, where: isl.Set, box: _Box, places: _Places, known: Sequence[Expr]) -> Expr:
+        """Whether an iteration is one of some, whose values are parameters."""
         context = self.schedule.program.context
         work = partial(_given, box, places, known, context)
         given = bounded(work, lambda _: context, _QUOTA)
-        if given.is_subset(box.used):
+        if given.is_subset(where):
             return _TRUE
-        guard = normal(parameter_condition(box.used.gist(given).coalesce(), given))
+        guard = normal(parameter_condition(where.gist(given).coalesce(), given))
         # isl writes true and false as 1 and 0
         return guard if guard.dtype == BOOL else Const(guard != Const(0), BOOL)
+
+    def _turn(self, reached: isl.Set, at: int, loop: str) -> int:
+        """How far the tiles of all cores reach, in one turn; 0 where turns do not begin there."""
+        assert self.schedule.mesh is not None
+        along = {Axis.ROW: 0, Axis.COLUMN: 1}.get(self.schedule.axis(loop) or Axis.MESH)
+        stride = reached.get_stride(at).to_python()
+        if along is None or stride < 1:
+            return 0
+        length: int = stride * self.schedule.mesh[along]
+        outer = reached.project_out(_SET, at + 1, reached.dim(_SET) - at - 1)
+        if at:
+            outer = outer.move_dims(_PARAM, outer.dim(_PARAM), _SET, 0, at)
+        if not outer.dim_min_val(0).is_int():
+            return 0
+        first = _bound_of(outer.dim_min(0), outer.params())
+        is_there = isinstance(first, Const) and int(first.value.real) % length == 0
+        return length if is_there else 0
 
     def _from_first(self, panel: _Box, made: For, places: _Places) -> For:
         """A loop of panels that begins at the same iteration on all cores.
@@ -181,17 +225,36 @@ class BoxStaging:
         if not mapped & names(made.start):
             return made
         reached, variables = panel.staged.reached, panel.staged.variables
+        numbers: dict[str, Expr] = {}
+        for at, (name, loop) in enumerate(variables):
+            if self.schedule.mark(loop) is not Mark.THREAD:
+                continue
+            length = self._turn(reached, at, loop)
+            if length and isinstance(places.get(loop), Var):
+                # Tiles of a turn: their number in place of where a tile begins.
+                reached = reached.apply(_turn_of(reached, at, length))
+                numbers[name] = places[loop] // length
+            else:
+                reached = reached.project_out(_SET, at, 1).insert_dims(_SET, at, 1)
         for at, (name, _) in enumerate(variables):
             reached = reached.set_dim_name(_SET, at, name)
-        for at, (_, loop) in enumerate(variables):
-            if self.schedule.mark(loop) is Mark.THREAD:
-                reached = reached.project_out(_SET, at, 1).insert_dims(_SET, at, 1)
         known = reached.move_dims(_PARAM, reached.dim(_PARAM), _SET, 0, len(variables) - 1)
         for at, (name, _) in enumerate(variables[:-1]):
             known = known.set_dim_name(_PARAM, known.dim(_PARAM) - len(variables) + 1 + at, name)
-        first = _here(panel, _bound_of(known.dim_min(0), known.params()), places)
+        found = _bound_of(known.dim_min(0), known.params())
+        first = _here(panel, normal(substitute(found, numbers)), places)
         own = Binary("ge", Var(made.var), made.start)
         return replace(made, start=first, body=If(own, made.body))
+
+
+def _turn_of(reached: isl.Set, at: int, length: int) -> isl.Map:
+    """`{ [.., x, ..] -> [.., x // length, ..] }`."""
+    count = reached.dim(_SET)
+    names_in = [f"x{k}" for k in range(count)]
+    names_out = [f"x{k}" if k != at else "t" for k in range(count)]
+    where = f"{length} t <= x{at} < {length} t + {length}"
+    text = f"{{ [{', '.join(names_in)}] -> [{', '.join(names_out)}] : {where} }}"
+    return isl.Map.read_from_str(context(), text)
 
 
 def _in_place_of(load: Load, name: str, value: Expr) -> Expr:
@@ -312,19 +375,20 @@ def _distance(low: Expr, high: Expr) -> Expr:
     return normal(high - low + 1)
 
 
-def _in_turns(box: _Box, body: Stmt, places: _Places, used: Expr) -> Stmt:
-    """The box is brought in, used, and put back."""
+def _in_turns(box: _Box, body: Stmt, places: _Places, guards: tuple[Expr, Expr]) -> Stmt:
+    """The box is brought in, used, and put back, both where a condition holds."""
     bound, first, count = _bound(box, places)
     inner = _with_box(body, box, first, ())
     moved = (box.staged.array, first, count)
-    guard = _here(box, used, places)
+    coming, going = (_here(box, guard, places) for guard in guards)
     zero = tuple(Const(0) for _ in first)
     parts = [inner]
     if box.staged.is_brought_in:
-        parts.insert(0, _guarded(guard, Copy(box.name, zero, *moved)))
+        brought = Copy(box.name, zero, *moved, after_puts=box.after_puts)
+        parts.insert(0, _guarded(coming, brought))
     if box.staged.is_put_back:
-        back = Copy(box.staged.array, first, box.name, zero, count)
-        parts.append(_guarded(guard, back))
+        back = Copy(box.staged.array, first, box.name, zero, count, lands=box.lands)
+        parts.append(_guarded(going, back))
     shape = tuple(map(Const, box.staged.extents))
     alloc = Alloc(_memory(box, count[-1]), shape, seq(*parts))
     return lets(bound, alloc)
@@ -339,11 +403,20 @@ def _filled(box: _Box, body: Stmt, places: _Places) -> Stmt:
     inner = _with_box(body, box, first, ())
     begin = (_here(panel, expr, places) for expr in panel.first)
     offset = tuple(normal(at - low) for at, low in zip(first, begin, strict=True))
-    parts = (panel.staged.parts, panel.staged.memory[0])
-    filled = given_by_all(
-        box.name, panel.name, Var(panel.slot), box.staged.axis, parts, offset, count,
-        _here(box, box.shared, places),
-    )  # fmt: skip
+    parts, axis = (panel.staged.cores, panel.staged.memory[0]), box.staged.axis
+    guard = _here(box, box.shared, places)
+    slot = Var(panel.slot)
+    if axis is Axis.MESH:
+        sides = panel.staged.memory
+        strides = tuple(Const(prod(sides[at + 1 :])) for at in range(len(sides)))
+        relay = Buffer(
+            f"{box.name}_relay", box.array.dtype, strides, Space.SCRATCHPAD, writable=True
+        )
+        filled = given_by_mesh(
+            box.name, panel.name, slot, parts, offset, count, guard, relay, tuple(map(Const, sides))
+        )
+    else:
+        filled = given_by_all(box.name, panel.name, slot, axis, parts, offset, count, guard)
     shape = tuple(map(Const, box.staged.extents))
     return lets(bound, Alloc(_memory(box, shape[-1]), shape, seq(filled, inner)))
 
@@ -366,7 +439,7 @@ def _part(panel: _Box, places: _Places, slot: Expr, *, is_async: bool) -> Stmt:
         tuple(_here(panel, expr, places) for expr in exprs) for exprs in (panel.first, panel.count)
     )
     guard = _here(panel, panel.shared, places)
-    first, count = own_part(staged.axis, staged.memory[0], first, count, guard)
+    first, count = own_part(staged.axis, (staged.cores, staged.memory[0]), first, count, guard)
     to = (slot, *(Const(0) for _ in first))
     return Copy(panel.name, to, staged.array, first, count, is_async=is_async)
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from itertools import product
 
+from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Binary, Const, Expr, Unary, Var
 from loopwright.ir.loops import (
@@ -36,7 +37,7 @@ from loopwright.ir.loops import (
     Stmt,
     Wait,
 )
-from loopwright.ir.visit import fresh_name, names, statements, substitute
+from loopwright.ir.visit import fresh_name, names, operands, rewrite, statements, substitute
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import names_bound, seq
 from loopwright.lower.linear_forms import LinearForm, linear, normal
@@ -68,6 +69,7 @@ class _Uniform:
     given: set[str]  # memory that broadcasts take from
     taken: set[str]  # names in use
     values: dict[str, Expr] = field(default_factory=dict)  # of names that differ between cores
+    turns: dict[str, int] = field(default_factory=dict)  # variables of turns, by their steps
 
     def run(self, stmt: Stmt, active: Expr, left: frozenset[Axis]) -> Stmt:
         """A statement of which a core does its own parts where `active` holds."""
@@ -132,6 +134,9 @@ class _Uniform:
         value = normal(Var(every) + number * stmt.step)
         here = self._inside(stmt, active)
         self.values[stmt.var] = value
+        match start, normal(stmt.step * count):
+            case Const(value=int(first)), Const(value=int(step)) if first % step == 0:
+                self.turns[every] = step
         done = {axis} if axis in left else {Axis.ROW, Axis.COLUMN}
         body = Let(stmt.var, value, self.run(stmt.body, here, left - done))
         return For(every, start, stop, body, normal(stmt.step * count))
@@ -139,9 +144,44 @@ class _Uniform:
     def _loop(self, stmt: For, active: Expr, left: frozenset[Axis]) -> Stmt:
         if not self._differs(stmt.start) and not self._differs(stmt.stop):
             return replace(stmt, body=self.run(stmt.body, active, left))
+        if self._differs(stmt.start) and self._is_in_step(stmt):
+            return self._from_start(stmt, active, left)
+        if not _is_multiple(self._known(stmt.start), stmt.step):
+            raise InternalError("a loop of all cores begins beside its strips", stmt.var)
         start, stop = self._hull(stmt.start, stmt.step, -1), self._hull(stmt.stop, stmt.step, 1)
         body = self.run(stmt.body, self._inside(stmt, active, is_checked=True), left)
         return replace(stmt, start=start, stop=stop, body=body)
+
+    def _is_in_step(self, stmt: For) -> bool:
+        """Whether the cores that need each other for broadcasts in a loop begin it together.
+
+        A strip of columns is one of all cores of a column, and other columns have others.
+        """
+        varying: set[str] = set()  # coordinates that differ between those cores
+        for inner in statements(stmt.body):
+            match inner:
+                case Commit() | Wait():
+                    return False
+                case Copy(target=name) if name in self.given:
+                    return False
+                case MeshBroadcast(axis=axis):
+                    other = Axis.COLUMN if axis is Axis.ROW else Axis.ROW
+                    varying |= names(self.numbers(other)[0])
+        return not names(self._known(stmt.start)) & varying
+
+    def _from_start(self, stmt: For, active: Expr, left: frozenset[Axis]) -> Stmt:
+        """A loop that each core runs from its own first iteration on, as often as any of them."""
+        every = fresh_name(f"{stmt.var}_all", self.taken)
+        self.taken.add(every)
+        ends = [normal(end - stmt.start) for end in operands("min", stmt.stop)]
+        extent = ends[0]
+        for end in ends[1:]:
+            extent = normal(extent.min(end))
+        value = normal(stmt.start + Var(every))
+        here = _both(active, Binary("lt", Var(stmt.var), stmt.stop))
+        self.values[stmt.var] = value
+        body = Let(stmt.var, value, self.run(stmt.body, here, left))
+        return For(every, Const(0), self._hull(extent, stmt.step, 1), body, stmt.step)
 
     def _inside(self, stmt: For, active: Expr, *, is_checked: bool = False) -> Expr:
         """Where a core has the iteration: between its own bounds."""
@@ -158,7 +198,25 @@ class _Uniform:
         """An expression over coordinates of the core and what is the same for all."""
         while names(expr) & self.values.keys():
             expr = substitute(expr, self.values)
-        return normal(expr)
+        return normal(rewrite(normal(expr), self._number_of_turn))
+
+    def _number_of_turn(self, node: Expr) -> Expr:
+        """(t + 64 * row) // 512 as t // 512, of a variable t of turns that are 512 long."""
+        match node:
+            case Binary(op="floordiv", x=x, y=Const(value=int(by))):
+                form = linear(x)
+                most = form.constant
+                turn: Expr | None = None
+                for atom, factor in form.terms:
+                    if isinstance(atom, Var) and self.turns.get(atom.name) == by and factor == 1:
+                        turn = atom if turn is None else None
+                    elif isinstance(atom, Var) and atom.name in self.cores and factor > 0:
+                        most += factor * (self.cores[atom.name] - 1)
+                    else:
+                        return node
+                if turn is not None and 0 <= form.constant <= most < by:
+                    return turn // by
+        return node
 
     def _differs(self, expr: Expr) -> bool:
         return bool(names(self._known(expr)) & self.cores.keys())
@@ -212,6 +270,15 @@ class _Uniform:
             found = one if found is None else normal(Binary(op, found, one))
         assert found is not None
         return found
+
+
+def _is_multiple(expr: Expr, step: Expr) -> bool:
+    """Whether strips of a size may begin at a bound; of what is no sum nobody knows."""
+    if not isinstance(step, Const) or any(isinstance(a, Binary) for a, _ in linear(expr).terms):
+        return True
+    size = int(step.value.real)
+    own = [factor for atom, factor in linear(expr).terms if isinstance(atom, Var)]
+    return all(factor % size == 0 for factor in own if factor not in (1, -1))
 
 
 def _holds_mapped(stmt: Stmt) -> bool:

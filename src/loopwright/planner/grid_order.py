@@ -189,7 +189,7 @@ class _GridOrder:
     def _group(self, names: Sequence[str], pairs: _Pairs, source: Node) -> Node:
         found = self._ordered(names, pairs, source)
         is_parallel = isinstance(found, Band) and not carries(pairs.conflicting, found)
-        if is_parallel or len(names) > _MOST_TOGETHER:
+        if is_parallel or len(names) > _MOST_TOGETHER or self._is_by_steps(found, pairs):
             return found
         # Inside of isl's loops statements are distributed again.
         loops = named_tree(
@@ -197,6 +197,30 @@ class _GridOrder:
         )
         other = self._ordered(names, pairs, loops)
         return min(found, other, key=lambda tree: self._seconds(tree, pairs, (), 1.0))
+
+    def _is_by_steps(self, node: Node, pairs: _Pairs) -> bool:
+        """Whether a tree is one serial loop around nests of parallel loops only, as of a stencil.
+
+        A thread runs one instance in a step. isl's scheduler finds nothing that is faster there,
+        and works for seconds on stencils of three dimensions, which no quota ends: it counts few
+        operations.
+        """
+        if not isinstance(node, Band):
+            return False
+        inside = pairs.unordered(node)
+        match node.child:
+            case InOrder(filters=filters):
+                nests = [branch.child for branch in filters]
+            case child:
+                nests = [child]
+        for nest in nests:
+            if not isinstance(nest, Band):
+                return False
+            run = perfect_nest(nest)
+            kept = inside.among(nest.statements).conflicting
+            if not isinstance(run[-1].child, Leaf) or any(carries(kept, band) for band in run):
+                return False
+        return True
 
     def seconds(self, node: Node, pairs: _Pairs) -> float:
         """About how long a whole program takes, at likely sizes."""

@@ -28,12 +28,11 @@ from loopwright.analysis.size_estimates import (
 )
 from loopwright.faults import FAULTS, survive
 from loopwright.ir.access_names import NamedAccess
-from loopwright.ir.expr import Const, Expr
 from loopwright.ir.islkit import GaveUp, bounded
-from loopwright.ir.loops import Mark
+from loopwright.ir.loops import Axis, Mark
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.program import Program
-from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule import Schedule, StagedBox
 from loopwright.ir.schedule_tree import (
     Band,
     Leaf,
@@ -45,12 +44,15 @@ from loopwright.ir.schedule_tree import (
     perfect_nest,
 )
 from loopwright.ir.schedule_tree import Sequence as InOrder
-from loopwright.ir.visit import walk
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
 from loopwright.planner.draft import Draft
 from loopwright.planner.grid_order import plan_parallel_order
+from loopwright.planner.mesh_chains import ChainTools, plan_chain
+from loopwright.planner.mesh_loops import constant_of, strips_of
 from loopwright.planner.mesh_memory import plan_mesh_memory
+from loopwright.planner.mesh_passes import plan_mesh_passes
+from loopwright.planner.mesh_product_tiles import product_sizes
 from loopwright.planner.mesh_stencils import plan_mesh_stencil
 from loopwright.planner.mesh_tiles import (
     MovedBox,
@@ -61,7 +63,8 @@ from loopwright.planner.mesh_tiles import (
     box_bytes,
     far_cycles,
 )
-from loopwright.planner.mesh_vectors import vector_nest
+from loopwright.planner.mesh_vectors import spilled_bytes, vector_nest
+from loopwright.planner.mesh_windows import tile_steps, window_loop
 from loopwright.transform.loop_fusion import Fuse
 from loopwright.transform.mesh_mapping import MapToMesh
 from loopwright.transform.plan import Plan
@@ -108,7 +111,10 @@ def mesh_planner_of(
         order = partial(plan_parallel_order, draft.schedule, seconds)
         for step in _tried(order, program, "order", _QUOTA):
             draft.take(step)
-        nests = _Nests(draft, machine, shape)
+        boxes: list[StageBox] = []
+        passes = partial(plan_mesh_passes, draft.schedule, machine, shape, room, boxes)
+        boxes = boxes if draft.take(*_tried(passes, program, "passes", _QUOTA)) else []
+        nests = _Nests(draft, machine, shape, list(boxes))
         nests.node(nodes_of(draft.schedule))
         nests.stage()
         return Plan(tuple(draft.steps)), draft.schedule
@@ -141,6 +147,12 @@ def scratchpad_bytes(schedule: Schedule) -> int:
     """Bytes that boxes take at a time, at most: those of a loop and of the loops around it."""
     root, program = nodes_of(schedule), schedule.program
     most = 0
+
+    def size(box: StagedBox) -> int:
+        # Of a panel of all cores, what goes on from a row to the columns has memory, too.
+        many = box.buffers + (box.axis is Axis.MESH and box.panel is None)
+        return box_bytes(prod(box.memory), program.array(box.array).dtype.bytes, many)
+
     boxes = [
         one for box in schedule.boxes for one in (box, box.panel) if one is not None
     ]  # fmt: skip
@@ -148,11 +160,7 @@ def scratchpad_bytes(schedule: Schedule) -> int:
         around = {band.loop for band in path_to(root, loop)}
         most = max(
             most,
-            sum(
-                box_bytes(prod(box.memory), program.array(box.array).dtype.bytes, box.buffers)
-                for box in boxes
-                if box.loop in around
-            ),
+            sum(size(box) for box in boxes if box.loop in around),
         )
     return most
 
@@ -175,11 +183,13 @@ class _Nests:
     boxes: list[StageBox | ShareBox] = field(default_factory=list)
     trips: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     is_known: bool = False  # whether they are more than a guess
+    room: int = 0  # bytes of a scratchpad for boxes
 
     def __post_init__(self) -> None:
         program = self.draft.schedule.program
         self.trips = average_trips(program, likely_sizes(program))
         self.is_known = set(program.params) == set(bounded_sizes(program))
+        self.room = scratchpad_room(self.machine) - spilled_bytes(program)
 
     def node(self, node: Node) -> None:
         match node:
@@ -188,12 +198,17 @@ class _Nests:
             case InOrder(filters=filters):
                 waiting = [branch.child for branch in filters]
                 while waiting:
+                    if taken := self._chain(waiting):
+                        waiting = waiting[taken:]
+                        continue
                     head, *waiting = waiting
                     if waiting and self._take(partial(self._fused, head, waiting[0]), "nests"):
                         waiting = waiting[1:]
                     else:
                         self.node(head)
             case Band():
+                if self.draft.schedule.mark(node.loop) is Mark.THREAD:
+                    return  # a pass
                 if not self._take(partial(self._steps, node), f"nest of {node.loop}"):
                     self.node(node.child)
 
@@ -246,6 +261,27 @@ class _Nests:
         offered = self.draft.copies(band)
         return [s for s in offered if isinstance(s, Privatize) and not program.array(s.array).rank]
 
+    def _chain(self, nodes: Sequence[Node]) -> int:
+        """How many nests run together, their values in scratchpads; their steps are taken."""
+        counts = [0]
+
+        def find() -> Sequence[Step]:
+            counts[0], steps = plan_chain(nodes, self._tools)
+            return steps
+
+        return counts[0] if len(nodes) > 1 and self._take(find, "nests in turn") else 0
+
+    @property
+    def _tools(self) -> ChainTools:
+        mapped = ("",) * min(2, min(self.shape))
+        return ChainTools(
+            self.draft, self.machine, self.shape, self.trips, scratchpad_room(self.machine),
+            self._may_share(mapped), self._parallel, self._loops, self._groups, self._instances,
+            lambda band, mapped, groups: self._sizes(band, mapped, [], frozenset(), groups),
+            lambda band, found: self._cuts(band, [], found),
+            self._maps, self._boxes, strips_of, scratchpad_bytes,
+        )  # fmt: skip
+
     # -- two nests that use the same tiles of an array -------------------------------------------
 
     def _fused(self, first: Node, second: Node) -> Sequence[Step]:
@@ -270,7 +306,7 @@ class _Nests:
             if found is None:
                 return ()
             sizes.append(found)
-        work = [sum(self._instances(b, name) for name in b.statements) for b in nests]
+        work = [sum(self._instances(b, name) for name in sorted(b.statements)) for b in nests]
         heavy = 0 if work[0] > work[1] else 1
         for a, b in zip(one, other, strict=True):
             sizes[0].tiles[a] = sizes[1].tiles[b] = sizes[heavy].tiles[(a, b)[heavy]]
@@ -278,7 +314,7 @@ class _Nests:
         after = self.draft.reach(*steps)
         if after is None:
             return ()
-        strips = _strips(self.draft.schedule, after, [*sizes[0].tiles, *sizes[1].tiles])
+        strips = strips_of(self.draft.schedule, after, [*sizes[0].tiles, *sizes[1].tiles])
         steps += [Fuse(strips[a], strips[b]) for a, b in zip(one, other, strict=True)]
         steps += self._maps([strips[loop] for loop in one])
         if self.draft.reach(*steps) is None:
@@ -323,7 +359,7 @@ class _Nests:
         after = self.draft.reach(*steps)
         if after is None:
             return None
-        strips = _strips(self.draft.schedule, after, list(sizes.tiles))
+        strips = strips_of(self.draft.schedule, after, list(sizes.tiles))
         steps += self._maps([strips[loop] for loop in mapped])
         if self.draft.reach(*steps) is None:
             return None
@@ -362,14 +398,14 @@ class _Nests:
             for b in (*nest, *inner)
         ]
         moved = [self._moved(group, (*nest, *inner), mapped) for group in groups]
-        room = scratchpad_room(self.machine)
         work = self._work(band, [b.loop for b in (*nest, *inner)])
-        return best_sizes(loops, moved, work, self.machine, self.shape, room)
+        asked = (loops, moved, work, self.machine, self.shape, self.room)
+        return product_sizes(*asked) or best_sizes(*asked)
 
     def _work(self, band: Band, order: Sequence[str]) -> NestWork:
         """What a nest does, by its statement of most instances."""
         program = self.draft.schedule.program
-        counts = {name: self._instances(band, name) for name in band.statements}
+        counts = {name: self._instances(band, name) for name in sorted(band.statements)}
         total = sum(counts.values())
         heavy = max(counts, key=lambda name: counts[name])
         loop_of = self._loops(band, heavy)
@@ -379,20 +415,16 @@ class _Nests:
             return NestWork(total)
         factors = tuple((loop_of[a], loop_of[b]) for a, b in found.factors)
         size = program.statement(heavy).write.dtype.bytes
-        return NestWork(total, is_vector=True, factors=factors, element=size)
+        row, lane = (loop_of.get(name, "") for name in (found.row, found.lane))
+        return NestWork(total, is_vector=True, factors=factors, element=size, row=row, lane=lane)
 
     def _cuts(self, band: Band, copies: list[Step], found: TileSizes) -> list[Step]:
         """Steps that cut all loops of a nest into tiles, and those of panels into windows."""
         sizes = found.tiles
         nest = self._tileable(band, copies)
         inner = [b for b in bands(band) if b.loop not in {n.loop for n in nest}]
-        names = tuple(b.loop for b in nest)
-        tiles = [Tile(names, tuple(sizes[name] for name in names))]
-        if any(found.windows.get(name, sizes[name]) < sizes[name] for name in names):
-            inside = tuple(found.windows.get(name, sizes[name]) for name in names)
-            tiles.append(Tile(names, inside))
         return [
-            *tiles,
+            *tile_steps(tuple(b.loop for b in nest), found),
             *(StripMine(b.loop, sizes[b.loop]) for b in inner if sizes[b.loop] > 1),
         ]
 
@@ -454,7 +486,7 @@ class _Nests:
         known = self._loops(loops[0], first.statement)
         sides = []
         for at, entry in enumerate(first.access.index):
-            shifts = [_constant(one.access.index[at]) for one in group]
+            shifts = [constant_of(one.access.index[at]) for one in group]
             terms = tuple((known.get(name, name), c) for name, c in coefficients(entry))
             sides.append((terms, max(shifts) - min(shifts)))
         names = {name for side, _ in sides for name, _ in side}
@@ -536,53 +568,24 @@ class _Nests:
         tried: list[StageBox | ShareBox] = []
         for band in inside[start:]:
             if band.loop in moving:
-                tried += self._shared(before, band.loop, array, wanted)
+                window = window_loop(before, steps, band.loop, strips, moving)
+                tried += self._shared(before, band.loop, window, array, wanted)
         for band in inside[start:]:
             tried += [StageBox(array, band.loop, wanted, count) for count in (2, 1)]
         for step in tried:
             after = self.draft.reach(*steps, step)
-            if after is not None and scratchpad_bytes(after) <= scratchpad_room(self.machine):
+            if after is None or after.boxes[-1].is_array_wide:
+                continue  # boxes of inner loops leave room for others
+            if scratchpad_bytes(after) <= self.room:
                 return step
         return None
 
     def _shared(
-        self, before: Schedule, loop: str, array: str, wanted: tuple[str, ...]
+        self, before: Schedule, loop: str, window: str, array: str, wanted: tuple[str, ...]
     ) -> list[ShareBox]:
         """Boxes of a loop that a row or column of cores has in common, if any can."""
         path = [band.loop for band in path_to(nodes_of(before), loop)]
         mapped = tuple(name for name in path if before.mark(name) is Mark.THREAD)
         if not self._may_share(mapped) or before.mark(loop) is Mark.THREAD:
             return []
-        # Windows are those of the loop's second strips, where it has some.
-        inner = [
-            band.loop
-            for band in bands(nodes_of(before))
-            if band.loop.startswith(f"{loop}_") and loop in _around(before, band.loop)
-        ]
-        window = inner[0] if inner else loop
         return [ShareBox(array, loop, window, wanted, axis) for axis in ("row", "column")]
-
-
-def _around(schedule: Schedule, loop: str) -> set[str]:
-    """A loop and the loops around it."""
-    return {band.loop for band in path_to(nodes_of(schedule), loop)}
-
-
-def _strips(before: Schedule, after: Schedule, loops: Sequence[str]) -> dict[str, str]:
-    """The loops over tiles by the loops whose tiles they are; those that stay whole themselves."""
-    known = {b.loop for b in bands(nodes_of(before))}
-    made = [b.loop for b in bands(nodes_of(after)) if b.loop not in known]
-    found: dict[str, str] = {}
-    for loop in loops:
-        strips = [name for name in made if name == f"{loop}_t" or name.startswith(f"{loop}_t_")]
-        found[loop] = strips[0] if strips else loop
-    return found
-
-
-def _constant(entry: Expr) -> int:
-    """The sum of the numbers of a subscript, about."""
-    return sum(
-        node.value
-        for node in walk(entry)
-        if isinstance(node, Const) and isinstance(node.value, int)
-    )

@@ -61,7 +61,9 @@ _OWN, _AHEAD = -1, -2  # counters of requests: those that are waited for at once
 _FAR_ROW = 1 << 40  # of cores that take no part: their loops have no iteration
 # Slots of the second pipeline around events: arguments, counters, the calls (emulated runs).
 _REQUEST_SLOTS, _WAIT_SLOTS, _BARRIER_SLOTS = 6, 3, 4
-_GIVE_SLOTS = 3.5  # of a core that gives a vector: load, send, store, half a branch
+# Of a core that gives a vector: load, send, a quarter of a branch; its own copy.
+_GIVE_SLOTS, _STORE_SLOTS = 2.25, 1.0
+_ROW_SLOTS, _REST_SLOTS = 1.0, 2.0  # of each row; where it is no multiple of four vectors
 _Events: TypeAlias = tuple[CoreEvent | Repeated, ...]
 _Function: TypeAlias = Callable[[Env], Any]
 
@@ -341,6 +343,7 @@ class _Given:
     vector: int  # bytes
     key: tuple[int, int]
     cores: int
+    is_kept: bool  # the root has its own copy
 
     def walk(self, env: Env, events: _Recorder) -> None:
         extents = [extent(env) for extent in self.shape]
@@ -348,8 +351,11 @@ class _Given:
             return
         events.work(Slots(0.0, _BARRIER_SLOTS, 0, 0, float(_BARRIER_SLOTS)))
         events.event(CoreEventKind.BARRIER, "", key=self.key, members=self.cores)
-        vectors = prod(extents[:-1]) * -(-extents[-1] * self.element // self.vector)
-        slots = _GIVE_SLOTS * vectors
+        rows = prod(extents[:-1])
+        vectors = rows * -(-extents[-1] * self.element // self.vector)
+        each = _GIVE_SLOTS if self.is_kept else _GIVE_SLOTS + _STORE_SLOTS
+        is_even = extents[-1] * self.element % (4 * self.vector) == 0
+        slots = each * vectors + rows * (_ROW_SLOTS if is_even else _ROW_SLOTS + _REST_SLOTS)
         events.work(Slots(0.0, slots, 0, 0, float(slots)))
         events.event(CoreEventKind.EXCHANGE, "", key=self.key, members=self.cores)
 
@@ -398,6 +404,7 @@ class _Compiler:
                     self.machine.vector_bytes,
                     OWN_ROW if axis is Axis.ROW else OWN_COLUMN,
                     self.machine.columns if axis is Axis.ROW else self.machine.rows,
+                    stmt.is_kept,
                 )
         raise AssertionError(f"{type(stmt).__name__} is no event of a core")
 

@@ -13,8 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from itertools import product
-from math import ceil, prod
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.lazy_dataclass import dataclass
@@ -37,6 +40,10 @@ _POWERS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 # Of nests that are done by vectors: of loops that are dealt out, and of others.
 _MAPPED = (8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 192, 256)
 _INNER = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+# Of one or two loops, too: nearly all is used once, and long blocks count. Of two that are dealt
+# out, a few rows.
+_LONG = (384, 512, 1024, 2048, 4096)
+_SHORT = (1, 2, 4)
 _MOST_LOOPS = 3  # of which all sizes in _FEW are tried
 _LINE = 128  # bytes: boxes begin at multiples
 _CYCLES = 5.0  # of a core for an instance of a statement, data in the scratchpad
@@ -49,6 +56,9 @@ _FACTOR_CYCLES = 2.0  # of a core for each element of a factor that is written d
 _GAP = 4096  # bytes between blocks: any
 _WINDOWS = (32, 16, 8)  # iterations of the loop inside of a panel
 _FAR_CYCLES = 280.0  # of a core for an element in main memory (unchecked)
+
+# All sizes that are tried are priced at once: what depends on them is a vector, one entry for each.
+_Each: TypeAlias = Any  # an int or float that all have in common, or such a vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +93,10 @@ class TileSizes:
     tiles: dict[str, int]
     windows: dict[str, int]
     cycles: float
+    strips: dict[str, int] = field(default_factory=dict)  # parts of windows, along other loops
 
 
-def extents(box: MovedBox, sizes: Mapping[str, int]) -> tuple[int, ...]:
+def extents(box: MovedBox, sizes: Mapping[str, _Each]) -> tuple[_Each, ...]:
     """Elements of a box in every dimension."""
     return tuple(
         1 + beyond + sum(abs(c) * (sizes.get(name, 1) - 1) for name, c in side)
@@ -98,6 +109,10 @@ def box_bytes(elements: int, size: int, buffers: int) -> int:
     return -(-elements * size * buffers // _LINE) * _LINE
 
 
+def _ceil(each: _Each) -> _Each:
+    return np.ceil(each).astype(np.int64)
+
+
 @dataclass(frozen=True, slots=True)
 class NestWork:
     """What a nest does beside moving boxes."""
@@ -107,6 +122,8 @@ class NestWork:
     # Factors that are written down for each window, by the loops that they depend on.
     factors: tuple[tuple[str, str], ...] = ()
     element: int = 8  # bytes of a factor
+    row: str = ""  # the loop of the rows of register tiles
+    lane: str = ""  # of their vectors
 
 
 def best_sizes(
@@ -125,8 +142,17 @@ def best_sizes(
     is_product = work.is_vector and len(loops) <= _MOST_LOOPS
     found: TileSizes | None = None
     if is_product and not any(loop.is_single for loop in loops):
+        is_short = len(loops) < _MOST_LOOPS
         offered = [
-            [s for s in (_MAPPED if loop.axis >= 0 else _INNER) if s < 2 * loop.trips]
+            [
+                s
+                for s in (
+                    *(_SHORT if is_short and loop.axis == 0 else ()),
+                    *(_MAPPED if loop.axis >= 0 else _INNER),
+                    *(_LONG if is_short else ()),
+                )
+                if s < 2 * loop.trips
+            ]
             for loop in loops
         ]
         found = _best(offered, loops, boxes, work, machine, shape, room)
@@ -151,18 +177,34 @@ def _best(
     """The best of the sizes that are offered for each loop."""
     model = _Model(loops, boxes, work, machine, shape, room)
     inner = {box.window for box in boxes if box.shared > 1}
-    best: TileSizes | None = None
-    for chosen in product(*offered):
-        tile = {loop.name: size for loop, size in zip(loops, chosen, strict=True)}
-        longest = max((tile[name] for name in inner), default=0)
-        for length in [w for w in _WINDOWS if longest % w == 0] or [longest]:
-            windows = {name: min(length, tile[name]) for name in inner}
-            cycles = model.cycles(tile, windows)
-            if cycles is not None and (best is None or cycles < best.cycles):
-                best = TileSizes(tile, windows, cycles)
-            if cycles is not None:
-                break  # shorter windows only cost more
-    return best
+    axes = np.meshgrid(*(np.array(sizes, np.int64) for sizes in offered), indexing="ij")
+    tile = {loop.name: axis.ravel() for loop, axis in zip(loops, axes, strict=True)}
+    count = prod(map(len, offered))
+    longest: npt.NDArray[np.int64] = np.zeros(count, np.int64)
+    for name in inner:
+        longest = np.maximum(longest, tile[name])
+    # The longest windows that fit: shorter ones only cost more.
+    length = np.zeros(count, np.int64)
+    is_open = np.ones(count, bool)
+    whole = np.all([longest % w != 0 for w in _WINDOWS], axis=0)
+    offers: list[tuple[_Each, _Each]] = [(w, longest % w == 0) for w in _WINDOWS]
+    for tried, is_offered in (*offers, (longest, whole)):
+        windows = {name: np.minimum(tried, tile[name]) for name in inner}
+        fits = is_open & is_offered & (model.memory(tile, {**tile, **windows}) <= room)
+        length = np.where(fits, tried, length)
+        is_open &= ~fits
+    (kept,) = np.nonzero(~is_open)
+    if not len(kept):
+        return None
+    tile = {name: each[kept] for name, each in tile.items()}
+    windows = {name: np.minimum(length[kept], tile[name]) for name in inner}
+    cycles = np.broadcast_to(model.cycles(tile, windows), len(kept))
+    least = int(np.argmin(cycles))
+    return TileSizes(
+        {name: int(each[least]) for name, each in tile.items()},
+        {name: int(each[least]) for name, each in windows.items()},
+        float(cycles[least]),
+    )
 
 
 @dataclass(slots=True)
@@ -175,21 +217,23 @@ class _Model:
     machine: MeshMachine
     shape: tuple[int, int]
     room: int
-    known: dict[tuple[int, int], float] = field(default_factory=dict)
+    known: dict[int, float] = field(default_factory=dict)  # cycles of requests
 
-    def cycles(self, tile: Mapping[str, int], windows: Mapping[str, int]) -> float | None:
-        """About the cycles of the nest; None where boxes do not fit."""
-        work, inside = self.work, {**tile, **windows}
-        used = 0
+    def memory(self, tile: Mapping[str, _Each], inside: Mapping[str, _Each]) -> _Each:
+        """Bytes of all boxes and factors; `inside` are the sizes in a window."""
+        work, used = self.work, 0
         for loops in work.factors:
             used += box_bytes(_rounded([inside.get(name, 1) for name in loops]), work.element, 1)
         for box in self.boxes:
             used += self._memory(box, tile, inside)
-            if used > self.room:
-                return None
-        counts = [ceil(loop.trips / tile[loop.name]) for loop in self.loops]
+        return used
+
+    def cycles(self, tile: Mapping[str, _Each], windows: Mapping[str, _Each]) -> _Each:
+        """About the cycles of the nest, where boxes fit."""
+        work, inside = self.work, {**tile, **windows}
+        counts = [np.maximum(1, _ceil(loop.trips / tile[loop.name])) for loop in self.loops]
         busy = work.instances * (_VECTOR_CYCLES if work.is_vector else _CYCLES)
-        moved = {False: 0.0, True: 0.0}
+        moved: dict[bool, _Each] = {False: 0.0, True: 0.0}
         for box in self.boxes:
             sides = extents(box, tile)
             times = box.ways * prod(counts[: box.depth])
@@ -198,31 +242,34 @@ class _Model:
             if box.shared == 1:
                 moved[box.is_ahead] += times * requests * self._request(rows, width)
                 continue
-            shares = min(box.shared, sides[0])  # of a few rows there are fewer parts
+            shares = np.minimum(box.shared, sides[0])  # of a few rows there are fewer parts
             part = self._request(*(
                 (-(-rows // shares), width) if len(sides) > 1 else (1, -(-width // shares))
             ))  # fmt: skip
             moved[True] += times * self._turns_for_all(box, counts) * shares * part
-            vectors = prod(sides[:-1]) * ceil(width / _VECTOR)
-            many = ceil(tile[box.window] / windows[box.window])
+            vectors = prod(sides[:-1]) * _ceil(width / _VECTOR)
+            many = _ceil(tile[box.window] / windows[box.window])
             busy += times * (vectors * _EXCHANGE_CYCLES + _PANEL_CYCLES + many * _WINDOW_CYCLES)
         if self.work.factors and windows:
-            windows_ = prod(counts) * max(ceil(tile[name] / w) for name, w in windows.items())
+            most = np.max([_ceil(tile[name] / w) for name, w in windows.items()], axis=0)
+            windows_ = prod(counts) * most
             for loops in work.factors:
                 busy += windows_ * prod(inside.get(name, 1) for name in loops) * _FACTOR_CYCLES
         busy /= self.machine.cores * self._balance(tile)
-        return moved[False] + max(moved[True], busy)
+        return moved[False] + np.maximum(moved[True], busy)
 
-    def _turns_for_all(self, box: MovedBox, counts: Sequence[int]) -> float:
+    def _turns_for_all(self, box: MovedBox, counts: Sequence[_Each]) -> _Each:
         """Panels that a row or column brings in, for each tile: fewer, where all cores have one."""
         used = {name for side, _ in box.sides for name, _ in side}
         for loop, count in zip(self.loops, counts, strict=True):
             if loop.axis >= 0 and loop.name not in used:
                 turns = count / box.shared
-                return (ceil(turns) if loop.is_known else turns + 0.5) / count
+                return (_ceil(turns) if loop.is_known else turns + 0.5) / count
         return 1.0
 
-    def _memory(self, box: MovedBox, tile: Mapping[str, int], inside: Mapping[str, int]) -> int:
+    def _memory(
+        self, box: MovedBox, tile: Mapping[str, _Each], inside: Mapping[str, _Each]
+    ) -> _Each:
         sides = extents(box, tile)
         if box.shared == 1:
             return box_bytes(prod(sides), box.element, 1 + box.is_ahead)
@@ -230,34 +277,38 @@ class _Model:
         window = _padded(extents(box, inside), box.element)
         return box_bytes(prod(part), box.element, 2) + box_bytes(prod(window), box.element, 1)
 
-    def _request(self, rows: int, width: int) -> float:
+    def _request(self, rows: _Each, width: _Each) -> _Each:
         """Cycles of the queue for a request of some blocks."""
-        key = (rows, width)
-        if key not in self.known:
-            request = DmaRequest(rows, width, _GAP if rows > 1 else 0)
-            self.known[key] = request_service_cycles(self.machine, request)
-        return self.known[key]
+        pairs, places = np.unique((rows << 32) + width, return_inverse=True)
+        found = []
+        for pair in pairs.tolist():
+            if pair not in self.known:
+                blocks, size = divmod(pair, 1 << 32)
+                request = DmaRequest(blocks, size, _GAP if blocks > 1 else 0)
+                self.known[pair] = request_service_cycles(self.machine, request)
+            found.append(self.known[pair])
+        return np.array(found)[places.ravel()]
 
-    def _balance(self, tile: Mapping[str, int]) -> float:
+    def _balance(self, tile: Mapping[str, _Each]) -> _Each:
         """The part of the cores' time that they work, with tiles dealt out in turns."""
         part = self.shape[0] * self.shape[1] / self.machine.cores
         cores = (*self.shape, self.shape[0] * self.shape[1])
         for loop in self.loops:
-            if loop.axis >= 0:
+            if loop.axis >= 0 and loop.trips > 0:
                 turn = cores[loop.axis] * tile[loop.name]
                 # Of extents that nobody knows the last turn is half full.
-                whole = ceil(loop.trips / turn) * turn if loop.is_known else loop.trips + turn / 2
-                part *= min(1.0, loop.trips / whole)
+                whole = _ceil(loop.trips / turn) * turn if loop.is_known else loop.trips + turn / 2
+                part *= np.minimum(1.0, loop.trips / whole)
         return part
 
 
-def _rounded(sides: Sequence[int]) -> int:
+def _rounded(sides: Sequence[_Each]) -> _Each:
     """Elements of a factor, its rows whole vectors."""
     *outer, last = sides
     return prod(outer) * (-(-last // 4) * 4)
 
 
-def _padded(sides: Sequence[int], element: int) -> tuple[int, ...]:
+def _padded(sides: Sequence[_Each], element: int) -> tuple[_Each, ...]:
     """Extents whose rows are whole vectors."""
     lanes = max(1, _VECTOR // element)
     return (*sides[:-1], -(-sides[-1] // lanes) * lanes)

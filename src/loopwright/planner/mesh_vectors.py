@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.ir.expr import Const, Expr
+from loopwright.ir.islkit import isl
 from loopwright.ir.loops import Alloc, Buffer, For, LoopNest, Mark, Space, Stmt, Store
 from loopwright.ir.program import Program, Statement
-from loopwright.ir.visit import statements
+from loopwright.ir.visit import loads, names, statements
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.register_tiles import register_tiles
 
-__all__ = ["VectorNest", "vector_nest"]
+__all__ = ["VectorNest", "spilled_bytes", "vector_nest"]
 
 _ROW = 1 << 12  # elements of a row of any array here
+_SPILLED = 3 << 9  # bytes of a product's vectors: a host's compiler keeps those of each apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,9 @@ class VectorNest:
 
     # Factors that are written down before their use, each by the two iterators it depends on.
     factors: tuple[tuple[str, str], ...]
+    # The iterators of the rows of a register tile and of its vectors; "": tiles differ in size.
+    row: str
+    lane: str
 
 
 def vector_nest(
@@ -58,7 +63,38 @@ def vector_nest(
         if stmt.buffer.space is Space.SCRATCHPAD:
             first, second = (by_extent[_number(extent)] for extent in stmt.shape)
             factors.append((first, second))
-    return VectorNest(tuple(factors))
+    *outer, last = (names(entry) & extents.keys() for entry in statement.write.index)
+    rows = [name for used in outer if len(used) == 1 for name in used]
+    if not _is_rectangle(statement, iterators[:2]):
+        return VectorNest(tuple(factors), "", "")
+    return VectorNest(tuple(factors), rows[-1] if rows else "", "".join(last))
+
+
+def _is_rectangle(statement: Statement, iterators: Sequence[str]) -> bool:
+    """Whether the values of some iterators do not depend on each other."""
+    kept = [statement.iterators.index(name) for name in iterators]
+    domain = statement.domain
+    for at in range(len(statement.iterators)):
+        if at not in kept:
+            domain = domain.eliminate(isl.dim_type.set, at, 1)
+    hull = None
+    for at in kept:
+        alone = domain
+        for other in kept:
+            alone = alone.eliminate(isl.dim_type.set, other, 1) if other != at else alone
+        hull = alone if hull is None else hull.intersect(alone)
+    return hull is None or bool(hull.is_subset(domain))
+
+
+def spilled_bytes(program: Program) -> int:
+    """Bytes of the stack for vectors that find no register, beyond those of one product."""
+    products = [
+        statement
+        for statement in program.statements
+        if len(statement.iterators) > len(statement.write.index) > 1
+        and any(load.array == statement.write.array for load in loads(statement.value))
+    ]
+    return _SPILLED * max(0, len(products) - 1)
 
 
 def _number(extent: Expr) -> int:

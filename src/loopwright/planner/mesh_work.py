@@ -253,12 +253,13 @@ class _Counted:
         size = count.size if isinstance(count, np.ndarray) else 1
         if most * size > _MOST_POINTS:
             return self._in_turns(env, start, step, count, most)
-        number = np.arange(most).reshape(-1, *(1 for _ in np.shape(count)))
+        # Loops around have the axes behind, also those that the count does not depend on.
+        axes = max(np.ndim(value) for value in (count, *env.values()))
+        number = np.arange(most).reshape(-1, *(1 for _ in range(axes)))
         inner = {**env, self.var: start + step * number}
         each = self._iteration(self.body.cost(inner))
         runs = number < count
-        shape = (most, *np.shape(count))
-        total = Slots(*(np.sum(np.broadcast_to(x, shape) * runs, axis=0) for x in each))
+        total = Slots(*(np.sum(x * runs, axis=0) for x in each))
         return total.plus(_ENTRY)
 
     def _in_turns(self, env: Env, start: Any, step: Any, count: Any, most: int) -> Slots:

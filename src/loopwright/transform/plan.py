@@ -40,7 +40,7 @@ from loopwright.transform.skew import Skew
 from loopwright.transform.stage import StageArray
 from loopwright.transform.stage_box import StageBox
 from loopwright.transform.step import Step, step_from_json
-from loopwright.transform.tiling import StripMine, Tile
+from loopwright.transform.tiling import StripMine, Tile, TileWithin
 from loopwright.transform.time_tiles import TileTime, TileTimeInBlocks
 from loopwright.transform.unroll_and_jam import UnrollAndJam
 
@@ -65,6 +65,7 @@ STEPS: tuple[type[Step], ...] = (
     DistributeStatements,
     Interchange,
     Tile,
+    TileWithin,
     StripMine,
     SeparateBox,
     SplitIndexSet,

@@ -1,4 +1,4 @@
-"""ShareBox: a box that is the same for all cores of a row or column is brought in once for them.
+"""ShareBox: a box that is the same for all cores of a row, column or mesh is brought in once.
 
 Each core brings in a part of a panel, the box of a loop around, ahead of time. Where a box of an
 inner loop is needed, its parts go from core to core.
@@ -24,21 +24,22 @@ from loopwright.transform.step import Step, refuse
 __all__ = ["ShareBox"]
 
 _IN, _OUT, _SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set
-AXES = ("row", "column")
+AXES = ("row", "column", "mesh")
 _VECTOR = 32  # bytes
 _MOST_RANK = 2  # a broadcast has rows of bytes
 
 
 @dataclass(frozen=True, slots=True)
 class ShareBox(Step):
-    """Let accesses in a loop go to a box that the cores of a row or column give to each other.
+    """Let accesses in a loop go to a box that cores of a row, column or mesh give to each other.
 
     rewrite:  core (r, c): for k_t: for k_s: for k: C[i][j] += A[i][k]
               ->  core (r, c): for k_t: part c of the panel A[i_t : i_t + 64][k_t : k_t + 64]
                                  for k_s: A_box = A[i_t : i_t + 64][k_s : k_s + 8], of all parts
                                    for k: C[i][j] += A_box[i - i_t][k - k_s]
     needs:    what stage_box needs of the box in both loops; loops around that are dealt out to rows
-              and to columns; the box does not depend on the loop that is dealt out along the axis;
+              and to columns; the box does not depend on the loop that is dealt out along the axis,
+              of a mesh on neither;
               nobody writes the array in the mapped loops; one or two dimensions
     refuses:  IllegalStep with what is missing
     """
@@ -49,11 +50,11 @@ class ShareBox(Step):
     loop: str  # of the panels, of which the next one comes while one is used
     window: str  # the loop whose iterations use the box: the same, or one inside of it
     accesses: tuple[str, ...]  # as for stage_box; (): all to the array
-    axis: str  # row: the cores of a row have the box in common; or column
+    axis: str  # row: the cores of a row have the box in common; or column, or mesh: all cores
 
     def __post_init__(self) -> None:
         if self.axis not in AXES:
-            raise UsageError("share_box takes an axis of row and column", str(self))
+            raise UsageError("share_box takes an axis of row, column and mesh", str(self))
 
     def apply(self, schedule: Schedule) -> Schedule:
         panel = self._box(schedule, self.loop, 2)
@@ -66,12 +67,16 @@ class ShareBox(Step):
             refuse(self, f"'{self.array}' is written in the mapped loop '{kernel.loop}'")
         if len(panel.extents) > _MOST_RANK:
             refuse(self, f"'{self.array}' has more than {_MOST_RANK} dimensions")
-        other = self._other(schedule)
-        panel, window = (self._without(schedule, box, other) for box in (panel, window))
+        if not _begins_together(panel):
+            refuse(self, f"strips of loop '{self.loop}' begin elsewhere in each tile")
+        for other in self._others(schedule):
+            panel, window = (self._without(schedule, box, other) for box in (panel, window))
         assert schedule.mesh is not None
         rows, columns = schedule.mesh
         axis = Axis(self.axis)
-        panel = replace(panel, accesses=(), axis=axis, parts=columns if axis is Axis.ROW else rows)
+        cores = columns if axis is Axis.ROW else rows
+        parts = rows * columns if axis is Axis.MESH else cores
+        panel = replace(panel, accesses=(), axis=axis, parts=parts, cores=cores)
         window = replace(window, axis=axis, panel=panel, extents=self._padded(schedule, window))
         return replace(schedule, boxes=(*schedule.boxes, window))
 
@@ -87,10 +92,12 @@ class ShareBox(Step):
             staged = StageBox(self.array, loop, self.accesses, buffers).apply(schedule)
         except IllegalStep as error:
             refuse(self, error.reason)
+        if staged.boxes[-1].is_array_wide:
+            refuse(self, f"what loop '{loop}' accesses of '{self.array}' has no constant extents")
         return staged.boxes[-1]
 
-    def _other(self, schedule: Schedule) -> str:
-        """The loop whose iterations the cores of the row or column have each their own of."""
+    def _others(self, schedule: Schedule) -> tuple[str, ...]:
+        """The loops whose iterations the cores that share the box have each their own of."""
         path = path_to(nodes_of(schedule), self.loop)
         found = {
             schedule.axis(band.loop): band.loop
@@ -99,7 +106,9 @@ class ShareBox(Step):
         }
         if found.keys() != {Axis.ROW, Axis.COLUMN}:
             refuse(self, "no two loops around it are dealt out to rows and to columns")
-        return found[Axis.COLUMN if self.axis == "row" else Axis.ROW]
+        if self.axis == "mesh":
+            return found[Axis.ROW], found[Axis.COLUMN]
+        return (found[Axis.COLUMN if self.axis == "row" else Axis.ROW],)
 
     def _without(self, schedule: Schedule, box: StagedBox, loop: str) -> StagedBox:
         """A box around what all cores of the row or column access."""
@@ -131,6 +140,14 @@ class ShareBox(Step):
                     if array.rank and accesses_in(program, inner, array.name):
                         for axis in AXES:
                             yield cls(array.name, band.loop, inner.loop, (), axis)
+
+
+def _begins_together(box: StagedBox) -> bool:
+    """Whether the values of a loop are multiples of its step, whatever the loops around it are."""
+    at = next(k for k, (_, loop) in enumerate(box.variables) if loop == box.loop)
+    inner = box.reached.project_out(_SET, at + 1, box.reached.dim(_SET) - at - 1)
+    alone = inner.project_out(_SET, 0, at)
+    return bool(inner.get_stride(at).eq(alone.get_stride(0)))
 
 
 def _has_one_value(reached: isl.Set, at: int) -> bool:

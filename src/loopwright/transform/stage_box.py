@@ -10,22 +10,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
+from math import prod
 from typing import ClassVar
 
-from loopwright.analysis.footprints import box_hull
 from loopwright.analysis.scratchpad_boxes import (
     accesses_in,
+    are_apart,
     box_around,
+    box_extents,
     elements_of,
     kernel_of_loop,
+    largest_extents,
     loop_values,
+    merged_loop,
     needs_old_values,
+    read_later,
     variables_of,
 )
 from loopwright.diagnostics import UsageError
 from loopwright.ir.access_names import NamedAccess
-from loopwright.ir.islkit import isl
+from loopwright.ir.expr import Const
+from loopwright.ir.islkit import context, isl
 from loopwright.ir.loops import Mark
+from loopwright.ir.program import Array, Role
 from loopwright.ir.schedule import Schedule, StagedBox
 from loopwright.ir.schedule_tree import Band, bands, nodes_of, path_to
 from loopwright.lazy_dataclass import dataclass
@@ -34,7 +42,7 @@ from loopwright.transform.step import Step, refuse
 
 __all__ = ["StageBox"]
 
-_IN, _OUT = isl.dim_type.in_, isl.dim_type.out
+_IN, _OUT, _SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set
 _UNIT = 4  # bytes: what DMA moves is a multiple
 _MOST_BYTES = 256 << 10  # of a box: no scratchpad is larger
 BUFFERS = (1, 2)  # what `candidates` offers
@@ -51,7 +59,7 @@ class StageBox(Step):
               are bounded by constants; no other access of an iteration to what the box writes, and
               none that writes what it reads. A box that is put back holds elements only that the
               iteration writes, or is read first and shares no element with other cores. Two boxes
-              at a time: nobody writes the array in the mapped loop
+              at a time: nobody writes the array in the loop
     refuses:  IllegalStep with what is missing
     """
 
@@ -72,20 +80,32 @@ class StageBox(Step):
         elements = elements_of(schedule, self.loop, path, chosen)
         if elements.is_empty():
             refuse(self, f"loop '{self.loop}' accesses nothing of '{self.array}'")
+        merged = merged_loop(schedule, self.loop)
+        if merged is not None:
+            refuse(self, f"statements run at different iterations of loop '{merged}' in turn")
         variables = variables_of(schedule, self.loop)
-        extents = self.extents_of(schedule, elements, [name for name, _ in variables])
+        bounds = self._bounds(schedule, elements, [name for name, _ in variables])
+        is_array_wide = bounds is None
+        if bounds is None:
+            bounds = largest_extents(elements, schedule.program.array(self.array))
+        extents = self._small(schedule, bounds)
         written = [one for one in chosen if one.is_write]
         is_written = any(one.is_write for one in accesses_in(schedule.program, kernel, self.array))
-        if self.buffers > 1 and is_written:
+        here = accesses_in(schedule.program, path[-1], self.array)
+        if self.buffers > 1 and any(one.is_write for one in here):
             refuse(self, f"the next box does not come early: '{self.array}' is written meanwhile")
-        is_brought_in = True
+        is_brought_in, is_put_back, kept, box = True, False, None, None
         if is_written:
-            box = box_around(elements)
+            box = box_around(schedule, elements)
             self._require_coherent(schedule, path, chosen, box)
             is_brought_in = needs_old_values(schedule, self.loop, chosen)
         if written:
             made = elements_of(schedule, self.loop, path, written)
-            is_brought_in = is_brought_in or not box.is_subset(made)
+            assert box is not None, "the array is written"
+            kept = self._kept(schedule, chosen)
+            is_put_back = kept is None or not kept.is_empty()
+            # Elements that nobody makes are put back as they were.
+            is_brought_in = is_brought_in or (is_put_back and not box.is_subset(made))
         staged = StagedBox(
             self.array,
             self.loop,
@@ -95,13 +115,22 @@ class StageBox(Step):
             loop_values(schedule, self.loop),
             extents,
             is_brought_in,
-            bool(written),
+            is_put_back,
             is_full_width=self.buffers > 1 and len(extents) > 1,
             buffers=self.buffers,
+            kept=kept if is_put_back else None,
+            is_array_wide=is_array_wide,
+            whole=box,
         )
         if is_written:
             self._require_apart(schedule, kernel, staged)
         return replace(schedule, boxes=(*schedule.boxes, staged))
+
+    def _kept(self, schedule: Schedule, chosen: Sequence[NamedAccess]) -> isl.Set | None:
+        """The iterations whose box must be put back; None for all."""
+        if schedule.program.array(self.array).role is not Role.LOCAL:
+            return None
+        return read_later(schedule, self.loop, chosen)
 
     def _place(self, schedule: Schedule) -> tuple[tuple[Band, ...], Band]:
         """The loops from the root to the loop, and the outermost one that cores share out."""
@@ -149,19 +178,24 @@ class StageBox(Step):
     def extents_of(
         self, schedule: Schedule, elements: isl.Map, variables: Sequence[str]
     ) -> tuple[int, ...]:
-        """Constants that no box of these elements exceeds."""
-        named = elements
-        for at, name in enumerate(variables):
-            named = named.set_dim_name(_IN, at, name)
-        hull = box_hull(named, variables)
-        if hull is None:
+        """Constants that no box of these elements exceeds, whatever the array."""
+        return self._small(schedule, self._bounds(schedule, elements, variables))
+
+    def _bounds(
+        self, schedule: Schedule, elements: isl.Map, variables: Sequence[str]
+    ) -> tuple[int, ...] | None:
+        """The extents of a box by what loops say of them, and no more than the array has."""
+        if box_extents(schedule, elements, variables) is None:
+            return None
+        inside = _inside(schedule.program.array(self.array), elements)
+        return box_extents(schedule, elements.intersect_range(inside), variables)
+
+    def _small(self, schedule: Schedule, extents: tuple[int, ...] | None) -> tuple[int, ...]:
+        """Extents that are known, of a box that some scratchpad has room for."""
+        if extents is None:
             told = f"what loop '{self.loop}' accesses of '{self.array}'"
             refuse(self, f"{told} has no constant extents")
-        sides = zip(hull.extents, hull.strides, strict=True)
-        extents = tuple((extent - 1) * stride + 1 for extent, stride in sides)
-        size = schedule.program.array(self.array).dtype.bytes * self.buffers
-        for extent in extents:
-            size *= extent
+        size = schedule.program.array(self.array).dtype.bytes * self.buffers * prod(extents)
         if size > _MOST_BYTES:
             refuse(self, f"boxes of {size} bytes fit no scratchpad")
         return extents
@@ -195,22 +229,20 @@ class StageBox(Step):
         by = [*around[:-1], *mapped]
         all_ = accesses_in(program, kernel, self.array)
         written = [one for one in all_ if one.is_write]
-        out = elements_of(schedule, kernel.loop, by, written)
-        moved = elements_of(schedule, kernel.loop, by, all_)
+        out = [elements_of(schedule, kernel.loop, by, written)]
+        moved = [elements_of(schedule, kernel.loop, by, all_)]
         inside = {band.loop for band in bands(kernel)}
         for box in (*schedule.boxes, staged):
             if box.array != self.array or box.loop not in inside:
                 continue
-            whole = box_around(box.elements)
+            whole = box_around(schedule, box.elements)
             whole = whole.project_out(_IN, len(by), len(box.variables) - len(by))
-            moved = moved.union(whole)
+            moved.append(whole)
             if box.is_put_back:
-                out = out.union(whole)
-        pairs = out.coalesce().apply_range(moved.coalesce().reverse())
-        for at in range(len(around) - 1):
-            pairs = pairs.equate(_IN, at, _OUT, at)
-        if not pairs.is_subset(isl.Map.identity(pairs.get_space())):
-            refuse(self, f"two cores would move the same elements of '{self.array}'")
+                out.append(whole)
+        for one, other in product(out, moved):
+            if not are_apart(schedule, one, other, len(around) - 1):
+                refuse(self, f"two cores would move the same elements of '{self.array}'")
 
     @classmethod
     def candidates(cls, schedule: Schedule) -> Iterator[StageBox]:
@@ -224,3 +256,16 @@ class StageBox(Step):
             for array in program.arrays:
                 if array.rank and accesses_in(program, band, array.name):
                     yield from (cls(array.name, band.loop, (), count) for count in BUFFERS)
+
+
+def _inside(array: Array, elements: isl.Map) -> isl.Set:
+    """The elements whose subscripts are below constant extents, but for the first dimension.
+
+    No program accesses others: rows follow each other in memory. Of a parameter in C the first
+    extent says nothing.
+    """
+    found = isl.Set.universe(elements.get_space().range())
+    for at, extent in enumerate(array.shape[1:], 1):
+        if isinstance(extent, Const) and isinstance(extent.value, int):
+            found = found.upper_bound_val(_SET, at, isl.Val(extent.value - 1, context=context()))
+    return found

@@ -1,4 +1,4 @@
-"""Tile and StripMine: split loops into a loop over tiles and a loop inside the tile."""
+"""Tile, TileWithin and StripMine: split loops into a loop over tiles and a loop inside the tile."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from loopwright.transform.step import Step
 __all__ = [
     "StripMine",
     "Tile",
+    "TileWithin",
     "strips_of",
 ]
 
@@ -61,6 +62,41 @@ class Tile(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class TileWithin(Step):
+    """Split each loop of a nest again, inside of tiles that are there: with each of them anew.
+
+    rewrite:  for j_t in [0, m) step 140: for j in [j_t, min(j_t + 140, m)): S(j)
+              ->  for j_t in [0, m) step 140: for j_t_2 in [j_t, min(j_t + 140, m)) step 48:
+                    for j in [j_t_2, min(j_t_2 + 48, j_t + 140, m)): S(j)
+    needs:    the loops stand directly inside each other and may be interchanged
+    refuses:  IllegalStep with the reversed dependence
+    """
+
+    kind: ClassVar[str] = "tile_within"
+
+    loops: tuple[str, ...]  # directly nested, outermost first
+    sizes: tuple[int, ...]  # iterations of each loop in one tile
+    within: tuple[int, ...]  # and in the tiles that are there
+
+    def __post_init__(self) -> None:
+        _require_sizes(self, self.loops, self.sizes)
+        _require_sizes(self, self.loops, self.within)
+
+    def apply(self, schedule: Schedule) -> Schedule:
+        root = nodes_of(schedule)
+        require_unmarked(self, schedule, self.loops)
+        tiled = _tiled(self, schedule, root, self.loops, self.sizes, self.within)
+        return reordered(self, schedule, tiled)
+
+    @classmethod
+    def candidates(cls, schedule: Schedule) -> Iterator[TileWithin]:
+        """Two sizes that do not divide each other, of every run of two loops."""
+        for names in open_chains(schedule):
+            for first in range(len(names) - 1):
+                yield cls(names[first : first + 2], (3, 3), (7, 7))
+
+
+@dataclass(frozen=True, slots=True)
 class StripMine(Step):
     """Split one loop into a loop over strips and a loop inside the strip.
 
@@ -99,21 +135,39 @@ def _require_sizes(step: Step, loops: tuple[str, ...], sizes: tuple[int, ...]) -
 
 
 def _tiled(
-    step: Step, schedule: Schedule, root: Node, loops: tuple[str, ...], sizes: tuple[int, ...]
+    step: Step,
+    schedule: Schedule,
+    root: Node,
+    loops: tuple[str, ...],
+    sizes: tuple[int, ...],
+    within: tuple[int, ...] = (),
 ) -> Node:
     points = nested_chain(step, schedule, root, loops)
     taken = {band.loop for band in bands(root)}
     size_of = dict(zip(loops, sizes, strict=True))
+    whole_of = dict(zip(loops, within or sizes, strict=True))
     tiles: list[Band] = []
     for point in points:
-        tiles.append(strips_of(point, size_of[point.loop], taken))
+        size, whole = size_of[point.loop], whole_of[point.loop]
+        tiles.append(strips_of(point, size, taken, whole if whole % size else 0))
         taken.add(tiles[-1].loop)
     return rebuilt_chain(root, points, [*tiles, *points])
 
 
-def strips_of(point: Band, size: int, taken: set[str]) -> Band:
-    """The loop over the first values of the strips of `point`: size * floor(f / size)."""
+def strips_of(point: Band, size: int, taken: set[str], within: int = 0) -> Band:
+    """The loop over the first values of the strips of `point`: size * floor(f / size).
+
+    In tiles of size `within` they begin anew.
+    """
     name = fresh_name(f"{point.loop}_t", taken)
-    count = isl.Val.int_from_si(context(), size)
-    first = point.partial.scale_down_val(count).floor().scale_val(count)
+    if within:
+        tile = _first_of(point.partial, within)
+        first = tile.add(_first_of(point.partial.sub(tile), size))
+    else:
+        first = _first_of(point.partial, size)
     return Band(name, first.set_tuple_name(isl.dim_type.set, name), point.child)
+
+
+def _first_of(values: isl.MultiUnionPwAff, size: int) -> isl.MultiUnionPwAff:
+    count = isl.Val.int_from_si(context(), size)
+    return values.scale_down_val(count).floor().scale_val(count)

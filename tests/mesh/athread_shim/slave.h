@@ -11,6 +11,7 @@ int athread_get(dma_mode mode, void *src, void *dest, int len, void *reply, char
                 int bsize);
 int athread_put(dma_mode mode, void *src, void *dest, int len, void *reply, int stride, int bsize);
 int athread_syn(scope which, int mask);
+#define athread_dma_barrier() ((void)0) /* puts are waited for */
 int athread_dma_iget(void *dst, void *src, unsigned long len, void *reply);
 int athread_dma_iput(void *dst, void *src, unsigned long len, void *reply);
 int athread_dma_iget_stride(void *dst, void *src, unsigned long len, unsigned long bsize,

@@ -35,8 +35,12 @@ _FLAGS = (
     "-U_FORTIFY_SOURCE", "-Wno-implicit-function-declaration", "-Wno-implicit-int",
     "-Wno-int-conversion", "-Wno-incompatible-pointer-types",
 )  # fmt: skip
-# The last lets variables be moved apart (see instrument_assembly).
-_GCC_ONLY = ("-fno-tree-loop-distribute-patterns", "-fno-section-anchors")
+# Section anchors would keep variables together (see instrument_assembly). Addresses that are kept
+# over the calls that check accesses fill the stack, of which a compute core has little.
+_GCC_ONLY = (
+    "-fno-tree-loop-distribute-patterns", "-fno-section-anchors", "-fno-move-loop-invariants",
+    "-fno-gcse", "-fno-ivopts",
+)  # fmt: skip
 # Calls before each access to memory: gcc's, which knows vectors of all sizes; clang's.
 _ACCESSES = (
     ("-fsanitize=thread", "--param=tsan-instrument-func-entry-exit=0"),

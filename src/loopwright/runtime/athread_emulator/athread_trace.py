@@ -89,10 +89,11 @@ def _team(place: str, events: dict[int, list[CoreEvent]]) -> TeamRun:
 
 def _event(line: str) -> tuple[int, CoreEvent]:
     kind = line[0]
-    parts = line.split(" ", 6 + _FIELDS[kind])
-    core, quarters, memory, direct, flops = map(int, parts[1:6])
-    work = CoreWork(quarters / 4, memory, direct, flops)
-    place, rest = parts[-1], parts[6:-1]
+    parts = line.split(" ", 7 + _FIELDS[kind])
+    core, quarters, memory, direct, flops, cycles = map(int, parts[1:7])
+    stall = max(0.0, cycles / 4 - max(quarters / 4, memory))
+    work = CoreWork(quarters / 4, memory, direct, flops, stall)
+    place, rest = parts[-1], parts[7:-1]
     if kind == "q":
         return core, _request(work, place, rest)
     if kind == "b":

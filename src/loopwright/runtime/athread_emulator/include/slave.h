@@ -88,6 +88,7 @@ int athread_ssync_row(void);
 int athread_ssync_col(void);
 #define sync_array() athread_ssync_array()
 void athread_memory_barrier(void);
+int athread_dma_barrier(void); /* earlier requests of this CPE have ended before later ones begin */
 
 #include "dma.h"
 #include "simd.h"

@@ -18,6 +18,7 @@ static void access_main_memory(Cpe *cpe, const volatile char *start, long bytes,
 static void check_access(Cpe *cpe, const volatile char *start, long bytes, bool is_write) {
     int owner = ldm_owner(start);
     cpe->work.accesses += (bytes + 31) / 32;
+    cpe->work.block_accesses += (bytes + 31) / 32;
     cpe->idle_blocks = 0;
     if (owner == MAIN_MEMORY) {
         access_main_memory(cpe, start, bytes, is_write);
@@ -35,6 +36,9 @@ void lw_block(int at) {
     const struct lw_site *site = &lw_sites[at];
     if (site->is_helper && !lw_sites[lw_call_site].is_helper) cpe->caller = lw_call_site;
     lw_call_site = at = told_site(at);
+    cpe->work.quarter_cycles = quarter_cycles(&cpe->work);
+    cpe->work.block_quarters = site->quarter_slots;
+    cpe->work.block_accesses = 1;
     cpe->work.quarter_slots += site->quarter_slots;
     cpe->work.flops += site->flops;
     ++cpe->work.accesses; /* the branch takes a slot of the pipeline that loads and stores use */

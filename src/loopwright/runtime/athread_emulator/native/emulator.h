@@ -62,6 +62,7 @@ typedef enum { GET, PUT, BROADCAST, REMOTE_PUT, REMOTE_GET, REMOTE_BROADCAST } K
 
 typedef struct Request {
     struct Request *next;
+    long dma_barriers; /* of its CPE, when it was issued */
     long id;
     Kind kind;
     const char *name; /* of the function that made it */
@@ -98,7 +99,16 @@ typedef struct {
 
 typedef struct { /* since the last line of the trace */
     long quarter_slots, accesses, global_accesses, flops;
+    long quarter_cycles; /* of blocks that ended: of each the fuller pipeline */
+    long block_quarters, block_accesses; /* of the block that runs */
 } Work;
+
+/* The cycles of what a CPE did, in quarters: what stands in one block runs in both pipelines at
+ * once, and blocks run one after another. */
+static inline long quarter_cycles(const Work *work) {
+    long floats = work->block_quarters, accesses = 4 * work->block_accesses;
+    return work->quarter_cycles + (floats > accesses ? floats : accesses);
+}
 
 typedef struct { /* messages that a CPE sent, or took of one such run, without anything between */
     char kind; /* 's', 'r', or none */
@@ -122,6 +132,8 @@ typedef struct {
     void *argument;
     Arrival *arrivals;
     Arrival *unfenced; /* what it has got itself, with no memory barrier since; strict only */
+    long dma_barriers; /* calls of athread_dma_barrier so far */
+    long landed;       /* puts before so many of them have come to main memory */
     MessageQueue from_row, from_column;
     Clock clocks[CLOCKS];
     Work work;

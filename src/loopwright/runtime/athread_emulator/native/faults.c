@@ -99,21 +99,21 @@ static void add_work(Work *to, const Work *more) {
     to->accesses += more->accesses;
     to->global_accesses += more->global_accesses;
     to->flops += more->flops;
+    to->quarter_cycles += quarter_cycles(more);
 }
 
 static void end_work(Cpe *cpe) {
     Work *work = &cpe->work;
-    long floats = work->quarter_slots / 4;
-    cpe->cycles += floats > work->accesses ? floats : work->accesses;
+    cpe->cycles += quarter_cycles(work) / 4;
     memset(work, 0, sizeof *work);
 }
 
 static void end_run(Cpe *cpe) {
     MessageRun *run = &cpe->run;
     if (run->kind && trace)
-        fprintf(trace, "%c %d %ld %ld %ld %ld %ld %ld %s\n", run->kind, cpe->id,
+        fprintf(trace, "%c %d %ld %ld %ld %ld %ld %ld %ld %s\n", run->kind, cpe->id,
                 run->work.quarter_slots, run->work.accesses, run->work.global_accesses,
-                run->work.flops, run->id, run->count, place(run->site));
+                run->work.flops, run->work.quarter_cycles, run->id, run->count, place(run->site));
     memset(run, 0, sizeof *run);
 }
 
@@ -132,8 +132,12 @@ long trace_message(Cpe *cpe, char kind, long id) {
     }
     run->site = lw_call_site;
     ++run->count;
+    /* A block goes on behind a message: what its arithmetic takes longer stays with the rest. */
+    long left = cpe->work.block_quarters - 4 * cpe->work.block_accesses;
+    if (left > 0) cpe->work.block_quarters -= left;
     add_work(&run->work, &cpe->work);
     end_work(cpe);
+    if (left > 0) cpe->work.block_quarters = left;
     return run->id;
 }
 
@@ -142,8 +146,8 @@ void trace_cpe(Cpe *cpe, char kind, const char *format, ...) {
     Work *work = &cpe->work;
     end_run(cpe);
     if (trace) {
-        fprintf(trace, "%c %d %ld %ld %ld %ld ", kind, cpe->id, work->quarter_slots,
-                work->accesses, work->global_accesses, work->flops);
+        fprintf(trace, "%c %d %ld %ld %ld %ld %ld ", kind, cpe->id, work->quarter_slots,
+                work->accesses, work->global_accesses, work->flops, quarter_cycles(work));
         va_list arguments;
         va_start(arguments, format);
         vfprintf(trace, format, arguments);

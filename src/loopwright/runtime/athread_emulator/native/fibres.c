@@ -439,8 +439,7 @@ int athread_idle(void) {
 
 /* Cycles of its work; waits take none. */
 static long cycles_of(const Cpe *cpe) {
-    long floats = cpe->work.quarter_slots / 4, accesses = cpe->work.accesses;
-    return cpe->cycles + (floats > accesses ? floats : accesses);
+    return cpe->cycles + quarter_cycles(&cpe->work) / 4;
 }
 
 unsigned long athread_time_cycle(void) {

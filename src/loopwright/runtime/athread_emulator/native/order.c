@@ -6,7 +6,9 @@
  * there is none.
  *
  * A put that has ended has left the LDM, and need not have come to main memory. With ATHREAD_STRICT
- * its own CPE must not read the words before it has met others, either.
+ * its own CPE must not read the words before it has met others, either, or get them before a
+ * barrier of its requests (athread_dma_barrier). When a get behind such a barrier has ended, so have
+ * the puts before it.
  */
 
 #include "emulator.h"
@@ -20,6 +22,7 @@ typedef struct {
     int write_site, read_site;
     int8_t writer; /* -1: nobody */
     bool host_reads, is_put;
+    long dma_barriers; /* of the writer, when it put the word */
 } Word;
 
 typedef struct Page {
@@ -107,7 +110,9 @@ void note_access(int who, const char *start, long bytes, bool is_write, int site
         if (word->writer >= 0 && word->writer != who && known[word->writer] < word->write_clock)
             report(address, site, by, is_write, word->writer, word->write_site, true);
         if (is_strict && !is_write && word->is_put && word->writer == who &&
-            known[who] == word->write_clock)
+            known[who] == word->write_clock &&
+            (by ? word->dma_barriers == cpes[who].dma_barriers
+                : word->dma_barriers >= cpes[who].landed))
             report_not_landed(word, address, site, by);
         if (word->read_phase != phase) {
             word->readers = 0;
@@ -132,6 +137,7 @@ void note_access(int who, const char *start, long bytes, bool is_write, int site
         word->write_clock = known[who];
         word->write_site = site;
         word->is_put = by != NULL;
+        if (word->is_put) word->dma_barriers = cpes[who].dma_barriers;
     }
 }
 

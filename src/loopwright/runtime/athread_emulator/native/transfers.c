@@ -167,6 +167,7 @@ static Request *make(const char *name, Kind kind, int site) {
     r->kind = kind;
     r->name = name;
     r->cpe = current->id;
+    r->dma_barriers = current->dma_barriers;
     r->site = site;
     return r;
 }
@@ -292,8 +293,12 @@ static void observe(Cpe *cpe, Request *r) {
     }
     if (r->kind <= BROADCAST) {
         char *block = r->memory;
+        long barriers = cpe->dma_barriers;
+        cpe->dma_barriers = r->dma_barriers; /* what counts is when it was issued */
         for (long n = count_of_blocks(r); n > 0; --n, block += r->bsize + r->stride)
             note_access(cpe->id, block, r->bsize, r->kind == PUT, r->site, r->name);
+        cpe->dma_barriers = barriers;
+        if (r->kind == GET && r->dma_barriers > cpe->landed) cpe->landed = r->dma_barriers;
     }
     if (is_strict && r->kind == GET) {
         Arrival *a = malloc(sizeof *a);
@@ -314,6 +319,14 @@ static void forget_seen(void) {
             free(r);
         }
     }
+}
+
+int athread_dma_barrier(void) {
+    Cpe *cpe = need_cpe("athread_dma_barrier");
+    for (Request *r = all_requests; r; r = r->next)
+        if (r->cpe == cpe->id && !r->is_done && r->kind <= BROADCAST) complete(r);
+    ++cpe->dma_barriers;
+    return 0;
 }
 
 static bool is_reply_of(const Request *r, const Cpe *cpe, const volatile void *reply) {
