@@ -120,6 +120,19 @@ def test_tiles_are_left_where_they_do_not_pay() -> None:
     assert plan_grid_stencil(initial_schedule(source("heat-3d")), GPU) == ()
 
 
+@pytest.mark.parametrize("update", ["A[0] + p[t]", "A[i] * 0.5"])
+def test_elements_that_go_by_themselves_are_no_stencil(update: str) -> None:
+    """Sums, and steps of one element each: threads take elements, and steps are their loop."""
+    target = update[: update.index(" ")]
+    inner = Do(target, update)
+    own = program(
+        "own", {"A": "inout float64 [n]", "p": "in float64 [m]"},
+        For("t", 0, "m", inner if target == "A[0]" else For("i", 0, "n", inner)),
+        params="n m",
+    )  # fmt: skip
+    assert plan_grid_stencil(initial_schedule(own), GPU) == ()
+
+
 def test_tiles_are_left_where_elements_stay_in_memory() -> None:
     """A plan without registers shows what they bring; it is made of sweeps."""
     plan, _ = gpu_planner(source("jacobi-2d"), GPU, in_registers=False)

@@ -57,7 +57,7 @@ def plan_grid_stencil(schedule: Schedule, machine: GpuMachine) -> tuple[Step, ..
     """The step that computes a stencil in tiles; none where that gains little, or there is none."""
     program = schedule.program
     found = find_time_stencil(program)
-    if isinstance(found, str) or not schedule.in_registers:
+    if isinstance(found, str) or not schedule.in_registers or not _has_neighbours(found):
         return ()
     model = StencilTime(program, found, machine)
     best = min(_offered(found), key=model.tiled, default=None)
@@ -65,6 +65,12 @@ def plan_grid_stencil(schedule: Schedule, machine: GpuMachine) -> tuple[Step, ..
         return ()
     assert best.threads is not None
     return (TileTimeInBlocks(best.steps, best.sizes, *best.threads, best.each),)
+
+
+def _has_neighbours(found: TimeStencil) -> bool:
+    """Whether steps use what neighbours have made; else elements go by themselves, as in a sum."""
+    sides = (side for own in found.statements for side in (*own.region.low, *own.region.high))
+    return any(rate for _, rate in sides)
 
 
 def _offered(found: TimeStencil) -> Iterator[TimeTiles]:
