@@ -216,7 +216,8 @@ class _Writer:
                 f"{side.name}_next", side.dtype, (Const(side.width), _ONE), Space.REGISTER
             )
             body = Alloc(own, (Const(side.own),), body)
-            body = Alloc(following, (Const(side.runs), Const(side.width)), body)
+            if self.variant.stages == 2 or self.tables is None:  # else no tile passes through them
+                body = Alloc(following, (Const(side.runs), Const(side.width)), body)
         if self.variant.in_registers:
             sums, shape = self._sums()
             body = Alloc(sums, shape, body)
