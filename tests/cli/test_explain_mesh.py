@@ -36,10 +36,10 @@ scale.c:3: region of scale
     -- reschedule(182 letters)
     unchanged
   schedule tree, after tiles
-    -- tile(loops=('i', 'j'), sizes=(16, 256))
+    -- tile(loops=('i', 'j'), sizes=(2, 2048))
     domain S0
-      band i_t: i - (i) mod 16
-        band j_t: j - (j) mod 256
+      band i_t: i - (i) mod 2
+        band j_t: j - (j) mod 2048
           band i: i
             band j: j
   schedule tree, after mapping
@@ -47,40 +47,36 @@ scale.c:3: region of scale
     -- map_to_mesh(loop='j_t', axis='column', rows=8, columns=8)
     domain S0
       mark "row", 8 cores
-        band i_t: i - (i) mod 16
+        band i_t: i - (i) mod 2
           mark "column", 8 cores
-            band j_t: j - (j) mod 256
+            band j_t: j - (j) mod 2048
               band i: i
                 band j: j
   schedule tree, after boxes
     -- stage_box(array='A', loop='j_t', accesses=('S0_0', 'S0_1'), buffers=1)
     domain S0
       mark "row", 8 cores
-        band i_t: i - (i) mod 16
+        band i_t: i - (i) mod 2
           mark "column", 8 cores
-            band j_t: j - (j) mod 256
+            band j_t: j - (j) mod 2048
               extension A
                 sequence
-                  filter get A, 16 x 256
+                  filter get A, 2 x 2048
                   filter S0
                     band i: i
                       band j: j
-                  filter put A, 16 x 256
+                  filter put A, 2 x 2048
   LDM: 32768 of 65536 bytes for boxes, 32768 for the stack and counters
     from  to     box    elements
-    0     32768  A_box  16 x 256 double
+    0     32768  A_box  2 x 2048 double
   DMA, n = 1000, m = 1000
-    array       times  blocks  bytes   gap     MB  GB/s
-    A      get    186      16   2048  5952   6.09  17.1
-    A      get     62      16   1856  6144   1.84  16.8
-    A      get      4   other                0.06  16.9
-    A      put    186      16   2048  5952   6.09  17.1
-    A      put     62      16   1856  6144   1.84  16.8
-    A      put      4   other                0.06  16.9
-    all           504                       16.00  17.1
+    array       times  blocks  bytes  gap     MB  GB/s
+    A      get    500       1  16000    0   8.00  19.6
+    A      put    500       1  16000    0   8.00  19.6
+    all          1000                      16.00  19.6
   predicted for sw26010
-    1398719 cycles, 0.965 ms
-    1.04 GFLOPS, 0.14% of the peak
+    1222754 cycles, 0.843 ms
+    1.19 GFLOPS, 0.16% of the peak
     bound by the queue of DMA requests (97% of the time)
 """
 
