@@ -77,16 +77,11 @@ def _stencil_lines(tiles: TimeTiles) -> Iterator[str]:
         box = " x ".join(map(str, tiles.extents(name)))
         yield f"  {name}: a block brings {box} elements for {tiles.steps} steps"
     for own in tiles.stencil.statements:
-        points = sum(
-            prod(
-                size + low[0] + high[0] + (low[1] + high[1]) * left if iterator else 1
-                for size, low, high, iterator in zip(
-                    tiles.sizes, own.region.low, own.region.high, own.iterators, strict=True
-                )
-            )
-            for left in range(tiles.steps)
-        )
         if all(own.iterators):
+            points = sum(
+                prod(size + more for size, more in zip(tiles.sizes, own.beyond(left), strict=True))
+                for left in range(tiles.steps)
+            )
             times = points / (whole * tiles.steps)
             yield f"  {own.name} computes an element {times:.2f} times in the mean"
 

@@ -46,7 +46,7 @@ from loopwright.ir.loops import (
 from loopwright.ir.program import Access, Program, Role, Statement
 from loopwright.ir.schedule_tree import band_name, band_nodes
 from loopwright.ir.text import expr_text, nest_text, program_text, statement_text, stmt_text
-from loopwright.ir.visit import constant_trips, expressions, loads, names, walk
+from loopwright.ir.visit import constant_trips, expressions, loads, names, statements_inside, walk
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["check_nest", "check_program"]
@@ -206,29 +206,8 @@ def _check_stmt(stmt: Stmt, around: _Around) -> None:
             check_expr(expr, ended.scope if is_end else around.scope)
             _check_registers((part for part in walk(expr) if isinstance(part, Load)), around)
         inner = _check_node(stmt, around)
-    match stmt:
-        case Block(body=body):
-            for child in body:
-                _check_stmt(child, inner)
-        case For(body=below) | Let(body=below) | Alloc(body=below):
-            _check_stmt(below, inner)
-        case If(body=below, orelse=orelse):
-            _check_stmt(below, inner)
-            if orelse is not None:
-                _check_stmt(orelse, inner)
-        case (
-            Store()
-            | Copy()
-            | MeshBroadcast()
-            | Commit()
-            | Wait()
-            | Barrier()
-            | Prefetch()
-            | WarpMma()
-        ):
-            pass
-        case _:
-            assert_never(stmt)
+    for child in statements_inside(stmt):
+        _check_stmt(child, inner)
 
 
 def _check_node(stmt: Stmt, around: _Around) -> _Around:

@@ -14,7 +14,7 @@ import math
 from loopwright.ir.kernel_variant import Algebra, OperandTypes
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["ElementsKernel", "ElementsVariant", "GridKernel", "GridVariant"]
+__all__ = ["TURNED_SIDE", "ElementsKernel", "ElementsVariant", "GridKernel", "GridVariant"]
 
 WARP = 32
 _BANKS = 128  # bytes that shared memory gives at once
@@ -188,6 +188,9 @@ class GridKernel(OperandTypes):
     def swapped(self) -> bool:
         """Whether right is the first factor of times."""
         return self.variant.swapped
+
+
+TURNED_SIDE = 32  # elements of a tile that is turned in shared memory, along both of its loops
 
 
 @dataclass(frozen=True, slots=True)

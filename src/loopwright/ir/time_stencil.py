@@ -31,6 +31,11 @@ class StencilStatement:
     # Beyond a tile, in a step that `steps` others follow: what must be computed for the tile.
     region: Growth
 
+    def beyond(self, left: int) -> tuple[int, ...]:
+        """Elements beyond a tile in each dimension, in a step that `left` others follow."""
+        sides = zip(self.region.low, self.region.high, strict=True)
+        return tuple(low[0] + high[0] + (low[1] + high[1]) * left for low, high in sides)
+
 
 @dataclass(frozen=True, slots=True)
 class TimeStencil:

@@ -50,6 +50,7 @@ __all__ = [
     "rebuild",
     "rewrite",
     "statements",
+    "statements_inside",
     "substitute",
     "walk",
 ]
@@ -172,47 +173,15 @@ def expanded_extreme(function: str, x: Expr, y: Expr) -> Expr:
 # -- loop nests, and the expressions in them ------------------------------------------------------
 
 
-def statements(stmt: Stmt) -> Iterator[Stmt]:
-    """`stmt` and every statement below it, parents first."""
-    waiting = [stmt]  # a stack: generators inside each other would cost a step per level
-    while waiting:
-        here = waiting.pop()
-        yield here
-        match here:
-            case Block(body=body):
-                waiting += reversed(body)
-            case For(body=inner) | Let(body=inner) | Alloc(body=inner):
-                waiting.append(inner)
-            case If(body=inner, orelse=orelse):
-                if orelse is not None:
-                    waiting.append(orelse)
-                waiting.append(inner)
-            case (
-                Store()
-                | Copy()
-                | MeshBroadcast()
-                | Commit()
-                | Wait()
-                | Barrier()
-                | Prefetch()
-                | WarpMma()
-            ):
-                pass
-            case _:
-                assert_never(here)
-
-
-def loop_depth(stmt: Stmt) -> int:
-    """How many loops stand inside each other at most."""
+def statements_inside(stmt: Stmt) -> tuple[Stmt, ...]:
+    """The statements directly inside of a statement, in order."""
     match stmt:
-        case For(body=inner):
-            return 1 + loop_depth(inner)
         case Block(body=body):
-            return max(map(loop_depth, body), default=0)
-        case Let(body=inner) | Alloc(body=inner):
-            return loop_depth(inner)
+            return body
+        case For(body=inner) | Let(body=inner) | Alloc(body=inner):
+            return (inner,)
         case If(body=inner, orelse=orelse):
-            return max(loop_depth(inner), 0 if orelse is None else loop_depth(orelse))
+            return (inner,) if orelse is None else (inner, orelse)
         case (
             Store()
             | Copy()
@@ -223,9 +192,24 @@ def loop_depth(stmt: Stmt) -> int:
             | Prefetch()
             | WarpMma()
         ):
-            return 0
+            return ()
         case _:
             assert_never(stmt)
+
+
+def statements(stmt: Stmt) -> Iterator[Stmt]:
+    """`stmt` and every statement below it, parents first."""
+    waiting = [stmt]  # a stack: generators inside each other would cost a step per level
+    while waiting:
+        here = waiting.pop()
+        yield here
+        waiting += reversed(statements_inside(here))
+
+
+def loop_depth(stmt: Stmt) -> int:
+    """How many loops stand inside each other at most."""
+    below = max(map(loop_depth, statements_inside(stmt)), default=0)
+    return below + isinstance(stmt, For)
 
 
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:

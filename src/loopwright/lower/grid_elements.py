@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var, cast
-from loopwright.ir.grid_kernel import ElementsKernel
+from loopwright.ir.grid_kernel import TURNED_SIDE, ElementsKernel
 from loopwright.ir.kernel_variant import Initial
 from loopwright.ir.loops import (
     Alloc,
@@ -80,7 +80,6 @@ def lower_grid_elements(kernel: ElementsKernel, name: str) -> LoopNest:
     return LoopNest(name, _arguments(kernel), elements_scalars(kernel), body)
 
 
-_SIDE = 32  # elements of a tile that is turned, along both of its loops
 _ROWS = 8  # of threads
 
 
@@ -93,11 +92,11 @@ def _turned(kernel: ElementsKernel) -> Stmt:
     x0, y0 = Var("x0"), Var("y0")
     operands = (*_operands(kernel), "out")
     bound = [
-        (tiles_x, tiles(Var(f"size_{x}"), _SIDE)),
-        (tiles_y, tiles(Var(f"size_{y}"), _SIDE)),
+        (tiles_x, tiles(Var(f"size_{x}"), TURNED_SIDE)),
+        (tiles_y, tiles(Var(f"size_{y}"), TURNED_SIDE)),
         (tile, Var("block.x") // tiles_x),
-        (x0, Var("block.x") % tiles_x * _SIDE),
-        (y0, tile % tiles_y * _SIDE),
+        (x0, Var("block.x") % tiles_x * TURNED_SIDE),
+        (y0, tile % tiles_y * TURNED_SIDE),
     ]
     rest = Var("rest")
     bound.append((rest, tile // tiles_y))
@@ -120,7 +119,7 @@ def _turned(kernel: ElementsKernel) -> Stmt:
         if is_turned and operand in operands
     ]
     parts: list[Stmt] = []
-    for start in range(0, _SIDE, _ROWS):
+    for start in range(0, TURNED_SIDE, _ROWS):
         row = down + start
         copies = [
             Store(
@@ -132,7 +131,7 @@ def _turned(kernel: ElementsKernel) -> Stmt:
         ]
         parts.append(If(is_there(row, across), seq(*copies)))
     parts.append(Barrier(BarrierScope.BLOCK))
-    for start in range(0, _SIDE, _ROWS):
+    for start in range(0, TURNED_SIDE, _ROWS):
         row = down + start
         factors = [
             Load(f"{operand}_box", (across, row), types[operand])
@@ -144,14 +143,14 @@ def _turned(kernel: ElementsKernel) -> Stmt:
             If(is_there(across, row), _element(kernel, place("out", across, row), factors))
         )
     body = lets(bound, seq(*parts))
-    for name, threads, axis in ((across.name, _SIDE, Axis.X), (down.name, _ROWS, Axis.Y)):
+    for name, threads, axis in ((across.name, TURNED_SIDE, Axis.X), (down.name, _ROWS, Axis.Y)):
         body = For(name, _NONE, Const(threads), body, _ONE, Mark.THREAD, axis=axis)
     for operand in reversed(staged):
         # A column more, so that lanes that go down read different banks.
-        strides = Const(_SIDE + 1), _ONE
+        strides = Const(TURNED_SIDE + 1), _ONE
         box = Buffer(f"{operand}_box", types[operand], strides, Space.SHARED, writable=True)
-        body = Alloc(box, (Const(_SIDE), Const(_SIDE)), body)
-    count: Expr = tiles(Var(f"size_{x}"), _SIDE) * tiles(Var(f"size_{y}"), _SIDE)
+        body = Alloc(box, (Const(TURNED_SIDE), Const(TURNED_SIDE)), body)
+    count: Expr = tiles(Var(f"size_{x}"), TURNED_SIDE) * tiles(Var(f"size_{y}"), TURNED_SIDE)
     for number in range(variant.free - 2):
         count = count * Var(f"size_e{number}")
     return For("block.x", _NONE, count, body, _ONE, Mark.BLOCK, axis=Axis.X)

@@ -93,12 +93,7 @@ def _offered(found: TimeStencil) -> Iterator[TimeTiles]:
 
 def _widest(found: TimeStencil, k: int, steps: int) -> int:
     """Elements beyond a tile that some statement computes in the first of so many steps."""
-    return max(_sides(own, k, steps - 1) for own in found.statements)
-
-
-def _sides(own: StencilStatement, k: int, left: int) -> int:
-    low, high = own.region.low[k], own.region.high[k]
-    return low[0] + high[0] + (low[1] + high[1]) * left
+    return max(own.beyond(steps - 1)[k] for own in found.statements)
 
 
 class StencilTime:
@@ -153,8 +148,10 @@ class StencilTime:
         """Cycles of a multiprocessor, and of a warp that waits, for one statement of a block."""
         assert tiles.threads is not None
         extents = [
-            1 if not iterator else size + _sides(own, k, left)
-            for k, (size, iterator) in enumerate(zip(tiles.sizes, own.iterators, strict=True))
+            size + more if iterator else 1
+            for size, more, iterator in zip(
+                tiles.sizes, own.beyond(left), own.iterators, strict=True
+            )
         ]
         rank = min(len(extents), 2)
         threads = tiles.threads[-rank:]

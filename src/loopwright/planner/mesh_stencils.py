@@ -112,11 +112,8 @@ class _StencilModel:
         work = float(prod(tiles.sizes)) * 2 * len(self.found.carried)  # to pack rows
         for own in self.found.statements:
             for left in range(tiles.steps):
-                region = zip(tiles.sizes, own.region.low, own.region.high, strict=True)
-                points = prod(
-                    size + low[0] + high[0] + (low[1] + high[1]) * left
-                    for size, low, high in region
-                )
+                region = zip(tiles.sizes, own.beyond(left), strict=True)
+                points = prod(size + more for size, more in region)
                 work += points * self.work[own.name]
         every = prod(counts)
         cores = prod(self.shape)

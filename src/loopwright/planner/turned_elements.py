@@ -6,13 +6,12 @@ import math
 
 from loopwright.ir.contraction_shape import ContractionShape, Dim
 from loopwright.ir.gpu_machine import GpuMachine
-from loopwright.ir.grid_kernel import ElementsVariant
+from loopwright.ir.grid_kernel import TURNED_SIDE, ElementsVariant
 from loopwright.planner.interleave import joined_loops
 
 __all__ = ["turned_elements", "turned_seconds"]
 
 _LEAST = 16  # elements of both loops: tiles have 32 x 32
-_SIDE = 32
 _SHARE = 0.8  # of the bandwidth, that turned tiles reach
 
 
@@ -59,7 +58,7 @@ def turned_seconds(
 ) -> float:
     """Bytes over bandwidth, with those of tiles that are cut off."""
     y, x = shape.i[-2:]
-    whole = math.prod(-(-d.extent // _SIDE) * _SIDE / d.extent for d in (x, y))
+    whole = math.prod(-(-d.extent // TURNED_SIDE) * TURNED_SIDE / d.extent for d in (x, y))
     moved = 0.0
     for operand, size in zip(("left", "right", "out"), sizes, strict=True):
         moved += size * _elements(shape.i, operand)
