@@ -30,6 +30,7 @@ from loopwright.ir.islkit import ISL_QUOTA, GaveUp, bounded
 from loopwright.ir.loops import LoopNest, Mark
 from loopwright.ir.machine import Machine
 from loopwright.ir.mesh_machine import MeshMachine
+from loopwright.ir.mesh_program import scratchpad_need
 from loopwright.ir.module import Module
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
@@ -41,6 +42,7 @@ from loopwright.lower.buffers import specialise
 from loopwright.lower.contraction_kernel import kernel_of
 from loopwright.lower.passes import lower_schedule
 from loopwright.planner.choice import Choice
+from loopwright.planner.mesh import scratchpad_room
 from loopwright.planner.planners import (
     Planner,
     marked_source,
@@ -62,6 +64,7 @@ __all__ = [
 
 T = TypeVar("T")
 
+_MOST_PLANS = 4  # for less and less memory of a core
 _SOURCE_QUOTA = 20_000_000  # for writing down the loops of the source, the last resort
 
 
@@ -100,9 +103,9 @@ def compile_program(
         raise UsageError("unknown target", found=repr(target), hint=", ".join(TARGETS))
     usual: Planner = model_planner if target is None else TARGETS[target].planner
     chosen = planner or usual
-    planned = _timed("planned", program, lambda: chosen(program, machine, threads))
-    lowered = _timed("lowered", program, lambda: _lowered(program, *planned, machine))
-    plan, schedule, nest = lowered
+    plan, schedule, nest = _loops_of(program, machine, threads, chosen)
+    if isinstance(machine, MeshMachine):
+        plan, schedule, nest = _that_fits(program, machine, chosen, (plan, schedule, nest))
     steps = "; ".join(map(str, plan)) or "loops in source order"
     log("plan", lambda: f"loops of '{program.name}': {steps}")
     dump("schedule", lambda: schedule_text(schedule))
@@ -113,6 +116,36 @@ def compile_program(
         emit = TARGETS[target].emit
         module = _timed("emitted", program, lambda: emit(program, nest, machine))
     return Compilation(program, plan, schedule, nest, module)
+
+
+def _loops_of(
+    program: Program, machine: Machine | GpuMachine | MeshMachine, threads: int, planner: Planner
+) -> tuple[Plan, Schedule, LoopNest]:
+    planned = _timed("planned", program, lambda: planner(program, machine, threads))
+    return _timed("lowered", program, lambda: _lowered(program, *planned, machine))
+
+
+def _that_fits(
+    program: Program,
+    machine: MeshMachine,
+    planner: Planner,
+    found: tuple[Plan, Schedule, LoopNest],
+) -> tuple[Plan, Schedule, LoopNest]:
+    """Loops whose memory fits into scratchpads, planned anew for less where it does not.
+
+    Planners do not foresee all that vectors need: factors are written down, once loops are known.
+    """
+    smaller = machine
+    for _ in range(_MOST_PLANS):
+        excess = scratchpad_need(found[2].body) - scratchpad_room(machine)
+        if excess <= 0:
+            break
+        reserved = smaller.scratchpad_reserved + excess
+        smaller = replace(smaller, scratchpad_reserved=reserved)
+        if scratchpad_room(smaller) <= 0:
+            break
+        found = _loops_of(program, smaller, 1, planner)
+    return found
 
 
 def _timed(word: str, program: Program, arrow: Callable[[], T]) -> T:

@@ -26,6 +26,7 @@ from loopwright.ir.program import Program, Role
 from loopwright.ir.schedule import Schedule
 from loopwright.lower.buffers import contiguous
 from loopwright.lower.passes import lower_schedule
+from loopwright.pipeline import compile_program
 from loopwright.planner.mesh import mesh_planner_of
 from loopwright.runtime.athread_emulator.athread_build import build_athread
 from loopwright.runtime.athread_emulator.athread_run import AthreadRun, run_built
@@ -109,12 +110,12 @@ class Emulated:
         self._entries: dict[str, _Entry] = {}
         for name, program in programs.items():
             given = (plans or {}).get(name)
-            schedule = (
-                mesh_schedule(program, machine, shape)
-                if given is None
-                else apply_plan(program, given)
-            )
-            nest = lower_schedule(schedule)
+            if given is None:
+                found = compile_program(program, machine, 1, mesh_planner_of(shape))
+                schedule, nest = found.schedule, found.nest
+            else:
+                schedule = apply_plan(program, given)
+                nest = lower_schedule(schedule)
             label = f"lw_p{len(self._entries)}"
             function = of_cores(program, nest, machine, label, schedule.program)
             if function is None:
