@@ -81,11 +81,11 @@ BUGS: dict[str, Bug] = {
         "heat-3d", SLAVE, "                        lw_end_parts();\n                    }\n"
         "                    const long B_box_at0",
         "                    }\n                    const long B_box_at0",
-        "reads 8 bytes at lw_boxes.*, under transfer by the athread_get", ("A_box[", STENCIL),
+        r"reads \d+ bytes at lw_boxes.*, under transfer by the athread_get", ("A_box[", STENCIL),
     ),
     "missing wait": (
         "gemm", SLAVE, "                lw_wait_ahead();\n", "",
-        "under transfer by the athread_get", ("alpha * A_box", PRODUCT, "lw_get_ahead", "(k - "),
+        "under transfer by the athread_get", ("A_box[", PRODUCT, "lw_get_ahead", "(k - "),
     ),
     "wrong count": (
         "heat-3d", SLAVE, "                        lw_end_parts();\n                    }\n"
@@ -109,7 +109,7 @@ BUGS: dict[str, Bug] = {
     "put before the work ends": (
         "gemm", SLAVE, GET_C, GET_C + " " + PUT_C.replace("lw_put", "lw_put_part"),
         "the source of the athread_put of .*, before it is done|under transfer|in flight",
-        ("C_box[(i - i_t)", "*= beta"),
+        ("C_box[(i - i_t)", "*= beta", "lw_put_part(&C["),
     ),
     "missing fence": (
         "gemm", HEADER, "    LW_TIMED(dma, dma_wait(reply, count));\n#endif\n    lw_fence();",
