@@ -85,7 +85,7 @@ def test_wrong_paths_are_errors_of_numpy_and_of_ours(error: type[Exception]) -> 
         ["i1", "u4", "i8", "f2", "f4", "f8"],
         ["f2", "f4", "f8", "c8", "i1", "i8", "u2", "?"],
         ["safe", "same_kind", "unsafe"],
-        one_in=4,
+        one_in=7,
     ),
 )
 def test_dtype_and_casting(source: str, dtype: str, casting: Any) -> None:

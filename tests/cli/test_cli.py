@@ -1,6 +1,7 @@
 """The command line as a user meets it: help, exit codes, errors, pipes."""
 
 import argparse
+import gc
 import importlib.util
 import os
 import subprocess
@@ -190,3 +191,26 @@ def test_python_m() -> None:
     done = _child(sys.executable, "-m", "loopwright", "--version")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"loopwright {version('loopwright')}\n"
+
+
+def test_garbage_is_looked_for_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands look for it less often, also those that fail, and leave the caller's thresholds."""
+    during: list[tuple[int, int, int]] = []
+
+    def dispatched(arguments: list[str]) -> int:
+        during.append(gc.get_threshold())
+        if arguments:
+            raise KeyboardInterrupt
+        return 0
+
+    monkeypatch.setattr(cli, "_dispatch", dispatched)
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(701, 11, 12)
+        assert cli.main([]) == 0
+        assert cli.main(["cc"]) == cli.EXIT_INTERRUPTED
+        assert gc.get_threshold() == (701, 11, 12)
+    finally:
+        gc.set_threshold(*before)
+    assert all(least > 10_000 for least, _, _ in during)
+    assert len(during) == 2

@@ -147,7 +147,7 @@ def assert_close(right: Values, found: Values) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize(("name", "function"), drawn(FUNCTIONS, 2))
+@pytest.mark.parametrize(("name", "function"), drawn(FUNCTIONS, 3))
 def test_compiled_as_by_the_compiler(name: str, function: str) -> None:
     threads = 1 + FUNCTIONS.index((name, function)) // 2 % 2
     if function in MORE_THAN_REGIONS:
@@ -161,7 +161,7 @@ def test_compiled_as_by_the_compiler(name: str, function: str) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", drawn(NAMES, 5, 1))
+@pytest.mark.parametrize("name", drawn(NAMES, 7, 1))
 def test_cc_checked_and_run(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "out.c"
     assert cli.main(["cc", str(FOLDER / f"{name}.c"), "--check", "-o", str(output)]) == 0

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from drawn import combined
 from gpu.fake_cuda import FakeApi, fake_driver
 from gpu.shim.cuda_shim import has_compiler, run_program
 from gpu.test_device_einsum import SMALL, CupyArray, compare, compiled, forget
@@ -75,18 +76,21 @@ def operations(dtype: DType) -> dict[str, tuple[DType, Callable[[Expr, Expr], Ex
     }
 
 
-def program_of(dtype: DType, name: str, dialect: Dialect) -> tuple[DeviceProgram, str, LoopNest]:
-    result, make = operations(dtype)[name]
-    n, i = Var("n"), Var("block.x")
-    value = make(Load("a", (i,), dtype), Load("b", (i,), dtype))
-    assert value.dtype == result
-    body = For("block.x", Const(0), n, Store("c", (i,), value), Const(1), Mark.BLOCK, axis=Axis.X)
-    buffers = [Buffer(x, dtype, (Const(1),)) for x in "ab"]
-    buffers.append(Buffer("c", result, (Const(1),), writable=True))
-    nest = LoopNest("f", tuple(buffers), ("n",), body)
-    check_nest(nest)
-    program = split_kernels(nest)
-    return program, emit_kernels([program], dialect), nest
+def programs_of(dtype: DType, dialect: Dialect) -> tuple[dict[str, DeviceProgram], str]:
+    """The program of every operation, and one text of them all, which is compiled once."""
+    found: dict[str, DeviceProgram] = {}
+    for at, (name, (result, make)) in enumerate(operations(dtype).items()):
+        n, i = Var("n"), Var("block.x")
+        value = make(Load("a", (i,), dtype), Load("b", (i,), dtype))
+        assert value.dtype == result
+        store = Store("c", (i,), value)
+        body = For("block.x", Const(0), n, store, Const(1), Mark.BLOCK, axis=Axis.X)
+        buffers = [Buffer(x, dtype, (Const(1),)) for x in "ab"]
+        buffers.append(Buffer("c", result, (Const(1),), writable=True))
+        nest = LoopNest(f"f{at}", tuple(buffers), ("n",), body)
+        check_nest(nest)
+        found[name] = split_kernels(nest)
+    return found, emit_kernels(list(found.values()), dialect)
 
 
 def inputs(dtype: DType) -> tuple[np.ndarray, np.ndarray]:
@@ -112,8 +116,9 @@ def check(found: np.ndarray, dtype: DType, name: str) -> None:
 @pytest.mark.parametrize("dtype", COMPLEX)
 def test_operations_of_cuda(dtype: DType) -> None:
     a, b = inputs(dtype)
+    programs, text = programs_of(dtype, CUDA)
     for name, (result, _) in operations(dtype).items():
-        program, text, _ = program_of(dtype, name, CUDA)
+        program = programs[name]
         found = np.zeros(len(a), result.numpy)
         run_program(program, text, {"a": a, "b": b, "c": found}, {"n": len(a)})
         check(found, dtype, name)
@@ -123,8 +128,9 @@ def test_operations_of_cuda(dtype: DType) -> None:
 @pytest.mark.parametrize("dtype", COMPLEX)
 def test_operations_of_opencl(dtype: DType) -> None:
     a, b = inputs(dtype)
+    programs, text = programs_of(dtype, OPENCL)
     for name, (result, _) in operations(dtype).items():
-        program, text, _ = program_of(dtype, name, OPENCL)
+        program = programs[name]
         found = np.zeros(len(a), result.numpy)
         size = (len(a),)
         OpenclExecutable(program, text).run_from_host((a, b, found), lambda _, n=size: n)
@@ -229,21 +235,23 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
         forget()
 
 
-@needs_compiler
-@pytest.mark.parametrize("dtype", COMPLEX)
-@pytest.mark.parametrize(
-    ("text", "shapes"),
-    [
-        ("ij,jk->ik", ((17, 12), (12, 20))),
-        ("ij,kj->ik", ((16, 8), (24, 8))),
-        ("abc,dcb->da", ((9, 4, 8), (12, 8, 4))),
-        ("ij,j->i", ((30, 40), (40,))),
-        ("ij->j", ((8, 16),)),
-        ("ii->", ((7, 7),)),
-        ("ij,jk,kl->il", ((5, 6), (6, 7), (7, 8))),
-    ],
+EINSUMS = (
+    ("ij,jk->ik", ((17, 12), (12, 20))),
+    ("ij,kj->ik", ((16, 8), (24, 8))),
+    ("abc,dcb->da", ((9, 4, 8), (12, 8, 4))),
+    ("ij,j->i", ((30, 40), (40,))),
+    ("ij->j", ((8, 16),)),
+    ("ii->", ((7, 7),)),
+    ("ij,jk,kl->il", ((5, 6), (6, 7), (7, 8))),
 )
-def test_einsum(api: FakeApi, dtype: DType, text: str, shapes: tuple[tuple[int, ...], ...]) -> None:
+
+
+@needs_compiler
+@pytest.mark.parametrize(("dtype", "einsum"), combined(COMPLEX, EINSUMS, one_in=2))
+def test_einsum(
+    api: FakeApi, dtype: DType, einsum: tuple[str, tuple[tuple[int, ...], ...]]
+) -> None:
+    text, shapes = einsum
     compare(text, [drawn(shape, dtype, at) for at, shape in enumerate(shapes)])
 
 

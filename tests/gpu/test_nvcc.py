@@ -185,9 +185,9 @@ def test_kernels_that_planners_take_keep_to_registers(tmp_path: Path) -> None:
     chosen = [pair for name in script.ALGEBRAS for pair in script.products(name)]
     assert len(chosen) > 1000
     # A prime: the architecture and all tiles, layouts and types take turns.
-    loops = [lower_grid_product(kernel, "product") for _, kernel in drawn(chosen, one_in=211)]
+    loops = [lower_grid_product(kernel, "product") for _, kernel in drawn(chosen, one_in=401)]
     tiles = [nest for name in ("float32", "float64") for _, nest in script.nests(name, tmp_path)]
-    loops += drawn(tiles, one_in=17)
+    loops += drawn(tiles, one_in=29)
     loops += [nest for _, nest in drawn(list(script.closures(tmp_path)), one_in=5, first=2)]
     for start in range(0, len(loops), 12):
         found = compiled(programs_of(loops[start : start + 12]), tmp_path)

@@ -205,7 +205,7 @@ JOINED = GridVariant(8, 16, 4, 4, 4, True, False, piece=2, warp_rows=2, slices=2
             {"thread_rows": 2, "thread_columns": 4, "slices": 2, "depth": 8},
         ],
         ((8, 32, 4), (9, 64, 7), (3, 32, 11), (16, 16, 0)),
-        one_in=2,
+        one_in=4,
     ),
 )
 def test_sums_by_way_of_shared_memory(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import kernels
-from drawn import HUNTS, drawn
+from drawn import HUNTS, combined
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import program_of
 from loopwright.ir.check import check_nest
@@ -51,8 +51,7 @@ def passes(schedule: Schedule) -> list[set[str]]:
     return [set(band.statements) for band in bands(nodes_of(schedule)) if band.loop in loops]
 
 
-@pytest.mark.parametrize("name", drawn(NAMES, 2))
-@pytest.mark.parametrize("reassoc", [False, True])
+@pytest.mark.parametrize(("name", "reassoc"), combined(NAMES, [False, True], one_in=3))
 def test_passes_compute_what_they_say(name: str, reassoc: bool) -> None:
     wanted = source(name, reassoc=reassoc)
     nest = lower_schedule(mesh_planner(wanted, SMALL)[1])

@@ -177,7 +177,7 @@ KINDS = (
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc here")
 @pytest.mark.parametrize(
-    ("arch", "kind"), drawn([("sm_80", KINDS[0]), *(("sm_90", kind) for kind in KINDS)], 2)
+    ("arch", "kind"), drawn([("sm_80", KINDS[0]), *(("sm_90", kind) for kind in KINDS)], 4)
 )
 def test_chosen_kernel_keeps_to_registers(
     arch: str, kind: tuple[str, str, str], tmp_path: Path

@@ -178,7 +178,7 @@ def arrays_of(name: str, sizes: dict[str, int]) -> list[np.ndarray[Any, Any]]:
 
 @pytest.mark.parametrize(
     ("name", "way"),
-    combined(PROGRAMS, [(None, 1), (LARGE, 2), (None, 2), (None, 3)], one_in=4),
+    combined(PROGRAMS, [(None, 1), (LARGE, 2), (None, 2), (None, 3)], one_in=7),
     ids=lambda x: x if isinstance(x, str) else f"{x[1]}{' constant' if x[0] else ''}",
 )
 def test_compiled(name: str, way: tuple[dict[str, int] | None, int]) -> None:

@@ -214,9 +214,10 @@ def _box_around(elements: isl.Map) -> isl.Map:
     for at in range(elements.dim(_OUT)):
         single = elements.project_out(_OUT, at + 1, elements.dim(_OUT) - at - 1)
         single = single.project_out(_OUT, 0, at).reset_tuple_id(_OUT)
-        above = single.lexmin().apply_range(_compared("<="))
-        below = single.lexmax().apply_range(_compared(">="))
-        side = above.intersect(below)
+        # Not from the least and to the largest one of each piece: there may be many.
+        above = single.apply_range(_compared("<=")).coalesce()
+        below = single.apply_range(_compared(">=")).coalesce()
+        side = above.intersect(below).coalesce()
         whole = side.insert_dims(_OUT, 0, at).add_dims(_OUT, elements.dim(_OUT) - at - 1)
         box = box.intersect(whole.set_tuple_name(_OUT, elements.get_tuple_name(_OUT)))
     return box.coalesce()

@@ -205,8 +205,8 @@ class CExpressions:
                 inner = self._long(self.index(x))
                 text = f"({inner})" if inner.text.startswith("-") else inner.within(UNARY)
                 return CText(f"-{text}", UNARY, Width.LONG)
-            case Binary(op="add" | "sub" | "mul" as op, x=x, y=y):
-                return self._index_sum(op, x, y)
+            case Binary(op="add" | "sub" | "mul"):
+                return self._index_sum(self._resolved(expr))
             case Binary(op="min" | "max" as op, x=x, y=y):
                 return self.use(op, INT64, *(self._compared(e, self.index) for e in (x, y)))
             case Binary(op="floordiv" | "mod" as op, x=x, y=Const(value=int(divisor))) if (
@@ -237,17 +237,17 @@ class CExpressions:
                 return CText(f"{_NEGATED}({text(x)})", ATOM, Width.LONG)
         return text(expr)
 
-    def _index_sum(self, op: str, x: Expr, y: Expr) -> CText:
-        x, y = self._resolved(x), self._resolved(y)
-        folded = _SUMS[op](x, y)
-        if folded != Binary(op, x, y):
-            return self.index(folded)
+    def _index_sum(self, expr: Expr) -> CText:
+        """A sum or product whose variables that are bound to numbers are replaced already."""
+        if not isinstance(expr, Binary) or expr.op not in _SUMS:
+            return self.index(expr)
+        op, x, y = expr.op, expr.x, expr.y
         match op, y:
             case "add", Const(value=int(value)) if value < 0:
                 op, y = "sub", Const(-value)
             case "sub", Const(value=int(value)) if value < 0:
                 op, y = "add", Const(-value)
-        left, right = self.index(x), self.index(y)
+        left, right = self._index_sum(x), self._index_sum(y)
         # In int a sum might overflow that does not in long.
         if not _is_long(left) and not _is_long(right):
             if isinstance(y, Const):

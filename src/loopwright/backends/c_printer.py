@@ -49,6 +49,7 @@ from loopwright.ir.loops import (
 )
 from loopwright.ir.text import expr_text
 from loopwright.ir.visit import constant_trips, statements
+from loopwright.memo import IdentityMap
 
 __all__ = ["CPrinter", "Origin"]
 
@@ -108,6 +109,8 @@ class CPrinter:
         self._is_contiguous: Callable[[str], bool] = frozenset[str]().__contains__
         self._is_in_parallel_loop = False  # inside a parallel loop
         self._may_reorder = False  # floating sums may be taken in another order
+        # Vector loops of the nest that become vector statements, their lanes.
+        self._lanes: IdentityMap[For, int | None] = IdentityMap()
 
     # -- the nest as a whole ----------------------------------------------------------------------
 
@@ -119,7 +122,8 @@ class CPrinter:
         self._is_contiguous = contiguous.__contains__
         # Registers of a device hold one number each, those of cores with such functions vectors.
         if not self.dialect.is_device or self.dialect.has_vector_functions:
-            self.vectors.registers = register_lanes(nest, self._is_contiguous)
+            self._lanes = IdentityMap()
+            self.vectors.registers = register_lanes(nest, self._is_contiguous, self._lanes)
         has_team = any(_needs_team(s) for s in statements(body)) and bool(self.dialect.team)
         shared = self.scopes.hoist(body, scalars, Space.SCRATCH, has_team=has_team)
         if not has_team:
@@ -249,7 +253,10 @@ class CPrinter:
         if stmt.mark in (Mark.BLOCK, Mark.THREAD):
             raise InternalError(f"loop {stmt.var} is for a GPU, not for {self.dialect.name}")
         # Without register tiles, loops read better and leave the lanes to the compiler.
-        lanes = vector_lanes(stmt, self._is_contiguous) if self.vectors.registers else None
+        lanes = None
+        if self.vectors.registers and stmt.mark is Mark.VECTOR:
+            is_known = stmt in self._lanes
+            lanes = self._lanes[stmt] if is_known else vector_lanes(stmt, self._is_contiguous)
         if lanes is not None:
             for store in stores_of(stmt.body) or ():
                 self._add_store(self.vectors.store(store, stmt, lanes), store)

@@ -20,6 +20,7 @@ from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Unary, Var
 from loopwright.ir.loops import Alloc, Block, For, LoopNest, Mark, Space, Stmt, Store
 from loopwright.ir.visit import constant_trips, loads, names, statements, substitute
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import IdentityMap
 
 __all__ = [
     "ReductionUpdate",
@@ -37,8 +38,10 @@ _IsContiguous = Callable[[str], bool]  # of a buffer, along its last subscript
 
 def vector_lanes(loop: For, is_contiguous: _IsContiguous) -> int | None:
     """The number of lanes of a loop that becomes vector statements; None when it stays a loop."""
+    if loop.mark is not Mark.VECTOR or loop.start != Const(0):
+        return None
     trips = constant_trips(loop)
-    if loop.mark is not Mark.VECTOR or loop.start != Const(0) or trips not in _LANES:
+    if trips not in _LANES:
         return None
     stores = stores_of(loop.body)
     if stores is None or not all(_is_vector_store(s, loop.var, is_contiguous) for s in stores):
@@ -46,8 +49,12 @@ def vector_lanes(loop: For, is_contiguous: _IsContiguous) -> int | None:
     return trips
 
 
-def register_lanes(nest: LoopNest, is_contiguous: _IsContiguous) -> Mapping[str, int]:
+def register_lanes(
+    nest: LoopNest, is_contiguous: _IsContiguous, lanes_of: IdentityMap[For, int | None]
+) -> Mapping[str, int]:
     """Buffers in registers whose last dimension is the lanes of a vector, by name.
+
+    What was found of the vector loops is kept in `lanes_of`.
 
     All vector loops that touch them must become vector statements of just that many lanes: an
     element taken by a subscript that varies would force the vector into memory.
@@ -66,7 +73,7 @@ def register_lanes(nest: LoopNest, is_contiguous: _IsContiguous) -> Mapping[str,
             spoiled.add(name)
     for loop in statements(nest.body):
         if isinstance(loop, For) and loop.mark is Mark.VECTOR:
-            count = vector_lanes(loop, is_contiguous)
+            count = lanes_of[loop] = vector_lanes(loop, is_contiguous)
             spoiled |= {name for name in _touched(loop.body) if found.get(name) != count}
     return {name: lanes for name, lanes in found.items() if name not in spoiled}
 
@@ -124,17 +131,17 @@ def _is_vector_load(load: Load, lane: str, is_contiguous: _IsContiguous) -> bool
 
 def _step(expr: Expr, name: str) -> int | None:
     """The coefficient of a variable in a sum; None where `expr` is not linear in it."""
-    if name not in names(expr):
-        return 0
     match expr:
         case Var():
-            return 1
+            return int(expr.name == name)
+        case Const():
+            return 0
         case Binary(op="add" | "sub" as op, x=x, y=y):
             left, right = _step(x, name), _step(y, name)
             if left is None or right is None:
                 return None
             return left + right if op == "add" else left - right
-    return None
+    return None if name in names(expr) else 0
 
 
 def _is_real(dtype: DType) -> bool:

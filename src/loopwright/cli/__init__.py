@@ -8,11 +8,13 @@ With `PASSES_ARGUMENTS` it gets what follows `--` on the command line as `args.p
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 if TYPE_CHECKING:
@@ -74,7 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         signal.signal(signal.SIGTERM, _terminate)
     try:
-        status = _dispatch(arguments)
+        with _seldom_collecting():
+            status = _dispatch(arguments)
         # A closed pipe must be noticed here, not by the interpreter while it shuts down.
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -85,6 +88,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return EXIT_BROKEN_PIPE
     return status
+
+
+# A compiler keeps most of what it makes: at Python's own thresholds 4% of a command goes by looking
+# for garbage among objects that stay.
+_THRESHOLDS = (20_000, 20, 20)
+
+
+@contextmanager
+def _seldom_collecting() -> Iterator[None]:
+    """Look for garbage less often while a command runs; afterwards as the caller wants it."""
+    before = gc.get_threshold()
+    gc.set_threshold(*_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _terminate(number: int, frame: object) -> NoReturn:

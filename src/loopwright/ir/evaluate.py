@@ -33,6 +33,7 @@ import numpy as np
 
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import FLOAT32, INT64, DType, dtype_of
+from loopwright.ir.evaluate_index import as_index
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.memory import Cells, UndefinedRead
 from loopwright.ir.visit import expanded_dot, expanded_extreme
@@ -292,8 +293,8 @@ def compile_expr(expr: Expr, rules: Rules = NUMBERS) -> Evaluator:
         case Var(name=name):
             return _variable(name)
         case Load(array=array, index=index):
-            places = tuple(map(down, index))
-            return lambda frame: frame.load(array, tuple([int(at(frame)) for at in places]))
+            places = tuple([as_index(entry, down(entry)) for entry in index])
+            return lambda frame: frame.load(array, tuple([at(frame) for at in places]))
         case Binary(op=op, x=left, y=right):
             return _binary(op, rules.binary(op), down(left), down(right))
         case Unary(op=op, x=x):

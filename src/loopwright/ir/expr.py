@@ -247,6 +247,8 @@ _NEUTRAL = {("add", 0): 0, ("add", 1): 0, ("sub", 1): 0, ("mul", 0): 1, ("mul", 
 
 def _fold(op: str, x: Expr, y: Expr) -> Expr:
     """`x op y`, folded where int64 constants make the result plain."""
+    if type(x) is not Const and type(y) is not Const:
+        return Binary(op, x, y)
     if x.dtype != INT64 or y.dtype != INT64:
         return Binary(op, x, y)
     if isinstance(x, Const) and isinstance(y, Const):

@@ -17,7 +17,7 @@ MeshBroadcast; at one along columns all cores of the mesh meet.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from enum import Enum
 from random import Random
@@ -28,6 +28,7 @@ import numpy as np
 from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.evaluate import NUMBERS, Evaluator, Rules, compile_expr, literal, quiet
+from loopwright.ir.evaluate_index import as_index
 from loopwright.ir.expr import Expr
 from loopwright.ir.loops import (
     Alloc,
@@ -206,6 +207,7 @@ class _Machine:
             IdentityMap()
         )  # allocation -> its last visit, memory
         self.code: IdentityMap[Expr, Evaluator] = IdentityMap()
+        self.indices: IdentityMap[Expr, Callable[[_Frame], Any]] = IdentityMap()
 
     def value(self, expr: Expr, frame: _Frame) -> Any:
         code = self.code.get(expr)
@@ -213,8 +215,15 @@ class _Machine:
             code = self.code[expr] = compile_expr(expr, self.rules)
         return code(frame)
 
+    def index(self, expr: Expr, frame: _Frame) -> Any:
+        """A subscript, a bound or a guard."""
+        code = self.indices.get(expr)
+        if code is None:
+            code = self.indices[expr] = as_index(expr, compile_expr(expr, self.rules))
+        return code(frame)
+
     def integers(self, exprs: tuple[Expr, ...], frame: _Frame) -> tuple[int, ...]:
-        return tuple([int(self.value(expr, frame)) for expr in exprs])
+        return tuple([self.index(expr, frame) for expr in exprs])
 
     def group(self, owner: tuple[tuple[_Group, int], ...]) -> _Group:
         """The group that concurrent loops of one flow start, which is the same for all of them."""
@@ -267,7 +276,7 @@ class _Machine:
             case For():
                 yield from self.loop(stmt, frame)
             case If(cond=cond, body=inner, orelse=orelse):
-                if self.value(cond, frame):
+                if self.index(cond, frame):
                     yield from self.run(inner, frame)
                 elif orelse is not None:
                     yield from self.run(orelse, frame)

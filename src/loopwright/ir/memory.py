@@ -90,11 +90,13 @@ class Cells:
     ) -> None:
         self.name = name
         self.data = data
-        self.strides = None if strides is None else tuple(strides)
-        self.shape = data.shape if strides is None else None if shape is None else tuple(shape)
+        # Python's integers: every access multiplies and compares them.
+        self.strides = None if strides is None else tuple(map(int, strides))
+        extents = None if shape is None else tuple(map(int, shape))
+        self.shape = data.shape if strides is None else extents
         self.rank = data.ndim if strides is None else len(strides)
         self.size = data.size
-        self.base = base
+        self.base = int(base)
         self.defined = None if is_defined else np.zeros(data.shape, bool)
         self.is_shared = is_shared
 

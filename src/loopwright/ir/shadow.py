@@ -8,9 +8,11 @@ bit. What does not depend on the contents of arguments (loop variables, sizes) s
 
 from __future__ import annotations
 
+import cmath
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -207,8 +209,10 @@ class _NumberedCells(Cells):
         self.writers: dict[int, Instance] = {}
 
     def read(self, index: tuple[int, ...]) -> Any:
-        number = super().read(index)
         place = self.place(index)
+        if self.defined is not None and not self.defined[place]:
+            super().read(index)  # raises
+        number = self.data[place]
         if self.value_numbers[place] == _PLAIN:
             return self.rules.of_constants(number, float(self.slacks[place]))
         return Shadow(number, self._value_number(place), float(self.slacks[place]))
@@ -338,12 +342,19 @@ def slack_of_cast(x: Any, result: Any, target: DType, sx: float) -> float:
 
 def _rounding(result: Any) -> float:
     """Two units in the last place of a number, and what underflow may lose."""
-    kind = np.finfo(result.dtype)
-    return float(2 * kind.eps) * float(abs(result)) + 2 * float(kind.smallest_subnormal)
+    unit, least = _units(result.dtype)
+    return unit * float(abs(result)) + least
+
+
+@cache
+def _units(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """Twice the distance of 1 to the next number of a type, and twice its least positive one."""
+    kind = np.finfo(dtype)
+    return float(2 * kind.eps), 2 * float(kind.smallest_subnormal)
 
 
 def _finite(*numbers: Any) -> bool:
-    return all(np.isfinite(x) for x in numbers)
+    return all(map(cmath.isfinite, numbers))
 
 
 def _is_exact(op: str, x: Any, y: Any, result: Any) -> bool:

@@ -58,21 +58,22 @@ __all__ = [
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct sub-expressions, subscripts of a load included."""
+    # By type, the commonest first: patterns would be tried one after another.
+    kind = type(expr)
+    if kind is Var or kind is Const:
+        return ()
+    if kind is Binary:
+        return (expr.x, expr.y)  # type: ignore[union-attr]
     match expr:
-        case Const() | Var():
-            return ()
         case Load(index=index):
             return index
         case Unary(x=x) | Cast(x=x):
             return (x,)
-        case Binary(x=x, y=y):
-            return (x, y)
         case Select(cond=cond, x=x, y=y):
             return (cond, x, y)
         case Call(args=args):
             return args
-        case _:
-            assert_never(expr)
+    raise AssertionError(f"no expression: {expr}")
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
@@ -81,19 +82,21 @@ def walk(expr: Expr) -> Iterator[Expr]:
     while ahead:
         part = ahead.pop()
         yield part
-        ahead.extend(reversed(children(part)))
+        kind = type(part)
+        if kind is Binary:
+            ahead += (part.y, part.x)  # type: ignore[union-attr]
+        elif kind is not Var and kind is not Const:
+            ahead += children(part)[::-1]
 
 
 def loads(expr: Expr) -> tuple[Load, ...]:
     """Every distinct load in `expr`, in order of appearance."""
-    return tuple(dict.fromkeys(x for x in walk(expr) if isinstance(x, Load)))
+    return tuple(dict.fromkeys([x for x in walk(expr) if type(x) is Load]))
 
 
 def names(expr: Expr) -> set[str]:
     """The variables `expr` depends on, those in subscripts included."""
-    if isinstance(expr, Var):
-        return {expr.name}
-    return set().union(*map(names, children(expr)))
+    return {x.name for x in walk(expr) if type(x) is Var}
 
 
 def operands(op: str, expr: Expr) -> list[Expr]:
@@ -118,30 +121,34 @@ def rewrite(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
 
     Nodes whose parts stay the same objects are not made anew.
     """
-    match expr:
-        case Const() | Var():
-            return change(expr)
-        case Load(index=index):
-            parts = tuple([rewrite(entry, change) for entry in index])
-            is_same = all(map(operator.is_, parts, index))
-            return change(expr if is_same else replace(expr, index=parts))
-        case Unary(x=x) | Cast(x=x):
-            part = rewrite(x, change)
-            return change(expr if part is x else replace(expr, x=part))
-        case Binary(x=x, y=y):
-            left, right = rewrite(x, change), rewrite(y, change)
-            is_same = left is x and right is y
-            return change(expr if is_same else Binary(expr.op, left, right))
-        case Select(cond=cond, x=x, y=y):
-            parts = (rewrite(cond, change), rewrite(x, change), rewrite(y, change))
-            is_same = parts[0] is cond and parts[1] is x and parts[2] is y
-            return change(expr if is_same else Select(*parts))
-        case Call(args=args):
-            parts = tuple([rewrite(entry, change) for entry in args])
-            is_same = all(map(operator.is_, parts, args))
-            return change(expr if is_same else replace(expr, args=parts))
-        case _:
-            assert_never(expr)
+
+    def down(node: Expr) -> Expr:
+        kind = type(node)
+        if kind is Const or kind is Var:
+            return change(node)
+        match node:
+            case Binary(x=x, y=y):
+                left, right = down(x), down(y)
+                is_same = left is x and right is y
+                return change(node if is_same else Binary(node.op, left, right))
+            case Load(index=index):
+                parts = tuple([down(entry) for entry in index])
+                is_same = all(map(operator.is_, parts, index))
+                return change(node if is_same else Load(node.array, parts, node.dtype))
+            case Unary(x=x) | Cast(x=x):
+                part = down(x)
+                return change(node if part is x else replace(node, x=part))
+            case Select(cond=cond, x=x, y=y):
+                parts = (down(cond), down(x), down(y))
+                is_same = parts[0] is cond and parts[1] is x and parts[2] is y
+                return change(node if is_same else Select(*parts))
+            case Call(args=args):
+                parts = tuple([down(entry) for entry in args])
+                is_same = all(map(operator.is_, parts, args))
+                return change(node if is_same else replace(node, args=parts))
+        raise AssertionError(f"no expression: {node}")
+
+    return down(expr)
 
 
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
@@ -242,74 +249,103 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
 def rebuild(
     stmt: Stmt,
     statement: Callable[[Stmt], Stmt] = lambda s: s,
-    expression: Callable[[Expr], Expr] = lambda e: e,
+    expression: Callable[[Expr], Expr] | None = None,
 ) -> Stmt:
     """Rebuild `stmt` bottom-up: expressions through `expression`, then nodes through `statement`.
 
     `expression` sees the whole expressions that stand in a statement, not their parts. Nodes whose
     parts stay the same objects are not made anew.
     """
-
-    def down(child: Stmt) -> Stmt:
-        return rebuild(child, statement, expression)
+    if expression is None:
+        return _rebuilt(stmt, statement)
 
     def each(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
         made = tuple(map(expression, index))
         return index if all(map(operator.is_, made, index)) else made
 
-    match stmt:
-        case Block(body=body):
-            parts = tuple(map(down, body))
-            is_same = all(map(operator.is_, parts, body))
-            return statement(stmt if is_same else Block(parts))
-        case For(start=start, stop=stop, step=step, until=until, body=inner):
-            first, end, by = expression(start), expression(stop), expression(step)
-            ends = None if until is None else expression(until)
-            new = down(inner)
-            is_same = first is start and end is stop and by is step and ends is until
-            if not is_same or new is not inner:
-                stmt = replace(stmt, start=first, stop=end, step=by, until=ends, body=new)
-            return statement(stmt)
-        case If(cond=cond, body=inner, orelse=orelse):
-            other = None if orelse is None else down(orelse)
-            chosen, new = expression(cond), down(inner)
-            is_same = other is orelse and chosen is cond and new is inner
-            return statement(stmt if is_same else If(chosen, new, other))
-        case Let(value=value, body=inner):
-            bound, new = expression(value), down(inner)
-            if bound is not value or new is not inner:
-                stmt = replace(stmt, value=bound, body=new)
-            return statement(stmt)
-        case Store(index=index, value=value):
-            place, stored = each(index), expression(value)
-            if place is not index or stored is not value:
-                stmt = replace(stmt, index=place, value=stored)
-            return statement(stmt)
-        case Alloc(buffer=buffer, shape=shape, body=inner):
-            strides, sides = each(buffer.strides), each(shape)
-            new = down(inner)
-            if strides is not buffer.strides:
-                buffer = replace(buffer, strides=strides)
-            is_same = buffer is stmt.buffer and sides is shape and new is inner
-            return statement(stmt if is_same else Alloc(buffer, sides, new))
-        case Copy(target_start=target, source_start=source, shape=shape):
-            to, from_, sides = each(target), each(source), each(shape)
-            if to is not target or from_ is not source or sides is not shape:
-                stmt = replace(stmt, target_start=to, source_start=from_, shape=sides)
-            return statement(stmt)
-        case MeshBroadcast(target_start=target, source_start=source, shape=shape, root=root):
-            given = replace(stmt, target_start=each(target), source_start=each(source))
-            return statement(replace(given, shape=each(shape), root=expression(root)))
-        case Prefetch(index=index):
-            return statement(replace(stmt, index=each(index)))
-        case WarpMma(sums_start=sums, left_start=left, right_start=right):
-            return statement(
-                replace(stmt, sums_start=each(sums), left_start=each(left), right_start=each(right))
-            )
-        case Commit() | Wait() | Barrier():
-            return statement(stmt)
-        case _:
-            assert_never(stmt)
+    def down(stmt: Stmt) -> Stmt:
+        match stmt:
+            case Block(body=body):
+                parts = tuple(map(down, body))
+                is_same = all(map(operator.is_, parts, body))
+                return statement(stmt if is_same else Block(parts))
+            case For(start=start, stop=stop, step=step, until=until, body=inner):
+                first, end, by = expression(start), expression(stop), expression(step)
+                ends = None if until is None else expression(until)
+                new = down(inner)
+                is_same = first is start and end is stop and by is step and ends is until
+                if not is_same or new is not inner:
+                    stmt = replace(stmt, start=first, stop=end, step=by, until=ends, body=new)
+                return statement(stmt)
+            case If(cond=cond, body=inner, orelse=orelse):
+                other = None if orelse is None else down(orelse)
+                chosen, new = expression(cond), down(inner)
+                is_same = other is orelse and chosen is cond and new is inner
+                return statement(stmt if is_same else If(chosen, new, other))
+            case Let(value=value, body=inner):
+                bound, new = expression(value), down(inner)
+                if bound is not value or new is not inner:
+                    stmt = replace(stmt, value=bound, body=new)
+                return statement(stmt)
+            case Store(index=index, value=value):
+                place, stored = each(index), expression(value)
+                if place is not index or stored is not value:
+                    stmt = replace(stmt, index=place, value=stored)
+                return statement(stmt)
+            case Alloc(buffer=buffer, shape=shape, body=inner):
+                strides, sides = each(buffer.strides), each(shape)
+                new = down(inner)
+                if strides is not buffer.strides:
+                    buffer = replace(buffer, strides=strides)
+                is_same = buffer is stmt.buffer and sides is shape and new is inner
+                return statement(stmt if is_same else Alloc(buffer, sides, new))
+            case Copy(target_start=target, source_start=source, shape=shape):
+                to, from_, sides = each(target), each(source), each(shape)
+                if to is not target or from_ is not source or sides is not shape:
+                    stmt = replace(stmt, target_start=to, source_start=from_, shape=sides)
+                return statement(stmt)
+            case MeshBroadcast(target_start=target, source_start=source, shape=shape, root=root):
+                given = replace(stmt, target_start=each(target), source_start=each(source))
+                return statement(replace(given, shape=each(shape), root=expression(root)))
+            case Prefetch(index=index):
+                return statement(replace(stmt, index=each(index)))
+            case WarpMma(sums_start=sums, left_start=left, right_start=right):
+                return statement(
+                    replace(
+                        stmt, sums_start=each(sums), left_start=each(left), right_start=each(right)
+                    )
+                )
+            case Commit() | Wait() | Barrier():
+                return statement(stmt)
+            case _:
+                assert_never(stmt)
+
+    return down(stmt)
+
+
+def _rebuilt(stmt: Stmt, statement: Callable[[Stmt], Stmt]) -> Stmt:
+    """`stmt` with every node, bottom-up, passed through `statement`; expressions stay."""
+
+    def down(node: Stmt) -> Stmt:
+        inside = statements_inside(node)
+        if not inside:
+            return statement(node)
+        # The other branch comes first, as above: some rewrites give names as they go.
+        backwards = isinstance(node, If)
+        made = list(map(down, inside[::-1] if backwards else inside))
+        parts = tuple(made[::-1] if backwards else made)
+        if all(map(operator.is_, parts, inside)):
+            return statement(node)
+        match node:
+            case Block():
+                return statement(Block(parts))
+            case If(cond=cond):
+                return statement(If(cond, parts[0], parts[1] if len(parts) > 1 else None))
+            case For() | Let() | Alloc():
+                return statement(replace(node, body=parts[0]))
+        raise AssertionError(f"nothing stands in {node}")
+
+    return down(stmt)
 
 
 # -- the iterations of a loop, where their number is the same whatever the variables hold ---------
@@ -319,6 +355,11 @@ def constant_trips(loop: For) -> int | None:
     """How often the body runs when stop - start and the step are constants; None otherwise."""
     if loop.until is not None:
         return None
+    match loop:
+        case For(
+            start=Const(value=int(start)), stop=Const(value=int(stop)), step=Const(value=int(step))
+        ):
+            return max(0, -(-(stop - start) // step))
     terms = _terms(loop.stop, 1)
     terms.subtract(_terms(loop.start, 1))
     if not isinstance(loop.step, Const) or any(terms[x] for x in terms if x is not None):

@@ -23,6 +23,10 @@ class LinearForm:
     constant: int
 
     def __add__(self, other: LinearForm) -> LinearForm:
+        if not other.terms:
+            return LinearForm(self.terms, self.constant + other.constant)
+        if not self.terms:
+            return LinearForm(other.terms, self.constant + other.constant)
         total: dict[Expr, int] = dict(self.terms)
         for atom, count in other.terms:
             total[atom] = total.get(atom, 0) + count
@@ -35,6 +39,8 @@ class LinearForm:
         return LinearForm(tuple((a, c * factor) for a, c in self.terms), self.constant * factor)
 
     def __sub__(self, other: LinearForm) -> LinearForm:
+        if not other.terms:
+            return LinearForm(self.terms, self.constant - other.constant)
         return self + other * -1
 
     @property

@@ -136,7 +136,9 @@ def _assume(stmt: Stmt, known: list[LinearForm]) -> Stmt:
         form = nonnegative_form(cond)
         if form is None:
             return True
-        gaps = (form - fact for fact in known)
+        # Forms with other numbers of terms differ by more than a constant.
+        count = len(form.terms)
+        gaps = (form - fact for fact in known if len(fact.terms) == count)
         return not any(not gap.terms and gap.constant >= 0 for gap in gaps)
 
     def visit(node: Stmt) -> Stmt:
@@ -150,7 +152,8 @@ def _assume(stmt: Stmt, known: list[LinearForm]) -> Stmt:
             cond = normal(Binary("and", cond, part))
         return _simplified_if(replace(node, cond=cond))
 
-    if not any(isinstance(node, If) for node in statements(stmt)):
+    branches = [node for node in statements(stmt) if isinstance(node, If)]
+    if all(is_open(cond) for node in branches for cond in _conjuncts(node.cond)):
         return stmt
     return rebuild(stmt, visit)
 

@@ -45,13 +45,13 @@ def test_patterns_are_all_there() -> None:
 def test_small_patterns(source: str) -> None:
     """Patterns up to 3 x 3, for every pair some of them: together all, twice."""
     for number, target in enumerate(targets_of(source, FORMATS_2D), FORMATS_2D.index(source)):
-        for array in drawn(SMALL, 16, 3 * number):
+        for array in drawn(SMALL, 31, 3 * number):
             assert_converts(of_dense(source, array), target, of_dense(target, array))
 
 
 @pytest.mark.parametrize("source", FORMATS_2D)
 def test_larger_patterns(source: str) -> None:
-    for array in drawn(LARGER, 2, FORMATS_2D.index(source)):
+    for array in drawn(LARGER, 3, FORMATS_2D.index(source)):
         assert_converts_to(source, targets_of(source, FORMATS_2D), array)
 
 
@@ -95,7 +95,7 @@ def test_random(
 def test_small_patterns_3d(source: str) -> None:
     values = np.arange(1.0, 9).reshape(2, 2, 2)
     for first, target in enumerate(targets_of(source, FORMATS_3D, 3), FORMATS_3D.index(source)):
-        for number in drawn(range(256), 5, first):
+        for number in drawn(range(256), 11, first):
             bits = np.array([number >> n & 1 for n in range(8)]).reshape(2, 2, 2)
             array = values * bits
             assert_converts(of_dense(source, array), target, of_dense(target, array))
@@ -112,7 +112,7 @@ def test_larger_patterns_3d(source: str) -> None:
         np.zeros((2, 0, 1)),
         np.full((1, 1, 1), 3.0),
     ]
-    for array in drawn(arrays, 2, FORMATS_3D.index(source)):
+    for array in drawn(arrays, 3, FORMATS_3D.index(source)):
         assert_converts_to(source, targets_of(source, FORMATS_3D, 3), array)
 
 
