@@ -16,6 +16,7 @@ from loopwright.transform.copy_live_in import CopyLiveIn
 from loopwright.transform.grid_mapping import MapToBlocks, MapToThreads
 from loopwright.transform.index_set_splitting import SeparateBox, SplitIndexSet
 from loopwright.transform.interchange import Interchange
+from loopwright.transform.keep_in_local import KeepInLocal
 from loopwright.transform.loop_fusion import Distribute, DistributeStatements, Fuse
 from loopwright.transform.loop_marks import (
     Align,
@@ -32,6 +33,7 @@ from loopwright.transform.mesh_mapping import MapToMesh
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import STEPS, Plan, apply_plan, candidates, initial_schedule
 from loopwright.transform.privatize import ExpandArray, Privatize
+from loopwright.transform.read_in_place import ReadInPlace
 from loopwright.transform.register_limits import CapRegisters, KeepInMemory
 from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.reschedule import Reschedule
@@ -72,6 +74,8 @@ ONE_OF_EACH = Plan(
         PartialSums("S0", "i", 64),
         ExpandArray("t", ("i",)),
         CopyLiveIn("A", ("S0_1",)),
+        ReadInPlace("A_old"),
+        KeepInLocal("A", "t"),
         Privatize("t", "k"),
         Parallel("i_t"),
         ParallelChunks("j_t", 2),

@@ -161,6 +161,15 @@ class StagedBox:
 
 
 @dataclass(frozen=True, slots=True)
+class DroppedCopy:
+    """A copy of an array that cores in step do without: they read the array itself."""
+
+    copy: str
+    array: str
+    is_closed: bool  # cores meet behind the puts of a turn, too: more is moved than is used
+
+
+@dataclass(frozen=True, slots=True)
 class JoinedReduction:
     """A reduction whose terms the threads of a block share: each adds up some, then they join."""
 
@@ -201,6 +210,7 @@ class Schedule:
     prefetched: tuple[tuple[str, int], ...] = ()  # (loop, prefetch distance in iterations)
     staged: tuple[StagedArray, ...] = ()  # boxes of arrays in memory of a block
     boxes: tuple[StagedBox, ...] = ()  # of arrays in scratchpads of the cores of a mesh
+    in_place: tuple[DroppedCopy, ...] = ()  # copies of arrays that are never made
     mesh: tuple[int, int] | None = None  # rows and columns of cores that THREAD loops are laid on
     joined: tuple[JoinedReduction, ...] = ()  # reductions whose terms threads of a block share
     closure: BlockedClosure | GridClosure | None = None  # the whole program, taken in another way

@@ -20,6 +20,7 @@ from loopwright.ir.gpu_machine import MOST_BLOCKS
 from loopwright.ir.loops import Block, Copy, For, Let, LoopNest, Mark, MeshBroadcast, Stmt
 from loopwright.ir.program import Array
 from loopwright.ir.schedule import (
+    DroppedCopy,
     JoinedReduction,
     Schedule,
     ScheduledContraction,
@@ -32,6 +33,7 @@ from loopwright.log import dump
 from loopwright.lower.astgen import GeneratedLoops, generate_loops
 from loopwright.lower.contraction_kernel import kernel_of, lower_contraction
 from loopwright.lower.contraction_nest import insert_contractions
+from loopwright.lower.drop_copies import drop_copies
 from loopwright.lower.grid_closure import lower_grid_closure
 from loopwright.lower.grid_time_tiles import lower_grid_time_tiles
 from loopwright.lower.insert_prefetches import insert_prefetches
@@ -68,6 +70,7 @@ class LoopDecisions:
     joined: Sequence[JoinedReduction] = ()  # over variables of the nest
     staged: Sequence[StagedArray] = ()  # over variables of the nest
     mesh: tuple[int, int] | None = None  # rows and columns of cores
+    in_place: Sequence[DroppedCopy] = ()  # copies that cores do without
     # What stands for a contraction in the nest, until it is inserted.
     contractions: Mapping[str, ScheduledContraction] = field(default_factory=dict)
 
@@ -82,6 +85,7 @@ class LoopDecisions:
             arrays=schedule.program.arrays,
             staged=[_renamed(one, names) for one in schedule.staged if one.loop in names],
             mesh=schedule.mesh,
+            in_place=schedule.in_place,
             joined=[_joined(one, names) for one in schedule.joined if one.lanes in names],
             contractions=loops.contractions,
         )
@@ -163,6 +167,7 @@ _MESH_PASSES = (
     _SIMPLIFY,
     Pass(simplify_divisions),
     Pass(promote_scalars),
+    Pass(drop_copies, lambda d: (d.in_place,), lambda d: bool(d.in_place)),
     _MAP_TO_MESH,
     _SIMPLIFY,
     Pass(scale_parts),

@@ -26,6 +26,7 @@ from loopwright.ir.expr import Binary, Const, Expr, Unary, Var
 from loopwright.ir.loops import (
     Alloc,
     Axis,
+    Barrier,
     Block,
     Commit,
     Copy,
@@ -92,6 +93,10 @@ class _Uniform:
                     other = None if orelse is None else self.run(orelse, active, left)
                     return replace(stmt, body=self.run(body, active, left), orelse=other)
                 parts = [self.run(body, _both(active, cond), left)]
+                # The next parts of panels: nobody brings in those that no core has.
+                somewhere = self._somewhere(cond)
+                if orelse is None and not has_broadcast(body) and somewhere != _TRUE:
+                    return If(somewhere, parts[0])
                 if orelse is not None:
                     parts.append(self.run(orelse, _both(active, Unary("not", cond)), left))
                 return seq(*parts)
@@ -106,7 +111,7 @@ class _Uniform:
     def _is_common(self, stmt: Stmt) -> bool:
         """Whether a statement is one that all cores run, or holds one."""
         return any(
-            isinstance(inner, MeshBroadcast | Commit | Wait)
+            isinstance(inner, MeshBroadcast | Commit | Wait | Barrier)
             or (isinstance(inner, Copy) and inner.target in self.given)
             for inner in statements(stmt)
         )
@@ -191,6 +196,13 @@ class _Uniform:
         if not is_checked or self._differs(stmt.stop):
             active = _both(active, Binary("lt", var, stmt.stop))
         return active
+
+    def _somewhere(self, cond: Expr) -> Expr:
+        """A condition that holds wherever another one does on some core, the same for all."""
+        match cond:
+            case Binary(op="lt" | "le" as op, x=x, y=y):
+                return Binary(op, self._hull(x, Const(1), -1), self._hull(y, Const(1), 1))
+        return _TRUE
 
     # -- bounds over all cores --------------------------------------------------------------------
 

@@ -29,10 +29,10 @@ from loopwright.analysis.size_estimates import (
 from loopwright.faults import FAULTS, survive
 from loopwright.ir.access_names import NamedAccess
 from loopwright.ir.islkit import GaveUp, bounded
-from loopwright.ir.loops import Axis, Mark
+from loopwright.ir.loops import Mark
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.program import Program
-from loopwright.ir.schedule import Schedule, StagedBox
+from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import (
     Band,
     Leaf,
@@ -49,10 +49,12 @@ from loopwright.log import log
 from loopwright.planner.draft import Draft
 from loopwright.planner.grid_order import plan_parallel_order
 from loopwright.planner.mesh_chains import ChainTools, plan_chain
+from loopwright.planner.mesh_kept import keep_values, put_in_order, values_stay
 from loopwright.planner.mesh_loops import constant_of, strips_of
 from loopwright.planner.mesh_memory import plan_mesh_memory
 from loopwright.planner.mesh_passes import plan_mesh_passes
 from loopwright.planner.mesh_product_tiles import product_sizes
+from loopwright.planner.mesh_room import scratchpad_bytes, scratchpad_room
 from loopwright.planner.mesh_stencils import plan_mesh_stencil
 from loopwright.planner.mesh_tiles import (
     MovedBox,
@@ -60,7 +62,6 @@ from loopwright.planner.mesh_tiles import (
     TiledLoop,
     TileSizes,
     best_sizes,
-    box_bytes,
     far_cycles,
 )
 from loopwright.planner.mesh_vectors import spilled_bytes, vector_nest
@@ -69,6 +70,7 @@ from loopwright.transform.loop_fusion import Fuse
 from loopwright.transform.mesh_mapping import MapToMesh
 from loopwright.transform.plan import Plan
 from loopwright.transform.privatize import Privatize
+from loopwright.transform.read_in_place import ReadInPlace
 from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.share_box import ShareBox
 from loopwright.transform.stage_box import StageBox
@@ -79,9 +81,6 @@ __all__ = ["mesh_planner", "mesh_planner_of", "scratchpad_bytes", "scratchpad_ro
 
 _QUOTA = 4_000_000  # elementary isl operations for the order
 _NEST_QUOTA = 8_000_000  # for a nest
-# Bytes of a scratchpad for the arguments of a call and counters, and for vectors that do not find a
-# register: compilers of a host, for which the emulator builds, have shorter ones.
-_ARGUMENTS = 5 << 9
 
 
 def mesh_planner(program: Program, machine: MeshMachine, threads: int = 1) -> tuple[Plan, Schedule]:
@@ -98,26 +97,37 @@ def mesh_planner_of(
     """
 
     def planner(program: Program, machine: MeshMachine, threads: int = 1) -> tuple[Plan, Schedule]:
+        draft = planned(program, machine, keeps=True)
+        if not values_stay(draft):
+            draft = planned(program, machine, keeps=False)
+        return Plan(tuple(draft.steps)), draft.schedule
+
+    def planned(program: Program, machine: MeshMachine, *, keeps: bool) -> Draft:
         draft = Draft(initial_schedule(program))
         wait = (machine.barrier_cycles or 0.0) + (machine.dma_latency or 0.0)
         room = scratchpad_room(machine)
         stencil = partial(plan_mesh_stencil, draft.schedule, machine, shape, room)
         if draft.take(*(found := _tried(stencil, program, "time steps", _QUOTA))) and found:
-            return Plan(tuple(draft.steps)), draft.schedule
+            return draft
         seconds = wait / machine.frequency_hz
         memory = partial(plan_mesh_memory, draft.schedule, seconds)
         for step in _tried(memory, program, "memory", _QUOTA):
             draft.take(step)
+        if keeps and min(shape) > 1:
+            bounded(partial(keep_values, draft), lambda _: None, _QUOTA)
         order = partial(plan_parallel_order, draft.schedule, seconds)
         for step in _tried(order, program, "order", _QUOTA):
             draft.take(step)
+        put_in_order(draft)
         boxes: list[StageBox] = []
         passes = partial(plan_mesh_passes, draft.schedule, machine, shape, room, boxes)
         boxes = boxes if draft.take(*_tried(passes, program, "passes", _QUOTA)) else []
         nests = _Nests(draft, machine, shape, list(boxes))
         nests.node(nodes_of(draft.schedule))
         nests.stage()
-        return Plan(tuple(draft.steps)), draft.schedule
+        for copy in ReadInPlace.candidates(draft.schedule):
+            bounded(partial(draft.take, copy), lambda _: False, _NEST_QUOTA)
+        return draft
 
     return planner
 
@@ -136,33 +146,6 @@ def _tried(
     except FAULTS as error:
         survive(error, f"{what} of '{program.name}'")
         return ()
-
-
-def scratchpad_room(machine: MeshMachine) -> int:
-    """Bytes of a scratchpad for boxes."""
-    return machine.scratchpad_bytes - machine.scratchpad_reserved - _ARGUMENTS
-
-
-def scratchpad_bytes(schedule: Schedule) -> int:
-    """Bytes that boxes take at a time, at most: those of a loop and of the loops around it."""
-    root, program = nodes_of(schedule), schedule.program
-    most = 0
-
-    def size(box: StagedBox) -> int:
-        # Of a panel of all cores, what goes on from a row to the columns has memory, too.
-        many = box.buffers + (box.axis is Axis.MESH and box.panel is None)
-        return box_bytes(prod(box.memory), program.array(box.array).dtype.bytes, many)
-
-    boxes = [
-        one for box in schedule.boxes for one in (box, box.panel) if one is not None
-    ]  # fmt: skip
-    for loop in dict.fromkeys(box.loop for box in boxes):
-        around = {band.loop for band in path_to(root, loop)}
-        most = max(
-            most,
-            sum(size(box) for box in boxes if box.loop in around),
-        )
-    return most
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,11 +197,52 @@ class _Chain:
             sizes = tools.sizes(self.nests[heavy], self.heads[heavy], groups)
         if sizes is None:
             return ()
+        if not order:
+            whole = self._that_fit(whole, sizes)
         for strip in _STRIPS:
+            if not order and not self._may_fit(strip, whole, sizes):
+                continue
             found = self._attempt(strip, whole, order, sizes)
             if found:
                 return found
         return ()
+
+    def _that_fit(self, whole: list[str], sizes: TileSizes) -> list[str]:
+        """The arrays with one box: with several nests of sums, which need room, local ones only."""
+        program = self.tools.draft.schedule.program
+        sums = [at for at in range(len(self.nests)) if self._own_sizes(at, sizes) is not None]
+        if len(sums) == 1:
+            return whole
+        return [name for name in whole if program.array(name).role is Role.LOCAL]
+
+    def _may_fit(self, strip: int, whole: Sequence[str], sizes: TileSizes) -> bool:
+        """Whether boxes of nests that go by strips have room beside those that stay."""
+        program, heavy = self.tools.draft.schedule.program, self._heavy
+        rows, columns = (sizes.tiles[loop] for loop in self.heads[heavy])
+        kept = sum(box_bytes(rows * columns, program.array(name).dtype.bytes, 1) for name in whole)
+        for at, band in enumerate(self.nests):
+            if self._own_sizes(at, sizes) is not None:
+                continue
+            beside = kept
+            for group in self.tools.groups(band):
+                access = group[0].access
+                if access.array not in whole and self._moving(group, at) >= set(self.heads[at]):
+                    beside += box_bytes(min(strip or rows, rows) * columns, access.dtype.bytes, 1)
+            if beside > self.tools.room:
+                return False
+        return True
+
+    def _own_sizes(self, at: int, sizes: TileSizes) -> TileSizes | None:
+        """The sizes of the heavy nest for one of as many loops; None for nests of fewer."""
+        nests = [[b.loop for b in perfect_nest(self.nests[k])] for k in (self._heavy, at)]
+        if at == self._heavy:
+            return sizes
+        if len(nests[0]) != len(nests[1]) or set(nests[0]) != set(sizes.tiles):
+            return None
+        same = dict(zip(*nests, strict=True))
+        parts = (sizes.tiles, sizes.windows, sizes.strips)
+        tiles, windows, strips = ({same[k]: v for k, v in part.items()} for part in parts)
+        return TileSizes(tiles, windows, sizes.cycles, strips)
 
     def _attempt(
         self, strip: int, whole: Sequence[str], order: tuple[str, ...], sizes: TileSizes
@@ -211,7 +252,8 @@ class _Chain:
         steps: list[Step] = []
         strips: dict[str, str] = {}
         for at, (band, mapped) in enumerate(zip(self.nests, self.heads, strict=True)):
-            if at != heavy:
+            its = self._own_sizes(at, sizes)
+            if its is None or (order and at != heavy):
                 own: list[Step] = [Tile(mapped, tuple(tile))]
                 if strip and strip < tile[0]:
                     own.append(Tile(mapped, (strip, tile[1])))
@@ -220,12 +262,12 @@ class _Chain:
                 own = [] if nest == order else [Interchange(order)]
                 own.append(Tile(order, tuple(sizes.tiles[loop] for loop in order)))
             else:
-                own = tools.cuts(band, sizes)
+                own = tools.cuts(band, its)
             before = tools.draft.reach(*steps)
             after = tools.draft.reach(*steps, *own)
             if before is None or after is None:
                 return ()
-            cut = list(sizes.tiles) if at == heavy else list(mapped)
+            cut = list(mapped) if its is None or (order and at != heavy) else list(its.tiles)
             strips |= tools.strips(before, after, cut)
             steps += own
         first = self.heads[0]

@@ -16,6 +16,7 @@ from loopwright.transform.copy_live_in import CopyLiveIn
 from loopwright.transform.grid_mapping import MapToBlocks, MapToThreads
 from loopwright.transform.index_set_splitting import SeparateBox, SplitIndexSet
 from loopwright.transform.interchange import Interchange
+from loopwright.transform.keep_in_local import KeepInLocal
 from loopwright.transform.loop_fusion import Distribute, DistributeStatements, Fuse
 from loopwright.transform.loop_marks import (
     Align,
@@ -31,6 +32,7 @@ from loopwright.transform.map_reduction import MapReduction
 from loopwright.transform.mesh_mapping import MapToMesh
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.privatize import ExpandArray, Privatize
+from loopwright.transform.read_in_place import ReadInPlace
 from loopwright.transform.register_limits import CapRegisters, KeepInMemory
 from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.reschedule import Reschedule
@@ -80,6 +82,8 @@ STEPS: tuple[type[Step], ...] = (
     PartialSums,
     ExpandArray,
     CopyLiveIn,
+    ReadInPlace,
+    KeepInLocal,
     Privatize,
     Parallel,
     ParallelChunks,

@@ -40,7 +40,7 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.schedule_legality import find_band, open_bands
 from loopwright.transform.step import Step, refuse
 
-__all__ = ["StageBox"]
+__all__ = ["StageBox", "elements_inside"]
 
 _IN, _OUT, _SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set
 _UNIT = 4  # bytes: what DMA moves is a multiple
@@ -92,7 +92,9 @@ class StageBox(Step):
         written = [one for one in chosen if one.is_write]
         is_written = any(one.is_write for one in accesses_in(schedule.program, kernel, self.array))
         here = accesses_in(schedule.program, path[-1], self.array)
-        if self.buffers > 1 and any(one.is_write for one in here):
+        # Rows of boxes that come early are equally long, and reach into what other cores write.
+        is_late = any(one.is_write for one in here) or (is_written and len(extents) > 1)
+        if self.buffers > 1 and is_late:
             refuse(self, f"the next box does not come early: '{self.array}' is written meanwhile")
         is_brought_in, is_put_back, kept, box = True, False, None, None
         if is_written:
@@ -187,7 +189,7 @@ class StageBox(Step):
         """The extents of a box by what loops say of them, and no more than the array has."""
         if box_extents(schedule, elements, variables) is None:
             return None
-        inside = _inside(schedule.program.array(self.array), elements)
+        inside = elements_inside(schedule.program.array(self.array), elements)
         return box_extents(schedule, elements.intersect_range(inside), variables)
 
     def _small(self, schedule: Schedule, extents: tuple[int, ...] | None) -> tuple[int, ...]:
@@ -258,7 +260,7 @@ class StageBox(Step):
                     yield from (cls(array.name, band.loop, (), count) for count in BUFFERS)
 
 
-def _inside(array: Array, elements: isl.Map) -> isl.Set:
+def elements_inside(array: Array, elements: isl.Map) -> isl.Set:
     """The elements whose subscripts are below constant extents, but for the first dimension.
 
     No program accesses others: rows follow each other in memory. Of a parameter in C the first
