@@ -171,14 +171,14 @@ def test_other_nests_have_other_models() -> None:
 
 
 def test_tiles_of_triangles_differ_in_size() -> None:
-    """Their average says nothing about the last turn: the other model takes them."""
+    """Their average says nothing about the last turn: turns that have work are counted."""
     update = Do("C[i, j]", "C[i, j] + A[i, k] * B[k, j]")
     arrays = {name: f"{'inout' if name == 'C' else 'in'} float64 [n, n]" for name in "ABC"}
-    for end, roles in (("n", ("i", "j")), ("i", ("", ""))):
+    for end, is_rectangle in (("n", True), ("i", False)):
         source = program("f", arrays, nest((("i", "n"), ("j", end), ("k", "n")), update))
         found = vector_nest(source, source.statements[0], ("i", "j", "k"))
         assert found is not None
-        assert (found.row, found.lane) == roles
+        assert (found.row, found.lane, found.is_rectangle) == ("i", "j", is_rectangle)
 
 
 def test_steps_of_windows_and_strips() -> None:

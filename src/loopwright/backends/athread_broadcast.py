@@ -41,7 +41,37 @@ lw_give_@WORD@(void *target, long target_pitch, const void *source, long source_
 #else
     doublev4 a, b, c, d;
     athread_syn(@SCOPE@, 0xff); /* else messages of this root and of the last one may mix */
-    if (is_root && width % 128 == 0) {
+    if ((width == 32 && rows % 4 == 0) || (width == 64 && rows % 2 == 0)) {
+        /* Short rows: four vectors of several at once. */
+        const long pitch = is_root ? source_pitch : target_pitch;
+        const long second = width == 32 ? pitch : 32;
+        const long third = width == 32 ? 2 * pitch : pitch;
+        const long fourth = second + third;
+        const long next = width == 32 ? 4 * pitch : 2 * pitch;
+        if (is_root) {
+            for (long r = 0; r < rows; r += 128 / width, from += next) {
+                simd_loadu(a, (double *)from);
+                simd_loadu(b, (double *)(from + second));
+                simd_loadu(c, (double *)(from + third));
+                simd_loadu(d, (double *)(from + fourth));
+                @PUT@(a, 8);
+                @PUT@(b, 8);
+                @PUT@(c, 8);
+                @PUT@(d, 8);
+            }
+        } else {
+            for (long r = 0; r < rows; r += 128 / width, to += next) {
+                @GET@(a);
+                @GET@(b);
+                @GET@(c);
+                @GET@(d);
+                simd_storeu(a, (double *)to);
+                simd_storeu(b, (double *)(to + second));
+                simd_storeu(c, (double *)(to + third));
+                simd_storeu(d, (double *)(to + fourth));
+            }
+        }
+    } else if (is_root && width % 128 == 0) {
         for (long r = 0; r < rows; r++, from += source_pitch) {
             for (long x = 0; x < width; x += 128) {
                 simd_loadu(a, (double *)(from + x));

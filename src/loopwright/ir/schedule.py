@@ -131,6 +131,7 @@ class StagedBox:
     panel: StagedBox | None = None
     parts: int = 1  # of a panel, along its first dimension: one for each core
     cores: int = 1  # of a panel: in a row or column, or, of all cores of a mesh, in a column
+    unit: int = 1  # of a panel: parts have multiples of so many rows
     # isl.Set { [values of the loops] : somebody reads what the iteration has written }, for boxes
     # of local arrays; None: any may be needed.
     kept: Any = None
@@ -140,7 +141,7 @@ class StagedBox:
     def memory(self) -> tuple[int, ...]:
         """The extents of the memory of one box, or of one part of it."""
         first, *rest = self.extents
-        return (-(-first // self.parts), *rest)
+        return (-(-first // (self.parts * self.unit)) * self.unit, *rest)
 
     @property
     def size(self) -> int:

@@ -49,6 +49,7 @@ from loopwright.lower.scale_parts import scale_parts
 from loopwright.lower.separate_full_tiles import separate_full_tiles
 from loopwright.lower.simplify import simplify, simplify_divisions
 from loopwright.lower.stage_arrays import stage_arrays
+from loopwright.lower.transpose_parts import transpose_parts
 from loopwright.lower.vectorize import peel_for_alignment, unroll, vectorize
 from loopwright.lower.work_distribution import (
     balance_triangles,
@@ -172,6 +173,7 @@ _MESH_PASSES = (
     _SIMPLIFY,
     Pass(scale_parts),
     Pass(keep_own_parts),
+    Pass(transpose_parts),
     Pass(register_tiles),
     _SIMPLIFY,
 )

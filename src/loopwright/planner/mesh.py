@@ -18,6 +18,7 @@ from dataclasses import field
 from functools import partial
 from math import prod
 
+from loopwright.analysis.across_lanes import is_across_lanes
 from loopwright.analysis.scratchpad_boxes import accesses_in
 from loopwright.analysis.size_estimates import (
     average_trips,
@@ -52,6 +53,7 @@ from loopwright.planner.mesh_chains import ChainTools, plan_chain
 from loopwright.planner.mesh_kept import keep_values, put_in_order, values_stay
 from loopwright.planner.mesh_loops import constant_of, strips_of
 from loopwright.planner.mesh_memory import plan_mesh_memory
+from loopwright.planner.mesh_nest_work import nest_work
 from loopwright.planner.mesh_passes import plan_mesh_passes
 from loopwright.planner.mesh_product_tiles import product_sizes
 from loopwright.planner.mesh_room import scratchpad_bytes, scratchpad_room
@@ -64,7 +66,7 @@ from loopwright.planner.mesh_tiles import (
     best_sizes,
     far_cycles,
 )
-from loopwright.planner.mesh_vectors import spilled_bytes, vector_nest
+from loopwright.planner.mesh_vectors import spilled_bytes
 from loopwright.planner.mesh_windows import tile_steps, window_loop
 from loopwright.transform.loop_fusion import Fuse
 from loopwright.transform.mesh_mapping import MapToMesh
@@ -81,6 +83,7 @@ __all__ = ["mesh_planner", "mesh_planner_of", "scratchpad_bytes", "scratchpad_ro
 
 _QUOTA = 4_000_000  # elementary isl operations for the order
 _NEST_QUOTA = 8_000_000  # for a nest
+_VECTOR = 32  # bytes
 
 
 def mesh_planner(program: Program, machine: MeshMachine, threads: int = 1) -> tuple[Plan, Schedule]:
@@ -381,11 +384,11 @@ class _Nests:
             for b in (*nest, *inner)
         ]
         moved = [self._moved(group, (*nest, *inner), mapped) for group in groups]
-        work = self._work(band, [b.loop for b in (*nest, *inner)])
+        work = self._work(band, [b.loop for b in (*nest, *inner)], moved)
         asked = (loops, moved, work, self.machine, self.shape, self.room)
         return product_sizes(*asked) or best_sizes(*asked)
 
-    def _work(self, band: Band, order: Sequence[str]) -> NestWork:
+    def _work(self, band: Band, order: Sequence[str], boxes: Sequence[MovedBox]) -> NestWork:
         """What a nest does, by its statement of most instances."""
         program = self.draft.schedule.program
         counts = {name: self._instances(band, name) for name in sorted(band.statements)}
@@ -393,13 +396,9 @@ class _Nests:
         heavy = max(counts, key=lambda name: counts[name])
         loop_of = self._loops(band, heavy)
         iterators = sorted(loop_of, key=lambda name: order.index(loop_of[name]))
-        found = vector_nest(program, program.statement(heavy), iterators)
-        if found is None:
-            return NestWork(total)
-        factors = tuple((loop_of[a], loop_of[b]) for a, b in found.factors)
-        size = program.statement(heavy).write.dtype.bytes
-        row, lane = (loop_of.get(name, "") for name in (found.row, found.lane))
-        return NestWork(total, is_vector=True, factors=factors, element=size, row=row, lane=lane)
+        return nest_work(
+            program, program.statement(heavy), total, loop_of, iterators, boxes, self.is_known
+        )
 
     def _cuts(self, band: Band, copies: list[Step], found: TileSizes) -> list[Step]:
         """Steps that cut all loops of a nest into tiles, and those of panels into windows."""
@@ -480,16 +479,20 @@ class _Nests:
         nobody_writes = not any(
             one.is_write for one in accesses_in(program, loops[0], first.access.array)
         )
+        shared, unit = 1, 1
+        if nobody_writes and depth > len(mapped):
+            shared = self._sharing(names, mapped, len(sides))
+        if shared > 1 and is_across_lanes(program, group):
+            unit = max(1, _VECTOR // first.access.dtype.bytes)
         return MovedBox(
             first.access.dtype.bytes,
             tuple(sides),
             depth,
             is_written + is_read,
             is_ahead=nobody_writes and depth > len(mapped),
-            shared=self._sharing(names, mapped, len(sides))
-            if nobody_writes and depth > len(mapped)
-            else 1,
+            shared=shared,
             window=loops[depth - 1].loop if depth > len(mapped) else "",
+            unit=unit,
         )
 
     def _sharing(self, names: Collection[str], mapped: tuple[str, ...], rank: int) -> int:

@@ -354,7 +354,10 @@ class _Given:
         rows = prod(extents[:-1])
         vectors = rows * -(-extents[-1] * self.element // self.vector)
         each = _GIVE_SLOTS if self.is_kept else _GIVE_SLOTS + _STORE_SLOTS
-        is_even = extents[-1] * self.element % (4 * self.vector) == 0
+        width = extents[-1] * self.element
+        is_even = width % (4 * self.vector) == 0
+        if any(width == n * self.vector and rows % (4 // n) == 0 for n in (1, 2)):
+            rows, is_even = rows * width // (4 * self.vector), True  # several short ones at once
         slots = each * vectors + rows * (_ROW_SLOTS if is_even else _ROW_SLOTS + _REST_SLOTS)
         events.work(Slots(0.0, slots, 0, 0, float(slots)))
         events.event(CoreEventKind.EXCHANGE, "", key=self.key, members=self.cores)

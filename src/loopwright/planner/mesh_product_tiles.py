@@ -13,6 +13,7 @@ sizes are priced at once, as vectors of NumPy.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from math import ceil
 from typing import Any, TypeAlias
@@ -22,6 +23,7 @@ import numpy as np
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.lazy_dataclass import dataclass
 from loopwright.machines.dma_model import DmaRequest, request_service_cycles
+from loopwright.planner.mesh_cover import TileCover
 from loopwright.planner.mesh_tiles import MovedBox, NestWork, TiledLoop, TileSizes
 
 __all__ = ["product_sizes"]
@@ -30,6 +32,14 @@ _Numbers: TypeAlias = Any  # a vector of NumPy, or one number for all
 _Sizes: TypeAlias = Mapping[str, _Numbers]  # of all candidates, by the name of the loop
 _LANES = 4
 _STEPS = (8, 16, 24, 32, 40, 48, 64, 96, 128, 192, 256)  # of a panel, and of a window
+_PAIRS = tuple((s, window) for s in _STEPS for window in _STEPS if s % window == 0)
+# Where both operands lie along the steps, blocks are as long as panels are deep.
+_FINE_PAIRS = tuple(
+    (many * window, window)
+    for window in (8, 12, 16, 20, 24, 28, 32, 40, 48)
+    for many in range(1, 17)
+    if 24 <= many * window <= 256
+)
 _ANY = (8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 144, 192, 256)
 _STRIPS = (16, 32, 48)
 _MOST_TURNS = 16  # of a loop that is dealt out
@@ -47,6 +57,7 @@ _WINDOW_CYCLES = 110.0
 _STRIP_CYCLES = 20.0
 _PANEL_CYCLES = 150.0
 _FACTOR_CYCLES = 2.0  # an element of a factor that is written down
+_TURN_CYCLES = 3.0  # an element of a part that is transposed
 
 
 def product_sizes(
@@ -60,8 +71,13 @@ def product_sizes(
     """The sizes that take the least time; None where the nest is no such product, or none fits."""
     if not _is_product(loops, boxes, work):
         return None
+    if work.cover is not None:  # trips are those of the middle row
+        trips = (work.cover.rows, work.cover.columns, loops[2].trips)
+        loops = [replace(loop, trips=many) for loop, many in zip(loops, trips, strict=True)]
     names = [loop.name for loop in loops]
-    chosen, cuts = _candidates(loops, shape, work.lane, room)
+    # Strips of tiles that are cut by a slope would begin elsewhere on each core.
+    offered = (_PAIRS, _STRIPS) if work.cover is None else (_FINE_PAIRS, ())
+    chosen, cuts = _candidates(loops, shape, work.lane, room, *offered)
     tiles = dict(zip(names, chosen.T, strict=True))
     inside = dict(zip(names, cuts.T, strict=True))
     model = _Prices(loops, boxes, work, machine, shape)
@@ -97,7 +113,12 @@ def _is_product(
 
 
 def _candidates(
-    loops: Sequence[TiledLoop], shape: tuple[int, int], lane: str, room: int
+    loops: Sequence[TiledLoop],
+    shape: tuple[int, int],
+    lane: str,
+    room: int,
+    pairs: Sequence[tuple[int, int]],  # steps of a panel, and of a window
+    strips: Sequence[int],
 ) -> tuple[_Numbers, _Numbers]:
     """Sizes of tiles that are tried, and of the windows inside, one row for each choice."""
     rows, columns, steps = loops
@@ -105,15 +126,14 @@ def _candidates(
         _tiles(loop, cores, 16 if loop.name == lane else 4)
         for loop, cores in zip((rows, columns), shape, strict=True)
     ]
-    depths = [s for s in _STEPS if s < 2 * steps.trips] or [_STEPS[0]]
-    inner = [(depth, window) for depth in depths for window in _STEPS if depth % window == 0]
+    inner = [pair for pair in pairs if pair[0] < 2 * steps.trips] or [pairs[0]]
     outer: list[tuple[int, ...]] = []
     for one, other in product(*mapped):
         if one * other * _LEAST_ELEMENT > room:
             continue
         outer.append((one, other, one, other))
-        outer += [(one, other, s, other) for s in _STRIPS if s < one]
-        outer += [(one, other, one, s) for s in _STRIPS if s < other]
+        outer += [(one, other, s, other) for s in strips if s < one]
+        outer += [(one, other, one, s) for s in strips if s < other]
     tiles = np.repeat(np.array(outer).reshape(-1, 4), len(inner), axis=0)
     panels = np.tile(np.array(inner), (len(outer), 1))
     whole = np.column_stack([tiles[:, :2], panels[:, 0]])
@@ -156,8 +176,9 @@ class _Prices:
             if box.shared == 1:
                 total = total + _bytes(_product_of(sides), box.element * (1 + box.is_ahead))
                 continue
-            part = [_over(sides[0], box.shared), *sides[1:]]
+            part = [_over(sides[0], box.shared * box.unit) * box.unit, *sides[1:]]
             window = _extents(box, inside)
+            window[0] = _up(window[0], box.unit)
             window[-1] = _up(window[-1], max(1, _VECTOR // box.element))
             total = total + _bytes(_product_of(part), 2 * box.element)
             total = total + _bytes(_product_of(window), box.element)
@@ -167,6 +188,8 @@ class _Prices:
         """About the cycles of the nest."""
         counts = [np.ceil(loop.trips / tiles[loop.name]) for loop in self.loops]
         *_, steps = (loop.name for loop in self.loops)
+        if self.work.cover is not None:
+            return self._covered(self.work.cover, tiles, inside)
         busy = self.work.instances * self._instance(tiles, inside, steps)
         moved: dict[bool, _Numbers] = {False: 0.0, True: 0.0}
         panels = _product_of(counts)
@@ -197,6 +220,41 @@ class _Prices:
         busy = busy / (self.machine.cores * self._balance(tiles))
         return moved[False] + np.maximum(moved[True], busy)
 
+    def _covered(self, cover: TileCover, tiles: _Sizes, inside: _Sizes) -> _Numbers:
+        """Cycles of a nest whose tiles are no rectangle: those of all turns that are not empty."""
+        rows, columns, steps = (loop.name for loop in self.loops)
+        down, across = self.shape
+        turns = cover.tiles(down * tiles[rows], across * tiles[columns])
+        own = cover.tiles(tiles[rows], tiles[columns])
+        panels = np.ceil(self.loops[2].trips / tiles[steps])
+        windows = panels * np.ceil(tiles[steps] / inside[steps])
+        busy = tiles[rows] * tiles[columns] * panels * tiles[steps]
+        busy = busy * self._instance(tiles, inside, steps) * self.work.products
+        busy = busy + panels * _PANEL_CYCLES + windows * _WINDOW_CYCLES
+        alone: _Numbers = 0.0  # moved while nobody computes
+        ahead: _Numbers = 0.0  # in a turn
+        for box in self.boxes:
+            sides = _extents(box, tiles)
+            height = sides[-2] if len(sides) > 1 else 1
+            if box.shared == 1:
+                alone = alone + own * box.ways * self._request(height, sides[-1] * box.element)
+                continue
+            cores = across if box.shared == down and self._moves(box, columns) else down
+            part = _over(sides[0], box.shared * box.unit) * box.unit
+            givers = _over(sides[0], part)
+            one = self._request(part, sides[-1] * box.element)
+            ahead = ahead + cores * givers * one
+            busy = busy + panels * self._given(box, tiles, inside)
+            if box.unit > 1:
+                busy = busy + windows * part * inside[steps] * _TURN_CYCLES
+        for a, b in self.work.factors:
+            busy = busy + windows * inside[a] * inside[b] * _FACTOR_CYCLES
+        # The first panel of a turn comes while nobody computes.
+        return alone + turns * (ahead + np.maximum((panels - 1) * ahead, busy))
+
+    def _moves(self, box: MovedBox, loop: str) -> bool:
+        return any(name == loop for side, _ in box.sides for name, _ in side)
+
     def _given(self, box: MovedBox, tiles: _Sizes, inside: _Sizes) -> _Numbers:
         """Cycles of a core for all windows of a panel that it gives or takes."""
         *_, steps = (loop.name for loop in self.loops)
@@ -206,7 +264,7 @@ class _Prices:
         strips = _product_of(
             [_over(tiles[n], inside[n]) for n in moving if n in tiles and n != steps]
         )
-        part = _over(sides[0], box.shared)
+        part = _over(sides[0], box.shared * box.unit) * box.unit
         givers = np.minimum(np.ceil(window[0] / part) + (window[0] % part != 0), box.shared)
         # Strips together are a whole tile: the last one is narrower.
         all_strips = _extents(box, {**tiles, steps: inside[steps]})
@@ -214,7 +272,9 @@ class _Prices:
         along = {name for name, _ in box.sides[-1][0]} - {steps}
         rows = _product_of(all_strips[:-1]) * (strips if along else 1)
         vectors = _product_of(all_strips[:-1]) * _over(all_strips[-1] * box.element, _VECTOR)
-        each = np.where(width % (4 * _VECTOR) == 0, _ROW_CYCLES, _RAGGED_ROW_CYCLES)
+        each: _Numbers = np.where(width % (4 * _VECTOR) == 0, _ROW_CYCLES, _RAGGED_ROW_CYCLES)
+        if box.unit > 1:  # rows lie along the first dimension, and go by four vectors
+            rows, each = vectors / 4, _ROW_CYCLES
         return windows * (vectors * _GIVE_CYCLES + rows * each + strips * givers * _ROOT_CYCLES)
 
     def _instance(self, tiles: _Sizes, inside: _Sizes, steps: str) -> _Numbers:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.lazy_dataclass import dataclass
 from loopwright.machines.dma_model import DmaRequest, request_service_cycles
+from loopwright.planner.mesh_cover import TileCover
 
 __all__ = [
     "MovedBox",
@@ -84,6 +85,7 @@ class MovedBox:
     is_ahead: bool  # two at a time, moved while others are used
     shared: int = 1  # cores that have it in common, each of which brings in a part
     window: str = ""  # of shared ones: the loop that goes through a panel in windows
+    unit: int = 1  # of shared ones: parts have multiples of so many rows, and are transposed
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,8 @@ class NestWork:
     element: int = 8  # bytes of a factor
     row: str = ""  # the loop of the rows of register tiles
     lane: str = ""  # of their vectors
+    cover: TileCover | None = None  # of these two, where they are no rectangle
+    products: int = 1  # of an instance
 
 
 def best_sizes(
@@ -273,8 +277,9 @@ class _Model:
         sides = extents(box, tile)
         if box.shared == 1:
             return box_bytes(prod(sides), box.element, 1 + box.is_ahead)
-        part = (-(-sides[0] // box.shared), *sides[1:])
-        window = _padded(extents(box, inside), box.element)
+        part = (-(-sides[0] // (box.shared * box.unit)) * box.unit, *sides[1:])
+        first, *rest = extents(box, inside)
+        window = _padded((-(-first // box.unit) * box.unit, *rest), box.element)
         return box_bytes(prod(part), box.element, 2) + box_bytes(prod(window), box.element, 1)
 
     def _request(self, rows: _Each, width: _Each) -> _Each:

@@ -28,9 +28,10 @@ class VectorNest:
 
     # Factors that are written down before their use, each by the two iterators it depends on.
     factors: tuple[tuple[str, str], ...]
-    # The iterators of the rows of a register tile and of its vectors; "": tiles differ in size.
+    # The iterators of the rows of a register tile and of its vectors; "": there is none.
     row: str
     lane: str
+    is_rectangle: bool  # else tiles differ in size
 
 
 def vector_nest(
@@ -65,9 +66,8 @@ def vector_nest(
             factors.append((first, second))
     *outer, last = (names(entry) & extents.keys() for entry in statement.write.index)
     rows = [name for used in outer if len(used) == 1 for name in used]
-    if not _is_rectangle(statement, iterators[:2]):
-        return VectorNest(tuple(factors), "", "")
-    return VectorNest(tuple(factors), rows[-1] if rows else "", "".join(last))
+    row, lane = rows[-1] if rows else "", "".join(last)
+    return VectorNest(tuple(factors), row, lane, _is_rectangle(statement, iterators[:2]))
 
 
 def _is_rectangle(statement: Statement, iterators: Sequence[str]) -> bool:

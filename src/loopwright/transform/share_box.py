@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
 
+from loopwright.analysis.across_lanes import is_across_lanes
 from loopwright.analysis.scratchpad_boxes import accesses_in, kernel_of_loop
 from loopwright.diagnostics import IllegalStep, UsageError
+from loopwright.ir.access_names import named_access
 from loopwright.ir.islkit import isl
 from loopwright.ir.loops import Axis, Mark
 from loopwright.ir.schedule import Schedule, StagedBox
@@ -76,15 +78,24 @@ class ShareBox(Step):
         axis = Axis(self.axis)
         cores = columns if axis is Axis.ROW else rows
         parts = rows * columns if axis is Axis.MESH else cores
-        panel = replace(panel, accesses=(), axis=axis, parts=parts, cores=cores)
-        window = replace(window, axis=axis, panel=panel, extents=self._padded(schedule, window))
+        # Cores transpose parts that lie across the lanes (`lower/transpose_parts`).
+        read = [named_access(schedule.program, name) for name in self.accesses]
+        is_turned = axis is not Axis.MESH and is_across_lanes(schedule.program, read)
+        unit = self._lanes(schedule) if is_turned else 1
+        panel = replace(panel, accesses=(), axis=axis, parts=parts, cores=cores, unit=unit)
+        extents = self._padded(schedule, window, unit)
+        window = replace(window, axis=axis, panel=panel, extents=extents)
         return replace(schedule, boxes=(*schedule.boxes, window))
 
-    def _padded(self, schedule: Schedule, box: StagedBox) -> tuple[int, ...]:
-        """The extents of a box whose rows are whole vectors."""
-        *outer, last = box.extents
-        lanes = max(1, _VECTOR // schedule.program.array(self.array).dtype.bytes)
+    def _padded(self, schedule: Schedule, box: StagedBox, unit: int) -> tuple[int, ...]:
+        """The extents of a box whose rows are whole vectors; columns where it is transposed."""
+        first, *outer = box.extents
+        *outer, last = (-(-first // unit) * unit, *outer)
+        lanes = self._lanes(schedule)
         return (*outer, -(-last // lanes) * lanes)
+
+    def _lanes(self, schedule: Schedule) -> int:
+        return max(1, _VECTOR // schedule.program.array(self.array).dtype.bytes)
 
     def _box(self, schedule: Schedule, loop: str, buffers: int) -> StagedBox:
         """The box of a core alone, in one of the two loops."""
