@@ -60,6 +60,15 @@ CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
         (*TILES, StageBox("C", "j_t", (), 1), StageBox("A", "k_t", (), 2),
          StageBox("B", "k_t", (), 2)),
     ),
+    "the next one comes and the last one goes": (matmul(), (*TILES, StageBox("C", "j_t", (), 2))),
+    "of rows, the next one comes and the last one goes": (
+        ROWS, (*BY_ROWS, StageBox("y", "i_t", (), 2), StageBox("B", "j_t", (), 2)),
+    ),
+    "of a triangle, the next one comes and the last one goes": (
+        triangle("A[i, j] + B[i, j]"),
+        (Tile(("i", "j"), (3, 2)), MapToMesh("i_t", "row", 2, 2), MapToMesh("j_t", "column", 2, 2),
+         StageBox("A", "j_t", (), 2)),
+    ),
     "some of them": (matmul(), (*TILES, StageBox("A", "k_t", (), 2))),
     "written in every tile": (matmul(), (*TILES, StageBox("C", "k_t", (), 1))),
     "rows by all cores": (
@@ -170,7 +179,7 @@ REFUSED: dict[str, tuple[Program, tuple[Step, ...], str]] = {
     ),
     "ahead of another core": (
         matmul(),
-        (*TILES, StageBox("C", "j_t", (), 2)),
+        (*TILES, StageBox("A", "j_t", (), 2)),
         "the next iteration of 'j_t' belongs to another core",
     ),
     "ahead of a write": (

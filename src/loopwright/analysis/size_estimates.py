@@ -66,17 +66,26 @@ def bounded_sizes(program: Program) -> dict[str, int]:
     return {name: found[name] for name in program.params if name in found}
 
 
-def _largest_inside(program: Program) -> dict[str, int]:
+def sizes_inside_rows(program: Program) -> dict[str, int]:
+    """The largest values of parameters that inner dimensions of constant extents bound.
+
+    Unlike first extents, which say nothing of a parameter in C, these hold in every call.
+    """
+    return _largest_inside(program, 1)
+
+
+def _largest_inside(program: Program, first: int = 0) -> dict[str, int]:
     """For parameters that end loops: the largest value with which subscripts stay inside arrays.
 
     Of a loop whose last value is a parameter plus a number, and a subscript that is its iterator
-    plus a number, in a dimension of constant extent.
+    plus a number, in a dimension of constant extent, from the `first` one on.
     """
     found: dict[str, int] = {}
     for statement in program.statements:
         ends: dict[str, list[tuple[str, int]]] = {}
         for access in (statement.write, *statement.reads):
-            for entry, extent in zip(access.index, program.array(access.array).shape, strict=True):
+            shape = program.array(access.array).shape
+            for entry, extent in list(zip(access.index, shape, strict=True))[first:]:
                 iterator, shift = _shifted(entry)
                 if iterator not in statement.iterators or not isinstance(extent, Const):
                     continue

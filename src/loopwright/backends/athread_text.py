@@ -118,10 +118,11 @@ LW_INLINE void lw_get_part(void *ldm, const void *memory, long rows, long width,
     lw_parts += lw_start_get(ldm, memory, rows, width, gap, &lw_reply);
 }
 
-LW_INLINE void lw_put_part(void *memory, const void *ldm, long rows, long width, long gap)
+LW_INLINE int lw_start_put(void *memory, const void *ldm, long rows, long width, long gap,
+                               volatile int *reply)
 {
     if (rows <= 0 || width <= 0)
-        return;
+        return 0;
     if (rows == 1 || gap == 0) {
         width *= rows;
         rows = 1;
@@ -130,14 +131,25 @@ LW_INLINE void lw_put_part(void *memory, const void *ldm, long rows, long width,
     lw_fence();
 #ifdef LW_ATHREAD_PRO
     if (rows == 1)
-        athread_dma_iput(memory, (void *)ldm, width, (void *)&lw_reply);
+        athread_dma_iput(memory, (void *)ldm, width, (void *)reply);
     else
-        athread_dma_iput_stride(memory, (void *)ldm, rows * width, width, gap, (void *)&lw_reply);
+        athread_dma_iput_stride(memory, (void *)ldm, rows * width, width, gap, (void *)reply);
 #else
-    athread_put(PE_MODE, (void *)ldm, memory, (int)(rows * width), (void *)&lw_reply, (int)gap,
+    athread_put(PE_MODE, (void *)ldm, memory, (int)(rows * width), (void *)reply, (int)gap,
                 rows == 1 ? 0 : (int)width);
 #endif
-    lw_parts++;
+    return 1;
+}
+
+LW_INLINE void lw_put_part(void *memory, const void *ldm, long rows, long width, long gap)
+{
+    lw_parts += lw_start_put(memory, ldm, rows, width, gap, &lw_reply);
+}
+
+/* Until `lw_wait_ahead` nobody changes what is put. */
+LW_INLINE void lw_put_ahead(void *memory, const void *ldm, long rows, long width, long gap)
+{
+    lw_ahead += lw_start_put(memory, ldm, rows, width, gap, &lw_reply_ahead);
 }
 
 LW_INLINE void lw_end_parts(void)

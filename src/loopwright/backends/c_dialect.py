@@ -63,10 +63,11 @@ class Dialect:
     # -- cores with scratchpads: an array of {type} {name} at {offset} of the scratchpad
     scratchpad: str = ""
     # DMA of {rows} blocks of {width} bytes, {gap} bytes apart in main memory, to {target} from
-    # {source}; `get_ahead` only starts it, and `wait` is for all that were started.
+    # {source}; `get_ahead` and `put_ahead` only start it, `wait` is for all that were started.
     get: str = ""
     put: str = ""
     get_ahead: str = ""
+    put_ahead: str = ""
     after_puts: str = ""  # what a core has put is in memory before it gets anything more
     landed: str = ""  # what it has put is in memory before it goes on
     get_part: str = ""  # likewise, one of several requests
@@ -343,6 +344,7 @@ ATHREAD = Dialect(
     get="lw_get({target}, {source}, {rows}, {width}, {gap});",
     put="lw_put({target}, {source}, {rows}, {width}, {gap});",
     get_ahead="lw_get_ahead({target}, {source}, {rows}, {width}, {gap});",
+    put_ahead="lw_put_ahead({target}, {source}, {rows}, {width}, {gap});",
     broadcast=(
         "lw_{word}_{axis}({target}, {target_pitch}, {source}, {source_pitch}, {rows}, "
         "{width}, {root});"

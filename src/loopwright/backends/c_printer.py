@@ -390,7 +390,9 @@ class CPrinter:
         form = self.dialect.put if is_put else self.dialect.get
         if offset:
             form = self.dialect.put_part if is_put else self.dialect.get_part
-        text = (self.dialect.get_ahead if stmt.is_async else form).format(
+        if stmt.is_async:
+            form = self.dialect.put_ahead if is_put else self.dialect.get_ahead
+        text = form.format(
             target=f"&{self.expressions.element(stmt.target, to)}",
             source=f"&{self.expressions.element(stmt.source, origin)}",
             rows=self.expressions.index(rows),

@@ -49,6 +49,7 @@ class GeneratedLoops:
     nest: LoopNest  # marks VECTOR and UNROLL ask for lanes and copies: extents are any
     variables: Mapping[str, str]  # band name -> loop variable; a band without a loop has none
     contractions: Mapping[str, ScheduledContraction]  # by their placeholders
+    rings: Sequence[str] = ()  # memory of two boxes of a mapped loop
 
 
 def generate_loops(schedule: Schedule) -> GeneratedLoops:
@@ -59,7 +60,8 @@ def generate_loops(schedule: Schedule) -> GeneratedLoops:
     is_grouped = bool(schedule.private) or schedule.is_for_device or schedule.mesh is not None
     keeps_values = bool(schedule.boxes or schedule.staged or schedule.joined)
     ast = _ast(build, _with_marks(schedule, tree), is_grouped=is_grouped, keeps_values=keeps_values)
-    reader = _Reader(schedule, contractions, BoxStaging(schedule))
+    staging = BoxStaging(schedule)
+    reader = _Reader(schedule, contractions, staging)
     body = reader.statement(ast)
     for array, loop in reversed(schedule.private):
         around = frozenset(reader.variables.get(name, "") for name in _path(schedule.tree, loop))
@@ -69,7 +71,7 @@ def generate_loops(schedule: Schedule) -> GeneratedLoops:
     nest = LoopNest(
         program.name, buffers, scalars, body, leave_to_llvm=True, reassoc=program.reassoc
     )
-    return GeneratedLoops(nest, reader.variables, contractions)
+    return GeneratedLoops(nest, reader.variables, contractions, staging.rings)
 
 
 def _with_placeholders(schedule: Schedule) -> tuple[isl.Schedule, dict[str, ScheduledContraction]]:

@@ -36,12 +36,14 @@ from loopwright.lower.contraction_nest import insert_contractions
 from loopwright.lower.drop_copies import drop_copies
 from loopwright.lower.grid_closure import lower_grid_closure
 from loopwright.lower.grid_time_tiles import lower_grid_time_tiles
+from loopwright.lower.hoist_copies import hoist_copies
 from loopwright.lower.insert_prefetches import insert_prefetches
 from loopwright.lower.keep_own_parts import keep_own_parts
 from loopwright.lower.lower_closure import lower_closure
 from loopwright.lower.lower_time_tiles import lower_time_tiles
 from loopwright.lower.map_to_grid import map_to_grid
 from loopwright.lower.map_to_mesh import COLUMN, ROW, is_mapped_to_mesh, map_to_mesh
+from loopwright.lower.overlap_boxes import overlap_boxes
 from loopwright.lower.predictive_commoning import predictive_commoning
 from loopwright.lower.promote_registers import promote_registers, promote_scalars
 from loopwright.lower.register_tiles import register_tiles
@@ -72,6 +74,7 @@ class LoopDecisions:
     staged: Sequence[StagedArray] = ()  # over variables of the nest
     mesh: tuple[int, int] | None = None  # rows and columns of cores
     in_place: Sequence[DroppedCopy] = ()  # copies that cores do without
+    rings: Sequence[str] = ()  # memory of two boxes of a mapped loop
     # What stands for a contraction in the nest, until it is inserted.
     contractions: Mapping[str, ScheduledContraction] = field(default_factory=dict)
 
@@ -87,6 +90,7 @@ class LoopDecisions:
             staged=[_renamed(one, names) for one in schedule.staged if one.loop in names],
             mesh=schedule.mesh,
             in_place=schedule.in_place,
+            rings=loops.rings,
             joined=[_joined(one, names) for one in schedule.joined if one.lanes in names],
             contractions=loops.contractions,
         )
@@ -171,6 +175,10 @@ _MESH_PASSES = (
     Pass(drop_copies, lambda d: (d.in_place,), lambda d: bool(d.in_place)),
     _MAP_TO_MESH,
     _SIMPLIFY,
+    Pass(hoist_copies),
+    Pass(
+        overlap_boxes, lambda decisions: (decisions.rings,), lambda decisions: bool(decisions.rings)
+    ),
     Pass(scale_parts),
     Pass(keep_own_parts),
     Pass(transpose_parts),

@@ -147,16 +147,22 @@ class BoxStaging:
         """
         own = [box for box in self.boxes if box.staged.loop == loop]
         panels = [box for box in self.panels if box.staged.loop == loop]
-        ahead = [box for box in own if box.staged.buffers > 1 and made is not None]
+        ahead = [
+            box
+            for box in own
+            if box.staged.buffers > 1 and not self._is_ring(box) and made is not None
+        ]
         plain = [box for box in own if box not in ahead]
         for box in reversed(plain):
             if box.panel is None:
                 ways = self._guard(box, places, known), self._put_guard(box, places, known)
-                body = _in_turns(box, body, places, ways)
+                body = _in_turns(box, body, places, ways, is_ring=self._is_ring(box))
             else:
                 body = _filled(box, body, places)
+        if panels and (made is None or panels[0].staged.buffers == 1):
+            body, panels = _at_once(panels, body, places), []
         if made is None:
-            return _at_once(panels, body, places) if panels else body
+            return body
         if panels:
             made = self._from_first(panels[0], replace(made, body=body), places)
             body = made.body
@@ -164,6 +170,18 @@ class BoxStaging:
         made = replace(made, body=body)
         guards = [_TRUE if box in panels else self._guard(box, places, known) for box in ahead]
         return _ahead(ahead, guards, made, loop, places) if ahead else made
+
+    @property
+    def rings(self) -> tuple[str, ...]:
+        """Memory of two boxes for the iterations of a core of a loop that is dealt out.
+
+        Accesses are to the first one until `lower/overlap_boxes` lets both take turns.
+        """
+        return tuple(box.name for box in self.boxes if self._is_ring(box))
+
+    def _is_ring(self, box: _Box) -> bool:
+        staged = box.staged
+        return staged.buffers > 1 and self.schedule.mark(staged.loop) is Mark.THREAD
 
     def _guard(self, box: _Box, places: _Places, known: Sequence[Expr]) -> Expr:
         """Whether the iteration accesses anything of the box, over the variables of the box.
@@ -375,13 +393,16 @@ def _distance(low: Expr, high: Expr) -> Expr:
     return normal(high - low + 1)
 
 
-def _in_turns(box: _Box, body: Stmt, places: _Places, guards: tuple[Expr, Expr]) -> Stmt:
+def _in_turns(
+    box: _Box, body: Stmt, places: _Places, guards: tuple[Expr, Expr], *, is_ring: bool
+) -> Stmt:
     """The box is brought in, used, and put back, both where a condition holds."""
     bound, first, count = _bound(box, places)
-    inner = _with_box(body, box, first, ())
+    slot = (Const(0),) if is_ring else ()
+    inner = _with_box(body, box, first, slot)
     moved = (box.staged.array, first, count)
     coming, going = (_here(box, guard, places) for guard in guards)
-    zero = tuple(Const(0) for _ in first)
+    zero = (*slot, *(Const(0) for _ in first))
     parts = [inner]
     if box.staged.is_brought_in:
         brought = Copy(box.name, zero, *moved, after_puts=box.after_puts)
@@ -389,9 +410,11 @@ def _in_turns(box: _Box, body: Stmt, places: _Places, guards: tuple[Expr, Expr])
     if box.staged.is_put_back:
         back = Copy(box.staged.array, first, box.name, zero, count, lands=box.lands)
         parts.append(_guarded(going, back))
-    shape = tuple(map(Const, box.staged.extents))
-    alloc = Alloc(_memory(box, count[-1]), shape, seq(*parts))
-    return lets(bound, alloc)
+    memory, shape = _memory(box, count[-1]), tuple(map(Const, box.staged.extents))
+    if is_ring:
+        one = Const(prod(box.staged.extents))
+        memory, shape = replace(memory, strides=(one, *memory.strides)), (Const(2), *shape)
+    return lets(bound, Alloc(memory, shape, seq(*parts)))
 
 
 def _filled(box: _Box, body: Stmt, places: _Places) -> Stmt:
@@ -407,7 +430,7 @@ def _filled(box: _Box, body: Stmt, places: _Places) -> Stmt:
     guard = _here(box, box.shared, places)
     slot = Var(panel.slot)
     if axis is Axis.MESH:
-        sides = panel.staged.memory
+        sides = (panel.staged.memory[0], *box.staged.extents[1:])
         strides = tuple(Const(prod(sides[at + 1 :])) for at in range(len(sides)))
         relay = Buffer(
             f"{box.name}_relay", box.array.dtype, strides, Space.SCRATCHPAD, writable=True
@@ -450,7 +473,7 @@ def _ring(box: _Box, places: _Places, body: Stmt) -> Stmt:
     extents = box.staged.memory
     memory = _memory(box, width)
     ring = replace(memory, strides=(Const(prod(extents)), *memory.strides))
-    return Alloc(ring, tuple(map(Const, (2, *extents))), body)
+    return Alloc(ring, tuple(map(Const, (box.staged.buffers, *extents))), body)
 
 
 def _ahead(

@@ -557,7 +557,8 @@ class _Nests:
                 window = window_loop(before, steps, band.loop, strips, moving)
                 tried += self._shared(before, band.loop, window, array, wanted)
         for band in inside[start:]:
-            tried += [StageBox(array, band.loop, wanted, count) for count in (2, 1)]
+            counts = (1,) if before.mark(band.loop) is Mark.THREAD else (2, 1)
+            tried += [StageBox(array, band.loop, wanted, count) for count in counts]
         for step in tried:
             after = self.draft.reach(*steps, step)
             if after is None or after.boxes[-1].is_array_wide:

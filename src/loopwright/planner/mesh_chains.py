@@ -12,17 +12,23 @@ A local array that several nests use in the same tiles of the mapped loops is ne
 somebody reads it later (`transform/stage_box`). Other arrays that several nests use have one box,
 too; dimensions of both that no mapped loop moves along are there as a whole. Tiles are those of the
 nest with most instances; where boxes of the others do not fit beside, these go by strips of rows.
+Of whole rows that are moved, the next ones come and the last ones go while some are used, and what
+all cores have in common (`C`) stays in their scratchpads, a part in each, from the first tile to
+the last one, where there is room and that takes less time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from math import ceil, prod
+from typing import TypeVar
 
 from loopwright.analysis.scratchpad_boxes import accesses_in
 from loopwright.analysis.size_estimates import band_trips, coefficients
 from loopwright.ir.access_names import NamedAccess
+from loopwright.ir.expr import Const
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.program import Role
 from loopwright.ir.schedule import Schedule
@@ -42,6 +48,7 @@ __all__ = ["ChainTools", "plan_chain"]
 
 _Group = tuple[NamedAccess, ...]
 _Boxes = list[StageBox | ShareBox]
+_Number = TypeVar("_Number", int, float)
 _MAPPED = 2  # loops of a nest that are dealt out
 _STRIPS = (0, 8, 4)  # rows of a tile that a light nest takes at a time; 0: all
 _ROWS = (1, 2, 4)  # of the first mapped loop in a tile
@@ -51,8 +58,10 @@ _MOST_TURNS = 12  # that cores take tiles of the second mapped loop
 _LANES = 4
 _VECTOR_CYCLES = 0.27  # of a core for an instance
 _TILE_CYCLES = 40 / 64  # of a core for an element of a tile, for each box of factors
-_GIVE_CYCLES = 4.0  # of a core for a vector that goes along a row and a column
-_PANEL_CYCLES = 600.0  # of a core for a panel: requests, waits, and who gives what
+_GIVE_CYCLES = 2.25  # of a core for a vector that goes along a row or a column
+_MEET_CYCLES = 40.0  # of a core for each part that goes along one
+_PANEL_CYCLES = 600.0  # of a core for a panel: requests and waits
+_CHAIN = 7  # cycles of a sum: what fewer than so many vectors take for each step
 _GAP = 4096
 
 
@@ -119,11 +128,23 @@ class _ChainBox:
     size: int  # of an element, in bytes
     is_moved: bool  # by DMA
 
-    def extents(self, tile: Mapping[str, int]) -> list[int]:
+    def extents(self, tile: Mapping[str, _Number]) -> list[_Number]:
         return [
             side if isinstance(side, int) else max([tile.get(loop, 1) for loop in side] or [1])
             for side in self.sides
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Moves:
+    """How boxes come."""
+
+    is_ring: bool  # kept ones while others are used
+    stays: bool  # what all cores have in common, once
+
+
+_MOVES = (_Moves(is_ring=True, stays=True), _Moves(is_ring=False, stays=True),
+          _Moves(is_ring=False, stays=False))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,22 +210,25 @@ class _Chain:
         """Tiles of all nests together, mapped, with their boxes; none where some find none."""
         tools, heavy = self.tools, self._heavy
         whole = self._whole()
+        order: tuple[str, ...] = ()
+        if not all(self._has_known_rows(name) for name in whole):
+            return ()
         if any(-1 in (self._layout(name) or ()) for name in whole):
-            order, sizes = self._sizes_of_whole(whole)
+            order, tried = self._sizes_of_whole(whole)
         else:
-            order = ()
             groups = list(tools.groups(self.nests[heavy]))
             sizes = tools.sizes(self.nests[heavy], self.heads[heavy], groups)
-        if sizes is None:
-            return ()
-        if not order:
-            whole = self._that_fit(whole, sizes)
-        for strip in _STRIPS:
-            if not order and not self._may_fit(strip, whole, sizes):
-                continue
-            found = self._attempt(strip, whole, order, sizes)
-            if found:
-                return found
+            tried = [] if sizes is None else [(sizes, _MOVES[-1])]
+        for sizes, moves in tried:
+            kept = whole if order else self._that_fit(whole, sizes)
+            for strip in _STRIPS:
+                if not order and not self._may_fit(strip, kept, sizes):
+                    continue
+                found = self._attempt(strip, kept, order, sizes, moves)
+                if found is None:
+                    return ()
+                if found:
+                    return found
         return ()
 
     def _that_fit(self, whole: list[str], sizes: TileSizes) -> list[str]:
@@ -244,9 +268,29 @@ class _Chain:
         tiles, windows, strips = ({same[k]: v for k, v in part.items()} for part in parts)
         return TileSizes(tiles, windows, sizes.cycles, strips)
 
+    def _has_known_rows(self, array: str) -> bool:
+        """Whether dimensions that no mapped loop moves along are bounded by constants."""
+        program, layout = self.tools.draft.schedule.program, self._layout(array)
+        assert layout is not None
+        for dim, (at, extent) in enumerate(zip(layout, program.array(array).shape, strict=True)):
+            if at >= 0 or isinstance(extent, Const):
+                continue
+            for band in self.nests:
+                for one in accesses_in(program, band, array):
+                    statement = program.statement(one.statement)
+                    for name, _ in coefficients(one.access.index[dim]):
+                        where = (
+                            statement.iterators.index(name) if name in statement.iterators else -1
+                        )
+                        if where < 0 or not statement.domain.dim_max_val(where).is_int():
+                            return False
+        return True
+
     def _attempt(
-        self, strip: int, whole: Sequence[str], order: tuple[str, ...], sizes: TileSizes
-    ) -> Sequence[Step]:
+        self, strip: int, whole: Sequence[str], order: tuple[str, ...], sizes: TileSizes,
+        moves: _Moves,
+    ) -> Sequence[Step] | None:  # fmt: skip
+        """The steps with some sizes; none where boxes do not fit, None where no size helps."""
         tools, heavy = self.tools, self._heavy
         tile = [sizes.tiles[loop] for loop in self.heads[heavy]]
         steps: list[Step] = []
@@ -276,8 +320,24 @@ class _Chain:
         steps += tools.maps([strips[loop] for loop in first])
         if tools.draft.reach(*steps) is None:
             return ()
-        boxes = self._boxes(steps, whole, strips, order)
+        kept = self._kept(whole, strips, moves)
+        if tools.draft.reach(*steps, *kept) is None:
+            return None
+        boxes = self._boxes(steps, whole, strips, order, moves)
         return () if boxes is None else (*steps, *boxes)
+
+    def _kept(self, whole: Sequence[str], strips: Mapping[str, str], moves: _Moves) -> _Boxes:
+        """The boxes of arrays that several nests use."""
+        program = self.tools.draft.schedule.program
+        found: _Boxes = []
+        for array in whole:
+            users = [one for band in self.nests for one in accesses_in(program, band, array)]
+            is_moved = program.array(array).role is not Role.LOCAL
+            is_written = any(one.is_write for one in users)
+            count = 2 if moves.is_ring and is_moved and is_written else 1
+            names = tuple(one.name for one in users)
+            found.append(StageBox(array, strips[self.heads[0][1]], names, count))
+        return found
 
     def _boxes(
         self,
@@ -285,14 +345,12 @@ class _Chain:
         whole: Sequence[str],
         strips: Mapping[str, str],
         order: Sequence[str],
+        moves: _Moves,
     ) -> _Boxes | None:
         """The boxes of all accesses; None where some has none that fits."""
-        tools, program = self.tools, self.tools.draft.schedule.program
+        tools = self.tools
         innermost = strips[self.heads[0][1]]
-        found: _Boxes = []
-        for array in whole:
-            users = [one for band in self.nests for one in accesses_in(program, band, array)]
-            found.append(StageBox(array, innermost, tuple(one.name for one in users), 1))
+        found = self._kept(whole, strips, moves)
         if not self._fits([*steps, *found]):
             return None
         for at, band in enumerate(self.nests):
@@ -300,6 +358,8 @@ class _Chain:
                 if group[0].access.array in whole:
                     continue
                 shared = self._of_all(group, at, strips, order)
+                if shared is not None and moves.stays:
+                    shared = replace(shared, loop=innermost)
                 if shared is not None and self._fits([*steps, *found, shared]):
                     found.append(shared)
                     continue
@@ -343,14 +403,19 @@ class _Chain:
 
     # -- sizes where whole rows stay --------------------------------------------------------------
 
-    def _sizes_of_whole(self, whole: Sequence[str]) -> tuple[tuple[str, ...], TileSizes | None]:
-        """The loops of the heavy nest, sums before kept elements, and the sizes of its tiles."""
+    def _sizes_of_whole(
+        self, whole: Sequence[str]
+    ) -> tuple[tuple[str, ...], list[tuple[TileSizes, _Moves]]]:
+        """The loops of the heavy nest, sums before kept elements, and the sizes of its tiles.
+
+        Of each way in which boxes come the best ones, those with the least time first.
+        """
         tools, at = self.tools, self._heavy
         band, mapped = self.nests[at], self.heads[at]
         program = tools.draft.schedule.program
         nest = perfect_nest(band)
         if len(nest) < len(list(bands(band))):
-            return (), None
+            return (), []
         written = {one.access.array for array in whole for one in accesses_in(program, band, array)
                    if one.is_write}  # fmt: skip
         along: set[str] = set()
@@ -362,22 +427,41 @@ class _Chain:
         kept = [loop for loop in inner if loop in along]
         order = (*mapped, *sums, *kept)
         trips = {b.loop: band_trips(b, program, tools.trips) for b in nest}
-        offered = [
-            _ROWS,
-            sorted({ceil(trips[mapped[1]] / (tools.shape[1] * k)) for k in range(1, _MOST_TURNS)}),
-            *([s for s in _STEPS if s < 2 * trips[loop]] or [_STEPS[0]] for loop in sums),
-            *([s for s in _WIDTHS if s < 2 * trips[loop]] or [_WIDTHS[0]] for loop in kept),
-        ]
-        best: TileSizes | None = None
         boxes, others = self._kept_boxes(whole, trips), self._other_boxes(whole, inner)
         if others is None:
-            return order, None
-        for chosen in product(*offered):
-            tile = dict(zip(order, chosen, strict=True))
-            cycles = self._cycles(boxes, others, tile, order, trips)
-            if cycles is not None and (best is None or cycles < best.cycles):
-                best = TileSizes(tile, {}, cycles)
-        return order, best
+            return order, []
+        found: list[tuple[TileSizes, _Moves]] = []
+        for moves in _MOVES if tools.may_share else _MOVES[-1:]:
+            best: TileSizes | None = None
+            for chosen in product(*self._offered(order, sums, trips, moves)):
+                tile = dict(zip(order, chosen, strict=True))
+                cycles = self._cycles(boxes, others, tile, order, trips, moves)
+                if cycles is not None and (best is None or cycles < best.cycles):
+                    best = TileSizes(tile, {}, cycles)
+            if best is not None:
+                found.append((best, moves))
+        return order, sorted(found, key=lambda pair: pair[0].cycles)
+
+    def _offered(
+        self, order: Sequence[str], sums: Sequence[str], trips: Mapping[str, float], moves: _Moves
+    ) -> list[Sequence[int]]:
+        """The sizes that are tried, of each loop.
+
+        Of what stays, a window has the rows of one or two columns of cores.
+        """
+        rows, columns = self.tools.shape
+        many = sorted({ceil(trips[order[1]] / (columns * k)) for k in range(1, _MOST_TURNS)})
+        found: list[Sequence[int]] = [_ROWS, sorted({*many, *(4 * ceil(m / 4) for m in many)})]
+        for loop in order[_MAPPED:]:
+            if loop not in sums:
+                sizes: Sequence[int] = _WIDTHS
+            elif moves.stays:
+                each = rows * ceil(trips[loop] / (rows * columns))
+                sizes = (each, 2 * each)
+            else:
+                sizes = _STEPS
+            found.append([s for s in sizes if s < 2 * trips[loop]] or [sizes[0]])
+        return found
 
     def _kept_boxes(self, whole: Sequence[str], trips: Mapping[str, float]) -> list[_ChainBox]:
         """Boxes of arrays that stay over all nests: loops or extents of their sides."""
@@ -409,39 +493,55 @@ class _Chain:
 
     def _cycles(
         self, boxes: Sequence[_ChainBox], others: Sequence[_ChainBox], tile: Mapping[str, int],
-        order: Sequence[str], trips: Mapping[str, float],
+        order: Sequence[str], trips: Mapping[str, float], moves: _Moves,
     ) -> float | None:  # fmt: skip
         """About the cycles of the heavy nest; None where its boxes do not fit."""
         tools = self.tools
-        cores = prod(tools.shape)
+        rows, columns = tools.shape
+        cores = rows * columns
         used = 0
         moved = 0.0
         for box in boxes:
             sides = box.extents(tile)
-            used += box_bytes(prod(sides), box.size, 1)
+            used += box_bytes(prod(sides), box.size, 1 + (moves.is_ring and box.is_moved))
             if box.is_moved:
                 moved += 2 * cores * self._request(prod(sides[:-1]), sides[-1] * box.size)
-        counts = {loop: ceil(trips[loop] / tile[loop]) for loop in order}
-        work = prod(tile[loop] for loop in order) * _VECTOR_CYCLES
-        work += prod(tile[loop] for loop in order[:_MAPPED]) * tile[order[-1]] * _TILE_CYCLES
+        counts = {loop: ceil(trips[loop] / tile[loop]) for loop in order[_MAPPED:]}
+        # The last tile of a loop is what is left: of all tiles the mean.
+        mean = {**tile, **{loop: trips[loop] / count for loop, count in counts.items()}}
+        work = _rows_done(tile[order[0]], tile[order[1]]) * (
+            prod(mean[loop] for loop in order[_MAPPED:]) * _VECTOR_CYCLES
+            + mean[order[-1]] * _TILE_CYCLES
+        )
         panel = 0.0
         for box in others:
             sides = box.extents(tile)
-            part = -(-sides[0] // cores)
-            # Parts of two panels, and what goes on from a row to the columns.
-            used += box_bytes(prod(sides), box.size, 1)
-            used += box_bytes(part * prod(sides[1:]), box.size, 3)
             width = sides[-1] * box.size
-            panel += min(cores, sides[0]) * self._request(part * prod(sides[1:-1]), width)
-            work += prod(sides[:-1]) * ceil(sides[-1] / _LANES) * _GIVE_CYCLES + _PANEL_CYCLES
+            given = box.extents(mean)
+            vectors = prod(given[:-1]) * ceil(given[-1] / _LANES)
+            if moves.stays:
+                extents = [max([ceil(trips.get(loop, 1.0)) for loop in side] or [1])
+                           for side in box.sides if not isinstance(side, int)]  # fmt: skip
+                part = -(-extents[0] // cores)
+                used += box_bytes(part * prod(extents[1:]), box.size, 1)
+                used += box_bytes(part * prod(sides[1:]), box.size, 1)
+                work += ceil(sides[0] / (part * rows)) * (1 + rows) * _MEET_CYCLES
+            else:
+                part = -(-sides[0] // cores)
+                # Parts of two panels, and what goes on from a row to the columns.
+                used += box_bytes(part * prod(sides[1:]), box.size, 3)
+                panel += min(cores, sides[0]) * self._request(part * prod(sides[1:-1]), width)
+                work += _PANEL_CYCLES + min(columns, sides[0]) * (1 + rows) * _MEET_CYCLES
+            used += box_bytes(prod(sides), box.size, 1)
+            work += vectors * _GIVE_CYCLES * (1 + 1 / rows)
         if used > tools.room:
             return None
         turns = prod(
             ceil(trips[loop] / (tile[loop] * along))
             for loop, along in zip(order[:_MAPPED], tools.shape, strict=True)
         )
-        tiles = prod(counts[loop] for loop in order[_MAPPED:])
-        return turns * (moved + tiles * max(work, panel))
+        each = prod(counts.values()) * max(work, panel)
+        return turns * (max(each, moved) if moves.is_ring else each + moved)
 
     def _of_entry(self, entry: object, group: _Group, at: int) -> list[str]:
         loops = self.tools.loops(self.nests[at], group[0].statement)
@@ -460,3 +560,9 @@ class _Chain:
         return request_service_cycles(
             self.tools.machine, DmaRequest(rows, width, _GAP if rows > 1 else 0)
         )
+
+
+def _rows_done(outer: int, rows: int) -> float:
+    """Rows of a tile; four of them are done at once, and each of the last ones takes longer."""
+    single = rows % _LANES
+    return outer * (rows - single + single * _CHAIN / _LANES)

@@ -458,9 +458,9 @@ class _Compiler:
 def _has_remainder(stmt: Stmt, moving: set[str], has_offsets: bool) -> bool:
     """Whether a remainder of something that moves decides how much is done or requested."""
 
-    def has(exprs: Sequence[Expr]) -> bool:
+    def has(exprs: Sequence[Expr], ops: Sequence[str] = ("mod",)) -> bool:
         return any(
-            isinstance(node, Binary) and node.op == "mod" and moving & names(node)
+            isinstance(node, Binary) and node.op in ops and moving & names(node)
             for expr in exprs
             for node in walk(expr)
         )
@@ -470,7 +470,10 @@ def _has_remainder(stmt: Stmt, moving: set[str], has_offsets: bool) -> bool:
             return has((start, stop, step)) or _has_remainder(body, moving, has_offsets)
         case If(cond=cond, body=body, orelse=orelse):
             below = (body,) if orelse is None else (body, orelse)
-            return has((cond,)) or any(_has_remainder(b, moving, has_offsets) for b in below)
+            # One iteration in the middle of others is found by nobody who looks at the ends.
+            is_event = any(isinstance(s, Wait) for s in statements(body))
+            is_odd = has((cond,), ("mod", "eq") if is_event else ("mod",))
+            return is_odd or any(_has_remainder(b, moving, has_offsets) for b in below)
         case Let(name=name, value=value, body=body):
             # The slot of a box is a remainder that nothing but subscripts uses.
             is_moved = bool(moving & names(value))

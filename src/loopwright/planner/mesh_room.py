@@ -28,9 +28,12 @@ def scratchpad_bytes(schedule: Schedule) -> int:
     most = 0
 
     def size(box: StagedBox) -> int:
-        # Of a panel of all cores, what goes on from a row to the columns has memory, too.
-        many = box.buffers + (box.axis is Axis.MESH and box.panel is None)
-        return box_bytes(prod(box.memory), program.array(box.array).dtype.bytes, many)
+        element = program.array(box.array).dtype.bytes
+        own = box_bytes(prod(box.memory), element, box.buffers)
+        if box.axis is not Axis.MESH or box.panel is None:
+            return own
+        # Of a box of all cores, what goes on from a row to the columns has memory, too.
+        return own + box_bytes(box.panel.memory[0] * prod(box.extents[1:]), element, 1)
 
     boxes = [
         one for box in schedule.boxes for one in (box, box.panel) if one is not None

@@ -12,9 +12,10 @@ from typing import ClassVar
 
 from loopwright.analysis.across_lanes import is_across_lanes
 from loopwright.analysis.scratchpad_boxes import accesses_in, kernel_of_loop
+from loopwright.analysis.size_estimates import sizes_inside_rows
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.access_names import named_access
-from loopwright.ir.islkit import isl
+from loopwright.ir.islkit import context, isl
 from loopwright.ir.loops import Axis, Mark
 from loopwright.ir.schedule import Schedule, StagedBox
 from loopwright.ir.schedule_tree import bands, nodes_of, path_to
@@ -26,6 +27,7 @@ from loopwright.transform.step import Step, refuse
 __all__ = ["ShareBox"]
 
 _IN, _OUT, _SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set
+_PARAM = isl.dim_type.param
 AXES = ("row", "column", "mesh")
 _VECTOR = 32  # bytes
 _MOST_RANK = 2  # a broadcast has rows of bytes
@@ -49,7 +51,9 @@ class ShareBox(Step):
     kind: ClassVar[str] = "share_box"
 
     array: str
-    loop: str  # of the panels, of which the next one comes while one is used
+    # Of the panels, of which the next one comes while one is used; where it is dealt out itself,
+    # there is one panel, which stays.
+    loop: str
     window: str  # the loop whose iterations use the box: the same, or one inside of it
     accesses: tuple[str, ...]  # as for stage_box; (): all to the array
     axis: str  # row: the cores of a row have the box in common; or column, or mesh: all cores
@@ -59,7 +63,9 @@ class ShareBox(Step):
             raise UsageError("share_box takes an axis of row, column and mesh", str(self))
 
     def apply(self, schedule: Schedule) -> Schedule:
-        panel = self._box(schedule, self.loop, 2)
+        stays = schedule.mark(self.loop) is Mark.THREAD
+        panel = self._box(schedule, self.loop, 1 if stays else 2)
+        panel = replace(panel, is_full_width=len(panel.extents) > 1)
         window = self._box(schedule, self.window, 1)
         if self.loop not in {name for _, name in window.variables}:
             refuse(self, f"loop '{self.window}' does not stand in '{self.loop}'")
@@ -77,7 +83,7 @@ class ShareBox(Step):
         rows, columns = schedule.mesh
         axis = Axis(self.axis)
         cores = columns if axis is Axis.ROW else rows
-        parts = rows * columns if axis is Axis.MESH else cores
+        parts = self._parts(schedule)
         # Cores transpose parts that lie across the lanes (`lower/transpose_parts`).
         read = [named_access(schedule.program, name) for name in self.accesses]
         is_turned = axis is not Axis.MESH and is_across_lanes(schedule.program, read)
@@ -99,13 +105,21 @@ class ShareBox(Step):
 
     def _box(self, schedule: Schedule, loop: str, buffers: int) -> StagedBox:
         """The box of a core alone, in one of the two loops."""
+        parts = self._parts(schedule) if schedule.mark(loop) is Mark.THREAD else 1
         try:
-            staged = StageBox(self.array, loop, self.accesses, buffers).apply(schedule)
+            staged = StageBox(self.array, loop, self.accesses, buffers).staged(schedule, parts)
         except IllegalStep as error:
             refuse(self, error.reason)
-        if staged.boxes[-1].is_array_wide:
+        if staged.is_array_wide and schedule.mark(loop) is not Mark.THREAD:
             refuse(self, f"what loop '{loop}' accesses of '{self.array}' has no constant extents")
-        return staged.boxes[-1]
+        return staged
+
+    def _parts(self, schedule: Schedule) -> int:
+        """How many cores have parts of a panel."""
+        if schedule.mesh is None:
+            return 1
+        rows, columns = schedule.mesh
+        return {"row": columns, "column": rows}.get(self.axis, rows * columns)
 
     def _others(self, schedule: Schedule) -> tuple[str, ...]:
         """The loops whose iterations the cores that share the box have each their own of."""
@@ -132,7 +146,9 @@ class ShareBox(Step):
         names = [name for name, _ in box.variables]
         step = StageBox(self.array, box.loop, self.accesses, box.buffers)
         try:
-            extents = step.extents_of(schedule, elements, names)
+            known = _within_rows(schedule, elements) if box.is_array_wide else elements
+            parts = self._parts(schedule) if box.loop == self.loop else 1
+            extents = step.extents_of(schedule, known, names, parts)
         except IllegalStep:
             refuse(self, f"the box is another one in each iteration of '{loop}'")
         return replace(box, elements=elements, reached=reached, extents=extents)
@@ -151,6 +167,17 @@ class ShareBox(Step):
                     if array.rank and accesses_in(program, inner, array.name):
                         for axis in AXES:
                             yield cls(array.name, band.loop, inner.loop, (), axis)
+
+
+def _within_rows(schedule: Schedule, elements: isl.Map) -> isl.Map:
+    """Elements for values of parameters that inner dimensions of arrays bound."""
+    sizes = sizes_inside_rows(schedule.program)
+    for name, most in sizes.items():
+        at = elements.find_dim_by_name(_PARAM, name)
+        if at >= 0:
+            bound = isl.Val(most, context=context())
+            elements = elements.upper_bound_val(_PARAM, at, bound)
+    return elements
 
 
 def _begins_together(box: StagedBox) -> bool:

@@ -59,7 +59,8 @@ class StageBox(Step):
               are bounded by constants; no other access of an iteration to what the box writes, and
               none that writes what it reads. A box that is put back holds elements only that the
               iteration writes, or is read first and shares no element with other cores. Two boxes
-              at a time: nobody writes the array in the loop
+              at a time: nobody writes the array in the loop, or the loop is the innermost one that
+              is dealt out, where no other iteration has an element of what one writes
     refuses:  IllegalStep with what is missing
     """
 
@@ -68,13 +69,17 @@ class StageBox(Step):
     array: str
     loop: str
     accesses: tuple[str, ...]  # S_0: the write of S, S_1: its first read; (): all to the array
-    buffers: int  # 2: the next box comes while one is used
+    buffers: int  # 2: the next box comes, and the last one goes, while one is used
 
     def __post_init__(self) -> None:
         if self.buffers not in BUFFERS:
             raise UsageError("stage_box takes 1 or 2 buffers", str(self))
 
     def apply(self, schedule: Schedule) -> Schedule:
+        return replace(schedule, boxes=(*schedule.boxes, self.staged(schedule)))
+
+    def staged(self, schedule: Schedule, parts: int = 1) -> StagedBox:
+        """The box, of which a core has one of some parts."""
         path, kernel = self._place(schedule)
         chosen = self._chosen(schedule, path[-1])
         elements = elements_of(schedule, self.loop, path, chosen)
@@ -88,13 +93,14 @@ class StageBox(Step):
         is_array_wide = bounds is None
         if bounds is None:
             bounds = largest_extents(elements, schedule.program.array(self.array))
-        extents = self._small(schedule, bounds)
+        extents = self._small(schedule, bounds, parts)
         written = [one for one in chosen if one.is_write]
         is_written = any(one.is_write for one in accesses_in(schedule.program, kernel, self.array))
         here = accesses_in(schedule.program, path[-1], self.array)
+        is_dealt_out = schedule.mark(self.loop) is Mark.THREAD
         # Rows of boxes that come early are equally long, and reach into what other cores write.
         is_late = any(one.is_write for one in here) or (is_written and len(extents) > 1)
-        if self.buffers > 1 and is_late:
+        if self.buffers > 1 and not is_dealt_out and is_late:
             refuse(self, f"the next box does not come early: '{self.array}' is written meanwhile")
         is_brought_in, is_put_back, kept, box = True, False, None, None
         if is_written:
@@ -118,7 +124,7 @@ class StageBox(Step):
             extents,
             is_brought_in,
             is_put_back,
-            is_full_width=self.buffers > 1 and len(extents) > 1,
+            is_full_width=self.buffers > 1 and not is_dealt_out and len(extents) > 1,
             buffers=self.buffers,
             kept=kept if is_put_back else None,
             is_array_wide=is_array_wide,
@@ -126,7 +132,7 @@ class StageBox(Step):
         )
         if is_written:
             self._require_apart(schedule, kernel, staged)
-        return replace(schedule, boxes=(*schedule.boxes, staged))
+        return staged
 
     def _kept(self, schedule: Schedule, chosen: Sequence[NamedAccess]) -> isl.Set | None:
         """The iterations whose box must be put back; None for all."""
@@ -147,7 +153,9 @@ class StageBox(Step):
         mark = schedule.mark(self.loop)
         if mark not in (Mark.SERIAL, Mark.THREAD):
             refuse(self, f"loop '{self.loop}' is marked {mark.value}")
-        if self.buffers > 1 and mark is not Mark.SERIAL:
+        here = accesses_in(schedule.program, band, self.array)
+        is_written = any(one.is_write for one in here)
+        if self.buffers > 1 and mark is Mark.THREAD and not is_written:
             refuse(self, f"the next iteration of '{self.loop}' belongs to another core")
         return path_to(root, self.loop), kernel
 
@@ -178,10 +186,10 @@ class StageBox(Step):
         return chosen
 
     def extents_of(
-        self, schedule: Schedule, elements: isl.Map, variables: Sequence[str]
+        self, schedule: Schedule, elements: isl.Map, variables: Sequence[str], parts: int = 1
     ) -> tuple[int, ...]:
         """Constants that no box of these elements exceeds, whatever the array."""
-        return self._small(schedule, self._bounds(schedule, elements, variables))
+        return self._small(schedule, self._bounds(schedule, elements, variables), parts)
 
     def _bounds(
         self, schedule: Schedule, elements: isl.Map, variables: Sequence[str]
@@ -192,12 +200,15 @@ class StageBox(Step):
         inside = elements_inside(schedule.program.array(self.array), elements)
         return box_extents(schedule, elements.intersect_range(inside), variables)
 
-    def _small(self, schedule: Schedule, extents: tuple[int, ...] | None) -> tuple[int, ...]:
+    def _small(
+        self, schedule: Schedule, extents: tuple[int, ...] | None, parts: int
+    ) -> tuple[int, ...]:
         """Extents that are known, of a box that some scratchpad has room for."""
         if extents is None:
             told = f"what loop '{self.loop}' accesses of '{self.array}'"
             refuse(self, f"{told} has no constant extents")
-        size = schedule.program.array(self.array).dtype.bytes * self.buffers * prod(extents)
+        memory = prod((-(-extents[0] // parts), *extents[1:]))
+        size = schedule.program.array(self.array).dtype.bytes * self.buffers * memory
         if size > _MOST_BYTES:
             refuse(self, f"boxes of {size} bytes fit no scratchpad")
         return extents
