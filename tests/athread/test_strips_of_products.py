@@ -28,6 +28,7 @@ CHOICES = {
     "strips of columns": ((8, 20, 16), 16, (0, 16)),
     "windows, strips of columns": ((12, 40, 16), 8, (0, 16)),
     "windows, strips of rows": ((20, 16, 16), 8, (8, 0)),
+    "rows by fours, two and one": ((11, 20, 16), 8, (0, 16)),
 }
 
 

@@ -152,6 +152,16 @@ def test_sizes_fit_and_fill_the_last_turn(extents: tuple[int, int, int]) -> None
     assert all(size < tile[name] for name, size in found.strips.items())
 
 
+@pytest.mark.parametrize("rows", [800, 900, 1200])
+def test_rows_that_fours_do_not_divide_fill_the_last_turn(rows: int) -> None:
+    """Tiles of 4 n rows would have 5% of the rows beyond the array at least, or be small."""
+    found = product_sizes(*gemm(rows, 900, 1000), SW, (8, 8), scratchpad_room(SW))
+    assert found is not None
+    turn = 8 * found.tiles["i"]
+    assert -(-rows // turn) * turn <= 1.04 * rows
+    assert found.tiles["i"] >= 24
+
+
 def test_more_memory_is_no_slower() -> None:
     cycles = []
     for room in (20_000, 40_000, 60_000, 120_000):

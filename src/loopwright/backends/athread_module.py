@@ -9,6 +9,7 @@ work, and under LW_NO_ATHREAD, it runs the loops in source order itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -27,6 +28,7 @@ from loopwright.backends.c_module import print_function
 from loopwright.backends.c_printer import CPrinter, Origin
 from loopwright.backends.c_syntax import (
     ATOM,
+    INDENT,
     CText,
     IndentedText,
     NamesInUse,
@@ -41,6 +43,7 @@ from loopwright.ir.expr import Const, Expr
 from loopwright.ir.loops import (
     Alloc,
     Axis,
+    Block,
     Buffer,
     Copy,
     For,
@@ -48,6 +51,7 @@ from loopwright.ir.loops import (
     Mark,
     MeshBroadcast,
     Space,
+    Stmt,
     Store,
 )
 from loopwright.ir.mesh_program import MeshProgram, scratchpad_need, scratchpad_part
@@ -65,7 +69,7 @@ __all__ = [
 
 _WORDS = tuple(
     """athread_get athread_put athread_syn athread_spawn athread_join athread_init athread_halt
-    dma_wait PE_MODE ARRAY_SCOPE slave lw_boxes lw_row lw_column lw_id lw_a lw_argument lw_work
+    dma_wait PE_MODE ARRAY_SCOPE slave lw_boxes lw_row lw_column lw_id lw_a lw_p lw_argument lw_work
     lw_times lw_region lw_from lw_now lw_clock lw_count
     """.split()  # noqa: SIM905, a list of words is easier to read so
 )
@@ -172,9 +176,9 @@ def emit_slave(functions: Sequence[MeshFunction], header: str) -> str:
     bodies: list[str] = []
     need = max(scratchpad_need(function.program.body) for function in functions)
     for function in functions:
-        printer = _core_function(function)
-        helpers |= {n: used.function() for n, used in printer.expressions.helpers.items()}
-        bodies.append(str(printer.lines))
+        used, text = _core_functions(function)
+        helpers |= used
+        bodies.append(text)
     ldm = (
         f'#define LW_SLAVE\n#include "{header}"\n\n'
         "/* Boxes of arrays, those of one loop behind those of the loops around it. */\n"
@@ -183,46 +187,102 @@ def emit_slave(functions: Sequence[MeshFunction], header: str) -> str:
     return "\n".join([ldm, *helpers.values(), *bodies])
 
 
-def _core_function(function: MeshFunction) -> CPrinter:
+def _core_functions(function: MeshFunction) -> tuple[dict[str, str], str]:
+    """What the cores run, and the functions that it needs: phases, then the one that is started."""
     program = function.program
-    taken = NamesInUse([function.cores, *_WORDS])
-    printer = CPrinter(ATHREAD, taken, from_c=True, origin=function.origin)
-    lines, expressions = printer.lines, printer.expressions
-    report = scratchpad_report(function)
-    lines.add(f"/* {function.host.place}: {report[0]}")
-    for line in report[1:]:
-        lines.add(f" * {line}")
-    lines.add(" */")
-    lines.add(f"void {function.cores}(void *lw_argument)")
-    lines.add("{")
-    lines.indent()
-    lines.add(f"static __thread_local struct {function.block} lw_a;")
-    lines.add("lw_get(&lw_a, lw_argument, 1, sizeof lw_a, 0);")
-    lines.add("LW_BEGIN_TIMES();")
+    body = program.body
+    children = body.body if isinstance(body, Block) and phases_apart(body) else (body,)
+    places = phases_apart(body)
+    names = {at: f"{function.cores}_{at}" for at in places}
+    helpers: dict[str, str] = {}
+
+    def printed(parts: Sequence[Stmt | str], place: str, start: Sequence[str], end: str) -> str:
+        """A function whose statements are parts of the region, or calls."""
+        taken = NamesInUse([*names.values(), function.cores, *_WORDS])
+        printer = CPrinter(ATHREAD, taken, from_c=True, origin=function.origin)
+        declared = _arguments(function, printer, taken, place)
+        printer.lines.indent()
+        _declare_coordinates(program, printer, taken)
+        for part in parts:
+            if isinstance(part, str):
+                printer.lines.add(part)
+            else:
+                arguments = (*program.buffers, *(memory for memory, _ in program.memory))
+                printer.nest(LoopNest(program.name, arguments, program.scalars, part))
+        if end:
+            printer.lines.add(end)
+        printer.lines.dedent()
+        printer.lines.add("}")
+        used = {n: one.function() for n, one in printer.expressions.helpers.items()}
+        helpers.update(used)
+        text = str(printer.lines)
+        head = IndentedText(INDENT)
+        for line in start:
+            head.add(line)
+        for name, line in declared:
+            # A region that is one function has all arguments.
+            if not places or re.search(rf"\b{name}\b", text):
+                head.add(line)
+        return f"{{\n{head}{text}"
+
+    made: list[str] = []
+    for at, name in names.items():
+        what = f"static __attribute__((noinline)) void {name}(const struct {function.block} *lw_p)"
+        made.append(f"{what}\n{printed([children[at]], 'lw_p->', (), '')}")
+    parts = [f"{names[at]}(&lw_a);" if at in names else s for at, s in enumerate(children)]
+    first, *others = scratchpad_report(function)
+    report = [f"/* {function.host.place}: {first}", *(f" * {line}" for line in others), " */"]
+    start = (
+        f"static __thread_local struct {function.block} lw_a;",
+        "lw_get(&lw_a, lw_argument, 1, sizeof lw_a, 0);",
+        "LW_BEGIN_TIMES();",
+    )
+    text = printed(parts, "lw_a.", start, "LW_END_TIMES();")
+    comment = IndentedText()
+    for line in report:
+        comment.add(line)
+    made.append(f"{comment}void {function.cores}(void *lw_argument)\n{text}")
+    return helpers, "\n".join(made)
+
+
+def phases_apart(body: Stmt) -> tuple[int, ...]:
+    """Which statements of a region have functions of their own: several that use registers.
+
+    Compilers keep what finds no register on the stack, and stacks of functions that are called one
+    after another take the same bytes of a scratchpad; those of loops in one function need not.
+    """
+    if not isinstance(body, Block):
+        return ()
+    found = tuple(
+        at
+        for at, child in enumerate(body.body)
+        if any(isinstance(s, Alloc) and s.buffer.space is Space.REGISTER for s in statements(child))
+    )
+    return found if len(found) > 1 else ()
+
+
+def _arguments(
+    function: MeshFunction, printer: CPrinter, taken: NamesInUse, place: str
+) -> list[tuple[str, str]]:
+    """The arguments of the cores: names and declarations, which the printer knows from now on."""
+    program, expressions = function.program, printer.expressions
+    found: list[tuple[str, str]] = []
     fields = iter(_fields(function))
     for scalar in program.scalars:
         _, field = next(fields)
         name = taken.declare(scalar, is_own=False)
         expressions.spelling[scalar] = CText(name, ATOM, Width.LONG)
-        lines.add(f"const long {name} = lw_a.{field};")
+        found.append((name, f"const long {name} = {place}{field};"))
     for buffer in (*program.buffers, *(memory for memory, _ in program.memory)):
         kind, field = next(fields)
         name = taken.declare(buffer.name, is_own=False)
         is_value = is_by_value(buffer)
-        lines.add(
-            f"{'const ' if is_value else ''}{kind}{'' if is_value else 'const '}{name} = "
-            f"lw_a.{field};"
-        )
+        words = f"{'const ' if is_value else ''}{kind}{'' if is_value else 'const '}"
+        found.append((name, f"{words}{name} = {place}{field};"))
         expressions.buffers[buffer.name] = NamedBuffer(
             name, buffer.dtype, None if is_value else buffer.strides
         )
-    _declare_coordinates(program, printer, taken)
-    arguments = (*program.buffers, *(memory for memory, _ in program.memory))
-    printer.nest(LoopNest(program.name, arguments, program.scalars, program.body))
-    lines.add("LW_END_TIMES();")
-    lines.dedent()
-    lines.add("}")
-    return printer
+    return found
 
 
 def _declare_coordinates(program: MeshProgram, printer: CPrinter, taken: NamesInUse) -> None:

@@ -66,7 +66,7 @@ from loopwright.planner.mesh_tiles import (
     best_sizes,
     far_cycles,
 )
-from loopwright.planner.mesh_vectors import spilled_bytes
+from loopwright.planner.mesh_vectors import phases_of, spilled_bytes
 from loopwright.planner.mesh_windows import tile_steps, window_loop
 from loopwright.transform.loop_fusion import Fuse
 from loopwright.transform.mesh_mapping import MapToMesh
@@ -170,12 +170,18 @@ class _Nests:
     trips: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     is_known: bool = False  # whether they are more than a guess
     room: int = 0  # bytes of a scratchpad for boxes
+    phases: tuple[frozenset[str], ...] = ()  # statements of each part of the region
 
     def __post_init__(self) -> None:
         program = self.draft.schedule.program
         self.trips = average_trips(program, likely_sizes(program))
         self.is_known = set(program.params) == set(bounded_sizes(program))
-        self.room = scratchpad_room(self.machine) - spilled_bytes(program)
+        self.phases = phases_of(nodes_of(self.draft.schedule))
+
+    def _make_room(self, *nodes: Node) -> None:
+        """Let boxes have what stacks leave, where these nodes are in one function."""
+        spilled = spilled_bytes(self.draft.schedule.program, self.phases, nodes)
+        self.room = scratchpad_room(self.machine) - spilled
 
     def node(self, node: Node) -> None:
         match node:
@@ -184,10 +190,12 @@ class _Nests:
             case InOrder(filters=filters):
                 waiting = [branch.child for branch in filters]
                 while waiting:
+                    self._make_room(*waiting)
                     if taken := self._chain(waiting):
                         waiting = waiting[taken:]
                         continue
                     head, *waiting = waiting
+                    self._make_room(head, *waiting[:1])
                     if waiting and self._take(partial(self._fused, head, waiting[0]), "nests"):
                         waiting = waiting[1:]
                     else:
@@ -195,6 +203,7 @@ class _Nests:
             case Band():
                 if self.draft.schedule.mark(node.loop) is Mark.THREAD:
                     return  # a pass
+                self._make_room(node)
                 if not self._take(partial(self._steps, node), f"nest of {node.loop}"):
                     self.node(node.child)
 

@@ -42,6 +42,8 @@ _FINE_PAIRS = tuple(
 )
 _ANY = (8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 144, 192, 256)
 _STRIPS = (16, 32, 48)
+_HEIGHTS, _LARGE = (4, 2, 1), 16  # rows of register tiles, vectors of the largest
+_ROW_UNITS, _LANE_UNITS = (1, 2, 4), (4, 16)  # tiles are multiples of one of them
 _MOST_TURNS = 16  # of a loop that is dealt out
 _LEAST, _MOST = 8, 256  # iterations of a tile
 _GAP = 4096  # bytes between blocks: any
@@ -123,7 +125,7 @@ def _candidates(
     """Sizes of tiles that are tried, and of the windows inside, one row for each choice."""
     rows, columns, steps = loops
     mapped = [
-        _tiles(loop, cores, 16 if loop.name == lane else 4)
+        _tiles(loop, cores, _LANE_UNITS if loop.name == lane else _ROW_UNITS)
         for loop, cores in zip((rows, columns), shape, strict=True)
     ]
     inner = [pair for pair in pairs if pair[0] < 2 * steps.trips] or [pairs[0]]
@@ -140,16 +142,17 @@ def _candidates(
     return whole, np.column_stack([tiles[:, 2:], panels[:, 1]])
 
 
-def _tiles(loop: TiledLoop, cores: int, unit: int) -> list[int]:
+def _tiles(loop: TiledLoop, cores: int, units: tuple[int, ...]) -> list[int]:
     """Sizes of a loop that is dealt out: with the last turn of its tiles full, where that is known.
 
-    Rows are done by fours; of columns, tiles of 16 need no smaller ones beside them.
+    Rows are done by fours, then by two and by one; of columns, tiles of 16 need no smaller ones
+    beside them.
     """
     if not loop.is_known:
         return [s for s in _ANY if s < 2 * loop.trips] or [_ANY[0]]
     found: set[int] = set()
     for turns in range(1, _MOST_TURNS + 1):
-        for by in {4, unit}:
+        for by in units:
             found.add(ceil(loop.trips / (cores * turns) / by) * by)
     return sorted(s for s in found if _LEAST <= s <= _MOST) or [max(_LEAST, min(found))]
 
@@ -280,23 +283,26 @@ class _Prices:
     def _instance(self, tiles: _Sizes, inside: _Sizes, steps: str) -> _Numbers:
         """Cycles of an instance in register tiles of a window."""
         rows, lanes, depth = tiles[self.work.row], tiles[self.work.lane], inside[steps]
-        strip = inside[self.work.lane]
-        cycles = lanes // strip * self._four_rows(strip, depth)
-        cycles = cycles + np.where(lanes % strip, self._four_rows(lanes % strip, depth), 0.0)
-        return _over(rows, 4) * cycles / (rows * lanes * depth)
+        strip, last = inside[self.work.lane], lanes % inside[self.work.lane]
+        total, left = 0.0, rows
+        for height in _HEIGHTS:
+            many, left = left // height, left % height
+            cycles = lanes // strip * self._of_rows(height, strip, depth)
+            total += many * (cycles + np.where(last, self._of_rows(height, last, depth), 0.0))
+        return total / (rows * lanes * depth)
 
-    def _four_rows(self, lanes: _Numbers, depth: _Numbers) -> _Numbers:
-        """Cycles for four rows of a window."""
+    def _of_rows(self, height: int, lanes: _Numbers, depth: _Numbers) -> _Numbers:
+        """Cycles for some rows of a window, in register tiles of that height."""
         latency = self.machine.fma_latency or 4.0
         cycles = 10.0 + 0.0 * lanes  # loops
         left = lanes
-        for vectors in (4, 2, 1, 0):
+        for vectors in (4, 2, 1, 0) if height > 1 else (4, 1, 0):
             wide = vectors * _LANES or 1
             many, left = left // wide, left % wide
-            sums = 4 * max(vectors, 1)
-            each = max(float(sums), 5.0 + max(vectors, 1), latency)
+            sums = height * max(vectors, 1)
+            each = max(float(sums), 1.0 + height + max(vectors, 1), latency)
             # The first and the last step of large tiles stand beside loads and stores of sums.
-            ends = sums + 6 if vectors == 4 else 2 * sums + 4
+            ends = sums + 6 if height * vectors == _LARGE else 2 * sums + 4
             cycles = cycles + many * (depth * each + ends)
         return cycles
 

@@ -12,11 +12,13 @@ from loopwright.ir.expr import Const, Expr
 from loopwright.ir.islkit import isl
 from loopwright.ir.loops import Alloc, Buffer, For, LoopNest, Mark, Space, Stmt, Store
 from loopwright.ir.program import Program, Statement
+from loopwright.ir.schedule_tree import Node, bands
+from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.ir.visit import loads, names, statements
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.register_tiles import register_tiles
 
-__all__ = ["VectorNest", "spilled_bytes", "vector_nest"]
+__all__ = ["VectorNest", "phases_of", "spilled_bytes", "vector_nest"]
 
 _ROW = 1 << 12  # elements of a row of any array here
 _SPILLED = 3 << 9  # bytes of a product's vectors: a host's compiler keeps those of each apart
@@ -86,12 +88,30 @@ def _is_rectangle(statement: Statement, iterators: Sequence[str]) -> bool:
     return hull is None or bool(hull.is_subset(domain))
 
 
-def spilled_bytes(program: Program) -> int:
-    """Bytes of the stack for vectors that find no register, beyond those of one product."""
+def phases_of(root: Node) -> tuple[frozenset[str], ...]:
+    """The statements of each phase of a region: those have functions of their own."""
+    parts = [branch.child for branch in root.filters] if isinstance(root, InOrder) else [root]
+    return tuple(map(_statements_of, parts))
+
+
+def _statements_of(node: Node) -> frozenset[str]:
+    return frozenset().union(*(band.statements for band in bands(node)))
+
+
+def spilled_bytes(
+    program: Program, phases: Sequence[frozenset[str]], nodes: Sequence[Node]
+) -> int:  # fmt: skip
+    """Bytes of the stack for vectors that find no register, beyond those of one product.
+
+    Of the function that these nodes are in: phases of a region run one after another.
+    """
+    own = frozenset().union(*map(_statements_of, nodes))
+    together = frozenset().union(*(phase for phase in phases if phase & own))
     products = [
         statement
         for statement in program.statements
-        if len(statement.iterators) > len(statement.write.index) > 1
+        if statement.name in together
+        and len(statement.iterators) > len(statement.write.index) > 1
         and any(load.array == statement.write.array for load in loads(statement.value))
     ]
     return _SPILLED * max(0, len(products) - 1)
