@@ -127,9 +127,9 @@ def shape_of(layout: str) -> ContractionShape:
     return ContractionShape(*others)
 
 
-def products(name: str) -> Iterator[tuple[str, GridKernel]]:
+def products(name: str, architecture: str = "sm_90") -> Iterator[tuple[str, GridKernel]]:
     """The kernels that einsum takes, of those that are short of registers."""
-    machine = load_gpu("sm_90")
+    machine = load_gpu(architecture)
     seen: set[GridKernel] = set()
     for initial, scaled in STARTS:
         algebra = algebra_of(name, initial, scaled=scaled)
@@ -174,23 +174,25 @@ def nests(name: str, folder: Path) -> Iterator[Named]:
             yield f"nest, {step}: {layout}", lower_schedule(apply_step(schedule, step))
 
 
-def closures(folder: Path) -> Iterator[Named]:
+def closures(folder: Path, architecture: str = "sm_90") -> Iterator[Named]:
     for ring, kind in CLOSURES:
         source = folder / "closure.c"
         source.write_text(CLOSURE.format(type=kind, update=UPDATES[ring]))
         (region,) = read_c(source).regions
         program = program_of(region.tree, reassoc=True)
-        schedule = gpu_planner(program, load_gpu("sm_90"))[1]
+        schedule = gpu_planner(program, load_gpu(architecture))[1]
         assert schedule.closure is not None, (ring, kind)
         yield f"closure {ring} {kind}", lower_schedule(schedule)
 
 
-def kernels_of(name: str, folder: Path) -> Iterator[tuple[str, Callable[[], LoopNest]]]:
+def kernels_of(
+    name: str, folder: Path, architecture: str = "sm_90"
+) -> Iterator[tuple[str, Callable[[], LoopNest]]]:
     """All kernels under a name of the command line, and what lowers them."""
     if name == "closure":
-        yield from ((told, partial(_same, nest)) for told, nest in closures(folder))
+        yield from ((told, partial(_same, nest)) for told, nest in closures(folder, architecture))
         return
-    for told, kernel in products(name):
+    for told, kernel in products(name, architecture):
         yield f"{name}, {told}", partial(lower_grid_product, kernel, "product")
     for told, nest in nests(name, folder):
         yield f"{name}, {told}", partial(_same, nest)
@@ -234,10 +236,11 @@ def check_share(
     rows: list[tuple[str, str, int, int]] = []
     with TemporaryDirectory() as directory:
         folder = Path(directory)
-        every_one = [kernel for name in names for kernel in kernels_of(name, folder)]
-        own = [(told, lower()) for told, lower in every_one[first::every]]
-        for start in range(0, len(own), 6):
-            rows += report(own[start : start + 6], architectures, folder)
+        for architecture in architectures:
+            every_one = [x for name in names for x in kernels_of(name, folder, architecture)]
+            own = [(told, lower()) for told, lower in every_one[first::every]]
+            for start in range(0, len(own), 6):
+                rows += report(own[start : start + 6], [architecture], folder)
     return rows
 
 

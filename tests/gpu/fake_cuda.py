@@ -9,7 +9,7 @@ stream or a context is a number. `faults` makes functions fail.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -49,6 +49,7 @@ class FakeApi:
         self.on_device: dict[int, int] = {}  # address -> number of its device
         self.contexts: list[int] = []
         self.capturing: set[int] = set()
+        self.spilled: Callable[[str], int] = lambda _: 0  # bytes that kernels of a text spill
         self._count = 100
         prefix = "CU_DEVICE_ATTRIBUTE_"
         self.CUdevice_attribute = SimpleNamespace(**{prefix + n: n for n in ATTRIBUTES})
@@ -61,6 +62,7 @@ class FakeApi:
         self.CUfunction_attribute = SimpleNamespace(
             CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES="static",
             CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES="dynamic",
+            CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES="local",
         )
         self.cuuint64_t = int
 
@@ -84,7 +86,7 @@ class FakeApi:
         return 0, int(stream in self.capturing)
 
     def cuFuncGetAttribute(self, attribute: str, function: tuple[Any, str]) -> tuple[int, int]:
-        return 0, 0
+        return 0, self.spilled(function[0].text) if attribute == "local" else 0
 
     def __getattr__(self, name: str) -> Any:
         """Any other function: recorded, then `_name` if there is one."""

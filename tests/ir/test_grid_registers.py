@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.grid_kernel import GridKernel, GridVariant
-from loopwright.ir.grid_registers import fitted, fitting_copies, spare_registers
+from loopwright.ir.grid_registers import ends_anew, fitted, fitting_copies, spare_registers
 from loopwright.ir.kernel_variant import Algebra, Initial
 
 LARGE = GridVariant(128, 256, 16, 8, 16, True, False, 4, 4, 4, resident=1)
@@ -47,3 +49,31 @@ def test_fewer_blocks_where_nothing_fits() -> None:
     found = fitted(kernel(SMALL, plus="min", times="add_top", dtype="int32"))
     assert (found.resident, found.copies) == (1, 0)
     assert fitted(kernel(SMALL)).resident == 2
+
+
+def test_steps_of_two_instructions_need_more() -> None:
+    """Of (min, +); before sm_90 more still, and one step at a time fits where all do not."""
+    paths = {"plus": "min", "times": "add"}
+    assert fitting_copies(kernel(SMALL, **paths)) == 1  # type: ignore[arg-type]
+    assert fitting_copies(kernel(LARGE, **paths)) == 0  # type: ignore[arg-type]
+    old = kernel(LARGE, initial=Initial.OUT, **paths)
+    assert fitting_copies(old) == 0
+    assert fitting_copies(old, (8, 0)) == 1
+
+
+def test_ends_are_computed_anew_where_little_is_left() -> None:
+    assert not ends_anew(kernel(LARGE))
+    assert ends_anew(kernel(LARGE, plus="min", times="add"))
+    # By tables, past the registers, element by element of left.
+    ahead = replace(SMALL, depth=16, left_width=1, stages=3)
+    assert ends_anew(kernel(replace(ahead, strided="gij")))
+    assert not ends_anew(kernel(ahead))
+    assert not ends_anew(kernel(replace(LARGE, uses_mma=True)))
+
+
+def test_shallower_tiles_where_nothing_fits() -> None:
+    """Products of int64 are several instructions; runs of both tiles pass through registers."""
+    deep = GridVariant(64, 128, 16, 8, 8, True, False, resident=2)
+    found = fitted(kernel(deep, "int64", Initial.OUT))
+    assert (found.depth, found.copies, found.ends_anew) == (8, 1, True)
+    assert fitted(kernel(deep, "float64", Initial.OUT)).depth == 16

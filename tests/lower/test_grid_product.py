@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from drawn import combined
-from loopwright.backends.c_dialect import CUDA
+from loopwright.backends.c_dialect import CUDA, OPENCL
 from loopwright.backends.device_module import emit_kernels
 from loopwright.ir.check import check_nest
 from loopwright.ir.dtypes import DTYPES
@@ -328,6 +329,37 @@ def test_warps_and_slices_of_the_matrix_unit(changed: dict[str, int]) -> None:
 @pytest.mark.parametrize("initial", Initial)
 def test_initial_values_of_the_matrix_unit(initial: Initial) -> None:
     check(MMA, replace(REALS, initial=initial, scaled=True), (16, 8, 12))
+
+
+ENDS = (
+    {},
+    {"stages": 3},
+    {"strided": "gi", "is_wide": True},
+    {"depth": 4, "strided": "gi", "by_tiles": True, "stages": 3},
+    {"depth": 4, "slices": 2},
+    {"depth": 4, "slices": 2, "strided": ""},
+)
+
+
+@pytest.mark.parametrize("changed", ENDS, ids=str)
+def test_ends_that_compute_places_anew(changed: dict[str, Any]) -> None:
+    """The result is the same; what the end needs is written once more, from copies of its own."""
+    variant = replace(SMALL, ends_anew=True, **changed)
+    sizes = ((5, 3, 12),) if variant.by_tiles else ((5, 3, 7), (4, 9, 9), (3, 8, 1))
+    for size in sizes:
+        check(variant, algebra("sums", Initial.SCALED, scaled=True), size, batch=2)
+        check(variant, algebra("paths", Initial.ZERO), size)
+    kernel = GridKernel(algebra("paths"), variant)
+    text = emit_kernels([split_kernels(lower_grid_product(kernel, "product"))], CUDA)
+    _, _, end = text.partition("const lw_index thread_x_anew = lw_anew(thread_x);")
+    assert "const lw_index tile_i_anew = " in end
+    assert not re.search(r"\b(tile_i|tile_j|thread_i|left_run0)\b", end)
+
+
+def test_only_cuda_asks_for_places_anew() -> None:
+    kernel = GridKernel(algebra("paths"), replace(SMALL, ends_anew=True))
+    program = split_kernels(lower_grid_product(kernel, "product"))
+    assert "lw_anew" not in emit_kernels([program], OPENCL)
 
 
 @pytest.mark.parametrize("stages", [2, 3, 4])

@@ -161,6 +161,19 @@ _CUDA_NEGATED = """[[maybe_unused]] static __device__ inline int lw_negated(int 
     return (long)(0ull - (unsigned long)lw_a);
 }
 """
+# A copy of which compilers do not know what it is a copy of.
+_CUDA_ANEW = """template <typename lw_type> static __device__ inline lw_type lw_anew(lw_type lw_a)
+{
+#ifdef __CUDA_ARCH__
+    if constexpr (sizeof(lw_type) == 8) {
+        asm volatile("mov.b64 %0, %0;" : "+l"(lw_a));
+    } else {
+        asm volatile("mov.b32 %0, %0;" : "+r"(lw_a));
+    }
+#endif
+    return lw_a;
+}
+"""
 # Lane 4 g + t holds a[g][t], a[g + 8][t], b[t][g], and of c rows g, g + 8 in columns 2 t, 2 t + 1.
 _CUDA_MMA = """static __device__ inline void lw_mma(double &c0, double &c1, double &c2, double &c3,
                                      double a0, double a1, double b)
@@ -272,6 +285,7 @@ CUDA = Dialect(
     },
     helpers={
         "lw_negated": _CUDA_NEGATED,
+        "lw_anew": _CUDA_ANEW,
         **CUDA_ATOMICS,
         **{
             f"lw_{what}_float32": _CUDA_EXTREME.format(what=what, op=op, sign=sign)

@@ -130,7 +130,7 @@ def _binary_interval(op: str, x: Interval, y: Interval, dtype: DType) -> Interva
 _SIGNS = {"add": ("+", SUM), "sub": ("-", SUM), "mul": ("*", PRODUCT), "div": ("/", PRODUCT)}
 _BITS = {"and": ("&", BIT_AND), "xor": ("^", BIT_XOR), "or": ("|", BIT_OR)}
 _EXTREMES = {"min": "least", "max": "most"}
-_NEGATED = "lw_negated"
+_NEGATED, _ANEW = "lw_negated", "lw_anew"
 _ON_BOOLEANS = {"add": "or", "max": "or", "mul": "and", "min": "and"}
 
 
@@ -190,6 +190,13 @@ class CExpressions:
         ):
             width = Width.LONG
         return CText(f"{found.name}({', '.join(map(str, args))})", ATOM, width)
+
+    def anew(self, value: CText) -> CText:
+        """The value, of which compilers do not know what it is; as it stands where none asks."""
+        if _ANEW not in self.dialect.helpers:
+            return value
+        self.helpers[_ANEW] = Helper(_ANEW, "", ("",), (), "")
+        return CText(f"{_ANEW}({value})", ATOM, value.width)
 
     # -- bounds and subscripts ------------------------------------------------------------------
 

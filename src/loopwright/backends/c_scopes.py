@@ -187,7 +187,8 @@ class Scopes:
         name = self.declare_name(stmt.name)
         low = interval(stmt.value, self.expressions.ranges)[0] if is_index else None
         kind = self.expressions.dialect.index if is_index else c_type(dtype)
-        self.lines.add(f"const {kind} {name} = {value};")
+        text = self.expressions.anew(value) if stmt.is_anew else value
+        self.lines.add(f"const {kind} {name} = {text};")
         self.expressions.spelling[stmt.name] = CText(name, ATOM, width_of(dtype))
         with self.known_range(stmt.name, low):
             yield

@@ -7,6 +7,7 @@ laid out like an earlier one plans nothing, and its tables lie on the device alr
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from loopwright.backends.c_dialect import CUDA
@@ -24,6 +25,7 @@ from loopwright.ir.device import value_bits
 from loopwright.ir.dtypes import FLOAT32, DType
 from loopwright.ir.grid_check import require_fit
 from loopwright.ir.grid_kernel import ElementsKernel, GridKernel
+from loopwright.ir.grid_registers import relieved
 from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
@@ -197,6 +199,22 @@ class _Step:
         table = DeviceTable(device, launch.table) if launch.table.size else None
         return cls(kernel, launch.scalars, table)
 
+    def in_registers(self, device: CudaDevice, reach: int) -> _Step:
+        """The step, or where its kernel spills one of the same tile that does not."""
+        kernel = self.kernel
+        if not isinstance(kernel, GridKernel):
+            return self
+        spilled = self.executable.local_bytes(self.scalars, device, reach)
+        others = relieved(kernel.variant) if spilled else ()
+        steps = (_Step(replace(kernel, variant=x), self.scalars, self.table) for x in others)
+        found = next(
+            (x for x in steps if not x.executable.local_bytes(self.scalars, device, reach)), self
+        )
+        if spilled:
+            taken = "taken all the same" if found is self else _relief(kernel, found.kernel)
+            log("plan", lambda: f"{kernel.variant}: spills {spilled} bytes of a thread, {taken}")
+        return found
+
     def run(
         self,
         places: tuple[int, int, int],
@@ -245,14 +263,19 @@ class DeviceContraction:
         self._joined: _Step | None = None
         self._scratch = 0
         if choice.joined is None:
-            self._first = _Step.of(call.device, choice, choice.shape, 0)
+            self._first = self._planned(call, _Step.of(call.device, choice, choice.shape, 0))
             return
         batch, m, n, _ = choice.shape.sizes
         elements = batch * m * n
-        self._first = _Step.of(call.device, choice, choice.sums, elements)
+        first = _Step.of(call.device, choice, choice.sums, elements)
         self._joined = _Step.of(call.device, choice.joined, choice.joined.shape, 0)
         self._scratch = choice.parts * elements * algebra.accumulator.bytes
         self._reach = max(self._reach, choice.parts * elements)
+        self._first = self._planned(call, first)
+
+    def _planned(self, call: DeviceCall, step: _Step) -> _Step:
+        """The step of the user's plan as it is; of ours one that keeps to registers."""
+        return step if call.plan is not None else step.in_registers(call.device, self._reach)
 
     def __call__(self, call: DeviceCall) -> None:
         places = (call.out.pointer, call.views[0].pointer, call.views[-1].pointer)
@@ -273,6 +296,16 @@ class DeviceContraction:
                 self._joined.run((out, sums, 0), scaling, stream, device, self._reach)
             finally:
                 device.release(stream, sums)
+
+
+def _relief(kernel: GridKernel, other: GridKernel | ElementsKernel) -> str:
+    """What a kernel that is taken for another one of its tile does differently."""
+    assert isinstance(other, GridKernel)
+    before, now = kernel.variant, other.variant
+    told = ["its end computes places anew"]
+    told += [f"{now.copies} step at a time"] if now.copies != before.copies else []
+    told += [f"{now.resident} blocks"] if now.resident != before.resident else []
+    return f"taken so that {', '.join(told)}"
 
 
 def _alignment(pointer: int) -> int:

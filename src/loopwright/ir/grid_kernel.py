@@ -76,6 +76,9 @@ class GridVariant:
     uses_mma: bool = False
     # Steps of a tile that the code repeats at a time, in registers of their own; 0: all of them.
     copies: int = 0
+    # What the last steps and the way to out need to know is computed again after the steps of whole
+    # tiles, not kept in registers during them.
+    ends_anew: bool = False
     in_registers: bool = True  # sums are private to threads; else they stay in shared memory
     registers: int = 0  # of a thread, at most; 0: what the machine has
 

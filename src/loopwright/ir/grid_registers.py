@@ -13,6 +13,14 @@ sm_90; `scripts/gpu_registers.py` lists all tiles of the planners):
 
 Where a thread may have 255 registers, fewer steps do not help: loads of the next tile are what lies
 long in them.
+
+A step of two instructions, such as that of (min, +), keeps sums until their minimum is taken: it
+needs 4 more, and where asynchronous copies go element by element, their addresses are in its way.
+With 255 registers one step at a time fits where all of them do not. On sm_80 such steps need 12
+more, and minima of float64, three instructions each, spill where all steps are in the code.
+
+What most compilers put into memory first is what only the end of a kernel needs: where its tile
+lies, and the thread in it. Where little is left, the end computes it again (`ends_anew`).
 """
 
 from __future__ import annotations
@@ -23,7 +31,14 @@ from loopwright.ir.expr import SATURATING
 from loopwright.ir.grid_kernel import GridKernel, GridVariant
 from loopwright.ir.kernel_variant import Algebra, Initial
 
-__all__ = ["fitted", "fitting_copies", "is_short_of_registers", "spare_registers"]
+__all__ = [
+    "ends_anew",
+    "fitted",
+    "fitting_copies",
+    "is_short_of_registers",
+    "relieved",
+    "spare_registers",
+]
 
 _MOST = 255  # of a thread
 _ALL = 1 << 16  # of a multiprocessor
@@ -34,28 +49,106 @@ _TIGHT = 128  # registers of a thread, where fewer steps in the code help
 _WHOLE = {True: 60, False: 40}
 _NEEDED = {True: ((0, 60), (2, 36), (1, 24)), False: ((0, 20), (1, -4))}
 _OLD, _TABLES, _RUN = 8, 12, 4  # old elements of out; their offsets; those that are stored at once
+_LATE = 16  # old elements by tables, which compilers read beside the first asynchronous copies
+_NEW = (9, 0)  # compute capability of which the table tells
+_PAIR, _PAIR_OF_OLD = 4, 12  # for steps of two instructions; before that capability
+_APART_OF_OLD = 4  # before that capability, where elements of a run are steps apart
+_FEW_STEPS = 4  # in the code, where a minimum is three instructions
+# Registers that are left where ends are computed anew: so few; with tables; with such steps.
+_FEW, _FEW_OF_TABLES, _FEW_OF_PAIRS = 8, 16, 40
+_ROOM = 45  # for steps of several instructions, where nothing fits
+_LEAST_DEPTH = 4
 _STEPS = {1: 40, 2: 88, 4: 88}  # by words of a sum: of operators that are several instructions
 _SLICE = 4  # where groups of threads share out the steps
 
 
-def fitting_copies(kernel: GridKernel) -> int | None:
-    """The steps of a tile that the code may repeat, 0 for all; None where nothing fits."""
+def fitting_copies(kernel: GridKernel, capability: tuple[int, int] = _NEW) -> int | None:
+    """The steps of a tile that the code may repeat, 0 for all; None where nothing fits.
+
+    `capability` is that of the machine, of whose instructions there are more on newer ones.
+    """
     variant = kernel.variant
     if variant.uses_mma or not variant.in_registers or variant.registers:
         return 0
-    spare = spare_registers(kernel)
-    if not is_short_of_registers(variant):
-        return 0 if spare >= _WHOLE[variant.stages == 2] else None
-    choices = _NEEDED[variant.stages == 2]
+    spare, choices = spare_registers(kernel), _choices(kernel, capability)
     return next((copies for copies, needed in choices if spare >= needed), None)
 
 
+def _choices(kernel: GridKernel, capability: tuple[int, int]) -> tuple[tuple[int, int], ...]:
+    """Steps in the code, 0 for all of a tile, and the spare registers that each number needs."""
+    variant, algebra = kernel.variant, kernel.algebra
+    passes = variant.stages == 2
+    if not _is_pair(algebra):
+        if is_short_of_registers(variant):
+            return _NEEDED[passes]
+        is_compared = _words(algebra.accumulator.bytes) > 1 and algebra.plus in ("min", "max")
+        if max(variant.left_apart, variant.right_apart) > 1 and capability < _NEW:
+            return ((0, _WHOLE[passes] + _APART_OF_OLD), (1, _WHOLE[passes]))
+        return ((_FEW_STEPS if is_compared else 0, _WHOLE[passes]),)
+    more = 0 if capability >= _NEW else _PAIR_OF_OLD
+    if is_short_of_registers(variant):
+        more += _PAIR + (0 if passes else _single_runs(variant))
+        return tuple((n, needed + (more if n != 1 else 0)) for n, needed in _NEEDED[passes])
+    every = ((0, _WHOLE[passes] + more),) if passes else ()
+    return (*every, (1, _WHOLE[passes]))
+
+
+def ends_anew(kernel: GridKernel, capability: tuple[int, int] = _NEW) -> bool:
+    """Whether so little is left of the registers that the end should compute its places again."""
+    variant = kernel.variant
+    if variant.uses_mma or not variant.in_registers or variant.registers:
+        return False
+    needed = dict(_choices(kernel, capability)).get(variant.copies, 0)
+    if _is_pair(kernel.algebra):
+        few = _FEW_OF_PAIRS
+    elif "p" in variant.strided:
+        few = _FEW
+    else:
+        few = _FEW_OF_TABLES if variant.stages > 2 else -1
+    return spare_registers(kernel) - needed <= few
+
+
 def fitted(kernel: GridKernel) -> GridVariant:
-    """The variant with as many steps in the code as fit; with fewer blocks where none do."""
+    """The variant with as many steps in the code as fit; with fewer blocks where none do.
+
+    Where that is not enough for steps of several instructions, tiles that pass through registers
+    are shallower.
+    """
     variant, copies = kernel.variant, fitting_copies(kernel)
     if copies is None and variant.resident > 1:
         return fitted(replace(kernel, variant=replace(variant, resident=variant.resident - 1)))
-    return replace(variant, copies=1 if copies is None else copies)
+    if copies is None and _is_several(kernel.algebra) and variant.stages == 2:
+        room = spare_registers(kernel) + _STEPS[_words(kernel.algebra.accumulator.bytes)]
+        shallow = replace(variant, depth=variant.depth // 2)
+        if room < _ROOM and shallow.depth >= _LEAST_DEPTH and _is_shared_out(shallow):
+            return fitted(replace(kernel, variant=shallow))
+    return replace(variant, copies=1 if copies is None else copies, ends_anew=copies is None)
+
+
+def relieved(variant: GridVariant) -> tuple[GridVariant, ...]:
+    """Variants of the same tile that need fewer registers at a time, in the order to try them."""
+    if variant.uses_mma or not variant.in_registers:
+        return ()
+    anew = replace(variant, ends_anew=True)
+    found = [anew, replace(anew, copies=1, is_early=False)]
+    if variant.resident > 1:
+        found.append(replace(anew, resident=variant.resident - 1))
+    return tuple(other for other in found if other != variant)
+
+
+def _is_shared_out(variant: GridVariant) -> bool:
+    """Whether all threads load equally many runs of both tiles."""
+    sides = ((variant.rows, variant.left_width), (variant.columns, variant.right_width))
+    return all(extent * variant.depth % (w * variant.threads) == 0 for extent, w in sides)
+
+
+def _single_runs(variant: GridVariant) -> int:
+    """The elements of a thread that are copied one by one, across a tile."""
+    sides = (
+        (variant.rows, variant.left_width, variant.left_along_p),
+        (variant.columns, variant.right_width, variant.right_along_p),
+    )
+    return sum(extent * variant.depth // variant.threads for extent, width, along in sides if along)
 
 
 def is_short_of_registers(variant: GridVariant) -> bool:
@@ -80,9 +173,16 @@ def spare_registers(kernel: GridKernel) -> int:
         used += _OLD + 2 * algebra.scaled
         used += 0 if {"i", "j"} <= set(v.strided) else _TABLES
         used += _RUN if v.out_width > 1 else 0
+        is_late = v.stages > 2 and "p" not in v.strided and not is_short_of_registers(v)
+        used += _LATE if is_late else 0
     if _is_several(algebra):
         used += _STEPS[_words(algebra.accumulator.bytes)]
     return _cap(v) - used - (_SLICE if v.slices > 1 else 0)
+
+
+def _is_pair(algebra: Algebra) -> bool:
+    """Whether a product and its sum are an instruction each, not one for both."""
+    return not _is_several(algebra) and (algebra.plus, algebra.times) != ("add", "mul")
 
 
 def _is_several(algebra: Algebra) -> bool:

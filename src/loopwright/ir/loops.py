@@ -137,6 +137,9 @@ class Let:
     name: str
     value: Expr
     body: Stmt
+    # Compilers do not know that it is this value: what is computed from it is computed again, not
+    # kept in registers since it was computed before.
+    is_anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)

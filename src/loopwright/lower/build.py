@@ -21,7 +21,7 @@ from loopwright.ir.loops import (
     Store,
     WarpMma,
 )
-from loopwright.ir.visit import expressions, rebuild, rewrite, statements, substitute, walk
+from loopwright.ir.visit import expressions, names, rebuild, rewrite, statements, substitute, walk
 
 __all__ = [
     "CACHE_LINE",
@@ -30,6 +30,7 @@ __all__ = [
     "lets",
     "loop",
     "names_bound",
+    "needed",
     "nothing",
     "renamed",
     "renamed_expr",
@@ -96,11 +97,22 @@ def vector(var: Var, lanes: int, body: Stmt) -> Stmt:
     return For(var.name, Const(0), Const(lanes), body, Const(1), Mark.VECTOR)
 
 
-def lets(bindings: Sequence[tuple[Var, Expr]], body: Stmt) -> Stmt:
+def lets(bindings: Sequence[tuple[Var, Expr]], body: Stmt, *, is_anew: bool = False) -> Stmt:
     """Nested bindings around `body`, the first one outermost."""
     for var, value in reversed(bindings):
-        body = Let(var.name, value, body)
+        body = Let(var.name, value, body, is_anew)
     return body
+
+
+def needed(bindings: Sequence[tuple[Var, Expr]], body: Stmt) -> list[tuple[Var, Expr]]:
+    """Those of the bindings, the first one outermost, that `body` or another one of them uses."""
+    used = {name for stmt in statements(body) for e in expressions(stmt) for name in names(e)}
+    found: list[tuple[Var, Expr]] = []
+    for var, value in reversed(bindings):
+        if var.name in used:
+            found.append((var, value))
+            used |= names(value)
+    return found[::-1]
 
 
 # -- what a statement binds and uses -------------------------------------------------------------

@@ -24,7 +24,7 @@ those of a slice by themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from loopwright.diagnostics import UsageError
@@ -51,8 +51,19 @@ from loopwright.ir.loops import (
     Wait,
     WarpMma,
 )
-from loopwright.lower.build import lets, loop, nothing, repeated, seq, tiles, to_and_fro, unrolled
+from loopwright.lower.build import (
+    lets,
+    loop,
+    needed,
+    nothing,
+    repeated,
+    seq,
+    tiles,
+    to_and_fro,
+    unrolled,
+)
 from loopwright.lower.combine import combine, scaled, start_from, zero
+from loopwright.lower.computed_again import computed_again
 from loopwright.lower.grid_ending import SLICE, Ending
 from loopwright.lower.grid_tables import FIRST_STEP, GridTables, product_arguments
 from loopwright.lower.operand_layout import Layout, Place, bind
@@ -83,9 +94,8 @@ def product_scalars(kernel: GridKernel) -> tuple[str, ...]:
 def lower_grid_product(kernel: GridKernel, name: str) -> LoopNest:
     """The LoopNest of a contraction over operands of any rank."""
     layout = GridTables(kernel)
-    bases = {x: layout.at(x, "g", Var("g")).index[0] for x in ("left", "right", "out")}
-    writer = _Writer(kernel, layout)
-    g, number = Var("g"), Var("block.z") * MOST_BLOCKS + Var("block.y")
+    bases = {x: layout.at(x, "g", _G).index[0] for x in ("left", "right", "out")}
+    g, number = _G, Var("block.z") * MOST_BLOCKS + Var("block.y")
     batch: list[tuple[Var, Expr]] = [(g, number)]
     count: Expr = G
     is_there = Binary("lt", g, G)
@@ -99,7 +109,9 @@ def lower_grid_product(kernel: GridKernel, name: str) -> LoopNest:
             for x in ("left", "right"):
                 bases[x] += layout.at(x, "p", FIRST_STEP).index[0]
     bound = [(Var(f"{x}_base"), base) for x, base in bases.items()]
-    tile = If(is_there, lets(bound, writer.tile_of_block()))
+    writer = _Writer(kernel, layout, bases=bound)
+    tile = writer.tile_of_block()
+    tile = If(is_there, lets(needed(bound, tile) if kernel.variant.ends_anew else bound, tile))
     body = writer.blocks(lets(batch, tile))
     body = For("block.y", Const(0), count.min(MOST_BLOCKS), body, _ONE, Mark.BLOCK, axis=Axis.Y)
     body = For("block.z", Const(0), tiles(count, MOST_BLOCKS), body, _ONE, Mark.BLOCK, axis=Axis.Z)
@@ -127,6 +139,7 @@ _OWN = Var("thread_in_slice")
 # Of the matrix unit: rows (or columns) of a factor; the lane's own step and column.
 _MMA_ROWS = 8
 _MMA_STEP, _MMA_COLUMN = Var("lane_step"), Var("lane_column")
+_G = Var("g")  # number of the product in its batch
 _PART = Var("part")  # of a reduction that is split
 
 
@@ -138,6 +151,7 @@ class _Writer:
         kernel: GridKernel,
         layout: Layout,
         is_stored: Callable[[Expr, Expr], Expr] | None = None,
+        bases: Sequence[tuple[Var, Expr]] = (),
     ) -> None:
         told = kernel_fault(kernel)
         if told is not None:
@@ -145,6 +159,7 @@ class _Writer:
         self.kernel = kernel
         self.layout = layout
         self.is_stored = is_stored
+        self.bases = bases  # where operands begin, by what is known outside
         # Whether steps of p lead equally far: then the first step of a run is part of its place.
         self.is_linear = not isinstance(layout, GridTables) or "p" in kernel.variant.strided
         # Tables of tiles that are all alike: here, too.
@@ -326,7 +341,10 @@ class _Writer:
             is_last = If(Binary("lt", done, K), rest)
         if self.variant.stages == 2:
             tiles, last = self._by_registers(whole)
-            is_last = seq(last, is_last)
+            if self.variant.ends_anew:
+                tiles = seq(tiles, last)
+            else:
+                is_last = seq(last, is_last)
         else:
             tiles = self._ahead(whole)
         end: Stmt
@@ -334,6 +352,10 @@ class _Writer:
             end = self.ending.around(is_last)
         else:
             end = seq(is_last, self._write_back())
+        if self.variant.ends_anew:
+            places = [*self.bases, *self._places(), *self._places_of_runs()]
+            given = (M, N, Var("block.x"), THREAD, *((_G, _PART) if self.bases else ()))
+            end = computed_again(end, given, places)
         return lets([(whole, K // depth)], seq(tiles, end))
 
     def _by_registers(self, whole: Expr) -> tuple[Stmt, Stmt]:

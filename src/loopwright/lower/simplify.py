@@ -77,7 +77,7 @@ def _simplified(stmt: Stmt) -> Stmt:
         case If():
             return _simplified_if(stmt)
         case Let(name=name, value=value, body=body):
-            if isinstance(value, Const | Var):
+            if isinstance(value, Const | Var) and not stmt.is_anew:
                 return rebuild(_fold(substitute_statement(body, {name: value})), _simplified)
             return stmt if _uses(body, name) else body
         case Alloc(buffer=buffer, body=body):

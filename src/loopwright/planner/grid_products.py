@@ -16,6 +16,7 @@ from loopwright.ir.expr import SATURATING
 from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.grid_kernel import ElementsKernel, ElementsVariant, GridKernel, GridVariant
 from loopwright.ir.grid_registers import (
+    ends_anew,
     fitting_copies,
     is_short_of_registers,
     spare_registers,
@@ -204,7 +205,7 @@ def fitting_variant(
         variant = _variant(replace(tile, stages=stages), shape, algebra, alignment)
         if variant is not None and stages != tile.stages and is_short_of_registers(variant):
             continue  # there is a deeper tile for it
-        copies = None if variant is None else fitting_copies(GridKernel(algebra, variant))
+        copies = None if variant is None else _copies(algebra, variant, machine)
         if variant is None or copies is None:
             continue
         variant = _in_rounds(variant, algebra, machine)
@@ -213,8 +214,14 @@ def fitting_variant(
             is_loose = spare_registers(GridKernel(algebra, variant)) >= _AMPLE
             blocks = variant.resident or int(not is_loose)
             is_early = stages == 2 and copies == 0 and _pays_early(variant, is_loose)
-            found.append(replace(variant, copies=copies, resident=blocks, is_early=is_early))
+            variant = replace(variant, copies=copies, resident=blocks, is_early=is_early)
+            is_anew = ends_anew(GridKernel(algebra, variant), machine.capability)
+            found.append(replace(variant, ends_anew=is_anew))
     return max(found, key=lambda made: made.copies or made.depth, default=None)
+
+
+def _copies(algebra: Algebra, variant: GridVariant, machine: GpuMachine) -> int | None:
+    return fitting_copies(GridKernel(algebra, variant), machine.capability)
 
 
 def _pays_early(variant: GridVariant, is_loose: bool) -> bool:

@@ -123,6 +123,16 @@ class CudaExecutable:
             if entered:
                 device.leave()
 
+    def local_bytes(self, scalars: Sequence[int], device: CudaDevice, reach: int = 0) -> int:
+        """Bytes that threads of the kernels for such a launch have in memory, for registers.
+
+        The code is compiled and loaded for it, as the launch would do.
+        """
+        scalars = tuple(scalars)
+        needs = self._needs.get(scalars) or self._needs_of(scalars, device)
+        ready = self._make_ready(device, max(reach, needs.reach) >= _NARROW_REACH)
+        return max(ready.module.local_bytes(kernel) for kernel in self.program.kernels)
+
     def _replay(
         self,
         ready: _Ready,
@@ -211,10 +221,10 @@ class CudaExecutable:
 class _Ready:
     """A program on one device."""
 
-    __slots__ = ("_is_capturing", "_module", "_none", "run")
+    __slots__ = ("_is_capturing", "_none", "module", "run")
 
     def __init__(self, module: CudaModule, run: Callable[..., None]) -> None:
-        self._module = module
+        self.module = module
         self.run = run
         api = module.device.driver.api
         self._is_capturing = api.cuStreamIsCapturing
@@ -230,7 +240,7 @@ class _Ready:
     def keep_if_captured(self, stream: int) -> None:
         """Keep the code for ever if the launch becomes part of a graph."""
         if self.is_captured(stream):
-            self._module.keep()
+            self.module.keep()
 
 
 def _plain(stream: int) -> int:

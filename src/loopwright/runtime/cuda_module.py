@@ -73,11 +73,23 @@ class CudaModule:
                 hint=f"device {device.ordinal} runs {device.most_threads} in a block",
             )
         with device.current():
-            function = device.driver.call(
-                "cuModuleGetFunction", self._handle, kernel.name.encode(), device=device
-            )
+            function = self._function(kernel)
             dynamic = self._shared(function, kernel)
         return _launcher(self, kernel, function, dynamic)
+
+    def local_bytes(self, kernel: DeviceKernel) -> int:
+        """Bytes of each thread of a kernel in memory, since its registers are not enough."""
+        driver = self.device.driver
+        attribute = driver.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
+        with self.device.current():
+            function = self._function(kernel)
+            found = driver.call("cuFuncGetAttribute", attribute, function, device=self.device)
+        return int(found)
+
+    def _function(self, kernel: DeviceKernel) -> Any:
+        return self.device.driver.call(
+            "cuModuleGetFunction", self._handle, kernel.name.encode(), device=self.device
+        )
 
     def _shared(self, function: Any, kernel: DeviceKernel) -> int:
         """Bytes of shared memory that a launch must ask for: those that the code declares none of.

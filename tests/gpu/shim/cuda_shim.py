@@ -72,6 +72,7 @@ class ShimModule:
     ) -> None:
         for known in (CUDA.prelude_half, CUDA.prelude_async):  # the shim has what they declare
             text = text.replace(known, "")
+        self.text = text
         self.kernels = tuple(_KERNEL.findall(text))
         self.has_dynamic_memory = _DYNAMIC.search(text) is not None
         self._target = _built(text, self.kernels, index, sanitize, tuple(flags))
