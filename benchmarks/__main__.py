@@ -35,6 +35,7 @@ BENCHMARKS: tuple[tuple[str, tuple[int, ...], str], ...] = (
     ("validation", (2,), "every kernel of the corpus in every mode: differences"),
     ("long_lived", (2,), "20,000 different calls in one process: results and memory"),
     ("compile_time", (1,), "from source to machine code, and its growth with statements"),
+    ("tuning.quick_code", (1,), "code of loop trees: time to compile, and speed beside -O3"),
     ("sunway", (1,), "code for SW26010 by the model of a core group: kernels against their bounds"),
     ("latency", (1,), "first calls, new processes, repeated calls, import"),
     ("spelling", (1,), "names of indices, order and storage of operands"),

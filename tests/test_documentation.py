@@ -39,7 +39,7 @@ def test_the_code_of_the_readme_runs(
     assert "stage fill_" in out
 
 
-@pytest.mark.parametrize("page", ["sparse", "compiler", "gpu", "sunway"])
+@pytest.mark.parametrize("page", ["sparse", "compiler", "gpu", "sunway", "loop_trees"])
 def test_the_code_of_the_other_pages_runs(page: str, tmp_path: Path) -> None:
     blocks = BLOCK.findall((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"))
     assert blocks

@@ -22,6 +22,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("cli", "explore", "integrations"),
     ("__init__",),
     ("calls", "paths"),
+    ("tuning",),
     ("pipeline",),
     ("targets",),
     ("validate", "sparse"),

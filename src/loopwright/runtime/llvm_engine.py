@@ -22,6 +22,7 @@ from loopwright.undisturbed import undisturbed
 __all__ = [
     "LoadedObject",
     "assembly",
+    "compile_as_written",
     "compile_to_object",
     "host_cpu_name",
     "host_target",
@@ -108,12 +109,10 @@ def _target_machine(cpu: str | None, isa: str | None = None, effort: int = 3) ->
     )
 
 
-def _optimised(unit: CodeUnit, machine: llvm.TargetMachine) -> llvm.ModuleRef:
-    """Parse, verify and optimise the functions of one unit.
+def _parsed(unit: CodeUnit, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    """Parse and verify the functions of one unit.
 
-    Explicit code needs few passes: skipping the others is what makes such kernels compile in
-    milliseconds (ADR 4). The wheel's LLVM aborts the process on broken IR, hence the verification
-    before any pass.
+    The wheel's LLVM aborts the process on broken IR, hence the verification before any pass.
     """
     try:
         module = llvm.parse_assembly(unit.text)
@@ -122,6 +121,16 @@ def _optimised(unit: CodeUnit, machine: llvm.TargetMachine) -> llvm.ModuleRef:
         module.verify()
     except RuntimeError as error:
         raise InternalError(f"emitted LLVM IR is not valid: {error}", unit.text) from error
+    return module
+
+
+def _optimised(unit: CodeUnit, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    """Parse and optimise the functions of one unit.
+
+    Explicit code needs few passes: skipping the others is what makes such kernels compile in
+    milliseconds (ADR 4).
+    """
+    module = _parsed(unit, machine)
     if unit.leave_to_llvm:
         tuning = llvm.create_pipeline_tuning_options(speed_level=3)
         tuning.loop_vectorization = tuning.slp_vectorization = True
@@ -186,6 +195,46 @@ def compile_to_object(code: LLVMCode, cpu: str | None = None) -> bytes:
             return bytes(machine.emit_object(module))
 
     return undisturbed(work)
+
+
+# Code generation of LLVM's -O1: the same register allocator and scheduler as -O3 has, without the
+# passes that look for more in loops, which code that is written out does not need.
+_LOW_EFFORT = 1
+_quick_machine: llvm.TargetMachine | None = None
+# Passes of the code generator that take half of its time (6.9 ms for 13.6 of a matrix product's
+# loops) and give such code nothing: its pointers are advanced by constants already, and operands
+# are loaded just before they are used. LLVM has switches for the whole process only; they are
+# turned within the lock.
+_BRIEF = ("-disable-lsr=true", "-enable-misched=false")
+_USUAL = ("-disable-lsr=false", "-enable-misched=true")
+
+
+def compile_as_written(text: str) -> bytes:
+    """The object of explicit code for this host: no pass runs, and code generation is brief.
+
+    For code that is run a few times, such as candidates of a search. Nothing is kept.
+    """
+
+    def work() -> bytes:
+        global _quick_machine
+        with _lock:
+            _initialise()
+            if _quick_machine is None:
+                _quick_machine = _target_machine(None, effort=_LOW_EFFORT)
+            unit = _with_host_features(CodeUnit(text, leave_to_llvm=False), None)
+            module = _parsed(unit, _quick_machine)
+            _set_options(_BRIEF)
+            try:
+                return bytes(_quick_machine.emit_object(module))
+            finally:
+                _set_options(_USUAL)
+
+    return undisturbed(work)
+
+
+def _set_options(options: Sequence[str]) -> None:
+    for option in options:
+        llvm.set_option("loopwright", option)
 
 
 def assembly(code: LLVMCode, cpu: str | None = None, isa: str | None = None) -> str:

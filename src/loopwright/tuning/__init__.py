@@ -1,0 +1,1 @@
+"""Tuning: how to run a program is chosen by construction, search or a learned policy."""

@@ -1,0 +1,128 @@
+"""From a LoopTree to a callable in milliseconds, and how long a call takes.
+
+Candidates of a search are compiled, run a few times and forgotten: nothing is written to disk, no
+cache keeps them, and LLVM gives their memory back when the last reference goes (runtime/
+llvm_engine).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from loopwright.backends.llvm_emitter import emit_module
+from loopwright.backends.llvm_entry import entry_symbols
+from loopwright.diagnostics import UsageError
+from loopwright.ir.loops import Mark
+from loopwright.ir.machine import Machine
+from loopwright.ir.program import Role
+from loopwright.kernels import thread_pool
+from loopwright.machines.host import host
+from loopwright.runtime.address import data_address, function_at
+from loopwright.runtime.kernel import CompiledKernel
+from loopwright.runtime.llvm_engine import compile_as_written, compile_to_object, load_object
+from loopwright.runtime.scratch import local_scratch
+from loopwright.tuning.loop_tree import LoopTree, shape_of
+from loopwright.tuning.lower_tree import lower_tree
+from loopwright.tuning.quick_code import can_emit, emit_tree
+
+__all__ = ["TreeKernel", "compile_tree", "compile_tree_by_pipeline", "seconds_of"]
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Arrays: TypeAlias = Mapping[str, Array]
+
+
+class TreeKernel:
+    """The compiled loops of a tree, to be called with arrays by name."""
+
+    __slots__ = ("_bind", "_names", "_shapes", "tree")
+
+    def __init__(
+        self, tree: LoopTree, bind: Callable[[Sequence[Array]], Callable[[], None]]
+    ) -> None:
+        self.tree = tree
+        self._bind = bind
+        arguments = [a for a in tree.arrays if a.role is not Role.LOCAL]
+        self._names = tuple(a.name for a in arguments)
+        self._shapes = {a.name: (shape_of(a), a.dtype.numpy) for a in arguments}
+
+    def __call__(self, arrays: Arrays) -> None:
+        """Run on arrays that are contiguous and have the shapes and types of the tree."""
+        self.call_on(arrays)()
+
+    def call_on(self, arrays: Arrays) -> Callable[[], None]:
+        """The call with these arrays, checked once, for repeated measurement."""
+        if set(arrays) != set(self._names):
+            raise UsageError(
+                f"the tree takes the arrays {', '.join(self._names)}", ", ".join(arrays)
+            )
+        for name, array in arrays.items():
+            shape, dtype = self._shapes[name]
+            if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
+                raise UsageError(
+                    f"array {name} must be contiguous {dtype} of shape {list(shape)}",
+                    found=f"{array.dtype} of shape {list(array.shape)}",
+                )
+        return self._bind([arrays[name] for name in self._names])
+
+
+def compile_tree(tree: LoopTree, machine: Machine | None = None, threads: int = 1) -> TreeKernel:
+    """The kernel of a tree in its own loop order, compiled quickly.
+
+    What quick code does not have (see `can_emit`) is compiled by LLVM's pipeline.
+    """
+    if not can_emit(tree):
+        return compile_tree_by_pipeline(tree, machine, threads)
+    code = emit_tree(tree, machine or host())
+    loaded = load_object(compile_as_written(code.text), (code.entry,))
+    pointers = [ctypes.c_void_p] * (1 + len(code.arrays))
+    run = function_at(loaded.address(code.entry), *pointers)
+
+    def bind(arrays: Sequence[Array]) -> Callable[[], None]:
+        firsts = [data_address(array) for array in arrays]
+        memory = local_scratch().reserve(code.memory)
+        return lambda: run(memory, *firsts)
+
+    return TreeKernel(tree, bind)
+
+
+def compile_tree_by_pipeline(
+    tree: LoopTree, machine: Machine | None = None, threads: int = 1
+) -> TreeKernel:
+    """The kernel of the same loops, optimised by LLVM's whole pipeline (-O3)."""
+    module = emit_module(lower_tree(tree), (machine or host()).features)
+    is_parallel = any(x.mark is Mark.PARALLEL for nest in tree.nests for x in nest.loops)
+    loaded = load_object(compile_to_object(module.units), entry_symbols(module.entry))
+    kernel = CompiledKernel(loaded, module.entry, module.buffers, (), is_parallel=is_parallel)
+    bound = kernel.bind({}, np.empty(0, np.int64), threads, thread_pool)
+    return TreeKernel(tree, lambda arrays: lambda: bound(*arrays))
+
+
+def seconds_of(
+    run: Callable[[], None],
+    *,
+    warm_up: int = 1,
+    least_seconds: float = 0.01,
+    most_runs: int = 1000,
+    clock: Callable[[], float] = time.perf_counter,
+) -> float:
+    """The fastest call among those that fit into `least_seconds`, after some that do not count.
+
+    `clock` may be that of this thread's processor time, which others on the machine disturb less.
+    """
+    for _ in range(warm_up):
+        run()
+    best, count = float("inf"), 0
+    end = clock() + least_seconds
+    while count < most_runs:
+        start = clock()
+        run()
+        stop = clock()
+        best, count = min(best, stop - start), count + 1
+        if stop >= end:
+            break
+    return best

@@ -1,0 +1,191 @@
+"""How the loops of a nest become quick code: what is unrolled, and what lives in registers.
+
+As LoopNest does (theory: LoopStack, arXiv 2205.00618), the order of the loops is kept exactly and
+
+    0 .. registers          loops; from `registers` on the block of the written array that the loops
+                            inside touch stays in vector registers
+    registers .. body       loops over reduced dimensions; those over written ones are unrolled
+    body ..                 straight-line code, at most MOST_OPERATIONS vector operations
+
+Where the innermost loop is too long for that, or straight-line code could be longer, a loop is
+injected: one is split in two, which changes no order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from loopwright.ir.machine import Machine
+from loopwright.lazy_dataclass import dataclass
+
+__all__ = ["MOST_OPERATIONS", "CodeLevel", "CodePlan", "plan_code"]
+
+# Vector operations of straight-line code. LoopNest has 320; LLVM's time grows with them, and from
+# 32 on the loop around costs nothing that can be measured.
+MOST_OPERATIONS = 32
+_MOST_ASSIGNED = 8  # vectors that straight-line code copies or fills: memory is what takes time
+_MOST_ONCE = 16  # vector operations of straight-line code that sums nothing up
+_MOST_COPIES = 128  # vector operations of code, with all unrolled copies
+_STRIP = 8  # vectors of a long innermost loop at a time
+_FEW_CHAINS = 8  # accumulators that hide the latency of an addition
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLevel:
+    """A loop as code sees it; accesses are the write, then the operands."""
+
+    dim: str
+    step: int  # points of its dimension that an iteration covers
+    trips: int  # iterations at most
+    coefs: tuple[int, ...]  # elements that each access moves by in an iteration
+    is_written: bool  # the written element varies with its dimension
+    packs: tuple[int, ...] = ()  # operands that are packed before the loop begins
+    is_vector: bool = False  # asked for as the vector loop
+    is_unrolled: bool = False  # asked to be unrolled
+
+
+@dataclass(frozen=True, slots=True)
+class CodePlan:
+    """The loops of a nest with those that were injected, and what becomes of each."""
+
+    levels: tuple[CodeLevel, ...]
+    registers: int  # depth from which on written elements live in registers
+    body: int  # depth from which on code is straight-line
+    vector: int  # depth of the loop whose iterations are lanes
+    lanes: int  # 1: scalar code
+    is_dot: bool  # lanes are partial results of one element
+    accumulators: int  # partial results of each vector
+
+    def units(self, depth: int) -> int:
+        """Vector operations that the iterations of a loop take."""
+        return _units(self.levels[depth], depth == self.vector, self.lanes)
+
+
+def _units(level: CodeLevel, is_vector: bool, lanes: int) -> int:
+    if not is_vector:
+        return level.trips
+    whole, rest = divmod(level.trips, lanes)
+    return whole + rest.bit_count()
+
+
+def plan_code(
+    levels: tuple[CodeLevel, ...],
+    machine: Machine,
+    bits: int,
+    *,
+    accumulates: bool,
+    is_free: bool,
+    accumulators: int = 0,
+) -> CodePlan:
+    """The plan of a nest whose loops are `levels`.
+
+    `bits` are those of an element, `accumulates` says whether the nest has a plus, `is_free`
+    whether that may happen in any order.
+    """
+    if not levels:
+        return CodePlan((), 0, 0, -1, 1, False, 1)
+    vector = next((k for k, x in enumerate(levels) if x.is_vector), len(levels) - 1)
+    is_dot = accumulates and not levels[vector].is_written
+    lanes = 1 if is_dot and not is_free else _lanes(machine, bits, levels[vector].trips)
+    if vector == len(levels) - 1:
+        strip = lanes * _STRIP
+        if levels[vector].trips > strip:
+            levels = _injected(levels, vector, strip)
+            vector += 1
+    draft = CodePlan(levels, 0, 0, vector, lanes, is_dot, 1)
+    room = max(4, machine.vector_registers * 3 // 4)
+    most = MOST_OPERATIONS if accumulates else _MOST_ASSIGNED
+    body = _first(range(len(levels)), lambda k: _operations(draft, k) <= most)
+    marked = [k for k, x in enumerate(levels) if x.is_vector or x.is_unrolled]
+    body = min([body, vector, *marked])
+    body = max([body, *(k for k, x in enumerate(levels) if x.packs)])  # loops that pack come first
+    if not accumulates:
+        return replace(draft, registers=len(levels), body=body)
+    registers = _register_depth(draft, body, room)
+    if registers == body and all(x.is_written for x in levels[body:]):
+        # Every operation loads and stores its element: longer code gains nothing.
+        shorter = _first(range(len(levels)), lambda k: _operations(draft, k) <= _MOST_ONCE)
+        body = max(body, min([shorter, vector, *marked]))
+        registers = body
+    can_inject = registers < body and not levels[body - 1].is_written
+    if can_inject and not levels[body].packs:  # each iteration packs anew
+        more = MOST_OPERATIONS // _operations(draft, body)
+        factor = _factor(levels[body - 1].trips, more)
+        if factor > 1:
+            levels = _injected(levels, body - 1, factor)
+            draft = replace(draft, levels=levels, vector=vector + (vector >= body))
+    draft = replace(draft, registers=registers, body=body)
+    return replace(draft, accumulators=_accumulators(draft, room, accumulators, is_free=is_free))
+
+
+def _lanes(machine: Machine, bits: int, trips: int) -> int:
+    """The lanes of a vector, or the power of two below a shorter loop."""
+    lanes = machine.lanes(bits)
+    while lanes > trips:
+        lanes //= 2
+    return max(lanes, 1)
+
+
+def _first(depths: range, holds: object) -> int:
+    assert callable(holds)
+    return next((k for k in depths if holds(k)), depths.stop - 1)
+
+
+def _injected(levels: tuple[CodeLevel, ...], depth: int, factor: int) -> tuple[CodeLevel, ...]:
+    """The loop at `depth` split by `factor`."""
+    level = levels[depth]
+    outer = replace(
+        level,
+        step=level.step * factor,
+        trips=-(-level.trips // factor),
+        coefs=tuple(c * factor for c in level.coefs),
+        is_vector=False,
+        is_unrolled=False,
+    )
+    return (*levels[:depth], outer, replace(level, trips=factor, packs=()), *levels[depth + 1 :])
+
+
+def _operations(plan: CodePlan, depth: int) -> int:
+    return prod(plan.units(k) for k in range(depth, len(plan.levels)))
+
+
+def _blocks(plan: CodePlan, depth: int) -> int:
+    """Vector registers that hold what the loops from `depth` on write."""
+    return prod(plan.units(k) for k in range(depth, len(plan.levels)) if plan.levels[k].is_written)
+
+
+def _register_depth(plan: CodePlan, body: int, room: int) -> int:
+    """The outermost depth from which on the written block fits into registers.
+
+    Loops over written dimensions in front of it keep nothing: they stay loops.
+    """
+
+    def copies(depth: int) -> int:
+        unrolled = (plan.units(k) for k in range(depth, body) if plan.levels[k].is_written)
+        return prod(unrolled) * _operations(plan, body)
+
+    for depth in range(body + 1):
+        if depth < body and plan.levels[depth].is_written:
+            continue
+        if _blocks(plan, depth) <= room and (depth == body or copies(depth) <= _MOST_COPIES):
+            return depth
+    return body
+
+
+def _factor(trips: int, most: int) -> int:
+    """How often a loop is unrolled: a divisor of its iterations where there is a good one."""
+    most = min(most, trips, 16)
+    best = max((f for f in range(1, most + 1) if trips % f == 0), default=1)
+    return best if 2 * best > most else 1 << (most.bit_length() - 1) if most else 1
+
+
+def _accumulators(plan: CodePlan, room: int, wanted: int, *, is_free: bool) -> int:
+    if not is_free:
+        return 1
+    blocks = _blocks(plan, plan.registers)
+    steps = prod(
+        plan.units(k) for k in range(plan.body, len(plan.levels)) if not plan.levels[k].is_written
+    )
+    most = max(1, min(steps, room // max(blocks, 1)))
+    return min(wanted or max(1, _FEW_CHAINS // max(blocks, 1)), most)
