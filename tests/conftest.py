@@ -23,7 +23,7 @@ gc.set_threshold(20_000, 20, 20)
 
 @pytest.fixture(autouse=True, scope="session")
 def _own_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Start from no options but three: a cache of the run, checks after every stage, strictness.
+    """Start from no options but four: cache and records of the run, checks, strictness.
 
     Workers of one run share the cache, as processes do anywhere. The variables themselves are set,
     so that child processes started by a test obey too.
@@ -35,6 +35,7 @@ def _own_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         base = tmp_path_factory.getbasetemp()
         of_run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
         patch.setenv(options.variable("cache_dir"), str(of_run / "cache"))
+        patch.setenv(options.variable("data_dir"), str(of_run / "data"))
         patch.setenv(options.variable("check"), "1")
         patch.setenv(options.variable("strict"), "1")
         options.reload()

@@ -39,7 +39,7 @@ def test_the_code_of_the_readme_runs(
     assert "stage fill_" in out
 
 
-@pytest.mark.parametrize("page", ["sparse", "compiler", "gpu", "sunway", "loop_trees"])
+@pytest.mark.parametrize("page", ["sparse", "compiler", "gpu", "sunway", "loop_trees", "tuning"])
 def test_the_code_of_the_other_pages_runs(page: str, tmp_path: Path) -> None:
     blocks = BLOCK.findall((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"))
     assert blocks
@@ -63,6 +63,7 @@ def test_every_claim_is_in_the_page() -> None:
     ("name", "said"),
     [
         ("own_format", ("rows: sound", "rows: WRONG", "two tuples share a place")),
+        ("tune_a_product", ("the construction: contract(", "einsum uses it, off by")),
         ("game_of_life", ("as NumPy has it:", "..........#.")),
         (
             "save_a_plan",

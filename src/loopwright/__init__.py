@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from loopwright.calls.einsum import einsum, einsum_plan
     from loopwright.calls.einsum_path import einsum_path
     from loopwright.calls.jit import jit
+    from loopwright.calls.tune import tune
     from loopwright.diagnostics import (
         DtypeError,
         IllegalStep,
@@ -51,6 +52,7 @@ __all__ = [
     "semirings",
     "set_num_threads",
     "sparse",
+    "tune",
 ]
 __version__ = "0.1.0"
 
@@ -78,6 +80,7 @@ _HOMES = {
     "semirings": "semirings:",
     "set_num_threads": "runtime.thread_pool",
     "sparse": "sparse:",
+    "tune": "calls.tune",
     # Not in __all__: there for opt_einsum, which takes `backend="loopwright"` if it finds them.
     "tensordot": "calls.tensordot",
     "transpose": "calls.tensordot",

@@ -17,7 +17,7 @@ from loopwright.memo import computed_once
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Options", "cache_dir", "current", "override", "parse", "reload", "variable"]
+__all__ = ["Options", "cache_dir", "current", "data_dir", "override", "parse", "reload", "variable"]
 
 PREFIX = "LOOPWRIGHT_"
 DUMPS = ("schedule", "loops", "llvm", "asm", "c")
@@ -35,6 +35,8 @@ class Options:
 
     cache_dir: str | None = None  # absolute path of the kernel cache; None: the platform's place
     cache: bool = True  # read and write compiled kernels on disk
+    data_dir: str | None = None  # absolute path of tuning records; None: the platform's place
+    records: bool = True  # take plans that tuning has recorded
     num_threads: int | None = None  # workers of a kernel; None: the cores this process may use
     interpret: bool = False  # run the oracle instead of compiled code
     boundscheck: bool = False  # check every access of compiled code
@@ -125,6 +127,20 @@ def cache_dir() -> Path:
     return Path(_absolute(variable("cache_dir"), place)) / "loopwright"
 
 
+def data_dir() -> Path:
+    """Return the directory of what is not to be lost, which need not exist."""
+    from pathlib import Path  # lazy: see cache_dir
+
+    chosen = current().data_dir
+    if chosen is not None:
+        return Path(chosen)
+    base = os.environ.get("XDG_DATA_HOME", "")
+    if os.path.isabs(base):
+        return Path(base) / "loopwright"
+    place = "~/Library/Application Support" if sys.platform == "darwin" else "~/.local/share"
+    return Path(_absolute(variable("data_dir"), place)) / "loopwright"
+
+
 def _absolute(name: str, value: str) -> str:
     path = os.path.expanduser(value)
     if path.startswith("~"):
@@ -191,6 +207,8 @@ def _refusal(name: str, value: str, accepted: str) -> UsageError:
 _READERS: dict[str, Callable[[str, str], object]] = {
     "cache_dir": _absolute,
     "cache": _flag,
+    "data_dir": _absolute,
+    "records": _flag,
     "num_threads": _threads,
     "interpret": _flag,
     "boundscheck": _flag,

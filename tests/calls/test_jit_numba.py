@@ -58,7 +58,7 @@ def test_no_disk_cache(tmp_path: Path) -> None:
 
 OPTIONS = (
     "boundscheck, cache, fastmath, nogil, nopython, on_unsupported, parallel, plan, reassoc, "
-    "threads"
+    "threads, tune"
 )
 
 

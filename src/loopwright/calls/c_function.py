@@ -109,6 +109,12 @@ class CFunction:
         """The plans of a call, one for each region: `compile(plan=...)` takes them."""
         return tuple(self._each(args, named, lambda code, given, n: code.plan_of(given, n)))
 
+    def region_calls(
+        self, args: tuple[Any, ...], named: dict[str, Any]
+    ) -> list[tuple[RegionCode, tuple[Any, ...], int]]:
+        """The code of every region with its arguments and threads in a call, before any has run."""
+        return self._each(args, named, lambda code, given, n: (code, given, n))
+
     @public_edge
     def save(self, folder: str) -> None:
         """Write code for a GPU as a bundle, which `loopwright.load` takes."""

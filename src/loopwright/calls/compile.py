@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, overload
 from loopwright.calls.c_function import CFunction, RegionCode, known_functions
 from loopwright.calls.compiled_program import CompiledProgram
 from loopwright.calls.function_summary import FunctionSummary, summary_key
-from loopwright.calls.specialisation import Specialisation
+from loopwright.calls.specialisation import Specialisation, TuneFirst
 from loopwright.diagnostics import LoopwrightError, UsageError
 from loopwright.frontends.c import CFile, CRegion, read_c
 from loopwright.frontends.extract import program_of
@@ -136,6 +136,7 @@ def compile(
     registers: int | None = ...,
     privatize: bool = ...,
     atomics: bool = ...,
+    tune: str | float | None = ...,
 ) -> CompiledProgram: ...
 
 
@@ -154,6 +155,7 @@ def compile(
     registers: int | None = ...,
     privatize: bool = ...,
     atomics: bool = ...,
+    tune: str | float | None = ...,
 ) -> CompiledFile: ...
 
 
@@ -171,6 +173,7 @@ def compile(
     registers: int | None = None,
     privatize: bool = True,
     atomics: bool = False,
+    tune: str | float | None = None,
 ) -> CompiledFile | CompiledProgram:
     """Compile the functions of a C file that hold regions between `#pragma scop` and `endscop`.
 
@@ -194,7 +197,11 @@ def compile(
     `atomics` blocks of a GPU that share a reduction update its element together, where the type has
     such an update: one launch in place of two, and floating-point sums whose bits may change from
     call to call.
+
+    `tune="search"`, or a number of seconds, measures plans before the first call with new sizes,
+    where none have been recorded for them: of C, for "host" and "model". See `loopwright.tune`.
     """
+    tune_first = _tune_first(source, target, plan, machine, tune)
     _check(target, plan, threads)
     own_planner = _gpu_planner(target, plan, registers, privatize, atomics)
     chosen_machine = machine_of(target, machine)
@@ -222,7 +229,7 @@ def compile(
 
             planner = own_planner or _planner(own)
             return DeviceCode.of_tree(region.tree, planner, target, chosen_machine, reassoc=reassoc)
-        return _code(region.tree, target, own, chosen_machine, count(), reassoc=reassoc)
+        return _code(region.tree, target, own, chosen_machine, count(), tune_first, reassoc=reassoc)
 
     on_device = TARGETS[target].kind is MachineKind.GPU
     functions = {
@@ -242,12 +249,13 @@ def _code(
     plan: str | Plan,
     machine: Machine,
     threads: int,
+    tune: TuneFirst | None,
     *,
     reassoc: bool,
 ) -> RegionCode:
     definition = _TreeDefinition(tree, reassoc)
     if target == "host" and plan == "model":
-        return Specialisation(definition, machine)
+        return Specialisation(definition, machine, None, tune)
     if target == "host" and isinstance(plan, Plan) and plan.whole_contract is not None:
         return Specialisation(definition, machine, plan)
     # lazy: the C printer and the toolchain, which machine code by the model does without
@@ -255,6 +263,21 @@ def _code(
 
     count = TARGETS[target].threads(threads)
     return PlannedCode.of_tree(tree, _planner(plan), target, machine, count, reassoc=reassoc)
+
+
+def _tune_first(
+    source: object, target: str, plan: object, machine: object, tune: str | float | None
+) -> TuneFirst | None:
+    """What tunes the regions of a file before they run; None where nothing was asked for."""
+    if tune is None:
+        return None
+    if isinstance(source, Program) or (target, plan, machine) != ("host", "model", None):
+        what = "tune= is for C, the target 'host' on this machine, and the plan 'model'"
+        hint = "compile(source, tune='search'), then plan=compiled['name'].plans(...) elsewhere"
+        raise UsageError(what, hint=hint)
+    from loopwright.calls.tune_first import tuning_first  # lazy: almost nobody tunes
+
+    return tuning_first(tune)
 
 
 def _gpu_planner(

@@ -19,18 +19,21 @@ from loopwright.calls.arguments import (
 )
 from loopwright.calls.function_summary import FunctionSummary
 from loopwright.ir.contraction import Contraction
-from loopwright.ir.kernel_variant import Initial
+from loopwright.ir.contraction_shape import ContractionShape
+from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.kernels import contraction_kernel, elementwise_nest, nest_kernel, thread_pool
 from loopwright.lower.contraction_parts import Fill, split_contraction
 from loopwright.lower.launch import launch
 from loopwright.planner.analytical import Choice, choose
 from loopwright.planner.call_shape import contraction_shape, value_of
 from loopwright.planner.explain import log_plan
+from loopwright.tuning.recall import origin_line, recorded_choice
 
 if TYPE_CHECKING:
     from loopwright.ir.loops import LoopNest
     from loopwright.ir.machine import Machine
     from loopwright.transform.plan import Plan
+    from loopwright.tuning.records import Record
 
 __all__ = ["ContractionUnit"]
 
@@ -84,8 +87,8 @@ class ContractionUnit:
             for a in self._parts.temporaries
         )
 
-    def choice(self, params: Values, strides: Strides, threads: int) -> Choice | None:
-        """The choice of the model for the product; None when nothing is to be multiplied."""
+    def shape(self, params: Values, strides: Strides) -> ContractionShape | None:
+        """The loops of the product; None when nothing is to be multiplied."""
         c = self._parts.bare
         left, out = c.left.access, c.out
         right = left if c.right is None else c.right.access
@@ -96,13 +99,34 @@ class ContractionUnit:
         if c.right is None:
             batch, i, j, p = (tuple(replace(d, right=0) for d in x) for x in shape.bundles)
             shape = replace(shape, batch=batch, i=i, j=j, p=p)
-        algebra = self._parts.algebra
+        return shape
+
+    @property
+    def algebra(self) -> Algebra:
+        """What the product computes."""
+        return self._parts.algebra
+
+    def choice(self, params: Values, strides: Strides, threads: int) -> Choice | None:
+        """The choice for the product, by the user's plan, a record or the model; None: no product.
+
+        There is none when nothing is to be multiplied.
+        """
+        return self._chosen(params, strides, threads)[0]
+
+    def _chosen(
+        self, params: Values, strides: Strides, threads: int
+    ) -> tuple[Choice | None, Record | None]:
+        """The choice, and the record that it comes from."""
+        shape, reassoc = self.shape(params, strides), self._parts.bare.reassoc
+        if shape is None:
+            return None, None
+        given = shape, self._parts.algebra, self._machine, threads
         if self._plan is None:
-            return choose(shape, algebra, self._machine, threads, reassoc=c.reassoc)
+            made = choose(*given, reassoc=reassoc)
+            return recorded_choice(made, *given, reassoc=reassoc) or (made, None)
         from loopwright.planner.given_choice import given_choice  # lazy: plans load isl
 
-        given = shape, algebra, self._machine, threads
-        return given_choice(self._plan, *given, reassoc=c.reassoc)
+        return given_choice(self._plan, *given, reassoc=reassoc), None
 
     def _product(self, params: Values, strides: Strides, threads: int, compile_: Compile) -> Run:
         choice = self.choice(params, strides, threads)
@@ -142,12 +166,13 @@ class ContractionUnit:
 
     def explain(self, params: Values, strides: Strides, threads: int) -> str:
         """The plan of a call in words."""
-        choice = self.choice(params, strides, threads)
+        choice, record = self._chosen(params, strides, threads)
         if choice is None:
             return "nothing to compute"
         from loopwright.planner.explain import explain_choice  # lazy: for reports only
 
-        return explain_choice(choice, self._machine)
+        told = explain_choice(choice, self._machine)
+        return told if record is None else f"{told}\n{origin_line(record)}"
 
     def nests(
         self, params: Values, strides: Strides, threads: int, compile_: Compile

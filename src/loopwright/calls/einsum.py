@@ -29,7 +29,12 @@ from loopwright.calls.einsum_call import (
     read_options,
     types_of,
 )
-from loopwright.calls.einsum_contraction import choice_of, contract, plan_contraction
+from loopwright.calls.einsum_contraction import (
+    choice_of,
+    contract,
+    forget_launches,
+    plan_contraction,
+)
 from loopwright.diagnostics import DtypeError, LoopwrightError, UsageError
 from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.kernel_variant import Initial
@@ -43,8 +48,9 @@ from loopwright.tracebacks import hide_frames
 
 if TYPE_CHECKING:
     from loopwright.transform.plan import Plan
+    from loopwright.tuning.tasks import ContractionTask
 
-__all__ = ["einsum", "einsum_plan"]
+__all__ = ["einsum", "einsum_plan", "einsum_task", "forget_calls"]
 
 Ready: TypeAlias = tuple[Callable[..., None], tuple[int, ...], np.dtype[Any]]
 
@@ -73,6 +79,7 @@ def einsum(
     accum_dtype: Any = None,
     threads: int | None = None,
     plan: Plan | None = None,
+    tune: str | float | None = None,
 ) -> Any:
     """Einstein summation over a semiring, in NumPy's grammar.
 
@@ -91,6 +98,8 @@ def einsum(
     which nothing is summed gives a view.
 
     `plan` runs one or two operands by a plan of `einsum_plan`, made for these or other sizes.
+    `tune="search"`, or a number of seconds, first measures plans for one or two operands, where
+    none has been recorded for such a call: see `loopwright.tune`.
 
     Operands on a CUDA device (arrays of PyTorch, CuPy, Numba, or of any library that has
     `__cuda_array_interface__` or DLPack) are contracted there, in the current stream of their
@@ -99,6 +108,7 @@ def einsum(
     """
     if (
         plan is None
+        and tune is None
         and alpha is _ONE
         and beta is _ZERO
         and accum_dtype is None
@@ -138,6 +148,9 @@ def einsum(
     try:
         scaling = _scaling(alpha, beta, accumulate)
         asked = read_options(optimize, dtype, order, casting)
+        if tune is not None:
+            how = scaling, accum_dtype, threads, asked
+            _tune_first(tune, subscripts, operands, semiring, out, *how, plan)
         if _any_on_device((subscripts, *operands, out)):
             from loopwright.calls.device_einsum import device_einsum  # lazy: for users of GPUs
 
@@ -180,6 +193,63 @@ def einsum_plan(
     from loopwright.planner.given_choice import plan_of  # lazy: plans load isl
 
     return plan_of(choice_of(made.call))
+
+
+def einsum_task(
+    subscripts: Any,
+    *operands: Any,
+    semiring: str | semirings.Semiring = "plus_times",
+    out: Array | None = None,
+    dtype: Any = None,
+    accumulate: bool = False,
+    alpha: Any = _ONE,
+    beta: Any = _ZERO,
+    accum_dtype: Any = None,
+    threads: int | None = None,
+) -> ContractionTask:
+    """What tuning measures for an einsum of one or two operands."""
+    scaling = _scaling(alpha, beta, accumulate)
+    asked = read_options(False, dtype, "K", None)
+    made = _prepared(subscripts, operands, semiring, out, scaling, accum_dtype, threads, asked)
+    return _task(made.call)
+
+
+def _task(call: EinsumCall) -> ContractionTask:
+    _require_pair(call)
+    from loopwright.tuning.tasks import ContractionTask  # lazy: tuning loads isl
+
+    return ContractionTask(call.algebra, call.shape, call.machine, call.threads)
+
+
+def _tune_first(
+    tune: str | float,
+    subscripts: Any,
+    operands: Sequence[Any],
+    ring: str | semirings.Semiring,
+    out: Array | None,
+    scaling: Scaling,
+    accum_dtype: Any,
+    threads: int | None,
+    asked: NumpyOptions,
+    plan: Plan | None,
+) -> None:
+    """Tune a call that has not been tuned; one that cannot be, says why."""
+    # lazy: almost nobody tunes
+    from loopwright.calls.tune_first import tune_once
+
+    if plan is not None:
+        raise UsageError("plan= and tune= exclude each other", hint="the plan that tune gave")
+    if _any_on_device((subscripts, *operands, out)):
+        raise UsageError("tune= is for arrays of NumPy", hint="leave it out for arrays of a GPU")
+    made = _prepared(subscripts, operands, ring, out, scaling, accum_dtype, threads, asked)
+    if tune_once(_task(made.call), tune):
+        forget_calls()
+
+
+def forget_calls() -> None:
+    """Plan all calls anew: there are other records."""
+    _ready.clear()
+    forget_launches()
 
 
 def _any_on_device(values: Iterable[Any]) -> bool:

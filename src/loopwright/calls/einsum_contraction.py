@@ -18,11 +18,12 @@ from loopwright.memo import BoundedCache
 from loopwright.planner.analytical import Choice, choose
 from loopwright.planner.explain import log_plan
 from loopwright.runtime.kernel import BoundKernel
+from loopwright.tuning.recall import recorded_choice
 
 if TYPE_CHECKING:
     from loopwright.ir.loops import LoopNest
 
-__all__ = ["choice_of", "contract", "plan_contraction"]
+__all__ = ["choice_of", "contract", "forget_launches", "plan_contraction"]
 
 
 _MOST_LAUNCHES = 1024
@@ -113,10 +114,18 @@ def _launch(call: EinsumCall) -> tuple[Choice, BoundKernel]:
     return choice, kernel.bind(values.values, values.table, choice.threads, thread_pool)
 
 
+def forget_launches() -> None:
+    """Plan all calls anew: there are other records."""
+    _launches.clear()
+
+
 def choice_of(call: EinsumCall) -> Choice:
-    """The kernel for one or two operands, by the user's plan or by the model; none is compiled."""
+    """The kernel for one or two operands, by the user's plan, a record or the model."""
     if call.plan is None:
-        return choose(call.shape, call.algebra, call.machine, call.threads, reassoc=True)
+        given = call.shape, call.algebra, call.machine, call.threads
+        made = choose(*given, reassoc=True)
+        recorded = recorded_choice(made, *given, reassoc=True)
+        return made if recorded is None else recorded[0]
     from loopwright.planner.given_choice import given_choice  # lazy: plans load isl
 
     given = call.shape, call.algebra, call.machine, call.threads

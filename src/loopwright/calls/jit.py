@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
 
-from loopwright.calls.specialisation import JitDefinition, Specialisation
+from loopwright.calls.specialisation import JitDefinition, Specialisation, TuneFirst
 from loopwright.diagnostics import LoopwrightError, SourceError, UsageError, WrongTypeError
 from loopwright.frontends.python import (
     ArgType,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from loopwright.calls.device_code import DeviceCode
     from loopwright.calls.device_jit import DeviceJit
     from loopwright.transform.plan import Plan
+    from loopwright.tuning.tasks import Task
 
 __all__ = [
     "NUMBA_OPTIONS",
@@ -59,6 +60,7 @@ class JitFunction:
         on_unsupported: OnUnsupported = "raise",
         cache: bool = True,
         plan: Plan | None = None,
+        tune: str | float | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
@@ -67,6 +69,11 @@ class JitFunction:
         self.on_unsupported = on_unsupported
         self.cache = cache  # whether compiled code may lie on disk
         self._plan = plan
+        self._tune: TuneFirst | None = None
+        if tune is not None:
+            from loopwright.calls.tune_first import tuning_first  # lazy: almost nobody tunes
+
+            self._tune = tuning_first(tune)
         self._is_usual = cache and on_unsupported == "raise"
         self._found: BoundedCache[Types, Specialisation] = BoundedCache(_MOST_SIGNATURES)
         self._refused: BoundedCache[Types, None] = BoundedCache(_MOST_SIGNATURES)  # left to Python
@@ -127,6 +134,12 @@ class JitFunction:
 
     lower = specialise
 
+    def task(self, *args: Any, **named: Any) -> tuple[Specialisation, Task | None]:
+        """The code of a call and what tuning measures for it."""
+        given = self._in_order(args, named)
+        code = self.specialise(*given)
+        return code, code.task(given, self._threads())
+
     @property
     def signatures(self) -> list[Types]:
         """Argument types compiled so far."""
@@ -184,7 +197,9 @@ class JitFunction:
         if found is None or not is_unchanged(self.py_func, found.captured):
             log("recompile", lambda: self._occasion(types))
             definition = JitDefinition(self.py_func, types, reassoc=self.reassoc)
-            found = self._found[types] = Specialisation(definition, target_machine(), self._plan)
+            found = self._found[types] = Specialisation(
+                definition, target_machine(), self._plan, self._tune
+            )
         return found
 
     def _occasion(self, types: Types) -> str:
@@ -258,6 +273,7 @@ def jit(
     nopython: bool | None = None,
     boundscheck: bool | None = None,
     plan: Plan | None = None,
+    tune: str | float | None = None,
     **others: Any,
 ) -> Callable[[Callable[..., Any]], JitFunction]: ...
 
@@ -276,6 +292,7 @@ def jit(
     nopython: bool | None = None,
     boundscheck: bool | None = None,
     plan: Plan | None = None,
+    tune: str | float | None = None,
     **others: Any,
 ) -> JitFunction | Callable[[Callable[..., Any]], JitFunction]:
     """Compile a function of plain loops over NumPy arrays. Usable bare or with arguments.
@@ -288,6 +305,8 @@ def jit(
     threads. What cannot be compiled or run safely raises an error that says why; with
     `on_unsupported="python"` Python runs it instead. `plan` is one that the function's `plan(...)`
     gave, in this or an earlier process: its steps are proven and taken in place of the model's.
+    `tune="search"`, or a number of seconds, measures plans before the first call with new sizes,
+    where none have been recorded for them: see `loopwright.tune`.
 
     Of numba's options, `parallel=False` stands for one thread and `fastmath=True` for `reassoc`
     (nothing else of it is done: NaN and infinities keep their meaning); `cache=False` keeps the
@@ -296,7 +315,7 @@ def jit(
     call that would leave an array is refused before it runs.
     """
     del nogil, boundscheck
-    refuse_others(nopython, others, ("reassoc", "threads", "on_unsupported", "plan"))
+    refuse_others(nopython, others, ("reassoc", "threads", "on_unsupported", "plan", "tune"))
     may_reassociate, may_cache = reassociation(reassoc, fastmath), disk_cache_wanted(cache)
     if threads is not None:
         checked_threads(threads)
@@ -312,6 +331,9 @@ def jit(
 
         chosen = checked_plan(plan)
 
+    if plan is not None and tune is not None:
+        raise UsageError("plan= and tune= exclude each other", hint="the plan that tune gave")
+
     def compiled(function: object) -> JitFunction:
         if not isinstance(function, FunctionType):
             hint = "leave the signature out: types follow from each call"
@@ -326,6 +348,7 @@ def jit(
             on_unsupported=on_unsupported,
             cache=may_cache,
             plan=chosen,
+            tune=tune,
         )
 
     return compiled if function is None else compiled(function)

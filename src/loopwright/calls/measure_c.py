@@ -18,7 +18,7 @@ from loopwright.planner.call_shape import value_of
 from loopwright.runtime.address import data_address
 from loopwright.runtime.toolchain import build_library, find_compiler, load_library, tuning_flags
 
-__all__ = ["measure_function"]
+__all__ = ["example_arguments", "measure_function"]
 
 _SECONDS = 0.3  # to spend on each contestant, at the least one call
 _OPEN = 1024  # elements of an array whose extent C leaves open
@@ -41,10 +41,7 @@ def measure_function(
     """
     variables = _parameters(file, name)
     parameters = next(r.parameters for r in file.regions if r.function == name)
-    unknown = sorted(set(sizes) - set(parameters))
-    if unknown:
-        raise UsageError(f"{name} has no parameter '{unknown[0]}'", hint=", ".join(parameters))
-    values = _values(variables, parameters, sizes, default)
+    values = example_arguments(file, name, sizes, default)
     ours = compile(path, function=name, reassoc=reassoc, threads=threads, cpp_args=cpp_args)[name]
     shown = ", ".join(f"{n} = {v}" for n, v in values.items() if isinstance(v, int))
     arguments = list(values.values())
@@ -56,6 +53,17 @@ def measure_function(
         ratio = f"{original / seconds:.2f} times as long"
         lines.append(f"  the C compiler alone: {1e3 * original:.3g} ms, {ratio}")
     return lines
+
+
+def example_arguments(
+    file: CFile, name: str, sizes: Mapping[str, int], default: int
+) -> dict[str, Any]:
+    """Arguments of a function by name: integers of `sizes` or `default`, arrays near 1."""
+    parameters = next(r.parameters for r in file.regions if r.function == name)
+    unknown = sorted(set(sizes) - set(parameters))
+    if unknown:
+        raise UsageError(f"{name} has no parameter '{unknown[0]}'", hint=", ".join(parameters))
+    return _values(_parameters(file, name), parameters, sizes, default)
 
 
 def _parameters(file: CFile, name: str) -> dict[str, CVariable]:

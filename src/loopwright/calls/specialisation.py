@@ -8,6 +8,7 @@ cache beside the kernels; isl is loaded only where the cache has no answer.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -30,6 +31,7 @@ from loopwright.faults import FAULTS, survive
 from loopwright.frontends.python import ArgType
 from loopwright.frontends.python.fingerprint import definition_text, lookup, value_texts
 from loopwright.ir.contraction import Contraction
+from loopwright.ir.program import Role
 from loopwright.ir.serial import Malformed
 from loopwright.kernels import (
     Unproven,
@@ -45,6 +47,7 @@ from loopwright.machines.machine_argument import require_runnable
 from loopwright.memo import BoundedCache
 from loopwright.runtime.array_arguments import element_strides
 from loopwright.runtime.kernel import CompiledKernel
+from loopwright.tuning.recall import origin_line, recorded_loops
 
 if TYPE_CHECKING:
     from loopwright.calls.contraction_unit import ContractionUnit
@@ -54,10 +57,14 @@ if TYPE_CHECKING:
     from loopwright.ir.machine import Machine
     from loopwright.planner.choice import Choice
     from loopwright.transform.plan import Plan
+    from loopwright.tuning.records import Record
+    from loopwright.tuning.tasks import Task
 
-__all__ = ["JitDefinition", "Specialisation"]
+__all__ = ["JitDefinition", "Specialisation", "TuneFirst"]
 
 Run: TypeAlias = Callable[[Arrays], None]
+# Of a function, the arguments of a call and its threads.
+TuneFirst: TypeAlias = "Callable[[Specialisation, tuple[Any, ...], int], object]"
 
 _MOST_READY = 1024  # calls remembered with their launch
 _NO_TABLE = np.zeros(0, dtype=np.int64)
@@ -93,8 +100,15 @@ class Definition(Protocol):
 class Specialisation:
     """A function for one tuple of argument types. Safe to call from several threads at once."""
 
-    def __init__(self, definition: Definition, machine: Machine, plan: Plan | None = None) -> None:
+    def __init__(
+        self,
+        definition: Definition,
+        machine: Machine,
+        plan: Plan | None = None,
+        tune: TuneFirst | None = None,
+    ) -> None:
         self._definition = definition
+        self._tune = tune  # called before code for new sizes is made
         self._machine = machine
         self._plan = plan  # of the user; None: what the model decides
         known = definition.known()
@@ -132,6 +146,8 @@ class Specialisation:
         key = (threads, settings.interpret, settings.boundscheck, *key)
         ready = self._ready.get(key)
         if ready is None:
+            if self._tune is not None:
+                self._tune(self, args, threads)
             ready = self._prepare(args, arrays, threads)
             self._ready[key] = ready
         for name, shape, dtype in ready.fresh:
@@ -221,7 +237,7 @@ class Specialisation:
 
     def _looped(self, params: Values, strides: Strides, threads: int) -> Run:
         """The function as loops: the generic road."""
-        kernel = self._kernel(strides, threads)
+        kernel = self._kernel(params, strides, threads)
         values = params | stride_values(strides)
         bound = kernel.bind(values, _NO_TABLE, threads, thread_pool)
         names = kernel.buffers
@@ -235,19 +251,75 @@ class Specialisation:
             raise SourceError(self._polyhedral().violation(params))
         return params
 
-    def _kernel(self, strides: Strides, threads: int) -> CompiledKernel:
+    def _kernel(self, params: Values, strides: Strides, threads: int) -> CompiledKernel:
         """The kernel of the generic road for arrays with these unit strides."""
+        recorded = self._recorded(params, strides, threads)
+        if recorded is not None:
+            try:
+                return self._planned_kernel(strides, threads, recorded[0])
+            except (UsageError, *FAULTS) as error:
+                reason = str(error)
+                log("tune", lambda: f"a record is set aside: {reason}")
+        return self._planned_kernel(strides, threads, self._plan)
+
+    def _planned_kernel(self, strides: Strides, threads: int, plan: Plan | None) -> CompiledKernel:
         unit, parallel = unit_strides(strides), threads > 1
         made_for = self._machine.content_hash
-        given = "" if self._plan is None else self._plan.dumps()
+        given = "" if plan is None else plan.dumps()
         key = f"{self._key} {sorted(unit)} {parallel} {made_for} {given}"
         what = f"loops of '{self.summary.name}'"
-        return nest_kernel(key, lambda: self._nest(strides, threads), what)
+        return nest_kernel(key, lambda: self._nest(strides, threads, plan), what)
 
-    def _nest(self, strides: Strides, threads: int) -> LoopNest:
+    def _nest(self, strides: Strides, threads: int, plan: Plan | None) -> LoopNest:
         """The loops of the generic road."""
         unit = unit_strides(strides)
-        return self._polyhedral().compiled(self._machine, threads, self._plan, unit).nest
+        return self._polyhedral().compiled(self._machine, threads, plan, unit).nest
+
+    def _recorded(
+        self, params: Values, strides: Strides, threads: int
+    ) -> tuple[Plan, Record] | None:
+        """The plan that tuning has recorded for such loops."""
+        if self._plan is not None:
+            return None
+        return recorded_loops(self._key, params, strides, self._dtype, self._machine, threads)
+
+    @property
+    def _dtype(self) -> str:
+        """The type of the first array that is written."""
+        written = (a.dtype.name for a in self.summary.arrays if a.role in (Role.INOUT, Role.OUT))
+        return next(written, "")
+
+    # -- tuning -----------------------------------------------------------------------------------
+
+    def task(self, args: tuple[Any, ...], threads: int, *, as_loops: bool = False) -> Task | None:
+        """What tuning measures for a call; None where there is nothing to compute.
+
+        With `as_loops` that is the generic road, also of a function that is one contraction.
+        """
+        # lazy: tuning loads isl
+        from loopwright.tuning.tasks import ContractionTask, ProgramTask
+
+        require_runnable(self._machine)
+        _, arrays = self._signature.bind(args)
+        params, strides = self._call(args)
+        if self.contraction is not None and not as_loops:
+            unit = self._unit(self.contraction)
+            shape, reassoc = unit.shape(params, strides), self.contraction.reassoc
+            if shape is None:
+                return None
+            return ContractionTask(unit.algebra, shape, self._machine, threads, reassoc)
+        for name, extents, dtype in self._signature.fresh(params):
+            arrays[name] = np.zeros(extents, dtype)
+        roles = (Role.INOUT, Role.OUT)
+        written = tuple(a.name for a in self.summary.arrays if a.role in roles)
+        definition = self._definition
+        tree = replace(definition.tree, captured=())  # which may be anything
+        where = self._machine, threads
+        return ProgramTask(tree, definition.reassoc, self._key, params, arrays, written, *where)
+
+    def forget(self) -> None:
+        """Make code anew: there are other records."""
+        self._ready.clear()
 
     def plan_of(self, args: tuple[Any, ...], threads: int) -> Plan:
         """The plan of a call: given again, it makes the same code."""
@@ -260,6 +332,9 @@ class Specialisation:
                 from loopwright.planner.given_choice import plan_of  # lazy: plans load isl
 
                 return plan_of(choice)
+        recorded = self._recorded(params, strides, threads)
+        if recorded is not None:
+            return recorded[0]
         return self._polyhedral().plan(self._machine, threads)
 
     # -- reports ----------------------------------------------------------------------------------
@@ -284,9 +359,11 @@ class Specialisation:
             try:
                 nests = unit.nests(params, strides, threads, self._kernel_nest)
             except Unproven:  # such calls run as loops
-                nests = [self._nest(strides, threads)]
+                nests = [self._nest(strides, threads, self._plan)]
         else:
-            nests = [self._nest(strides, threads)]
+            recorded = self._recorded(params, strides, threads)
+            plan = self._plan if recorded is None else recorded[0]
+            nests = [self._nest(strides, threads, plan)]
         return "\n".join(stage_text(nest, stage, self._machine) for nest in nests)
 
     def explain(self, args: tuple[Any, ...] = (), threads: int = 1) -> str:
@@ -296,10 +373,13 @@ class Specialisation:
         if args and self._is_contraction:
             lines.append(self._unit(self._whole()).explain(*self._call(args), threads))
         elif args:
-            own = self._plan
+            recorded = self._recorded(*self._call(args), threads)
+            own = self._plan if recorded is None else recorded[0]
             plan = function.plan(self._machine, threads) if own is None else own
             lines.append(f"loops in source order{', but for' if len(plan) else ''}")
             lines += (f"  {step}" for step in plan)
+            if recorded is not None:
+                lines.append(origin_line(recorded[1]))
         return "\n".join(lines)
 
     def _call(self, args: tuple[Any, ...]) -> tuple[Values, Strides]:

@@ -43,6 +43,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
         "convert a file of a sparse tensor to another format",
     ),
     _command("athread", "run an Athread program of Sunway on this machine, every access checked"),
+    _command("tune", "measure plans for a C file or an einsum, and list what was recorded"),
     _command("machines", "list the known machines, or show one"),
     (
         "calibrate",

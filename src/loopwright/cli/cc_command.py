@@ -24,6 +24,7 @@ from loopwright.calls.splice import (
     team_of,
 )
 from loopwright.cli.cc_run import add_run_arguments, require_run, run_files
+from loopwright.cli.cc_tune import require_tune, tuned_planners
 from loopwright.cli.output_files import STDOUT, write_file, write_folder
 from loopwright.diagnostics import InternalError, ToolchainError, UsageError
 from loopwright.frontends.c import CFile, read_c
@@ -138,6 +139,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--explain", action="store_true", help="tell what was done, and why not more"
     )
+    parser.add_argument(
+        "--tune", type=float, metavar="SECONDS", help="measure other plans here, take the best"
+    )
+    parser.add_argument(
+        "--size",
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help="with --tune: an integer parameter; N alone for all others",
+    )
     add_run_arguments(parser)
 
 
@@ -146,6 +157,7 @@ def run(args: argparse.Namespace) -> int:
     given = [x for x in (args.tile, args.load_schedule, args.plan) if x is not None]
     if len(given) > 1:
         raise UsageError("--tile, --load-schedule and --plan exclude each other")
+    require_tune(args, is_planned=bool(given))
     if given and gpu_planner_of(args) is not None:
         hint = "a plan has steps for it: cap_registers, keep_in_memory, map_reduction"
         what = "--registers, --no-privatize and --atomics are for the planner"
@@ -154,6 +166,8 @@ def run(args: argparse.Namespace) -> int:
     require_run(args, file, machine)
     output = _output(args)
     planners = _planners(args, file, machine)
+    if args.tune is not None:
+        planners = tuned_planners(args, file, cpp_arguments(args), planners)
     results = [
         optimise_region(file, region, planner, machine, target=args.target, reassoc=args.reassoc)
         for region, planner in zip(file.regions, planners, strict=True)

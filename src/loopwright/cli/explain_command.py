@@ -18,6 +18,7 @@ from loopwright.cli.cc_command import (
     mesh_shape,
     source_and_machine,
 )
+from loopwright.cli.cc_tune import read_sizes
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.c import read_c
 from loopwright.ir.machine import Machine
@@ -30,7 +31,6 @@ __all__ = ["add_arguments", "run"]
 
 _GPU_TARGETS = tuple(name for name, t in TARGETS.items() if t.kind is MachineKind.GPU)
 _SIZE = 200
-_MOST_SIZE = 1 << 31
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one report per region, and the times of each function."""
-    sizes, default = _sizes(args.size)
+    sizes, default = read_sizes(args.size)
     path = Path(args.file)
     if args.target in _GPU_TARGETS:
         return _explain_on_gpu(args, path)
@@ -139,19 +139,3 @@ def _threads(word: str | None) -> int | None:
     if not (word.isascii() and word.isdigit() and 0 < int(word) < 1 << 16):
         raise UsageError("--threads takes a number", found=repr(word[:60]), hint="--threads 2")
     return int(word)
-
-
-def _sizes(words: list[str]) -> tuple[dict[str, int], int]:
-    """Sizes by parameter name, and the size of all other parameters."""
-    sizes: dict[str, int] = {}
-    default = _SIZE
-    for word in (part for text in words for part in text.split(",")):
-        name, _, value = word.rpartition("=")
-        is_number = value.isascii() and value.isdigit() and len(value) < 11
-        if not is_number or int(value) > _MOST_SIZE or (name and not name.isidentifier()):
-            raise UsageError("--size takes NAME=N or N", found=repr(word[:60]), hint="--size n=500")
-        if name:
-            sizes[name] = int(value)
-        else:
-            default = int(value)
-    return sizes, default

@@ -1,1 +1,1 @@
-"""Tuning: how to run a program is chosen by construction, search or a learned policy."""
+"""Tuning: loop trees and their searches; plans measured against the construction; records."""

@@ -1,0 +1,209 @@
+"""A worker: a child process that builds and times plans, each step under a time limit of its own.
+
+A plan that crashes, hangs or computes something else costs a child process and is reported as an
+outcome; the next plan gets a new child.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from multiprocessing import Pipe
+from types import TracebackType
+from typing import Any
+
+from loopwright.lazy_dataclass import dataclass
+from loopwright.transform.plan import Plan
+from loopwright.tuning.tasks import Task
+
+__all__ = ["Limits", "Lost", "Outcome", "TimeComparison", "Worker", "compared", "examine"]
+
+_START = "import sys; from loopwright.tuning.worker_process import main; main(int(sys.argv[1]))"
+_LEAST_GAIN = 0.01  # below which a difference is nobody's gain
+_ERRORS = 3.0  # standard errors of the gain that count as noise
+_QUICK, _SURE = 5, 15  # rounds of a first and of a second measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds that the steps of one plan may take."""
+
+    start: float = 60.0  # a child with the construction's code
+    build: float = 30.0
+    run: float = 30.0
+    sample: float = 1.0  # that timing goes on, at most
+    is_cold: bool = False  # caches are flushed between runs
+
+    def within(self, seconds: float) -> Limits:
+        """The same inside of a budget."""
+        left = max(seconds, 0.0)
+        start, build, run = (min(part, left) for part in (self.start, self.build, self.run))
+        return Limits(start, build, run, min(self.sample, left), self.is_cold)
+
+
+class Lost(Exception):  # noqa: N818, an outcome and no error
+    """The child is gone: it crashed, or took longer than its limit and was ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeComparison:
+    """Two series of times that were taken in turn, compared."""
+
+    base_seconds: float  # the fastest run
+    seconds: float
+    gain: float  # median over the pairs of base / own
+    noise: float  # of the gain: what the pairs differ by among themselves
+    is_faster: bool  # the gain is beyond the noise
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a plan."""
+
+    plan: Plan
+    state: str  # "measured", "refused", "wrong", "crashed", "hung" or "unfinished"
+    reason: str = ""
+    verdict: TimeComparison | None = None  # of a plan that was measured
+
+
+def compared(base: Sequence[float], own: Sequence[float]) -> TimeComparison | None:
+    """Compare times that were taken in turn; None where some are no times."""
+    pairs = list(zip(base, own, strict=False))
+    if not pairs or not all(math.isfinite(x) and x > 0 for pair in pairs for x in pair):
+        return None
+    logs = [math.log(x / y) for x, y in pairs]
+    middle = statistics.median(logs)
+    # The standard error of a median, from the median of deviations.
+    spread = statistics.median(abs(x - middle) for x in logs)
+    noise = _ERRORS * 1.86 * spread / math.sqrt(len(logs))
+    wins = sum(x > 0 for x in logs)
+    is_faster = (
+        middle > max(noise, math.log1p(_LEAST_GAIN))
+        and wins >= 0.8 * len(logs)
+        and min(own) < min(base)
+        and len(logs) >= _QUICK
+    )
+    return TimeComparison(min(base), min(own), math.exp(middle), math.expm1(noise), is_faster)
+
+
+class Worker:
+    """A child process for one task; use it in `with`. It is started again after it was lost."""
+
+    def __init__(self, task: Task, construction: Plan) -> None:
+        self._task = task
+        self._construction = construction
+        self._child: subprocess.Popen[bytes] | None = None
+        self._connection: Any = None
+
+    def start(self, limits: Limits) -> None:
+        """Have a child that has run the construction; raises Lost."""
+        if self._child is not None:
+            return
+        ours, theirs = Pipe()
+        with theirs:
+            # A child of its own session: Ctrl-C is for the parent, which ends the child.
+            self._child = subprocess.Popen(
+                [sys.executable, "-c", _START, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
+        self._connection = ours
+        self._asked((self._task, self._construction), limits.start)
+
+    def build(self, plan: Plan, limits: Limits) -> str:
+        """Build the code of a plan; why it was refused, if it was. Raises Lost."""
+        match self._asked(("build", plan), limits.build):
+            case ("refused", str(reason)):
+                return reason
+        return ""
+
+    def time(self, rounds: int, limits: Limits) -> tuple[list[float], list[float]] | str:
+        """Check and time what was built, in turn with the construction; or what is wrong with it.
+
+        Raises Lost.
+        """
+        most = min(limits.sample, limits.run / 2)
+        match self._asked(("time", rounds, limits.is_cold, float(most)), limits.run):
+            case ("timed", list(base), list(own)):
+                return base, own
+            case ("wrong", str(reason)):
+                return reason
+        raise Lost("crashed")
+
+    def _asked(self, message: Any, seconds: float) -> Any:
+        """The answer to a message; raises Lost and ends the child where there is none in time."""
+        try:
+            self._connection.send(message)
+            if self._connection.poll(seconds):
+                return self._connection.recv()
+            reason = "hung"
+        except (EOFError, OSError, pickle.UnpicklingError):
+            reason = "crashed"
+        self.close()
+        raise Lost(reason)
+
+    def close(self) -> None:
+        """End the child."""
+        child, self._child = self._child, None
+        if child is None:
+            return
+        child.kill()
+        child.wait()
+        self._connection.close()
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def examine(worker: Worker, plan: Plan, limits: Limits, budget: float) -> Outcome:
+    """Build, check and time a plan within `budget` seconds.
+
+    One that looks faster is measured again, for longer: the first of many to look fast by chance is
+    not taken for fast.
+    """
+    end = time.monotonic() + budget
+
+    def left() -> float:
+        return end - time.monotonic()
+
+    def lost(error: Lost) -> Outcome:
+        if left() <= 0.0:
+            return Outcome(plan, "unfinished", "the budget was spent")
+        return Outcome(plan, str(error))
+
+    try:
+        worker.start(limits.within(left()))
+        refused = worker.build(plan, limits.within(left()))
+        if refused:
+            return Outcome(plan, "refused", refused)
+        verdict = None
+        for rounds in (_QUICK, _SURE):
+            found = worker.time(rounds, limits.within(left()))
+            if isinstance(found, str):
+                return Outcome(plan, "wrong", found)
+            verdict = compared(*found)
+            if verdict is None:
+                return Outcome(plan, "wrong", "times that are no numbers")
+            if not verdict.is_faster:
+                break
+        return Outcome(plan, "measured", "", verdict)
+    except Lost as error:
+        return lost(error)

@@ -1,0 +1,150 @@
+"""The child process of a worker: builds the code of plans, checks it, times it beside the base.
+
+    parent:  (task, construction)            child:  ("ready", seconds of one run)
+             ("build", plan)                         ("built",) or ("refused", reason)
+             ("time", rounds, is_cold, most)         ("timed", base, own) or ("wrong", reason)
+
+Whatever goes wrong in generated code ends this process and no other. No kernel that is made here is
+written to disk.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+
+from loopwright import options
+from loopwright.diagnostics import LoopwrightError
+from loopwright.faults import FAULTS
+from loopwright.kernels import Unproven
+from loopwright.runtime.array_arguments import Array
+from loopwright.tuning.tasks import Bench, Run, Task
+
+__all__ = ["difference", "main", "timed_pair"]
+
+_SAMPLE = 500e-6  # seconds of one sample: shorter runs are repeated
+_MOST_REPEATS = 2000
+_HOPELESS = 1.15  # a candidate this much slower after two rounds is given up
+_FLUSHED = 64 << 20  # bytes that a cold measurement writes between two runs
+
+
+def main(handle: int) -> None:
+    """Answer the parent until it goes away."""
+    connection = Connection(handle)
+    # What is printed here is nobody's answer.
+    os.dup2(2, 1)
+    try:
+        task, construction = connection.recv()
+        with options.override(cache=False):
+            _Desk(task, construction).serve(connection)
+    except (EOFError, BrokenPipeError):
+        sys.exit(0)
+
+
+class _Desk:
+    def __init__(self, task: Task, construction: Any) -> None:
+        self._bench: Bench = task.bench()
+        self._base = self._bench.build(construction)
+        self._bench.restore()
+        self._base()
+        self._expected = [array.copy() for array in self._bench.results()]
+        self._once = _seconds(self._base, 1)
+        self._own: Run = self._base
+
+    def serve(self, connection: Connection) -> None:
+        connection.send(("ready", self._once))
+        while True:
+            match connection.recv():
+                case ("build", plan):
+                    connection.send(self._built(plan))
+                case ("time", int(rounds), bool(is_cold), float(most)):
+                    connection.send(self._timed(rounds, is_cold, most))
+
+    def _built(self, plan: Any) -> tuple[Any, ...]:
+        try:
+            self._own = self._bench.build(plan)
+        except (LoopwrightError, Unproven, *FAULTS) as error:
+            return "refused", str(error)
+        return ("built",)
+
+    def _timed(self, rounds: int, is_cold: bool, most: float) -> tuple[Any, ...]:
+        reason = self._wrong()
+        if reason:
+            return "wrong", reason
+        times = timed_pair(
+            self._base, self._own, self._bench.restore, rounds, most, is_cold=is_cold
+        )
+        # What ran many times must still be right: a race shows now and then only.
+        reason = self._wrong()
+        return ("wrong", reason) if reason else ("timed", *times)
+
+    def _wrong(self) -> str:
+        self._bench.restore()
+        self._own()
+        found = self._bench.results()
+        pairs = zip(found, self._expected, strict=True)
+        reasons = (difference(x, y, self._bench.terms) for x, y in pairs)
+        return next(filter(None, reasons), "")
+
+
+def difference(found: Array, expected: Array, terms: int) -> str:
+    """How a result differs from the construction's by more than rounding; empty where it does not.
+
+    Sums of `terms` numbers in another order differ by as many roundings at most.
+    """
+    if found.dtype.kind not in "fc":
+        same = np.array_equal(found, expected)
+        return "" if same else "another result than the construction's"
+    eps = np.finfo(found.dtype).eps
+    with np.errstate(all="ignore"):
+        finite = expected[np.isfinite(expected)]
+        scale = float(np.abs(finite).max()) if finite.size else 1.0
+        near = np.isclose(
+            found, expected, rtol=eps * (terms + 64), atol=eps * scale * 64, equal_nan=True
+        )
+    if near.all():
+        return ""
+    count = int(near.size - near.sum())
+    return f"{count} of {near.size} elements differ from the construction's"
+
+
+def timed_pair(
+    base: Run, own: Run, restore: Run, rounds: int, most: float, *, is_cold: bool = False
+) -> tuple[list[float], list[float]]:
+    """Seconds of runs of `base` and `own` in turn, so that what disturbs one disturbs both.
+
+    Stops after `most` seconds, and early where `own` is far behind.
+    """
+    end = time.perf_counter() + most
+    restore()
+    repeats = 1
+    if not is_cold:
+        once = max(min(_seconds(base, 1), _seconds(own, 1)), 1e-7)
+        repeats = max(1, min(_MOST_REPEATS, math.ceil(_SAMPLE / once)))
+    sweep = np.zeros(_FLUSHED // 8 if is_cold else 0)
+    base_times: list[float] = []
+    own_times: list[float] = []
+    for k in range(rounds):
+        pair = [(base, base_times), (own, own_times)]
+        for run, times in pair if k % 2 else pair[::-1]:
+            restore()
+            sweep += 1
+            times.append(_seconds(run, repeats))
+        if len(own_times) >= 2 and min(own_times) > _HOPELESS * min(base_times):
+            break
+        if time.perf_counter() > end:
+            break
+    return base_times, own_times
+
+
+def _seconds(run: Run, repeats: int) -> float:
+    start = time.perf_counter()
+    for _ in range(repeats):
+        run()
+    return (time.perf_counter() - start) / repeats

@@ -1,0 +1,424 @@
+"""Tuning for people: never worse than the construction, bad candidates, budgets, Ctrl-C."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import options
+from loopwright.calls.einsum import einsum_task, forget_calls
+from loopwright.calls.tune import tune_tasks
+from loopwright.diagnostics import LoopwrightError, UsageError
+from loopwright.transform.loop_marks import Unroll
+from loopwright.transform.plan import Plan
+from loopwright.tuning.candidate_worker import Limits, Worker, compared, examine
+from loopwright.tuning.records import Key, Log, Record, log_of_user
+from loopwright.tuning.search import Progress, search
+from loopwright.tuning.tasks import Run
+from loopwright.tuning.worker_process import difference, timed_pair
+
+
+@pytest.fixture(autouse=True)
+def _own_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv(options.variable("data_dir"), str(tmp_path / "data"))
+    with options.override(data_dir=str(tmp_path / "data")):
+        forget_calls()
+        yield
+    forget_calls()
+
+
+def behaviour(name: str) -> Plan:
+    """A plan that names what the code of a fake task does."""
+    return Plan((Unroll(name, 2),))
+
+
+class FakeBench:
+    """Counts to 1 in an array, in the way that a plan names."""
+
+    terms = 1
+
+    def __init__(self) -> None:
+        self._out = np.zeros(4)
+
+    def build(self, plan: Plan) -> Run:
+        (step,) = plan.steps
+        assert isinstance(step, Unroll)
+        match step.loop:
+            case "refused":
+                raise UsageError("no such code")
+            case "slow_build":
+                time.sleep(60)
+            case "crash_build":
+                os.kill(os.getpid(), signal.SIGSEGV)
+        seconds = {"base": 30e-3, "fast": 3e-3, "slow": 60e-3}.get(step.loop, 3e-3)
+
+        def run() -> None:
+            if step.loop == "hang":
+                time.sleep(60)
+            if step.loop == "crash":
+                os.kill(os.getpid(), signal.SIGSEGV)
+            time.sleep(seconds)
+            self._out[...] = 2 if step.loop == "wrong" else 1
+
+        return run
+
+    def restore(self) -> None:
+        self._out[...] = 0
+
+    def results(self) -> list[np.ndarray[Any, Any]]:
+        return [self._out]
+
+
+@dataclass(frozen=True)
+class FakeTask:
+    """Whose candidates behave as they are called."""
+
+    names: tuple[str, ...]
+
+    @property
+    def key(self) -> Key:
+        return Key("fake", "here", (4,), 1, "float64")
+
+    def construction(self) -> Plan:
+        return behaviour("base")
+
+    def neighbours(self, plan: Plan) -> Iterator[Plan]:
+        return (behaviour(name) for name in self.names)
+
+    def bench(self) -> FakeBench:
+        return FakeBench()
+
+
+LIMITS = Limits(start=60, build=1.0, run=4.0, sample=2.0)
+
+
+# The differences are large: a busy machine must not decide whether a test passes.
+def searched(*names: str, budget: float = 60.0, **more: Any) -> tuple[Any, Log]:
+    log = log_of_user()
+    return search(FakeTask(names), log, budget, limits=LIMITS, **more), log
+
+
+def test_a_bad_candidate_costs_itself_only() -> None:
+    names = ("refused", "crash", "wrong", "crash_build", "fast", "slow")
+    found, log = searched(*names)
+    assert found.plan == behaviour("fast")
+    assert dict(found.states) == {"refused": 1, "crashed": 2, "wrong": 1, "measured": 2}
+    assert found.verdict is not None
+    assert found.gain > 1.5
+    assert {record.is_faster for record in log} == {True, False}
+
+
+def test_a_hanging_candidate_is_ended_at_its_limit() -> None:
+    start = time.monotonic()
+    found, _ = searched("hang", "slow_build", "slow")
+    assert dict(found.states) == {"hung": 2, "measured": 1}
+    assert found.plan == behaviour("base"), "nothing was faster"
+    assert time.monotonic() - start < 45
+
+
+def test_a_search_goes_on_where_the_last_one_ended() -> None:
+    first, log = searched("slow")
+    assert first.tried == 1
+    again, _ = searched("slow", "fast")
+    assert again.tried == 1
+    assert again.plan == behaviour("fast")
+    last, _ = searched("slow", "fast")
+    assert last.tried == 0
+    assert last.plan == behaviour("fast")
+    assert len(list(log)) == 2
+
+
+def test_the_budget_ends_the_search() -> None:
+    start = time.monotonic()
+    found, log = searched(*["hang"] * 50, budget=0.5)
+    assert dict(found.states) in ({}, {"unfinished": 1})
+    assert found.plan == behaviour("base")
+    assert log.is_empty()
+    assert time.monotonic() - start < 10
+
+
+def test_ctrl_c_keeps_the_best_so_far() -> None:
+    def interrupted(progress: Progress) -> None:
+        if progress.gain > 1:
+            raise KeyboardInterrupt
+
+    found, log = searched("slow", "fast", "hang", report=interrupted)
+    assert found.is_interrupted
+    assert found.plan == behaviour("fast")
+    assert log.best(FakeTask(()).key) is not None
+
+
+class LostExecutor(Executor):
+    """Whose workers are gone."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
+        raise BrokenExecutor("no worker is left")
+
+
+class HereExecutor(Executor):
+    """Runs everything at once."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(fn(*args, **named))
+        return done
+
+
+@pytest.mark.parametrize("executor", [LostExecutor(), HereExecutor()])
+def test_an_executor_measures_until_it_is_lost(executor: Executor) -> None:
+    found, _ = searched("slow", "fast", executor=executor)
+    assert found.plan == behaviour("fast")
+
+
+def test_times_that_are_no_numbers_are_no_verdict() -> None:
+    assert compared([1.0, 1.0], [math.nan, 1.0]) is None
+    assert compared([1.0, 1.0], [0.0, 1.0]) is None
+    assert compared([], []) is None
+
+
+@pytest.mark.parametrize(
+    ("base", "own", "is_faster"),
+    [
+        ([1.0] * 5, [0.9] * 5, True),
+        ([1.0] * 5, [1.0] * 5, False),
+        ([1.0] * 5, [0.995] * 5, False),
+        ([1.0] * 4, [0.5] * 4, False),
+        ([1.0, 1.3, 0.9, 1.2, 1.0], [0.9, 1.4, 0.8, 1.3, 0.7], False),
+        ([1.0] * 6, [0.9, 0.9, 0.9, 0.9, 1.1, 1.1], False),
+    ],
+)
+def test_faster_means_beyond_the_noise(
+    base: list[float], own: list[float], is_faster: bool
+) -> None:
+    verdict = compared(base, own)
+    assert verdict is not None
+    assert verdict.is_faster == is_faster
+
+
+def test_runs_alternate_and_stop_early() -> None:
+    calls: list[str] = []
+
+    def run(name: str, seconds: float) -> Run:
+        def one() -> None:
+            calls.append(name)
+            time.sleep(seconds)
+
+        return one
+
+    base, own = timed_pair(run("a", 1e-3), run("b", 3e-3), lambda: None, 20, 10.0)
+    assert len(base) == len(own) == 2
+    assert calls[-4:] == list("baab")
+    calls.clear()
+    timed_pair(run("a", 1e-3), run("b", 1e-3), lambda: None, 4, 10.0, is_cold=True)
+    assert "".join(calls) in ("baabbaab", "baabba", "baab")
+
+
+def test_a_difference_is_more_than_rounding() -> None:
+    one = np.ones(10, np.float32)
+    assert difference(one * np.float32(1 + 1e-6), one, 100) == ""
+    assert difference(np.array([math.nan]), np.array([math.nan]), 1) == ""
+    wrong = one.copy()
+    wrong[3] = 2
+    assert difference(wrong, one, 100) == "1 of 10 elements differ from the construction's"
+    words = "another result than the construction's"
+    assert difference(np.array([1]), np.array([2]), 1) == words
+
+
+def test_a_real_candidate_is_proven_built_and_checked() -> None:
+    a = np.ones((24, 20), np.float32)
+    task = einsum_task("ik,kj->ij", a, a.T, threads=1)
+    plans = list(task.neighbours(task.construction()))
+    assert len(plans) > 20
+    with Worker(task, task.construction()) as worker:
+        outcome = examine(worker, plans[0], Limits(), 120.0)
+        assert outcome.state == "measured", outcome
+        step = plans[0].whole_contract
+        assert step is not None
+        broken = replace(step, variants=(replace(step.variants[0], lanes=3),))
+        assert examine(worker, Plan((broken,)), Limits(), 120.0).state == "refused"
+
+
+# -- what people call -----------------------------------------------------------------------------
+
+
+def record_for(task: Any, plan: Plan, seconds: float = 0.5) -> Record:
+    when = "2026-11-16T00:00:00+00:00"
+    base = task.construction().to_json()
+    return Record(task.key, plan.to_json(), base, seconds, 1.0, True, when)
+
+
+def test_einsum_and_jit_take_the_plan_of_a_record() -> None:
+    a = np.random.default_rng(0).random((30, 30))
+    task = einsum_task("ik,kj->ij", a, a, threads=1)
+    other = next(p for p in task.neighbours(task.construction()))
+    before = lw.einsum("ik,kj->ij", a, a, threads=1)
+    log_of_user().add([record_for(task, other)])
+    forget_calls()
+    assert lw.einsum_plan("ik,kj->ij", a, a, threads=1) == other
+    assert lw.tune("ik,kj->ij", a, a, threads=1) == other
+    assert np.allclose(lw.einsum("ik,kj->ij", a, a, threads=1), before)
+    with options.override(records=False):
+        assert lw.einsum_plan("ik,kj->ij", a, a, threads=1) == task.construction()
+
+
+def test_a_record_against_another_construction_is_set_aside() -> None:
+    a = np.ones((30, 30))
+    task = einsum_task("ik,kj->ij", a, a, threads=1)
+    first, second = (p for p, _ in zip(task.neighbours(task.construction()), "ab", strict=False))
+    stale = replace(record_for(task, first), construction=second.to_json())
+    log_of_user().add([stale])
+    assert lw.einsum_plan("ik,kj->ij", a, a, threads=1) == task.construction()
+    assert lw.tune("ik,kj->ij", a, a, threads=1) == task.construction()
+
+
+def test_a_record_that_does_not_fit_is_set_aside() -> None:
+    a = np.ones((30, 30))
+    task = einsum_task("ik,kj->ij", a, a, threads=1)
+    log_of_user().add([record_for(task, behaviour("fast"))])
+    assert lw.einsum_plan("ik,kj->ij", a, a, threads=1) == task.construction()
+    assert np.array_equal(lw.einsum("ik,kj->ij", a, a, threads=1), a @ a)
+
+
+@lw.jit(threads=1)
+def smooth(a: Any, b: Any) -> None:
+    for i in range(1, a.shape[0] - 1):
+        for j in range(1, a.shape[1] - 1):
+            b[i, j] = (a[i - 1, j] + a[i + 1, j]) * 0.5
+
+
+def test_loops_take_the_plan_of_a_record_and_explain_it() -> None:
+    a, b = np.random.default_rng(0).random((40, 40)), np.zeros((40, 40))
+    code, task = smooth.task(a, b)
+    assert task is not None
+    log_of_user().add([record_for(task, Plan(()))])
+    code.forget()
+    assert smooth.plan(a, b) == Plan(())
+    smooth(a, b)
+    expected = np.zeros((40, 40))
+    expected[1:-1, 1:-1] = (a[:-2, 1:-1] + a[2:, 1:-1]) * 0.5
+    assert np.array_equal(b, expected)
+    assert smooth.explain(a, b).splitlines()[-1] == (
+        "plan of a tuning record: 2.00 times as fast as the construction (500 ms against 1 s, "
+        "measured in turn, beyond the noise, 2026-11-16)"
+    )
+    illegal = Plan((Unroll("nobody", 2),))
+    log_of_user().add([record_for(task, illegal, 0.1)])
+    code.forget()
+    b[...] = 0
+    smooth(a, b)
+    assert np.array_equal(b, expected)
+    code.forget()
+
+
+def test_contractions_of_functions_explain_their_record() -> None:
+    @lw.jit(threads=1, reassoc=True)
+    def product(a: Any, b: Any, c: Any) -> None:
+        for i in range(a.shape[0]):
+            for j in range(b.shape[1]):
+                for k in range(a.shape[1]):
+                    c[i, j] += a[i, k] * b[k, j]
+
+    a, c = np.ones((32, 32)), np.zeros((32, 32))
+    _, task = product.task(a, a, c)
+    assert task is not None
+    assert "tuning record" not in product.explain(a, a, c)
+    log_of_user().add([record_for(task, next(task.neighbours(task.construction())))])
+    assert "plan of a tuning record: 2.00 times" in product.explain(a, a, c)
+    product(a, a, c)
+    assert np.array_equal(c, a @ a)
+
+
+def test_neighbours_of_loops_are_legal_and_right() -> None:
+    a, b = np.random.default_rng(0).random((20, 20)), np.zeros((20, 20))
+    _, task = smooth.task(a, b)
+    assert task is not None
+    bench = task.bench()
+    bench.build(task.construction())()
+    expected = bench.results()[0].copy()
+    plans = list(task.neighbours(task.construction()))
+    assert len(plans) >= 4
+    for plan in plans[:: max(1, len(plans) // 6)]:
+        bench.restore()
+        bench.build(plan)()
+        assert np.array_equal(bench.results()[0], expected)
+
+
+SOURCE = b"""
+void twice(int n, double a[n], double b[n], double c[n]) {
+#pragma scop
+  for (int i = 0; i < n; i++)
+    b[i] = a[i] + 1;
+#pragma endscop
+#pragma scop
+  for (int i = 1; i < n; i++)
+    c[i] = c[i - 1] + b[i];
+#pragma endscop
+}
+"""
+
+
+def test_regions_share_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = lw.compile(SOURCE, threads=1)
+    arrays = np.ones((3, 50))
+    plans = lw.tune(compiled, 50, *arrays)
+    assert isinstance(plans, tuple)
+    assert plans == compiled["twice"].plans(50, *arrays)
+    given: list[float] = []
+
+    def searched(task: Any, log: Log, share: float, **named: Any) -> Any:
+        given.append(share)
+        return search(task, log, 0.0)
+
+    monkeypatch.setattr("loopwright.calls.tune.search", searched)
+    tune_tasks([FakeTask(())] * 4, 8.0)
+    assert given == pytest.approx([2.0, 8 / 3, 4.0, 8.0], rel=0.05)
+
+
+def test_a_short_search_from_outside() -> None:
+    a = np.random.default_rng(0).random((17, 19)).astype(np.float32)
+    plan = lw.tune("ik,jk->ij", a, a, by="search", budget_ms=4000, threads=1)
+    assert isinstance(plan, Plan)
+    assert plan == lw.einsum_plan("ik,jk->ij", a, a, threads=1)
+    assert np.allclose(lw.einsum("ik,jk->ij", a, a, threads=1, tune="model"), a @ a.T)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda a: lw.tune("i->", a, by="policy"), "there is no learned policy yet"),
+        (lambda a: lw.tune("i->", a, by="luck"), "unknown way to tune"),
+        (lambda a: lw.tune("i->", a, budget_ms=-1), "budget_ms is a number of milliseconds"),
+        (lambda a: lw.tune("i,i,i->", a, a, a), "a plan is for one contraction"),
+        (lambda a: lw.tune(len, a), "tune takes the text of an einsum"),
+        (lambda a: lw.einsum("i->", a, tune="policy"), "there is no learned policy yet"),
+        (lambda a: lw.einsum("i->", a, tune="hard"), "unknown way to tune"),
+        (lambda a: lw.einsum("i->", a, tune=1, plan=Plan(())), "exclude each other"),
+        (lambda a: lw.jit(tune=math.nan)(len), "jit takes a function"),
+        (lambda a: lw.jit(tune=math.nan)(smooth.py_func), "unknown way to tune"),
+        (lambda a: lw.jit(tune=1, plan=Plan(())), "exclude each other"),
+        (lambda a: lw.compile(SOURCE, "openmp", tune=1), "tune= is for C, the target 'host'"),
+    ],
+)
+def test_refusals_say_what_there_is(call: Callable[[Any], object], words: str) -> None:
+    with pytest.raises(LoopwrightError, match=words):
+        call(np.ones(4))
+
+
+def test_a_call_without_records_pays_one_stat() -> None:
+    log = log_of_user()
+    assert log.is_empty()
+    start = time.perf_counter()
+    for _ in range(1000):
+        log.best(Key("x", "y", (), 1, ""))
+    assert time.perf_counter() - start < 0.1, "a hundred microseconds each, on a busy machine"
