@@ -34,6 +34,7 @@ __all__ = [
     "needs_old_values",
     "read_later",
     "variables_of",
+    "whole_rows",
 ]
 
 T = TypeVar("T")
@@ -226,6 +227,13 @@ def _box_around(elements: isl.Map) -> isl.Map:
 def _compared(sign: str) -> isl.Map:
     from_to = f"{{ [x] -> [y] : x {sign} y }}"
     return isl.Map.read_from_str(context(), from_to)
+
+
+def whole_rows(box: isl.Map) -> isl.Map:
+    """All elements of the rows of a box: equally long rows reach beyond what is accessed."""
+    name, last = box.get_tuple_name(_OUT), box.dim(_OUT) - 1
+    rows = box.reset_tuple_id(_OUT).project_out(_OUT, last, 1).add_dims(_OUT, 1)
+    return rows if name is None else rows.set_tuple_name(_OUT, name)
 
 
 def largest_extents(elements: isl.Map, array: Array) -> tuple[int, ...] | None:

@@ -10,7 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from loopwright.analysis.scratchpad_boxes import accesses_in, box_around, elements_of, loop_values
+from loopwright.analysis.scratchpad_boxes import (
+    accesses_in,
+    box_around,
+    elements_of,
+    loop_values,
+    whole_rows,
+)
 from loopwright.ir.access_names import NamedAccess, named_accesses
 from loopwright.ir.expr import Load
 from loopwright.ir.islkit import context, isl
@@ -168,8 +174,7 @@ class ReadInPlace(Step):
         inside = elements_inside(schedule.program.array(self.copy), panel.elements)
         box = box_around(schedule, panel.elements.intersect_range(inside)).reset_tuple_id(_OUT)
         if panel.is_full_width:
-            last = box.dim(_OUT) - 1
-            box = box.project_out(_OUT, last, 1).add_dims(_OUT, 1)
+            box = whole_rows(box)
         reached = loop_values(schedule, panel.loop)
         more = reached.dim(_SET) - _MAPPED
         tail = "".join(f", k{at}" for at in range(more))

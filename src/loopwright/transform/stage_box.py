@@ -27,6 +27,7 @@ from loopwright.analysis.scratchpad_boxes import (
     needs_old_values,
     read_later,
     variables_of,
+    whole_rows,
 )
 from loopwright.diagnostics import UsageError
 from loopwright.ir.access_names import NamedAccess
@@ -98,9 +99,7 @@ class StageBox(Step):
         is_written = any(one.is_write for one in accesses_in(schedule.program, kernel, self.array))
         here = accesses_in(schedule.program, path[-1], self.array)
         is_dealt_out = schedule.mark(self.loop) is Mark.THREAD
-        # Rows of boxes that come early are equally long, and reach into what other cores write.
-        is_late = any(one.is_write for one in here) or (is_written and len(extents) > 1)
-        if self.buffers > 1 and not is_dealt_out and is_late:
+        if self.buffers > 1 and not is_dealt_out and any(one.is_write for one in here):
             refuse(self, f"the next box does not come early: '{self.array}' is written meanwhile")
         is_brought_in, is_put_back, kept, box = True, False, None, None
         if is_written:
@@ -249,6 +248,8 @@ class StageBox(Step):
             if box.array != self.array or box.loop not in inside:
                 continue
             whole = box_around(schedule, box.elements)
+            if box.is_full_width:
+                whole = whole_rows(whole)
             whole = whole.project_out(_IN, len(by), len(box.variables) - len(by))
             moved.append(whole)
             if box.is_put_back:
