@@ -42,6 +42,7 @@ FOUND = (5, 16, 21, 42)
 
 # In circles of dependences, or along one loop only that carries a value.
 SERIAL: set[str] = set()
+NARROW = {"fdtd_3d"}  # six grids have no room in the 2.5 KiB that "small" has for boxes
 
 
 @cache
@@ -107,7 +108,8 @@ def test_families(number: int, machine: str, tmp_path: Path) -> None:
         sizes = pick_sizes(program, values=SMALL, most=1_000, count=count, seed=1)
         references[name] = [run_reference(program, p, seed=at) for at, p in enumerate(sizes)]
     build = check(programs, references, machine, shape, tmp_path)
-    assert set(build.serial) == SERIAL & set(names)
+    left = SERIAL | (NARROW if machine == "small" else set())
+    assert set(build.serial) == left & set(names)
 
 
 def test_there_are_many_families() -> None:

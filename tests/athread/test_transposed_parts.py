@@ -15,6 +15,7 @@ from kernels.build import system_compiler
 from kernels.corpus import KERNELS, make_inputs, reference
 from loopwright.analysis.size_estimates import likely_sizes
 from loopwright.ir.loops import Alloc, MeshBroadcast, Space
+from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.visit import statements
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_mesh import load_mesh
@@ -22,9 +23,10 @@ from loopwright.planner import mesh
 from loopwright.planner.mesh_cover import tile_cover
 from loopwright.planner.mesh_tiles import TiledLoop, TileSizes
 
-SW = load_mesh("sw26010")
+SW, PRO = load_mesh("sw26010"), load_mesh("sw26010pro")
 # Kernels, sizes that no tile divides, tiles, and windows of steps.
 CHOICES = [
+    ("syrk", {"n": 6, "m": 5}, (8, 8, 24), 12),
     ("syrk", {"n": 91, "m": 37}, (8, 8, 24), 12),  # parts of 4 rows: two cores bring some in
     ("syrk", {"n": 150, "m": 61}, (8, 40, 32), 16),
     ("syrk", {"n": 150, "m": 61}, (20, 12, 16), 8),
@@ -36,8 +38,10 @@ needs_compiler = pytest.mark.skipif(system_compiler() is None, reason="there is 
 
 
 @needs_compiler
-@pytest.mark.parametrize(("name", "sizes", "tiles", "window"), drawn(CHOICES, 2))
+@pytest.mark.parametrize("machine", [SW, PRO], ids=lambda machine: machine.name)
+@pytest.mark.parametrize(("name", "sizes", "tiles", "window"), drawn(CHOICES, 3))
 def test_bits_of_plain_c(
+    machine: MeshMachine,
     name: str,
     sizes: dict[str, int],
     tiles: tuple[int, ...],
@@ -53,7 +57,7 @@ def test_bits_of_plain_c(
 
     monkeypatch.setattr(mesh, "product_sizes", chosen)
     program = program_named(name)
-    plan, schedule = mesh.mesh_planner(program, SW)
+    plan, schedule = mesh.mesh_planner(program, machine)
     everything = list(statements(lower_schedule(schedule).body))
     turned = {s.target for s in everything if isinstance(s, MeshBroadcast) and s.source == s.target}
     assert len(turned) == (1 if name == "syrk" else 2)
@@ -71,7 +75,7 @@ def test_bits_of_plain_c(
         key: value.copy() if isinstance(value, np.ndarray) else np.array(value)
         for key, value in inputs.items()
     }
-    build = Emulated({name: program}, SW, (8, 8), tmp_path, plans={name: plan})
+    build = Emulated({name: program}, machine, (8, 8), tmp_path, plans={name: plan})
     build.run([(name, arrays, sizes)])
     assert has_bits_of(arrays["C"], expected["C"])
 

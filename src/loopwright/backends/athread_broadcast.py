@@ -29,6 +29,17 @@ lw_give_@WORD@(void *target, long target_pitch, const void *source, long source_
 #ifdef LW_ATHREAD_PRO
     lw_fence();
     @SYNC@();
+    if (is_root && to == from) {
+        /* A part in its place: a broadcast would write to what it reads, in this core. */
+        for (long r = 0; r < rows; r++, to += target_pitch)
+            for (long k = 0; k < 8; k++)
+                if (k != root)
+                    athread_rma_iput(to, (void *)&lw_sent, width, @OTHER@, to, (void *)&lw_arrived);
+        athread_rma_wait_value((void *)&lw_sent, 7 * (int)rows);
+        lw_sent = 0;
+        lw_fence();
+        return;
+    }
     if (is_root) {
         for (long r = 0; r < rows; r++, to += target_pitch, from += source_pitch)
             @RMA@(to, (void *)from, width, (void *)&lw_sent, (void *)&lw_arrived);
@@ -190,6 +201,7 @@ def _along(word: str) -> str:
     words = {
         "@WORD@": word,
         "@NUMBER@": "lw_core() % 8" if is_row else "lw_core() / 8",
+        "@OTHER@": "lw_core() / 8 * 8 + k" if is_row else "k * 8 + lw_core() % 8",
         "@SYNC@": "athread_ssync_row" if is_row else "athread_ssync_col",
         "@RMA@": f"athread_rma_{'row' if is_row else 'col'}_ibcast",
         "@SCOPE@": "ROW_SCOPE" if is_row else "COL_SCOPE",

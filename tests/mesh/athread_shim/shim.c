@@ -216,6 +216,16 @@ int athread_rma_col_ibcast(void *dst, void *src, unsigned long len, void *sent, 
     return give(0, dst, src, len, sent, arrived);
 }
 
+int athread_rma_iput(void *local, void *sent, unsigned long len, int core, void *remote,
+                     void *arrived)
+{
+    memmove(starts[core] + ((char *)remote - starts[shim_id]), local, len);
+    __atomic_add_fetch((int *)(starts[core] + ((char *)arrived - starts[shim_id])), 1,
+                       __ATOMIC_SEQ_CST);
+    ++*(int *)sent;
+    return 0;
+}
+
 int athread_rma_wait_value(void *reply, int value)
 {
     while (__atomic_load_n((int *)reply, __ATOMIC_SEQ_CST) < value)

@@ -22,6 +22,8 @@ int athread_dma_wait_value(void *reply, int value);
 int athread_ssync_array(void);
 int athread_ssync_row(void);
 int athread_ssync_col(void);
+int athread_rma_iput(void *local, void *sent, unsigned long len, int core, void *remote,
+                     void *arrived);
 int athread_rma_row_ibcast(void *dst, void *src, unsigned long len, void *sent, void *arrived);
 int athread_rma_col_ibcast(void *dst, void *src, unsigned long len, void *sent, void *arrived);
 int athread_rma_wait_value(void *reply, int value);
