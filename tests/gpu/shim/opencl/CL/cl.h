@@ -9,6 +9,7 @@
 typedef int32_t cl_int;
 typedef uint32_t cl_uint;
 typedef uint32_t cl_bool;
+typedef int64_t cl_long;
 typedef uint64_t cl_ulong;
 typedef cl_ulong cl_bitfield;
 typedef cl_bitfield cl_device_type, cl_device_fp_config, cl_mem_flags, cl_command_queue_properties;
