@@ -114,31 +114,28 @@ def override(**changes: Any) -> Iterator[Options]:
 
 def cache_dir() -> Path:
     """Return the directory of the kernel cache, which need not exist."""
-    from pathlib import Path  # lazy: pathlib would be a sixth of our import-time budget
-
-    chosen = current().cache_dir
-    if chosen is not None:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    # The base directory specification tells readers to ignore a relative path.
-    if os.path.isabs(base):
-        return Path(base) / "loopwright"
     place = "~/Library/Caches" if sys.platform == "darwin" else "~/.cache"
-    return Path(_absolute(variable("cache_dir"), place)) / "loopwright"
+    return _directory("cache_dir", "XDG_CACHE_HOME", place)
 
 
 def data_dir() -> Path:
     """Return the directory of what is not to be lost, which need not exist."""
-    from pathlib import Path  # lazy: see cache_dir
+    place = "~/Library/Application Support" if sys.platform == "darwin" else "~/.local/share"
+    return _directory("data_dir", "XDG_DATA_HOME", place)
 
-    chosen = current().data_dir
+
+def _directory(field: str, base_variable: str, place: str) -> Path:
+    """The directory that an option names, else ours in the user's base directory."""
+    from pathlib import Path  # lazy: pathlib would be a sixth of our import-time budget
+
+    chosen = getattr(current(), field)
     if chosen is not None:
         return Path(chosen)
-    base = os.environ.get("XDG_DATA_HOME", "")
+    base = os.environ.get(base_variable, "")
+    # The base directory specification tells readers to ignore a relative path.
     if os.path.isabs(base):
         return Path(base) / "loopwright"
-    place = "~/Library/Application Support" if sys.platform == "darwin" else "~/.local/share"
-    return Path(_absolute(variable("data_dir"), place)) / "loopwright"
+    return Path(_absolute(variable(field), place)) / "loopwright"
 
 
 def _absolute(name: str, value: str) -> str:

@@ -23,7 +23,6 @@ from loopwright.ir.device import DeviceProgram, is_by_value
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.program import Program, Role
-from loopwright.ir.schedule import Schedule
 from loopwright.lower.buffers import contiguous
 from loopwright.lower.passes import lower_schedule
 from loopwright.pipeline import compile_program
@@ -33,7 +32,7 @@ from loopwright.runtime.athread_emulator.athread_run import AthreadRun, run_buil
 from loopwright.targets import mesh_function
 from loopwright.transform.plan import Plan, apply_plan
 
-__all__ = ["Emulated", "Job", "mesh_schedule", "of_cores"]
+__all__ = ["Emulated", "Job", "of_cores"]
 
 Arrays = dict[str, "np.ndarray[Any, np.dtype[Any]]"]
 Edit = Callable[[str, str], str]  # a file of the build, by its name and text
@@ -66,11 +65,6 @@ static void given(void *data, long bytes)
     free(data);
 }
 """
-
-
-def mesh_schedule(program: Program, machine: MeshMachine, shape: tuple[int, int]) -> Schedule:
-    """What the planner makes of a program for some rows and columns of cores."""
-    return mesh_planner_of(shape)(program, machine, 1)[1]
 
 
 def of_cores(

@@ -14,18 +14,14 @@ from loopwright.ir.islkit import isl
 from loopwright.ir.program import Access, Array, Program, Role, Statement
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import (
-    Band,
-    Filter,
-    Leaf,
-    Node,
     bands,
     nodes_of,
     read_tree,
-    sequence,
     write_tree,
 )
 from loopwright.ir.visit import fresh_name, rewrite
 from loopwright.lazy_dataclass import dataclass
+from loopwright.transform.added_statements import preceded_by
 from loopwright.transform.schedule_legality import reordered
 from loopwright.transform.step import Step, refuse
 
@@ -69,7 +65,7 @@ class CopyLiveIn(Step):
         root = nodes_of(schedule)
         taken = {band.loop for band in bands(root)}
         copy, changed = _copied(program, self.array, chosen, taken)
-        made = _preceded_by(root, schedule.tree.get_domain(), copy)
+        made = preceded_by(root, schedule.tree.get_domain(), copy)
         tree = write_tree(changed.schedule.get_domain(), made)
         return reordered(self, replace(schedule, program=changed, tree=tree), made)
 
@@ -145,7 +141,7 @@ def _copied(
     )
     memory = Array(name, old.dtype, old.shape, Role.LOCAL)
     statements = tuple(_redirected(s, name, chosen) for s in program.statements)
-    root = _preceded_by(read_tree(program.schedule), program.schedule.get_domain(), copy)
+    root = preceded_by(read_tree(program.schedule), program.schedule.get_domain(), copy)
     whole = program.schedule.get_domain().union(isl.UnionSet.from_set(domain))
     changed = replace(
         program,
@@ -166,19 +162,3 @@ def _redirected(statement: Statement, name: str, chosen: Sequence[NamedAccess]) 
         return replace(node, array=name) if isinstance(node, Load) and node in own else node
 
     return replace(statement, value=rewrite(statement.value, change))
-
-
-def _preceded_by(root: Node, domain: isl.UnionSet, first: Statement) -> Node:
-    """`root` for the instances of `domain`, behind the loops of a statement."""
-    taken = {band.loop for band in bands(root)}
-    node: Node = Leaf()
-    space = first.domain.get_space()
-    for position, wish in reversed(list(enumerate(first.iterators))):
-        name = fresh_name(wish, taken)
-        taken.add(name)
-        local = isl.LocalSpace.from_space(space)
-        value = isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, position))
-        partial = isl.MultiUnionPwAff.from_union_pw_aff(isl.UnionPwAff.from_pw_aff(value))
-        node = Band(name, partial.set_tuple_name(isl.dim_type.set, name), node)
-    own = isl.UnionSet.from_set(isl.Set.universe(space))
-    return sequence((Filter(own, node), Filter(domain.universe(), root)))

@@ -13,18 +13,13 @@ from loopwright.ir.islkit import isl
 from loopwright.ir.program import Access, Program, Role, Statement
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import (
-    Band,
-    Filter,
-    Leaf,
-    Node,
-    bands,
     nodes_of,
     read_tree,
-    sequence,
     write_tree,
 )
 from loopwright.ir.visit import fresh_name, rewrite
 from loopwright.lazy_dataclass import dataclass
+from loopwright.transform.added_statements import followed_by
 from loopwright.transform.schedule_legality import reordered
 from loopwright.transform.step import Step, refuse
 
@@ -77,7 +72,7 @@ class KeepInLocal(Step):
         self._require_over(program, every, moved)
         copy, changed = self._changed(program, first, moved)
         root = nodes_of(schedule)
-        made = _followed_by(root, schedule.tree.get_domain(), copy)
+        made = followed_by(root, schedule.tree.get_domain(), copy)
         tree = write_tree(changed.schedule.get_domain(), made)
         return reordered(self, replace(schedule, program=changed, tree=tree), made)
 
@@ -157,7 +152,7 @@ class KeepInLocal(Step):
         )
         statements = (*(self._redirected(s, moved) for s in program.statements), copy)
         whole = program.schedule.get_domain().union(isl.UnionSet.from_set(domain))
-        root = _followed_by(read_tree(program.schedule), program.schedule.get_domain(), copy)
+        root = followed_by(read_tree(program.schedule), program.schedule.get_domain(), copy)
         changed = replace(program, statements=statements, schedule=write_tree(whole, root))
         return copy, changed
 
@@ -192,19 +187,3 @@ class KeepInLocal(Step):
                 is_local = program.array(read.array).role is Role.LOCAL
                 if updates and is_local and read.index == statement.write.index:
                     yield cls(name, read.array)
-
-
-def _followed_by(root: Node, domain: isl.UnionSet, last: Statement) -> Node:
-    """`root` for the instances of `domain`, before the loops of a statement."""
-    taken = {band.loop for band in bands(root)}
-    node: Node = Leaf()
-    space = last.domain.get_space()
-    for position, wish in reversed(list(enumerate(last.iterators))):
-        name = fresh_name(wish, taken)
-        taken.add(name)
-        local = isl.LocalSpace.from_space(space)
-        value = isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, position))
-        partial = isl.MultiUnionPwAff.from_union_pw_aff(isl.UnionPwAff.from_pw_aff(value))
-        node = Band(name, partial.set_tuple_name(isl.dim_type.set, name), node)
-    own = isl.UnionSet.from_set(isl.Set.universe(space))
-    return sequence((Filter(domain.universe(), root), Filter(own, node)))

@@ -17,17 +17,15 @@ from loopwright.ir.program import Access, Array, Program, Role, Statement
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import (
     Band,
-    Filter,
-    Leaf,
     Node,
     bands,
     nodes_of,
     read_tree,
-    sequence,
     write_tree,
 )
 from loopwright.ir.visit import fresh_name, rewrite
 from loopwright.lazy_dataclass import dataclass
+from loopwright.transform.added_statements import followed_by
 from loopwright.transform.schedule_legality import (
     accessors,
     find_band,
@@ -125,7 +123,7 @@ class ExpandArray(Step):
             taken = {band.loop for band in bands(root)} | set(program.params)
             after = self._copied_back(changed, copies, taken)
             changed = _with_statement(changed, after)
-            root = _followed_by(root, program.schedule.get_domain(), after)
+            root = followed_by(root, program.schedule.get_domain(), after)
         started = replace(
             schedule, program=changed, tree=write_tree(changed.schedule.get_domain(), root)
         )
@@ -259,21 +257,8 @@ def _rewritten(program: Program, copies: _Copies) -> Program:
 
 def _with_statement(program: Program, after: Statement) -> Program:
     """`program` with one more statement, executed after all others."""
-    root = _followed_by(read_tree(program.schedule), program.schedule.get_domain(), after)
+    root = followed_by(read_tree(program.schedule), program.schedule.get_domain(), after)
     domain = program.schedule.get_domain().union(isl.UnionSet.from_set(after.domain))
     return replace(
         program, statements=(*program.statements, after), schedule=write_tree(domain, root)
     )
-
-
-def _followed_by(root: Node, domain: isl.UnionSet, after: Statement) -> Node:
-    """`root` for the instances of `domain`, followed by the loops of a statement."""
-    node: Node = Leaf()
-    space = after.domain.get_space()
-    for position, name in reversed(list(enumerate(after.iterators))):
-        local = isl.LocalSpace.from_space(space)
-        value = isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, position))
-        partial = isl.MultiUnionPwAff.from_union_pw_aff(isl.UnionPwAff.from_pw_aff(value))
-        node = Band(name, partial.set_tuple_name(isl.dim_type.set, name), node)
-    own = isl.UnionSet.from_set(isl.Set.universe(space))
-    return sequence((Filter(domain.universe(), root), Filter(own, node)))
