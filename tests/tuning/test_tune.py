@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import os
+import pickle
 import signal
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from loopwright import options
 from loopwright.calls.einsum import einsum_task, forget_calls
 from loopwright.calls.tune import tune_tasks
 from loopwright.diagnostics import LoopwrightError, UsageError
+from loopwright.ir.text import program_text
 from loopwright.transform.loop_marks import Unroll
 from loopwright.transform.plan import Plan
 from loopwright.tuning.candidate_worker import Limits, Worker, compared, examine
@@ -385,6 +387,62 @@ def test_regions_share_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     assert given == pytest.approx([2.0, 8 / 3, 4.0, 8.0], rel=0.05)
 
 
+def test_programs_travel_to_other_processes() -> None:
+    program = _program()
+    again = pickle.loads(pickle.dumps(program))
+    assert program_text(again) == program_text(program)
+    assert again.statements[0].domain.is_equal(program.statements[0].domain)
+
+
+def test_programs_run_by_their_records() -> None:
+    compiled = lw.compile(_program(), threads=1)
+    a, b = np.random.default_rng(0).random(50), np.zeros(50)
+    plan = lw.tune(compiled, 50, a, b)
+    task = compiled.task(50, a, b)
+    assert plan == task.construction() == compiled.plan
+    log_of_user().add([record_for(task, Plan(()))])
+    assert lw.tune(compiled, 50, a, b) == Plan(())
+    with ThreadPoolExecutor(1) as other:  # which has objects of isl of its own
+        other.submit(lambda: compiled(50, a, b)).result()
+    assert np.array_equal(b, a + 1)
+    log_of_user().add([record_for(task, Plan((Unroll("nobody", 2),)), 0.1)])
+    compiled.forget()
+    b[...] = 0
+    compiled(50, a, b)
+    assert np.array_equal(b, a + 1)
+    with pytest.raises(UsageError, match="the target 'host' and the plan 'model'"):
+        lw.tune(lw.compile(_program(), plan="source"), 50, a, b)
+
+
+def test_programs_are_tuned_before_their_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    budgets: list[float] = []
+
+    def searched(task: Any, log: Log, budget: float) -> Any:
+        budgets.append(budget)
+        return search(task, log, 0.0)
+
+    monkeypatch.setattr("loopwright.calls.tune_first.search", searched)
+    compiled = lw.compile(_program(), threads=1, tune=2.0)
+    a, b = np.random.default_rng(0).random(50), np.zeros(50)
+    for _ in range(2):
+        compiled(50, a, b)
+    assert np.array_equal(b, a + 1)
+    assert budgets == [2.0]
+
+
+def test_a_child_process_measures_a_program() -> None:
+    a, b = np.random.default_rng(0).random(50), np.zeros(50)
+    task = lw.compile(_program(), threads=1).task(50, a, b)
+    with Worker(task, task.construction()) as worker:
+        assert examine(worker, Plan(()), Limits(), 120.0).state == "measured"
+    assert not b.any()
+
+
+def _program() -> lw.Program:
+    """The first region of SOURCE."""
+    return lw.parse_c(SOURCE)[0]
+
+
 def test_a_short_search_from_outside() -> None:
     a = np.random.default_rng(0).random((17, 19)).astype(np.float32)
     plan = lw.tune("ik,jk->ij", a, a, by="search", budget_ms=4000, threads=1)
@@ -407,7 +465,7 @@ def test_a_short_search_from_outside() -> None:
         (lambda a: lw.jit(tune=math.nan)(len), "jit takes a function"),
         (lambda a: lw.jit(tune=math.nan)(smooth.py_func), "unknown way to tune"),
         (lambda a: lw.jit(tune=1, plan=Plan(())), "exclude each other"),
-        (lambda a: lw.compile(SOURCE, "openmp", tune=1), "tune= is for C, the target 'host'"),
+        (lambda a: lw.compile(SOURCE, "openmp", tune=1), "tune= is for the target 'host'"),
     ],
 )
 def test_refusals_say_what_there_is(call: Callable[[Any], object], words: str) -> None:

@@ -199,7 +199,7 @@ def compile(
     call to call.
 
     `tune="search"`, or a number of seconds, measures plans before the first call with new sizes,
-    where none have been recorded for them: of C, for "host" and "model". See `loopwright.tune`.
+    where none have been recorded for them: for "host" and "model". See `loopwright.tune`.
     """
     tune_first = _tune_first(source, target, plan, machine, tune)
     _check(target, plan, threads)
@@ -212,7 +212,10 @@ def compile(
     if isinstance(source, Program):
         (plan,) = _plans(plan, 1)
         planner = own_planner or _planner(plan)
-        return CompiledProgram(source, planner, target, chosen_machine, count)
+        by_records = target == "host" and plan == "model"
+        return CompiledProgram(
+            source, planner, target, chosen_machine, count, tune, by_records=by_records
+        )
     signs: tuple[str, ...] = ()
     if machine is not None and isinstance(chosen_machine, Machine):
         signs = char_flags(chosen_machine, cpp_args)
@@ -271,8 +274,8 @@ def _tune_first(
     """What tunes the regions of a file before they run; None where nothing was asked for."""
     if tune is None:
         return None
-    if isinstance(source, Program) or (target, plan, machine) != ("host", "model", None):
-        what = "tune= is for C, the target 'host' on this machine, and the plan 'model'"
+    if (target, plan, machine) != ("host", "model", None):
+        what = "tune= is for the target 'host' on this machine, and the plan 'model'"
         hint = "compile(source, tune='search'), then plan=compiled['name'].plans(...) elsewhere"
         raise UsageError(what, hint=hint)
     from loopwright.calls.tune_first import tuning_first  # lazy: almost nobody tunes

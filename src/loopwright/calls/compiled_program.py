@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
+import pickle
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -23,6 +25,7 @@ from loopwright.calls.c_function import checked_array
 from loopwright.calls.function_summary import Argument, FunctionSummary, compile_test
 from loopwright.calls.polyhedral_function import PolyhedralFunction, unsafe_sizes
 from loopwright.diagnostics import Diagnostic, SourceError, UsageError
+from loopwright.faults import FAULTS
 from loopwright.frontends.source_tree import SourceTree
 from loopwright.ir.expr import Var
 from loopwright.ir.gpu_machine import GpuMachine
@@ -32,12 +35,13 @@ from loopwright.ir.module import Module
 from loopwright.ir.program import Array, Program, Role
 from loopwright.ir.text import program_text, schedule_text
 from loopwright.kernels import nest_kernel, stage_text, thread_pool
+from loopwright.log import log
 from loopwright.lower.buffers import specialise
 from loopwright.machines.machine_argument import require_runnable
-from loopwright.memo import computed_once
+from loopwright.memo import BoundedCache, computed_once
 from loopwright.pipeline import compile_program
 from loopwright.planner.call_shape import value_of
-from loopwright.planner.planners import Planner
+from loopwright.planner.planners import Planner, given_planner
 from loopwright.runtime.address import data_address
 from loopwright.runtime.array_arguments import element_strides
 from loopwright.runtime.toolchain import (
@@ -51,15 +55,24 @@ from loopwright.runtime.toolchain import (
 from loopwright.targets import TARGETS
 from loopwright.tracebacks import public_edge
 from loopwright.transform.plan import Plan
+from loopwright.tuning.recall import recorded_loops
 
 if TYPE_CHECKING:
     from loopwright.calls.device_code import DeviceCode
+    from loopwright.tuning.tasks import ProgramTask
 
 __all__ = ["CompiledProgram", "PlannedCode"]
 
 
+_MOST_READY = 1024  # sizes remembered with their code
+
+
 class CompiledProgram:
-    """A compiled Program. A parameter that is the extent of an array need not be given."""
+    """A compiled Program. A parameter that is the extent of an array need not be given.
+
+    With `by_records` calls run by the plan that tuning has recorded for their sizes, where there is
+    one; `tune` has it searched for before.
+    """
 
     def __init__(
         self,
@@ -68,8 +81,15 @@ class CompiledProgram:
         target: str,
         machine: Machine | GpuMachine,
         threads: Callable[[], int],
+        tune: str | float | None = None,
+        *,
+        by_records: bool = False,
     ) -> None:
         self.program = program
+        self._saved = pickle.dumps(program)  # for threads that did not make it
+        self._tune = tune
+        self._by_records = by_records
+        self._ready: BoundedCache[tuple[int, ...], PlannedCode] = BoundedCache(_MOST_READY)
         self._owner = threading.get_ident()
         self._threads = threads
         self._arrays = tuple(a for a in program.arrays if a.role is not Role.LOCAL)
@@ -92,7 +112,9 @@ class CompiledProgram:
     @public_edge
     def __call__(self, *args: Any, **named: Any) -> None:
         """Run the program on the arrays, in place."""
-        self._code(self._bound(args, named), self._threads())
+        given, threads = self._bound(args, named), self._threads()
+        code = self._recorded(given, threads) if self._by_records else self._code
+        code(given, threads)
 
     @public_edge
     def explain(self) -> str:
@@ -130,6 +152,38 @@ class CompiledProgram:
     def inspect_asm(self) -> str:
         """The machine code, as assembly."""
         return self._code.inspect("asm", (), 1)
+
+    # -- tuning -----------------------------------------------------------------------------------
+
+    def task(self, *args: Any, **named: Any) -> ProgramTask:
+        """What tuning measures for a call, which is not made."""
+        if not self._by_records:
+            what = "tune is for the target 'host' and the plan 'model'"
+            raise UsageError(what, hint="compile(program), without them")
+        return self._task(self._bound(args, named), self._threads())
+
+    def forget(self) -> None:
+        """Make code anew: there are other records."""
+        self._ready.clear()
+
+    def _task(self, given: tuple[Any, ...], threads: int) -> ProgramTask:
+        assert isinstance(self._code, PlannedCode), "code for this machine"
+        return self._code.task(self._program_here(), given, threads)
+
+    def _recorded(self, given: tuple[Any, ...], threads: int) -> PlannedCode:
+        """The code for the sizes of a call: by the best record, else by the model."""
+        # Arrays are laid out as in C, with extents that the parameters give.
+        sizes = (threads, *given[: len(self.program.params)])
+        ready = self._ready.get(sizes)
+        if ready is None:
+            if self._tune is not None:
+                from loopwright.calls.tune_first import tune_once  # lazy: almost nobody tunes
+
+                tune_once(self._task(given, threads), self._tune)
+            assert isinstance(self._code, PlannedCode), "code for this machine"
+            ready = self._code.recorded(self._program_here, given, threads)
+            self._ready[sizes] = ready
+        return ready
 
     def __repr__(self) -> str:
         return f"<loopwright program {self.program.name}({', '.join(self._names)})>"
@@ -174,16 +228,15 @@ class CompiledProgram:
         shape = tuple(value_of(extent, params) for extent in array.shape)
         return checked_array(array.name, value, array.dtype, shape, on_device=self._on_device)
 
-    def _program_here(self) -> Program | None:
-        """The program in the thread that made it: isl objects belong to it."""
-        return self.program if threading.get_ident() == self._owner else None
+    def _program_here(self) -> Program:
+        """The program for the calling thread: isl objects belong to the one that makes them."""
+        if threading.get_ident() == self._owner:
+            return self.program
+        program: Program = pickle.loads(self._saved)
+        return program
 
     def _violation(self, params: Values) -> Diagnostic:
-        # isl objects belong to the thread that made the program.
-        if threading.get_ident() != self._owner:
-            sizes = ", ".join(f"{name} = {value}" for name, value in params.items())
-            raise UsageError(f"'{self.program.name}' leaves its arrays", found=sizes)
-        found = find_violation(self.program, params)
+        found = find_violation(self._program_here(), params)
         assert found is not None, f"{self.program.name} is safe for {params}"
         return found
 
@@ -228,6 +281,7 @@ class PlannedCode:
         self._is_unsafe = compile_test(summary.unsafe, summary.params)
         self._violation = violation
         self._machine = machine
+        self._reassoc = program.reassoc
         # Also of machine code the C can be inspected.
         printed = target if TARGETS[target].is_c else "openmp"
         found = compile_program(program, machine, threads, planner, printed)
@@ -287,6 +341,49 @@ class PlannedCode:
     @computed_once
     def _library(self) -> _Library:
         return _Library(self._module, self._nest, openmp=self._target == "openmp")
+
+    # -- tuning -----------------------------------------------------------------------------------
+
+    @computed_once
+    def _name(self) -> str:
+        """What names the program in records."""
+        return hashlib.sha256(f"{self._text} {self._reassoc}".encode()).hexdigest()
+
+    def task(self, program: Program, args: tuple[Any, ...], threads: int) -> ProgramTask:
+        """What tuning measures for a call of the program that this code is of."""
+        from loopwright.tuning.tasks import ProgramTask  # lazy: almost nobody tunes
+
+        require_runnable(self._machine)
+        _, arrays = self._signature.bind(args)
+        params = self._checked(args, arrays)
+        where = self._machine, threads
+        return ProgramTask(
+            program, program.reassoc, self._name, params, arrays, self._written, *where
+        )
+
+    def recorded(
+        self, program: Callable[[], Program], args: tuple[Any, ...], threads: int
+    ) -> PlannedCode:
+        """The code by the best record for the sizes of a call; this one where there is none."""
+        _, arrays = self._signature.bind(args)
+        strides = {name: element_strides(array) for name, array in arrays.items()}
+        dtype = next((str(arrays[name].dtype) for name in self._written), "")
+        params = self._signature.params(args)
+        found = recorded_loops(self._name, params, strides, dtype, self._machine, threads)
+        if found is None:
+            return self
+        given = self._target, self._violation, self._machine, threads
+        try:
+            return PlannedCode(program(), self._summary, given_planner(found[0]), *given)
+        except (UsageError, *FAULTS) as error:
+            reason = str(error)
+            log("tune", lambda: f"a record is set aside: {reason}")
+            return self
+
+    @property
+    def _written(self) -> tuple[str, ...]:
+        roles = (Role.INOUT, Role.OUT)
+        return tuple(a.name for a in self._summary.arrays if a.role in roles)
 
     # -- reports ----------------------------------------------------------------------------------
 

@@ -46,9 +46,9 @@ class DeviceCode:
         target: str,
         violation: Violation,
         machine: GpuMachine,
-        anew: Callable[[], Program | None],
+        anew: Callable[[], Program],
     ) -> None:
-        """`anew` makes the program for a report; None in a thread that cannot have it."""
+        """`anew` makes the program for a report, in the thread that asks for it."""
         self._target = target
         self.summary = summary
         self._is_unsafe = compile_test(summary.unsafe, summary.params)
@@ -152,8 +152,7 @@ class DeviceCode:
 
     def _schedule_anew(self) -> Schedule | None:
         """The schedule, made of objects that belong to the thread which asks."""
-        program = self._anew()
-        return None if program is None else apply_plan(program, self.plan)
+        return apply_plan(self._anew(), self.plan)
 
     def plan_of(self, args: tuple[Any, ...] = (), threads: int = 1) -> Plan:
         """The plan, whatever the call."""

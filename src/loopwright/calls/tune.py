@@ -6,10 +6,11 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, TypeAlias
 
 from loopwright.calls.c_function import CFunction
 from loopwright.calls.compile import CompiledFile
+from loopwright.calls.compiled_program import CompiledProgram
 from loopwright.calls.einsum import einsum_task, forget_calls
 from loopwright.calls.jit import JitFunction
 from loopwright.calls.specialisation import Specialisation
@@ -20,6 +21,8 @@ from loopwright.tuning.search import Report, Tuned, recorded_plan, search
 from loopwright.tuning.tasks import Task
 
 __all__ = ["tasks_of", "tune", "tune_tasks"]
+
+Code: TypeAlias = Specialisation | CompiledProgram
 
 _WAYS = "by='model' (the construction, or the best record), or by='search' with budget_ms"
 
@@ -34,8 +37,8 @@ def tune(
 ) -> Plan | tuple[Plan, ...]:
     """The plan for a call; einsum, jit and compile use what was found from then on.
 
-    `subject` is the text of an einsum, a function of `jit`, or what `compile` makes of C; then
-    come the arguments of the call, which is not made. Of a function with several regions a plan for
+    `subject` is the text of an einsum, a function of `jit`, or what `compile` makes; then come
+    the arguments of the call, which is not made. Of a function with several regions a plan for
     each is returned, and they share the budget.
 
     `by="model"` runs nothing: the plan is that of the best record, else the construction, which is
@@ -59,13 +62,15 @@ def tune(
 
 def tasks_of(
     subject: Any, args: tuple[Any, ...], named: dict[str, Any]
-) -> tuple[list[Specialisation], list[Task]]:
+) -> tuple[list[Code], list[Task]]:
     """The code that a call would run, and what is to be measured for it."""
     if isinstance(subject, str):
         return [], [einsum_task(subject, *args, **named)]
+    pairs: list[tuple[Code, Task | None]]
     if isinstance(subject, JitFunction):
-        code, task = subject.task(*args, **named)
-        pairs = [(code, task)]
+        pairs = [subject.task(*args, **named)]
+    elif isinstance(subject, CompiledProgram):
+        pairs = [(subject, subject.task(*args, **named))]
     else:
         pairs = _of_c(subject, args, named)
     if any(task is None for _, task in pairs):
@@ -75,7 +80,7 @@ def tasks_of(
 
 def _of_c(
     subject: Any, args: tuple[Any, ...], named: dict[str, Any]
-) -> list[tuple[Specialisation, Task | None]]:
+) -> list[tuple[Code, Task | None]]:
     if isinstance(subject, CompiledFile):
         names = list(subject)
         if len(names) != 1:
@@ -84,10 +89,10 @@ def _of_c(
         subject = subject[names[0]]
     if not isinstance(subject, CFunction):
         raise WrongTypeError(
-            "tune takes the text of an einsum, a function of jit, or one that compile made of C",
+            "tune takes the text of an einsum, a function of jit, or what compile makes",
             found=repr(subject)[:60],
         )
-    pairs = []
+    pairs: list[tuple[Code, Task | None]] = []
     for code, given, threads in subject.region_calls(args, named):
         if not isinstance(code, Specialisation):
             what = "tune is for the target 'host' and the plan 'model'"

@@ -7,6 +7,7 @@ when objects of two contexts meet, so every object of Loopwright is made through
 
 from __future__ import annotations
 
+import copyreg
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -88,6 +89,28 @@ def context() -> isl.Context:
         _local.quotas = []
         _local.context = found
     return found
+
+
+def _saved_set(given: isl.Set) -> tuple[Callable[[str], isl.Set], tuple[str]]:
+    return _read_set, (str(given),)
+
+
+def _read_set(text: str) -> isl.Set:
+    return isl.Set.read_from_str(context(), text)
+
+
+def _saved_schedule(given: isl.Schedule) -> tuple[Callable[[str], isl.Schedule], tuple[str]]:
+    return _read_schedule, (str(given),)
+
+
+def _read_schedule(text: str) -> isl.Schedule:
+    return isl.Schedule.read_from_str(context(), text)
+
+
+# Nouns with isl objects travel to other processes and threads as text. islpy's own way makes sets
+# of its default context, whichever thread reads them, and knows no schedules.
+copyreg.pickle(IslSet, _saved_set)
+copyreg.pickle(IslSchedule, _saved_schedule)
 
 
 @contextmanager

@@ -179,7 +179,7 @@ def _filled(dims: list[Dim], operand: str, base: int, dtype: np.dtype[Any]) -> t
 class ProgramTask:
     """The loops of a function with the arguments of one call."""
 
-    tree: SourceTree
+    source: SourceTree | Program
     reassoc: bool
     program: str  # what names the function in records
     params: dict[str, int]
@@ -197,7 +197,9 @@ class ProgramTask:
 
     def made(self) -> Program:
         """The function in the polyhedral model, for the calling thread."""
-        return program_of(self.tree, reassoc=self.reassoc)
+        if isinstance(self.source, Program):
+            return self.source
+        return program_of(self.source, reassoc=self.reassoc)
 
     def construction(self) -> Plan:
         return model_planner(self.made(), self.machine, self.threads)[0]
