@@ -5,6 +5,7 @@ tests of other libraries' arrays do not reach us, so that it does not matter whi
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import opt_einsum
@@ -78,3 +79,26 @@ def test_wrong_axes_are_refused(axes: object, told: str) -> None:
     with pytest.raises(lw.UsageError) as caught:
         lw.tensordot(np.ones((2, 2)), np.ones((2, 2)), axes)
     assert str(caught.value) == told
+
+
+@pytest.mark.parametrize(
+    "optimize",
+    [
+        [(1, 2), (0, 2), (0, 1)],
+        opt_einsum.DynamicProgramming(),
+        opt_einsum.RandomGreedy(max_repeats=2),
+        lambda inputs, output, sizes, memory: [(0, 1, 2, 3)],
+    ],
+)
+def test_einsum_takes_paths_and_optimizers_of_opt_einsum(optimize: Any) -> None:
+    arrays = [np.arange(x * y).reshape(x, y) for x, y in ((4, 1), (6, 5), (5, 3), (3, 4))]
+    found = lw.einsum("ij,jk,kl,li->", *arrays, optimize=optimize)
+    assert found == np.einsum("ij,jk,kl,li->", *arrays)
+
+
+def test_paths_that_lead_nowhere_are_refused() -> None:
+    arrays = [np.ones((2, 2))] * 3
+    with pytest.raises(lw.UsageError, match="the path leaves 2 operands"):
+        lw.einsum("ij,jk,kl->il", *arrays, optimize=[(0, 1)])
+    with pytest.raises(lw.UsageError, match="the path takes position 5"):
+        lw.einsum("ij,jk,kl->il", *arrays, optimize=lambda *given: [(0, 5), (0, 1)])

@@ -47,6 +47,7 @@ from loopwright.runtime.thread_pool import num_threads, thread_count
 from loopwright.tracebacks import hide_frames
 
 if TYPE_CHECKING:
+    from loopwright.runtime.foreign_arrays import ArrayLibrary
     from loopwright.transform.plan import Plan
     from loopwright.tuning.tasks import ContractionTask
 
@@ -94,8 +95,8 @@ def einsum(
     As in numpy.einsum: `dtype` is the type of the calculation and of the result, to which operands
     are converted as far as `casting` allows; `order` is the memory order of a new result ('K' is
     'C' but for views); `optimize` names the order of contraction: 'greedy' (also True and False),
-    'optimal', (name, elements of an intermediate result), or a path of einsum_path. One operand of
-    which nothing is summed gives a view.
+    'optimal', (name, elements of an intermediate result), a path of einsum_path or of opt_einsum,
+    or an optimizer of opt_einsum. One operand of which nothing is summed gives a view.
 
     `plan` runs one or two operands by a plan of `einsum_plan`, made for these or other sizes.
     `tune="search"`, or a number of seconds, first measures plans for one or two operands, where
@@ -104,7 +105,8 @@ def einsum(
     Operands on a CUDA device (arrays of PyTorch, CuPy, Numba, or of any library that has
     `__cuda_array_interface__` or DLPack) are contracted there, in the current stream of their
     library, and the call does not wait: see calls/device_einsum. `threads` have no meaning then,
-    and there are no views.
+    and there are no views. Operands of other libraries in this process's memory (PyTorch's on the
+    processor) are read where they lie, and the result is an array of theirs.
     """
     if (
         plan is None
@@ -115,6 +117,7 @@ def einsum(
         and dtype is None
         and casting is None
         and order is _KEEP
+        and (optimize is False or optimize is True)
         and type(subscripts) is str
         and not current().careful
     ):
@@ -146,12 +149,22 @@ def einsum(
             run(result, operands[0], operands[-1])
             return result if shape or out is not None else result[()]
     try:
+        on_device = _any_on_device((subscripts, *operands, out))
+        library = None if on_device else _library_of((subscripts, *operands, out))
+        if library is not None:
+            *seen, place = library.views((subscripts, *operands, out), "operand", 0)
+            result = einsum(
+                *seen, semiring=semiring, out=place, dtype=dtype, order=order, casting=casting,
+                optimize=optimize, accumulate=accumulate, alpha=alpha, beta=beta,
+                accum_dtype=accum_dtype, threads=threads, plan=plan, tune=tune,
+            )  # fmt: skip
+            return out if out is not None else library.in_kind(result)
         scaling = _scaling(alpha, beta, accumulate)
         asked = read_options(optimize, dtype, order, casting)
         if tune is not None:
             how = scaling, accum_dtype, threads, asked
             _tune_first(tune, subscripts, operands, semiring, out, *how, plan)
-        if _any_on_device((subscripts, *operands, out)):
+        if on_device:
             from loopwright.calls.device_einsum import device_einsum  # lazy: for users of GPUs
 
             given = scaling, accum_dtype, asked, plan
@@ -260,6 +273,16 @@ def _any_on_device(values: Iterable[Any]) -> bool:
     from loopwright.runtime.device_arrays import is_device_array  # lazy: hardly any call needs it
 
     return any(map(is_device_array, others))
+
+
+def _library_of(values: Iterable[Any]) -> ArrayLibrary | None:
+    """Whose arrays some arguments are; None where all are NumPy's, or no arrays."""
+    others = [x for x in values if type(x) not in _HOST]
+    if not others:
+        return None
+    from loopwright.runtime.foreign_arrays import library_of  # lazy: most arrays are NumPy's
+
+    return library_of(others)
 
 
 def _repeated_on_device(

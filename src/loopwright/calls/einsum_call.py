@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -32,6 +32,7 @@ __all__ = [
     "algebra_of",
     "as_operands",
     "check_scaling",
+    "checked_groups",
     "checked_path",
     "contraction_shape",
     "extents_of",
@@ -198,7 +199,8 @@ def extents_of(names: EinsumSubscripts, arrays: Sequence[WithShape]) -> dict[str
 Groups: TypeAlias = tuple[tuple[int, ...], ...]  # positions that meet, as in numpy.einsum_path
 
 _SEARCHES = ("greedy", "optimal")
-_HINT = "True, False, 'greedy', 'optimal', (name, elements), or a path of einsum_path"
+Finder: TypeAlias = Callable[[list[frozenset[str]], frozenset[str], dict[str, int], None], Any]
+_HINT = "True, False, 'greedy', 'optimal', (name, elements), a path, or an optimizer of opt_einsum"
 
 _CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 _ORDERS = "CFAK"
@@ -211,6 +213,7 @@ class Path:
     search: str = "greedy"  # one of _SEARCHES
     limit: int | None = None  # elements of an intermediate result
     groups: Groups | None = None  # an explicit path, in the place of a search
+    finder: Finder | None = None  # finds one, called as opt_einsum calls its optimizers
 
 
 GREEDY = Path()
@@ -253,11 +256,15 @@ def checked_path(optimize: Any) -> Path:
         return GREEDY
     if isinstance(optimize, str):
         return Path(_search(optimize))
+    if callable(optimize):
+        return Path(finder=optimize)
     if not isinstance(optimize, list | tuple) or not optimize:
         raise WrongTypeError("optimize is no path", found=repr(optimize)[:60], hint=_HINT)
     first, *rest = optimize
     if first == "einsum_path":
-        return Path(groups=tuple(map(_group, rest)))
+        return Path(groups=checked_groups(rest))
+    if isinstance(first, list | tuple):
+        return Path(groups=checked_groups(optimize))
     if isinstance(first, str) and len(rest) == 1 and isinstance(rest[0], int | float):
         return Path(_search(first), int(rest[0]))
     raise WrongTypeError("optimize is no path", found=repr(optimize)[:60], hint=_HINT)
@@ -267,6 +274,11 @@ def _search(name: str) -> str:
     if name not in _SEARCHES:
         raise UsageError("optimize names no search", found=repr(name)[:60], hint=_HINT)
     return name
+
+
+def checked_groups(groups: Iterable[Any]) -> Groups:
+    """An explicit path: that of opt_einsum, or of numpy.einsum_path without its first element."""
+    return tuple(map(_group, groups))
 
 
 def _group(group: Any) -> tuple[int, ...]:

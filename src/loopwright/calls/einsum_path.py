@@ -30,6 +30,7 @@ from loopwright.calls.einsum_call import (
     Path,
     Scaling,
     WithShape,
+    checked_groups,
     checked_path,
     extents_of,
 )
@@ -205,6 +206,12 @@ def _groups(names: EinsumSubscripts, shapes: tuple[tuple[int, ...], ...], path: 
     if path.groups is not None:
         _check_groups(path.groups, len(shapes))
         return path.groups
+    if path.finder is not None:
+        sizes = extents_of(names, [np.broadcast_to(0.0, shape) for shape in shapes])
+        given = list(map(frozenset, names.operands)), frozenset(names.out), sizes, None
+        found = checked_groups(path.finder(*given))
+        _check_groups(found, len(shapes))
+        return found
     search = path.search if path.limit is None else (path.search, path.limit)
     # Only shapes matter: a broadcast element costs no memory.
     arrays = (np.broadcast_to(0.0, shape) for shape in shapes)

@@ -28,6 +28,7 @@ from loopwright.tracebacks import hide_frames, public_edge
 if TYPE_CHECKING:
     from loopwright.calls.device_code import DeviceCode
     from loopwright.calls.device_jit import DeviceJit
+    from loopwright.runtime.foreign_arrays import ArrayLibrary
     from loopwright.transform.plan import Plan
     from loopwright.tuning.tasks import Task
 
@@ -90,7 +91,7 @@ class JitFunction:
             try:
                 found = self.specialise(*given)
             except ForeignArgument as error:
-                return self._device_jit(given, error)(given)
+                return self._call_foreign(given, error)
             return found(given, self._threads())
         except LoopwrightError as error:
             hide_frames(error)
@@ -105,28 +106,43 @@ class JitFunction:
             try:
                 found = self.specialise(*given)
             except ForeignArgument as error:
-                return self._device_jit(given, error)(given)
+                return self._call_foreign(given, error)
             return found(given, self._threads())
 
-    def _device_jit(self, given: tuple[Any, ...], error: ForeignArgument) -> DeviceJit:
-        """The function for arrays of a device; raises `error` where none of them lies on one."""
+    def _call_foreign(self, given: tuple[Any, ...], error: ForeignArgument) -> Any:
+        """A call with arrays of other libraries: results are arrays of theirs.
+
+        Raises `error` where some argument is neither an array nor a number.
+        """
+        on_device = self._device_jit(given)
+        if on_device is not None:
+            return on_device(given)
+        library = _library_of(given, error)
+        return library.in_kind(self(*library.views(given, "argument")))
+
+    def _device_jit(self, given: tuple[Any, ...]) -> DeviceJit | None:
+        """The function for arrays of a device; None where none of them lies on one."""
         if not _may_be_on_device(given):
-            raise error
+            return None
         # lazy: for users of GPUs
         from loopwright.calls.device_jit import DeviceJit, any_on_device
 
         if not any_on_device(given):
-            raise error
+            return None
         if self._on_device is None:
             self._on_device = DeviceJit(self.py_func, self._plan, reassoc=self.reassoc)
         return self._on_device
 
-    def _code(self, given: tuple[Any, ...]) -> Specialisation | DeviceCode:
-        """The code that a call with these arguments runs."""
+    def _code(self, given: tuple[Any, ...]) -> tuple[Specialisation | DeviceCode, tuple[Any, ...]]:
+        """The code that a call with these arguments runs, and the arguments as it takes them."""
         try:
-            return self.specialise(*given)
+            return self.specialise(*given), given
         except ForeignArgument as error:
-            return self._device_jit(given, error).code(given)
+            on_device = self._device_jit(given)
+            if on_device is not None:
+                return on_device.code(given), given
+            seen = _library_of(given, error).views(given, "argument")
+            return self.specialise(*seen), seen
 
     def specialise(self, *args: Any) -> Specialisation:
         """The code for the types of these arguments, compiled on first use."""
@@ -136,8 +152,9 @@ class JitFunction:
 
     def task(self, *args: Any, **named: Any) -> tuple[Specialisation, Task | None]:
         """The code of a call and what tuning measures for it."""
-        given = self._in_order(args, named)
-        code = self.specialise(*given)
+        code, given = self._code(self._in_order(args, named))
+        if not isinstance(code, Specialisation):
+            raise UsageError("tune is for arrays of NumPy", hint="copies in this process's memory")
         return code, code.task(given, self._threads())
 
     @property
@@ -149,21 +166,21 @@ class JitFunction:
     def explain(self, *args: Any, **named: Any) -> str:
         """What was recognised and decided; without arguments, for every signature so far."""
         if args or named:
-            given = self._in_order(args, named)
-            return self._code(given).explain(given, self._threads())
+            code, given = self._code(self._in_order(args, named))
+            return code.explain(given, self._threads())
         return "\n\n".join(found.explain() for found in self._found.values())
 
     @public_edge
     def plan(self, *args: Any, **named: Any) -> Plan:
         """The plan of a call with these arguments: `jit(plan=...)` takes it and makes its code."""
-        given = self._in_order(args, named)
-        return self._code(given).plan_of(given, self._threads())
+        code, given = self._code(self._in_order(args, named))
+        return code.plan_of(given, self._threads())
 
     @public_edge
     def inspect_schedule(self, *args: Any, **named: Any) -> str:
         """The loops in the order they run, and the kernels in place of some of them."""
-        given = self._in_order(args, named)
-        return self._code(given).inspect_schedule(given, self._threads())
+        code, given = self._code(self._in_order(args, named))
+        return code.inspect_schedule(given, self._threads())
 
     @public_edge
     def inspect_loops(self, *args: Any, **named: Any) -> str:
@@ -186,8 +203,8 @@ class JitFunction:
         return self._inspect("asm", args, named)
 
     def _inspect(self, stage: str, args: tuple[Any, ...], named: dict[str, Any]) -> str:
-        given = self._in_order(args, named)
-        return self._code(given).inspect(stage, given, self._threads())
+        code, given = self._code(self._in_order(args, named))
+        return code.inspect(stage, given, self._threads())
 
     def _threads(self) -> int:
         return num_threads() if self.threads is None else self.threads
@@ -215,7 +232,7 @@ class JitFunction:
             try:
                 types = argument_types(given)
             except ForeignArgument as error:
-                return self._device_jit(given, error)(given)
+                return self._call_foreign(given, error)
             if types not in self._refused:
                 return self._compiled_or_refused(types)(given, self._threads())
         except (SourceError, UsageError):
@@ -248,6 +265,16 @@ class JitFunction:
 
     def __repr__(self) -> str:
         return f"<loopwright.jit function {self.py_func.__name__}, {len(self._found)} signatures>"
+
+
+def _library_of(given: tuple[Any, ...], error: ForeignArgument) -> ArrayLibrary:
+    """Whose arrays some arguments are; raises `error` where none is an array."""
+    from loopwright.runtime.foreign_arrays import library_of  # lazy: most arrays are NumPy's
+
+    found = library_of(given)
+    if found is None:
+        raise error
+    return found
 
 
 def _may_be_on_device(given: tuple[Any, ...]) -> bool:

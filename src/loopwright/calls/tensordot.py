@@ -14,17 +14,18 @@ import numpy as np
 from loopwright.calls.einsum import einsum
 from loopwright.diagnostics import UsageError
 from loopwright.runtime.array_arguments import as_operand
+from loopwright.semirings import Semiring
 
 __all__ = ["tensordot", "transpose"]
 
 
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    """Sum of products over pairs of axes, as numpy.tensordot has it.
+def tensordot(a: Any, b: Any, axes: Any = 2, *, semiring: str | Semiring = "plus_times") -> Any:
+    """Sum of products over pairs of axes, as numpy.tensordot has it, over any semiring.
 
     `axes` is a number n, which pairs the last n axes of `a` with the first n of `b`, or two axes
     or two lists of axes. The result has the other axes of `a`, then those of `b`.
     """
-    left, right = as_operand(a, "a"), as_operand(b, "b")
+    left, right = _operand(a, "a"), _operand(b, "b")
     pairs = _pairs(axes, left.ndim, right.ndim)
     if left.ndim + right.ndim - len(pairs) > len(ascii_letters):
         raise UsageError(
@@ -37,12 +38,25 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     of_right = "".join(paired.get(k) or next(free) for k in range(right.ndim))
     common = set(of_left) & set(of_right)
     out = "".join(c for c in of_left + of_right if c not in common)
-    return einsum(f"{of_left},{of_right}->{out}", left, right)
+    return einsum(f"{of_left},{of_right}->{out}", left, right, semiring=semiring)
 
 
 def transpose(array: Any, axes: Sequence[int] | None = None) -> Any:
     """The array with its axes in another order, as a view."""
-    return np.transpose(array, axes)
+    given = _operand(array, "array")
+    if isinstance(given, np.ndarray) or given.ndim > len(ascii_letters):
+        return np.transpose(given, axes)
+    before = ascii_letters[: given.ndim]
+    order = range(given.ndim)[::-1] if axes is None else axes
+    return einsum(
+        f"{before}->{''.join(before[_axis(k, given.ndim, 'array')] for k in order)}", given
+    )
+
+
+def _operand(value: Any, what: str) -> Any:
+    """An array of NumPy or of another library, also on a device: einsum takes all of them."""
+    is_foreign = hasattr(value, "__dlpack__") and hasattr(value, "shape")
+    return value if is_foreign else as_operand(value, what)
 
 
 def _pairs(axes: Any, left: int, right: int) -> list[tuple[int, int]]:

@@ -38,9 +38,13 @@ def as_operand(value: Any, what: str) -> Array:
         # A sparse matrix, of SciPy or of ours: NumPy sees one object where it has entries.
         hint = "lw.sparse.einsum, or a dense array"
         raise WrongTypeError(f"{what} is sparse", found=type(value).__name__, hint=hint)
+    elif hasattr(value, "__dlpack__"):
+        from loopwright.runtime.foreign_arrays import array_view  # lazy: most arrays are NumPy's
+
+        array = array_view(value, what)
     else:
         try:
-            array = np.from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)
+            array = np.asarray(value)
         except (BufferError, RuntimeError, TypeError, ValueError) as error:
             raise UsageError(
                 f"{what} is no array of numbers", found=type(value).__name__

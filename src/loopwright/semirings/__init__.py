@@ -10,11 +10,17 @@ to it, and sums that reach it are infinite. Operands are converted first: the ze
 type in which products are formed. `annihilates` says where zero may stand for "no connection",
 `absent` which value does, and `distributive` where a factor may be drawn out of a reduction.
 Results are bit-equal to `ir/interpret`, under every schedule.
+
+`loopwright.semirings.min_plus` and its kin are modules with `einsum`, `tensordot` and `transpose`
+over that semiring: backends of opt_einsum.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
+
+from loopwright.semirings.opt_einsum_backends import NAMES, install
 
 if TYPE_CHECKING:
     from loopwright.ir.trace import maximum, minimum
@@ -41,11 +47,16 @@ def __getattr__(name: str) -> Any:
         from loopwright.ir import trace as found  # lazy: see above
     elif name in __all__:
         from loopwright.semirings import named as found  # lazy: see above
+    elif name in NAMES:
+        return sys.modules[f"{__name__}.{name}"]
     else:
         raise AttributeError(f"module 'loopwright.semirings' has no attribute '{name}'")
     value = globals()[name] = getattr(found, name)
     return value
 
 
+install(__name__)
+
+
 def __dir__() -> list[str]:
-    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
+    return sorted([*__all__, *NAMES, *(name for name in globals() if name.startswith("__"))])

@@ -1,0 +1,144 @@
+"""Arrays of other libraries in this process's memory: read in place, results of their kind."""
+
+from __future__ import annotations
+
+import importlib
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import opt_einsum
+import pytest
+
+import loopwright as lw
+from loopwright.diagnostics import UsageError
+from loopwright.semirings import SEMIRINGS
+from loopwright.semirings.opt_einsum_backends import NAMES
+
+
+class Tensor:
+    """An array that NumPy sees through DLPack only."""
+
+    def __init__(self, elements: Any) -> None:
+        self.elements = np.asarray(elements)
+        self.shape, self.ndim = self.elements.shape, self.elements.ndim
+
+    def __dlpack__(self, **asked: Any) -> Any:
+        if self.elements.dtype == np.int8:
+            raise BufferError("int8 stays here")
+        return self.elements.__dlpack__(**asked)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.elements.__dlpack_device__()
+
+    def __array_namespace__(self) -> Any:
+        return SimpleNamespace(from_dlpack=lambda array: Tensor(np.from_dlpack(array)))
+
+
+def numpy_of(value: Any) -> Any:
+    return value.elements if isinstance(value, Tensor) else value.numpy()
+
+
+def makers() -> list[Any]:
+    """Tensors of this file, and those of PyTorch where it is installed."""
+    try:
+        torch = importlib.import_module("torch")
+    except ImportError:
+        return [pytest.param(Tensor, id="own")]
+    return [pytest.param(Tensor, id="own"), pytest.param(torch.from_numpy, id="torch")]
+
+
+each_library = pytest.mark.parametrize("make", makers())
+A, B = np.arange(12.0).reshape(3, 4), np.arange(20.0).reshape(4, 5) - 7
+
+
+@each_library
+def test_einsum_gives_arrays_of_the_kind_it_takes(make: Any) -> None:
+    a, b = make(A), make(B)
+    kind = type(a)
+    for _ in range(2):  # the second time by the quick path
+        found = lw.einsum("ij,jk->ik", a, b)
+        assert type(found) is kind
+        assert np.array_equal(numpy_of(found), A @ B)
+    assert type(lw.einsum("ij,jk->ik", A, b)) is kind
+    assert type(lw.einsum(a, [0, 1], b, [1, 2])) is kind
+    total = lw.einsum("ij->", a)
+    assert type(total) is kind
+    assert numpy_of(total) == A.sum()
+    assert np.array_equal(numpy_of(lw.einsum("ji", make(A[::-1].copy()))), A[::-1].T)
+
+
+@each_library
+def test_out_of_another_library_is_written_in_place(make: Any) -> None:
+    out = make(np.zeros((3, 5)))
+    assert lw.einsum("ij,jk->ik", make(A), make(B), out=out) is out
+    assert np.array_equal(numpy_of(out), A @ B)
+    lw.einsum("ij,jk->ik", A, B, out=out, accumulate=True)
+    assert np.array_equal(numpy_of(out), 2 * (A @ B))
+
+
+@each_library
+def test_views_of_one_operand_share_its_memory(make: Any) -> None:
+    given = make(np.zeros((2, 3)))
+    turned = lw.einsum("ij->ji", given)
+    numpy_of(given)[0, 2] = 5
+    assert numpy_of(turned)[2, 0] == 5
+
+
+@lw.jit
+def doubled(x: Any, y: Any) -> Any:
+    total = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        y[i] = x[i] * 2
+        total[i] = x[i] + y[i]
+    return total
+
+
+@each_library
+def test_jit_takes_and_gives_them(make: Any) -> None:
+    x, y = make(np.arange(5.0)), make(np.zeros(5))
+    found = doubled(x, y)
+    assert type(found) is type(x)
+    assert np.array_equal(numpy_of(y), np.arange(5.0) * 2)
+    assert np.array_equal(numpy_of(found), np.arange(5.0) * 3)
+    assert doubled.explain(x, y) == doubled.explain(np.arange(5.0), np.zeros(5))
+    assert doubled.plan(x, y) == doubled.plan(np.arange(5.0), np.zeros(5))
+
+
+def test_a_library_says_why_an_array_stays_with_it() -> None:
+    small = Tensor(np.zeros(3, np.int8))
+    with pytest.raises(UsageError, match=r"operand 1 is no array.*\n.*int8 stays here"):
+        lw.einsum("i->", small)
+    with pytest.raises(UsageError, match=r"argument 2 is no array.*\n.*int8 stays here"):
+        doubled(np.zeros(3), small)
+    with pytest.raises(UsageError, match="argument 1 has a type that cannot be compiled"):
+        doubled(object(), np.zeros(3))
+
+
+def test_names_of_backends_are_those_of_semirings() -> None:
+    assert set(NAMES) == set(SEMIRINGS)
+    for name in NAMES:
+        backend = importlib.import_module(f"loopwright.semirings.{name}")
+        assert getattr(lw.semirings, name) is backend
+        assert not hasattr(backend, "matmul")
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_min", "or_and"])
+def test_opt_einsum_contracts_over_semirings(name: str) -> None:
+    generator = np.random.default_rng(0)
+    a, b, c = (generator.integers(0, 9, shape) for shape in ((4, 6), (6, 5), (5, 3)))
+    given = [x > 4 for x in (a, b, c)] if name == "or_and" else [a, b, c]
+    backend = f"loopwright.semirings.{name}"
+    found = opt_einsum.contract("ij,jk,kl->li", *given, backend=backend)
+    expected = lw.einsum("ij,jk,kl->li", *given, semiring=name)
+    assert np.array_equal(found, expected)
+
+
+@each_library
+def test_opt_einsum_with_arrays_of_other_libraries(make: Any) -> None:
+    if make is Tensor:
+        expected = lw.tensordot(make(A), make(B), 1)
+        assert np.array_equal(numpy_of(lw.transpose(expected)), (A @ B).T)
+        return
+    found = opt_einsum.contract("ij,jk->ki", make(A), make(B), backend="loopwright")
+    assert np.array_equal(numpy_of(found), (A @ B).T)
