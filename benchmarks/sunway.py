@@ -5,7 +5,7 @@ bound of a kernel is the larger of two times: the bytes that must move at 20.4 G
 once and each output written once, and the flops at the peak. Arrays that no mesh can hold between
 two phases count again: A of gemver is read, written and read again; tmp of 2mm and E, F of 3mm are
 written and read. Kernels that sum up a matrix along both of its dimensions come twice: as written,
-where mvt, atax and bicg take two passes, and with sums in another order (--reassoc, marked by *).
+and with sums in another order (--reassoc, marked by *).
 Before that the model prices plans of which the rate was published.
 """
 

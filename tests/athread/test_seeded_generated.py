@@ -58,14 +58,15 @@ BUGS: dict[str, Bug] = {
     "a box put over a neighbour's elements": (
         "syrk", SLAVE, PUT_SYRK,
         PUT_SYRK.replace("C_box_by1 * 8, (n -", "(C_box_by1 + 1) * 8, (n - 1 -"),
-        r"which CPE \d+ (writes|reads) at|beyond the end of the", ("lw_put(&C[", "lw_get(&C_box"),
+        r"which CPE \d+ (writes|reads) at|beyond the (end of the|LDM)",
+        ("lw_put(&C[", "lw_get(&C_box"),
     ),
     "LDM overflows": (
         "heat-3d", SLAVE, "double *const B_box = (double *)(lw_boxes + 37248);",
         "double *const B_box = ldm_malloc(32768);", "the LDM overflows by", ("ldm_malloc(32768)",),
     ),
     "a box beyond the LDM": (
-        "gemm", SLAVE, "double *const A_box = (double *)(lw_boxes + 1024);",
+        "gemm", SLAVE, "double *const A_box = (double *)(lw_boxes + 0);",
         "double *const A_box = (double *)(lw_boxes + 65536);",
         "go beyond the LDM|is not in the LDM", ("lw_get_ahead(&A_box[0]",),
     ),
@@ -122,7 +123,8 @@ BUGS: dict[str, Bug] = {
     ),
     "a row too many": (
         "gemm", SLAVE, PUT_C, PUT_C.replace("C_box_by0,", "C_box_by0 + 1,"),
-        r"which CPE \d+ (writes|reads) at|beyond the end of the", ("lw_put(&C[", "lw_get(&C_box"),
+        r"which CPE \d+ (writes|reads) at|beyond the (end of the|LDM)",
+        ("lw_put(&C[", "lw_get(&C_box"),
     ),
     "a barrier that some cores miss": (
         "heat-3d", SLAVE, "        lw_barrier();\n        for",

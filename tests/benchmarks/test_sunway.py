@@ -52,8 +52,8 @@ def test_no_prediction_is_faster_than_its_bound() -> None:
 
 @pytest.mark.parametrize(
     ("name", "reassoc", "passes"),
-    # How often A is read: once for both sums where their order is free.
-    [("mvt", True, 1), ("mvt", False, 2), ("atax", True, 1), ("bicg", True, 1)],
+    # How often A is read: once for both sums, also where cores hand the sums on in their order.
+    [("mvt", True, 1), ("mvt", False, 1), ("atax", True, 1), ("bicg", True, 1)],
 )
 def test_a_matrix_is_read_once_for_each_pass(name: str, reassoc: bool, passes: int) -> None:
     sizes = _KERNELS[name].sizes[0]

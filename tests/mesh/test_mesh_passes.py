@@ -21,6 +21,7 @@ from loopwright.machines.load_mesh import load_mesh
 from loopwright.planner.mesh import mesh_planner, mesh_planner_of, scratchpad_room
 from loopwright.planner.mesh_pass_sizes import PassWork, pass_sizes
 from loopwright.planner.mesh_tiles import MovedBox, NestWork, TiledLoop, best_sizes
+from loopwright.transform.hand_on import HandOn
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import Plan
 from loopwright.validate import check_translation
@@ -28,7 +29,7 @@ from loopwright.validate.problem_sizes import pick_sizes
 from mesh.random_nests import random_nests
 from programs import Do, For, program
 
-MACHINE = load_mesh("sw26010")
+MACHINE, PRO = load_mesh("sw26010"), load_mesh("sw26010pro")
 FOLDER = Path(kernels.__file__).parent
 SMALL = replace(MACHINE, rows=2, columns=2, scratchpad_bytes=2048 + 640, scratchpad_reserved=64)
 NAMES = ("mvt", "atax", "bicg", "gemver", "gesummv")
@@ -74,6 +75,9 @@ def test_sums_in_free_order_are_gathered_by_each_block_of_rows() -> None:
 def test_sums_keep_their_order_without_reassoc() -> None:
     plan, schedule = planned("mvt", reassoc=False)
     assert not any(isinstance(step, PartialSums) for step in plan.steps)
+    assert passes(schedule) == [{"S0", "S1"}]  # of one matrix, by cores in a circle
+    plan, schedule = mesh_planner(source("mvt", reassoc=False), PRO)
+    assert not any(isinstance(step, PartialSums | HandOn) for step in plan.steps)
     assert passes(schedule) == [{"S0"}, {"S1"}]
 
 
@@ -86,7 +90,7 @@ def test_a_matrix_that_is_changed_and_summed_up_is_moved_once() -> None:
 
 
 def test_passes_by_rows_come_first() -> None:
-    _, schedule = planned("bicg", reassoc=False)
+    _, schedule = mesh_planner(source("bicg", reassoc=False), PRO)
     assert passes(schedule)[-2:] == [{"S3"}, {"S2"}]
 
 

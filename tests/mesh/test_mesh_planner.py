@@ -103,7 +103,7 @@ def test_boxes_fit_and_take_all_accesses(name: str) -> None:
 def test_a_product_is_mapped_to_rows_and_columns() -> None:
     axes = {loop: axis.value for loop, axis in planned("gemm").axes}
     assert set(axes.values()) == {"row", "column"}
-    assert {axis.value for _, axis in planned("atax").axes} == {"mesh"}
+    assert {axis.value for _, axis in planned("gesummv").axes} == {"mesh"}
 
 
 def test_shapes_of_one_row_are_mapped_along_one_loop() -> None:

@@ -90,6 +90,17 @@ CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
                 StageBox("A", "j_t", (), 1), ShareBox("B", "k_t", "k_t", ("S0_2",), "row"),
                 ShareBox("B", "k_t", "j_t_2", ("S0_3",), "column")),
     ),
+    "strips of rows, the last one of a tile smaller": (
+        matmul(),
+        (Tile(("i", "j", "k"), (5, 3, 4)), TileWithin(("i", "j", "k"), (2, 3, 4), (5, 3, 4)),
+         *TILES[1:], StageBox("C", "j_t", (), 1), ShareBox("A", "k_t", "i_t_2", (), "row"),
+         ShareBox("B", "k_t", "k_t", (), "column")),
+    ),
+    "a triangle of tiles, strips of rows": (
+        LOWER, (Tile(("i", "j", "k"), (6, 3, 4)), Tile(("i", "j", "k"), (2, 3, 4)), *TILES[1:],
+                StageBox("A", "j_t", (), 1), ShareBox("B", "k_t", "i_t_2", ("S0_2",), "row"),
+                ShareBox("B", "k_t", "k_t", ("S0_3",), "column")),
+    ),
     "whole panels": (
         matmul(),
         (*TILES, ShareBox("A", "k_t", "k_t", (), "row"), StageBox("B", "k_t", (), 2)),
@@ -157,6 +168,16 @@ REFUSED: dict[str, tuple[Program, tuple[Step, ...], str]] = {
         (*TILES[:1], TileWithin(("i", "j", "k"), (4, 2, 4), (4, 3, 4)), *TILES[1:],
          ShareBox("A", "j_t_2", "j_t_2", (), "row")),
         "strips of loop 'j_t_2' begin elsewhere in each tile",
+    ),
+    # Rows of a tile begin on its diagonal: of strips of two in tiles of five, cores of a row have
+    # different first ones, which are no multiples of two.
+    "strips of rows of a triangle": (
+        LOWER,
+        (Tile(("i", "j", "k"), (5, 3, 4)), TileWithin(("i", "j", "k"), (2, 3, 4), (5, 3, 4)),
+         *TILES[1:], StageBox("A", "j_t", (), 1),
+         ShareBox("B", "k_t", "i_t_2", ("S0_2",), "row")),
+        "cores begin loop 'i_t_2' at different iterations of 'j_t', and its strips begin with each "
+        "tile: their size has to divide that of the tiles",
     ),
     "written": (
         matmul(),

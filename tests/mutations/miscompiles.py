@@ -27,6 +27,7 @@ from loopwright.lower import (
     passes,
     promote_registers,
     simplify,
+    statement_uses,
     vectorize,
 )
 from loopwright.lower.buffers import stride_name
@@ -61,6 +62,16 @@ def replaced(module: Any, name: str, make: Callable[[Any], Any]) -> Patch:
 
     def apply(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, name, make(getattr(module, name)))
+
+    return apply
+
+
+def both(first: Patch, second: Patch) -> Patch:
+    """Make two replacements."""
+
+    def apply(patch: pytest.MonkeyPatch) -> None:
+        first(patch)
+        second(patch)
 
     return apply
 
@@ -255,7 +266,7 @@ def _last_dropped(original: Any) -> Any:
 
 
 def _guard_dropped(original: Any) -> Any:
-    return lambda branch: branch.body
+    return lambda self, branch: branch.body
 
 
 def _guard_implied_by_less(original: Any) -> Any:
@@ -447,12 +458,20 @@ MISCOMPILES = (
     Miscompile(
         "statement dropped", guarded, (), replaced(simplify, "_simplified_block", _last_dropped)
     ),
-    Miscompile("guard dropped", guarded, (), replaced(simplify, "_simplified_if", _guard_dropped)),
+    Miscompile(
+        "guard dropped",
+        guarded,
+        (),
+        replaced(simplify._Simplifier, "_simplified_if", _guard_dropped),
+    ),
     Miscompile(
         "guard taken for implied",
         all_but_first,
         (),
-        replaced(simplify, "nonnegative_form", _guard_implied_by_less),
+        both(
+            replaced(simplify, "nonnegative_form", _guard_implied_by_less),
+            replaced(statement_uses, "nonnegative_form", _guard_implied_by_less),
+        ),
     ),
     Miscompile(
         "remainder of an unrolled loop missing",

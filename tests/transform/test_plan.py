@@ -14,6 +14,7 @@ from loopwright.ir.text import schedule_text
 from loopwright.transform.blocked_closure import BlockClosure, MapClosure
 from loopwright.transform.copy_live_in import CopyLiveIn
 from loopwright.transform.grid_mapping import MapToBlocks, MapToThreads
+from loopwright.transform.hand_on import HandOn
 from loopwright.transform.index_set_splitting import SeparateBox, SplitIndexSet
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.keep_in_local import KeepInLocal
@@ -84,6 +85,7 @@ ONE_OF_EACH = Plan(
         MapReduction("k", "j", 256),
         StageArray("A", "k_t", "shared", 2),
         MapToMesh("i_t", "row", 8, 8),
+        HandOn("i_t", ("y",), ("j_t",), 8, 8),
         StageBox("A", "k_t", ("S0_1", "S0_2"), 2),
         TileTime(4, (32, 64), 8, 8),
         TileTimeInBlocks(3, (40, 60), 8, 32, 2),

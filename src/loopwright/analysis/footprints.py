@@ -154,9 +154,13 @@ def box_sides(elements: isl.Map, variables: Sequence[str]) -> list[tuple[Expr, i
     """First element, number of elements and stride of a strided box hull in every dimension."""
     if elements.is_empty():
         return None
-    sides = [_side(elements, at, variables) for at in range(elements.dim(_OUT))]
-    known = [side for side in sides if side is not None]
-    return known if len(known) == len(sides) else None
+    known: list[tuple[Expr, int, int]] = []
+    for at in range(elements.dim(_OUT)):
+        side = _side(elements, at, variables)
+        if side is None:
+            return None
+        known.append(side)
+    return known
 
 
 def _side(elements: isl.Map, at: int, variables: Sequence[str]) -> tuple[Expr, int, int] | None:
@@ -170,8 +174,9 @@ def _side(elements: isl.Map, at: int, variables: Sequence[str]) -> tuple[Expr, i
     if stride > 1:
         single = _counted(single, offset, stride)
     best: tuple[Expr, int] | None = None
-    for low in _lower_bounds(single, variables):
-        most = _shifted(single, low).range().dim_max_val(0)
+    values = single.wrap()
+    for low, above in _lower_bounds(single, variables):
+        most = values.max_val(above)
         if most.is_int() and (best is None or most.to_python() + 1 < best[1]):
             best = low, most.to_python() + 1
     if best is None:
@@ -180,25 +185,30 @@ def _side(elements: isl.Map, at: int, variables: Sequence[str]) -> tuple[Expr, i
     return (offset + Const(stride) * first if stride > 1 else first), count, stride
 
 
-def _lower_bounds(single: isl.Map, variables: Sequence[str]) -> list[Expr]:
-    """Affine functions of the loops that are nowhere above the values of `{ [v] -> [e] }`."""
-    found: dict[Expr, None] = {}
+def _lower_bounds(single: isl.Map, variables: Sequence[str]) -> list[tuple[Expr, isl.Aff]]:
+    """Affine functions of the loops that are nowhere above the values of `{ [v] -> [e] }`.
+
+    With each comes `{ [[v] -> [e]] -> [e - low(v)] }`.
+    """
+    found: dict[Expr, isl.Aff] = {}
     for hull in (single.unshifted_simple_hull(), single.simple_hull()):
-        plain = hull.remove_divs()
+        plain = hull.remove_divs().wrap()
+        last = plain.dim(_SET) - 1
         for row in plain.get_constraints():
-            factor = row.get_coefficient_val(_OUT, 0)
+            factor = row.get_coefficient_val(_SET, last)
             if not (factor.is_one() or (row.is_equality() and factor.is_negone())):
                 continue
             sign = -1 if factor.is_one() else 1
             params = [row.get_dim_name(_PARAM, k) or "" for k in range(row.dim(_PARAM))]
             terms = [
                 (name, sign * row.get_coefficient_val(kind, k).to_python())
-                for kind, names in ((_IN, variables), (_PARAM, params))
+                for kind, names in ((_SET, variables), (_PARAM, params))
                 for k, name in enumerate(names)
             ]
             constant = sign * row.get_constant_val().to_python()
-            found[affine_sum(terms, constant)] = None
-    return list(found)
+            above = row.get_aff() if sign < 0 else row.get_aff().neg()
+            found.setdefault(affine_sum(terms, constant), above)
+    return list(found.items())
 
 
 def _shifted(single: isl.Map, low: Expr) -> isl.Map:

@@ -11,12 +11,14 @@ a later source are violations, the others go on to the child; pairs left at a le
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from loopwright.analysis.dependences import Dependences
 from loopwright.analysis.relations import ends, maps_of, smallest_point
 from loopwright.diagnostics import InternalError, Span
 from loopwright.ir.islkit import isl
 from loopwright.ir.program import Program
-from loopwright.ir.schedule_tree import band_node, bands_around
+from loopwright.ir.schedule_tree import band_name, band_node, bands_around
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
@@ -63,9 +65,15 @@ class Witness:
         return f"{text} ({' -> '.join(places)})"
 
 
-def violation(dependences: Dependences, tree: isl.Schedule) -> Witness | None:
-    """A dependence whose source `tree` does not run before its target; None when it is legal."""
-    broken = _broken(tree.get_root(), dependences.all_)
+def violation(
+    dependences: Dependences, tree: isl.Schedule, proven: Collection[str] = ()
+) -> Witness | None:
+    """A dependence whose source `tree` does not run before its target; None when it is legal.
+
+    The loops `proven` stand at the same places in a tree that keeps the dependences, with the same
+    loops inside: the same pairs reach them, and are in order.
+    """
+    broken = _broken(tree.get_root(), dependences.all_, proven)
     if broken is None:
         return None
     verb, pairs = broken
@@ -106,7 +114,9 @@ def witness(dependences: Dependences, verb: str = "would reverse") -> Witness | 
     return None
 
 
-def _broken(node: isl.ScheduleNode, pairs: isl.UnionMap) -> tuple[str, isl.UnionMap] | None:
+def _broken(
+    node: isl.ScheduleNode, pairs: isl.UnionMap, proven: Collection[str]
+) -> tuple[str, isl.UnionMap] | None:
     """The part of `pairs`, not ordered above `node`, that it orders wrongly or not at all."""
     if pairs.is_empty():
         return None
@@ -114,20 +124,22 @@ def _broken(node: isl.ScheduleNode, pairs: isl.UnionMap) -> tuple[str, isl.Union
     if kind == Kind.leaf:
         return "would not order", pairs
     if kind == Kind.band:
+        if band_name(node) in proven:
+            return None
         time = node.band_get_partial_schedule()
         late = pairs.lex_gt_at_multi_union_pw_aff(time)
         if not late.is_empty():
             return "would reverse", late
-        return _broken(node.child(0), pairs.eq_at_multi_union_pw_aff(time))
+        return _broken(node.child(0), pairs.eq_at_multi_union_pw_aff(time), proven)
     if kind in (Kind.sequence, Kind.set):
-        return _broken_among_children(node, pairs)
+        return _broken_among_children(node, pairs, proven)
     if kind in _PASSED_THROUGH:
-        return _broken(node.child(0), pairs)
+        return _broken(node.child(0), pairs, proven)
     raise InternalError(f"schedule node of type {kind.name}", str(node))
 
 
 def _broken_among_children(
-    node: isl.ScheduleNode, pairs: isl.UnionMap
+    node: isl.ScheduleNode, pairs: isl.UnionMap, proven: Collection[str]
 ) -> tuple[str, isl.UnionMap] | None:
     """As `_broken`, for a sequence (children run in order) or a set (in no order)."""
     children = [node.child(k) for k in range(node.n_children())]
@@ -140,7 +152,7 @@ def _broken_among_children(
             crossing = leaving.intersect_range(other)
             if not crossing.is_empty():
                 return "would not order" if is_set else "would reverse", crossing
-        broken = _broken(child, leaving.intersect_range(filters[k]))
+        broken = _broken(child, leaving.intersect_range(filters[k]), proven)
         if broken is not None:
             return broken
     return None

@@ -24,14 +24,18 @@ from loopwright.ir.visit import fresh_name
 __all__ = [
     "accesses_in",
     "are_apart",
+    "begins_alike",
+    "begins_together",
     "box_around",
     "box_extents",
     "elements_of",
+    "has_one_value",
     "kernel_of_loop",
     "largest_extents",
     "loop_values",
     "merged_loop",
     "needs_old_values",
+    "of_all_values",
     "read_later",
     "variables_of",
     "whole_rows",
@@ -113,12 +117,18 @@ def _key(schedule: Schedule, what: str, loop: str, by: Iterable[Band]) -> tuple[
     return what, _text_inside(schedule, loop), tuple(_text(schedule, band) for band in by)
 
 
+def _instance_values(schedule: Schedule, loop: str, by: Sequence[Band]) -> isl.UnionMap:
+    """`{ S[i] -> [values of the loops `by`] }`, of the instances inside of a loop."""
+    key = _key(schedule, "instance values", loop, by)
+    return _once(schedule, key, lambda: instance_values(schedule, loop, by))
+
+
 def loop_values(schedule: Schedule, loop: str) -> isl.Set:
     """`{ [v] }`: the iterations of a loop, by the values of it and of the loops around it."""
     path = path_to(nodes_of(schedule), loop)
 
     def compute() -> isl.Set:
-        values = instance_values(schedule, loop, path).range()
+        values = _instance_values(schedule, loop, path).range()
         return isl.Set.from_union_set(values)
 
     return _once(schedule, _key(schedule, "values", loop, path), compute)
@@ -133,11 +143,13 @@ def merged_loop(schedule: Schedule, loop: str) -> str | None:
     path = path_to(nodes_of(schedule), loop)
 
     def compute() -> str | None:
-        each = [one.range() for one in maps_in(instance_values(schedule, loop, path))]
+        each = [one.range() for one in maps_in(_instance_values(schedule, loop, path))]
+        if len(each) < 2:
+            return None
         for at, band in enumerate(path):
             values = [one.project_out(_SET, at + 1, len(path) - at - 1) for one in each]
             stride = gcd(*(one.get_stride(at).to_python() for one in values))
-            if stride > 1 and len(values) > 1 and not _are_in_step(values, at, stride):
+            if stride > 1 and not _are_in_step(values, at, stride):
                 return band.loop
         return None
 
@@ -150,6 +162,59 @@ def _are_in_step(values: Sequence[isl.Set], at: int, stride: int) -> bool:
     first, *others = (isl.Map.from_range(one).move_dims(_IN, 0, _OUT, 0, at) for one in values)
     apart = (first.reverse().apply_range(one).deltas() for one in others)
     return all(one.is_subset(inside) for one in apart)
+
+
+def begins_together(schedule: Schedule, reached: isl.Set, at: int) -> bool:
+    """Whether values of a loop are multiples of its step, whatever the loops around it are.
+
+    `reached` is `{ [v] }`, of which the loop has the entry `at`.
+    """
+
+    def compute() -> bool:
+        inner = reached.project_out(_SET, at + 1, reached.dim(_SET) - at - 1)
+        alone = inner.project_out(_SET, 0, at)
+        return bool(inner.get_stride(at).eq(alone.get_stride(0)))
+
+    return _once(schedule, ("together", str(reached), at), compute)
+
+
+def begins_alike(schedule: Schedule, reached: isl.Set, at: int, dims: tuple[int, ...]) -> bool:
+    """Whether the first value of a loop does not depend on those of some loops around it, `dims`.
+
+    `reached` is `{ [v] }`, of which the loop has the entry `at`.
+    """
+
+    def compute() -> bool:
+        inner = reached.project_out(_SET, at + 1, reached.dim(_SET) - at - 1)
+        first = isl.Map.from_range(inner).move_dims(_IN, 0, _OUT, 0, at).lexmin()
+        for dim in sorted(dims, reverse=True):
+            first = first.project_out(_IN, dim, 1)
+        return bool(first.is_single_valued())
+
+    return _once(schedule, ("alike", str(reached), at, dims), compute)
+
+
+def has_one_value(schedule: Schedule, reached: isl.Set, at: int) -> bool:
+    """Whether the loops around a loop say its value: then it may follow the one of each core."""
+
+    def compute() -> bool:
+        outer = reached.project_out(_SET, at + 1, reached.dim(_SET) - at - 1)
+        value = isl.Map.from_range(outer).move_dims(_IN, 0, _OUT, 0, at)
+        return bool(value.is_single_valued())
+
+    return _once(schedule, ("one value", str(reached), at), compute)
+
+
+def of_all_values(schedule: Schedule, elements: isl.Map, dims: tuple[int, ...]) -> isl.Map:
+    """`{ [v] -> A[e] }` with what is reached for any values of some loops, whatever theirs are."""
+
+    def compute() -> isl.Map:
+        found = elements
+        for at in dims:
+            found = found.project_out(_IN, at, 1).insert_dims(_IN, at, 1)
+        return found.coalesce()
+
+    return _once(schedule, ("all values", str(elements), dims), compute)
 
 
 def elements_of(
@@ -169,7 +234,7 @@ def _elements_of(
     schedule: Schedule, loop: str, by: Sequence[Band], accesses: Sequence[NamedAccess]
 ) -> isl.Map:
     program = schedule.program
-    values = instance_values(schedule, loop, by)
+    values = _instance_values(schedule, loop, by)
     found: isl.Map | None = None
     for one in accesses:
         space = program.context.get_space()
@@ -324,7 +389,7 @@ def read_later(schedule: Schedule, loop: str, accesses: Sequence[NamedAccess]) -
     flow = schedule.analyses.get(dependences).flow.intersect_domain(written)
     flow = flow.intersect_range(_domains(schedule.program, readers))
     here = flow.eq_at_multi_union_pw_aff(prefix_schedule(schedule.tree, loop))
-    needed = flow.subtract(here).domain().apply(instance_values(schedule, loop, path))
+    needed = flow.subtract(here).domain().apply(_instance_values(schedule, loop, path))
     if needed.is_empty():
         space = schedule.program.context.get_space().add_unnamed_tuple_ui(len(path))
         return isl.Set.empty(space)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loopwright.backends.athread_broadcast import BROADCAST_PART
+from loopwright.backends.athread_messages import MESSAGE_PART
 from loopwright.backends.athread_profile import (
     CORE_TIMES,
     HOST_TIMES,
@@ -50,6 +51,7 @@ from loopwright.ir.loops import (
     LoopNest,
     Mark,
     MeshBroadcast,
+    MeshMessage,
     Space,
     Stmt,
     Store,
@@ -107,11 +109,13 @@ def scratchpad_report(function: MeshFunction) -> list[str]:
     lines = [f"{program.rows} x {program.columns} cores, {need} bytes of LDM for boxes"]
     read = {s.target for s in statements(program.body) if isinstance(s, Copy)}
     put = {s.source for s in statements(program.body) if isinstance(s, Copy)}
+    handed = {s.buffer for s in statements(program.body) if isinstance(s, MeshMessage)}
     for stmt in statements(program.body):
         if isinstance(stmt, Alloc) and stmt.buffer.space is Space.SCRATCHPAD:
             name = stmt.buffer.name
             shape = " x ".join(str(int(x.value.real)) for x in stmt.shape if isinstance(x, Const))
             ways = [word for word, names in (("in", read), ("out", put)) if name in names]
+            ways = ["from core to core"] if name in handed else ways
             size = scratchpad_part(stmt)
             lines.append(
                 f"  {name}: {shape} {c_type(stmt.buffer.dtype)}, {size} bytes, {' and '.join(ways)}"
@@ -136,6 +140,8 @@ def emit_header(functions: Sequence[MeshFunction], guard: str) -> str:
     parts.append(SLAVE_PART)
     if any(_is_shared(function) for function in functions):
         parts.append(BROADCAST_PART)
+    if any(_has_messages(function) for function in functions):
+        parts.append(MESSAGE_PART)
     if any(_has_vectors(function) for function in functions):
         parts.append(VECTOR_PART)
     return "\n".join([*parts, HEADER_END])
@@ -144,6 +150,11 @@ def emit_header(functions: Sequence[MeshFunction], guard: str) -> str:
 def _is_shared(function: MeshFunction) -> bool:
     """Whether cores give boxes to others of their row or column."""
     return any(isinstance(stmt, MeshBroadcast) for stmt in statements(function.program.body))
+
+
+def _has_messages(function: MeshFunction) -> bool:
+    """Whether cores hand boxes on to the next one of a circle."""
+    return any(isinstance(stmt, MeshMessage) for stmt in statements(function.program.body))
 
 
 def _has_vectors(function: MeshFunction) -> bool:
@@ -216,12 +227,13 @@ def _core_functions(function: MeshFunction) -> tuple[dict[str, str], str]:
         used = {n: one.function() for n, one in printer.expressions.helpers.items()}
         helpers.update(used)
         text = str(printer.lines)
+        words = frozenset(re.findall(r"\w+", text)) if places else frozenset()
         head = IndentedText(INDENT)
         for line in start:
             head.add(line)
         for name, line in declared:
             # A region that is one function has all arguments.
-            if not places or re.search(rf"\b{name}\b", text):
+            if not places or name in words:
                 head.add(line)
         return f"{{\n{head}{text}"
 

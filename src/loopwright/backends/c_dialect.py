@@ -76,6 +76,9 @@ class Dialect:
     # From a scratchpad to those of all cores of a row or column ({axis}), {rows} blocks of {width}
     # bytes, each {target_pitch} or {source_pitch} behind the one before, by the core {root}.
     broadcast: str = ""
+    # {width} bytes of a scratchpad to the next core of the circle of {rows} x {columns} cores, or
+    # from the one before ({word}: hand_on, take_over).
+    message: str = ""
     # Vectors are loaded, stored and made of scalars by functions: lw_load_float64x4, lw_store_...
     has_vector_functions: bool = False
     words: Mapping[str, str] = field(default_factory=dict)
@@ -363,6 +366,7 @@ ATHREAD = Dialect(
         "lw_{word}_{axis}({target}, {target_pitch}, {source}, {source_pitch}, {rows}, "
         "{width}, {root});"
     ),
+    message="lw_{word}({place}, {width}, {rows}, {columns});",
     has_vector_functions=True,
     get_part="lw_get_part({target}, {source}, {rows}, {width}, {gap});",
     put_part="lw_put_part({target}, {source}, {rows}, {width}, {gap});",

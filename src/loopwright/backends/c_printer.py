@@ -40,6 +40,7 @@ from loopwright.ir.loops import (
     LoopNest,
     Mark,
     MeshBroadcast,
+    MeshMessage,
     Prefetch,
     Space,
     Stmt,
@@ -191,6 +192,8 @@ class CPrinter:
                 self._copy(stmt, ())
             case MeshBroadcast():
                 self._broadcast(stmt)
+            case MeshMessage():
+                self._message(stmt)
             case Commit():
                 self.scopes.pragma(self.dialect.commit)  # copies of a processor are done at once
             case Wait(pending=pending):
@@ -426,6 +429,19 @@ class CPrinter:
             rows=self.expressions.index(rows),
             width=self.expressions.index(stmt.shape[-1] * size),
             root=self.expressions.index(stmt.root),
+        )
+        self.lines.add(text)
+
+    def _message(self, stmt: MeshMessage) -> None:
+        if not self.dialect.message:
+            raise InternalError(f"{self.dialect.name} has no messages between cores", stmt.buffer)
+        size = self.expressions.buffers[stmt.buffer].dtype.bytes
+        text = self.dialect.message.format(
+            word="hand_on" if stmt.is_sent else "take_over",
+            place=f"&{self.expressions.element(stmt.buffer, stmt.start)}",
+            width=self.expressions.index(stmt.shape[-1] * size),
+            rows=stmt.cores[0],
+            columns=stmt.cores[1],
         )
         self.lines.add(text)
 

@@ -23,7 +23,8 @@ from loopwright.ir.dtypes import INT64, DType
 from loopwright.ir.expr import Const, Expr, Load, as_expr
 from loopwright.ir.loops import Alloc, Buffer, For, If, Let, LoopNest, Space, Stmt, Store
 from loopwright.ir.mesh_program import scratchpad_part
-from loopwright.ir.visit import expressions, names, statements, walk
+from loopwright.ir.visit import expressions, names, statements, statements_inside, walk
+from loopwright.memo import IdentityMap
 
 __all__ = ["Scopes", "allocations", "contiguous_buffers"]
 
@@ -106,27 +107,39 @@ def allocations(stmt: Stmt, space: Space) -> list[Alloc]:
     return [s for s in statements(stmt) if isinstance(s, Alloc) and s.buffer.space is space]
 
 
-def _is_subscript(stmt: Let, *, is_deep: bool) -> bool:
-    """Whether a bound integer is used as a subscript, bound or size: then it does not overflow.
+class _IndexNames:
+    """Variables that statements use as subscripts, bounds or sizes: these do not overflow.
 
-    Where `is_deep`, also if it is so through other bindings.
+    Where `is_deep`, also those that bindings of such variables are computed from. What is found of
+    a statement is kept: bindings inside each other ask for the same ones.
     """
-    for inner in statements(stmt.body):
-        is_bound = is_deep and isinstance(inner, Let) and stmt.name in names(inner.value)
-        if is_bound and isinstance(inner, Let) and _is_subscript(inner, is_deep=True):
-            return True
-        places = expressions(inner)
-        if isinstance(inner, Store):
-            places = (*inner.index, *(e for x in walk(inner.value) for e in _subscripts(x)))
-        elif isinstance(inner, Let | If):
-            places = tuple(e for x in places for part in walk(x) for e in _subscripts(part))
-        if any(stmt.name in names(e) for e in places):
-            return True
-    return False
+
+    def __init__(self, *, is_deep: bool) -> None:
+        self._is_deep = is_deep
+        self._known: IdentityMap[Stmt, frozenset[str]] = IdentityMap()
+
+    def of(self, stmt: Stmt) -> frozenset[str]:
+        """The variables of a statement and of those inside of it."""
+        found = self._known.get(stmt)
+        if found is not None:
+            return found
+        parts = [self.of(inner) for inner in statements_inside(stmt)]
+        places = expressions(stmt)
+        if isinstance(stmt, Store):
+            places = (*stmt.index, *_subscripts_in(stmt.value))
+        elif isinstance(stmt, Let | If):
+            places = tuple(e for x in places for e in _subscripts_in(x))
+        used = set().union(*map(names, places))
+        if self._is_deep and isinstance(stmt, Let) and stmt.name in parts[0]:
+            used |= names(stmt.value)
+        is_same = len(parts) == 1 and used <= parts[0]
+        found = parts[0] if is_same else frozenset(used.union(*parts))
+        self._known[stmt] = found
+        return found
 
 
-def _subscripts(expr: Expr) -> tuple[Expr, ...]:
-    return expr.index if isinstance(expr, Load) else ()
+def _subscripts_in(expr: Expr) -> list[Expr]:
+    return [entry for part in walk(expr) if isinstance(part, Load) for entry in part.index]
 
 
 class Scopes:
@@ -148,6 +161,7 @@ class Scopes:
         self._hoisted: dict[
             int, NamedBuffer
         ] = {}  # memory declared ahead, by identity of its Alloc
+        self._index_names = _IndexNames(is_deep=expressions.dialect.is_device)
 
     def hoist(
         self, body: Stmt, scalars: frozenset[str], space: Space, *, has_team: bool = False
@@ -175,8 +189,7 @@ class Scopes:
     def bound(self, stmt: Let) -> Iterator[None]:
         """A binding as a const variable of the enclosing block."""
         dtype = stmt.value.dtype
-        is_deep = self.expressions.dialect.is_device
-        is_index = dtype == INT64 and _is_subscript(stmt, is_deep=is_deep)
+        is_index = dtype == INT64 and stmt.name in self._index_names.of(stmt.body)
         if is_index and isinstance(stmt.value, Const):
             with self.constant(stmt.name, stmt.value):
                 yield

@@ -186,14 +186,20 @@ def _node(node: Node, schedule: Schedule, margin: str) -> Iterator[str]:
             yield from (f"{parts}filter {_way(b)} {_box(b)}" for b in boxes if b.is_brought_in)
             yield f"{parts}filter {', '.join(sorted(node.statements))}"
             yield from _node(node.child, schedule, parts + "  ")
-            yield from (f"{parts}filter put {_box(b)}" for b in boxes if b.is_put_back)
+            yield from (f"{parts}filter {_end(b)} {_box(b)}" for b in boxes if b.is_put_back)
 
 
 def _way(box: StagedBox) -> str:
     """How a core comes by a box: by DMA, by its part of a panel, or by what others give it."""
     if box.panel is not None and box.axis is not None:
         return f"receive along the {box.axis.value}"
+    if box.handed_on:
+        return "get or take over"
     return "get" if box.parts == 1 else f"get one of {box.parts} parts of"
+
+
+def _end(box: StagedBox) -> str:
+    return "hand on or put" if box.handed_on else "put"
 
 
 def _box(box: StagedBox) -> str:

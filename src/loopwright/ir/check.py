@@ -36,6 +36,7 @@ from loopwright.ir.loops import (
     LoopNest,
     Mark,
     MeshBroadcast,
+    MeshMessage,
     Prefetch,
     Space,
     Stmt,
@@ -235,6 +236,8 @@ def _check_node(stmt: Stmt, around: _Around) -> _Around:
             _check_copy(stmt, around)
         case MeshBroadcast():
             _check_broadcast(stmt, around)
+        case MeshMessage():
+            _check_message(stmt, around)
         case Prefetch(buffer=name, index=index):
             require_index(index, len(around.buffer(name).strides))
         case Barrier(scope=scope):
@@ -377,6 +380,17 @@ def _check_broadcast(stmt: MeshBroadcast, around: _Around) -> None:
             raise _Invalid("a broadcast has more dimensions than its buffers")
     if target.dtype != source.dtype:
         raise _Invalid(f"broadcast of {source.dtype} to {target.dtype}")
+
+
+def _check_message(stmt: MeshMessage, around: _Around) -> None:
+    if Mark.THREAD not in around.marks:
+        raise _Invalid("cores of a mesh send messages, and nobody else")
+    buffer = around.target(stmt.buffer)
+    if buffer.space is not Space.SCRATCHPAD:
+        raise _Invalid(f"a message goes from scratchpad to scratchpad, not to {buffer.name}")
+    require_index(stmt.start, len(buffer.strides))
+    if len(stmt.shape) != 1 or buffer.strides[-1:] != (Const(1),):
+        raise _Invalid("a message has elements that lie one behind another")
 
 
 def _check_mma(stmt: WarpMma, around: _Around) -> None:

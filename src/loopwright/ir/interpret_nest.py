@@ -11,14 +11,14 @@ A barrier orders the threads of the team, or those of the GPU block it stands in
 for each other: what two of them do is not ordered before the outermost block loop ends. Thread t of
 two thread loops in a block is the same thread; the end of such a loop is no barrier. The lanes of a
 warp exchange their registers at a WarpMma, which orders nothing else. So do the cores of a row at a
-MeshBroadcast; at one along columns all cores of the mesh meet.
+MeshBroadcast; at one along columns all cores of the mesh meet. A MeshMessage orders what its sender
+did before it and what its receiver does behind it.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from copy import copy
 from enum import Enum
 from random import Random
 from typing import Any, assert_never
@@ -43,6 +43,7 @@ from loopwright.ir.loops import (
     LoopNest,
     Mark,
     MeshBroadcast,
+    MeshMessage,
     Prefetch,
     Space,
     Stmt,
@@ -50,7 +51,17 @@ from loopwright.ir.loops import (
     Wait,
     WarpMma,
 )
-from loopwright.ir.memory import AROUND, Cells, Memory, Races, Turn, Turns, poisoned
+from loopwright.ir.memory import (
+    AROUND,
+    Cells,
+    Heard,
+    Memory,
+    Races,
+    Turn,
+    Turns,
+    flow_of,
+    poisoned,
+)
 from loopwright.memo import IdentityMap
 
 __all__ = ["interpret_nest"]
@@ -65,6 +76,7 @@ class _Pause(Enum):
     LANES = "a product of a warp"
     ROW = "a broadcast along a row"
     COLUMN = "a broadcast along columns"
+    MESSAGE = "a message"
 
 
 Flow = Iterator[_Pause]  # a running statement
@@ -107,8 +119,12 @@ def interpret_nest(
         frames = [root.fork(team, number) for number in range(threads)]
         for frame in frames:
             frame.is_concurrent = threads > 1
-        for _ in machine.in_step(team, [machine.run(nest.body, frame) for frame in frames]):
+        for pause in machine.in_step(team, [machine.run(nest.body, frame) for frame in frames]):
+            if pause is _Pause.MESSAGE:
+                raise InternalError("cores wait for messages that nobody sends")
             machine.races.clear()
+        if any(machine.messages.values()):
+            raise InternalError("a message is left that nobody takes")
 
 
 class _Group:
@@ -147,6 +163,8 @@ class _Frame:
         self.products = 0  # of its warp, that it took part in
         self.updated: tuple[Cells, tuple[int, ...]] | None = None  # an element, in one piece
         self.broadcasts = {Axis.ROW: 0, Axis.COLUMN: 0}  # that it took part in
+        self.sent = 0  # messages
+        self.heard: Heard = {}  # of other flows, how many of their messages happened before
 
     def fork(self, group: _Group, number: int) -> _Frame:
         """A frame of its own for a concurrent iteration or thread."""
@@ -165,7 +183,7 @@ class _Frame:
     def load(self, array: str, index: tuple[int, ...]) -> np.generic:
         cells = self.buffer(array)
         if self.is_concurrent and cells.is_shared and self.updated != (cells, index):
-            self.machine.races.read(cells, index, self.turns())
+            self.machine.races.read(cells, index, self.turns(), self.heard)
         return cells.read(index)
 
     def will_update(self, cells: Cells, index: tuple[int, ...]) -> None:
@@ -176,7 +194,7 @@ class _Frame:
 
     def will_write(self, cells: Cells, index: tuple[int, ...]) -> None:
         if self.is_concurrent and cells.is_shared:
-            self.machine.races.write(cells, index, self.turns())
+            self.machine.races.write(cells, index, self.turns(), self.heard)
 
     def turns(self) -> Turns:
         """Who this flow is now; made anew where a group has passed a barrier."""
@@ -184,7 +202,7 @@ class _Frame:
         if age != self.machine.age:
             inner = self.machine.group(self.owner)
             outer = (Turn(group.number, at, group.phase) for group, at in self.owner)
-            turns = (*outer, Turn(inner.number, AROUND, inner.phase))
+            turns = (*outer, Turn(inner.number, AROUND, inner.phase, self.sent))
             self._turns = self.machine.age, turns
         return turns
 
@@ -202,6 +220,9 @@ class _Machine:
         # What the lanes of a warp hold: by group of threads, warp, and number of the product.
         self.lanes: dict[tuple[int, int, int], dict[int, Any]] = {}
         self.given: dict[object, list[_Given]] = {}  # to a broadcast, by those who come there
+        # On their way, by the core that takes them: the elements, and what its sender had heard.
+        self.messages: dict[object, list[tuple[Cells, Heard]]] = {}
+        self.messages_sent = 0
         # Both by identity: a nest may allocate or compute the same in several places.
         self.scratch: IdentityMap[Alloc, tuple[int, Cells]] = (
             IdentityMap()
@@ -238,7 +259,13 @@ class _Machine:
         while flows:
             order = list(range(len(flows)))
             self.random.shuffle(order)
-            waiting = [pause for at in order if (pause := next(flows[at], None)) is not None]
+            states: dict[int, _Pause | None] = dict.fromkeys(order, _Pause.MESSAGE)
+            while late := [at for at in order if states[at] is _Pause.MESSAGE]:
+                sent = self.messages_sent
+                states |= {at: next(flows[at], None) for at in late}
+                if _Pause.MESSAGE in states.values() and sent == self.messages_sent:
+                    yield _Pause.MESSAGE  # others of the mesh may send one
+            waiting = [pause for pause in states.values() if pause is not None]
             if not waiting:
                 return
             if len(waiting) != len(flows):
@@ -292,6 +319,8 @@ class _Machine:
                 self.copy(stmt, frame)
             case MeshBroadcast():
                 yield from self.broadcast(stmt, frame)
+            case MeshMessage():
+                yield from self.message(stmt, frame)
             case Commit():
                 frame.copies.append([])
             case Wait(pending=pending):
@@ -405,7 +434,7 @@ class _Machine:
         for offset in itertools.product(*map(range, shape)):
             place, origin = _moved(to, offset), _moved(start, offset)
             if frame.is_concurrent and source.is_shared:
-                self.races.read(source, origin, frame.turns())
+                self.races.read(source, origin, frame.turns(), frame.heard)
             frame.will_write(target, place)
             if stmt.is_async:
                 target.undefine(place)
@@ -453,10 +482,7 @@ class _Machine:
         if (column if is_row else row) == root:
             # What others take is what is there now: the root may change it before they come.
             start = self.integers(stmt.source_start, frame)
-            source = copy(frame.buffer(stmt.source)), start
-            source[0].data = source[0].data.copy()
-            if source[0].defined is not None:
-                source[0].defined = source[0].defined.copy()
+            source = frame.buffer(stmt.source).snapshot(), start
         given = self.given.setdefault(key, [])
         given.append((root, shape, source))
         yield _Pause.ROW if is_row else _Pause.COLUMN
@@ -472,6 +498,41 @@ class _Machine:
                 _moved(to, offset), found[0], _moved(found[1], offset)
             )
         self.given.pop((*key[:2], key[2] - 1), None)  # all cores have come further
+
+    def message(self, stmt: MeshMessage, frame: _Frame) -> Flow:
+        """Elements of a scratchpad that go to the next core of the circle, or come to this one."""
+        (outer, row), (_, column) = frame.owner[-2:]
+        rows, columns = stmt.cores
+        number = row * columns + (columns - 1 - column if row % 2 else column)
+        start, (count,) = self.integers(stmt.start, frame), self.integers(stmt.shape, frame)
+        cells = frame.buffer(stmt.buffer)
+        places = [(*start[:-1], start[-1] + k) for k in range(count)]
+        if stmt.is_sent:
+            frame.sent += 1
+            self.messages_sent += 1
+            self.age += 1  # what follows does not happen before the message
+            block = self.fresh_block(cells, count)
+            for k, place in enumerate(places):
+                block.copy_from((k,), cells, place)
+            heard = {**frame.heard, flow_of(frame.turns()): frame.sent}
+            key = outer.number, (number + 1) % (rows * columns)
+            self.messages.setdefault(key, []).append((block, heard))
+            return
+        own = outer.number, number
+        while not self.messages.get(own):
+            yield _Pause.MESSAGE
+        block, heard = self.messages[own].pop(0)
+        if block.size != count:
+            raise InternalError(f"a message of {block.size} elements is taken as one of {count}")
+        for k, place in enumerate(places):
+            cells.copy_from(place, block, (k,))
+        for flow, many in heard.items():
+            frame.heard[flow] = max(many, frame.heard.get(flow, 0))
+
+    def fresh_block(self, cells: Cells, count: int) -> Cells:
+        """Memory for some elements of a buffer, on their way."""
+        data = np.empty(max(0, count), cells.data.dtype)
+        return self.rules.cells("a message", data, strides=(1,), shape=(count,), is_defined=False)
 
     def require_aligned(self, stmt: Copy, cells: Cells, start: tuple[int, ...]) -> None:
         """Raise unless a run of `width` elements begins at a multiple of it in memory."""

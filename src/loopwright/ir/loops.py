@@ -31,6 +31,7 @@ __all__ = [
     "LoopNest",
     "Mark",
     "MeshBroadcast",
+    "MeshMessage",
     "Prefetch",
     "Space",
     "Stmt",
@@ -61,6 +62,7 @@ class Axis(Enum):
     ROW = "row"  # of a mesh of cores
     COLUMN = "column"
     MESH = "mesh"  # all cores of a mesh, row by row
+    CIRCLE = "circle"  # all cores, every second row backwards: the last one is beside the first
 
 
 class BarrierScope(Enum):
@@ -218,6 +220,23 @@ class MeshBroadcast:
 
 
 @dataclass(frozen=True, slots=True)
+class MeshMessage:
+    """A core of a mesh sends elements of its scratchpad to the next one, or takes those sent to it.
+
+    Cores stand in a circle: the first row forwards, the second one backwards and so on, and the
+    last core is beside the first one. Elements are buffer[start + x], all x in shape; messages come
+    in the order in which they are sent, and as long. Who takes one waits for it, and what the
+    sender did before it happened before.
+    """
+
+    buffer: str
+    start: tuple[Expr, ...]
+    shape: tuple[Expr, ...]  # of the last dimension
+    cores: tuple[int, int]  # rows and columns
+    is_sent: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
     """The asynchronous copies that this thread has issued since the last Commit are a group."""
 
@@ -276,6 +295,7 @@ Stmt: TypeAlias = (
     | Alloc
     | Copy
     | MeshBroadcast
+    | MeshMessage
     | Commit
     | Wait
     | Barrier

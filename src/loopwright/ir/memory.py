@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,12 +16,14 @@ from loopwright.lazy_dataclass import dataclass
 __all__ = [
     "AROUND",
     "Cells",
+    "Heard",
     "Memory",
     "Races",
     "Turn",
     "Turns",
     "UndefinedRead",
     "element_strides",
+    "flow_of",
     "poisoned",
 ]
 
@@ -137,6 +140,14 @@ class Cells:
         if self.defined is not None:
             self.defined[place] = True
 
+    def snapshot(self) -> Self:
+        """The memory as it is now: later writes do not show in it."""
+        kept = copy(self)
+        kept.data = self.data.copy()
+        if self.defined is not None:
+            kept.defined = self.defined.copy()
+        return kept
+
     def copy_from(self, index: tuple[int, ...], source: Cells, start: tuple[int, ...]) -> None:
         """Take over one element with its definedness: block copies may carry padding along."""
         place, origin = self.place(index), source.place(start)
@@ -175,21 +186,31 @@ class Turn:
     group: int  # the team of threads, or what concurrent loops in one flow of control start
     member: int | str | None  # its iteration or thread, or AROUND; None: several of them
     phase: int  # barriers that the group has passed
+    sent: int = 0  # messages that the flow has sent before
 
 
 AROUND = "around"  # the member that is the flow of control around the concurrent loops
 Turns = tuple[Turn, ...]
+# How many messages of a flow, by the members that it is of, happened before something.
+Heard = dict[tuple[tuple[int, int | str | None], ...], int]
 
 
-def _meeting(earlier: Turns, later: Turns) -> int | None:
+def flow_of(turns: Turns) -> tuple[tuple[int, int | str | None], ...]:
+    """Which flow of control has these turns, whatever it has passed."""
+    return tuple((turn.group, turn.member) for turn in turns)
+
+
+def _meeting(earlier: Turns, later: Turns, heard: Heard | None = None) -> int | None:
     """The level at which two accesses may happen in either order; None where they are ordered.
 
-    Members of a group are ordered by its barriers alone.
+    Members of a group are ordered by its barriers, and by messages that the later one has `heard`.
     """
     for level, (one, other) in enumerate(zip(earlier, later, strict=False)):
         if one.group != other.group:
             return None
         if one.member is None or one.member != other.member:
+            if heard and heard.get(flow_of(earlier), 0) > earlier[-1].sent:
+                return None
             return level if one.phase == other.phase else None
     return None
 
@@ -221,21 +242,25 @@ class Races:
         self._writers.clear()
         self._updaters.clear()
 
-    def read(self, cells: Cells, index: tuple[int, ...], turns: Turns) -> None:
+    def read(
+        self, cells: Cells, index: tuple[int, ...], turns: Turns, heard: Heard | None = None
+    ) -> None:
         """Note a read: it must be ordered after the last write."""
         place = cells, cells.place(index)
-        if _meeting(self._writers.get(place, ()), turns) is not None:
+        if _meeting(self._writers.get(place, ()), turns, heard) is not None:
             raise self._race(cells, index, "written by one iteration or thread, read by another")
         if self._updaters and _meeting(self._updaters.get(place, ()), turns) is not None:
             raise self._race(cells, index, "updated by one iteration or thread, read by another")
         self._readers[place] = _joined(self._readers.get(place, ()), turns)
 
-    def write(self, cells: Cells, index: tuple[int, ...], turns: Turns) -> None:
+    def write(
+        self, cells: Cells, index: tuple[int, ...], turns: Turns, heard: Heard | None = None
+    ) -> None:
         """Note a write: it must be ordered after the last write and all reads since."""
         place = cells, cells.place(index)
-        if _meeting(self._writers.get(place, ()), turns) is not None:
+        if _meeting(self._writers.get(place, ()), turns, heard) is not None:
             raise self._race(cells, index, "written by two iterations or threads")
-        if _meeting(self._readers.get(place, ()), turns) is not None:
+        if _meeting(self._readers.get(place, ()), turns, heard) is not None:
             raise self._race(cells, index, "read by one iteration or thread, written by another")
         if self._updaters and _meeting(self._updaters.pop(place, ()), turns) is not None:
             raise self._race(cells, index, "updated by one iteration or thread, written by another")

@@ -136,6 +136,9 @@ class StagedBox:
     # of local arrays; None: any may be needed.
     kept: Any = None
     is_array_wide: bool = False  # loops do not bound its extents: the array's own do
+    # The mapped loop whose iterations have the box one after another: the first one brings it in,
+    # every one hands it on to the next core, and the last one puts it back; "": no such loop.
+    handed_on: str = ""
 
     @property
     def memory(self) -> tuple[int, ...]:
@@ -157,6 +160,8 @@ class StagedBox:
             whole = " x ".join(map(str, self.panel.extents))
             who = "the mesh" if self.axis is Axis.MESH else f"a {self.axis.value}"
             moved = f"of {whole} that {who} of cores holds in {self.panel.loop}"
+        if self.handed_on:
+            moved = f"from core to core along {self.handed_on}"
         moved = moved or "made there and used up"
         return f"up to {box} elements of {self.array} in scratchpads in {self.loop}, {moved}{ahead}"
 
@@ -212,6 +217,8 @@ class Schedule:
     staged: tuple[StagedArray, ...] = ()  # boxes of arrays in memory of a block
     boxes: tuple[StagedBox, ...] = ()  # of arrays in scratchpads of the cores of a mesh
     in_place: tuple[DroppedCopy, ...] = ()  # copies of arrays that are never made
+    # (array, loop, mapped loop): iterations of the mapped loop hand the boxes of the loop on.
+    handed_on: tuple[tuple[str, str, str], ...] = ()
     mesh: tuple[int, int] | None = None  # rows and columns of cores that THREAD loops are laid on
     joined: tuple[JoinedReduction, ...] = ()  # reductions whose terms threads of a block share
     closure: BlockedClosure | GridClosure | None = None  # the whole program, taken in another way

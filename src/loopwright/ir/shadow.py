@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -226,6 +226,12 @@ class _NumberedCells(Cells):
         if self.rules.now is not None:
             self.writers[self._distance(place)] = self.rules.now
             self.rules.first.setdefault(shadow.value_number, self.rules.now)
+
+    def snapshot(self) -> Self:
+        kept = super().snapshot()
+        kept.value_numbers = self.value_numbers.copy()
+        kept.slacks = self.slacks.copy()
+        return kept
 
     def copy_from(self, index: tuple[int, ...], source: Cells, start: tuple[int, ...]) -> None:
         super().copy_from(index, source, start)

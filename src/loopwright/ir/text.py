@@ -40,6 +40,7 @@ from loopwright.ir.loops import (
     LoopNest,
     Mark,
     MeshBroadcast,
+    MeshMessage,
     Prefetch,
     Stmt,
     Store,
@@ -365,6 +366,9 @@ def _stmt_lines(stmt: Stmt) -> Iterator[str]:
             root = expr_text(stmt.root)
             way = f"{'give' if stmt.is_kept else 'broadcast'} {_list(shape)} along the {axis.value}"
             yield f"{way} to {to} from {origin} of {root}"
+        case MeshMessage(buffer=name, start=start, shape=shape):
+            way = "hand on {} from" if stmt.is_sent else "take over {} to"
+            yield f"{way.format(_list(shape))} {_element(name, start)}"
         case Commit():
             yield "commit"
         case Wait(pending=pending):

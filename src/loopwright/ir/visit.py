@@ -29,6 +29,7 @@ from loopwright.ir.loops import (
     If,
     Let,
     MeshBroadcast,
+    MeshMessage,
     Prefetch,
     Stmt,
     Store,
@@ -193,6 +194,7 @@ def statements_inside(stmt: Stmt) -> tuple[Stmt, ...]:
             Store()
             | Copy()
             | MeshBroadcast()
+            | MeshMessage()
             | Commit()
             | Wait()
             | Barrier()
@@ -236,6 +238,8 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (*target, *source, *shape)
         case MeshBroadcast(target_start=target, source_start=source, shape=shape, root=root):
             return (*target, *source, *shape, root)
+        case MeshMessage(start=start, shape=shape):
+            return (*start, *shape)
         case Prefetch(index=index):
             return index
         case WarpMma(sums_start=sums, left_start=left, right_start=right):
@@ -307,6 +311,8 @@ def rebuild(
             case MeshBroadcast(target_start=target, source_start=source, shape=shape, root=root):
                 given = replace(stmt, target_start=each(target), source_start=each(source))
                 return statement(replace(given, shape=each(shape), root=expression(root)))
+            case MeshMessage(start=start, shape=shape):
+                return statement(replace(stmt, start=each(start), shape=each(shape)))
             case Prefetch(index=index):
                 return statement(replace(stmt, index=each(index)))
             case WarpMma(sums_start=sums, left_start=left, right_start=right):

@@ -16,6 +16,7 @@ from loopwright.ir.loops import (
     LoopNest,
     Mark,
     MeshBroadcast,
+    MeshMessage,
     Prefetch,
     Stmt,
     Store,
@@ -128,6 +129,8 @@ def touches(stmt: Stmt, buffer: str) -> bool:
     match stmt:
         case Store(buffer=name) | Prefetch(buffer=name) if name == buffer:
             return True
+        case MeshMessage(buffer=name) if name == buffer:
+            return True
         case Copy(target=target, source=source) | MeshBroadcast(target=target, source=source) if (
             buffer in (target, source)
         ):
@@ -187,6 +190,8 @@ def renamed(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
             case Alloc(buffer=buffer) if buffer.name in names:
                 return replace(node, buffer=replace(buffer, name=names[buffer.name]))
             case Store(buffer=name) | Prefetch(buffer=name) if name in names:
+                return replace(node, buffer=names[name])
+            case MeshMessage(buffer=name) if name in names:
                 return replace(node, buffer=names[name])
             case Copy(target=target, source=source) | MeshBroadcast(target=target, source=source):
                 target, source = names.get(target, target), names.get(source, source)

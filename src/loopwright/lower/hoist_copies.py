@@ -5,7 +5,8 @@
                   for q_t: S
 
 Of a panel that cores have in common and that no mapped loop changes (`share_box`) each core keeps
-its part from the first tile to the last one.
+its part from the first tile to the last one. So it does with boxes that are the same in all
+iterations of a loop in which boxes are handed on (`hand_on`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from loopwright.ir.loops import (
     Let,
     LoopNest,
     MeshBroadcast,
+    MeshMessage,
     Stmt,
     Store,
 )
@@ -34,10 +36,13 @@ __all__ = ["hoist_copies"]
 def hoist_copies(nest: LoopNest) -> LoopNest:
     """The nest with parts of panels before the loops that do not change them."""
     given = {s.source for s in statements(nest.body) if isinstance(s, MeshBroadcast)}
-    if not given:
+    has_messages = _has_messages(nest.body)
+    if not given and not has_messages:
         return nest
 
     def visit(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, For) and has_messages and _has_messages(stmt):
+            return _before_messages(stmt)
         return _before(stmt, given) if isinstance(stmt, For) else stmt
 
     return replace(nest, body=rebuild(nest.body, visit))
@@ -69,6 +74,26 @@ def _before(loop: For, given: set[str]) -> Stmt:
         body = replace(let, body=body)
     is_run: Expr = Binary("lt", loop.start, loop.stop)
     return replace(inner, body=seq(If(is_run, first), replace(loop, body=body)))
+
+
+def _has_messages(stmt: Stmt) -> bool:
+    return any(isinstance(inner, MeshMessage) for inner in statements(stmt))
+
+
+def _before_messages(loop: For) -> Stmt:
+    """A loop behind the boxes that stand first in it and do not change, with their names."""
+    if isinstance(loop.body, Let) and loop.var not in names(loop.body.value):
+        whole = _before_messages(replace(loop, body=loop.body.body))
+        return loop if isinstance(whole, For) else replace(loop.body, body=whole)
+    if not isinstance(loop.body, Alloc):
+        return loop
+    made = _before(loop, {loop.body.buffer.name})
+    if not isinstance(made, Alloc):
+        return loop
+    assert isinstance(made.body, Block)
+    *head, inner = made.body.body
+    assert isinstance(inner, For)
+    return replace(made, body=seq(*head, _before_messages(inner)))
 
 
 def _copied(stmt: Stmt) -> Copy | None:

@@ -21,6 +21,7 @@ from loopwright.lower.linear_forms import normal
 
 __all__ = ["only_value", "parts_of_band", "statements_below"]
 
+_IN, _OUT = isl.dim_type.in_, isl.dim_type.out
 _PARAM, _SET = isl.dim_type.param, isl.dim_type.set
 
 
@@ -82,9 +83,10 @@ def only_value(
         taken.add(name)
         reached = reached.set_dim_name(_SET, at, name)
         names[band.loop] = name
+    value = isl.Map.from_range(reached).move_dims(_IN, 0, _OUT, 0, len(path) - 1)
+    if not value.is_single_valued():
+        return None
     known = reached.move_dims(_PARAM, reached.dim(_PARAM), _SET, 0, len(path) - 1)
     least = known.dim_min(0)
-    if not least.is_equal(known.dim_max(0)):
-        return None
     around = known.params()
     return names, normal(parameter_expr(least.gist(around), around))

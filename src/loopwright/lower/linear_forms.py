@@ -7,7 +7,7 @@ integers; they must not be used on the user's data, whose arithmetic wraps aroun
 from __future__ import annotations
 
 from loopwright.ir.dtypes import BOOL, INT64
-from loopwright.ir.expr import Binary, Const, Expr, Select, Unary
+from loopwright.ir.expr import Binary, Const, Expr, Select, Unary, Var
 from loopwright.ir.visit import operands, rewrite, walk
 from loopwright.lazy_dataclass import dataclass
 from loopwright.memo import BoundedCache
@@ -87,6 +87,9 @@ _KNOWN: BoundedCache[Expr, Expr] = BoundedCache(1 << 14)  # normal forms
 
 def normal(expr: Expr) -> Expr:
     """An index expression or condition in normal form: sums collected, constants decided."""
+    kind = type(expr)
+    if kind is Var or kind is Const:
+        return expr
     found = _KNOWN.get(expr)
     if found is None:
         found = rewrite(expr, _normal_node)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 
 from loopwright.ir.dtypes import BOOL
-from loopwright.ir.expr import Binary, Const, Expr, Var
+from loopwright.ir.expr import Binary, Const, Expr, Select, Var
 from loopwright.ir.loops import (
     Alloc,
     Axis,
@@ -28,9 +28,9 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
 )
-from loopwright.ir.visit import expressions, loads, statements
+from loopwright.ir.visit import expressions, fresh_name, loads, statements
 from loopwright.lazy_dataclass import dataclass
-from loopwright.lower.build import seq
+from loopwright.lower.build import bound_names, seq
 from loopwright.lower.linear_forms import normal
 from loopwright.lower.map_to_grid import coordinate
 from loopwright.lower.put_order import in_order_on_one_core
@@ -61,7 +61,7 @@ def map_to_mesh(nest: LoopNest, shape: tuple[int, int] | None) -> LoopNest:
     while isinstance(body, Alloc) and body.buffer.space is Space.SCRATCH:
         memory.append(body)
         body = body.body
-    body = on_mesh(_Mesh(*shape).host(body), shape)
+    body = on_mesh(_Mesh(*shape, bound_names(nest)).host(body), shape)
     for alloc in reversed(memory):
         body = replace(alloc, body=body)
     return replace(nest, body=body)
@@ -84,6 +84,7 @@ class _Mesh:
 
     rows: int
     columns: int
+    taken: set[str]  # names of the nest
     reads: set[str] = field(default_factory=set)
     writes: set[str] = field(default_factory=set)
 
@@ -152,11 +153,13 @@ class _Mesh:
         match stmt:
             case For(mark=Mark.THREAD, axis=axis):
                 number, count = self._number(axis or Axis.MESH)
-                start = normal(stmt.start + number * stmt.step)
+                name = fresh_name(f"{stmt.var}_core", self.taken) if axis is Axis.CIRCLE else ""
+                start = normal(stmt.start + (Var(name) if name else number) * stmt.step)
                 step = normal(stmt.step * count)
                 done = {axis} if axis in left else _BOTH
                 body = self._dealt(stmt.body, left - done)
-                return replace(stmt, start=start, step=step, body=body, mark=Mark.SERIAL, axis=None)
+                own = replace(stmt, start=start, step=step, body=body, mark=Mark.SERIAL, axis=None)
+                return Let(name, number, own) if name else own
             case For(body=body) | Let(body=body) | Alloc(body=body):
                 return replace(stmt, body=self._dealt(body, left))
             case Block(body=children):
@@ -169,10 +172,14 @@ class _Mesh:
     def _number(self, axis: Axis) -> tuple[Expr, int]:
         """The number of a core along an axis, and how many there are."""
         row, column = Var(ROW), Var(COLUMN)
+        cores = self.rows * self.columns
+        back = normal(self.columns - 1 - column)
+        beside = Select(Binary("eq", row % 2, Const(0)), column, back) if self.rows > 1 else column
         along: Mapping[Axis, tuple[Expr, int]] = {
             Axis.ROW: (row, self.rows),
             Axis.COLUMN: (column, self.columns),
-            Axis.MESH: (normal(row * self.columns + column), self.rows * self.columns),
+            Axis.MESH: (normal(row * self.columns + column), cores),
+            Axis.CIRCLE: (row * self.columns + beside, cores),
         }
         return along[axis]
 

@@ -44,6 +44,7 @@ from loopwright.lower.lower_time_tiles import lower_time_tiles
 from loopwright.lower.map_to_grid import map_to_grid
 from loopwright.lower.map_to_mesh import COLUMN, ROW, is_mapped_to_mesh, map_to_mesh
 from loopwright.lower.overlap_boxes import overlap_boxes
+from loopwright.lower.panels_ahead import panels_ahead
 from loopwright.lower.predictive_commoning import predictive_commoning
 from loopwright.lower.promote_registers import promote_registers, promote_scalars
 from loopwright.lower.register_tiles import register_tiles
@@ -183,6 +184,7 @@ _MESH_PASSES = (
     Pass(keep_own_parts),
     Pass(transpose_parts),
     Pass(register_tiles),
+    Pass(panels_ahead, lambda decisions: (decisions.in_place,)),
     _SIMPLIFY,
 )
 # A blocked closure is written out to its last vector already.

@@ -48,6 +48,8 @@ def _is_put_before(schedule: Schedule, put: StagedBox, box: StagedBox) -> bool:
     same = min(common, mapped[-1] + 1)
     # A box of a loop around, or of the same one, is put back behind this one.
     is_beside = common < min(len(ours), len(theirs))
+    if same == common and not is_beside:
+        return False  # one of the two for each mapped iteration: brought in first, then put back
     domains = (put.whole.get_space().domain(), box.whole.get_space().domain())
     order = isl.Map.universe(isl.Space.map_from_domain_and_range(*domains))
     for at in range(same):

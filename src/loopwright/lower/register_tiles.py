@@ -33,6 +33,7 @@ from loopwright.ir.loops import (
     LoopNest,
     Mark,
     MeshBroadcast,
+    MeshMessage,
     Space,
     Stmt,
     Store,
@@ -93,6 +94,8 @@ class _Tiles:
                 case Store(buffer=name, value=Load(array=source)) if (name, source) in given:
                     pass  # its own part, as it comes from others
                 case Store(buffer=name) | Copy(source=name) | MeshBroadcast(source=name):
+                    self.kept.add(name)
+                case MeshMessage(buffer=name):
                     self.kept.add(name)
             if isinstance(stmt, Copy | MeshBroadcast):
                 self.filled.add(stmt.target)

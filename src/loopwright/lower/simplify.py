@@ -9,15 +9,16 @@ from dataclasses import replace
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.loops import Alloc, Axis, Block, For, If, Let, LoopNest, Mark, Stmt, Store
-from loopwright.ir.visit import expressions, operands, rebuild, rewrite, statements, walk
+from loopwright.ir.visit import operands, rebuild, rewrite, walk
 from loopwright.lazy_dataclass import dataclass
-from loopwright.lower.build import substitute_statement, touches
+from loopwright.lower.build import substitute_statement
 from loopwright.lower.linear_forms import LinearForm, linear, nonnegative_form, normal
+from loopwright.lower.statement_uses import StatementUses, conjuncts, form_key
 
 __all__ = ["simplify", "simplify_divisions"]
 
 _EMPTY = Block(())
-_OF_A_MESH = (Axis.ROW, Axis.COLUMN, Axis.MESH)
+_OF_A_MESH = (Axis.ROW, Axis.COLUMN, Axis.MESH, Axis.CIRCLE)
 
 
 def simplify(nest: LoopNest) -> LoopNest:
@@ -30,7 +31,7 @@ def simplify(nest: LoopNest) -> LoopNest:
 
     The order of stores and the marks of loops stay.
     """
-    return replace(nest, body=rebuild(_fold(nest.body), _simplified))
+    return replace(nest, body=_Simplifier().all_of(nest.body))
 
 
 def _fold(stmt: Stmt) -> Stmt:
@@ -67,105 +68,111 @@ def _fold_subscripts(expr: Expr) -> Expr:
     return expr
 
 
-def _simplified(stmt: Stmt) -> Stmt:
-    """One statement whose parts are simplified already."""
-    match stmt:
-        case Block(body=body):
-            return _simplified_block(body)
-        case For():
-            return _simplified_for(stmt)
-        case If():
-            return _simplified_if(stmt)
-        case Let(name=name, value=value, body=body):
-            if isinstance(value, Const | Var) and not stmt.is_anew:
-                return rebuild(_fold(substitute_statement(body, {name: value})), _simplified)
-            return stmt if _uses(body, name) else body
-        case Alloc(buffer=buffer, body=body):
-            is_used = any(touches(inner, buffer.name) for inner in statements(body))
-            return stmt if is_used else body
-    return stmt
+class _Simplifier:
+    """Simplifies statements whose index expressions are in normal form, innermost ones first."""
+
+    def __init__(self) -> None:
+        self.uses = StatementUses()
+
+    def all_of(self, stmt: Stmt) -> Stmt:
+        """A statement and all inside of it."""
+        return rebuild(_fold(stmt), self.simplified)
+
+    def simplified(self, stmt: Stmt) -> Stmt:
+        """One statement whose parts are simplified already."""
+        match stmt:
+            case Block():
+                return _simplified_block(stmt)
+            case For():
+                return self._simplified_for(stmt)
+            case If():
+                return self._simplified_if(stmt)
+            case Let(name=name, value=value, body=body):
+                if isinstance(value, Const | Var) and not stmt.is_anew:
+                    return self.all_of(substitute_statement(body, {name: value}))
+                return stmt if name in self.uses.names(body) else body
+            case Alloc(buffer=buffer, body=body):
+                return stmt if buffer.name in self.uses.buffers(body) else body
+        return stmt
+
+    def _simplified_for(self, loop: For) -> Stmt:
+        if loop.body == _EMPTY:
+            return _EMPTY
+        extent = linear(loop.stop) - linear(loop.start)
+        if not extent.terms and extent.constant <= 0:
+            return _EMPTY
+        # A parallel loop of one iteration says that one thread only does the work, one over blocks
+        # or cores that a kernel begins.
+        is_mapped = loop.mark in (Mark.PARALLEL, Mark.BLOCK) or loop.axis in _OF_A_MESH
+        is_once = not extent.terms and not is_mapped and loop.until is None
+        if is_once and isinstance(loop.step, Const) and extent.constant <= _int(loop.step):
+            return self.all_of(substitute_statement(loop.body, {loop.var: loop.start}))
+        if not self.uses.guards(loop.body):
+            return loop
+        known = [linear(Var(loop.var)) - linear(bound) for bound in operands("max", loop.start)]
+        known += [
+            linear(bound) - linear(Var(loop.var)) + LinearForm((), -1)
+            for bound in operands("min", loop.stop)
+        ]
+        body = self._assume(loop.body, known)
+        return loop if body is loop.body else replace(loop, body=body)
+
+    def _simplified_if(self, branch: If) -> Stmt:
+        orelse = None if branch.orelse == _EMPTY else branch.orelse
+        if isinstance(branch.cond, Const):
+            return branch.body if branch.cond.value else (orelse or _EMPTY)
+        if branch.body == _EMPTY and orelse is None:
+            return _EMPTY
+        known = [form for c in conjuncts(branch.cond) if (form := nonnegative_form(c)) is not None]
+        body = self._assume(branch.body, known)
+        is_same = body is branch.body and orelse is branch.orelse
+        return branch if is_same else If(branch.cond, body, orelse)
+
+    def _assume(self, stmt: Stmt, known: list[LinearForm]) -> Stmt:
+        """`stmt` without the guards that follow from forms known to be >= 0."""
+        least: dict[frozenset[tuple[Expr, int]], int] = {}
+        for fact in known:
+            terms, constant = form_key(fact)
+            least[terms] = min(constant, least.get(terms, constant))
+
+        def follows(terms: frozenset[tuple[Expr, int]], constant: int) -> bool:
+            return terms in least and constant >= least[terms]
+
+        def is_open(cond: Expr) -> bool:
+            form = nonnegative_form(cond)
+            return form is None or not follows(*form_key(form))
+
+        def visit(node: Stmt) -> Stmt:
+            if not isinstance(node, If):
+                return node
+            parts = conjuncts(node.cond)
+            left = [cond for cond in parts if is_open(cond)]
+            if len(left) == len(parts):
+                return node
+            cond: Expr = Const(True, BOOL)
+            for part in left:
+                cond = normal(Binary("and", cond, part))
+            return self._simplified_if(replace(node, cond=cond))
+
+        if not any(follows(*guard) for guard in self.uses.guards(stmt)):
+            return stmt
+        return rebuild(stmt, visit)
 
 
-def _simplified_block(body: tuple[Stmt, ...]) -> Stmt:
+def _simplified_block(block: Block) -> Stmt:
+    if len(block.body) == 1:
+        return block.body[0]
+    if not any(isinstance(child, Block) for child in block.body):
+        return block
     flat: list[Stmt] = []
-    for child in body:
+    for child in block.body:
         flat += child.body if isinstance(child, Block) else [child]
     return flat[0] if len(flat) == 1 else Block(tuple(flat))
-
-
-def _simplified_for(loop: For) -> Stmt:
-    if loop.body == _EMPTY:
-        return _EMPTY
-    extent = linear(loop.stop) - linear(loop.start)
-    if not extent.terms and extent.constant <= 0:
-        return _EMPTY
-    # A parallel loop of one iteration says that one thread only does the work, one over blocks or
-    # cores that a kernel begins.
-    is_mapped = loop.mark in (Mark.PARALLEL, Mark.BLOCK) or loop.axis in _OF_A_MESH
-    is_once = not extent.terms and not is_mapped and loop.until is None
-    if is_once and isinstance(loop.step, Const) and extent.constant <= _int(loop.step):
-        inner = substitute_statement(loop.body, {loop.var: loop.start})
-        return rebuild(_fold(inner), _simplified)
-    known = [linear(Var(loop.var)) - linear(bound) for bound in operands("max", loop.start)]
-    known += [
-        linear(bound) - linear(Var(loop.var)) + LinearForm((), -1)
-        for bound in operands("min", loop.stop)
-    ]
-    return replace(loop, body=_assume(loop.body, known))
-
-
-def _simplified_if(branch: If) -> Stmt:
-    orelse = None if branch.orelse == _EMPTY else branch.orelse
-    if isinstance(branch.cond, Const):
-        return branch.body if branch.cond.value else (orelse or _EMPTY)
-    if branch.body == _EMPTY and orelse is None:
-        return _EMPTY
-    known = [form for c in _conjuncts(branch.cond) if (form := nonnegative_form(c)) is not None]
-    return If(branch.cond, _assume(branch.body, known), orelse)
-
-
-def _conjuncts(cond: Expr) -> list[Expr]:
-    """The conditions that `cond` joins with `and`."""
-    return operands("and", cond) if cond.dtype == BOOL else [cond]
-
-
-def _assume(stmt: Stmt, known: list[LinearForm]) -> Stmt:
-    """`stmt` without the guards that follow from forms known to be >= 0."""
-
-    def is_open(cond: Expr) -> bool:
-        form = nonnegative_form(cond)
-        if form is None:
-            return True
-        # Forms with other numbers of terms differ by more than a constant.
-        count = len(form.terms)
-        gaps = (form - fact for fact in known if len(fact.terms) == count)
-        return not any(not gap.terms and gap.constant >= 0 for gap in gaps)
-
-    def visit(node: Stmt) -> Stmt:
-        if not isinstance(node, If):
-            return node
-        left = [cond for cond in _conjuncts(node.cond) if is_open(cond)]
-        if len(left) == len(_conjuncts(node.cond)):
-            return node
-        cond: Expr = Const(True, BOOL)
-        for part in left:
-            cond = normal(Binary("and", cond, part))
-        return _simplified_if(replace(node, cond=cond))
-
-    branches = [node for node in statements(stmt) if isinstance(node, If)]
-    if all(is_open(cond) for node in branches for cond in _conjuncts(node.cond)):
-        return stmt
-    return rebuild(stmt, visit)
 
 
 def _int(constant: Const) -> int:
     assert isinstance(constant.value, int)
     return constant.value
-
-
-def _uses(stmt: Stmt, name: str) -> bool:
-    everything = (e for s in statements(stmt) for e in expressions(s))
-    return any(isinstance(x, Var) and x.name == name for e in everything for x in walk(e))
 
 
 # -- divisions -----------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from math import prod
 
 from loopwright.ir.access_names import named_access
 from loopwright.ir.dtypes import BOOL
-from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var
+from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.islkit import NotAffine, bounded, condition, context, isl
 from loopwright.ir.loops import (
     Alloc,
@@ -50,9 +50,16 @@ from loopwright.ir.schedule import Schedule, StagedBox
 from loopwright.ir.schedule_tree import bands, nodes_of
 from loopwright.ir.visit import fresh_name, names, rebuild, rewrite, substitute
 from loopwright.lazy_dataclass import dataclass
-from loopwright.lower.ast_expressions import parameter_condition, parameter_expr
+from loopwright.lower.ast_expressions import parameter_condition
+from loopwright.lower.box_bounds import bound_of, distance
 from loopwright.lower.build import lets, seq
-from loopwright.lower.linear_forms import linear, nonnegative_form, normal
+from loopwright.lower.handed_boxes import (
+    is_at_end,
+    require_handed_on,
+    require_in_turn,
+    taken_or_sent,
+)
+from loopwright.lower.linear_forms import linear, normal
 from loopwright.lower.put_order import comes_after_puts, is_read_directly
 from loopwright.lower.shared_boxes import given_by_all, given_by_mesh, own_part
 
@@ -80,6 +87,9 @@ class _Box:
     lands: bool = False  # what is put back is read from main memory, too
     slot: str = ""
     panel: _Box | None = None  # whose parts cores give to each other
+    # Of one that is handed on: whether an iteration is the first one, and the last one.
+    ends: tuple[Expr, ...] = ()
+    mesh: tuple[int, int] = (1, 1)
 
 
 class BoxStaging:
@@ -92,6 +102,7 @@ class BoxStaging:
         program = schedule.program
         taken = {array.name for array in program.arrays} | set(program.params)
         taken |= {band.loop for band in bands(nodes_of(schedule))} if schedule.boxes else set()
+        require_handed_on(schedule)
         for staged in schedule.boxes:
             box = self._made(staged, "box", taken)
             self.boxes.append(box)
@@ -114,7 +125,9 @@ class BoxStaging:
         late = comes_after_puts(self.schedule, staged)
         lands = staged.is_put_back and is_read_directly(self.schedule, staged)
         made = _Box(staged, array, name, words[:-1], *place, slot=words[-1])
-        return replace(made, after_puts=late, lands=lands)
+        ends = is_at_end(staged) if staged.handed_on else ()
+        mesh = self.schedule.mesh or made.mesh
+        return replace(made, after_puts=late, lands=lands, ends=ends, mesh=mesh)
 
     def renamed(self, store: Store, statement: Statement, point: Sequence[Expr]) -> Store:
         """An instance whose staged accesses name the boxes, with the subscripts of the arrays."""
@@ -163,6 +176,7 @@ class BoxStaging:
             body, panels = _at_once(panels, body, places), []
         if made is None:
             return body
+        require_in_turn(self.schedule, loop, made.step)
         if panels:
             made = self._from_first(panels[0], replace(made, body=body), places)
             body = made.body
@@ -226,7 +240,7 @@ class BoxStaging:
             outer = outer.move_dims(_PARAM, outer.dim(_PARAM), _SET, 0, at)
         if not outer.dim_min_val(0).is_int():
             return 0
-        first = _bound_of(outer.dim_min(0), outer.params())
+        first = bound_of(outer.dim_min(0), outer.params())
         is_there = isinstance(first, Const) and int(first.value.real) % length == 0
         return length if is_there else 0
 
@@ -259,7 +273,7 @@ class BoxStaging:
         known = reached.move_dims(_PARAM, reached.dim(_PARAM), _SET, 0, len(variables) - 1)
         for at, (name, _) in enumerate(variables[:-1]):
             known = known.set_dim_name(_PARAM, known.dim(_PARAM) - len(variables) + 1 + at, name)
-        found = _bound_of(known.dim_min(0), known.params())
+        found = bound_of(known.dim_min(0), known.params())
         first = _here(panel, normal(substitute(found, numbers)), places)
         own = Binary("ge", Var(made.var), made.start)
         return replace(made, start=first, body=If(own, made.body))
@@ -318,15 +332,15 @@ def _place(
     first: list[Expr] = []
     extents: list[Expr] = []
     for at, whole in enumerate(program.array(staged.array).shape):
-        low = _bound_of(inside.dim_min(at), known)
+        low = bound_of(inside.dim_min(at), known)
         if staged.is_full_width and at == len(staged.extents) - 1:
             extent = staged.extents[-1]
             first.append(normal(low.min(whole - extent).max(0)))
             extents.append(normal(whole.min(extent)))
             continue
-        high = _bound_of(inside.dim_max(at), known)
+        high = bound_of(inside.dim_max(at), known)
         first.append(low)
-        extents.append(_distance(low, high))
+        extents.append(distance(low, high))
     return tuple(first), tuple(extents), known, _shared_guard(staged, schedule, known)
 
 
@@ -365,34 +379,6 @@ def _shared_guard(staged: StagedBox, schedule: Schedule, known: isl.Set) -> Expr
     return guard if guard.dtype == BOOL else Const(guard != Const(0), BOOL)
 
 
-def _bound_of(function: isl.PwAff, known: isl.Set) -> Expr:
-    """A function of parameters, with minima and maxima for the selections that are some."""
-    return normal(rewrite(parameter_expr(function.gist(known), known), _as_extremum))
-
-
-def _as_extremum(node: Expr) -> Expr:
-    """`x if d >= 0 else y` as min(x, y) where y - x is d or d + 1, as max(x, y) where x - y is."""
-    if not isinstance(node, Select):
-        return node
-    form = nonnegative_form(normal(node.cond))
-    if form is None:
-        return node
-    gap = linear(node.y) - linear(node.x)
-    for op, distance in (("min", gap), ("max", gap * -1)):
-        rest = distance - form
-        if not rest.terms and rest.constant in (0, 1):
-            return Binary(op, node.x, node.y)
-    return node
-
-
-def _distance(low: Expr, high: Expr) -> Expr:
-    """high - low + 1, inside of a minimum where `high` is one."""
-    match high:
-        case Binary(op="min", x=x, y=y):
-            return normal(_distance(low, x).min(_distance(low, y)))
-    return normal(high - low + 1)
-
-
 def _in_turns(
     box: _Box, body: Stmt, places: _Places, guards: tuple[Expr, Expr], *, is_ring: bool
 ) -> Stmt:
@@ -406,15 +392,23 @@ def _in_turns(
     parts = [inner]
     if box.staged.is_brought_in:
         brought = Copy(box.name, zero, *moved, after_puts=box.after_puts)
-        parts.insert(0, _guarded(coming, brought))
+        parts.insert(0, _guarded(coming, _handed_on(box, brought, places)))
     if box.staged.is_put_back:
         back = Copy(box.staged.array, first, box.name, zero, count, lands=box.lands)
-        parts.append(_guarded(going, back))
+        parts.append(_guarded(going, _handed_on(box, back, places)))
     memory, shape = _memory(box, count[-1]), tuple(map(Const, box.staged.extents))
     if is_ring:
         one = Const(prod(box.staged.extents))
         memory, shape = replace(memory, strides=(one, *memory.strides)), (Const(2), *shape)
     return lets(bound, Alloc(memory, shape, seq(*parts)))
+
+
+def _handed_on(box: _Box, copy: Copy, places: _Places) -> Stmt:
+    """A copy to or from a box, which the first and the last iteration of a circle do."""
+    if not box.ends:
+        return copy
+    first, last = (_here(box, end, places) for end in box.ends)
+    return taken_or_sent(copy, box.name, first if copy.target == box.name else last, box.mesh)
 
 
 def _filled(box: _Box, body: Stmt, places: _Places) -> Stmt:
@@ -564,7 +558,7 @@ def _only_value(staged: StagedBox, at: int) -> Expr:
     reached = reached.project_out(_SET, at + 1, reached.dim(_SET) - at - 1)
     known = reached.move_dims(_PARAM, reached.dim(_PARAM), _SET, 0, at)
     value = known.dim_min(0)
-    return _bound_of(value, known.params())
+    return bound_of(value, known.params())
 
 
 def _with_box(body: Stmt, box: _Box, first: Sequence[Expr], slot: tuple[Expr, ...]) -> Stmt:

@@ -286,6 +286,8 @@ class _Uniform:
 
 def _is_multiple(expr: Expr, step: Expr) -> bool:
     """Whether strips of a size may begin at a bound; of what is no sum nobody knows."""
+    if isinstance(expr, Binary) and expr.op in ("min", "max"):
+        return _is_multiple(expr.x, step) and _is_multiple(expr.y, step)
     if not isinstance(step, Const) or any(isinstance(a, Binary) for a, _ in linear(expr).terms):
         return True
     size = int(step.value.real)

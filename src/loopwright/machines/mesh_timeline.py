@@ -25,8 +25,10 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.machines.dma_model import DmaRequest, request_service_cycles
 
 __all__ = [
+    "FROM_BEFORE",
     "OWN_COLUMN",
     "OWN_ROW",
+    "TO_NEXT",
     "CoreEvent",
     "CoreEventKind",
     "CoreWork",
@@ -56,6 +58,8 @@ class CoreEventKind(Enum):
 
 
 OWN_ROW, OWN_COLUMN = (0, -1), (1, -1)
+# First parts of keys of a core and the next one, or the one before, in a circle of so many cores.
+TO_NEXT, FROM_BEFORE = -2, -3
 
 
 class CoreWork(NamedTuple):
@@ -404,6 +408,11 @@ class _Timeline:
         row, column = divmod(core, self._machine.columns)
         if event.key == OWN_ROW:
             return 0, row
+        if isinstance(event.key, tuple) and event.key[0] in (TO_NEXT, FROM_BEFORE):
+            word, cores = event.key
+            back = self._machine.columns - 1 - column
+            number = row * self._machine.columns + (back if row % 2 else column)
+            return TO_NEXT, (number - (word == FROM_BEFORE)) % cores
         return (1, column) if event.key == OWN_COLUMN else event.key
 
     def _served(self, event: CoreEvent, now: float) -> float:

@@ -26,6 +26,7 @@ from loopwright.ir.loops import (
     If,
     Let,
     MeshBroadcast,
+    MeshMessage,
     Space,
     Stmt,
     Wait,
@@ -36,8 +37,10 @@ from loopwright.ir.visit import names, statements, walk
 from loopwright.lazy_dataclass import dataclass
 from loopwright.machines.dma_model import DmaRequest
 from loopwright.machines.mesh_timeline import (
+    FROM_BEFORE,
     OWN_COLUMN,
     OWN_ROW,
+    TO_NEXT,
     CoreEvent,
     CoreEventKind,
     CoreWork,
@@ -63,6 +66,7 @@ _FAR_ROW = 1 << 40  # of cores that take no part: their loops have no iteration
 _REQUEST_SLOTS, _WAIT_SLOTS, _BARRIER_SLOTS = 6, 3, 4
 # Of a core that gives a vector: load, send, a quarter of a branch; its own copy.
 _GIVE_SLOTS, _STORE_SLOTS = 2.25, 1.0
+_MESSAGE_SLOTS = 16.0  # of a call: who the neighbour is, and less than four vectors at the end
 _ROW_SLOTS, _REST_SLOTS = 1.0, 2.0  # of each row; where it is no multiple of four vectors
 _Events: TypeAlias = tuple[CoreEvent | Repeated, ...]
 _Function: TypeAlias = Callable[[Env], Any]
@@ -363,8 +367,27 @@ class _Given:
         events.event(CoreEventKind.EXCHANGE, "", key=self.key, members=self.cores)
 
 
+@dataclass(frozen=True, slots=True)
+class _HandedOn:
+    """Elements that a core sends to the next one of a circle, who takes them at the same time."""
+
+    extent: _Function
+    element: int
+    vector: int  # bytes
+    key: tuple[int, int]
+
+    def walk(self, env: Env, events: _Recorder) -> None:
+        count = self.extent(env)
+        if count <= 0:
+            return
+        vectors = -(-count * self.element // self.vector)
+        slots = _GIVE_SLOTS * vectors + _MESSAGE_SLOTS
+        events.work(Slots(0.0, slots, 0, 0, float(slots)))
+        events.event(CoreEventKind.EXCHANGE, "", key=self.key, members=2)
+
+
 _Step: TypeAlias = (
-    _Computed | _InOrder | _Bound | _Chosen | _Loop | _Moved | _Waited | _Met | _Given
+    _Computed | _InOrder | _Bound | _Chosen | _Loop | _Moved | _Waited | _Met | _Given | _HandedOn
 )
 
 
@@ -409,11 +432,18 @@ class _Compiler:
                     self.machine.columns if axis is Axis.ROW else self.machine.rows,
                     stmt.is_kept,
                 )
+            case MeshMessage(shape=shape, cores=(rows, columns), is_sent=is_sent):
+                return _HandedOn(
+                    integer_function(shape[-1]),
+                    self.costs.buffers[stmt.buffer].dtype.bytes,
+                    self.machine.vector_bytes,
+                    (TO_NEXT if is_sent else FROM_BEFORE, rows * columns),
+                )
         raise AssertionError(f"{type(stmt).__name__} is no event of a core")
 
     def _holds_event(self, stmt: Stmt) -> bool:
         return any(
-            isinstance(s, Wait | Barrier | MeshBroadcast)
+            isinstance(s, Wait | Barrier | MeshBroadcast | MeshMessage)
             or (isinstance(s, Copy) and self._is_transfer(s, stmt))
             for s in statements(stmt)
         )
@@ -486,7 +516,7 @@ def _has_remainder(stmt: Stmt, moving: set[str], has_offsets: bool) -> bool:
             return any(_has_remainder(child, moving, has_offsets) for child in children)
         case Copy(shape=shape, source_start=source, target_start=target):
             return has(shape) or (has_offsets and has((*source, *target)))
-        case MeshBroadcast(shape=shape):
+        case MeshBroadcast(shape=shape) | MeshMessage(shape=shape):
             return has(shape)
     return False
 
@@ -499,7 +529,7 @@ def _uses(stmt: Stmt, name: str) -> bool:
                 exprs: tuple[Expr, ...] = (start, stop, step)
             case If(cond=cond):
                 exprs = (cond,)
-            case Copy(shape=shape) | MeshBroadcast(shape=shape):
+            case Copy(shape=shape) | MeshBroadcast(shape=shape) | MeshMessage(shape=shape):
                 exprs = shape
             case Let(value=value):
                 exprs = (value,)

@@ -58,6 +58,7 @@ class PassSizes:
     strip: int  # rows of a box
     buffers: int  # of matrices
     cycles: float
+    part: int = 0  # columns of the parts of sums that cores hand on; 0: they do not
 
     @property
     def shape(self) -> tuple[bool, bool]:

@@ -4,7 +4,8 @@ A nest of two loops that uses matrices as A[r][c] and vectors of r or of c reads
 Nests that follow each other and have a matrix in common read it together: cores take blocks of rows
 (or of columns), and all nests use a box of the matrix before the next one comes. Sums along the
 loop that cores take are gathered apart by each of them, where their order is free (PartialSums),
-and added up in the order of the blocks afterwards.
+and added up in the order of the blocks afterwards. Where it is not free, cores hand them on, part
+by part, from strip to strip of rows (HandOn).
 """
 
 from __future__ import annotations
@@ -38,8 +39,10 @@ from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.ir.visit import fresh_name
 from loopwright.lazy_dataclass import dataclass
 from loopwright.planner.draft import Draft
+from loopwright.planner.mesh_handed_sizes import handed_sizes, may_hand_on
 from loopwright.planner.mesh_pass_sizes import PassSizes, PassWork, pass_sizes
 from loopwright.planner.mesh_tiles import box_bytes
+from loopwright.transform.hand_on import HandOn
 from loopwright.transform.mesh_mapping import MapToMesh
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.reschedule import Reschedule, tree_text
@@ -184,6 +187,14 @@ class _Passes:
             work = self._work(group, is_by_rows=is_by_rows)
             if work is not None:
                 offered += pass_sizes(work, self.machine, cores, self.room, [is_by_rows])
+        # Sums of columns that keep their order, in one pass with sums of rows.
+        has_both = any(nest.is_row_sum for nest in sums) and any(
+            nest.is_vector and not nest.is_free for nest in sums
+        )
+        if has_both and may_hand_on(self.machine, self.shape):
+            work = self._work(group, is_by_rows=True)
+            if work is not None:
+                offered += handed_sizes(work, self.machine, cores, self.room)
         return sorted(offered, key=lambda sizes: sizes.cycles)
 
     def _work(self, group: Sequence[_Nest], *, is_by_rows: bool) -> PassWork | None:
@@ -236,7 +247,7 @@ class _Passes:
     def _taken(self, group: Sequence[_Nest], sizes: PassSizes) -> _Pass | None:
         """A pass of some sizes; None where it is illegal."""
         sums: list[Step] = []
-        if sizes.is_by_rows:
+        if sizes.is_by_rows and not sizes.part:
             sums = [
                 PartialSums(nest.statement, nest.row, sizes.row_block)
                 for nest in group
@@ -253,7 +264,12 @@ class _Passes:
         assert before is not None
         tree, loops = _Tree(before, group, sizes, ends).built()
         order = Reschedule(tree_text(before.tree.get_domain(), tree))
-        steps = [*sums, order, MapToMesh(loops["mapped"], "mesh", *self.shape)]
+        mapping: Step = MapToMesh(loops["mapped"], "mesh", *self.shape)
+        if sizes.part:
+            arrays = tuple(nest.target for nest in group if nest.is_vector)
+            parts = tuple(loops[nest.statement] for nest in group if nest.is_vector)
+            mapping = HandOn(loops["mapped"], arrays, parts, *self.shape)
+        steps = [*sums, order, mapping]
         after = self.draft.reach(*steps)
         if after is None:
             return None
@@ -362,6 +378,10 @@ class _Tree:
             loops[word] = fresh_name(wish, taken)
             taken.add(loops[word])
         sizes = self.sizes
+        for nest in self.group:
+            if sizes.part and nest.is_vector:
+                loops[nest.statement] = fresh_name(f"{nest.loops[1]}_p", taken)
+                taken.add(loops[nest.statement])
         loops["mapped"] = loops["row" if sizes.is_by_rows else "column"]
         if not sizes.row_block:
             loops["row"] = loops["column"]
@@ -394,7 +414,12 @@ class _Tree:
             node: Node = self._loop(column, {nest.statement: (nest.column, 1, 1)}, Leaf())
             if sizes.strip > 1:
                 node = self._loop(row, {nest.statement: (nest.row, 1, 1)}, node)
+            if sizes.part and nest.is_vector:
+                over = {nest.statement: (nest.column, 1, sizes.part)}
+                node = self._loop(loops[nest.statement], over, node)
             inner.append((frozenset({nest.statement}), node))
+        if sizes.part:
+            return self._in_turn(loops, in_sequence(program, inner))
         rows = {nest.statement: (nest.row, 1, sizes.strip) for nest in group}
         found: Node = self._loop(loops["strip"], rows, in_sequence(program, inner))
         columns = {nest.statement: nest.column for nest in group}
@@ -424,6 +449,16 @@ class _Tree:
             cuts.insert(len(cuts) if sizes.is_by_rows else 0, ("row", over))
         for word, over in cuts:
             found = self._loop(loops[word], over, found)
+        return found
+
+    def _in_turn(self, loops: Mapping[str, str], nests: Node) -> Node:
+        """Strips of rows that cores take in turn, for each block of columns."""
+        sizes = self.sizes
+        rows = {nest.statement: (nest.row, 1, sizes.strip) for nest in self.group}
+        found: Node = self._loop(loops["row"], rows, nests)
+        if sizes.column_block:
+            over = {nest.statement: (nest.column, 1, sizes.column_block) for nest in self.group}
+            found = self._loop(loops["column"], over, found)
         return found
 
     def _loop(self, name: str, over: Mapping[str, tuple[str, int, int]], child: Node) -> Band:
@@ -461,6 +496,7 @@ def _boxes(
     nests = {nest.statement: nest for nest in group}
     mapped = next(b for b in bands(nodes_of(schedule)) if b.loop == loops["mapped"])
     found: dict[tuple[str, str], list[str]] = {}
+    last: dict[tuple[str, str], list[str]] = {}
     for array in program.arrays:
         if not array.rank:
             continue
@@ -468,8 +504,17 @@ def _boxes(
             kind = "column"  # of partial sums, too
             if one.statement in nests and not _has_division(one):
                 kind = _kind(nests[one.statement], one)
+            if sizes.part:
+                nest = nests[one.statement]
+                is_handed = nest.is_vector and array.name == nest.target
+                loop = loops[nest.statement if is_handed else "mapped"]
+                # What is the same in all strips comes first, and stays.
+                boxes = found if kind == "column" and not is_handed else last
+                boxes.setdefault((array.name, loop), []).append(one.name)
+                continue
             loop = loops["strip" if kind == "matrix" else kind]
             found.setdefault((array.name, loop), []).append(one.name)
+    found |= last
     return [
         StageBox(array, loop, tuple(names), sizes.buffers if loop == loops["strip"] else 1)
         for (array, loop), names in found.items()

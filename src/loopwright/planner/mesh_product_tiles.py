@@ -252,8 +252,11 @@ class _Prices:
                 busy = busy + windows * part * inside[steps] * _TURN_CYCLES
         for a, b in self.work.factors:
             busy = busy + windows * inside[a] * inside[b] * _FACTOR_CYCLES
-        # The first panel of a turn comes while nobody computes.
-        return alone + turns * (ahead + np.maximum((panels - 1) * ahead, busy))
+        # Of an odd number the first panel of a turn comes while nobody computes, and of an even one
+        # that of the first turn (`lower/panels_ahead`).
+        odd = turns * (ahead + np.maximum((panels - 1) * ahead, busy))
+        even = ahead + turns * np.maximum(panels * ahead, busy)
+        return alone + np.where(panels % 2 == 0, even, odd)
 
     def _moves(self, box: MovedBox, loop: str) -> bool:
         return any(name == loop for side, _ in box.sides for name, _ in side)

@@ -30,6 +30,7 @@ from loopwright.ir.loops import (
     Let,
     Mark,
     MeshBroadcast,
+    MeshMessage,
     Prefetch,
     Space,
     Stmt,
@@ -38,6 +39,7 @@ from loopwright.ir.loops import (
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.visit import children, constant_trips, loads, names, substitute, walk
 from loopwright.lazy_dataclass import dataclass
+from loopwright.lower.linear_forms import normal
 
 __all__ = [
     "NO_SLOTS",
@@ -272,11 +274,9 @@ class _Counted:
 
     def _iteration(self, body: Slots) -> Slots:
         """One iteration with its branch; the body has the cycles of loops inside."""
-        memory, cycles = body.memory + 1, body.cycles
+        memory, cycles = body.memory + 1, body.cycles + 1
         if isinstance(self.body, _Straight):
             cycles = _most(float(self.least), _most(body.vector * 1.0, memory * 1.0))
-        else:
-            cycles = cycles + 1
         return Slots(body.vector, memory, body.direct, body.flops, cycles)
 
 
@@ -360,21 +360,19 @@ class Costs:
 
     def _let(self, name: str, value: Expr, body: Stmt) -> _Cost:
         inner, head = self.of(body), self._straight((value,), None)
+        if name not in deciding_names(body):
+            return _joined([head, inner])
         try:
-            bound = index_function(value)
+            return _joined([head, _Bound(name, index_function(value), inner)])
         except DataDependent:
             return _joined([head, inner])
-        return _joined(
-            [head, inner if isinstance(inner, _Straight) else _Bound(name, bound, inner)]
-        )
 
     def _loop(self, stmt: For) -> _Cost:
         body = self.of(stmt.body)
-        bounds = tuple(index_function(e) for e in (stmt.start, stmt.stop, stmt.step))
-        least = 0.0
-        if isinstance(body, _Straight):
-            least = _longest_chain(body.chains, stmt.var)
-        return _Counted(stmt.var, bounds, body, stmt.var not in deciding_names(stmt.body), least)
+        is_uniform = stmt.var not in deciding_names(stmt.body)
+        bounds = tuple(map(index_function, _deciding_bounds(stmt, is_uniform)))
+        least = _longest_chain(body.chains, stmt.var) if isinstance(body, _Straight) else 0.0
+        return _Counted(stmt.var, bounds, body, is_uniform, least)
 
     def _loop_of_copy(self, stmt: Copy, shape: Sequence[Expr]) -> _Cost:
         """A copy without DMA: a load and a store for every element."""
@@ -541,7 +539,7 @@ class WorkSignature:
             case Copy(shape=shape, source_start=source, target_start=target):
                 for expr in (*shape, *((*source, *target) if self._has_offsets else ())):
                     self._add((expr,), inner, lets)
-            case MeshBroadcast(shape=shape):
+            case MeshBroadcast(shape=shape) | MeshMessage(shape=shape):
                 for expr in shape:
                     self._add((expr,), inner, lets)
 
@@ -569,16 +567,19 @@ class WorkSignature:
             self._texts[_python(expr)] = None
 
 
-def deciding_names(stmt: Stmt, has_offsets: bool = False) -> frozenset[str]:
-    """The variables that decide how often statements run and how much is copied.
+def _deciding_bounds(loop: For, is_uniform: bool) -> tuple[Expr, Expr, Expr]:
+    """First value, end and step; where nothing inside depends on the values, their number."""
+    count = normal(loop.stop - loop.start)
+    return (Const(0), count, loop.step) if is_uniform else (loop.start, loop.stop, loop.step)
 
-    Of copies also those that say where they begin, with `has_offsets`.
-    """
+
+def deciding_names(stmt: Stmt, has_offsets: bool = False) -> frozenset[str]:
+    """The variables that decide how often statements run and how much is copied, or also where."""
     found: set[str] = set()
     match stmt:
-        case For(var=var, start=start, stop=stop, step=step, body=body):
-            found |= deciding_names(body, has_offsets) - {var}
-            found = found.union(*map(names, (start, stop, step)))
+        case For(var=var, body=body):
+            found |= deciding_names(body, has_offsets)
+            found = (found - {var}).union(*map(names, _deciding_bounds(stmt, var not in found)))
         case If(cond=cond, body=body, orelse=orelse):
             for inner in (body,) if orelse is None else (body, orelse):
                 found |= deciding_names(inner, has_offsets)
@@ -594,6 +595,6 @@ def deciding_names(stmt: Stmt, has_offsets: bool = False) -> frozenset[str]:
         case Copy(shape=shape, source_start=source, target_start=target):
             starts = (*source, *target) if has_offsets else ()
             found = found.union(*map(names, (*shape, *starts)))
-        case MeshBroadcast(shape=shape):
+        case MeshBroadcast(shape=shape) | MeshMessage(shape=shape):
             found = found.union(*map(names, shape))
     return frozenset(found)

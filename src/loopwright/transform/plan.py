@@ -14,6 +14,7 @@ from loopwright.transform.blocked_closure import BlockClosure, MapClosure
 from loopwright.transform.contract import Contract
 from loopwright.transform.copy_live_in import CopyLiveIn
 from loopwright.transform.grid_mapping import MapToBlocks, MapToThreads
+from loopwright.transform.hand_on import HandOn
 from loopwright.transform.index_set_splitting import SeparateBox, SplitIndexSet
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.keep_in_local import KeepInLocal
@@ -92,6 +93,7 @@ STEPS: tuple[type[Step], ...] = (
     MapReduction,
     StageArray,
     MapToMesh,
+    HandOn,
     StageBox,
     ShareBox,
     TileTime,

@@ -7,7 +7,7 @@ per iteration of a loop, two instances access the same element only inside one i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -35,6 +35,7 @@ from loopwright.ir.schedule_tree import (
     write_tree,
 )
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import IdentityMap
 from loopwright.transform.step import Step, refuse
 
 __all__ = [
@@ -81,6 +82,11 @@ def conflicts(analyses: AnalysisManager) -> Dependences:
 def validity_dependences(analyses: AnalysisManager) -> Dependences:
     """The dependences that every order must keep; reorderable reductions may change their order."""
     return relaxed_dependences(analyses.program, analyses.get(dependences))
+
+
+def _legal_trees(analyses: AnalysisManager) -> IdentityMap[isl.Schedule, bool]:
+    """The trees that are known to keep the validity dependences, of all arrays in one copy."""
+    return IdentityMap()
 
 
 def initial_schedule(program: Program) -> Schedule:
@@ -131,11 +137,15 @@ def reordered(step: Step, schedule: Schedule, root: Node) -> Schedule:
     for array, loop in schedule.private:
         _require_private(step, after, root, array, loop)
     relaxed = schedule.analyses.derive(validity_dependences)
-    broken = violation(privatized_dependences(relaxed, after, free_reductions=True), tree)
+    proven = unchanged_loops(nodes_of(schedule), root)
+    pairs = privatized_dependences(relaxed, after, free_reductions=True)
+    # Private copies follow the loops, and with them the pairs that are left.
+    legal = schedule.analyses.derive(_legal_trees) if not schedule.private else IdentityMap()
+    broken = violation(pairs, tree, proven if schedule.tree in legal else ())
     if broken is not None:
         refuse(step, broken.verb, _pair(broken))
+    legal[tree] = True
     if schedule.marks:
-        proven = unchanged_loops(nodes_of(schedule), root)
         joining = {joined.lanes for joined in schedule.joined}
         for loop, mark in schedule.marks:
             if loop not in proven:
@@ -161,9 +171,18 @@ def _kept_contraction(
 
 
 def with_mark(
-    step: Step, schedule: Schedule, loop: str, mark: Mark, factor: int | None = None
+    step: Step,
+    schedule: Schedule,
+    loop: str,
+    mark: Mark,
+    factor: int | None = None,
+    *,
+    handed_on: Collection[str] = (),
 ) -> Schedule:
-    """`schedule` with `mark` on `loop`, proven to be legal."""
+    """`schedule` with `mark` on `loop`, proven to be legal.
+
+    Iterations may depend on each other through the arrays that are `handed_on`.
+    """
     root = nodes_of(schedule)
     find_band(step, schedule, root, loop)
     require_unmarked(step, schedule, [loop])
@@ -175,12 +194,19 @@ def with_mark(
         path = path_to(root, joined.loop)
         if loop in [band.loop for band in (*path, *bands(path[-1]))]:
             refuse(step, f"threads join in loop '{joined.loop}'; marks of its nest come before")
-    _require_mark(step, schedule, root, loop, mark)
+    _require_mark(step, schedule, root, loop, mark, handed_on)
     factors = schedule.factors if factor is None else (*schedule.factors, (loop, factor))
     return replace(schedule, marks=(*schedule.marks, (loop, mark)), factors=factors)
 
 
-def _require_mark(step: Step, schedule: Schedule, root: Node, loop: str, mark: Mark) -> None:
+def _require_mark(
+    step: Step,
+    schedule: Schedule,
+    root: Node,
+    loop: str,
+    mark: Mark,
+    handed_on: Collection[str] = (),
+) -> None:
     """Refuse `step` unless the mark is legal on the loop."""
     if mark not in _CONCURRENT:
         return
@@ -191,9 +217,23 @@ def _require_mark(step: Step, schedule: Schedule, root: Node, loop: str, mark: M
         refuse(step, f"{mark.value} loop '{loop}' is not innermost")
     inside = schedule.analyses.derive(conflicts).where(partial(_among, band.statements))
     pairs = privatized_dependences(inside, schedule, free_reductions=False, among=band.statements)
+    if handed_on:
+        pairs = _through_others(pairs, handed_on)
     found = witness(carried_by(pairs, schedule.tree, loop))
     if found is not None:
         refuse(step, f"loop '{loop}' carries", _pair(found))
+
+
+def _through_others(found: Dependences, arrays: Collection[str]) -> Dependences:
+    """The dependences through other arrays than some; a statement writes one array."""
+    program = found.program
+    writers = frozenset(s.name for s in program.statements if s.write.array in arrays)
+    return Dependences(
+        program,
+        flow=_without(found.flow, 0, writers),
+        anti=_without(found.anti, 1, writers),
+        output=_without(found.output, 0, writers),
+    )
 
 
 def _among(names: frozenset[str], relation: isl.UnionMap) -> isl.UnionMap:

@@ -11,7 +11,14 @@ from dataclasses import replace
 from typing import ClassVar
 
 from loopwright.analysis.across_lanes import is_across_lanes
-from loopwright.analysis.scratchpad_boxes import accesses_in, kernel_of_loop
+from loopwright.analysis.scratchpad_boxes import (
+    accesses_in,
+    begins_alike,
+    begins_together,
+    has_one_value,
+    kernel_of_loop,
+    of_all_values,
+)
 from loopwright.analysis.size_estimates import sizes_inside_rows
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.access_names import named_access
@@ -26,8 +33,7 @@ from loopwright.transform.step import Step, refuse
 
 __all__ = ["ShareBox"]
 
-_IN, _OUT, _SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set
-_PARAM = isl.dim_type.param
+_PARAM, _SET = isl.dim_type.param, isl.dim_type.set
 AXES = ("row", "column", "mesh")
 _VECTOR = 32  # bytes
 _MOST_RANK = 2  # a broadcast has rows of bytes
@@ -43,7 +49,8 @@ class ShareBox(Step):
                                    for k: C[i][j] += A_box[i - i_t][k - k_s]
     needs:    what stage_box needs of the box in both loops; loops around that are dealt out to rows
               and to columns; the box does not depend on the loop that is dealt out along the axis,
-              of a mesh on neither;
+              of a mesh on neither; strips of the loops inside of the panel's begin at multiples of
+              their size, or with the same one on all cores that share the box;
               nobody writes the array in the mapped loops; one or two dimensions
     refuses:  IllegalStep with what is missing
     """
@@ -75,9 +82,11 @@ class ShareBox(Step):
             refuse(self, f"'{self.array}' is written in the mapped loop '{kernel.loop}'")
         if len(panel.extents) > _MOST_RANK:
             refuse(self, f"'{self.array}' has more than {_MOST_RANK} dimensions")
-        if not _begins_together(panel):
+        at = next(k for k, (_, loop) in enumerate(panel.variables) if loop == panel.loop)
+        if not begins_together(schedule, panel.reached, at):
             refuse(self, f"strips of loop '{self.loop}' begin elsewhere in each tile")
         for other in self._others(schedule):
+            self._require_in_step(schedule, window, other)
             panel, window = (self._without(schedule, box, other) for box in (panel, window))
         assert schedule.mesh is not None
         rows, columns = schedule.mesh
@@ -135,14 +144,38 @@ class ShareBox(Step):
             return found[Axis.ROW], found[Axis.COLUMN]
         return (found[Axis.COLUMN if self.axis == "row" else Axis.ROW],)
 
+    def _require_in_step(self, schedule: Schedule, window: StagedBox, other: str) -> None:
+        """Refuse where the cores that share the box meet at different iterations.
+
+        They run a loop together from the first strip of any of them on, where all strips begin at
+        multiples of their size, or each from its own first one on, where all begin alike.
+        """
+        reached, loops = window.reached, [name for _, name in window.variables]
+        alone = {at for at in range(len(loops)) if has_one_value(schedule, reached, at)}
+        for at, name in enumerate(loops):
+            if name == self.loop or at in alone or schedule.mark(name) is Mark.THREAD:
+                continue
+            if other not in loops[:at] or begins_together(schedule, reached, at):
+                continue
+            dims = tuple(k for k in range(at) if loops[k] == other or k in alone)
+            if not begins_alike(schedule, reached, at, dims):
+                refuse(
+                    self,
+                    f"cores begin loop '{name}' at different iterations of '{other}', and its "
+                    "strips begin with each tile: their size has to divide that of the tiles",
+                )
+
     def _without(self, schedule: Schedule, box: StagedBox, loop: str) -> StagedBox:
         """A box around what all cores of the row or column access."""
-        elements, reached = box.elements, box.reached
-        for at, (_, name) in enumerate(box.variables):
-            if name == loop or (name != box.loop and _has_one_value(box.reached, at)):
-                elements = elements.project_out(_IN, at, 1).insert_dims(_IN, at, 1)
-                reached = reached.project_out(_SET, at, 1).insert_dims(_SET, at, 1)
-        elements = elements.coalesce()
+        dims = tuple(
+            at
+            for at, (_, name) in enumerate(box.variables)
+            if name == loop or (name != box.loop and has_one_value(schedule, box.reached, at))
+        )
+        elements = of_all_values(schedule, box.elements, dims)
+        reached = box.reached
+        for at in dims:
+            reached = reached.project_out(_SET, at, 1).insert_dims(_SET, at, 1)
         names = [name for name, _ in box.variables]
         step = StageBox(self.array, box.loop, self.accesses, box.buffers)
         try:
@@ -178,18 +211,3 @@ def _within_rows(schedule: Schedule, elements: isl.Map) -> isl.Map:
             bound = isl.Val(most, context=context())
             elements = elements.upper_bound_val(_PARAM, at, bound)
     return elements
-
-
-def _begins_together(box: StagedBox) -> bool:
-    """Whether the values of a loop are multiples of its step, whatever the loops around it are."""
-    at = next(k for k, (_, loop) in enumerate(box.variables) if loop == box.loop)
-    inner = box.reached.project_out(_SET, at + 1, box.reached.dim(_SET) - at - 1)
-    alone = inner.project_out(_SET, 0, at)
-    return bool(inner.get_stride(at).eq(alone.get_stride(0)))
-
-
-def _has_one_value(reached: isl.Set, at: int) -> bool:
-    """Whether the loops around a loop say its value: then it may follow the one of each core."""
-    outer = reached.project_out(_SET, at + 1, reached.dim(_SET) - at - 1)
-    value = isl.Map.from_range(outer).move_dims(_IN, 0, _OUT, 0, at)
-    return bool(value.is_single_valued())

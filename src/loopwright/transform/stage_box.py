@@ -99,6 +99,7 @@ class StageBox(Step):
         is_written = any(one.is_write for one in accesses_in(schedule.program, kernel, self.array))
         here = accesses_in(schedule.program, path[-1], self.array)
         is_dealt_out = schedule.mark(self.loop) is Mark.THREAD
+        handed_on = self._handed_on(schedule, kernel, chosen)
         if self.buffers > 1 and not is_dealt_out and any(one.is_write for one in here):
             refuse(self, f"the next box does not come early: '{self.array}' is written meanwhile")
         is_brought_in, is_put_back, kept, box = True, False, None, None
@@ -113,6 +114,8 @@ class StageBox(Step):
             is_put_back = kept is None or not kept.is_empty()
             # Elements that nobody makes are put back as they were.
             is_brought_in = is_brought_in or (is_put_back and not box.is_subset(made))
+        if handed_on:
+            is_brought_in, is_put_back, kept = True, True, None
         staged = StagedBox(
             self.array,
             self.loop,
@@ -128,10 +131,22 @@ class StageBox(Step):
             kept=kept if is_put_back else None,
             is_array_wide=is_array_wide,
             whole=box,
+            handed_on=handed_on,
         )
-        if is_written:
+        if is_written and not handed_on:
             self._require_apart(schedule, kernel, staged)
         return staged
+
+    def _handed_on(self, schedule: Schedule, kernel: Band, chosen: Sequence[NamedAccess]) -> str:
+        """The mapped loop along which the box is handed on; "" where it is an array of no such."""
+        for array, loop, mapped in schedule.handed_on:
+            if array != self.array or mapped != kernel.loop:
+                continue
+            everything = accesses_in(schedule.program, kernel, self.array)
+            if loop != self.loop or len(chosen) < len(everything) or self.buffers > 1:
+                refuse(self, f"'{array}' is handed on along '{mapped}' by the boxes of '{loop}'")
+            return mapped
+        return ""
 
     def _kept(self, schedule: Schedule, chosen: Sequence[NamedAccess]) -> isl.Set | None:
         """The iterations whose box must be put back; None for all."""

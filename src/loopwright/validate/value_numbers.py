@@ -41,6 +41,7 @@ from loopwright.ir.loops import (
     Let,
     LoopNest,
     MeshBroadcast,
+    MeshMessage,
     Prefetch,
     Space,
     Stmt,
@@ -133,7 +134,9 @@ class _Numbering:
             case Alloc(buffer=buffer, shape=shape, body=body):
                 self._require_integers(data, *shape)
                 return replace(stmt, buffer=_of_numbers(buffer), body=down(body))
-            case Copy() | MeshBroadcast() | Commit() | Wait() | Barrier() | Prefetch() | WarpMma():
+            case Copy() | MeshBroadcast() | MeshMessage() | Commit() | Wait() | Barrier():
+                return stmt
+            case Prefetch() | WarpMma():
                 return stmt
             case _:
                 assert_never(stmt)
