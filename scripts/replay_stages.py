@@ -75,10 +75,13 @@ def recorded(call: Callable[[], object]) -> Stages:
     return _RECORDER.stages()
 
 
+_EXTRAS = ("tuning.gym",)  # modules of optional extras, which compile nothing
+
+
 def _import_all() -> None:
     """Import every module, so that no lazy import binds a function after it was replaced."""
     for found in pkgutil.walk_packages(loopwright.__path__, "loopwright."):
-        if not found.name.endswith("__main__"):
+        if not found.name.endswith(("__main__", *_EXTRAS)):
             importlib.import_module(found.name)
 
 

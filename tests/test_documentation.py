@@ -39,7 +39,9 @@ def test_the_code_of_the_readme_runs(
     assert "stage fill_" in out
 
 
-@pytest.mark.parametrize("page", ["sparse", "compiler", "gpu", "sunway", "loop_trees", "tuning"])
+@pytest.mark.parametrize(
+    "page", ["sparse", "compiler", "gpu", "sunway", "loop_trees", "tuning", "paths"]
+)
 def test_the_code_of_the_other_pages_runs(page: str, tmp_path: Path) -> None:
     blocks = BLOCK.findall((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"))
     assert blocks
@@ -64,6 +66,8 @@ def test_every_claim_is_in_the_page() -> None:
     [
         ("own_format", ("rows: sound", "rows: WRONG", "two tuples share a place")),
         ("tune_a_product", ("the construction: contract(", "einsum uses it, off by")),
+        ("road_grid", ("576 crossings", "from corner to corner:", "drawn in road_grid.svg")),
+        ("critical_path", ("the project takes 67 days", "with a circle: ", "drawn in critical")),
         ("game_of_life", ("as NumPy has it:", "..........#.")),
         (
             "save_a_plan",

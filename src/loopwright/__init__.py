@@ -6,7 +6,7 @@ TYPE_CHECKING = False  # as in typing, which would show among the names of the p
 if TYPE_CHECKING:
     from typing import Any
 
-    from loopwright import semirings, sparse
+    from loopwright import paths, semirings, sparse
     from loopwright.calls.compile import compile, parse_c
     from loopwright.calls.einsum import einsum, einsum_plan
     from loopwright.calls.einsum_path import einsum_path
@@ -48,6 +48,7 @@ __all__ = [
     "load",
     "machine",
     "parse_c",
+    "paths",
     "release_scratch",
     "semirings",
     "set_num_threads",
@@ -76,6 +77,7 @@ _HOMES = {
     "load": "runtime.device_bundle",
     "machine": "machines.load:load_machine",
     "parse_c": "calls.compile",
+    "paths": "paths:",
     "release_scratch": "runtime.scratch",
     "semirings": "semirings:",
     "set_num_threads": "runtime.thread_pool",

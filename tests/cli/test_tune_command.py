@@ -63,6 +63,26 @@ def test_an_einsum_is_tuned(capsys: pytest.CaptureFixture[str]) -> None:
     assert Plan.loads(out.partition("\n")[2]).whole_contract is not None
 
 
+def test_loop_trees_of_an_einsum_are_searched(capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        "tune",
+        "ik,kj->ij",
+        "--size",
+        "12",
+        "--dtype",
+        "float32",
+        "--tree",
+        "greedy1",
+        "--seconds",
+        "0.5",
+    ]
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert "add= A[i, k] * B[k, j]" in told
+    assert "GFLOPS" in told
+    assert not list(log_of_user())
+
+
 def test_a_file_is_tuned_and_optimised(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "step.c"
     path.write_text(SOURCE, encoding="utf-8")

@@ -56,7 +56,10 @@ def test_what_kernels_cannot_address_is_copied() -> None:
     ("value", "text"),
     [
         ([[1], [1, 2]], "operand 3 is no array of numbers\nnote: found list"),
-        (Foreign(np.ones(2), fails=True), "operand 3 is no array of numbers\nnote: found Foreign"),
+        (
+            Foreign(np.ones(2), fails=True),
+            "operand 3 is no array of numbers\nnote: found Foreign: cannot export",
+        ),
         (object(), "operand 3 has dtype 'object'\ntry: an array of numbers"),
         (
             np.zeros(1, "f4,f4"),

@@ -20,10 +20,12 @@ from loopwright.machines.host import host
 from loopwright.machines.load import load_machine
 from loopwright.runtime import llvm_engine
 from loopwright.tuning.actions import act
+from loopwright.tuning.join_loops import joined_nest
 from loopwright.tuning.loop_tree import LoopTree, shape_of
 from loopwright.tuning.loop_tree_text import parse_tree
 from loopwright.tuning.quick_code import can_emit, emit_tree
 from loopwright.tuning.quick_kernel import compile_tree, compile_tree_by_pipeline, seconds_of
+from loopwright.tuning.quick_plan import MOST_OPERATIONS
 from loopwright.tuning.tensor_nests import contraction_tree_of, matmul_tree, nest_of
 from tuning.trees import Arrays, drawn_case, wandered
 
@@ -92,7 +94,7 @@ def test_the_block_stays_in_registers() -> None:
     text = llvm_engine.assembly(emit_tree(done(matmul_tree(64, 64, 64), TILES), host()).text)
     if host().isa != "aarch64":
         pytest.skip("reads assembly of aarch64")
-    assert "[sp" not in text
+    assert not [line for line in text.splitlines() if "[sp" in line and "q" in line]
     inner = [part for part in text.split("b.lo") if "fmla" in part]
     assert len(inner) == 1
     assert inner[0].count("fmla") == 32
@@ -188,3 +190,63 @@ def test_memory_of_candidates_is_given_back() -> None:
             with open("/proc/self/statm", encoding="ascii") as file:
                 marks.append(int(file.read().split()[1]))
     assert marks[1] < 1.15 * marks[0]
+
+
+JOINED = """\
+contraction, reassociation allowed
+in A: float32[23, 7]
+in B: float32[7, 18]
+out out: float32[23, 18]
+
+  dims m 23, k 7, n 18
+> for m in 2, tail 3 (by 10)
+    for m in 2 (by 5)
+      for m in 5
+        for k in 7
+          for n in 6 (by 3)
+            for n in 3
+              out[m, n] add= A[m, k] * B[k, n]
+"""
+
+
+def test_neighbouring_loops_of_a_dimension_are_joined() -> None:
+    nest = joined_nest(parse_tree(JOINED).nests[0], 4, MOST_OPERATIONS)
+    assert [(loop.dim, loop.size, loop.tail) for loop in nest.loops] == [
+        ("m", 23, 0),
+        ("k", 7, 0),
+        ("n", 18, 0),
+    ]
+
+
+def test_loops_of_a_register_tile_stay_apart() -> None:
+    """The inner loop of m is straight-line code, which its rows of B are shared in."""
+    tree = parse_tree(JOINED.replace("for m in 2 (by 5)", "for m in 2 (by 5), pack a"))
+    assert [loop.size for loop in joined_nest(tree.nests[0], 4, MOST_OPERATIONS).loops] == [
+        2,
+        10,
+        7,
+        18,
+    ]
+    small = done(matmul_tree(64, 16, 8), "down swap_up down split_4")  # k, m, m, n
+    sizes = [(x.dim, x.size) for x in joined_nest(small.nests[0], 4, MOST_OPERATIONS).loops]
+    assert sizes == [("k", 8), ("m", 16), ("m", 4), ("n", 16)]
+
+
+@pytest.mark.parametrize("words", ["swap_down swap_down", "down swap_down"])
+def test_a_loop_that_strides_gets_lanes_from_one_outside(words: str) -> None:
+    """`k, n, m` and `m, n, k`: lanes are elements of n, which all accesses meet one by one."""
+    tree = done(matmul_tree(20, 24, 12, writes=False), words)
+    assert tree.nests[0].loops[-1].dim != "n"
+    text = emit_tree(tree, load_machine("neoverse-n1")).text
+    assert "<4 x float>" in text
+    assert not [line for line in text.splitlines() if "insertelement" in line and "i64 1" in line]
+    arrays = floats(tree)
+    compile_tree(tree)(arrays)
+    np.testing.assert_allclose(arrays["out"], arrays["A"] @ arrays["B"], rtol=1e-4, atol=1e-5)
+
+
+def test_contiguous_copies_are_one_call() -> None:
+    tree = matmul_tree(12, 16, 8)
+    text = emit_tree(done(tree, "pack_b"), host()).text
+    assert "i64 768, i1 false" in text  # sums to out
+    assert "i64 512, i1 false" in text  # B to its buffer

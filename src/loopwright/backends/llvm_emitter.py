@@ -52,6 +52,7 @@ from loopwright.ir.loops import (
     LoopNest,
     Mark,
     MeshBroadcast,
+    MeshMessage,
     Prefetch,
     Space,
     Stmt,
@@ -313,7 +314,7 @@ class _Emitter:
                 self.code.effect(f"call void @{function}(ptr %team, i64 %thread)")
             case Commit() | Wait():
                 pass  # copies of a processor are done at once
-            case MeshBroadcast():
+            case MeshBroadcast() | MeshMessage():
                 raise InternalError("a processor has no mesh of cores")
             case WarpMma():
                 raise InternalError("a processor has no warps")

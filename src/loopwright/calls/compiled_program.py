@@ -41,7 +41,7 @@ from loopwright.machines.machine_argument import require_runnable
 from loopwright.memo import BoundedCache, computed_once
 from loopwright.pipeline import compile_program
 from loopwright.planner.call_shape import value_of
-from loopwright.planner.planners import Planner, given_planner
+from loopwright.planner.planners import Planner, given_planner, model_planner
 from loopwright.runtime.address import data_address
 from loopwright.runtime.array_arguments import element_strides
 from loopwright.runtime.toolchain import (
@@ -55,7 +55,7 @@ from loopwright.runtime.toolchain import (
 from loopwright.targets import TARGETS
 from loopwright.tracebacks import public_edge
 from loopwright.transform.plan import Plan
-from loopwright.tuning.recall import recorded_loops
+from loopwright.tuning.recall import plan_digest, recorded_loops
 
 if TYPE_CHECKING:
     from loopwright.calls.device_code import DeviceCode
@@ -281,6 +281,7 @@ class PlannedCode:
         self._is_unsafe = compile_test(summary.unsafe, summary.params)
         self._violation = violation
         self._machine = machine
+        self._is_parallel = threads > 1
         self._reassoc = program.reassoc
         # Also of machine code the C can be inspected.
         printed = target if TARGETS[target].is_c else "openmp"
@@ -369,7 +370,15 @@ class PlannedCode:
         strides = {name: element_strides(array) for name, array in arrays.items()}
         dtype = next((str(arrays[name].dtype) for name in self._written), "")
         params = self._signature.params(args)
-        found = recorded_loops(self._name, params, strides, dtype, self._machine, threads)
+
+        def construction() -> str:
+            plan = self.plan
+            if (threads > 1) != self._is_parallel:
+                plan = model_planner(program(), self._machine, threads)[0]
+            return plan_digest(plan.to_json())
+
+        where = dtype, self._machine, threads
+        found = recorded_loops(self._name, params, strides, *where, construction)
         if found is None:
             return self
         given = self._target, self._violation, self._machine, threads

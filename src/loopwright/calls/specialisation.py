@@ -47,7 +47,7 @@ from loopwright.machines.machine_argument import require_runnable
 from loopwright.memo import BoundedCache
 from loopwright.runtime.array_arguments import element_strides
 from loopwright.runtime.kernel import CompiledKernel
-from loopwright.tuning.recall import origin_line, recorded_loops
+from loopwright.tuning.recall import origin_line, plan_digest, recorded_loops
 
 if TYPE_CHECKING:
     from loopwright.calls.contraction_unit import ContractionUnit
@@ -110,6 +110,7 @@ class Specialisation:
         self._definition = definition
         self._tune = tune  # called before code for new sizes is made
         self._machine = machine
+        self._constructions: dict[bool, str] = {}  # digests of the model's plans
         self._plan = plan  # of the user; None: what the model decides
         known = definition.known()
         log("cache", lambda: f"{'miss' if known is None else 'hit'}, {definition}")
@@ -281,7 +282,24 @@ class Specialisation:
         """The plan that tuning has recorded for such loops."""
         if self._plan is not None:
             return None
-        return recorded_loops(self._key, params, strides, self._dtype, self._machine, threads)
+        where = self._dtype, self._machine, threads
+        given = self._key, params, strides
+        return recorded_loops(*given, *where, lambda: self._construction(threads > 1))
+
+    def _construction(self, parallel: bool) -> str:
+        """A digest of the model's plan; earlier processes with the same compiler have left it."""
+        known = self._constructions.get(parallel)
+        if known is None:
+            content = f"construction {self._key} {parallel} {self._machine.content_hash}"
+            match recall(content):
+                case {"digest": str(known)}:
+                    pass
+                case _:
+                    plan = self._polyhedral().plan(self._machine, 2 if parallel else 1)
+                    known = plan_digest(plan.to_json())
+                    remember(content, {"digest": known})
+            self._constructions[parallel] = known
+        return known
 
     @property
     def _dtype(self) -> str:

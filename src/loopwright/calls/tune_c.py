@@ -62,7 +62,9 @@ def tune_regions(
     tasks: Sequence[tuple[int, Task]],
     seconds: float,
     report: Callable[[int], Report | None] | None = None,
+    *,
+    cold: bool = False,
 ) -> dict[int, Tuned]:
     """A search for each region, which share the budget; by the region's place in the file."""
-    found = tune_tasks([task for _, task in tasks], seconds, report=report)
+    found = tune_tasks([task for _, task in tasks], seconds, report=report, cold=cold)
     return {place: tuned for (place, _), tuned in zip(tasks, found, strict=True)}

@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 # A compiler keeps most of what it makes: at Python's own thresholds 4% of a command goes by looking
 # for garbage among objects that stay.
-_THRESHOLDS = (20_000, 20, 20)
+_THRESHOLDS = (100_000, 20, 20)
 
 
 @contextmanager

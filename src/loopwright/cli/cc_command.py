@@ -149,6 +149,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=N",
         help="with --tune: an integer parameter; N alone for all others",
     )
+    parser.add_argument(
+        "--cold", action="store_true", help="with --tune: flush the caches before every run"
+    )
     add_run_arguments(parser)
 
 

@@ -32,8 +32,9 @@ _CELLS = 20
 def require_tune(args: argparse.Namespace, *, is_planned: bool) -> None:
     """Refuse what cannot be tuned."""
     if args.tune is None:
-        if args.size:
-            raise UsageError("--size is for --tune", hint="--tune 10 --size N=1000")
+        if args.size or args.cold:
+            what = "--size is for --tune" if args.size else "--cold is for --tune"
+            raise UsageError(what, hint="--tune 10 --size N=1000")
         return
     if not (math.isfinite(args.tune) and args.tune > 0):
         raise UsageError("--tune takes seconds", found=repr(args.tune), hint="--tune 10")
@@ -59,7 +60,8 @@ def tuned_planners(
         as_loops=True,
     )
     with StatusLine(sys.stderr) as line:
-        found = tune_regions(tasks, args.tune, progress_reports(line, len(tasks)))
+        reports = progress_reports(line, len(tasks))
+        found = tune_regions(tasks, args.tune, reports, cold=args.cold)
     chosen = list(planners)
     for place, region in enumerate(file.regions):
         told = "not measured: its function is more than regions"
@@ -92,6 +94,8 @@ def sentence(found: Tuned) -> str:
     tried = f"{found.tried} plans tried{f' ({ends})' if ends else ''}"
     if found.is_interrupted:
         tried += ", interrupted"
+    if not found.is_recorded:
+        tried += "; the records could not be written"
     if found.plan == found.construction:
         return f"the construction stays: none was faster beyond the noise; {tried}"
     if found.verdict is None:

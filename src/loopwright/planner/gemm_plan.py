@@ -340,17 +340,20 @@ def _packing(
     Up to `near` elements stay in cache meanwhile, so that the order along the tile's loop does not
     matter; steps are taken in the order of memory.
     """
+    elements = math.prod(d.extent for d in (*tile, *p))
     if has_runs(tile, operand, lanes) and (aligned or len(tile) == 1):
         apart = abs(getattr(tile[-2], operand)) if len(tile) > 1 else 0
         is_nearer = p and apart > min(abs(getattr(d, operand)) for d in p)
-        return Packing.BY_PANEL if is_nearer else Packing.ALONG_TILE
+        # Half of L2 is read in any order as fast, and panels are then written in order: 2 to 5% of
+        # products of 64 to 256 (measured, N1); at twice as much, 2% slower.
+        return Packing.BY_PANEL if is_nearer or 8 * elements <= near else Packing.ALONG_TILE
     if has_runs(p, operand, lanes):
         return Packing.ALONG_P
-    is_far = math.prod(d.extent for d in (*tile, *p)) > near
+    is_far = elements > near
     if is_far and is_nearest(tile, p, operand):
         return Packing.WALK_TILE
     # What lies in L2 is near enough in any order of steps, and panels are then written in order.
-    is_small = 4 * math.prod(d.extent for d in (*tile, *p)) <= near
+    is_small = 4 * elements <= near
     steps = [abs(getattr(d, operand)) for d in p]
     is_in_order = steps == sorted(steps, reverse=True)
     return Packing.GATHER if is_small or is_in_order else Packing.WALK_P

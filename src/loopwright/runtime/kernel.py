@@ -165,6 +165,16 @@ class BoundKernel:
             return run_exchanged
         return run if need else run_bare
 
+    def native(self, *arrays: object) -> tuple[int, ...]:
+        """Words for a native call on one thread: entry, kernel arguments, scratch, objects.
+
+        They hold while this kernel and the arrays live and the thread reserves no more scratch.
+        """
+        entry = ctypes.cast(self._call, _pointer).value  # type: ignore[arg-type]
+        assert entry is not None
+        scratch = local_scratch().reserve(self._need)
+        return entry, int(self._launch), int(scratch), *map(id, arrays)
+
     def bare(self) -> Callable[..., None] | None:
         """This call on the identities of array objects; None where it needs threads or memory."""
         if self.threads > 1 or self._need:

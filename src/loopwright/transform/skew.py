@@ -50,10 +50,13 @@ from loopwright.transform.tiling import strips_of
 from loopwright.transform.unroll_and_jam import sink_loop
 
 __all__ = [
+    "MOST_SIDE_BY_SIDE",
     "Skew",
     "parts_of",
     "smallest_skew",
 ]
+
+MOST_SIDE_BY_SIDE = 8  # rows of a wavefront that are unrolled; more stay a loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +67,13 @@ class Skew(Step):
               ->  for t_t step block: for t_w: for t in [t_t, t_t + block):
                     S(t, t_w - slope * t - shifts[0]); T(t, t_w - slope * t - shifts[1])
               with a width W: t_w in steps of W, and the W rows from there on side by side in the
-              innermost loops of each part
+              innermost loops of each part; more than 8 of them stay a loop, where they were
     needs:    the loop's body is a row of loops, or of parts that belong to row 0
     refuses:  IllegalStep with the reversed dependence
 
     What a wavefront writes is in cache when the next iterations of t read it, so that memory is
-    traversed once for `block` iterations.
+    traversed once for `block` iterations. Wide wavefronts are the tiles of loops whose rows are
+    single elements.
     """
 
     kind: ClassVar[str] = "skew"
@@ -126,7 +130,9 @@ class Skew(Step):
             if is_row:
                 assert isinstance(body, Band)
                 row = row.add(body.partial.get_union_pw_aff(0))
-                if self.width > 1:
+                if self.width > MOST_SIDE_BY_SIDE:
+                    pass
+                elif self.width > 1:
                     body, own = sink_loop(body, body.child, here, taken | {name, *copies})
                     copies += own
                 else:

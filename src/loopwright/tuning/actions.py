@@ -33,7 +33,7 @@ from loopwright.tuning.tree_legality import (
     order_violation,
 )
 
-__all__ = ["ACTIONS", "LOOPTUNE_ACTIONS", "Session", "act", "mask", "refusal"]
+__all__ = ["ACTIONS", "LOOPTUNE_ACTIONS", "Session", "act", "done", "mask", "refusal"]
 
 SPLITS = (2, 3, 4, 6, 8, 12, 16, 32, 64, 128)
 ACCUMULATORS = (2, 4, 8)
@@ -68,7 +68,7 @@ def act(tree: LoopTree, action: str) -> LoopTree:
     reason = refusal(tree, action)
     if reason is not None:
         raise IllegalStep(action, reason)
-    return _done(tree, action)
+    return done(tree, action)
 
 
 def mask(tree: LoopTree, actions: Sequence[str] = ACTIONS, *, can_undo: bool = False) -> list[bool]:
@@ -104,7 +104,8 @@ def refusal(tree: LoopTree, action: str) -> str | None:
     raise UsageError("unknown action", repr(action), ", ".join(ACTIONS))
 
 
-def _done(tree: LoopTree, action: str) -> LoopTree:
+def done(tree: LoopTree, action: str) -> LoopTree:
+    """`act` for an action that `refusal` has nothing against: it is not asked again."""
     numbered = _NUMBERED.fullmatch(action)
     if numbered:
         number = int(numbered[2])
@@ -133,7 +134,7 @@ def _no_split(tree: LoopTree, size: int) -> str | None:
 
 def _no_reordering(tree: LoopTree, action: str) -> str | None:
     try:
-        changed = _done(tree, action)
+        changed = done(tree, action)
     except UsageError as error:
         return str(error)
     if any(loop.mark is Mark.PARALLEL for loop in changed.nest.loops[1:]):

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from loopwright.lazy_dataclass import dataclass
+from loopwright.log import log
 from loopwright.transform.plan import Plan
 from loopwright.tuning.tasks import Task
 
@@ -37,7 +38,7 @@ class Limits:
     start: float = 60.0  # a child with the construction's code
     build: float = 30.0
     run: float = 30.0
-    sample: float = 1.0  # that timing goes on, at most
+    sample: float = 1.0  # that timing goes on, at most; longer where runs take long
     is_cold: bool = False  # caches are flushed between runs
 
     def within(self, seconds: float) -> Limits:
@@ -67,7 +68,8 @@ class Outcome:
     """What became of a plan."""
 
     plan: Plan
-    state: str  # "measured", "refused", "wrong", "crashed", "hung" or "unfinished"
+    # "measured", "refused", "wrong", "crashed", "hung", "unfinished", or "lost": no worker started.
+    state: str
     reason: str = ""
     verdict: TimeComparison | None = None  # of a plan that was measured
 
@@ -100,6 +102,7 @@ class Worker:
         self._construction = construction
         self._child: subprocess.Popen[bytes] | None = None
         self._connection: Any = None
+        self._once = 0.0  # seconds of a run of the construction
 
     def start(self, limits: Limits) -> None:
         """Have a child that has run the construction; raises Lost."""
@@ -107,18 +110,26 @@ class Worker:
             return
         ours, theirs = Pipe()
         with theirs:
-            # A child of its own session: Ctrl-C is for the parent, which ends the child.
-            self._child = subprocess.Popen(
-                [sys.executable, "-c", _START, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            )
+            try:
+                # A child of its own session: Ctrl-C is for the parent, which ends the child.
+                self._child = subprocess.Popen(
+                    [sys.executable, "-c", _START, str(theirs.fileno())],
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                )
+            except OSError as error:  # no memory, or no more processes
+                ours.close()
+                raise Lost(f"did not start ({error.strerror})") from error
         self._connection = ours
-        self._asked((self._task, self._construction), limits.start)
+        match self._asked((self._task, self._construction), limits.start):
+            case ("ready", float(once), str(remark)):
+                self._once = once
+                if remark:
+                    log("tune", lambda: f"the construction on few elements: {remark}")
 
     def build(self, plan: Plan, limits: Limits) -> str:
         """Build the code of a plan; why it was refused, if it was. Raises Lost."""
@@ -132,7 +143,8 @@ class Worker:
 
         Raises Lost.
         """
-        most = min(limits.sample, limits.run / 2)
+        # Long runs take longer than a sample to be compared as often as a verdict needs.
+        most = min(max(limits.sample, 3 * _QUICK * self._once), limits.run / 2)
         match self._asked(("time", rounds, limits.is_cold, float(most)), limits.run):
             case ("timed", list(base), list(own)):
                 return base, own
@@ -191,6 +203,11 @@ def examine(worker: Worker, plan: Plan, limits: Limits, budget: float) -> Outcom
 
     try:
         worker.start(limits.within(left()))
+    except Lost as error:
+        if left() <= 0.0:
+            return lost(error)
+        return Outcome(plan, "lost", f"the child {error} before the construction had run")
+    try:
         refused = worker.build(plan, limits.within(left()))
         if refused:
             return Outcome(plan, "refused", refused)

@@ -1,40 +1,22 @@
-"""Plans around a plan: each differs in one decision, and each is proven by the usual road.
+"""Plans around the plan of a contraction: each differs in one decision and is proven as usual.
 
-Of a contraction: register tile, unrolling, prefetches, packing, broadcast, blocks, the loop that
-threads share. Of loops: sizes of tiles, strips and time blocks, steps left out, and other starts
-(source order, tiles, fusion, distribution, interchange) with the marks that the model gives them.
+Register tile, unrolling, prefetches, packing, broadcast, blocks, which operand plays left, and the
+loop that threads share. Those of loops are in `loop_candidates`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
-from itertools import islice
-from typing import Any
+from dataclasses import replace
 
-from loopwright.diagnostics import IllegalStep, UsageError
-from loopwright.faults import FAULTS
+from loopwright.diagnostics import UsageError
 from loopwright.ir.contraction_shape import ContractionShape
-from loopwright.ir.islkit import ISL_QUOTA, GaveUp, bounded
 from loopwright.ir.kernel_variant import Algebra, Algorithm, Broadcast, KernelVariant, Packing
 from loopwright.ir.machine import Machine
-from loopwright.ir.program import Program
-from loopwright.ir.schedule import Schedule
-from loopwright.planner.generic import extend_plan
 from loopwright.planner.given_choice import given_choice, plan_of
-from loopwright.transform.interchange import Interchange, open_chains
-from loopwright.transform.loop_fusion import Distribute, Fuse
-from loopwright.transform.plan import Plan, apply_plan, apply_steps, initial_schedule
-from loopwright.transform.step import Step
-from loopwright.transform.tiling import Tile
+from loopwright.transform.plan import Plan
 
-__all__ = ["contraction_neighbours", "loop_neighbours"]
-
-_TILE_SIZES = (16, 32, 64, 128)
-_MOST_STARTS = 8  # steps of a kind that are tried on the loops of the source
-
-
-# -- contractions ---------------------------------------------------------------------------------
+__all__ = ["contraction_neighbours", "other_blocks", "other_variants"]
 
 
 def contraction_neighbours(
@@ -53,9 +35,9 @@ def contraction_neighbours(
     (variant,) = step.variants
     mc, nc, kc = step.blocks
     seen = {plan}
-    tried = [(other, step.blocks) for other in _variants(variant, machine, threads)]
+    tried = [(other, step.blocks) for other in other_variants(variant, machine, threads)]
     if variant.algorithm is Algorithm.PRODUCT:
-        tried += [(variant, blocks) for blocks in _blocks((mc, nc, kc))]
+        tried += [(variant, blocks) for blocks in other_blocks((mc, nc, kc))]
     elif variant.algorithm is Algorithm.COLUMNS:
         tried += [(variant, (mc, size, kc)) for size in (nc // 2, nc * 2, nc * 4) if size]
     for other, blocks in tried:
@@ -70,7 +52,9 @@ def contraction_neighbours(
             yield found
 
 
-def _variants(variant: KernelVariant, machine: Machine, threads: int) -> Iterator[KernelVariant]:
+def other_variants(
+    variant: KernelVariant, machine: Machine, threads: int
+) -> Iterator[KernelVariant]:
     """Variants with another tile, feed or parallel loop."""
     registers = machine.vector_registers or 16
     rows, vectors = variant.rows, variant.vectors
@@ -83,6 +67,8 @@ def _variants(variant: KernelVariant, machine: Machine, threads: int) -> Iterato
     if threads > 1:
         for bundle in ("none", "i", "j", "batch"):
             yield replace(variant, parallel=bundle)
+    # What is not packed is the greatest gain of thin products: it is tried before all else.
+    yield replace(variant, left_packing=Packing.DIRECT, ahead=0)
     for r, v in near[:5]:
         yield replace(variant, rows=r, vectors=v)
     yield from _packings(variant)
@@ -108,102 +94,11 @@ def _packings(variant: KernelVariant) -> Iterator[KernelVariant]:
     yield replace(variant, left_packing=Packing.DIRECT, right_packing=Packing.DIRECT, ahead=0)
 
 
-def _blocks(blocks: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:
+def other_blocks(blocks: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:
+    """Blocks half, twice, a quarter or four times as large in one direction."""
     mc, nc, kc = blocks
     for factor in (0.5, 2, 0.25, 4):
         yield mc, nc, max(1, int(kc * factor))
         yield max(1, int(mc * factor)), nc, kc
         yield mc, max(1, int(nc * factor)), kc
     yield mc, nc, 1 << 20  # fitted to the shape: one block of p
-
-
-# -- loops ----------------------------------------------------------------------------------------
-
-
-def loop_neighbours(plan: Plan, program: Program, machine: Machine, threads: int) -> Iterator[Plan]:
-    """Legal plans for the loops of a program, around `plan` and from other starts."""
-    seen = {plan}
-    for steps in (*_changed(plan), *_shortened(plan)):
-        found = Plan(steps)
-        if found not in seen and _is_legal(program, found):
-            seen.add(found)
-            yield found
-    for found in _starts(program, machine, threads):
-        if found not in seen:
-            seen.add(found)
-            yield found
-
-
-def _changed(plan: Plan) -> Iterator[tuple[Step, ...]]:
-    """Steps with one size of one of them halved or doubled."""
-    for k, step in enumerate(plan.steps):
-        for changes in _resized(step):
-            try:
-                made = replace(step, **changes)
-            except UsageError:
-                continue
-            yield (*plan.steps[:k], made, *plan.steps[k + 1 :])
-
-
-def _resized(step: Step) -> Iterator[dict[str, Any]]:
-    for field in fields(step):
-        value = getattr(step, field.name)
-        if type(value) is int and value > 1:
-            yield from ({field.name: size} for size in (value * 2, value // 2))
-        elif isinstance(value, tuple) and value and all(type(x) is int for x in value):
-            whole = [tuple(max(1, x * a // b) for x in value) for a, b in ((2, 1), (1, 2))]
-            single = [
-                (*value[:k], max(1, value[k] * a // b), *value[k + 1 :])
-                for k in range(len(value))
-                for a, b in ((2, 1), (1, 2))
-            ]
-            yield from ({field.name: sizes} for sizes in (*whole, *single))
-
-
-def _shortened(plan: Plan) -> Iterator[tuple[Step, ...]]:
-    """Steps without one of them."""
-    for k in range(len(plan.steps)):
-        yield (*plan.steps[:k], *plan.steps[k + 1 :])
-
-
-def _starts(program: Program, machine: Machine, threads: int) -> Iterator[Plan]:
-    """One step on the loops of the source, or none, and the model's marks after it."""
-    source = initial_schedule(program)
-    firsts: list[tuple[Step, ...]] = [()]
-    for chain in tuple(open_chains(source))[:4]:
-        if len(chain) > 1:
-            firsts += [(Tile(chain, (size,) * len(chain)),) for size in _TILE_SIZES]
-    for kind in (Fuse, Distribute, Interchange):
-        firsts += [(step,) for step in islice(kind.candidates(source), _MOST_STARTS)]
-    for steps in firsts:
-        found = _marked(source, steps, machine, threads)
-        if found is not None:
-            yield found
-
-
-def _marked(
-    source: Schedule, steps: tuple[Step, ...], machine: Machine, threads: int
-) -> Plan | None:
-    def made() -> Plan:
-        schedule = apply_steps(source, steps)
-        return Plan((*steps, *extend_plan(schedule, machine, parallel=threads > 1)))
-
-    try:
-        return bounded(made, _none, ISL_QUOTA)
-    except (IllegalStep, UsageError, *FAULTS):
-        return None
-
-
-def _is_legal(program: Program, plan: Plan) -> bool:
-    try:
-        return bounded(lambda: bool(apply_plan(program, plan)), _no, ISL_QUOTA)
-    except (IllegalStep, UsageError, *FAULTS):
-        return False
-
-
-def _none(error: GaveUp) -> None:
-    return None
-
-
-def _no(error: GaveUp) -> bool:
-    return False

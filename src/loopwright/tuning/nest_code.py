@@ -6,21 +6,20 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from loopwright.backends import llvm_arithmetic as arithmetic
-from loopwright.backends import llvm_functions as functions
 from loopwright.backends.llvm_builder import (
     FunctionBuilder,
     SSAValue,
-    intrinsic_suffix,
     literal,
     type_name,
 )
 from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Unary, Var
+from loopwright.ir.expr import Const, Load
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Access
-from loopwright.ir.visit import names, rewrite
+from loopwright.ir.visit import names
 from loopwright.tuning.access_moves import access_moves
+from loopwright.tuning.join_loops import joined_nest
 from loopwright.tuning.loop_tree import (
     LoopTree,
     TreeLoop,
@@ -30,14 +29,18 @@ from loopwright.tuning.loop_tree import (
     shape_of,
 )
 from loopwright.tuning.lower_tree import packed_depths, row_major
-from loopwright.tuning.quick_plan import CodeLevel, plan_code
+from loopwright.tuning.point_code import PointCode
+from loopwright.tuning.quick_plan import MOST_OPERATIONS, CodeLevel, plan_code
 
 __all__ = ["NestCode", "buffer_address", "buffer_bytes"]
 
 _ALIGN = 128  # bytes, of buffers in scratch memory
+_MOST_ON_THE_WAY = 8  # elements between memory and memory at a time
 
 # Pieces of the block in registers: offset of the first element, lanes, number of the accumulator.
 _Piece = tuple[int, int, int]
+# Operands that are in registers: number of the access, offset, lanes.
+_Operands = dict[tuple[int, int, int], SSAValue]
 # A pointer and constant elements behind it, for each access.
 _Places = tuple[tuple[str, int], ...]
 
@@ -66,12 +69,14 @@ class NestCode:
         pointers: dict[str, str],
         memory: int = 0,
     ) -> None:
+        lanes = machine.lanes(nest.statement.write.dtype.bits)
+        nest = joined_nest(nest, lanes, MOST_OPERATIONS)
         self.tree, self.nest, self.machine, self.code = tree, nest, machine, code
         self.pointers = pointers
         self.memory = memory  # bytes of scratch memory in use
         self.statement = nest.statement
         self.operands = self.statement.operands
-        self.value = _numbered(self.statement)
+        self.point = PointCode(code, machine, self.statement)
         self.dtype = self.statement.write.dtype
         accesses: list[Access | Load] = [self.statement.write, *self.operands]
         self.dtypes = [access.dtype for access in accesses]
@@ -94,7 +99,8 @@ class NestCode:
             accumulators=nest.accumulators,
         )
         self.starts: _Places = tuple(starts)
-        self.fused: dict[int, tuple[str, str]] = {}  # lanes -> type and intrinsic
+        self.kept: _Operands = {}  # loaded before the loop around straight-line code
+        self.is_copy = self.point.is_copy and not self.copies
 
     def _levels(self, starts: list[tuple[str, int]]) -> tuple[CodeLevel, ...]:
         """The loops with the moves of all accesses; packed operands move in their buffers.
@@ -179,6 +185,11 @@ class NestCode:
     ) -> None:
         """The loops from `depth` on: `limits` are the points left of each dimension."""
         plan = self.plan
+        if self.is_copy and self._copied(depth, limits, places):
+            return
+        if plan.is_once and depth == plan.body and not plan.levels[depth].packs:
+            self._once(limits, places)
+            return
         if depth == plan.registers and block is None and self.statement.plus is not None:
             block = self._opened(limits, places)
             self._walk(depth, limits, places, block)
@@ -202,6 +213,32 @@ class NestCode:
             rested = {**limits, level.dim: rest}
             self._walk(depth + 1, rested, _moved(places, level, full), block)
 
+    def _copied(self, depth: int, limits: dict[str, int], places: _Places) -> bool:
+        """Copy what the loops from `depth` on copy, where it is contiguous in both arrays.
+
+        The arrays are different ones, so the order of the elements does not matter.
+        """
+        left, moves = dict(limits), []
+        for level in self.plan.levels[depth:]:
+            full, rest = divmod(left[level.dim], level.step)
+            if full and rest:
+                return False
+            if full:
+                left[level.dim] = level.step
+                moves.append((*level.coefs[:2], full))
+        count = 1
+        for write, read, trips in sorted(moves):
+            if trips > 1 and (write != count or read != count):
+                return False
+            count *= trips
+        if count < 2:
+            return False
+        pointers = [f"ptr {self._address(k, *places[k])}" for k in (0, 1)]
+        self.code.declarations["declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"] = None
+        operands = f"{', '.join(pointers)}, i64 {count * self.dtype.bytes}, i1 false"
+        self.code.effect(f"call void @llvm.memcpy.p0.p0.i64({operands})")
+        return True
+
     def _loop(
         self,
         depth: int,
@@ -214,6 +251,7 @@ class NestCode:
         code, level = self.code, self.plan.levels[depth]
         moving = [k for k, coef in enumerate(level.coefs) if coef]
         begins = {k: self._address(k, *places[k]) for k in moving}
+        self.kept = self._kept(depth, limits, places)
         entered, head, done = code.block, code.label(f"{level.dim}."), code.label("done.")
         code.branch(head)
         code.start(head)
@@ -229,6 +267,7 @@ class NestCode:
         here = tuple((own[k], 0) if k in own else place for k, place in enumerate(places))
         with code.scope():
             self._walk(depth + 1, limits, here, block)
+        self.kept = {}
         nexts = {
             k: code.emit(f"getelementptr i8, ptr {own[k]}, i64 {self._stride(k, level)}")
             for k in moving
@@ -251,6 +290,29 @@ class NestCode:
         more = code.emit(f"icmp ult i64 {following}, {trips}")
         code.effect(f"br i1 {more}, label %{head}, label %{done}")
         code.start(done)
+
+    def _kept(self, depth: int, limits: dict[str, int], places: _Places) -> _Operands:
+        """Operands that the loop around straight-line code does not move in, loaded before it.
+
+        As many as there are registers for: one is left for each operand that moves, eight for
+        elements on their way from and to memory.
+        """
+        known: _Operands = {}
+        still = [k for k, x in enumerate(self.plan.levels[depth].coefs) if k and x == 0]
+        if depth + 1 != self.plan.body or not still or self.plan.levels[depth + 1].packs:
+            return known
+        offsets = tuple(offset for _, offset in places)
+        points = list(self._points(self.plan.body, limits, offsets, 1, ()))
+        written = {(at[0], lanes) for _, at, lanes in points}
+        is_block = self.plan.registers <= depth
+        room = self.machine.vector_registers - (len(written) if is_block else 6)
+        for access in (k for k in still if k <= len(self.operands)):
+            wanted = dict.fromkeys((at[access], lanes) for _, at, lanes in points)
+            if len(wanted) + len(self.operands) <= room:
+                room -= len(wanted)
+                for offset, lanes in wanted:
+                    self._operand(access, places[access][0], offset, lanes, known)
+        return known
 
     def _stride(self, access: int, level: CodeLevel) -> int:
         return level.coefs[access] * self.dtypes[access].bytes
@@ -333,40 +395,20 @@ class NestCode:
         totals: dict[tuple[int, int], SSAValue] = {}
         for (offset, lanes, _), value in block.items():
             key = (offset, lanes)
-            totals[key] = value if key not in totals else self._plus(totals[key], value)
+            totals[key] = value if key not in totals else self.point.plus(totals[key], value)
         if not self.plan.is_dot:
             for (offset, _), value in totals.items():
                 self._store((places[0][0], offset), value)
             return
         sums: dict[int, SSAValue] = {}
         for (offset, _), value in totals.items():
-            total = self._reduced(value)
-            sums[offset] = total if offset not in sums else self._plus(sums[offset], total)
+            total = self.point.reduced(value)
+            sums[offset] = total if offset not in sums else self.point.plus(sums[offset], total)
         for offset, value in sums.items():
             place = (places[0][0], offset)
             if self._is_resumed():
-                value = self._plus(self._load(0, place, 1), value)
+                value = self.point.plus(self._load(0, place, 1), value)
             self._store(place, value)
-
-    def _plus(self, x: SSAValue, y: SSAValue) -> SSAValue:
-        assert self.statement.plus is not None
-        return arithmetic.binary(self.code, self.statement.plus, x, y)
-
-    def _reduced(self, value: SSAValue) -> SSAValue:
-        """All lanes of a vector in one, by halves."""
-        while value.lanes > 1:
-            half = value.lanes // 2
-            parts = []
-            for first in (0, half):
-                mask = ", ".join(f"i32 {first + k}" for k in range(half))
-                shuffled = self.code.emit(
-                    f"shufflevector {value}, {value.type} poison, <{half} x i32> <{mask}>"
-                )
-                if half == 1:
-                    shuffled = self.code.emit(f"extractelement {value}, i64 {first}")
-                parts.append(SSAValue(shuffled, value.dtype, half))
-            value = self._plus(parts[0], parts[1])
-        return value
 
     # -- straight-line code -----------------------------------------------------------------------
 
@@ -380,7 +422,7 @@ class NestCode:
         offsets = tuple(offset for _, offset in places)
         points = list(self._points(self.plan.body, limits, offsets, 1, ()))
         points.sort(key=lambda point: point[0])
-        known: dict[tuple[int, int, int], SSAValue] = {}
+        known = dict(self.kept)
         stores: list[tuple[tuple[str, int], SSAValue]] = []
         steps: dict[tuple[int, ...], int] = {}
         for step, at, lanes in points:
@@ -390,15 +432,44 @@ class NestCode:
                 for k in range(1, len(self.operands) + 1)
             ]
             if block is None:
-                value = self._value(self.value, values)
+                value = self.point.value(self.point.expr, values)
                 whole = arithmetic.broadcast(self.code, value, lanes)
                 stores.append(((places[0][0], at[0]), whole))
             else:
                 piece = (at[0], lanes, number)
-                block[piece] = self._updated(block[piece], values)
+                block[piece] = self.point.updated(block[piece], values)
         # After all loads, which LLVM would not move over a store that may be to the same memory.
         for place, value in stores:
             self._store(place, value)
+
+    def _once(self, limits: dict[str, int], places: _Places) -> None:
+        """Straight-line code in which every element takes one step of its sum: a few at a time.
+
+        All of them at once would need registers that operands are kept in.
+        """
+        offsets = tuple(offset for _, offset in places)
+        points = list(self._points(self.plan.body, limits, offsets, 1, ()))
+        assert self.statement.plus is not None
+        zero = literal(self.dtype, identity_of(self.statement.plus, self.dtype))
+        known, is_resumed = dict(self.kept), self._is_resumed()
+        count = -(-len(points) // _MOST_ON_THE_WAY)
+        size = -(-len(points) // count)
+        for first in range(0, len(points), size):
+            batch = points[first : first + size]
+            elements = [
+                self._load(0, (places[0][0], at[0]), lanes)
+                if is_resumed
+                else _constant(zero, lanes)
+                for _, at, lanes in batch
+            ]
+            for number, (_, at, lanes) in enumerate(batch):
+                values = [
+                    self._operand(k, places[k][0], at[k], lanes, known)
+                    for k in range(1, len(self.operands) + 1)
+                ]
+                elements[number] = self.point.updated(elements[number], values)
+            for element, (_, at, _) in zip(elements, batch, strict=True):
+                self._store((places[0][0], at[0]), element)
 
     def _points(
         self,
@@ -433,7 +504,7 @@ class NestCode:
         pointer: str,
         offset: int,
         lanes: int,
-        known: dict[tuple[int, int, int], SSAValue],
+        known: _Operands,
     ) -> SSAValue:
         key = (access, offset, lanes)
         if key not in known:
@@ -444,57 +515,6 @@ class NestCode:
             else:
                 known[key] = self._load(access, (pointer, offset), lanes)
         return known[key]
-
-    def _updated(self, element: SSAValue, values: list[SSAValue]) -> SSAValue:
-        """`element plus value`; a sum of products of floats takes one rounding for both."""
-        value = self.value
-        match value:
-            case Binary(op="mul", x=x, y=y) if self.statement.plus == "add" and (
-                self.dtype.is_float
-            ):
-                factors = self._value(x, values), self._value(y, values)
-                if self.dtype.bits == 16:
-                    return functions.call(
-                        self.code, "fma", (*factors, element), self.machine.features
-                    )
-                first, second = (
-                    arithmetic.broadcast(self.code, factor, element.lanes) for factor in factors
-                )
-                text = self._fma(element.lanes, first.text, second.text, element.text)
-                return SSAValue(text, self.dtype, element.lanes)
-        found = arithmetic.broadcast(self.code, self._value(value, values), element.lanes)
-        return self._plus(element, found)
-
-    def _fma(self, lanes: int, x: str, y: str, z: str) -> str:
-        """x * y + z; types and names are written once, this is most of the code."""
-        if lanes not in self.fused:
-            vector = type_name(self.dtype, lanes)
-            name = f"llvm.fma.{intrinsic_suffix(self.dtype, lanes)}"
-            self.code.declarations[f"declare {vector} @{name}({vector}, {vector}, {vector})"] = None
-            self.fused[lanes] = vector, name
-        vector, name = self.fused[lanes]
-        return self.code.emit(f"call {vector} @{name}({vector} {x}, {vector} {y}, {vector} {z})")
-
-    def _value(self, expr: Expr, values: list[SSAValue]) -> SSAValue:
-        code = self.code
-        match expr:
-            case Var(name=number):
-                return values[int(number)]
-            case Const(value=value, dtype=dtype):
-                return literal(dtype, value)
-            case Binary(op="pow", x=x, y=y):
-                return functions.power(code, self._value(x, values), self._value(y, values))
-            case Binary(op=op, x=x, y=y):
-                pair = arithmetic.same_lanes(code, self._value(x, values), self._value(y, values))
-                return arithmetic.binary(code, op, *pair)
-            case Unary(op=op, x=x):
-                return arithmetic.unary(code, op, self._value(x, values))
-            case Cast(x=x, dtype=dtype):
-                return arithmetic.cast(code, self._value(x, values), dtype)
-            case Call(function=function, args=args):
-                arguments = tuple(self._value(a, values) for a in args)
-                return functions.call(code, function, arguments, self.machine.features)
-        raise AssertionError(expr)
 
     # -- memory -----------------------------------------------------------------------------------
 
@@ -549,21 +569,12 @@ class _CopyCode(NestCode):
         self.dtypes = [load.dtype, load.dtype]
         write = Access(load.array, load.index, load.dtype)
         self.statement = TreeStatement(nest.statement.dims, write, load)
-        self.operands, self.value = (load,), Var("0", load.dtype)
-        self.starts = starts
+        self.operands = (load,)
+        self.point = PointCode(self.code, self.machine, self.statement)
+        self.starts, self.is_copy, self.kept = starts, True, {}
         self.plan = plan_code(
             levels, nest.machine, load.dtype.bits, accumulates=False, is_free=False
         )
-
-
-def _numbered(statement: TreeStatement) -> Expr:
-    """The value with operands as variables named by their numbers: quick to look up."""
-    numbers = {load: str(k) for k, load in enumerate(statement.operands)}
-
-    def change(expr: Expr) -> Expr:
-        return Var(numbers[expr], expr.dtype) if isinstance(expr, Load) else expr
-
-    return rewrite(statement.value, change)
 
 
 def _moved(places: _Places, level: CodeLevel, trips: int) -> _Places:

@@ -57,6 +57,13 @@ class CodePlan:
     is_dot: bool  # lanes are partial results of one element
     accumulators: int  # partial results of each vector
 
+    @property
+    def is_once(self) -> bool:
+        """Whether straight-line code takes one step of the sum of every element it loads."""
+        return self.registers == self.body < len(self.levels) and all(
+            level.is_written for level in self.levels[self.body :]
+        )
+
     def units(self, depth: int) -> int:
         """Vector operations that the iterations of a loop take."""
         return _units(self.levels[depth], depth == self.vector, self.lanes)
@@ -85,19 +92,22 @@ def plan_code(
     """
     if not levels:
         return CodePlan((), 0, 0, -1, 1, False, 1)
-    vector = next((k for k, x in enumerate(levels) if x.is_vector), len(levels) - 1)
+    room = max(4, machine.vector_registers * 3 // 4)
+    levels, vector, lanes = _with_lanes(levels, machine.lanes(bits), accumulates, is_free)
     is_dot = accumulates and not levels[vector].is_written
-    lanes = 1 if is_dot and not is_free else _lanes(machine, bits, levels[vector].trips)
     if vector == len(levels) - 1:
-        strip = lanes * _STRIP
-        if levels[vector].trips > strip:
+        strip = _strip(levels[vector].trips, lanes)
+        if levels[vector].trips > strip and not _is_kept_row(levels, lanes, room):
             levels = _injected(levels, vector, strip)
             vector += 1
     draft = CodePlan(levels, 0, 0, vector, lanes, is_dot, 1)
-    room = max(4, machine.vector_registers * 3 // 4)
     most = MOST_OPERATIONS if accumulates else _MOST_ASSIGNED
     body = _first(range(len(levels)), lambda k: _operations(draft, k) <= most)
-    marked = [k for k, x in enumerate(levels) if x.is_vector or x.is_unrolled]
+    marked = [
+        k
+        for k, x in enumerate(levels)
+        if x.is_vector or (x.is_unrolled and _operations(draft, k) <= _MOST_COPIES)
+    ]
     body = min([body, vector, *marked])
     body = max([body, *(k for k, x in enumerate(levels) if x.packs)])  # loops that pack come first
     if not accumulates:
@@ -119,12 +129,94 @@ def plan_code(
     return replace(draft, accumulators=_accumulators(draft, room, accumulators, is_free=is_free))
 
 
-def _lanes(machine: Machine, bits: int, trips: int) -> int:
+def _with_lanes(
+    levels: tuple[CodeLevel, ...], lanes: int, accumulates: bool, is_free: bool
+) -> tuple[tuple[CodeLevel, ...], int, int]:
+    """The loops with the one whose iterations are lanes, its depth, and the lanes of a vector.
+
+    The innermost loop (or the one asked for, or one that is unrolled inside it) where all accesses
+    stand still or move by one element. Else the nearest loop outside where they do, which is
+    jammed: so many of its iterations as a vector has lanes run side by side through the loops
+    inside. Each element's steps of a sum keep their order. Else the innermost loop with elements
+    that are gathered, or without vectors where gathering takes more operations than they save.
+    """
+    asked = next((k for k, x in enumerate(levels) if x.is_vector), None)
+    first = len(levels) - 1 if asked is None else asked
+    depths = [first, *range(len(levels) - 1, first, -1)]
+    for depth in depths:
+        level = levels[depth]
+        is_ordered_sum = accumulates and not level.is_written and not is_free
+        if _is_unit(level) and not is_ordered_sum:
+            return levels, depth, _lanes(lanes, level.trips)
+    for depth in reversed(range(first)):
+        level = levels[depth]
+        if any(inner.packs for inner in levels[depth:]):
+            break
+        if _is_unit(level) and level.coefs[0] == 1 and level.trips >= lanes:
+            return _jammed(levels, depth, lanes), len(levels) + _is_strip(levels), lanes
+    level = levels[first]
+    is_ordered_sum = accumulates and not level.is_written and not is_free
+    if is_ordered_sum or not _pays(level, lanes, accumulates):
+        return levels, first, 1
+    return levels, first, _lanes(lanes, level.trips)
+
+
+def _is_unit(level: CodeLevel) -> bool:
+    return all(coef in (0, 1) for coef in level.coefs)
+
+
+def _is_strip(levels: tuple[CodeLevel, ...]) -> bool:
+    """Whether the innermost loop is cut when one outside is jammed into it.
+
+    Elements of a loop that is not reduced are loaded and stored one by one: without more of them in
+    straight-line code, most of its operations would be those of the loop.
+    """
+    return levels[-1].is_written and levels[-1].trips > _STRIP and not levels[-1].is_vector
+
+
+def _jammed(levels: tuple[CodeLevel, ...], depth: int, lanes: int) -> tuple[CodeLevel, ...]:
+    """A vector of iterations of the loop at `depth` as the innermost loop."""
+    split = _injected(levels, depth, lanes)
+    jammed = (*split[: depth + 1], *split[depth + 2 :], split[depth + 1])
+    if not _is_strip(levels):
+        return jammed
+    return _injected(jammed, len(jammed) - 2, _strip(levels[-1].trips, 1))
+
+
+def _pays(level: CodeLevel, lanes: int, accumulates: bool) -> bool:
+    """Whether vectors with gathered elements take fewer operations than code without vectors.
+
+    An element that is gathered or scattered is loaded or stored and moved to or from its lane.
+    """
+    uses = (2 if accumulates and level.is_written else 1, *([1] * (len(level.coefs) - 1)))
+    moved = [(coef, n) for coef, n in zip(level.coefs, uses, strict=True) if coef]
+    vectors = 1 + sum(n if coef == 1 else 2 * lanes * n for coef, n in moved)
+    return vectors < lanes * (1 + sum(n for _, n in moved))
+
+
+def _lanes(lanes: int, trips: int) -> int:
     """The lanes of a vector, or the power of two below a shorter loop."""
-    lanes = machine.lanes(bits)
     while lanes > trips:
         lanes //= 2
     return max(lanes, 1)
+
+
+def _strip(trips: int, lanes: int) -> int:
+    """Iterations of a long innermost loop at a time: all of equal length where that can be."""
+    vectors, rest = divmod(trips, lanes)
+    equal = [n for n in range(_STRIP, 2 * _STRIP) if vectors % n == 0]
+    return lanes * (equal[0] if equal and not rest else _STRIP)
+
+
+def _is_kept_row(levels: tuple[CodeLevel, ...], lanes: int, room: int) -> bool:
+    """Whether all that the innermost loop reads of an operand stays in registers.
+
+    The loop outside does not move in it, so straight-line code of the whole row can keep it.
+    """
+    if len(levels) < 2 or -(-levels[-1].trips // lanes) > room:
+        return False
+    pairs = zip(levels[-2].coefs[1:], levels[-1].coefs[1:], strict=True)
+    return any(outer == 0 and inner == 1 for outer, inner in pairs)
 
 
 def _first(depths: range, holds: object) -> int:

@@ -7,8 +7,9 @@ is tuned again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from loopwright import options
 from loopwright.diagnostics import UsageError
@@ -16,13 +17,13 @@ from loopwright.ir.contraction_shape import ContractionShape
 from loopwright.ir.kernel_variant import Algebra
 from loopwright.ir.machine import Machine
 from loopwright.log import log
-from loopwright.tuning.records import Record, contraction_key, log_of_user, program_key
+from loopwright.tuning.records import Record, best_of, contraction_key, log_of_user, program_key
 
 if TYPE_CHECKING:
     from loopwright.planner.choice import Choice
     from loopwright.transform.plan import Plan
 
-__all__ = ["origin_line", "recorded_choice", "recorded_loops"]
+__all__ = ["origin_line", "plan_digest", "recorded_choice", "recorded_loops"]
 
 
 def recorded_choice(
@@ -39,15 +40,15 @@ def recorded_choice(
     if records.is_empty() or not options.current().records:
         return None
     given = algebra, shape, machine, threads
-    best = records.best(contraction_key(*given, reassoc=reassoc))
-    if best is None:
+    known = records.of(contraction_key(*given, reassoc=reassoc))
+    if best_of(known) is None:
         return None
     # lazy: plans load isl, which a call without a record does without
     from loopwright.planner.given_choice import given_choice, plan_of
     from loopwright.transform.plan import Plan  # lazy: likewise
 
-    if best.construction != plan_of(construction).to_json():
-        log("tune", lambda: "a record is set aside: the construction has changed since")
+    best = _comparable(known, plan_digest(plan_of(construction).to_json()))
+    if best is None:
         return None
     try:
         plan = Plan.from_json(dict(best.plan))
@@ -67,12 +68,19 @@ def recorded_loops(
     dtype: str,
     machine: Machine,
     threads: int,
+    construction: Callable[[], str],
 ) -> tuple[Plan, Record] | None:
-    """The plan of the best record of a function's loops; None: the construction is to be taken."""
+    """The plan of the best record of a function's loops; None: the construction is to be taken.
+
+    `construction` gives the digest of today's construction, and is asked where there is a record.
+    """
     records = log_of_user()
     if records.is_empty() or not options.current().records:
         return None
-    best = records.best(program_key(program, params, strides, dtype, machine, threads))
+    known = records.of(program_key(program, params, strides, dtype, machine, threads))
+    if best_of(known) is None:
+        return None
+    best = _comparable(known, construction())
     if best is None:
         return None
     # lazy: likewise
@@ -86,6 +94,21 @@ def recorded_loops(
         return None
     log("tune", lambda: origin_line(best))
     return plan, best
+
+
+def _comparable(known: Iterable[Record], digest: str) -> Record | None:
+    """The best of the records that were measured against today's construction."""
+    best = best_of(record for record in known if plan_digest(record.construction) == digest)
+    if best is None:
+        log("tune", lambda: "a record is set aside: the construction has changed since")
+    return best
+
+
+def plan_digest(plan: Mapping[str, Any]) -> str:
+    """A hash of a plan's data."""
+    import json  # lazy: a call without records does without
+
+    return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
 
 
 def origin_line(record: Record) -> str:

@@ -2,7 +2,7 @@
 
     {"format": 1, "program": ..., "machine": ..., "sizes": [...], "threads": 1, "dtype": ...,
      "plan": {...}, "construction": {...}, "seconds": ..., "base_seconds": ..., "is_faster": ...,
-     "when": ...}
+     "when": ..., "is_cold": true}
 
 A line is keyed by what is computed, where, and on how much: no file of the compiler is part of the
 key, so that an upgrade keeps the log. Lines are only added, each by one write under a lock; lines
@@ -19,7 +19,7 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from loopwright import options
 from loopwright.diagnostics import UsageError
@@ -35,6 +35,7 @@ __all__ = [
     "Key",
     "Log",
     "Record",
+    "best_of",
     "contraction_key",
     "log_of_user",
     "machine_text",
@@ -44,6 +45,7 @@ __all__ = [
 FORMAT = 1
 _FILE = "tuning.jsonl"
 _MOST_LINE = 1 << 20  # characters: a longer line is no record of ours
+_BEGINNING, _SEPARATOR = b'{"format": ', b', "plan": '  # of what a line says of its key
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class Record:
     base_seconds: float  # the fastest run of the construction, in the same process
     is_faster: bool  # beyond the noise of that run, in a second measurement
     when: str  # ISO 8601, UTC
+    is_cold: bool = False  # caches were flushed before each run
 
     @property
     def gain(self) -> float:
@@ -77,18 +80,14 @@ class Record:
     def to_json(self) -> dict[str, Any]:
         """The record as the data of one line."""
         return {
-            "format": FORMAT,
-            "program": self.key.program,
-            "machine": self.key.machine,
-            "sizes": list(self.key.sizes),
-            "threads": self.key.threads,
-            "dtype": self.key.dtype,
+            **_key_json(self.key),
             "plan": dict(self.plan),
             "construction": dict(self.construction),
             "seconds": self.seconds,
             "base_seconds": self.base_seconds,
             "is_faster": self.is_faster,
             "when": self.when,
+            **({"is_cold": True} if self.is_cold else {}),
         }
 
     @classmethod
@@ -108,41 +107,70 @@ class Record:
                 "base_seconds": float(base),
                 "is_faster": bool(is_faster),
                 "when": str(when),
+                **rest,
             } if found == FORMAT and all(type(size) is int for size in sizes):
                 times = (seconds, base)
                 if not all(math.isfinite(x) and x > 0 for x in times):
                     return None
                 key = Key(program, machine, tuple(sizes), threads, dtype)
-                return cls(key, plan, construction, seconds, base, is_faster, when)
+                is_cold = rest.get("is_cold") is True
+                return cls(key, plan, construction, seconds, base, is_faster, when, is_cold)
         return None
 
 
 class Log:
-    """The records of one file. Safe for several threads and processes."""
+    """The records of one file. Safe for several threads and processes.
+
+    A line begins with its key, always in the same words, so that the lines of a key are found
+    without reading what the others say: of 100,000 lines in a tenth of a second.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._name = str(path)
         self._lock = threading.Lock()
-        self._seen: tuple[int, int] | None = None  # size and time of the file when it was read
-        self._records: dict[Key, list[Record]] = {}
-        self.damaged = 0  # lines that were passed over
+        self._index = _Index()
+        self._parsed: dict[Key, tuple[Record, ...]] = {}
+        self.damaged = 0  # lines that were passed over when all were read
 
     def best(self, key: Key) -> Record | None:
         """The record of the greatest gain among those that were faster; None: there is none."""
-        found = [record for record in self.of(key) if record.is_faster]
-        return max(found, key=lambda record: record.gain, default=None)
+        return best_of(self.of(key))
 
     def of(self, key: Key) -> tuple[Record, ...]:
         """Every record of a key, in the order of the log."""
         if self.is_empty():
             return ()
-        self._read()
-        return tuple(self._records.get(key, ()))
+        with self._lock:
+            try:
+                with self.path.open("rb") as file:
+                    if self._index.refresh(file):
+                        self._parsed = {}
+                    found = self._parsed.get(key)
+                    if found is None:
+                        lines = map(_record, self._index.lines(file, _head(key)))
+                        found = tuple(x for x in lines if x is not None and x.key == key)
+                        self._parsed[key] = found
+            except OSError:
+                return ()
+        return found
 
     def __iter__(self) -> Iterator[Record]:
-        self._read()
-        return iter([record for records in self._records.values() for record in records])
+        found: list[Record] = []
+        damaged = 0
+        try:
+            with self.path.open("rb") as file:
+                for line in file:
+                    record = _record(line)
+                    damaged += bool(line.strip()) and record is None
+                    found += [] if record is None else [record]
+        except OSError:
+            found, damaged = [], 0
+        self.damaged = damaged
+        by_key: dict[Key, list[Record]] = {}
+        for record in found:
+            by_key.setdefault(record.key, []).append(record)
+        return iter([record for records in by_key.values() for record in records])
 
     def is_empty(self) -> bool:
         """Whether there is no file, or nothing in it: one `stat`."""
@@ -166,7 +194,12 @@ class Log:
             return False
         try:
             _locked(handle)
-            return os.write(handle, _after(handle) + text.encode()) > 0
+            size = os.fstat(handle).st_size
+            data = _after(handle) + text.encode()
+            if os.write(handle, data) == len(data):
+                return True
+            os.ftruncate(handle, size)  # the disk is full: half a record is none
+            return False
         except OSError:
             return False
         finally:
@@ -204,30 +237,88 @@ class Log:
             raise UsageError("the records cannot be written", found=str(self.path))
         return len(taken), refused
 
-    def _read(self) -> None:
-        """Read the file again where it has changed."""
-        with self._lock:
-            try:
-                found = os.stat(self.path)
-                state = (found.st_size, found.st_mtime_ns)
-                if state == self._seen:
-                    return
-                text = self.path.read_text(encoding="utf-8", errors="replace")
-            except OSError:
-                self._records, self._seen, self.damaged = {}, None, 0
-                return
-            records: dict[Key, list[Record]] = {}
-            damaged = 0
-            for line in text.splitlines():
-                record = _record(line)
-                if record is None:
-                    damaged += bool(line.strip())
-                else:
-                    records.setdefault(record.key, []).append(record)
-            self._records, self._seen, self.damaged = records, state, damaged
+
+class _Index:
+    """Where in a file the lines of each key begin."""
+
+    def __init__(self) -> None:
+        self._state: tuple[int, int, int] | None = None  # inode, size and time when it was read
+        self._end = 0  # of the last whole line that is known
+        self._mark = b""  # what stands before it
+        self._places: dict[bytes, list[tuple[int, int]]] = {}
+        self._others: list[tuple[int, int]] = []  # lines in other words than ours
+
+    def refresh(self, file: IO[bytes]) -> bool:
+        """Look at what has come to the file; whether anything has.
+
+        Lines are only added. What is not so is noticed by what stands before the new ones, and the
+        whole file is read again.
+        """
+        found = os.fstat(file.fileno())
+        state = (found.st_ino, found.st_size, found.st_mtime_ns)
+        if state == self._state:
+            return False
+        is_longer = self._state is not None and state[0] == self._state[0]
+        if not is_longer or self._before(file) != self._mark:
+            self._end, self._places, self._others = 0, {}, []
+        file.seek(self._end)
+        start = self._end
+        for line in file:
+            where = (start, len(line))
+            start += len(line)
+            head, separator, _ = line.partition(_SEPARATOR)
+            if separator and head.startswith(_BEGINNING):
+                self._places.setdefault(head, []).append(where)
+            elif line.strip():
+                self._others.append(where)
+            if line.endswith(b"\n"):
+                self._end = start
+        # A line that is half written is read again, from its beginning.
+        is_whole = start == self._end
+        self._mark = self._before(file) if is_whole else b"-"
+        self._state = state
+        return True
+
+    def _before(self, file: IO[bytes]) -> bytes:
+        file.seek(max(0, self._end - 256))
+        return file.read(min(256, self._end))
+
+    def lines(self, file: IO[bytes], head: bytes) -> Iterator[bytes]:
+        """The lines that begin with a key, then all those that begin in words that are not ours."""
+        for start, length in (*self._places.get(head, ()), *self._others):
+            file.seek(start)
+            yield file.read(length)
 
 
-def _record(line: str) -> Record | None:
+def best_of(records: Iterable[Record]) -> Record | None:
+    """The record of the greatest gain among those that were faster; None: there is none.
+
+    Times of cold and of warm caches are not compared: the last search decides which of them count.
+    """
+    known = list(records)
+    faster = [x for x in known if x.is_faster and x.is_cold == known[-1].is_cold]
+    return max(faster, key=lambda record: record.gain, default=None)
+
+
+def _head(key: Key) -> bytes:
+    """How a line of a key begins."""
+    import json  # lazy: a call without records does without
+
+    return json.dumps(_key_json(key)).encode()[:-1]
+
+
+def _key_json(key: Key) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "program": key.program,
+        "machine": key.machine,
+        "sizes": list(key.sizes),
+        "threads": key.threads,
+        "dtype": key.dtype,
+    }
+
+
+def _record(line: str | bytes) -> Record | None:
     import json  # lazy: a call without records does without
 
     try:

@@ -3,7 +3,8 @@
 It starts at the construction (or at the best record) and goes to a neighbour only where that was
 faster than the construction in two measurements, so what it returns is never worse than the
 construction by more than the noise of a run. Every measured plan is recorded; a later search passes
-over it and goes on from where this one ended.
+over it and goes on from where this one ended. Of the neighbours those come first that the closed
+form thinks fastest (evaluators).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, Executor
+from concurrent.futures import CancelledError, Executor, Future
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -19,6 +20,7 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
 from loopwright.transform.plan import Plan
 from loopwright.tuning.candidate_worker import Limits, Outcome, TimeComparison, Worker, examine
+from loopwright.tuning.evaluators import in_promising_order
 from loopwright.tuning.records import Log, Record
 from loopwright.tuning.tasks import Task
 
@@ -26,6 +28,8 @@ __all__ = ["Progress", "Report", "Tuned", "recorded_plan", "search"]
 
 _BATCH = 4  # plans that an executor gets at a time
 _PATIENCE = 80  # plans without a gain after which the search ends
+_MOST_LOST = 3  # workers in a row that did not start, after which it ends too
+_GRACE = 5.0  # seconds beyond the budget after which an executor that does not answer is lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ class Tuned:
     tried: int  # plans that were examined now
     states: tuple[tuple[str, int], ...]  # how many of them ended how
     is_interrupted: bool  # by Ctrl-C
+    is_recorded: bool = True  # else the log could not be written: calls will not know the plan
 
     @property
     def gain(self) -> float:
@@ -70,30 +75,34 @@ def search(
     executor: Executor | None = None,
     limits: Limits | None = None,
     report: Report | None = None,
+    first: Iterable[Plan] = (),
 ) -> Tuned:
     """Look for a plan that is faster than the construction, for `budget` seconds.
 
-    With an executor plans are examined by its workers, each in a child process of its own. Ctrl-C
-    ends the search; what it has found until then counts.
+    Plans of `first` are tried before all others. With an executor plans are examined by its
+    workers, each in a child process of its own. Ctrl-C ends the search; what it has found until
+    then counts.
     """
     start = time.monotonic()
     construction = task.construction()
-    known = _comparable(records, task, construction)
+    limits = limits or Limits()
+    known = _comparable(records, task, construction, limits.is_cold)
     best, verdict = construction, None
     before = max((x for x in known if x.is_faster), key=lambda x: x.gain, default=None)
     best_gain = 1.0
     if before is not None:
         best, best_gain = recorded_plan(before), before.gain
     seen = {construction, *map(recorded_plan, known)}
-    frontier = deque([task.neighbours(best)])
+    frontier = deque([in_promising_order(task, task.neighbours(best))])
     if best != construction:
-        frontier.append(task.neighbours(construction))
+        frontier.append(in_promising_order(task, task.neighbours(construction)))
+    frontier.appendleft(iter(first))
     states: dict[str, int] = {}
-    tried = idle = 0
-    is_interrupted = False
-    examiner = _Examiner(task, construction, executor, limits or Limits())
+    tried = idle = lost = 0
+    is_interrupted, is_recorded = False, True
+    examiner = _Examiner(task, construction, executor, limits)
     try:
-        while idle < _PATIENCE:
+        while idle < _PATIENCE and lost < _MOST_LOST:
             left = budget - (time.monotonic() - start)
             plans = list(islice(_unseen(frontier, seen), _BATCH if executor else 1))
             if left <= 0 or not plans:
@@ -101,28 +110,34 @@ def search(
             for outcome in examiner.outcomes(plans, left):
                 tried, idle = tried + 1, idle + 1
                 states[outcome.state] = states.get(outcome.state, 0) + 1
+                lost = lost + 1 if outcome.state == "lost" else 0
                 found = outcome.verdict
                 log("tune", lambda outcome=outcome: _told(outcome))  # type: ignore[misc]
                 if found is None:
                     continue
-                records.add([_record(task, construction, outcome, found)])
+                record = _record(task, construction, outcome, found, limits.is_cold)
+                is_recorded = records.add([record]) and is_recorded
                 if found.is_faster and found.base_seconds / found.seconds > best_gain:
                     best, verdict, idle = outcome.plan, found, 0
                     best_gain = found.base_seconds / found.seconds
-                    frontier.appendleft(task.neighbours(best))
+                    frontier.appendleft(in_promising_order(task, task.neighbours(best)))
             if report is not None:
                 report(Progress(time.monotonic() - start, budget, tried, best_gain))
     except KeyboardInterrupt:
         is_interrupted = True
     finally:
         examiner.close()
-    return Tuned(best, construction, verdict, tried, tuple(sorted(states.items())), is_interrupted)
+    if not is_recorded:
+        log("tune", lambda: f"the records cannot be written: {records.path}")
+    ends = tuple(sorted(states.items()))
+    return Tuned(best, construction, verdict, tried, ends, is_interrupted, is_recorded)
 
 
-def _comparable(records: Log, task: Task, construction: Plan) -> list[Record]:
-    """The records of a task that were measured against today's construction."""
+def _comparable(records: Log, task: Task, construction: Plan, is_cold: bool) -> list[Record]:
+    """The records of a task that were measured in the same way against today's construction."""
     data = construction.to_json()
-    return [record for record in records.of(task.key) if record.construction == data]
+    known = records.of(task.key)
+    return [record for record in known if record.construction == data and record.is_cold == is_cold]
 
 
 def _unseen(frontier: deque[Iterator[Plan]], seen: set[Plan]) -> Iterator[Plan]:
@@ -151,17 +166,24 @@ class _Examiner:
         if self._executor is None:
             return self._here(plans, budget)
         given = self._task, self._construction
+        end = time.monotonic() + budget
+        jobs: list[Future[Outcome]] = []
         try:
-            jobs = [
+            jobs.extend(
                 self._executor.submit(_examined, *given, plan, self._limits, budget)
                 for plan in plans
-            ]
-            return [job.result() for job in jobs]
-        except (BrokenExecutor, OSError) as error:
-            reason = str(error)
+            )
+            most = end + _GRACE
+            return [job.result(timeout=most - time.monotonic()) for job in jobs]
+        except (CancelledError, TimeoutError, RuntimeError, OSError) as error:
+            # RuntimeError: it is broken, or was shut down meanwhile.
+            reason = str(error) or type(error).__name__
             log("tune", lambda: f"the executor is lost ({reason}); plans are measured here")
             self._executor = None
-            return self._here(plans, budget)
+            return self._here(plans, end - time.monotonic())
+        finally:
+            for job in jobs:
+                job.cancel()
 
     def _here(self, plans: list[Plan], budget: float) -> Iterator[Outcome]:
         end = time.monotonic() + budget
@@ -178,10 +200,13 @@ def _examined(task: Task, construction: Plan, plan: Plan, limits: Limits, budget
         return examine(worker, plan, limits, budget)
 
 
-def _record(task: Task, construction: Plan, outcome: Outcome, found: TimeComparison) -> Record:
+def _record(
+    task: Task, construction: Plan, outcome: Outcome, found: TimeComparison, is_cold: bool
+) -> Record:
     when = datetime.now(UTC).isoformat(timespec="seconds")
     plans = outcome.plan.to_json(), construction.to_json()
-    return Record(task.key, *plans, found.seconds, found.base_seconds, found.is_faster, when)
+    times = found.seconds, found.base_seconds
+    return Record(task.key, *plans, *times, found.is_faster, when, is_cold)
 
 
 def _told(outcome: Outcome) -> str:

@@ -1,6 +1,6 @@
 """The child process of a worker: builds the code of plans, checks it, times it beside the base.
 
-    parent:  (task, construction)            child:  ("ready", seconds of one run)
+    parent:  (task, construction)            child:  ("ready", seconds of one run, remark)
              ("build", plan)                         ("built",) or ("refused", reason)
              ("time", rounds, is_cold, most)         ("timed", base, own) or ("wrong", reason)
 
@@ -24,6 +24,7 @@ from loopwright.diagnostics import LoopwrightError
 from loopwright.faults import FAULTS
 from loopwright.kernels import Unproven
 from loopwright.runtime.array_arguments import Array
+from loopwright.tuning.oracle_check import oracle_of
 from loopwright.tuning.tasks import Bench, Run, Task
 
 __all__ = ["difference", "main", "timed_pair"]
@@ -31,6 +32,8 @@ __all__ = ["difference", "main", "timed_pair"]
 _SAMPLE = 500e-6  # seconds of one sample: shorter runs are repeated
 _MOST_REPEATS = 2000
 _HOPELESS = 1.15  # a candidate this much slower after two rounds is given up
+_AT_ONCE = 2.0  # one this much slower in the run that is checked, at once
+_LONG = 10e-3  # seconds of a run whose time says something by itself
 _FLUSHED = 64 << 20  # bytes that a cold measurement writes between two runs
 
 
@@ -54,11 +57,18 @@ class _Desk:
         self._bench.restore()
         self._base()
         self._expected = [array.copy() for array in self._bench.results()]
+        self._bench.restore()
         self._once = _seconds(self._base, 1)
         self._own: Run = self._base
+        self._own_once = self._once
+        self._plan = construction
+        self._oracle = oracle_of(task)
+        self._remark = self._wrong_by_oracle()
+        if self._remark:
+            self._oracle = None  # rounding of an unstable computation, or a fault of ours
 
     def serve(self, connection: Connection) -> None:
-        connection.send(("ready", self._once))
+        connection.send(("ready", self._once, self._remark))
         while True:
             match connection.recv():
                 case ("build", plan):
@@ -69,14 +79,17 @@ class _Desk:
     def _built(self, plan: Any) -> tuple[Any, ...]:
         try:
             self._own = self._bench.build(plan)
+            self._plan = plan
         except (LoopwrightError, Unproven, *FAULTS) as error:
             return "refused", str(error)
         return ("built",)
 
     def _timed(self, rounds: int, is_cold: bool, most: float) -> tuple[Any, ...]:
-        reason = self._wrong()
+        reason = self._wrong_by_oracle() or self._wrong()
         if reason:
             return "wrong", reason
+        if self._once > _LONG and self._own_once > _AT_ONCE * self._once:
+            return "timed", [self._once], [self._own_once]
         times = timed_pair(
             self._base, self._own, self._bench.restore, rounds, most, is_cold=is_cold
         )
@@ -86,21 +99,32 @@ class _Desk:
 
     def _wrong(self) -> str:
         self._bench.restore()
-        self._own()
+        self._own_once = _seconds(self._own, 1)
         found = self._bench.results()
         pairs = zip(found, self._expected, strict=True)
         reasons = (difference(x, y, self._bench.terms) for x, y in pairs)
         return next(filter(None, reasons), "")
 
+    def _wrong_by_oracle(self) -> str:
+        """How the plan's result on few elements differs from the interpreter's."""
+        found = None if self._oracle is None else self._oracle.found(self._plan)
+        if found is None:
+            return ""
+        assert self._oracle is not None
+        pairs = zip(found, self._oracle.expected, strict=True)
+        terms = self._oracle.bench.terms
+        reasons = (difference(x, y, terms, "the interpreter's") for x, y in pairs)
+        return next(filter(None, reasons), "")
 
-def difference(found: Array, expected: Array, terms: int) -> str:
-    """How a result differs from the construction's by more than rounding; empty where it does not.
+
+def difference(found: Array, expected: Array, terms: int, whose: str = "the construction's") -> str:
+    """How a result differs from the expected one by more than rounding; empty where it does not.
 
     Sums of `terms` numbers in another order differ by as many roundings at most.
     """
     if found.dtype.kind not in "fc":
         same = np.array_equal(found, expected)
-        return "" if same else "another result than the construction's"
+        return "" if same else f"another result than {whose}"
     eps = np.finfo(found.dtype).eps
     with np.errstate(all="ignore"):
         finite = expected[np.isfinite(expected)]
@@ -111,7 +135,7 @@ def difference(found: Array, expected: Array, terms: int) -> str:
     if near.all():
         return ""
     count = int(near.size - near.sum())
-    return f"{count} of {near.size} elements differ from the construction's"
+    return f"{count} of {near.size} elements differ from {whose}"
 
 
 def timed_pair(

@@ -1,0 +1,39 @@
+"""Where policies are found: the user's own, trained on this machine, else those that are shipped.
+
+Shipped weights are pinned by their hash; a record of how they were made lies beside each.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from loopwright import options
+from loopwright.diagnostics import UsageError
+from loopwright.tuning.policy import Policy, read_policy
+
+__all__ = ["SHIPPED", "policy_for", "shipped_policy", "user_policy_path"]
+
+_DATA = Path(__file__).parent / "data"
+# sha256 of the files in `data`.
+SHIPPED: dict[str, str] = {}
+
+
+def user_policy_path(space: str) -> Path:
+    """Where `loopwright tune --train` leaves the policy of a space."""
+    return options.data_dir() / f"policy-{space}.npz"
+
+
+@lru_cache(maxsize=8)
+def shipped_policy(space: str) -> Policy:
+    """The policy that came with the package."""
+    if space not in SHIPPED:
+        hint = "loopwright tune --train"
+        raise UsageError(f"no policy of space '{space}' is shipped", hint=hint)
+    return read_policy(_DATA / f"policy-{space}.npz", SHIPPED[space])
+
+
+def policy_for(space: str) -> Policy:
+    """The user's policy of a space where there is one, else the shipped one."""
+    own = user_policy_path(space)
+    return read_policy(own) if own.exists() else shipped_policy(space)
