@@ -1,0 +1,174 @@
+"""Closures of dense matrices: against the bound of the pair, scipy, squaring, with predecessors.
+
+The bound of a pair is n^3 pairs at the rate of the units (peak.py), on as many cores as threads.
+Our bars: 85% of it for every idempotent pair at n = 2000, 2048 and 4096, 5.5 times the speed of
+scipy's floyd_warshall on one thread and 11 times on two (float64), 8 times that of squaring without
+an early exit, half the speed with predecessors, and never slower than scipy at n = 32 to 128, the
+overhead of the call included. Parts are chosen by name:
+`--kernels pairs,scipy,small,predecessors,squaring`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import loopwright as lw
+from benchmarks.measure import Bar, Outcome, Setting, Table, check_close, fastest
+from benchmarks.peak import clock, model_operations, pair_peak
+from loopwright.paths.semiring_closure import power
+from loopwright.semirings import SEMIRINGS
+
+__all__ = ["run"]
+
+PAIRS = ("min_plus", "max_plus", "max_times", "min_times", "min_max", "max_min")
+TYPES = ("float32", "float64")
+SIZES = (2000, 2048, 4096)
+QUICK_SIZES = (512,)
+SMALL = (32, 48, 64, 96, 128)
+PARTS = ("small", "scipy", "predecessors", "squaring", "pairs")
+BOUND_BAR, SQUARING_BAR, PREDECESSOR_BAR = 0.85, 8.0, 0.5
+SCIPY_BARS = {1: 5.5, 2: 11.0}
+ROUNDS = 3
+
+
+def run(setting: Setting) -> Outcome:
+    """Run the parts asked for, all when none is named."""
+    rows: list[dict[str, Any]] = []
+    bars: list[Bar] = []
+    for part in PARTS:
+        if not setting.kernels or part in setting.kernels:
+            made: Callable[[Setting], Outcome] = globals()[f"_{part}"]
+            found = made(setting)
+            rows += found.rows
+            bars += found.bars
+    return Outcome(tuple(rows), tuple(bars))
+
+
+def weights(n: int, dtype: str, pair: str, seed: int) -> np.ndarray[Any, Any]:
+    """Weights whose cycles are never better than the empty path, for any of the pairs."""
+    drawn = np.random.default_rng(seed).random((n, n)).astype(dtype)
+    if pair == "max_plus":
+        return -drawn
+    return drawn + 1 if pair == "min_times" else drawn
+
+
+def _sizes(setting: Setting) -> tuple[int, ...]:
+    return QUICK_SIZES if setting.quick else SIZES
+
+
+def _pairs(setting: Setting) -> Outcome:
+    """Every pair, type and size beside its bound."""
+    table = Table((("pair", "10s"), ("type", "8s"), ("n", "5d"), ("s", "7.3f"), ("bound", "6.1%")))
+    print(table.head())
+    rows = []
+    for pair in PAIRS:
+        ring = SEMIRINGS[pair]
+        for dtype in TYPES:
+            for n in _sizes(setting):
+                given = weights(n, dtype, pair, setting.seed)
+                out = np.empty_like(given)
+                rate = _bound(str(ring.plus), str(ring.times), dtype) * setting.threads
+                seconds = _best(partial(lw.paths.closure, given, pair, out=out), n)
+                share = n**3 / seconds / rate
+                rows.append({"pair": pair, "dtype": dtype, "n": n, "s": seconds, "share": share})
+                print(table.row(pair, dtype, n, seconds, share), flush=True)
+    worst = min(row["share"] for row in rows)
+    return Outcome(tuple(rows), (Bar("closure, share of the bound, worst", worst, BOUND_BAR),))
+
+
+def _scipy(setting: Setting) -> Outcome:
+    """Shortest paths in float64 against scipy, which has one thread."""
+    from scipy.sparse.csgraph import floyd_warshall
+
+    n = 512 if setting.quick else 2000
+    given = weights(n, "float64", "min_plus", setting.seed)
+    ours = _best(partial(lw.paths.shortest, given), n)
+    start = time.perf_counter()
+    theirs_result = floyd_warshall(given)
+    theirs = time.perf_counter() - start
+    check_close(lw.paths.shortest(given), theirs_result, n)
+    ratio = theirs / ours
+    print(f"shortest, float64, n = {n}: {ours:.3f} s, scipy {theirs:.2f} s, {ratio:.1f} times")
+    row = {"part": "scipy", "n": n, "ours": ours, "scipy": theirs}
+    wanted = SCIPY_BARS.get(setting.threads, SCIPY_BARS[2])
+    return Outcome((row,), (Bar("shortest, times scipy", ratio, wanted),))
+
+
+def _small(setting: Setting) -> Outcome:
+    """Small matrices, where a call counts."""
+    from scipy.sparse.csgraph import floyd_warshall
+
+    rows = []
+    for dtype in TYPES:
+        for n in SMALL:
+            given = weights(n, dtype, "min_plus", setting.seed)
+            lw.paths.shortest(given)
+            ours = fastest(partial(lw.paths.shortest, given), 0.1)
+            theirs = fastest(partial(floyd_warshall, given), 0.1)
+            rows.append({"part": "small", "dtype": dtype, "n": n, "ours": ours, "scipy": theirs})
+            print(f"{dtype} n = {n}: {ours * 1e6:.0f} us, scipy {theirs * 1e6:.0f} us", flush=True)
+    one = np.zeros((1, 1))
+    lw.paths.shortest(one)
+    call = fastest(partial(lw.paths.shortest, one), 0.1)
+    print(f"a call with one vertex: {call * 1e6:.1f} us")
+    worst = min(row["scipy"] / row["ours"] for row in rows)
+    return Outcome(tuple(rows), (Bar("small matrices, times scipy, worst", worst, 1.0),))
+
+
+def _predecessors(setting: Setting) -> Outcome:
+    """With predecessors beside without."""
+    rows = []
+    for dtype in TYPES:
+        for n in _sizes(setting)[:: 1 if setting.quick else 2]:
+            given = weights(n, dtype, "min_plus", setting.seed)
+            plain = _best(partial(lw.paths.shortest, given), n)
+            routes = _best(partial(lw.paths.shortest, given, predecessors=True), n)
+            share = plain / routes
+            rows.append({"part": "predecessors", "dtype": dtype, "n": n, "share": share})
+            text = f"{dtype} n = {n}: {plain:.3f} s, with predecessors {routes:.3f} s"
+            print(f"{text}, {share:.2f} of the speed", flush=True)
+    worst = min(row["share"] for row in rows)
+    bar = Bar("speed with predecessors, worst", worst, PREDECESSOR_BAR)
+    return Outcome(tuple(rows), (bar,))
+
+
+def _squaring(setting: Setting) -> Outcome:
+    """Elimination beside (1 plus A)^(n - 1) by squaring, without an early exit."""
+    n = 512 if setting.quick else 2000
+    given = weights(n, "float32", "min_plus", setting.seed)
+    ours = _best(partial(lw.paths.shortest, given), n)
+    ring = SEMIRINGS["min_plus"]
+    start = time.perf_counter()
+    # A power of two from n - 1 on: no more products than squarings.
+    found = power(given.copy(), ring, 1 << (n - 2).bit_length(), setting.threads)
+    theirs = time.perf_counter() - start
+    check_close(lw.paths.shortest(given), found, n)
+    print(f"float32 n = {n}: elimination {ours:.3f} s, squaring {theirs:.3f} s")
+    row = {"part": "squaring", "n": n, "ours": ours, "squaring": theirs}
+    return Outcome((row,), (Bar("times squaring", theirs / ours, SQUARING_BAR),))
+
+
+def _best(call: Callable[[], Any], n: int) -> float:
+    """Seconds of the best of a few calls after a first one."""
+    call()
+    seconds = []
+    for _ in range(ROUNDS if n < 4000 else 2):
+        start = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def _bound(plus: str, times: str, dtype: str) -> float:
+    """Pairs of operators per second on one core, at the clock of the moment."""
+    cycles = clock()
+    hertz = cycles.amount / fastest(cycles.run, 0.05)
+    loop = pair_peak(plus, times, dtype)
+    loop.run()
+    measured = loop.amount / fastest(loop.run, 0.05)
+    return max(measured, hertz * model_operations(plus, times, dtype)) / 2
