@@ -77,7 +77,15 @@ def test_every_claim_is_in_the_page() -> None:
         ("choose_format", ("now csr: dia", "now csr: csr", "diagonals: 5, filled to")),
     ],
 )
-def test_examples_run(name: str, said: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_examples_run(
+    name: str,
+    said: tuple[str, ...],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr("sys.argv", [name])
+    monkeypatch.chdir(tmp_path)  # where they draw
     runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
     out = capsys.readouterr().out
     for text in said:
