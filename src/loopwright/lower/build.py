@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from loopwright.ir.expr import Const, Expr, Load, Var, as_expr
@@ -23,9 +23,11 @@ from loopwright.ir.loops import (
     WarpMma,
 )
 from loopwright.ir.visit import expressions, names, rebuild, rewrite, statements, substitute, walk
+from loopwright.lower.linear_forms import normal
 
 __all__ = [
     "CACHE_LINE",
+    "at_turn",
     "bound_names",
     "is_straight_line",
     "lets",
@@ -162,6 +164,27 @@ def bound_names(nest: LoopNest) -> set[str]:
 def substitute_statement(stmt: Stmt, values: dict[str, Expr]) -> Stmt:
     """`stmt` with variables replaced by values; no loop or binding inside declares them again."""
     return rebuild(stmt, expression=lambda expr: substitute(expr, values))
+
+
+def at_turn(
+    stmt: Stmt,
+    heads: Sequence[For | Let],
+    values: Mapping[str, Expr],
+    fresh: Callable[[str], str],
+) -> Stmt:
+    """A statement inside of loops and bindings as it is at other values of the loops.
+
+    The bindings that it needs stand around it anew, under the names that `fresh` gives.
+    """
+    bindings = [(Var(head.name), head.value) for head in heads if isinstance(head, Let)]
+    bound = needed(bindings, stmt)
+    new = {var.name: fresh(var.name) for var, _ in bound}
+
+    def there(expr: Expr) -> Expr:
+        return normal(substitute(renamed_expr(expr, new), values))
+
+    anew = [(Var(new[var.name]), there(value)) for var, value in bound]
+    return lets(anew, rebuild(stmt, expression=there))
 
 
 def renamed_expr(expr: Expr, names: Mapping[str, str]) -> Expr:

@@ -43,10 +43,9 @@ from loopwright.ir.visit import (
     rebuild,
     rewrite,
     statements,
-    substitute,
 )
 from loopwright.lazy_dataclass import dataclass
-from loopwright.lower.build import bound_names, renamed_expr, seq, touches
+from loopwright.lower.build import at_turn, bound_names, seq, touches
 from loopwright.lower.linear_forms import normal
 
 __all__ = ["overlap_boxes"]
@@ -219,21 +218,9 @@ class _Overlap:
     def _get(self, word: str, values: Mapping[str, Expr], slot: Expr) -> Stmt:
         """The request for a box at some values of the loops."""
         get = _started(self._with_slot(self.turns.get, slot))
-        used = {name for s in statements(get) for expr in expressions(s) for name in names(expr)}
-        needed: list[Let] = []
-        for head in reversed(self.turns.heads):
-            if isinstance(head, Let) and head.name in used:
-                needed.insert(0, head)
-                used |= names(head.value)
-        new = {let.name: self._fresh(f"{let.name}_{word}").name for let in needed}
-
-        def there(expr: Expr) -> Expr:
-            return normal(substitute(renamed_expr(expr, new), values))
-
-        found = rebuild(get, expression=there)
-        for let in reversed(needed):
-            found = Let(new[let.name], there(let.value), found)
-        return found
+        return at_turn(
+            get, self.turns.heads, values, lambda name: self._fresh(f"{name}_{word}").name
+        )
 
 
 def _started(stmt: Stmt) -> Stmt:

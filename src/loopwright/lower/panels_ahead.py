@@ -56,7 +56,7 @@ from loopwright.ir.visit import (
     substitute,
 )
 from loopwright.lazy_dataclass import dataclass
-from loopwright.lower.build import bound_names, renamed_expr, seq
+from loopwright.lower.build import at_turn, bound_names, seq
 from loopwright.lower.linear_forms import linear, normal
 
 __all__ = ["panels_ahead"]
@@ -361,21 +361,9 @@ class _Ahead:
             return stmt
 
         get = rebuild(self.turns.panels.first, to_slot)
-        used = {name for s in statements(get) for expr in expressions(s) for name in names(expr)}
-        needed: list[Let] = []
-        for head in reversed(self.turns.heads):
-            if isinstance(head, Let) and head.name in used:
-                needed.insert(0, head)
-                used |= names(head.value)
-        new = {let.name: self._fresh(f"{let.name}_{word}").name for let in needed}
-
-        def there(expr: Expr) -> Expr:
-            return normal(substitute(renamed_expr(expr, new), values))
-
-        found = rebuild(get, expression=there)
-        for let in reversed(needed):
-            found = Let(new[let.name], there(let.value), found)
-        return found
+        return at_turn(
+            get, self.turns.heads, values, lambda name: self._fresh(f"{name}_{word}").name
+        )
 
 
 def _replaced(stmt: Stmt, old: Stmt, new: Stmt) -> Stmt:

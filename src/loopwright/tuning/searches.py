@@ -305,16 +305,7 @@ def exhaustive_search(
     """Measure every state within `steps` actions: for small spaces, and to judge the others."""
 
     def walk(first: TreeState) -> None:
-        level, seen = [first], {first.tree}
-        for _ in range(steps):
-            following = []
-            for parent in level:
-                run.check()
-                for child in children(parent, actions):
-                    if child.tree not in seen:
-                        seen.add(child.tree)
-                        if isfinite(run.seconds_of(child)):
-                            following.append(child)
-            level = following
+        for _ in _within(run, first, actions, steps):
+            pass  # each was measured when it was met
 
     return run.finding(walk, start)
