@@ -42,7 +42,7 @@ FOUND = (5, 16, 21, 42)
 
 # In circles of dependences, or along one loop only that carries a value.
 SERIAL: set[str] = set()
-NARROW = {"fdtd_3d"}  # six grids have no room in the 2.5 KiB that "small" has for boxes
+NARROW: set[str] = set()  # that have no room in the 2.5 KiB that "small" has for boxes
 
 
 @cache

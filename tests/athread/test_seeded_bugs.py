@@ -40,6 +40,7 @@ BUGS = {
     "barrier_not_by_all": "no CPE can go on:\n  7 wait at the row barrier at",
     "beyond_the_array": "1024 beyond the end of the 131072 that were allocated at",
     "source_and_target_swapped": "is not in the LDM",
+    "byte_of_another": "writes byte 12292 of the 131072 allocated at",
     "shared_variable": "writes main memory at",
     "newer_generation": "with no barrier, message or reply between the two",
     "descriptors": "reads 8 bytes at a local variable, under transfer by the dma (get) of",

@@ -47,9 +47,11 @@ class _Writer:
                 self._line(f"{_name(stmt.name)} = {_text(stmt.value)}", depth)
                 self.add(stmt.body, depth)
             case If():
-                assert stmt.orelse is None
                 self._line(f"if {_text(stmt.cond)}:", depth)
                 self.add(stmt.body, depth + 1)
+                if stmt.orelse is not None:
+                    self._line("else:", depth)
+                    self.add(stmt.orelse, depth + 1)
             case Alloc():
                 self.buffers[stmt.buffer.name] = stmt.buffer
                 self.add(stmt.body, depth)

@@ -175,7 +175,7 @@ def test_boxes_of_all_cores(window: int) -> None:
 def test_a_box_that_a_mapped_loop_changes_is_not_of_all_cores() -> None:
     with pytest.raises(IllegalStep) as raised:
         apply_plan(ROWS_OF_TENSORS, (*_tensor_steps(6), ShareBox("A", "k_t", "k_t", (), "mesh")))
-    assert raised.value.reason == "'A' has more than 2 dimensions"
+    assert raised.value.reason == "panels of 'A' have more than 2 dimensions"
     product = program(
         "f", {"C": "inout float64 [n, n]", "A": "in float64 [n, n]"},
         For("i", 0, "n", For("j", 0, "n", For("k", 0, "n", Do("C[i, j]", "C[i, j] + A[i, k]")))),

@@ -20,7 +20,7 @@ from loopwright.ir.schedule_tree import Band, Leaf, Node, moved_by, read_tree, s
 from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.ir.time_stencil import Growth, StencilStatement, TimeStencil
 
-__all__ = ["MOST_STEPS", "find_time_stencil"]
+__all__ = ["MOST_STEPS", "find_time_stencil", "read_distance"]
 
 MOST_STEPS = 32  # for which growth is proven
 _Side = tuple[int, ...]
@@ -72,7 +72,7 @@ def find_time_stencil(program: Program) -> TimeStencil | str:
                 continue
             if array.shape != shape:
                 return f"{name} reads '{access.array}', which is no grid"
-            offset = _distance(own, access)
+            offset = read_distance(own, access)
             if offset is None:
                 return f"{name} reads '{access.array}' at no constant distance"
             if access.array == own.array and any(offset):
@@ -186,7 +186,7 @@ def _box(program: Program, statement: Statement) -> dict[str, tuple[Expr, Expr]]
     return found if whole.is_subset(domain) else None
 
 
-def _distance(own: StencilStatement, access: Access) -> tuple[int, ...] | None:
+def read_distance(own: StencilStatement, access: Access) -> tuple[int, ...] | None:
     """How far from the element that a statement writes it reads; None where that varies."""
     found: list[int] = []
     for entry, iterator, shift in zip(access.index, own.iterators, own.shifts, strict=True):

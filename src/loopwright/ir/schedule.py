@@ -21,7 +21,14 @@ from loopwright.lazy_dataclass import dataclass
 if TYPE_CHECKING:
     from loopwright.ir.islkit import IslSchedule
 
-__all__ = ["JoinedReduction", "Schedule", "ScheduledContraction", "StagedArray", "StagedBox"]
+__all__ = [
+    "JoinedReduction",
+    "Schedule",
+    "ScheduledContraction",
+    "StagedArray",
+    "StagedBox",
+    "outer_ones",
+]
 
 T = TypeVar("T")
 
@@ -101,6 +108,12 @@ class StagedArray:
         return f"{box} elements of {self.array} in {self.space.value} memory in {self.loop}{ahead}"
 
 
+def outer_ones(extents: tuple[int, ...]) -> int:
+    """How many of the first extents are 1, but for the last two."""
+    outer = extents[:-2]
+    return next((at for at, extent in enumerate(outer) if extent != 1), len(outer))
+
+
 @dataclass(frozen=True, slots=True)
 class StagedBox:
     """A box of an array in the scratchpad of a core, for each iteration of a loop.
@@ -129,7 +142,7 @@ class StagedBox:
     # in a part of `panel`, a larger box of a loop around, and gives of it what this box needs.
     axis: Axis | None = None
     panel: StagedBox | None = None
-    parts: int = 1  # of a panel, along its first dimension: one for each core
+    parts: int = 1  # of a panel, along the first of its sides: one for each core
     cores: int = 1  # of a panel: in a row or column, or, of all cores of a mesh, in a column
     unit: int = 1  # of a panel: parts have multiples of so many rows
     # isl.Set { [values of the loops] : somebody reads what the iteration has written }, for boxes
@@ -141,9 +154,22 @@ class StagedBox:
     handed_on: str = ""
 
     @property
+    def fixed(self) -> int:
+        """Outer dimensions with one element, which the memory of a box leaves out.
+
+        Two dimensions stay. A box that cores fill together leaves out what their parts do.
+        """
+        return outer_ones(self.extents) if self.panel is None else self.panel.fixed
+
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """The extents of a box in the dimensions that its memory has."""
+        return self.extents[self.fixed :]
+
+    @property
     def memory(self) -> tuple[int, ...]:
         """The extents of the memory of one box, or of one part of it."""
-        first, *rest = self.extents
+        first, *rest = self.sides
         return (-(-first // (self.parts * self.unit)) * self.unit, *rest)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from loopwright.ir.expr import Expr
+from loopwright.ir.plane_stream import PlaneStream
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["Growth", "StencilStatement", "TimeStencil", "TimeTiles", "beyond"]
@@ -72,18 +73,21 @@ class TimeTiles:
     sizes: tuple[int, ...]  # elements of a tile in each dimension
     threads: tuple[int, int] | None = None  # rows and columns of a block's; None: on a mesh
     each: int = 1  # neighbours that a thread computes at once, of a column or of a line
+    stream: PlaneStream | None = None  # planes along the first dimension pass one by one
 
     def extents(self, array: str) -> tuple[int, ...]:
-        """Elements of the box of a grid, at most."""
+        """Elements of the box of a grid, at most; of one whose planes stream, of its window."""
         growth = dict(self.stencil.boxes)[array]
         sides = zip(self.sizes, growth.low, growth.high, strict=True)
-        return tuple(
+        found = tuple(
             size + beyond(low, self.steps) + beyond(high, self.steps) for size, low, high in sides
         )
+        return found if self.stream is None else (self.stream.window(array, self.steps), *found[1:])
 
     def __str__(self) -> str:
         box = " x ".join(map(str, self.sizes))
-        return f"tiles of {box} elements, {self.steps} steps at a time"
+        way = "" if self.stream is None else ", planes of the first dimension stream"
+        return f"tiles of {box} elements, {self.steps} steps at a time{way}"
 
 
 def beyond(growth: tuple[int, int], steps: int) -> int:

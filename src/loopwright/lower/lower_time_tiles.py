@@ -18,7 +18,6 @@ from loopwright.ir.loops import (
     If,
     LoopNest,
     Mark,
-    Space,
     Stmt,
     Store,
 )
@@ -27,7 +26,7 @@ from loopwright.ir.time_stencil import StencilStatement, TimeTiles
 from loopwright.lower.buffers import argument_buffers, scalar_names
 from loopwright.lower.build import lets, loop, seq
 from loopwright.lower.linear_forms import normal
-from loopwright.lower.time_tile_writer import TimeTileWriter
+from loopwright.lower.time_tile_writer import TimeTileWriter, scratchpad_box
 
 __all__ = ["lower_time_tiles"]
 
@@ -63,14 +62,7 @@ class _Writer(TimeTileWriter):
     def _scratchpad(
         self, name: str, own: str, extents: Sequence[int], width: Expr
     ) -> tuple[Buffer, tuple[Expr, ...]]:
-        array = self.program.array(name)
-        strides: list[Expr] = [Const(1)]
-        if len(extents) > 1:
-            strides.insert(0, width)
-        for extent in reversed(extents[1:-1]):
-            strides.insert(0, normal(strides[0] * extent))
-        box = Buffer(own, array.dtype, tuple(strides), Space.SCRATCHPAD, writable=True)
-        return box, tuple(map(Const, extents))
+        return scratchpad_box(self.program.array(name).dtype, own, extents, width)
 
     def _phase(self, block: Expr, *, is_there: bool) -> Stmt:
         stencil = self.stencil

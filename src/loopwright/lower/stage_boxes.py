@@ -386,21 +386,22 @@ def _in_turns(
     bound, first, count = _bound(box, places)
     slot = (Const(0),) if is_ring else ()
     inner = _with_box(body, box, first, slot)
-    moved = (box.staged.array, first, count)
+    shape = count[box.staged.fixed :]
+    moved = (box.staged.array, first, shape)
     coming, going = (_here(box, guard, places) for guard in guards)
-    zero = (*slot, *(Const(0) for _ in first))
+    zero = (*slot, *(Const(0) for _ in box.staged.sides))
     parts = [inner]
     if box.staged.is_brought_in:
         brought = Copy(box.name, zero, *moved, after_puts=box.after_puts)
         parts.insert(0, _guarded(coming, _handed_on(box, brought, places)))
     if box.staged.is_put_back:
-        back = Copy(box.staged.array, first, box.name, zero, count, lands=box.lands)
+        back = Copy(box.staged.array, first, box.name, zero, shape, lands=box.lands)
         parts.append(_guarded(going, _handed_on(box, back, places)))
-    memory, shape = _memory(box, count[-1]), tuple(map(Const, box.staged.extents))
+    memory, room = _memory(box, count[-1]), tuple(map(Const, box.staged.sides))
     if is_ring:
-        one = Const(prod(box.staged.extents))
-        memory, shape = replace(memory, strides=(one, *memory.strides)), (Const(2), *shape)
-    return lets(bound, Alloc(memory, shape, seq(*parts)))
+        one = Const(prod(box.staged.sides))
+        memory, room = replace(memory, strides=(one, *memory.strides)), (Const(2), *room)
+    return lets(bound, Alloc(memory, room, seq(*parts)))
 
 
 def _handed_on(box: _Box, copy: Copy, places: _Places) -> Stmt:
@@ -420,11 +421,12 @@ def _filled(box: _Box, body: Stmt, places: _Places) -> Stmt:
     inner = _with_box(body, box, first, ())
     begin = (_here(panel, expr, places) for expr in panel.first)
     offset = tuple(normal(at - low) for at, low in zip(first, begin, strict=True))
+    offset, count = offset[box.staged.fixed :], count[box.staged.fixed :]
     parts, axis = (panel.staged.cores, panel.staged.memory[0]), box.staged.axis
     guard = _here(box, box.shared, places)
     slot = Var(panel.slot)
     if axis is Axis.MESH:
-        sides = (panel.staged.memory[0], *box.staged.extents[1:])
+        sides = (panel.staged.memory[0], *box.staged.sides[1:])
         strides = tuple(Const(prod(sides[at + 1 :])) for at in range(len(sides)))
         relay = Buffer(
             f"{box.name}_relay", box.array.dtype, strides, Space.SCRATCHPAD, writable=True
@@ -434,7 +436,7 @@ def _filled(box: _Box, body: Stmt, places: _Places) -> Stmt:
         )
     else:
         filled = given_by_all(box.name, panel.name, slot, axis, parts, offset, count, guard)
-    shape = tuple(map(Const, box.staged.extents))
+    shape = tuple(map(Const, box.staged.sides))
     return lets(bound, Alloc(_memory(box, shape[-1]), shape, seq(filled, inner)))
 
 
@@ -456,9 +458,10 @@ def _part(panel: _Box, places: _Places, slot: Expr, *, is_async: bool) -> Stmt:
         tuple(_here(panel, expr, places) for expr in exprs) for exprs in (panel.first, panel.count)
     )
     guard = _here(panel, panel.shared, places)
-    first, count = own_part(staged.axis, (staged.cores, staged.memory[0]), first, count, guard)
-    to = (slot, *(Const(0) for _ in first))
-    return Copy(panel.name, to, staged.array, first, count, is_async=is_async)
+    outer, parts = first[: staged.fixed], (staged.cores, staged.memory[0])
+    first, count = own_part(staged.axis, parts, first[staged.fixed :], count[staged.fixed :], guard)
+    to = (slot, *(Const(0) for _ in count))
+    return Copy(panel.name, to, staged.array, (*outer, *first), count, is_async=is_async)
 
 
 def _ring(box: _Box, places: _Places, body: Stmt) -> Stmt:
@@ -486,8 +489,9 @@ def _ahead(
             first, count = (
                 tuple(_here(box, expr, here) for expr in exprs) for exprs in (box.first, box.count)
             )
-            zero = (slot, *(Const(0) for _ in first))
-            moved = Copy(box.name, zero, box.staged.array, first, count, is_async=True)
+            zero = (slot, *(Const(0) for _ in box.staged.sides))
+            shape = count[box.staged.fixed :]
+            moved = Copy(box.name, zero, box.staged.array, first, shape, is_async=True)
             copies.append(_guarded(_here(box, guard, here), moved))
         return If(Binary("lt", value, made.stop), seq(*copies))
 
@@ -512,7 +516,7 @@ def _ahead(
 
 def _memory(box: _Box, width: Expr) -> Buffer:
     """The memory of one box: rows of `width` elements, one behind another."""
-    extents = box.staged.extents
+    extents = box.staged.sides
     strides: list[Expr] = [Const(1)]
     if len(extents) > 1:
         strides.insert(0, width)
@@ -565,7 +569,8 @@ def _with_box(body: Stmt, box: _Box, first: Sequence[Expr], slot: tuple[Expr, ..
     """`body` with subscripts of the box in place of those of the array."""
 
     def moved(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return (*slot, *(normal(at - low) for at, low in zip(index, first, strict=True)))
+        inside = list(zip(index, first, strict=True))[box.staged.fixed :]
+        return (*slot, *(normal(at - low) for at, low in inside))
 
     def change(node: Expr) -> Expr:
         if isinstance(node, Load) and node.array == box.name:

@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loopwright.ir.dtypes import BOOL
+from loopwright.ir.dtypes import BOOL, DType
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.loops import Alloc, Buffer, Space, Stmt, Store
 from loopwright.ir.program import Array, Program
@@ -28,7 +28,7 @@ from loopwright.lower.buffers import scalar_names
 from loopwright.lower.build import lets, loop, seq
 from loopwright.lower.linear_forms import normal
 
-__all__ = ["TimeTileWriter"]
+__all__ = ["TimeTileWriter", "scratchpad_box"]
 
 
 class TimeTileWriter(ABC):
@@ -183,6 +183,19 @@ class TimeTileWriter(ABC):
             return node
 
         return rewrite(value, change)
+
+
+def scratchpad_box(
+    dtype: DType, name: str, extents: Sequence[int], width: Expr
+) -> tuple[Buffer, tuple[Expr, ...]]:
+    """Memory of a box in the scratchpad, whose rows have `width` elements and no gaps."""
+    strides: list[Expr] = [Const(1)]
+    if len(extents) > 1:
+        strides.insert(0, width)
+    for extent in reversed(extents[1:-1]):
+        strides.insert(0, normal(strides[0] * extent))
+    box = Buffer(name, dtype, tuple(strides), Space.SCRATCHPAD, writable=True)
+    return box, tuple(map(Const, extents))
 
 
 def _grown(growth: tuple[int, int], steps: Expr) -> Expr:

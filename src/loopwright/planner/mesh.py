@@ -27,9 +27,8 @@ from loopwright.analysis.size_estimates import (
     coefficients,
     likely_sizes,
 )
-from loopwright.faults import FAULTS, survive
 from loopwright.ir.access_names import NamedAccess
-from loopwright.ir.islkit import GaveUp, bounded
+from loopwright.ir.islkit import bounded
 from loopwright.ir.loops import Mark
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.program import Program
@@ -46,14 +45,14 @@ from loopwright.ir.schedule_tree import (
 )
 from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.lazy_dataclass import dataclass
-from loopwright.log import log
-from loopwright.planner.draft import Draft
+from loopwright.planner.draft import Draft, tried
 from loopwright.planner.grid_order import plan_parallel_order
 from loopwright.planner.mesh_chains import ChainTools, plan_chain
 from loopwright.planner.mesh_kept import keep_values, put_in_order, values_stay
 from loopwright.planner.mesh_loops import constant_of, strips_of
 from loopwright.planner.mesh_memory import plan_mesh_memory
 from loopwright.planner.mesh_nest_work import nest_work
+from loopwright.planner.mesh_outer_loops import joined_body, outer_loops
 from loopwright.planner.mesh_passes import plan_mesh_passes
 from loopwright.planner.mesh_product_tiles import product_sizes
 from loopwright.planner.mesh_room import scratchpad_bytes, scratchpad_room
@@ -106,25 +105,24 @@ def mesh_planner_of(
         return Plan(tuple(draft.steps)), draft.schedule
 
     def planned(program: Program, machine: MeshMachine, *, keeps: bool) -> Draft:
-        draft = Draft(initial_schedule(program))
+        draft, room = Draft(initial_schedule(program)), scratchpad_room(machine)
         wait = (machine.barrier_cycles or 0.0) + (machine.dma_latency or 0.0)
-        room = scratchpad_room(machine)
         stencil = partial(plan_mesh_stencil, draft.schedule, machine, shape, room)
-        if draft.take(*(found := _tried(stencil, program, "time steps", _QUOTA))) and found:
+        if draft.take(*(found := tried(stencil, program, "time steps", _QUOTA))) and found:
             return draft
         seconds = wait / machine.frequency_hz
         memory = partial(plan_mesh_memory, draft.schedule, seconds)
-        for step in _tried(memory, program, "memory", _QUOTA):
+        for step in tried(memory, program, "memory", _QUOTA):
             draft.take(step)
         if keeps and min(shape) > 1:
             bounded(partial(keep_values, draft), lambda _: None, _QUOTA)
         order = partial(plan_parallel_order, draft.schedule, seconds)
-        for step in _tried(order, program, "order", _QUOTA):
+        for step in tried(order, program, "order", _QUOTA):
             draft.take(step)
         put_in_order(draft)
         boxes: list[StageBox] = []
         passes = partial(plan_mesh_passes, draft.schedule, machine, shape, room, boxes)
-        boxes = boxes if draft.take(*_tried(passes, program, "passes", _QUOTA)) else []
+        boxes = boxes if draft.take(*tried(passes, program, "passes", _QUOTA)) else []
         nests = _Nests(draft, machine, shape, list(boxes))
         nests.node(nodes_of(draft.schedule))
         nests.stage()
@@ -133,22 +131,6 @@ def mesh_planner_of(
         return draft
 
     return planner
-
-
-def _tried(
-    plan: Callable[[], Sequence[Step]], program: Program, what: str, quota: int
-) -> Sequence[Step]:
-    """The steps of a planner; none where it gives up or fails."""
-
-    def gave_up(error: GaveUp) -> Sequence[Step]:
-        log("plan", lambda: f"the {what} of '{program.name}' is given up: {error}")
-        return ()
-
-    try:
-        return bounded(plan, gave_up, quota)
-    except FAULTS as error:
-        survive(error, f"{what} of '{program.name}'")
-        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +178,10 @@ class _Nests:
                         continue
                     head, *waiting = waiting
                     self._make_room(head, *waiting[:1])
-                    if waiting and self._take(partial(self._fused, head, waiting[0]), "nests"):
+                    if waiting and (joined := self._joined(head, waiting[0])):
+                        waiting = waiting[1:]
+                        self.node(joined)
+                    elif waiting and self._take(partial(self._fused, head, waiting[0]), "nests"):
                         waiting = waiting[1:]
                     else:
                         self.node(head)
@@ -204,12 +189,13 @@ class _Nests:
                 if self.draft.schedule.mark(node.loop) is Mark.THREAD:
                     return  # a pass
                 self._make_room(node)
-                if not self._take(partial(self._steps, node), f"nest of {node.loop}"):
+                steps = partial(self._steps, node)
+                if self._outer_loops(node) or not self._take(steps, f"nest of {node.loop}"):
                     self.node(node.child)
 
     def _take(self, find: Callable[[], Sequence[Step]], what: str) -> bool:
         """Take the steps that are found, boxes later; False where there are none."""
-        steps = _tried(find, self.draft.schedule.program, what, _NEST_QUOTA)
+        steps = tried(find, self.draft.schedule.program, what, _NEST_QUOTA)
         self.draft.take(*(s for s in steps if not isinstance(s, StageBox | ShareBox)))
         self.boxes += [s for s in steps if isinstance(s, StageBox | ShareBox)]
         return bool(steps)
@@ -234,6 +220,27 @@ class _Nests:
             if other is not None and (best is None or other.cycles < best.cycles):
                 best = other
         return () if best is None else (*best.steps, *best.boxes)
+
+    # -- products inside of other parallel loops -------------------------------------------------
+
+    def _outer_loops(self, band: Band) -> int:
+        many = partial(band_trips, program=self.draft.schedule.program, trips=self.trips)
+        find = partial(outer_loops, band, self._cycles, many, self.machine.barrier_cycles or 0.0)
+        return bounded(find, lambda _: 0, _NEST_QUOTA)
+
+    def _cycles(self, band: Band) -> float | None:
+        """About the cycles of a nest whose first two loops are dealt out; None if they are not."""
+        mapped, copies = self._parallel(band)
+        if not self._may_share(mapped) or copies:
+            return None
+        found = self._sizes(band, mapped, copies, frozenset(), list(self._groups(band)))
+        return None if found is None else found.cycles
+
+    def _joined(self, first: Node, second: Node) -> Node | None:
+        if not isinstance(first, Band) or not isinstance(second, Band):
+            return None
+        outer = max(self._outer_loops(first), self._outer_loops(second))
+        return joined_body(self.draft, first, second, outer)
 
     def _parallel(self, band: Band) -> tuple[tuple[str, ...], list[Step]]:
         """One or two parallel loops at the head of a nest, with copies of local scalars."""
@@ -481,6 +488,12 @@ class _Nests:
             terms = tuple((known.get(name, name), c) for name, c in coefficients(entry))
             sides.append((terms, max(shifts) - min(shifts)))
         names = {name for side, _ in sides for name, _ in side}
+        # Memory of boxes leaves out outer dimensions in which loops around the nest move.
+        own = {b.loop for b in loops}
+        while (
+            len(sides) > 2 and not sides[0][1] and own.isdisjoint(name for name, _ in sides[0][0])
+        ):
+            del sides[0]
         depth = max((k + 1 for k, b in enumerate(loops) if b.loop in names), default=0)
         depth = max(depth, len(mapped))
         is_written = any(one.is_write for one in group)

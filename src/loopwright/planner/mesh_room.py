@@ -33,7 +33,7 @@ def scratchpad_bytes(schedule: Schedule) -> int:
         if box.axis is not Axis.MESH or box.panel is None:
             return own
         # Of a box of all cores, what goes on from a row to the columns has memory, too.
-        return own + box_bytes(box.panel.memory[0] * prod(box.extents[1:]), element, 1)
+        return own + box_bytes(box.panel.memory[0] * prod(box.sides[1:]), element, 1)
 
     boxes = [
         one for box in schedule.boxes for one in (box, box.panel) if one is not None

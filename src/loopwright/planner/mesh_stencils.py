@@ -4,6 +4,8 @@ A tile of b elements that is computed for T steps is read with all that its step
 written once. What neighbours compute twice grows with T, what DMA moves for a step shrinks:
 
     cycles of a step = about max(tiles * (boxes in and out), instances * their cycles / cores) / T
+
+Where planes may stream through the scratchpad (planner/mesh_streams), that is priced beside.
 """
 
 from __future__ import annotations
@@ -12,26 +14,30 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from math import ceil, inf, prod
 
-from loopwright.analysis.find_time_stencil import find_time_stencil
-from loopwright.analysis.size_estimates import likely_sizes
+from loopwright.analysis.find_plane_stream import find_plane_stream
+from loopwright.analysis.find_time_stencil import find_time_stencil, read_distance
+from loopwright.analysis.size_estimates import bounded_sizes, likely_sizes
 from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Binary, Call, Load, Unary
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.time_stencil import TimeStencil, TimeTiles
-from loopwright.ir.visit import walk
+from loopwright.ir.visit import names, walk
+from loopwright.planner.mesh_streams import StreamModel, in_pieces, largest_fitting, offered_streams
 from loopwright.planner.mesh_tiles import box_bytes
 from loopwright.transform.step import Step
+from loopwright.transform.stream_time import StreamTime
 from loopwright.transform.time_tiles import TileTime
 
-__all__ = ["plan_mesh_stencil"]
+__all__ = ["plan_mesh_stencil", "stencil_prices"]
 
 _STEPS = (1, 2, 3, 4, 6, 8, 12, 16)
 _ROWS = (4, 8, 12, 16, 24, 32, 48, 64, 96)  # sizes along all dimensions but the last one
 _WIDTHS = (8, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 256, 384, 512, 768, 1024, 1536, 2048)
 _MOST_WIDTHS = 6  # that are tried, the largest that fit
 _EXPOSED = 0.25  # of the shorter one of transfers and work, the part that nothing hides
+_REFINED = 8  # tiles whose planes stream, of which other lengths are priced
 _GAIN = 1.2  # by which tiles must be faster than a sweep for each statement
 
 
@@ -42,19 +48,46 @@ def plan_mesh_stencil(
 
     `room` are the bytes of a scratchpad for boxes.
     """
-    program = schedule.program
+    prices = stencil_prices(schedule.program, machine, shape, room)
+    chosen = [tiles for _, tiles in prices[:1] if tiles is not None]
+    return tuple(_step(tiles, shape) for tiles in chosen)
+
+
+def stencil_prices(
+    program: Program, machine: MeshMachine, shape: tuple[int, int], room: int
+) -> list[tuple[float, TimeTiles | None]]:
+    """Cycles of a time step, the least first: by the best tiles of either kind, and by sweeps.
+
+    Tiles that are not faster than sweeps by some margin come behind them. There is none where the
+    program is no stencil.
+    """
     found = find_time_stencil(program)
     if isinstance(found, str):
-        return ()
+        return []
     model = _StencilModel(program, found, machine, shape)
-    best: tuple[float, TimeTiles] | None = None
-    for tiles in _offered(found, program, room):
-        cycles = model.step_cycles(tiles)
-        if best is None or cycles < best[0]:
-            best = cycles, tiles
-    if best is None or best[0] * _GAIN > model.sweep_cycles(room):
-        return ()
-    return (TileTime(best[1].steps, best[1].sizes, *shape),)
+    kinds = [[(model.step_cycles(tiles), tiles) for tiles in _offered(found, program, room)]]
+    stream = find_plane_stream(program, found)
+    if not isinstance(stream, str):
+        extents = {name for end in (*found.start, *found.end) for name in names(end)}
+        is_known = extents <= bounded_sizes(program).keys()
+        streams = StreamModel(program, machine, prod(shape), model.grid)
+        offered = offered_streams(
+            found, stream, program, model.grid, room, prod(shape), is_known=is_known
+        )
+        priced = [(streams.step_cycles(tiles), tiles) for tiles in offered]
+        priced = sorted(priced, key=lambda pair: pair[0])[:_REFINED]
+        again = [x for _, tiles in priced for x in in_pieces(tiles, model.grid[0])]
+        kinds.append([*priced, *((streams.step_cycles(tiles), tiles) for tiles in again)])
+    best: list[tuple[float, TimeTiles | None]] = [
+        min(kind, key=lambda pair: pair[0]) for kind in kinds if kind
+    ]
+    best.append((model.sweep_cycles(room), None))
+    return sorted(best, key=lambda pair: pair[0] * (1.0 if pair[1] is None else _GAIN))
+
+
+def _step(tiles: TimeTiles, shape: tuple[int, int]) -> Step:
+    kind = TileTime if tiles.stream is None else StreamTime
+    return kind(tiles.steps, tiles.sizes, *shape)
 
 
 def _offered(found: TimeStencil, program: Program, room: int) -> Iterator[TimeTiles]:
@@ -62,14 +95,16 @@ def _offered(found: TimeStencil, program: Program, room: int) -> Iterator[TimeTi
     rank = len(found.start)
     for steps in _STEPS:
         for rows in product(_ROWS, repeat=rank - 1):
-            fitting = 0
-            for width in reversed(_WIDTHS):
-                tiles = TimeTiles(found, steps, (*rows, width))
-                if _scratchpad(tiles, program) <= room:
-                    yield tiles
-                    fitting += 1
-                if fitting == _MOST_WIDTHS:
-                    break
+
+            def tile(width: int, rows: tuple[int, ...] = rows, steps: int = steps) -> TimeTiles:
+                return TimeTiles(found, steps, (*rows, width))
+
+            yield from map(
+                tile,
+                largest_fitting(
+                    _WIDTHS, lambda width: _scratchpad(tile(width), program) <= room, _MOST_WIDTHS
+                ),
+            )
 
 
 def _scratchpad(tiles: TimeTiles, program: Program) -> int:
@@ -132,8 +167,15 @@ class _StencilModel:
                 for access in self.program.statement(own.name).reads
                 if len(access.index) == len(self.grid)
             }
-            sides = zip(own.region.low, own.region.high, strict=True)
-            border = [2 if low[1] or high[1] else 0 for low, high in sides]
+            far = [
+                distance
+                for access in self.program.statement(own.name).reads
+                if len(access.index) == len(self.grid)
+                and (distance := read_distance(own, access)) is not None
+            ]
+            border = [max(along) - min(along) for along in zip(*far, strict=True)] or [0] * len(
+                self.grid
+            )
             moved = min(
                 self._swept(own.array, reads, (*rows, width), border, room)
                 for rows in product(_ROWS, repeat=len(self.grid) - 1)

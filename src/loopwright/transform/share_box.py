@@ -51,7 +51,8 @@ class ShareBox(Step):
               and to columns; the box does not depend on the loop that is dealt out along the axis,
               of a mesh on neither; strips of the loops inside of the panel's begin at multiples of
               their size, or with the same one on all cores that share the box;
-              nobody writes the array in the mapped loops; one or two dimensions
+              nobody writes the array in the mapped loops; one or two dimensions with more
+              than one element
     refuses:  IllegalStep with what is missing
     """
 
@@ -80,8 +81,8 @@ class ShareBox(Step):
         assert kernel is not None, "stage_box asks for one"
         if any(one.is_write for one in accesses_in(schedule.program, kernel, self.array)):
             refuse(self, f"'{self.array}' is written in the mapped loop '{kernel.loop}'")
-        if len(panel.extents) > _MOST_RANK:
-            refuse(self, f"'{self.array}' has more than {_MOST_RANK} dimensions")
+        if len(panel.sides) > _MOST_RANK:
+            refuse(self, f"panels of '{self.array}' have more than {_MOST_RANK} dimensions")
         at = next(k for k, (_, loop) in enumerate(panel.variables) if loop == panel.loop)
         if not begins_together(schedule, panel.reached, at):
             refuse(self, f"strips of loop '{self.loop}' begin elsewhere in each tile")
@@ -98,16 +99,16 @@ class ShareBox(Step):
         is_turned = axis is not Axis.MESH and is_across_lanes(schedule.program, read)
         unit = self._lanes(schedule) if is_turned else 1
         panel = replace(panel, accesses=(), axis=axis, parts=parts, cores=cores, unit=unit)
-        extents = self._padded(schedule, window, unit)
-        window = replace(window, axis=axis, panel=panel, extents=extents)
+        window = replace(window, axis=axis, panel=panel)
+        window = replace(window, extents=self._padded(schedule, window, unit))
         return replace(schedule, boxes=(*schedule.boxes, window))
 
     def _padded(self, schedule: Schedule, box: StagedBox, unit: int) -> tuple[int, ...]:
         """The extents of a box whose rows are whole vectors; columns where it is transposed."""
-        first, *outer = box.extents
+        first, *outer = box.sides
         *outer, last = (-(-first // unit) * unit, *outer)
         lanes = self._lanes(schedule)
-        return (*outer, -(-last // lanes) * lanes)
+        return (*box.extents[: box.fixed], *outer, -(-last // lanes) * lanes)
 
     def _lanes(self, schedule: Schedule) -> int:
         return max(1, _VECTOR // schedule.program.array(self.array).dtype.bytes)

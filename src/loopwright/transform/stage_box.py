@@ -35,7 +35,7 @@ from loopwright.ir.expr import Const
 from loopwright.ir.islkit import context, isl
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Array, Role
-from loopwright.ir.schedule import Schedule, StagedBox
+from loopwright.ir.schedule import Schedule, StagedBox, outer_ones
 from loopwright.ir.schedule_tree import Band, bands, nodes_of, path_to
 from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.schedule_legality import find_band, open_bands
@@ -221,7 +221,8 @@ class StageBox(Step):
         if extents is None:
             told = f"what loop '{self.loop}' accesses of '{self.array}'"
             refuse(self, f"{told} has no constant extents")
-        memory = prod((-(-extents[0] // parts), *extents[1:]))
+        first, *rest = extents[outer_ones(extents) :]
+        memory = prod((-(-first // parts), *rest))
         size = schedule.program.array(self.array).dtype.bytes * self.buffers * memory
         if size > _MOST_BYTES:
             refuse(self, f"boxes of {size} bytes fit no scratchpad")

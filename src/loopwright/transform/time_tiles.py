@@ -8,12 +8,20 @@ from typing import ClassVar
 
 from loopwright.analysis.find_time_stencil import MOST_STEPS, find_time_stencil
 from loopwright.diagnostics import UsageError
+from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.time_stencil import TimeStencil, TimeTiles
 from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.step import Step, refuse
 
-__all__ = ["TileTime", "TileTimeInBlocks"]
+__all__ = [
+    "TileTime",
+    "TileTimeInBlocks",
+    "require_moved",
+    "require_stencil",
+    "require_tiles",
+    "stencil_ranks",
+]
 
 _UNIT = 4  # bytes: what DMA moves is a multiple
 
@@ -43,23 +51,19 @@ class TileTime(Step):
     columns: int
 
     def __post_init__(self) -> None:
-        _require_tiles(self, self.steps, self.sizes)
+        require_tiles(self, self.steps, self.sizes)
         if self.rows < 1 or self.columns < 1:
             raise UsageError(f"{self.kind} takes one or more rows and columns", str(self))
 
     def apply(self, schedule: Schedule) -> Schedule:
-        program = schedule.program
-        found = _stencil(self, schedule, self.sizes)
-        for name in (*(name for name, _ in found.boxes), *found.lines):
-            size = program.array(name).dtype.bytes
-            if size % _UNIT:
-                refuse(self, f"elements of {size} bytes are not moved by DMA")
+        found = require_stencil(self, schedule, self.sizes)
+        require_moved(self, schedule.program, found)
         tiles = TimeTiles(found, self.steps, self.sizes)
         return replace(schedule, time_tiles=tiles, mesh=(self.rows, self.columns))
 
     @classmethod
     def candidates(cls, schedule: Schedule) -> Iterator[TileTime]:
-        for rank in _ranks(schedule):
+        for rank in stencil_ranks(schedule):
             yield cls(2, (5,) * rank, 2, 2)
 
 
@@ -88,35 +92,43 @@ class TileTimeInBlocks(Step):
     each: int = 1  # neighbours that a thread computes at once, of a column or of a line
 
     def __post_init__(self) -> None:
-        _require_tiles(self, self.steps, self.sizes)
+        require_tiles(self, self.steps, self.sizes)
         if self.rows < 1 or self.columns < 2 or (len(self.sizes) == 1 and self.rows > 1):
             raise UsageError(f"{self.kind} takes threads along dimensions of the grids", str(self))
         if self.each < 1:
             raise UsageError(f"threads of {self.kind} compute one element or more", str(self))
 
     def apply(self, schedule: Schedule) -> Schedule:
-        found = _stencil(self, schedule, self.sizes)
+        found = require_stencil(self, schedule, self.sizes)
         tiles = TimeTiles(found, self.steps, self.sizes, (self.rows, self.columns), self.each)
         return replace(schedule, time_tiles=tiles)
 
     @classmethod
     def candidates(cls, schedule: Schedule) -> Iterator[TileTimeInBlocks]:
-        for rank in _ranks(schedule):
+        for rank in stencil_ranks(schedule):
             yield cls(2, (5,) * rank, 1 if rank == 1 else 2, 4, 3)
 
 
-def _require_tiles(step: Step, steps: int, sizes: Sequence[int]) -> None:
+def require_tiles(step: Step, steps: int, sizes: Sequence[int]) -> None:
     if not 1 <= steps <= MOST_STEPS:
         raise UsageError(f"{step.kind} takes 1 to {MOST_STEPS} steps", str(step))
     if not sizes or min(sizes) < 1:
         raise UsageError(f"{step.kind} takes tiles of one element or more", str(step))
 
 
+def require_moved(step: Step, program: Program, stencil: TimeStencil) -> None:
+    """Refuse elements that DMA does not move."""
+    for name in (*(name for name, _ in stencil.boxes), *stencil.lines):
+        size = program.array(name).dtype.bytes
+        if size % _UNIT:
+            refuse(step, f"elements of {size} bytes are not moved by DMA")
+
+
 def _is_mapped(schedule: Schedule) -> bool:
     return bool(schedule.marks or schedule.contractions or schedule.closure or schedule.time_tiles)
 
 
-def _stencil(step: Step, schedule: Schedule, sizes: Sequence[int]) -> TimeStencil:
+def require_stencil(step: Step, schedule: Schedule, sizes: Sequence[int]) -> TimeStencil:
     """The stencil that the program is; refused where it is none of as many dimensions."""
     if _is_mapped(schedule):
         refuse(step, "the loops are mapped already")
@@ -128,7 +140,7 @@ def _stencil(step: Step, schedule: Schedule, sizes: Sequence[int]) -> TimeStenci
     return found
 
 
-def _ranks(schedule: Schedule) -> Iterator[int]:
+def stencil_ranks(schedule: Schedule) -> Iterator[int]:
     """The dimensions of the grids, where the program is a stencil."""
     if not _is_mapped(schedule):
         found = find_time_stencil(schedule.program)

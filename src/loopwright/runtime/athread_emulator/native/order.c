@@ -3,7 +3,7 @@
  * Vector clocks, with the host as one more thread. For every word of main memory that CPEs use, the
  * last write is kept with its clock, and which CPEs have read it since the last point at which all
  * of the team met. A read counts from the beginning of that phase: a race is never reported where
- * there is none.
+ * there is none. A word of which a part is used alone (chars and shorts) is watched byte by byte.
  *
  * A put that has ended has left the LDM, and need not have come to main memory. With ATHREAD_STRICT
  * its own CPE must not read the words before it has met others, either, or get them before a
@@ -15,7 +15,7 @@
 
 enum { PAGE = 4096, WORD = 4, BUCKETS = 1 << 16 };
 
-typedef struct {
+typedef struct Word {
     uint64_t readers; /* of phase `read_phase` */
     Clock write_clock;
     uint32_t read_phase;
@@ -23,6 +23,7 @@ typedef struct {
     int8_t writer; /* -1: nobody */
     bool host_reads, is_put;
     long dma_barriers; /* of the writer, when it put the word */
+    struct Word *bytes; /* where they have been used apart, and then in place of all above */
 } Word;
 
 typedef struct Page {
@@ -101,43 +102,65 @@ static _Noreturn void report_not_landed(const Word *word, const char *at, int si
           by ? by : "directly", place(word->write_site));
 }
 
-void note_access(int who, const char *start, long bytes, bool is_write, int site, const char *by) {
+static void note_unit(Word *unit, const char *address, int who, bool is_write, int site,
+                      const char *by) {
     const Clock *known = clocks_of(who);
-    uintptr_t first = (uintptr_t)start / WORD, last = ((uintptr_t)start + bytes - 1) / WORD;
-    for (uintptr_t at = first; at <= last; ++at) {
+    if (unit->writer >= 0 && unit->writer != who && known[unit->writer] < unit->write_clock)
+        report(address, site, by, is_write, unit->writer, unit->write_site, true);
+    if (is_strict && !is_write && unit->is_put && unit->writer == who &&
+        known[who] == unit->write_clock &&
+        (by ? unit->dma_barriers == cpes[who].dma_barriers
+            : unit->dma_barriers >= cpes[who].landed))
+        report_not_landed(unit, address, site, by);
+    if (unit->read_phase != phase) {
+        unit->readers = 0;
+        unit->host_reads = false;
+    }
+    if (!is_write) {
+        unit->read_phase = phase;
+        unit->read_site = site;
+        if (who == HOST)
+            unit->host_reads = true;
+        else
+            unit->readers |= 1ull << who;
+        return;
+    }
+    uint64_t others = who == HOST ? unit->readers : unit->readers & ~(1ull << who);
+    for (int i = 0; others; ++i, others >>= 1)
+        if (others & 1 && known[i] < phase_clocks[i])
+            report(address, site, by, true, i, unit->read_site, false);
+    if (unit->host_reads && who != HOST && known[HOST] < phase_clocks[HOST])
+        report(address, site, by, true, HOST, unit->read_site, false);
+    unit->writer = (int8_t)who;
+    unit->write_clock = known[who];
+    unit->write_site = site;
+    unit->is_put = by != NULL;
+    if (unit->is_put) unit->dma_barriers = cpes[who].dma_barriers;
+}
+
+static Word *bytes_of(Word *word) {
+    if (!word->bytes) {
+        Word *bytes = malloc(WORD * sizeof *bytes);
+        if (!bytes) fault(lw_call_site, "the host has no memory to watch %d bytes", WORD);
+        for (int i = 0; i < WORD; ++i) bytes[i] = *word;
+        word->bytes = bytes;
+    }
+    return word->bytes;
+}
+
+void note_access(int who, const char *start, long bytes, bool is_write, int site, const char *by) {
+    uintptr_t begin = (uintptr_t)start, end = begin + bytes;
+    for (uintptr_t at = begin / WORD; at * WORD < end; ++at) {
         Word *word = &page_of(at * WORD / PAGE)->words[at % (PAGE / WORD)];
-        const char *address = (const char *)(at * WORD);
-        if (word->writer >= 0 && word->writer != who && known[word->writer] < word->write_clock)
-            report(address, site, by, is_write, word->writer, word->write_site, true);
-        if (is_strict && !is_write && word->is_put && word->writer == who &&
-            known[who] == word->write_clock &&
-            (by ? word->dma_barriers == cpes[who].dma_barriers
-                : word->dma_barriers >= cpes[who].landed))
-            report_not_landed(word, address, site, by);
-        if (word->read_phase != phase) {
-            word->readers = 0;
-            word->host_reads = false;
-        }
-        if (!is_write) {
-            word->read_phase = phase;
-            word->read_site = site;
-            if (who == HOST)
-                word->host_reads = true;
-            else
-                word->readers |= 1ull << who;
+        bool is_whole = at * WORD >= begin && (at + 1) * WORD <= end;
+        if (is_whole && !word->bytes) {
+            note_unit(word, (const char *)(at * WORD), who, is_write, site, by);
             continue;
         }
-        uint64_t others = who == HOST ? word->readers : word->readers & ~(1ull << who);
-        for (int i = 0; others; ++i, others >>= 1)
-            if (others & 1 && known[i] < phase_clocks[i])
-                report(address, site, by, true, i, word->read_site, false);
-        if (word->host_reads && who != HOST && known[HOST] < phase_clocks[HOST])
-            report(address, site, by, true, HOST, word->read_site, false);
-        word->writer = (int8_t)who;
-        word->write_clock = known[who];
-        word->write_site = site;
-        word->is_put = by != NULL;
-        if (word->is_put) word->dma_barriers = cpes[who].dma_barriers;
+        Word *parts = bytes_of(word);
+        for (uintptr_t byte = at * WORD; byte < (at + 1) * WORD; ++byte)
+            if (byte >= begin && byte < end)
+                note_unit(&parts[byte % WORD], (const char *)byte, who, is_write, site, by);
     }
 }
 
@@ -154,6 +177,7 @@ void note_allocation(void *start, size_t bytes, int site) {
     uintptr_t end = (uintptr_t)start + bytes;
     for (uintptr_t at = (uintptr_t)start; team_is_active && at < end; at += WORD) {
         Word *word = &page_of(at / PAGE)->words[at / WORD % (PAGE / WORD)];
+        free(word->bytes);
         memset(word, 0, sizeof *word);
         word->writer = -1;
     }
