@@ -5,7 +5,11 @@ Our bars: 85% of it for every idempotent pair at n = 2000, 2048 and 4096, 5.5 ti
 scipy's floyd_warshall on one thread and 11 times on two (float64), 8 times that of squaring without
 an early exit, half the speed with predecessors, and never slower than scipy at n = 32 to 128, the
 overhead of the call included. Parts are chosen by name:
-`--kernels pairs,scipy,small,predecessors,squaring`.
+`--kernels pairs,scipy,small,predecessors,squaring,sparse,networkx`.
+
+Sparse graphs: all pairs by searches beside scipy's dijkstra, whose speed is the bar on one thread,
+and beside the elimination; the road that is taken has to be the quicker one, but for 20%.
+networkx: floyd_warshall and floyd_warshall_numpy with the conversion of the graph, no bar.
 """
 
 from __future__ import annotations
@@ -20,7 +24,9 @@ import numpy as np
 import loopwright as lw
 from benchmarks.measure import Bar, Outcome, Setting, Table, check_close, fastest
 from benchmarks.peak import clock, model_operations, pair_peak
-from loopwright.paths.semiring_closure import power
+from loopwright.paths.graph_input import SparseGraph, read_graph
+from loopwright.paths.semiring_closure import close, power
+from loopwright.paths.sparse_search import search_from
 from loopwright.semirings import SEMIRINGS
 
 __all__ = ["run"]
@@ -30,7 +36,7 @@ TYPES = ("float32", "float64")
 SIZES = (2000, 2048, 4096)
 QUICK_SIZES = (512,)
 SMALL = (32, 48, 64, 96, 128)
-PARTS = ("small", "scipy", "predecessors", "squaring", "pairs")
+PARTS = ("small", "scipy", "predecessors", "squaring", "sparse", "networkx", "pairs")
 BOUND_BAR, SQUARING_BAR, PREDECESSOR_BAR = 0.85, 8.0, 0.5
 SCIPY_BARS = {1: 5.5, 2: 11.0}
 ROUNDS = 3
@@ -151,6 +157,68 @@ def _squaring(setting: Setting) -> Outcome:
     print(f"float32 n = {n}: elimination {ours:.3f} s, squaring {theirs:.3f} s")
     row = {"part": "squaring", "n": n, "ours": ours, "squaring": theirs}
     return Outcome((row,), (Bar("times squaring", theirs / ours, SQUARING_BAR),))
+
+
+SPARSE = ((500, 4), (1000, 4), (1000, 32), (1500, 4), (1500, 32), (2500, 8))
+QUICK_SPARSE = ((300, 4), (600, 4))
+
+
+def _sparse(setting: Setting) -> Outcome:
+    """All pairs of sparse graphs, by both roads and by scipy."""
+    import scipy.sparse as sp
+    from scipy.sparse.csgraph import dijkstra
+
+    ring = SEMIRINGS["min_plus"]
+    rows = []
+    for n, degree in QUICK_SPARSE if setting.quick else SPARSE:
+        random = np.random.default_rng(setting.seed)
+        places = random.integers(0, n, (2, n * degree))
+        graph = sp.coo_array((random.random(n * degree), tuple(places)), shape=(n, n)).tocsr()
+        found = read_graph(graph, ring)
+        assert isinstance(found, SparseGraph)
+        every = np.arange(n)
+        ours = _best(partial(lw.paths.shortest, graph), n)
+        search = _best(partial(search_from, found, ring, every, setting.threads), n)
+        elimination = _best(partial(close, found, ring, None, setting.threads), n)
+        theirs = fastest(partial(dijkstra, graph), 0.1)
+        found_values, right = np.asarray(lw.paths.shortest(graph)), dijkstra(graph)
+        reached = np.isfinite(right)
+        assert np.array_equal(reached, np.isfinite(found_values))
+        check_close(found_values[reached], right[reached], n)
+        row = {"part": "sparse", "n": n, "degree": degree, "ours": ours, "search": search}
+        rows.append(row | {"elimination": elimination, "scipy": theirs})
+        print(
+            f"n = {n}, {degree} edges a vertex: {ours:.3f} s, search {search:.3f} s, "
+            f"elimination {elimination:.3f} s, scipy {theirs:.3f} s",
+            flush=True,
+        )
+    speed = min(row["scipy"] / row["search"] for row in rows)
+    choice = min(min(row["search"], row["elimination"]) / row["ours"] for row in rows)
+    bars = Bar("searches, times scipy, worst", speed, 1.0), Bar("road taken, worst", choice, 0.8)
+    return Outcome(tuple(rows), bars)
+
+
+def _networkx(setting: Setting) -> Outcome:
+    """Floyd and Warshall's functions of networkx by its own code and by the backend."""
+    try:
+        import networkx as nx
+    except ImportError:
+        print("networkx is not installed")
+        return Outcome((), ())
+    from loopwright.integrations.networkx_backend import interface
+
+    rows = []
+    sizes = {"floyd_warshall_numpy": (100, 500, 1000), "floyd_warshall": (100, 300)}
+    for name, every in sizes.items():
+        for n in every[: 1 if setting.quick else None]:
+            graph = nx.gnp_random_graph(n, 0.5, seed=setting.seed, directed=True)
+            ours = _best(lambda: getattr(interface, name)(interface.convert_from_nx(graph)), n)  # noqa: B023
+            start = time.perf_counter()
+            getattr(nx, name).orig_func(graph)
+            theirs = time.perf_counter() - start
+            rows.append({"part": "networkx", "name": name, "n": n, "ours": ours, "theirs": theirs})
+            print(f"{name}, n = {n}: {ours:.3f} s with the conversion, networkx {theirs:.3f} s")
+    return Outcome(tuple(rows), ())
 
 
 def _best(call: Callable[[], Any], n: int) -> float:

@@ -36,7 +36,7 @@ def test_paths_of_random_graphs(problem: str) -> None:
 
 @pytest.mark.parametrize("problem", ["shortest", "widest", "most_reliable"])
 def test_paths_over_several_blocks(problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routes_module, "_BLOCK", 4)
+    monkeypatch.setattr(routes_module, "ROUTE_BLOCK", 4)
     for seed in range(6):
         n = 11 + 3 * seed
         weights = random_weights(problem, n, 0.2, seed)
@@ -49,7 +49,7 @@ def test_paths_over_several_blocks(problem: str, monkeypatch: pytest.MonkeyPatch
 
 def test_cycles_of_weight_zero_do_not_trap_paths(monkeypatch: pytest.MonkeyPatch) -> None:
     """All weights zero, and pairs of vertices joined by edges of weight zero both ways."""
-    monkeypatch.setattr(routes_module, "_BLOCK", 3)
+    monkeypatch.setattr(routes_module, "ROUTE_BLOCK", 3)
     # Rows that do not end would be made again: here none may need it.
     monkeypatch.setattr(routes_module, "_mend", lambda *_: None)
     rng = np.random.default_rng(1)

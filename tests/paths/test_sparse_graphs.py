@@ -45,8 +45,9 @@ def test_sparse_graphs_by_iterations_and_by_elimination() -> None:
     np.testing.assert_array_equal(lw.paths.shortest(chain, sources=np.arange(n)), steps)
     np.testing.assert_array_equal(lw.paths.shortest(chain), steps)
     few = read_graph(chain, SEMIRINGS["min_plus"])
-    assert is_sparse_enough(few, 1)
-    assert not is_sparse_enough(read_graph(np.ones((9, 9)), SEMIRINGS["min_plus"]), 1)
+    ring = SEMIRINGS["min_plus"]
+    assert is_sparse_enough(few, ring, 1)
+    assert not is_sparse_enough(read_graph(np.ones((9, 9)), ring), ring, 1)
 
 
 def test_paths_from_sources_of_sparse_graphs() -> None:

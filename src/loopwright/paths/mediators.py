@@ -12,19 +12,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from loopwright.ir.dtypes import DTYPES, INT64, DType, dtype_of
+from loopwright.ir.dtypes import INT64, DType, dtype_of
 from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var, cast
 from loopwright.ir.loops import Alloc, Buffer, If, LoopNest, Mark, Space, Stmt, Store
 from loopwright.kernels import ENTRY, nest_kernel, thread_pool
 from loopwright.lower.build import lets, loop, seq, unrolled, vector
 from loopwright.machines.machine_argument import target_machine
+from loopwright.paths.improvements import BLOCK_NUMBER
 from loopwright.paths.step_kernels import PREDECESSOR
 from loopwright.runtime.array_arguments import Array
 from loopwright.semirings.named import Semiring
 
-__all__ = ["BLOCK_NUMBER", "resolve"]
+__all__ = ["resolve"]
 
-BLOCK_NUMBER = DTYPES["int16"]
 _NONE = 2**31 - 1
 _PARTS = 4  # vectors of numbers: as many minima as hide the latency of one
 _STRIP = 1 << 19  # bytes of the transposed rows that stay in L2 while all i go over them

@@ -11,6 +11,7 @@ edges on all graphs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from loopwright.diagnostics import UsageError
-from loopwright.ir.dtypes import dtype_of
+from loopwright.ir.dtypes import DType, dtype_of
 from loopwright.lazy_dataclass import dataclass
 from loopwright.paths.cycles import any_cycle, improving_cycle
 from loopwright.paths.graph_input import (
@@ -29,7 +30,13 @@ from loopwright.paths.graph_input import (
     require_room,
     to_dense,
 )
-from loopwright.paths.routes import Routes, routes_between, routes_from
+from loopwright.paths.routes import (
+    Routes,
+    is_searched,
+    routes_between,
+    routes_by_search,
+    routes_from,
+)
 from loopwright.paths.semiring_closure import bytes_needed, check_laws, close, endless, power
 from loopwright.paths.sources import (
     checked_sources,
@@ -44,18 +51,22 @@ from loopwright.semirings.distributive import ValueRange, holds_within
 from loopwright.semirings.named import SEMIRINGS, Semiring
 
 __all__ = [
+    "PROBLEMS",
+    "PathProblem",
+    "check_weights",
     "least_reliable",
     "longest",
     "minimax",
     "most_reliable",
     "reachability",
     "shortest",
+    "underflowing",
     "widest",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class _Problem:
+class PathProblem:
     """A semiring and the weights for which it answers a question about paths."""
 
     ring: str
@@ -66,15 +77,24 @@ class _Problem:
     kinds: str = "iuf"
 
 
-_SHORTEST = _Problem("min_plus", "numbers above -inf; inf means no edge", excluded=-np.inf)
-_LONGEST = _Problem("max_plus", "numbers below inf; -inf means no edge", excluded=np.inf)
-_WIDEST = _Problem("max_min", "numbers; -inf means no edge")
-_MINIMAX = _Problem("min_max", "numbers; inf means no edge")
-_MOST = _Problem("max_times", "numbers from 0 to 1; 0 means no edge", 0.0, 1.0, kinds="f")
-_LEAST = _Problem(
+_SHORTEST = PathProblem("min_plus", "numbers above -inf; inf means no edge", excluded=-np.inf)
+_LONGEST = PathProblem("max_plus", "numbers below inf; -inf means no edge", excluded=np.inf)
+_WIDEST = PathProblem("max_min", "numbers; -inf means no edge")
+_MINIMAX = PathProblem("min_max", "numbers; inf means no edge")
+_MOST = PathProblem("max_times", "numbers from 0 to 1; 0 means no edge", 0.0, 1.0, kinds="f")
+_LEAST = PathProblem(
     "min_times", "numbers above 0, up to 1; inf means no edge", 0.0, 1.0, 0.0, kinds="f"
 )
-_REACHABILITY = _Problem("or_and", "booleans", kinds="biuf")
+_REACHABILITY = PathProblem("or_and", "booleans", kinds="biuf")
+PROBLEMS = {
+    "shortest": _SHORTEST,
+    "longest": _LONGEST,
+    "widest": _WIDEST,
+    "minimax": _MINIMAX,
+    "most_reliable": _MOST,
+    "least_reliable": _LEAST,
+    "reachability": _REACHABILITY,
+}
 
 
 def shortest(
@@ -208,7 +228,7 @@ def reachability(
 
 
 def _solve(
-    problem: _Problem,
+    problem: PathProblem,
     graph: Any,
     sources: Any,
     predecessors: bool,
@@ -233,6 +253,8 @@ def _solve(
         return _given(_walks(found, ring, sources, edges, team), sources, out)
     if sources is not None:
         chosen = checked_sources(sources, n)
+        if predecessors and is_searched(found, ring, len(chosen)):
+            return routes_by_search(found, ring, chosen, team)
         values = paths_from(found, ring, chosen, team)
         if predecessors:
             return routes_from(found, ring, chosen, values)
@@ -240,10 +262,12 @@ def _solve(
     if predecessors:
         if out is not None:
             raise UsageError("predecessors= and out= exclude each other")
+        if is_searched(found, ring, n):
+            return routes_by_search(found, ring, np.arange(n), team)
         need = bytes_needed(n, found.dtype, predecessors=True)
         require_room(need, f"paths between {n:,} vertices with predecessors")
         return routes_between(found, ring, team)
-    if out is None and is_sparse_enough(found, n):
+    if out is None and is_sparse_enough(found, ring, n):
         return paths_from(found, ring, np.arange(n), team)
     return close(found, ring, out, team)
 
@@ -277,9 +301,25 @@ def _walks(
     return x
 
 
-def _check_weights(problem: _Problem, graph: DenseGraph | SparseGraph, ring: Semiring) -> None:
+def _check_weights(problem: PathProblem, graph: DenseGraph | SparseGraph, ring: Semiring) -> None:
     """Refuse weights that the problem has no answer for, with the first one and its edge."""
+
+    def edge_of(place: int) -> tuple[int, int]:
+        if isinstance(graph, DenseGraph):
+            return divmod(place, graph.size)
+        return int(graph.rows[place]), int(graph.columns[place])
+
     values = graph.matrix if isinstance(graph, DenseGraph) else graph.weights
+    check_weights(problem, values, ring, edge_of)
+
+
+def check_weights(
+    problem: PathProblem,
+    values: Array,
+    ring: Semiring,
+    edge_of: Callable[[int], tuple[int, ...]],
+) -> None:
+    """Refuse weights that the problem has no answer for; `edge_of` gives the edge of a place."""
     if values.dtype.kind not in problem.kinds + "b" * (problem is _REACHABILITY):
         raise UsageError(
             f"weights have to be {problem.accepts}",
@@ -304,10 +344,7 @@ def _check_weights(problem: _Problem, graph: DenseGraph | SparseGraph, ring: Sem
     if not places.size:
         return
     place = int(places[0])
-    if isinstance(graph, DenseGraph):
-        edge = divmod(place, graph.size)
-    else:
-        edge = int(graph.rows[place]), int(graph.columns[place])
+    edge = edge_of(place)
     raise UsageError(
         f"weights have to be {problem.accepts}",
         found=f"{values.flat[place]} at the edge from {edge[0]} to {edge[1]}",
@@ -324,13 +361,20 @@ def _that_underflows(graph: DenseGraph | SparseGraph, ring: Semiring) -> Semirin
     values = graph.matrix if isinstance(graph, DenseGraph) else graph.weights
     edges = values[values != np.inf]
     low = float(edges.min(initial=1.0))
-    dtype = dtype_of(graph.dtype)
-    if holds_within(ring, dtype, [ValueRange(low, np.inf)] * max(1, graph.size)):
+    clamped = underflowing(ring, dtype_of(graph.dtype), low, graph.size)
+    if clamped is ring:
         return ring
     if any_cycle(graph, np.inf):
         cycle = improving_cycle(graph, ring)
         if cycle:
             raise endless(ring, cycle[0], cycle)
+    return clamped
+
+
+def underflowing(ring: Semiring, dtype: DType, low: float, n: int) -> Semiring:
+    """min_times for weights from `low` on in a graph of n vertices: see `_that_underflows`."""
+    if holds_within(ring, dtype, [ValueRange(low, np.inf)] * max(1, n)):
+        return ring
     return _clamped(dtype.name)
 
 

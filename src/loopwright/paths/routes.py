@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -34,19 +33,26 @@ from loopwright.calls.einsum import einsum
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import dtype_of
 from loopwright.lazy_dataclass import dataclass
-from loopwright.paths.elimination import add_product
-from loopwright.paths.graph_input import DenseGraph, SparseGraph, absent_value, to_dense
-from loopwright.paths.mediators import BLOCK_NUMBER, resolve
+from loopwright.paths.elimination import ROUTE_BLOCK, add_product
+from loopwright.paths.graph_input import (
+    DenseGraph,
+    SparseGraph,
+    absent_value,
+    require_room,
+    to_dense,
+)
+from loopwright.paths.improvements import BLOCK_NUMBER, mark_improved
+from loopwright.paths.mediators import resolve
 from loopwright.paths.semiring_closure import cycle_check
 from loopwright.paths.sources import first_values, iterate
+from loopwright.paths.sparse_search import is_searchable, search_from, search_pairs
 from loopwright.paths.step_kernels import PREDECESSOR, close_panel_with_predecessors
 from loopwright.runtime.array_arguments import Array
 from loopwright.semirings.named import Semiring
 
-__all__ = ["Routes", "routes_between", "routes_from"]
+__all__ = ["Routes", "is_searched", "routes_between", "routes_by_search", "routes_from"]
 
 NOTHING = -1
-_BLOCK = 128  # the search for vertices costs b comparisons an element: less than for products alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +93,11 @@ def routes_between(graph: DenseGraph | SparseGraph, ring: Semiring, threads: int
     check = cycle_check(ring, kept)
     check(a, 0)
     np.fill_diagonal(a, ring.one(dtype_of(a.dtype)))
-    before = np.where(a != absent_value(ring, a.dtype), np.arange(n)[:, None], NOTHING)
-    before = np.ascontiguousarray(before, dtype=PREDECESSOR.numpy)
+    begins = np.arange(n, dtype=PREDECESSOR.numpy)[:, None]
+    nothing = PREDECESSOR.numpy.type(NOTHING)
+    before = np.where(a != absent_value(ring, a.dtype), begins, nothing)
     np.fill_diagonal(before, NOTHING)
-    if 0 < n <= _BLOCK:
+    if 0 < n <= 2 * ROUTE_BLOCK:
         close_panel_with_predecessors(a.copy(), before.copy(), a, before, ring)
         check(a, 0)
     elif n:
@@ -109,13 +116,13 @@ def _by_blocks(
     improved = np.zeros((n, n), BLOCK_NUMBER.numpy)
     columns, rows = np.empty_like(a), np.empty_like(a)
     result = np.empty_like(before)
-    old = np.empty_like(a)
+    old = a.copy()
     with ThreadPoolExecutor(threads) as team:
-        for number, first in enumerate(range(0, n, _BLOCK)):
-            end = min(n, first + _BLOCK)
+        for number, first in enumerate(range(0, n, ROUTE_BLOCK)):
+            end = min(n, first + ROUTE_BLOCK)
             if number:
                 given = a, improved, columns, rows, before, result
-                resolve(ring, (first, end), _BLOCK, given, threads)
+                resolve(ring, (first, end), ROUTE_BLOCK, given, threads)
                 before[first:end] = result[first:end]
             _close_rows(a, before, (first, end), ring, team, threads)
             square = a[first:end, first:end].copy()
@@ -126,14 +133,12 @@ def _by_blocks(
             left[...] = a[:, first:end]
             panel = a[first:end].copy()
             rows[:, first:end] = panel.T
-            np.copyto(old, a)
+            old[first:end] = panel
             left = np.ascontiguousarray(left)
             for part in (slice(0, first), slice(end, n)):
                 add_product(a[part], left[part], panel, ring, threads)
-            pieces = _pieces(n, threads)
-            mark = partial(_mark_improved, a, old, improved, number + 1)
-            list(team.map(mark, pieces))
-    resolve(ring, (0, n), _BLOCK, (a, improved, columns, rows, before, result), threads)
+            mark_improved(a, old, improved, number + 1, threads)
+    resolve(ring, (0, n), ROUTE_BLOCK, (a, improved, columns, rows, before, result), threads)
     return result
 
 
@@ -164,16 +169,6 @@ def _pieces(n: int, threads: int) -> list[slice]:
 
 
 _CHUNK = 1 << 16  # elements that are compared at a time: they stay in the caches
-
-
-def _mark_improved(a: Array, old: Array, improved: Array, number: int, piece: slice) -> None:
-    """Write the number of a block where its products improved the matrix; numbers only grow."""
-    step = max(1, _CHUNK // a.shape[1])
-    for first in range(piece.start, piece.stop, step):
-        here = slice(first, min(first + step, piece.stop))
-        gains = np.not_equal(a[here], old[here])
-        marks = np.multiply(gains, improved.dtype.type(number))
-        np.maximum(improved[here], marks, out=improved[here])
 
 
 def _mend(graph: DenseGraph, ring: Semiring, values: Array, before: Array, threads: int) -> None:
@@ -222,6 +217,23 @@ def _endless_rows(values: Array, before: Array, rows: Array) -> Array:
         going = (links != n).any(axis=1)
         left, links = left[going], links[going]
     return rows[left]
+
+
+def is_searched(graph: DenseGraph | SparseGraph, ring: Semiring, sources: int) -> bool:
+    """Whether paths with predecessors are found by searches from the sources."""
+    if isinstance(graph, DenseGraph) or not is_searchable(graph, ring):
+        return False
+    return search_pairs(graph, sources) < float(graph.size) ** 3
+
+
+def routes_by_search(
+    graph: DenseGraph | SparseGraph, ring: Semiring, sources: Array, threads: int
+) -> Routes:
+    """Best paths from some vertices of a sparse graph; edges of a search are a tree."""
+    assert isinstance(graph, SparseGraph), "dense graphs are not searched"
+    size = graph.dtype.itemsize + 2 * PREDECESSOR.numpy.itemsize
+    require_room(len(sources) * graph.size * size, f"paths from {len(sources):,} vertices")
+    return Routes(*search_from(graph, ring, sources, threads), sources)
 
 
 def routes_from(

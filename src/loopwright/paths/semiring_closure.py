@@ -11,7 +11,13 @@ from loopwright.calls.einsum import einsum
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DType, dtype_of
 from loopwright.paths.cycles import CycleError, any_cycle, improving_cycle
-from loopwright.paths.elimination import PRODUCT, add_one, block_size, eliminate
+from loopwright.paths.elimination import (
+    PRODUCT,
+    ROUTE_BLOCK,
+    add_one,
+    block_size,
+    eliminate,
+)
 from loopwright.paths.graph_input import (
     UFUNCS,
     DenseGraph,
@@ -29,14 +35,18 @@ from loopwright.semirings.named import Semiring
 from loopwright.semirings.named import semiring as find_semiring
 
 __all__ = [
+    "better_cycles",
     "bytes_needed",
     "check_laws",
+    "check_range",
     "close",
     "closure",
     "cycle_check",
     "endless",
+    "not_idempotent",
     "power",
     "shown",
+    "weight_range",
 ]
 
 _METHODS = ("elimination", "squaring")
@@ -71,14 +81,14 @@ def closure(
     team = thread_count(threads)
     if method == "squaring":
         if not ring.idempotent:
-            raise _not_idempotent(ring, found.dtype, ())
+            raise not_idempotent(ring, found.dtype, ())
         a = _fresh(found, ring, None, 2)
         result = power(a, ring, None, team)
         return result if out is None else _put(result, check_out(out, result.shape, result.dtype))
     if not ring.idempotent:
         cycle = any_cycle(found, absent_value(ring, found.dtype))
         if cycle:
-            raise _not_idempotent(ring, found.dtype, cycle)
+            raise not_idempotent(ring, found.dtype, cycle)
     return close(found, ring, out, team)
 
 
@@ -99,12 +109,13 @@ def close(
 def bytes_needed(n: int, dtype: Any, *, predecessors: bool = False) -> int:
     """Bytes that the closure of n vertices allocates, the result included, beside the graph."""
     size = int(np.dtype(dtype).itemsize)
-    block = block_size(n)
-    panels = 2 * n * block * size
     if not predecessors:
-        return n * n * size + panels
-    # Values, what a step adds to them, the rows and columns of all steps; predecessors and blocks.
-    return n * n * (4 * size + 4 + 2) + panels
+        block = min(n, block_size(n))
+        return (n * n + 2 * n * block + 2 * block * block) * size  # with a block's rows and columns
+    # Values, those before a step, the rows and columns of all steps; predecessors of edges and of
+    # paths, numbers of blocks. Of a step: its columns, its rows and what they are closed from.
+    block = min(n, ROUTE_BLOCK)
+    return n * n * (4 * size + 4 + 4 + 2) + n * block * (4 * size + 4)
 
 
 def _fresh(
@@ -166,11 +177,15 @@ def check_laws(graph: DenseGraph | SparseGraph, ring: Semiring) -> None:
     values = graph.matrix if isinstance(graph, DenseGraph) else graph.weights
     if values.dtype.kind == "f" and np.isnan(np.min(values, initial=np.inf)):
         raise UsageError("a weight is not a number", hint="absent=np.nan where it means no edge")
-    found = _range(values, ring, dtype)
-    if found is None:
+    check_range(weight_range(values, ring, dtype), graph.size, ring, dtype)
+
+
+def check_range(found: ValueRange | None, n: int, ring: Semiring, dtype: DType) -> None:
+    """Refuse the elements of a graph of n vertices by the range they lie in: see `check_laws`."""
+    if found is None or law_of(ring, dtype) is not Law.RANGE:
         return
     # A path visits each vertex once, so that it has fewer than n edges.
-    edges = max(1, graph.size - 1)
+    edges = max(1, n - 1)
     ranges = [found] * edges
     if ring.times == "add":  # the same sums from one range
         ranges = [ValueRange(found.low * edges, found.high * edges)]
@@ -179,7 +194,7 @@ def check_laws(graph: DenseGraph | SparseGraph, ring: Semiring) -> None:
     if dtype.is_integer:
         raise UsageError(
             f"{ring.name} over {dtype}: times is not associative where paths of "
-            f"{graph.size - 1} edges saturate",
+            f"{n - 1} edges saturate",
             found=f"weights from {found.low} to {found.high}",
             hint="weights of one sign, a wider type or float64",
         )
@@ -190,7 +205,7 @@ def check_laws(graph: DenseGraph | SparseGraph, ring: Semiring) -> None:
     )
 
 
-def _range(values: Array, ring: Semiring, dtype: DType) -> ValueRange | None:
+def weight_range(values: Array, ring: Semiring, dtype: DType) -> ValueRange | None:
     """The least and greatest element, but for the one that every product with it is."""
     away = absorbing(ring, dtype)
     where: Any = True if away is None else values != away
@@ -206,6 +221,19 @@ def _range(values: Array, ring: Semiring, dtype: DType) -> ValueRange | None:
     return ValueRange(low, float(np.max(values)))
 
 
+def better_cycles(square: Array, ring: Semiring) -> Array:
+    """For each vertex of a closed square whether a cycle through it beats the empty path."""
+    one = np.asarray(ring.one(dtype_of(square.dtype)), square.dtype)
+    before = square.diagonal().copy()
+    plus = UFUNCS.get(ring.plus)
+    if plus is not None:
+        return np.asarray(plus(before, one) != one)
+    # one plus (d times one) in the semiring itself, whose operators are a user's.
+    after, units = np.full_like(before, one), np.full_like(before, one)
+    einsum("i,i->i", before, units, semiring=ring, out=after, accumulate=True, threads=1)
+    return np.asarray(after != one)
+
+
 def cycle_check(
     ring: Semiring, graph: DenseGraph | SparseGraph | None
 ) -> Callable[[Array, int], None]:
@@ -216,15 +244,7 @@ def cycle_check(
 
     def check(square: Array, first: int) -> None:
         one = np.asarray(ring.one(dtype_of(square.dtype)), square.dtype)
-        before = square.diagonal().copy()
-        plus = UFUNCS.get(ring.plus)
-        if plus is not None:
-            after = plus(before, one)
-        else:
-            # one plus (d times one) in the semiring itself, whose operators are a user's.
-            after, units = np.full_like(before, one), np.full_like(before, one)
-            einsum("i,i->i", before, units, semiring=ring, out=after, accumulate=True, threads=1)
-        worse = after != one
+        worse = better_cycles(square, ring)
         if not worse.any():
             return
         vertex = first + int(np.argmax(worse))
@@ -265,7 +285,8 @@ def endless(ring: Semiring, vertex: int, cycle: tuple[int, ...]) -> CycleError:
     )
 
 
-def _not_idempotent(ring: Semiring, dtype: Any, cycle: tuple[int, ...]) -> UsageError:
+def not_idempotent(ring: Semiring, dtype: Any, cycle: tuple[int, ...]) -> UsageError:
+    """The refusal of a graph whose paths are counted, and which has a cycle."""
     text = f"{ring.name}: plus is not idempotent (one plus one is not one), so that every path"
     if not cycle:
         return UsageError(f"{text} counts once only by elimination", hint="method='elimination'")

@@ -2,6 +2,8 @@
 
     X <- X plus X times A           until nothing changes (Bellman and Ford over a semiring)
 
+Sparse graphs in which no edge is better than the empty path are searched instead (`sparse_search`).
+
 An iteration costs k n^2 pairs, or k times the edges of a sparse graph; how many are needed is the
 number of edges of the longest best path, which nobody knows before. So iterations go on until they
 have cost as much as the elimination would, n^3 pairs; then the subgraph that the sources reach is
@@ -28,6 +30,7 @@ from loopwright.paths.graph_input import (
     to_dense,
 )
 from loopwright.paths.semiring_closure import close, shown
+from loopwright.paths.sparse_search import is_searchable, search_from, search_pairs
 from loopwright.runtime.array_arguments import Array
 from loopwright.semirings.named import Semiring
 
@@ -58,10 +61,12 @@ def checked_sources(sources: Any, n: int) -> Array:
     return given
 
 
-def is_sparse_enough(graph: DenseGraph | SparseGraph, sources: int) -> bool:
-    """Whether iterations over the edges are expected to be cheaper than the elimination."""
+def is_sparse_enough(graph: DenseGraph | SparseGraph, ring: Semiring, sources: int) -> bool:
+    """Whether searches, or iterations over edges, are expected to be cheaper than elimination."""
     if isinstance(graph, DenseGraph):
         return False
+    if is_searchable(graph, ring):
+        return search_pairs(graph, sources) < float(graph.size) ** 3
     work = SPARSE_PAIR * sources * len(graph.weights) * _EXPECTED
     return work < float(graph.size) ** 3
 
@@ -76,6 +81,10 @@ def paths_from(
     x = first_values(graph, ring, sources)
     if not k or not n:
         return x
+    if isinstance(graph, SparseGraph) and is_searchable(graph, ring):
+        if search_pairs(graph, k) < float(n) ** 3:
+            return search_from(graph, ring, sources, threads)[0]
+        return _by_elimination(graph, ring, sources, threads)
     found = iterate(graph, ring, x, _most_iterations(graph, k), threads)
     return found if found is not None else _by_elimination(graph, ring, sources, threads)
 

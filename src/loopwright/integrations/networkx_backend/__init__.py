@@ -1,0 +1,1 @@
+"""Loopwright as a backend of networkx: `nx.config.backend_priority = ["loopwright"]`."""
