@@ -97,11 +97,14 @@ def read_header(path: str | os.PathLike[str]) -> MarketHeader:
 def iterate_triplets(
     path: str | os.PathLike[str],
     *,
+    expand: bool = False,
     finite: bool = True,
     block: int = BLOCK,
     progress: Progress | None = None,
 ) -> Iterator[Triplets]:
     """Yield the entries of a file as it stores them, a block at a time, checked.
+
+    `expand` adds to each block the other triangle of a symmetric file.
 
     Memory is bounded by the block. Entries in excess are refused where they begin, missing ones at
     the end, so only a generator that has run out has seen a sound file.
@@ -109,7 +112,11 @@ def iterate_triplets(
     name = os.fspath(path)
     blocks = line_blocks(path, block=block, progress=progress)
     header, rest, line = _open(name, blocks)
-    yield from _entries(header, rest, line, blocks, finite)
+    for part in _entries(header, rest, line, blocks, finite):
+        if not (expand and header.is_symmetric):
+            yield part
+            continue
+        yield Triplets(part.shape, *_expanded(header, part.rows, part.columns, part.values))
 
 
 def read_triplets(

@@ -1,0 +1,1 @@
+"""Loopwright inside other systems; nothing of the package itself imports these."""
