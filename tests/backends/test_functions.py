@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import itertools
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
 
-from backends.compiled import assert_compiled
-from backends.test_operators import Make, Results, assert_exact, both, call
+from backends.compiled import assert_compiled, compile_nest, run_kernel
+from backends.test_operators import (
+    Make,
+    Results,
+    assert_exact,
+    both,
+    call,
+    lanes_of,
+    nest_of,
+)
 from loopwright.backends.llvm_builder import FunctionBuilder, SSAValue
 from loopwright.backends.llvm_functions import dot
 from loopwright.ir.dtypes import DTYPES, INT32, DType
 from loopwright.ir.expr import FUNCTIONS, Binary, Call, Const, Load, Unary, Var
+from loopwright.ir.interpret import interpret_nest
 from loopwright.ir.loops import Alloc, Block, Buffer, For, LoopNest, Mark, Space, Stmt, Store
 from loopwright.machines.host import host
 
@@ -193,3 +203,33 @@ def test_instructions_of_dot(
         unsigned = "%x" if types[0] == "uint8" else "%y"
         assert f"%z, <{width} x i8> {unsigned}," in text
     assert bool(code.features) == (word != " mul ")
+
+
+@pytest.mark.parametrize("exponent", [-3.0, -2.0, -1.5, -1.0, -0.5, 0.5, 1.5, 2.0, 2.5, 3.0, 7.5])
+@pytest.mark.parametrize("dtype", FLOATS[1:], ids=str)
+def test_powers_with_a_constant_exponent(dtype: DType, exponent: float) -> None:
+    """The number next to the exact power, and pow's zeros, infinities and signs."""
+    limits = np.finfo(dtype.name)
+    drawn = np.exp(np.random.default_rng(2).uniform(-4, 4, 150))
+    edge = [0.0, -0.0, 1.0, -1.0, -2.5, np.inf, -np.inf, np.nan, float(limits.max)]
+    edge += [float(limits.smallest_normal), float(limits.smallest_subnormal), 1e30, 1e-30]
+    x = np.concatenate([edge, drawn]).astype(dtype.name)
+    outputs: dict[str, tuple[DType, Make]] = {
+        "operator": (dtype, lambda x, y: Binary("pow", x, Const(exponent, dtype))),
+        "function": (dtype, lambda x, y: Call("pow", (x, Const(exponent, dtype)))),
+    }
+    expected = {name: np.zeros_like(x) for name in outputs}
+    interpret_nest(nest_of(outputs, dtype, 1), {"x": x, "y": x, **expected}, {"n": x.size})
+    with localcontext(prec=50):
+        exact = [float(Decimal(float(a)) ** Decimal(exponent)) for a in x[len(edge) :]]
+    for lanes in lanes_of(dtype):
+        for features in (frozenset(), host().features | {"fma"}):  # without fma pow is called
+            nest = nest_of(outputs, dtype, lanes)
+            found = {name: np.zeros_like(x) for name in outputs}
+            kernel = compile_nest(nest, features)
+            run_kernel(kernel, nest, {"x": x, "y": x, **found}, {"n": x.size})
+            assert_near([(lanes, found, expected)], ulps=1)
+            for name, values in found.items():
+                np.testing.assert_array_equal(np.signbit(values), np.signbit(expected[name]))
+                if features:
+                    np.testing.assert_array_equal(values[len(edge) :], np.array(exact, dtype.name))

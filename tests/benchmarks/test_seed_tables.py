@@ -1,0 +1,64 @@
+"""The dissertation's tables: contestants agree, intervals are right, a run can be taken up."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.measure import Setting, WrongResultError
+from benchmarks.seed_tables.contestants import PAIRS, contestants, installed_names
+from benchmarks.seed_tables.printed import BOUNDS, SHARES, SIZES, TIMES_4_16, squarings
+
+from benchmarks import seed_tables
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("dtype", seed_tables.TYPES)
+def test_contestants_agree_with_numpy(name: str, dtype: str) -> None:
+    rng = np.random.default_rng(1)
+    a, b = (rng.uniform(0.5, 1.5, (19, 19)).astype(dtype) for _ in range(2))
+    for who, call in contestants(PAIRS[name], a, b, installed_names()).items():
+        seed_tables._check(PAIRS[name], who, call(), a, b)
+        with pytest.raises(WrongResultError, match="differs in row 0"):
+            seed_tables._check(PAIRS[name], who, call() + 1, a, b)
+    assert np.array(5e-324) * 1.0 > 0.0  # code of others leaves subnormal numbers alone
+
+
+def test_every_row_is_printed() -> None:
+    for key in SHARES:
+        assert key[0] in PAIRS
+        assert all(len(shares) == len(SIZES) for shares in SHARES[key].values())
+    assert len(SHARES) == len(BOUNDS) == len(PAIRS) * len(seed_tables.TYPES)
+    # Shares and times of the print agree: products of 2 n^3 operations, so many in a problem.
+    share, seconds = SHARES["[+,max]", "float64"]["AOTO"][3], 110.27
+    assert math.isclose(
+        squarings(4000) * 2 * 4000**3 / (share / 100 * 15.2e9), seconds, rel_tol=0.01
+    )
+    assert set(TIMES_4_16) == set(seed_tables.FIGURE_PAIRS)
+
+
+def test_the_interval_is_students() -> None:
+    assert seed_tables.interval([2.0]) == (2.0, math.inf)
+    mean, half = seed_tables.interval([1.0, 2.0, 3.0, 4.0])
+    assert mean == 2.5
+    assert math.isclose(half, 3.182 * math.sqrt(5 / 3) / 2)
+
+
+def test_rows_that_are_kept_are_not_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SEED_TABLES_ROWS", str(tmp_path / "rows"))
+    monkeypatch.setenv("SEED_TABLES_PICTURES", str(tmp_path))
+    monkeypatch.setattr(seed_tables, "TURN", 0.001)
+    for threads in (1, 2):
+        setting = Setting(quick=True, threads=threads, kernels=("mul-max",), count=16)
+        first = seed_tables.run(setting)
+        with monkeypatch.context() as patch:
+            patch.setattr(seed_tables, "_measured", None)
+            assert seed_tables.run(setting).rows == first.rows
+    rows = {(row["dtype"], row["who"]) for row in first.rows}
+    assert rows == {("float64", "loopwright")}
+    assert "[x,max], bound" in (tmp_path / "figure_4_15.svg").read_text(encoding="utf-8")
+    assert "times " in capsys.readouterr().out or len(installed_names()) == 1
