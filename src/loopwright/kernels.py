@@ -28,6 +28,7 @@ from loopwright.memo import BoundedCache
 from loopwright.runtime import llvm_engine as jit
 from loopwright.runtime.disk_cache import Entry, disk_cache
 from loopwright.runtime.kernel import CompiledKernel
+from loopwright.runtime.native_dispatch import Dispatcher, knows_layout
 from loopwright.runtime.thread_pool import Pool
 from loopwright.runtime.workers import SYMBOLS, pool_source
 
@@ -43,6 +44,7 @@ __all__ = [
     "ENTRY",
     "Unproven",
     "contraction_kernel",
+    "dispatcher",
     "elementwise_nest",
     "nest_kernel",
     "recall",
@@ -62,6 +64,7 @@ class Unproven(Exception):  # noqa: N818, a verdict and no error
 _kernels: BoundedCache[tuple[str, bool], CompiledKernel] = BoundedCache(1024)
 _lock = threading.RLock()
 _pool: Pool | None = None
+_dispatcher: Dispatcher | None = None
 
 
 def contraction_kernel(kernel: ContractionKernel, make: Callable[[], LoopNest]) -> CompiledKernel:
@@ -297,6 +300,25 @@ def _make_pool() -> Pool:
     source = pool_source()
     entry = _stored(source, lambda: Entry({}, jit.compile_to_object(source)), "workers")
     return Pool(jit.load_object(entry.code, SYMBOLS))
+
+
+def dispatcher() -> Dispatcher | None:
+    """The native dispatcher of repeated calls; None where Python has another layout of objects."""
+    global _dispatcher
+    if _dispatcher is None and knows_layout():
+        with _lock:
+            if _dispatcher is None:
+                _dispatcher = Dispatcher(_dispatch_code())
+    return _dispatcher
+
+
+def _dispatch_code() -> jit.LoadedObject:
+    # lazy: where Python has another layout, never
+    from loopwright.backends.llvm_dispatch import DISPATCH_SYMBOLS, emit_dispatch
+
+    source = emit_dispatch()
+    entry = _stored(source, lambda: Entry({}, jit.compile_to_object(source)), "dispatcher")
+    return jit.load_for_ever(entry.code, DISPATCH_SYMBOLS)
 
 
 def _content_key(content: str) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from loopwright.calls.arguments import (
-    Arrays,
     Fresh,
     Strides,
     Values,
@@ -18,6 +17,7 @@ from loopwright.calls.arguments import (
     unit_strides,
 )
 from loopwright.calls.function_summary import FunctionSummary
+from loopwright.calls.launches import Launch, Launches
 from loopwright.ir.contraction import Contraction
 from loopwright.ir.contraction_shape import ContractionShape
 from loopwright.ir.kernel_variant import Algebra, Initial
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ContractionUnit"]
 
-Run = Callable[[Arrays], None]
 Compile = Callable[
     [Choice], "LoopNest"
 ]  # by a proven schedule; raises Unproven where there is none
@@ -63,23 +62,21 @@ class ContractionUnit:
 
     # -- one call ---------------------------------------------------------------------------------
 
-    def prepare(self, params: Values, strides: Strides, threads: int, compile_: Compile) -> Run:
+    def prepare(
+        self, params: Values, strides: Strides, threads: int, compile_: Compile
+    ) -> Launches:
         """Kernels and launches for arrays of these strides; `compile_` gives new kernels."""
         temporaries = self._temporaries(params)
         strides = _with(strides, temporaries)
-        runs = [
-            *(self._fill(fill, params, strides) for fill in self._parts.before),
-            self._product(params, strides, threads, compile_),
-            *(self._fill(fill, params, strides) for fill in self._parts.after),
-        ]
-
-        def run(arrays: Arrays) -> None:
-            for name, shape, dtype in temporaries:
-                arrays[name] = np.empty(shape, dtype)
-            for part in runs:
-                part(arrays)
-
-        return run
+        product = self._product(params, strides, threads, compile_)
+        return Launches(
+            temporaries,
+            (
+                *(self._fill(fill, params, strides) for fill in self._parts.before),
+                *([] if product is None else [product]),
+                *(self._fill(fill, params, strides) for fill in self._parts.after),
+            ),
+        )
 
     def _temporaries(self, params: Values) -> tuple[Fresh, ...]:
         return tuple(
@@ -128,12 +125,14 @@ class ContractionUnit:
 
         return given_choice(self._plan, *given, reassoc=reassoc), None
 
-    def _product(self, params: Values, strides: Strides, threads: int, compile_: Compile) -> Run:
+    def _product(
+        self, params: Values, strides: Strides, threads: int, compile_: Compile
+    ) -> Launch | None:
         choice = self.choice(params, strides, threads)
         c = self._parts.bare
         if choice is None:
             if self._parts.algebra.initial is not Initial.ZERO:
-                return lambda arrays: None
+                return None
             return self._fill(self._parts.empty, params, strides)
         log_plan(f"contraction {c.statement}", choice, self._machine)
         kernel = contraction_kernel(choice.kernel, lambda: compile_(choice))
@@ -144,17 +143,15 @@ class ContractionUnit:
         if choice.variant.swapped:
             left, right = right, left
         out = c.out.array
-        return lambda arrays: bound(arrays[out], arrays[left], arrays[right])
+        return bound, (out, left, right)
 
-    def _fill(self, fill: Fill, params: Values, strides: Strides) -> Run:
+    def _fill(self, fill: Fill, params: Values, strides: Strides) -> Launch:
         machine, unit = self._machine, sorted(unit_strides(strides))
         made_for = (machine.vector_bytes, machine.vector_registers)
         key = repr((fill, self._arrays, self._params, unit, made_for))
         what = f"loops that fill '{fill.target.array}'"
         kernel = nest_kernel(key, lambda: self._fill_nest(fill, strides), what)
-        bound = kernel.bind(params | stride_values(strides), _NO_TABLE)
-        names = kernel.buffers
-        return lambda arrays: bound(*(arrays[name] for name in names))
+        return kernel.bind(params | stride_values(strides), _NO_TABLE), kernel.buffers
 
     def _fill_nest(self, fill: Fill, strides: Strides) -> LoopNest:
         unit = unit_strides(strides)

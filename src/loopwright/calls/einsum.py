@@ -51,13 +51,23 @@ if TYPE_CHECKING:
     from loopwright.transform.plan import Plan
     from loopwright.tuning.tasks import ContractionTask
 
-__all__ = ["einsum", "einsum_plan", "einsum_task", "forget_calls"]
+__all__ = [
+    "einsum",
+    "einsum_plan",
+    "einsum_task",
+    "forget_calls",
+    "forgetting",
+    "prepared",
+    "scaling_of",
+    "view_of",
+]
 
 Ready: TypeAlias = tuple[Callable[..., None], tuple[int, ...], np.dtype[Any]]
 
 _ready: BoundedCache[tuple[Any, ...], Ready] = BoundedCache(
     1024
 )  # calls remembered with their launch
+forgetting: list[Callable[[], None]] = []  # of others who remember calls
 _ndarray = np.ndarray
 _empty = np.empty
 current = options.current
@@ -159,7 +169,7 @@ def einsum(
                 accum_dtype=accum_dtype, threads=threads, plan=plan, tune=tune,
             )  # fmt: skip
             return out if out is not None else library.in_kind(result)
-        scaling = _scaling(alpha, beta, accumulate)
+        scaling = scaling_of(alpha, beta, accumulate)
         asked = read_options(optimize, dtype, order, casting)
         if tune is not None:
             how = scaling, accum_dtype, threads, asked
@@ -194,14 +204,14 @@ def einsum_plan(
     Nothing is computed. The keywords are those of `einsum` that a plan depends on. The plan of
     arrays on a device is for arrays on devices.
     """
-    scaling = _scaling(alpha, beta, accumulate)
+    scaling = scaling_of(alpha, beta, accumulate)
     asked = read_options(False, dtype, "K", None)
     if _any_on_device((subscripts, *operands, out)):
         from loopwright.calls.device_einsum import device_einsum_plan  # lazy: for users of GPUs
 
         given = scaling, accum_dtype, asked
         return device_einsum_plan(subscripts, operands, semiring, out, *given)
-    made = _prepared(subscripts, operands, semiring, out, scaling, accum_dtype, threads, asked)
+    made = prepared(subscripts, operands, semiring, out, scaling, accum_dtype, threads, asked)
     _require_pair(made.call)
     from loopwright.planner.given_choice import plan_of  # lazy: plans load isl
 
@@ -221,9 +231,9 @@ def einsum_task(
     threads: int | None = None,
 ) -> ContractionTask:
     """What tuning measures for an einsum of one or two operands."""
-    scaling = _scaling(alpha, beta, accumulate)
+    scaling = scaling_of(alpha, beta, accumulate)
     asked = read_options(False, dtype, "K", None)
-    made = _prepared(subscripts, operands, semiring, out, scaling, accum_dtype, threads, asked)
+    made = prepared(subscripts, operands, semiring, out, scaling, accum_dtype, threads, asked)
     return _task(made.call)
 
 
@@ -254,7 +264,7 @@ def _tune_first(
         raise UsageError("plan= and tune= exclude each other", hint="the plan that tune gave")
     if _any_on_device((subscripts, *operands, out)):
         raise UsageError("tune= is for arrays of NumPy", hint="leave it out for arrays of a GPU")
-    made = _prepared(subscripts, operands, ring, out, scaling, accum_dtype, threads, asked)
+    made = prepared(subscripts, operands, ring, out, scaling, accum_dtype, threads, asked)
     if tune_once(_task(made.call), tune):
         forget_calls()
 
@@ -263,6 +273,8 @@ def forget_calls() -> None:
     """Plan all calls anew: there are other records."""
     _ready.clear()
     forget_launches()
+    for forget in forgetting:
+        forget()
 
 
 def _any_on_device(values: Iterable[Any]) -> bool:
@@ -302,7 +314,7 @@ def _require_pair(call: EinsumCall, *, may_be_empty: bool = False) -> None:
         raise no_single_contraction(call.names.text, len(call.arrays))
 
 
-def _scaling(alpha: Any, beta: Any, accumulate: bool) -> Scaling:
+def scaling_of(alpha: Any, beta: Any, accumulate: bool) -> Scaling:
     scaling = Scaling(plain_number(alpha, "alpha"), plain_number(beta, "beta"))
     if not accumulate:
         return scaling
@@ -346,11 +358,11 @@ def _einsum(
         subscripts, operands = from_text_or_lists(subscripts, operands)
     is_plain = len(operands) == 1 and out is None and accum_dtype is None and plan is None
     if is_plain and scaling == Scaling():
-        view = _view(subscripts, operands[0], asked)
+        view = view_of(subscripts, operands[0], asked)
         if view is not None:
             semirings.semiring(ring), thread_count(threads)  # what is wrong with them is told
             return view
-    made = _prepared(subscripts, operands, ring, out, scaling, accum_dtype, threads, asked)
+    made = prepared(subscripts, operands, ring, out, scaling, accum_dtype, threads, asked)
     call = made.call
     if plan is not None:
         from loopwright.planner.planners import checked_plan  # lazy: plans load isl
@@ -365,7 +377,7 @@ def _einsum(
     return made.given()
 
 
-def _prepared(
+def prepared(
     subscripts: Any,
     operands: Sequence[Any],
     ring: str | semirings.Semiring,
@@ -410,7 +422,7 @@ def _prepared(
     return _Prepared(call, subscripts, target)
 
 
-def _view(subscripts: str, operand: Any, asked: NumpyOptions) -> Any:
+def view_of(subscripts: str, operand: Any, asked: NumpyOptions) -> Any:
     """NumPy's view of an array of which nothing is summed or converted; else None."""
     if not isinstance(operand, _ndarray) or (asked.dtype or operand.dtype) != operand.dtype:
         return None

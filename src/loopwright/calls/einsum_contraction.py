@@ -17,13 +17,14 @@ from loopwright.lower.launch import launch
 from loopwright.memo import BoundedCache
 from loopwright.planner.analytical import Choice, choose
 from loopwright.planner.explain import log_plan
+from loopwright.runtime.array_arguments import Array
 from loopwright.runtime.kernel import BoundKernel
 from loopwright.tuning.recall import recorded_choice
 
 if TYPE_CHECKING:
     from loopwright.ir.loops import LoopNest
 
-__all__ = ["choice_of", "contract", "forget_launches", "plan_contraction"]
+__all__ = ["choice_of", "contract", "forget_launches", "kernel_arrays", "plan_contraction"]
 
 
 _MOST_LAUNCHES = 1024
@@ -48,6 +49,11 @@ def contract(call: EinsumCall) -> None:
 
         loop_einsum(call)
         return
+    bound(*kernel_arrays(call, choice))
+
+
+def kernel_arrays(call: EinsumCall, choice: Choice) -> tuple[Array, ...]:
+    """The arrays that the kernel of a choice takes, in its order."""
     left, right = call.arrays[0], call.arrays[-1]
     if choice.variant.swapped:
         left, right = right, left
@@ -56,7 +62,7 @@ def contract(call: EinsumCall) -> None:
         extra.append(np.array(call.scaling.alpha, dtype=call.accumulator.numpy))
     if choice.kernel.algebra.initial is Initial.SCALED:
         extra.append(np.array(call.scaling.beta, dtype=call.accumulator.numpy))
-    bound(out, left, right, *extra)
+    return (call.out, left, right, *extra)
 
 
 def plan_contraction(call: EinsumCall) -> tuple[Choice, BoundKernel]:

@@ -62,6 +62,7 @@ __all__ = [
     "einsum_path",
     "order_of",
     "order_unread",
+    "pairs_unread",
 ]
 
 _MOST_PARTINGS = 10  # operands up to which all partings are tried; beyond, those in a row
@@ -360,6 +361,12 @@ def contract_several(call: EinsumCall, path: Path) -> None:
 
 def _whole(call: EinsumCall, order: Order) -> None:
     """Every step once."""
+    for step in _pairs(call, order):
+        contract(step)
+
+
+def _pairs(call: EinsumCall, order: Order) -> Iterator[EinsumCall]:
+    """The calls of two operands, one after another; partial results are new arrays."""
     *steps, last = order.steps
     left = list(call.arrays)
     for step in steps:
@@ -367,11 +374,20 @@ def _whole(call: EinsumCall, order: Order) -> None:
         extents = extents_of(step.names, pair)
         shape = tuple(extents[c] for c in step.names.out)
         partial = np.empty(shape, call.accumulator.numpy)
-        contract(replace(call, names=step.names, arrays=pair, out=partial, scaling=Scaling()))
+        yield replace(call, names=step.names, arrays=pair, out=partial, scaling=Scaling())
         left = [x for place, x in enumerate(left) if place not in step.pair]
         left.insert(step.place, partial)
-    pair = left[last.pair[0]], left[last.pair[1]]
-    contract(replace(call, names=last.names, arrays=pair))
+    yield replace(call, names=last.names, arrays=(left[last.pair[0]], left[last.pair[1]]))
+
+
+def pairs_unread(call: EinsumCall, path: Path) -> list[EinsumCall] | None:
+    """What `contract_several` does, call by call; None where numbers decide it, or blocks."""
+    if law_of(call.ring, call.accumulator) is not Law.ALL:
+        return None
+    order = order_of(call.names, call.arrays, call.ring, call.accumulator, path)
+    if block_of(order, extents_of(call.names, call.arrays), call.names.out) is not None:
+        return None
+    return list(_pairs(call, order))
 
 
 def _in_blocks(call: EinsumCall, order: Order) -> None:

@@ -30,6 +30,8 @@ from loopwright.ir.text import schedule_text
 from loopwright.machines.dma_model import DmaRequest, request_service_cycles
 from loopwright.machines.mesh_timeline import MeshPrediction, TeamRun, each_event, predict_teams
 from loopwright.planner.mesh_dry_run import ARGUMENTS
+from loopwright.planner.mesh_room import scratchpad_room
+from loopwright.planner.mesh_stencils import stencil_prices
 from loopwright.planner.mesh_work import DataDependent
 from loopwright.planner.planners import Planner
 from loopwright.tables import table_lines
@@ -73,6 +75,7 @@ def explain_on_mesh(
         lines += (f"    -- {step}" for step in steps)
         lines += (f"    {line}" for line in (tree if tree != before else ["unchanged"]))
         before = tree
+    lines += (f"  {line}" for line in _time_tiles(found, machine))
     lines.append(f"  LDM: {_of_scratchpad(found.mesh, machine)}")
     lines += (f"    {line}" for line in _scratchpad(found.mesh, machine))
     given = _values(found, sizes, default)
@@ -218,6 +221,29 @@ def _function(band: Band) -> str:
             found.setdefault(text, []).append(name.partition("[")[0])
     parts = [f"{text} of {', '.join(sorted(names))}" for text, names in sorted(found.items())]
     return "; ".join(parts) if len(parts) > 1 else next(iter(found))
+
+
+# -- stencils -------------------------------------------------------------------------------------
+
+
+def _time_tiles(found: Optimised, machine: MeshMachine) -> Iterator[str]:
+    """How a stencil is tiled in time, and what the planner's model says of the other ways."""
+    schedule = found.schedule
+    tiles, shape = schedule.time_tiles, schedule.mesh
+    if tiles is None or shape is None:
+        return
+    yield f"stencil: {tiles}"
+    if (stream := tiles.stream) is not None:
+        names = [own.name for own in tiles.stencil.statements]
+        late = zip(names, stream.delays, strict=True)
+        planes = ", ".join(f"{name} plane p - {delay} - {stream.rate} t" for name, delay in late)
+        yield f"  at position p step t computes: {planes}"
+        windows = [f"{g.name} {stream.window(g.name, tiles.steps)}" for g in stream.grids]
+        yield f"  planes in the LDM: {', '.join(windows)}"
+    yield "  cycles of a time step by the planner's model, likely sizes:"
+    room = scratchpad_room(machine)
+    for cycles, other in stencil_prices(schedule.program, machine, shape, room):
+        yield f"    {cycles:.0f}: {'a sweep for each statement' if other is None else other}"
 
 
 # -- scratchpad and DMA ---------------------------------------------------------------------------

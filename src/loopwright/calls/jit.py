@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
 
+from loopwright.calls.jit_dispatch import NativeCalls, install_native_calls
 from loopwright.calls.specialisation import JitDefinition, Specialisation, TuneFirst
 from loopwright.diagnostics import LoopwrightError, SourceError, UsageError, WrongTypeError
 from loopwright.frontends.python import (
@@ -82,20 +83,37 @@ class JitFunction:
         code = function.__code__
         self._count = code.co_argcount + code.co_kwonlyargcount
         self._has_stars = bool(code.co_flags & _STARS)
+        self._native: NativeCalls | None = None
+        if _has_native_calls():
+            self._native = NativeCalls(function, self._call)
+            self._dispatch_words = self._native.words  # by this name native code finds them
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def _call(self, *args: Any, **named: Any) -> Any:
+        """A call in Python, which may be written down for the native dispatcher."""
         try:
-            if not self._is_usual:
-                return self._call_specially(args, named)
-            given = self._in_order(args, named)
-            try:
-                found = self.specialise(*given)
-            except ForeignArgument as error:
-                return self._call_foreign(given, error)
-            return found(given, self._threads())
+            result = self._call_in_python(args, named)
         except LoopwrightError as error:
             hide_frames(error)
             raise
+        if self._native is not None and not named:
+            self._native.remember(args, self._threads(), lambda: self._known(args))
+        return result
+
+    __call__ = _call
+
+    def _known(self, args: tuple[Any, ...]) -> Specialisation | None:
+        """The code that a call has run; None where Python has run it."""
+        return self._found.get(argument_types(args))
+
+    def _call_in_python(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        if not self._is_usual:
+            return self._call_specially(args, named)
+        given = self._in_order(args, named)
+        try:
+            found = self.specialise(*given)
+        except ForeignArgument as error:
+            return self._call_foreign(given, error)
+        return found(given, self._threads())
 
     def _call_specially(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A call without the disk cache, or that Python may run."""
@@ -213,10 +231,14 @@ class JitFunction:
         found = self._found.get(types)
         if found is None or not is_unchanged(self.py_func, found.captured):
             log("recompile", lambda: self._occasion(types))
+            if self._native is not None:
+                self._native.forget()
             definition = JitDefinition(self.py_func, types, reassoc=self.reassoc)
             found = self._found[types] = Specialisation(
                 definition, target_machine(), self._plan, self._tune
             )
+            if self._native is not None:
+                found.on_forget = self._native.forget
         return found
 
     def _occasion(self, types: Types) -> str:
@@ -265,6 +287,12 @@ class JitFunction:
 
     def __repr__(self) -> str:
         return f"<loopwright.jit function {self.py_func.__name__}, {len(self._found)} signatures>"
+
+
+@functools.cache
+def _has_native_calls() -> bool:
+    """Whether calls go to the native dispatcher first; asked when the first function is made."""
+    return install_native_calls(JitFunction)
 
 
 def _library_of(given: tuple[Any, ...], error: ForeignArgument) -> ArrayLibrary:
@@ -392,8 +420,8 @@ _INSTEAD = {
     "looplift": "on_unsupported='python' runs in Python what cannot be compiled",
     "error_model": "leave it out: numbers divided by zero give what NumPy gives",
     "locals": "leave it out: types follow from the arguments of each call",
-    "inline": "leave it out: functions that are called are read with their caller",
-    "forceinline": "leave it out: functions that are called are read with their caller",
+    "inline": "leave it out, and write what the function computes where it is called",
+    "forceinline": "leave it out, and write what the function computes where it is called",
     "debug": "LOOPWRIGHT_DUMP=loops prints what was made, LOOPWRIGHT_INTERPRET=1 runs it slowly",
     "target": "leave it out: code is made for this machine; lw.compile has targets",
     "target_backend": "leave it out: code is made for this machine; lw.compile has targets",

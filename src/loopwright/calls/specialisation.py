@@ -26,6 +26,7 @@ from loopwright.calls.arguments import (
     unit_strides,
 )
 from loopwright.calls.function_summary import FunctionSummary, compile_test, summary_key
+from loopwright.calls.launches import Launches
 from loopwright.diagnostics import SourceError, UsageError
 from loopwright.faults import FAULTS, survive
 from loopwright.frontends.python import ArgType
@@ -109,6 +110,7 @@ class Specialisation:
     ) -> None:
         self._definition = definition
         self._tune = tune  # called before code for new sizes is made
+        self.on_forget: Callable[[], None] | None = None  # of others who remember calls
         self._machine = machine
         self._constructions: dict[bool, str] = {}  # digests of the model's plans
         self._plan = plan  # of the user; None: what the model decides
@@ -142,9 +144,7 @@ class Specialisation:
         return self.summary.contraction
 
     def __call__(self, args: tuple[Any, ...], threads: int) -> Any:
-        key, arrays = self._signature.bind(args)
-        settings = options.current()
-        key = (threads, settings.interpret, settings.boundscheck, *key)
+        key, arrays = self._bound(args, threads)
         ready = self._ready.get(key)
         if ready is None:
             if self._tune is not None:
@@ -155,6 +155,26 @@ class Specialisation:
             arrays[name] = np.empty(shape, dtype)
         ready.run(arrays)
         return self._signature.result(args, arrays)
+
+    def _bound(self, args: tuple[Any, ...], threads: int) -> tuple[tuple[Any, ...], Arrays]:
+        """The key of a call among those that are ready, and its arrays by name."""
+        key, arrays = self._signature.bind(args)
+        settings = options.current()
+        return (threads, settings.interpret, settings.boundscheck, *key), arrays
+
+    def launches(
+        self, args: tuple[Any, ...], threads: int
+    ) -> tuple[tuple[Fresh, ...], Launches] | None:
+        """What a call that was made before allocates and runs; None where that is not known."""
+        ready = self._ready.get(self._bound(args, threads)[0])
+        if ready is None or not isinstance(ready.run, Launches):
+            return None
+        return ready.fresh, ready.run
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The arguments that the function writes."""
+        return self._signature.written
 
     # -- knowledge --------------------------------------------------------------------------------
 
@@ -236,13 +256,12 @@ class Specialisation:
 
         return ContractionUnit(self.summary, found, self._machine, self._plan)
 
-    def _looped(self, params: Values, strides: Strides, threads: int) -> Run:
+    def _looped(self, params: Values, strides: Strides, threads: int) -> Launches:
         """The function as loops: the generic road."""
         kernel = self._kernel(params, strides, threads)
         values = params | stride_values(strides)
         bound = kernel.bind(values, _NO_TABLE, threads, thread_pool)
-        names = kernel.buffers
-        return lambda given: bound(*(given[name] for name in names))
+        return Launches((), ((bound, kernel.buffers),))
 
     def _checked(self, args: tuple[Any, ...], arrays: Arrays) -> Values:
         """The parameters of a call that stays inside its arrays."""
@@ -338,6 +357,8 @@ class Specialisation:
     def forget(self) -> None:
         """Make code anew: there are other records."""
         self._ready.clear()
+        if self.on_forget is not None:
+            self.on_forget()
 
     def plan_of(self, args: tuple[Any, ...], threads: int) -> Plan:
         """The plan of a call: given again, it makes the same code."""

@@ -1,4 +1,8 @@
-"""The keyword `tune=` of einsum, jit and compile: a search before the first run on new sizes."""
+"""The keyword `tune=` of einsum, jit and compile: a search before the first run on new sizes.
+
+`tune="policy"` measures what the learned policy proposes against the construction, where it
+proposes anything else, and takes it where it is faster beyond the noise.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from loopwright.diagnostics import UsageError
 from loopwright.log import log
+from loopwright.tuning.policy_files import policy_for
+from loopwright.tuning.policy_plan import policy_plan
 from loopwright.tuning.records import log_of_user
 from loopwright.tuning.search import search
 from loopwright.tuning.tasks import Task
@@ -17,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["tune_once", "tuning_first"]
 
 _USUAL_SECONDS = 10.0  # of tune="search"
+_POLICY_SECONDS = 1.0  # of tune="policy": its plan is measured first
 
 
 def checked_seconds(tune: str | float) -> float:
@@ -26,12 +33,11 @@ def checked_seconds(tune: str | float) -> float:
     if tune == "search":
         return _USUAL_SECONDS
     if tune == "policy":
-        hint = "tune='search', or seconds"
-        raise UsageError("there is no learned policy yet", found="tune='policy'", hint=hint)
+        return _POLICY_SECONDS
     is_number = isinstance(tune, int | float) and not isinstance(tune, bool)
     if is_number and 0 <= float(tune) < math.inf:
         return float(tune)
-    hint = "'search', 'model', or seconds"
+    hint = "'search', 'policy', 'model', or seconds"
     raise UsageError("unknown way to tune", found=repr(tune)[:60], hint=hint)
 
 
@@ -40,10 +46,18 @@ def tune_once(task: Task, tune: str | float) -> bool:
     seconds = checked_seconds(tune)
     if not seconds:
         return False
-    data = task.construction().to_json()
+    construction = task.construction()
+    data = construction.to_json()
     if any(record.construction == data for record in log_of_user().of(task.key)):
         return False
-    found = search(task, log_of_user(), seconds)
+    given = task, log_of_user(), seconds
+    if tune == "policy":
+        proposed = policy_plan(task, policy_for("general"), 1.0)
+        if proposed == construction:
+            return False
+        found = search(*given, first=[proposed])
+    else:
+        found = search(*given)
     log("tune", lambda: f"{found.tried} plans tried, {found.gain:.2f} times as fast")
     return True
 

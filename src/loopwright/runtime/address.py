@@ -15,7 +15,18 @@ from typing import Any, Self
 
 import numpy as np
 
-__all__ = ["Address", "addresses_of", "data_address", "function_at", "object_address"]
+__all__ = [
+    "Address",
+    "addresses_of",
+    "builtin_function",
+    "builtin_method",
+    "data_address",
+    "function_at",
+    "hold_for_ever",
+    "locked_function_at",
+    "object_address",
+    "python_function",
+]
 
 
 class Address(int):
@@ -62,3 +73,59 @@ def function_at(
     function = ctypes.CFUNCTYPE(result, *arguments)(address)
     function.owner = address  # type: ignore[attr-defined]  # ctypes keeps the number only
     return function
+
+
+def locked_function_at(
+    address: Address, *arguments: type, result: type | None = None
+) -> Callable[..., Any]:
+    """The machine code at an address as a function of Python; it keeps the GIL."""
+    function = ctypes.PYFUNCTYPE(result, *arguments)(address)
+    function.owner = address  # type: ignore[attr-defined]
+    return function
+
+
+def python_function(name: str) -> int:
+    """Where a function of Python's C interface lies; it stays as long as the process."""
+    found = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+    assert found is not None
+    return found
+
+
+def hold_for_ever(thing: object) -> None:
+    """Never free an object, not even while the interpreter ends."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
+class _MethodDef(ctypes.Structure):
+    """Python's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+_FASTCALL_KEYWORDS = 0x80 | 0x2  # METH_FASTCALL | METH_KEYWORDS
+
+
+def _method_def(code: Address, name: str, doc: str) -> Any:
+    made = _MethodDef(name.encode(), code, _FASTCALL_KEYWORDS, doc.encode())
+    hold_for_ever(made)  # Python refers to the definitions of its functions and to their code
+    hold_for_ever(code)
+    return ctypes.byref(made)
+
+
+def builtin_function(code: Address, name: str, module: str, doc: str) -> Any:
+    """Machine code with the interface of METH_FASTCALL | METH_KEYWORDS as a built-in function."""
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p] * 2 + [ctypes.py_object]
+    return make(_method_def(code, name, doc), None, module)
+
+
+def builtin_method(code: Address, name: str, owner: type, doc: str) -> Any:
+    """The same as a method of a class."""
+    make = ctypes.pythonapi.PyDescr_NewMethod
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.py_object, ctypes.c_void_p]
+    return make(owner, _method_def(code, name, doc))

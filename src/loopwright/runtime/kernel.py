@@ -175,6 +175,13 @@ class BoundKernel:
         scratch = local_scratch().reserve(self._need)
         return entry, int(self._launch), int(scratch), *map(id, arrays)
 
+    def words(self) -> tuple[int, int, int, int]:
+        """For a native call on one thread: entry of teams, kernel arguments, shared bytes, bytes.
+
+        They hold while this kernel lives.
+        """
+        return int(self._run), int(self._launch), self._sizes[0], self._need
+
     def bare(self) -> Callable[..., None] | None:
         """This call on the identities of array objects; None where it needs threads or memory."""
         if self.threads > 1 or self._need:

@@ -16,7 +16,7 @@ import llvmlite.binding as llvm
 from loopwright.diagnostics import InternalError
 from loopwright.ir.module import CodeUnit
 from loopwright.lazy_dataclass import dataclass
-from loopwright.runtime.address import Address
+from loopwright.runtime.address import Address, hold_for_ever
 from loopwright.undisturbed import undisturbed
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "host_cpu_name",
     "host_target",
     "llvm_version",
+    "load_for_ever",
     "load_object",
 ]
 
@@ -263,6 +264,19 @@ def assembly(code: LLVMCode, cpu: str | None = None, isa: str | None = None) -> 
 def load_object(code: bytes, symbols: tuple[str, ...]) -> LoadedObject:
     """Link an object into the process; libc and libm are found in the process itself."""
     return undisturbed(lambda: _loaded(code, symbols))
+
+
+def load_for_ever(code: bytes, symbols: tuple[str, ...]) -> LoadedObject:
+    """The same for code that objects of Python refer to: it stays while the interpreter ends."""
+
+    def work() -> LoadedObject:
+        with _lock:
+            loaded = _loaded(code, symbols)
+            hold_for_ever(loaded)
+            hold_for_ever(next(reversed(_trackers.values())))
+            return loaded
+
+    return undisturbed(work)
 
 
 def _loaded(code: bytes, symbols: tuple[str, ...]) -> LoadedObject:

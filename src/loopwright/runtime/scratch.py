@@ -19,14 +19,22 @@ import math
 import mmap
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from loopwright.runtime.address import Address, data_address
 
-__all__ = ["Loan", "Scratch", "local_scratch", "per_thread", "release_scratch"]
+__all__ = [
+    "Loan",
+    "Scratch",
+    "ScratchBlock",
+    "local_scratch",
+    "per_thread",
+    "release_scratch",
+    "releases",
+]
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -34,6 +42,7 @@ _PAGE = 2 << 20
 _blocks: weakref.WeakSet[Scratch] = weakref.WeakSet()
 _MOST_KEPT = 1 << 28  # bytes of blocks that nobody has borrowed
 _free: list[Bytes] = []
+releases: list[Callable[[], int]] = []  # of others who keep blocks: each returns its bytes
 _lock = threading.Lock()
 
 
@@ -44,7 +53,8 @@ class ScratchBlock(Address):
 
     @classmethod
     def of(cls, size: int) -> ScratchBlock:
-        """A fresh block; contents are undefined."""
+        """A fresh block of whole huge pages; contents are undefined."""
+        size = -(-size // _PAGE) * _PAGE
         memory = _fresh(size, _PAGE)
         start = data_address(memory)
         block = cls(start + -start % _PAGE, memory)
@@ -67,7 +77,7 @@ class Scratch:
         """A block of at least `size` bytes; contents are undefined."""
         block = self.block
         if size > block.size:
-            block = self.block = ScratchBlock.of(-(-size // _PAGE) * _PAGE)
+            block = self.block = ScratchBlock.of(size)
         return block
 
     def release(self) -> None:
@@ -80,7 +90,8 @@ class _PerThread(threading.local):
 
     def __init__(self) -> None:
         self.scratch = Scratch()
-        _blocks.add(self.scratch)
+        with _lock:
+            _blocks.add(self.scratch)
 
 
 per_thread = _PerThread()  # its attributes are those of the calling thread
@@ -147,10 +158,12 @@ def release_scratch() -> int:
 
     What a call in another thread uses goes back when that call ends.
     """
-    kept = list(_blocks)
+    with _lock:
+        kept = list(_blocks)
     freed = sum(scratch.block.size for scratch in kept)
     for scratch in kept:
         scratch.release()
+    freed += sum(release() for release in releases)
     with _lock:
         freed += sum(map(len, _free))
         _free.clear()
