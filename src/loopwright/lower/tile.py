@@ -31,22 +31,43 @@ def register_tiles(
     `halves` it then computes no more than that half, at the price of four times the code.
     """
     variant = kernel.variant
-    body = _placed(kernel, kernel, layout)
+    first = Var("jr_tile") if _is_shifted(kernel, layout) else jr
+    body = _whole_tile(kernel, kernel, layout)
     if layout.clips:
         some = (clip.holds_for_some(*_corners(kernel)) for clip in layout.clips)
         body = If(_all_of(some), body)
     if halves and variant.rows >= 4:
         half = _smaller(kernel, (variant.rows + 1) // 2, variant.vectors)
-        body = If((Var("mb") - ir) <= half.variant.rows, _placed(half, kernel, layout), body)
+        body = If((Var("mb") - ir) <= half.variant.rows, _whole_tile(half, kernel, layout), body)
     if halves and variant.vectors >= 2:
         half = _smaller(kernel, variant.rows, (variant.vectors + 1) // 2)
-        body = If((Var("nb") - jr) <= half.variant.columns, _placed(half, kernel, layout), body)
+        few = (Var("nb") - first) <= half.variant.columns
+        body = If(few, _whole_tile(half, kernel, layout), body)
     if variant.broadcast is Broadcast.REPLICATED:
         # A replicated panel of left is the larger one: it stays in L1 while those of right pass.
         columns = loop(jr, 0, Var("nb"), body, variant.columns)
         return loop(ir, 0, Var("mb"), columns, variant.rows)
     rows = loop(ir, 0, Var("mb"), body, variant.rows)
-    return loop(jr, 0, Var("nb"), rows, variant.columns)
+    return loop(first, 0, Var("nb"), rows, variant.columns)
+
+
+def _is_shifted(kernel: ContractionKernel, layout: Layout) -> bool:
+    """Whether a tile at the right edge begins earlier and computes some columns once more.
+
+    Right that lies in place must not be read beyond its columns. Sums that begin at zero and are
+    complete after one tile may be written twice.
+    """
+    is_direct = kernel.variant.right_packing is Packing.DIRECT
+    return is_direct and kernel.algebra.initial is Initial.ZERO and layout is TABLES
+
+
+def _whole_tile(kernel: ContractionKernel, panel: ContractionKernel, layout: Layout) -> Stmt:
+    """A tile at jr, or where it is whole for the last time."""
+    body = _placed(kernel, panel, layout)
+    if not _is_shifted(kernel, layout):
+        return body
+    last = Var("nb") - kernel.variant.columns
+    return lets([(jr, Var("jr_tile").min(last))], body)
 
 
 def _smaller(kernel: ContractionKernel, rows: int, vectors: int) -> ContractionKernel:
@@ -388,7 +409,7 @@ def _steps(
     if variant.left_packing is Packing.DIRECT and variant.broadcast is Broadcast.LANE and count > 1:
         body = _left_rows(kernel, direct, count, body)
     if variant.ahead and (count > 1 or variant.group > 1):
-        body = seq(*_prefetch(kernel, panels, count), body)
+        body = seq(*_prefetch(kernel, panels, direct, count), body)
     return body
 
 
@@ -415,9 +436,19 @@ def _panel(kernel: ContractionKernel, tile: Var, at: Expr, width: int) -> Expr:
     return tile * pitch(Var("kb")) + at * (width * kernel.variant.group)
 
 
-def _prefetch(kernel: ContractionKernel, panels: Panels, count: int) -> list[Stmt]:
-    """Ask for the lines that `ahead` steps later will read of the panel that streams from L2."""
+def _prefetch(kernel: ContractionKernel, panels: Panels, direct: InPlace, count: int) -> list[Stmt]:
+    """Ask for the lines that `ahead` steps later will read of the panel that streams from L2.
+
+    Of right in place: of its rows, each of which may begin on a page of its own.
+    """
     variant = kernel.variant
+    if direct.right is not None:
+        # Rows begin anywhere: the last element may lie on one line more.
+        line = max(1, CACHE_LINE // kernel.right.bytes)
+        offsets = [*range(0, variant.columns - 1, line), variant.columns - 1]
+        rows = [direct.layout.onward("right", p + (variant.ahead + k)) for k in range(count)]
+        places = [(direct.right + row).along(Const(x)) for row in rows for x in offsets]
+        return [Prefetch(direct.layout.buffer("right"), place.index) for place in places]
     if variant.broadcast is Broadcast.REPLICATED:
         name, tile, width, dtype = "right", jr, panels.columns, kernel.packed_right
     else:

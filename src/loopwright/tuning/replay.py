@@ -24,10 +24,10 @@ class Transitions:
 
     seen: Any  # float16, (rows, numbers)
     actions: Integers
-    returns: Floats  # discounted rewards of the n steps
-    after: Any  # float16, (rows, numbers)
+    floors: Floats  # what the action is worth at least: the best that its episode reached
+    after: Any  # float16, (rows, numbers): n actions later
     masks: Any  # bool, (rows, actions): possible afterwards
-    discounts: Floats  # of the value afterwards; 0 at the end of an episode
+    prices: Floats  # taken from the value afterwards; inf at the end of an episode
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -89,7 +89,7 @@ class Replay:
     def add(self, rows: Transitions) -> None:
         """Keep rows, over the oldest where there is no room."""
         places = (self._next + np.arange(len(rows))) % self.capacity
-        for name in ("seen", "actions", "returns", "after", "masks", "discounts"):
+        for name in ("seen", "actions", "floors", "after", "masks", "prices"):
             getattr(self._kept, name)[places] = getattr(rows, name)
         self._tree.change(places, self._most)
         self._next = int((self._next + len(rows)) % self.capacity)
@@ -107,10 +107,10 @@ class Replay:
         rows = Transitions(
             kept.seen[places].astype(np.float32),
             kept.actions[places],
-            kept.returns[places],
+            kept.floors[places],
             kept.after[places].astype(np.float32),
             kept.masks[places],
-            kept.discounts[places],
+            kept.prices[places],
         )
         return places, rows, (weights / weights.max()).astype(np.float32)
 
