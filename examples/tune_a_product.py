@@ -17,6 +17,8 @@ def main(seconds: float = 4.0) -> None:
     with tempfile.TemporaryDirectory() as place, options.override(data_dir=place):
         before = lw.einsum_plan("ik,kj->ij", a, b, threads=1)
         print(f"the construction: {before}")
+        asked = lw.tune("ik,kj->ij", a, b, by="policy", threads=1)  # runs nothing
+        print("the policy keeps it" if asked == before else f"the policy proposes: {asked}")
         found = lw.tune("ik,kj->ij", a, b, by="search", budget_ms=1e3 * seconds, threads=1)
         print(f"after the search: {found}")
         print("it stays" if found == before else "another plan was faster beyond the noise")

@@ -1,131 +1,145 @@
 """Who is compared in the evaluation of tuning, all by one signature.
 
-A contestant takes a shape and a budget in seconds and gives an Attempt: the best state it has
-measured (or chosen) with what it took to get there. Trees are measured once more by the judge, with
-20 runs that do not count; kernels of the construction and of NumPy bring their own time.
+A contestant takes a shape and a budget in seconds and gives an Attempt: the tree that it ends in
+with what it took to get there. Times are the judge's (judge.py); the best time that a search saw
+is in its trace. Who has no tree of its own (construction, NumPy, other libraries) makes no attempt
+and meets the judge only.
 """
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from benchmarks.measure import check_close
-from benchmarks.tuning.construction import constructed_kernel
-from benchmarks.tuning.native_time import WARM_UP, native_seconds
-from benchmarks.tuning.shapes import Shape
+from benchmarks.tuning.shapes import AnyShape
 from loopwright.machines.host import host
+from loopwright.tuning.actions import LOOPTUNE_ACTIONS
 from loopwright.tuning.loop_tree import LoopTree
 from loopwright.tuning.policy import Policy, read_policy
-from loopwright.tuning.quick_kernel import compile_tree, seconds_of
 from loopwright.tuning.searches import Budget
-from loopwright.tuning.tree_evaluator import TreeClock, example_arrays
+from loopwright.tuning.tree_construction import constructed_tree
+from loopwright.tuning.tree_evaluator import TreeClock
 from loopwright.tuning.tree_search import SEARCHES, search_trees
 
-__all__ = ["Attempt", "Contestant", "contestants", "final_seconds"]
+__all__ = ["PROCESSOR_TIME", "Attempt", "Contestant", "budget_of", "clocks_of", "contestants"]
 
 STEPS = 10
+PROCESSOR_TIME = "TUNING_PROCESSOR_TIME"  # a variable of the environment; processes inherit it
+_CANDIDATES = 8  # of a policy that measures
+# Contestants whose time of tuning is what it is: one attempt serves all budgets.
+_WITHOUT_BUDGET = ("naive", "rule", "policy")
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """What a contestant came to."""
 
-    tree: LoopTree | None  # None: a kernel that is no tree
-    seconds: float  # of the kernel, where there is no tree
+    tree: LoopTree
     spent: float  # seconds of tuning
     measurements: int = 0
     failures: int = 0
     path: tuple[str, ...] = ()
     trace: tuple[tuple[float, float], ...] = ()  # (seconds of tuning, seconds of the best)
+    ended_by: str = ""  # of a search: budget or space
+    # Of a search: (actions, seconds of the best state after them, seconds of tuning until the last)
+    depths: tuple[tuple[int, float, float], ...] = ()
 
 
-Contestant = Callable[[Shape, float], Attempt]
+Contestant = Callable[[AnyShape, float], Attempt]
 
 
-def contestants(policy: Path | None = None) -> dict[str, Contestant]:
-    """All of them by name; the policy where a file has its weights."""
-    found: dict[str, Contestant] = {
-        "naive": _naive,
-        "construction": _construction,
-        "numpy": _numpy,
-    }
+def contestants(policies: Sequence[Path] = ()) -> dict[str, Contestant]:
+    """All of them by name; policies where files have their weights.
+
+    `policy` walks in LoopTune's space; one of another space has that in its name. With `8` it
+    measures the eight trees that its beam ends in.
+    """
+    found: dict[str, Contestant] = {"naive": _naive, "rule": _rule}
     found |= {name: partial(_search, name) for name in SEARCHES if name != "exhaustive"}
-    if policy is not None:
-        found["policy"] = partial(_by_policy, read_policy(policy))
+    for file in policies:
+        policy = read_policy(file)
+        name = "policy" if policy.space.name == "looptune" else f"policy_{policy.space.name}"
+        found[name] = partial(_by_policy, policy)
+        found[name + "8"] = partial(_by_policy_and_clock, policy)
     return found
 
 
-def final_seconds(tree: LoopTree, shape: Shape) -> float:
-    """The judge's time of a tree, after its result was compared with NumPy's."""
-    arrays = example_arrays(tree)
-    call = compile_tree(tree, host()).call_on(arrays)
-    arrays["out"][...] = -1
-    call()
-    wide = [arrays[name].astype(np.float64) for name in ("A", "B")]
-    check_close(arrays["out"], np.einsum(shape.subscripts, *wide), _terms(shape))
-    return min(
-        seconds_of(call, warm_up=WARM_UP, least_seconds=0.01, most_runs=4000) for _ in range(3)
+def budget_of(who: str, seconds: float) -> float:
+    """The budget that counts for a contestant; 0: it has none."""
+    return 0.0 if who.startswith(_WITHOUT_BUDGET) else seconds
+
+
+def clocks_of(shape: AnyShape) -> tuple[Callable[[], float], Callable[[], float]]:
+    """What budgets and trees are timed by: processor time where PROCESSOR_TIME is set.
+
+    Others on the machine disturb it less; with several threads there is only the time of day. A
+    budget is that of the process, as trees may be compiled by another thread.
+    """
+    if shape.threads == 1 and os.environ.get(PROCESSOR_TIME) == "1":
+        return time.process_time, time.thread_time
+    return time.perf_counter, time.perf_counter
+
+
+def _naive(shape: AnyShape, budget: float) -> Attempt:
+    """The nest as written; quick code vectorises it and tiles registers, as LoopNest does."""
+    return Attempt(shape.tree(), 0.0)
+
+
+def _rule(shape: AnyShape, budget: float) -> Attempt:
+    """The tree that the machine model constructs, without a measurement."""
+    start = time.perf_counter()
+    tree = constructed_tree(shape.tree(), host())
+    return Attempt(tree, time.perf_counter() - start)
+
+
+def _search(name: str, shape: AnyShape, budget: float) -> Attempt:
+    budget_clock, tree_clock = clocks_of(shape)
+    clock = TreeClock(host(), threads=shape.threads, clock=tree_clock)
+    actions = (*LOOPTUNE_ACTIONS, "parallel") if shape.threads > 1 else LOOPTUNE_ACTIONS
+    found = search_trees(
+        name,
+        shape.tree(),
+        clock,
+        Budget(seconds=budget),
+        actions=actions,
+        steps=STEPS,
+        clock=budget_clock,
     )
-
-
-def _terms(shape: Shape) -> int:
-    result = shape.subscripts.partition("->")[2]
-    total = 1
-    for name, extent in shape.sizes:
-        total *= 1 if name in result else extent
-    return total
-
-
-def _naive(shape: Shape, budget: float) -> Attempt:
-    return Attempt(shape.tree(), float("nan"), 0.0)
-
-
-def _construction(shape: Shape, budget: float) -> Attempt:
-    kernel, arrays, plan = constructed_kernel(shape)
-    return Attempt(None, native_seconds(kernel, arrays), plan)
-
-
-def _numpy(shape: Shape, budget: float) -> Attempt:
-    """NumPy with a given result: matmul of products, else einsum with its best path."""
-    _, (out, *operands), _ = constructed_kernel(shape)
-    a, b = _ordered(shape, operands)
-    call: Callable[[], Any] = partial(np.einsum, shape.subscripts, a, b, out=out, optimize=True)
-    if shape.subscripts == "mk,kn->mn":
-        call = partial(np.matmul, a, b, out=out)
-    return Attempt(None, min(seconds_of(call, warm_up=WARM_UP) for _ in range(3)), 0.0)
-
-
-def _ordered(shape: Shape, operands: list[Any]) -> list[Any]:
-    """The operands as the subscripts name them; kernels may take them the other way round."""
-    sizes = dict(shape.sizes)
-    first = tuple(sizes[x] for x in shape.subscripts.partition(",")[0])
-    return operands if operands[0].shape == first else operands[::-1]
-
-
-def _search(name: str, shape: Shape, budget: float) -> Attempt:
-    clock = TreeClock(host())
-    found = search_trees(name, shape.tree(), clock, Budget(seconds=budget), steps=STEPS)
     trace = tuple((point.seconds, point.best) for point in found.trace)
     return Attempt(
         found.tree,
-        float("nan"),
         trace[-1][0],
         found.measurements,
         found.failures + clock.failures,
         found.path,
         trace,
+        found.ended_by,
+        tuple((point.depth, point.best, point.seconds) for point in found.depths),
     )
 
 
-def _by_policy(policy: Policy, shape: Shape, budget: float) -> Attempt:
+def _by_policy(policy: Policy, shape: AnyShape, budget: float) -> Attempt:
     """The tree that the policy ends in; nothing is run."""
+    tree = shape.tree()
     start = time.perf_counter()
-    tree = policy.tree(shape.tree(), host())
-    return Attempt(tree, float("nan"), time.perf_counter() - start)
+    found = policy.tree(tree, host())
+    return Attempt(found, time.perf_counter() - start)
+
+
+def _by_policy_and_clock(policy: Policy, shape: AnyShape, budget: float) -> Attempt:
+    """The fastest of the trees that a beam by the policy's values ends in, measured."""
+    tree = shape.tree()
+    clock = TreeClock(host(), threads=shape.threads)
+    start = time.perf_counter()
+    timed: list[tuple[float, LoopTree]] = []
+    trace = []
+    for one in policy.candidates(tree, host(), _CANDIDATES):
+        timed.append((clock(one), one))
+        trace.append((time.perf_counter() - start, min(t for t, _ in timed)))
+    best = min(timed, key=lambda pair: pair[0])[1]
+    spent = time.perf_counter() - start
+    return Attempt(best, spent, len(timed), clock.failures, trace=tuple(trace))

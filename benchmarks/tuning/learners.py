@@ -1,17 +1,20 @@
-"""Which learner pays: DQN with and without priorities, a policy gradient, a bandit; equal budgets.
+"""Which learner pays: DQN and its parts, a policy gradient, a bandit; equal processor time.
 
-    python -m benchmarks.tuning.learners --seconds 120 --seeds 2
+    python -m benchmarks.tuning.learners --seconds 300 --seeds 3
 
 All act in LoopTune's space on the closed-form cost (deterministic, so that only learners differ),
-each for the same processor time. Told is the share of the peak that the last tree of a
-greedy episode reaches on products that none was trained on: mean and worst.
+each for the same processor time. Told is the share of the peak that the fastest tree of a greedy
+episode reaches on products that none was trained on: mean and worst.
 
-    dqn           double, 3-step returns, prioritised replay
+    dqn           double, 3-step returns, prioritised replay, floors
     uniform       the same without priorities
-    reinforce     policy gradient with the mean return as baseline and an entropy bonus
+    single        the same with one network for choosing and judging
+    one step      the same with returns of one action
+    no floors     the same without lower bounds from what episodes reached
+    reinforce     policy gradient with the mean as baseline and an entropy bonus
     bandit        one choice per product instead of ten: which of the best episodes' action lists to
-                  follow, by a network that predicts the gain of each (contextual bandit)
-    guides        no learning: the action list that was best on average
+                  follow, by a network that predicts what each reaches (contextual bandit)
+    one list      no learning: the action list that was best on average
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -29,21 +32,19 @@ import numpy as np
 
 from loopwright.ir.machine import Machine
 from loopwright.machines import load_machine
-from loopwright.tuning.actors import ActorJob, collect, corrected_cost
+from loopwright.tuning.actors import ActorJob, Collected, collect, graph_of, greedy_shares
 from loopwright.tuning.dqn import Learner, LearnerSettings
-from loopwright.tuning.environment import Episode
-from loopwright.tuning.loop_tree import LoopTree
-from loopwright.tuning.network import Adam, gradients, new_network, outputs
-from loopwright.tuning.policy import Policy
+from loopwright.tuning.network import Adam, Network, gradients, new_network, outputs
+from loopwright.tuning.policy_inputs import INPUTS, policy_inputs
 from loopwright.tuning.policy_space import SPACES
-from loopwright.tuning.training_trees import held_out_trees, training_trees
-from loopwright.tuning.tree_facts import bound_seconds
-from loopwright.tuning.tree_observation import OBSERVED, tree_observation
+from loopwright.tuning.state_graph import StateGraph, StateNode, seen_by
 
 SPACE = SPACES["looptune"]
-TRAINED = 200  # products: fewer than there are, so that all learners see each several times
-Choose = Callable[[LoopTree], LoopTree]
-Lists = list[tuple[float, tuple[int, ...]]]
+JUDGED = 64  # products that the learners are judged on: the first of those to train on
+TRAINED = 320  # products after these: fewer than there are, so that each is seen several times
+EPISODES = 64
+Shares = list[float]  # log2 of the share of the peak
+Guides = dict[int, tuple[float, tuple[int, ...]]]
 
 
 class Budget:
@@ -57,53 +58,70 @@ class Budget:
         return (time.process_time() - self._start) / self._seconds
 
 
-def _lists(known: Lists, found: Any) -> Lists:
-    best = {actions: share for share, actions in known}
-    for share, actions in found:
-        best[actions] = max(share, best.get(actions, 0.0))
-    return sorted(((share, a) for a, share in best.items()), reverse=True)[:64]
+def _job(machine: Machine, network: Network, seed: int, guides: Guides) -> ActorJob:
+    trees = JUDGED, JUDGED + TRAINED
+    kept = tuple((tree, actions) for tree, (_, actions) in guides.items())
+    return ActorJob(SPACE.name, machine, network, None, seed, EPISODES, trees, guides=kept)
 
 
-def dqn(machine: Machine, budget: Budget, seed: int, settings: LearnerSettings) -> Choose:
-    learner = Learner(OBSERVED, len(SPACE.actions), settings, seed)
-    lists: Lists = []
+def _keep(guides: Guides, found: Collected) -> None:
+    for tree, share, actions in found.guides:
+        if tree not in guides or share > guides[tree][0]:
+            guides[tree] = share, actions
+
+
+def dqn(
+    machine: Machine, budget: Budget, seed: int, settings: LearnerSettings, *, floors: bool = True
+) -> Shares:
+    """Learn as `loopwright tune --train` does, without measurements."""
+    learner = Learner(len(SPACE.actions), settings, seed)
+    guides: Guides = {}
     rounds = 0
     while budget.share < 1:
-        job = ActorJob(
-            SPACE.name, machine, learner.network, None, 1000 * seed + rounds, 32, (0, TRAINED)
-        )
-        bold = max(0.0, 1 - budget.share / 0.15)
-        found = collect(replace(job, exploration=bold, guides=tuple(a for _, a in lists)))
-        learner.add(found.transitions)
-        lists = _lists(lists, found.guides)
-        learner.learn(48, budget.share)
+        job = _job(machine, learner.steady, 10_000 * seed + rounds, guides)
+        bold = max(0.0, 1 - budget.share / 0.1)
+        found = collect(replace(job, exploration=bold, steps=settings.steps, price=settings.price))
+        rows = found.transitions
+        learner.add(rows if floors else _without_floors(rows))
+        _keep(guides, found)
+        learner.learn(24, budget.share)
         rounds += 1
-    policy = Policy(SPACE, learner.network)
-    return lambda tree: policy.tree(tree, machine)
+    return greedy_shares(graph_of(SPACE, machine, None), learner.steady, range(JUDGED))
 
 
-def reinforce(machine: Machine, budget: Budget, seed: int) -> Choose:
+def _without_floors(rows: Any) -> Any:
+    """Only transitions that end an episode keep what was reached: others learn from values."""
+    return replace(rows, floors=np.where(np.isinf(rows.prices), rows.floors, -30).astype("f4"))
+
+
+def reinforce(machine: Machine, budget: Budget, seed: int) -> Shares:
+    """Raise the probability of actions whose episodes reached more than others."""
     random = np.random.default_rng(seed)
     draws = Random(seed)
-    network, adam = new_network((OBSERVED, 192, 128, len(SPACE.actions)), random), Adam(1e-3)
-    rules = SPACE.rules(corrected_cost(machine, None), machine)
-    trees = training_trees()[:TRAINED]
+    network, adam = new_network((INPUTS, 192, 128, len(SPACE.actions)), random), Adam(1e-3)
+    graph = graph_of(SPACE, machine, None)
+    trees = SPACE.trees()
     while budget.share < 1:
-        episodes = [rules.begin(draws.choice(trees)) for _ in range(32)]
-        seen, masks, taken, rewards = [], [], [], []
-        for _ in range(SPACE.steps):
-            now = np.stack([rules.observe(e) for e in episodes])
-            mask = np.array([rules.mask(e) for e in episodes], bool)
+        numbers = [draws.randrange(JUDGED, JUDGED + TRAINED) for _ in range(EPISODES)]
+        paths = [[graph.node(SPACE.start(trees[k], machine), k)] for k in numbers]
+        seen, masks, taken = [], [], []
+        for step in range(SPACE.steps):
+            here = [path[-1] for path in paths]
+            now = policy_inputs(seen_by(here, [step] * len(here), SPACE.steps))
+            mask = np.stack([node.allowed for node in here])
             chances = _softmax(outputs(network, now), mask)
-            actions = [int(random.choice(len(row), p=row / row.sum())) for row in chances]
-            done = [rules.advance(e, a) for e, a in zip(episodes, actions, strict=True)]
-            episodes = [each.episode for each in done]
+            picked = (chances.cumsum(axis=1) > random.random((len(here), 1))).argmax(axis=1)
+            for path, node, action in zip(paths, here, picked, strict=True):
+                path.append(graph.follow(node, int(action)))
             seen.append(now)
             masks.append(mask)
-            taken.append(actions)
-            rewards.append([each.reward for each in done])
-        later = np.cumsum(np.array(rewards)[::-1], axis=0)[::-1]
-        advantage = later - later.mean(axis=1, keepdims=True)
+            taken.append(picked)
+        graph.price(node for path in paths for node in path)
+        shares = np.array([[node.share for node in path[1:]] for path in paths]).T
+        later = np.maximum.accumulate(shares[::-1], axis=0)[::-1]
+        first = np.array([path[0].share for path in paths])
+        advantage = later - first
+        advantage -= advantage.mean(axis=1, keepdims=True)
         advantage /= advantage.std() + 1e-6
         inputs, mask = np.concatenate(seen), np.concatenate(masks)
         chances = _softmax(outputs(network, inputs), mask)
@@ -111,11 +129,11 @@ def reinforce(machine: Machine, budget: Budget, seed: int) -> Choose:
         slopes[np.arange(len(slopes)), np.concatenate(taken)] -= advantage.reshape(-1)
         logs = np.log(np.maximum(chances, 1e-9))
         entropy = -(chances * logs).sum(axis=1, keepdims=True)
-        slopes += 0.02 * chances * (logs + entropy)
+        bonus = 0.02 * (1 - min(budget.share, 1.0))
+        slopes += bonus * chances * (logs + entropy)
         slopes = (slopes / len(slopes)).astype(np.float32)
         network = adam.step(network, gradients(network, inputs, slopes))
-    policy = Policy(SPACE, network)
-    return lambda tree: _greedy(policy, tree, machine)
+    return greedy_shares(graph, network, range(JUDGED))
 
 
 def _softmax(values: Any, mask: Any) -> Any:
@@ -124,91 +142,86 @@ def _softmax(values: Any, mask: Any) -> Any:
     return raised / raised.sum(axis=1, keepdims=True)
 
 
-def _greedy(policy: Policy, tree: LoopTree, machine: Machine) -> LoopTree:
-    """Ten likeliest actions: outputs are no values, so none of them says that it is done."""
-    rules = SPACE.rules(lambda tree: 1.0, machine)
-    episode = rules.begin(tree)
-    for _ in range(SPACE.steps):
-        values = outputs(policy.network, rules.observe(episode)[None])[0]
-        best = int(np.where(rules.mask(episode), values, -np.inf).argmax())
-        episode = rules.advance(episode, best).episode
-    return episode.tree
-
-
-def _followed(tree: LoopTree, actions: tuple[int, ...], rules: Any) -> Episode:
-    episode = rules.begin(tree)
+def _reached(graph: StateGraph, start: StateNode, actions: Sequence[int]) -> float:
+    """What an action list reaches; actions that are refused are passed over."""
+    path = [start]
     for action in actions:
-        episode = rules.advance(episode, action).episode
-    return episode
+        if path[-1].allowed[action]:
+            path.append(graph.follow(path[-1], action))
+    graph.price(path)
+    return max(node.share for node in path)
 
 
-def bandit(machine: Machine, budget: Budget, seed: int, *, learns: bool = True) -> Choose:
+def bandit(machine: Machine, budget: Budget, seed: int, *, learns: bool = True) -> Shares:
+    """Choose one of the action lists that were best for some product."""
     random = np.random.default_rng(seed)
-    rules = SPACE.rules(corrected_cost(machine, None), machine)
-    network = new_network((OBSERVED, 8, len(SPACE.actions)), random)
-    lists: Lists = []
+    graph = graph_of(SPACE, machine, None)
+    network = new_network((INPUTS, 8, len(SPACE.actions)), random)
+    guides: Guides = {}
     rounds = 0
     while budget.share < 0.5:  # the lists: random walks, and walks near those that were good
-        job = ActorJob(SPACE.name, machine, network, None, 1000 * seed + rounds, 32, (0, TRAINED))
-        found = collect(replace(job, exploration=1.0, guides=tuple(a for _, a in lists)))
-        lists = _lists(lists, found.guides)
+        found = collect(_job(machine, network, 10_000 * seed + rounds, guides))
+        _keep(guides, found)
         rounds += 1
-    arms = [actions for _, actions in lists[:32]]
-    trees = training_trees()[:TRAINED]
+    best_lists = sorted(guides.values(), reverse=True)
+    arms = list(dict.fromkeys(actions for _, actions in best_lists))[:64]
+    trees = SPACE.trees()
+
+    def start(number: int) -> StateNode:
+        return graph.node(SPACE.start(trees[number], machine), number)
+
     rows: list[Any] = []
     gains: list[Any] = []
     while budget.share < 0.9 or not rows:
-        tree = trees[int(random.integers(len(trees)))]
-        ends = [_followed(tree, actions, rules) for actions in arms]
-        rows.append(tree_observation(tree, machine))
-        gains.append([np.log2(e.start_seconds / e.seconds) for e in ends])
-    inputs, wanted = np.stack(rows), np.array(gains, np.float32)
+        node = start(int(random.integers(JUDGED, JUDGED + TRAINED)))
+        rows.append(seen_by([node], [0], SPACE.steps)[0])
+        gains.append([_reached(graph, node, actions) for actions in arms])
+    inputs, wanted = policy_inputs(np.stack(rows)), np.array(gains, np.float32)
+    base = wanted.mean(axis=1, keepdims=True)
     if not learns:
         best = arms[int(wanted.mean(axis=0).argmax())]
-        return lambda tree: _followed(tree, best, rules).tree
-    judge, adam = new_network((OBSERVED, 64, len(arms)), random), Adam(1e-3)
+        return [_reached(graph, start(number), best) for number in range(JUDGED)]
+    judge, adam = new_network((INPUTS, 64, len(arms)), random), Adam(1e-3)
     while budget.share < 1:
-        at = random.integers(len(inputs), size=32)
-        error = (outputs(judge, inputs[at]) - wanted[at]) / wanted[at].size
+        at = random.integers(len(inputs), size=64)
+        error = (outputs(judge, inputs[at]) - (wanted - base)[at]) / len(at)
         judge = adam.step(judge, gradients(judge, inputs[at], error.astype(np.float32)))
+    found_shares = []
+    for number in range(JUDGED):
+        node = start(number)
+        seen = policy_inputs(seen_by([node], [0], SPACE.steps))
+        arm = int(outputs(judge, seen)[0].argmax())
+        found_shares.append(_reached(graph, node, arms[arm]))
+    return found_shares
 
-    def choose(tree: LoopTree) -> LoopTree:
-        arm = int(outputs(judge, tree_observation(tree, machine)[None])[0].argmax())
-        return _followed(tree, arms[arm], rules).tree
 
-    return choose
-
-
-LEARNERS: dict[str, Callable[[Machine, Budget, int], Choose]] = {
+LEARNERS: dict[str, Callable[[Machine, Budget, int], Shares]] = {
     "dqn": lambda m, b, s: dqn(m, b, s, LearnerSettings()),
     "uniform": lambda m, b, s: dqn(m, b, s, LearnerSettings(alpha=0.0)),
+    "single": lambda m, b, s: dqn(m, b, s, LearnerSettings(double=False)),
+    "one step": lambda m, b, s: dqn(m, b, s, LearnerSettings(steps=1)),
+    "no floors": lambda m, b, s: dqn(m, b, s, LearnerSettings(), floors=False),
     "reinforce": reinforce,
     "bandit": bandit,
-    "guides": lambda m, b, s: bandit(m, b, s, learns=False),
+    "one list": lambda m, b, s: bandit(m, b, s, learns=False),
 }
-
-
-def shares(choose: Choose, machine: Machine, count: int) -> list[float]:
-    """Shares of the peak, by the closed form, of the trees that a policy ends in."""
-    cost = corrected_cost(machine, None)
-    return [bound_seconds(tree, machine) / cost(choose(tree)) for tree in held_out_trees()[:count]]
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=120.0, help="processor time of each")
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--shapes", type=int, default=48)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--learners", nargs="*", default=list(LEARNERS), choices=list(LEARNERS))
+    parser.add_argument("--machine", default="neoverse-n1")
     parser.add_argument("--out", metavar="FILE", help="the figures as JSON")
     args = parser.parse_args(arguments)
-    machine = load_machine("neoverse-n1")
+    machine = load_machine(args.machine)
     found: dict[str, list[Any]] = {}
     for name in args.learners:
-        for seed in range(args.seeds):
-            choose = LEARNERS[name](machine, Budget(args.seconds), seed)
-            each = shares(choose, machine, args.shapes)
-            mean, worst = float(np.exp(np.mean(np.log(each)))), min(each)
+        for seed in range(args.first_seed, args.first_seed + args.seeds):
+            each = LEARNERS[name](machine, Budget(args.seconds), seed)
+            mean, worst = float(2 ** np.mean(each)), float(2 ** min(each))
             found.setdefault(name, []).append({"seed": seed, "mean": mean, "worst": worst})
             print(f"{name:10s} seed {seed}: mean {mean:.3f}, worst {worst:.3f}", flush=True)
     if args.out:

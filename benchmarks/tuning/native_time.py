@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import time
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 from loopwright.machines.host import host
@@ -12,30 +13,41 @@ from loopwright.runtime.address import function_at
 from loopwright.runtime.kernel import BoundKernel
 from loopwright.runtime.llvm_engine import compile_to_object, load_object
 
-__all__ = ["native_seconds"]
+__all__ = ["WARM_UP", "native_seconds", "native_turn"]
 
 _TURN = 4e-4  # seconds that repetitions of a turn last at least
 WARM_UP = 20
+_LONG = 1.0  # seconds of warm-up beyond which one run does
 
 
 def native_seconds(kernel: BoundKernel, arrays: tuple[Any, ...], rounds: int = 15) -> float:
     """Seconds of a call: the fastest of several turns, after runs that do not count."""
-    words = kernel.native(*arrays)
-    repeat = _repeater(len(arrays))
+    turn = native_turn(kernel.native(*arrays))
+    return min(turn() for _ in range(rounds))
+
+
+def native_turn(words: tuple[int, ...]) -> Callable[[], float]:
+    """A function that repeats a native call for a while and gives the seconds of one.
+
+    `words` are the address of the code and its arguments, which the caller keeps alive.
+    """
+    repeat = _repeater(len(words) - 1)
 
     def turn(count: int) -> float:
         start = time.perf_counter()
         repeat(count, *words)
         return (time.perf_counter() - start) / count
 
-    count = max(1, round(_TURN / turn(WARM_UP)))
-    return min(turn(count) for _ in range(rounds))
+    first = turn(1)
+    if first * WARM_UP < _LONG:
+        first = turn(WARM_UP)
+    return partial(turn, max(1, round(_TURN / first)))
 
 
 @cache
-def _repeater(objects: int) -> Any:
-    """`void repeat(i64 count, ptr entry, ptr launch, ptr scratch, ptr object...)`."""
-    given = ["ptr %launch", "ptr %scratch", *(f"ptr %o{k}" for k in range(objects))]
+def _repeater(arguments: int) -> Any:
+    """`void repeat(i64 count, ptr entry, ptr argument...)`."""
+    given = [f"ptr %o{k}" for k in range(arguments)]
     lines = [
         f"define void @repeat(i64 %count, ptr %entry, {', '.join(given)}) {{",
         "start:",
@@ -51,5 +63,5 @@ def _repeater(objects: int) -> Any:
         "}",
     ]
     code = load_object(compile_to_object("\n".join(lines), host().llvm_cpu), ("repeat",))
-    words = [ctypes.c_int64, *([ctypes.c_void_p] * (3 + objects))]
+    words = [ctypes.c_int64, *([ctypes.c_void_p] * (1 + arguments))]
     return function_at(code.address("repeat"), *words)

@@ -1,4 +1,4 @@
-"""Line charts as SVG, written by hand: axes, ticks, one polyline and one word per series."""
+"""Charts as SVG, written by hand: lines with a word for each series, and boxes of quartiles."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
-__all__ = ["line_chart"]
+__all__ = ["box_chart", "line_chart"]
 
 Points = Sequence[tuple[float, float]]
 
@@ -19,10 +19,16 @@ _COLOURS = (
 
 
 def line_chart(
-    title: str, series: Mapping[str, Points], x: str, y: str, *, log_x: bool = False
+    title: str,
+    series: Mapping[str, Points],
+    x: str,
+    y: str,
+    *,
+    log_x: bool = False,
+    log_y: bool = False,
 ) -> str:
     """A chart of series of points without those that are not finite; `x`, `y` name the axes."""
-    lines = {name: _drawable(points, log_x) for name, points in series.items()}
+    lines = {name: _drawable(points, log_x, log_y) for name, points in series.items()}
     lines = {name: points for name, points in lines.items() if points}
     every = [point for points in lines.values() for point in points]
     if not every:
@@ -49,22 +55,69 @@ def line_chart(
     for tick in _ticks(*spans[1]):
         across, down = place((spans[0][0], tick))
         parts.append(_line((across, down), (_WIDTH - _RIGHT, down), "#dddddd"))
-        parts.append(_text(6, down + 4, _number(tick)))
+        parts.append(_text(6, down + 4, _number(10**tick if log_y else tick)))
+    line = min(16.0, (_HEIGHT - _TOP) / len(lines))
     for number, (name, points) in enumerate(lines.items()):
         colour = _COLOURS[number % len(_COLOURS)]
         dots = " ".join(f"{a:.1f},{b:.1f}" for a, b in map(place, points))
+        # Colours come round again, then with gaps.
+        gaps = ' stroke-dasharray="5 3"' if number >= len(_COLOURS) else ""
         parts.append(
-            f'<polyline points="{dots}" fill="none" stroke="{colour}" stroke-width="1.8"/>'
+            f'<polyline points="{dots}" fill="none" stroke="{colour}" stroke-width="1.8"{gaps}/>'
         )
-        parts.append(_text(_WIDTH - _RIGHT + 8, _TOP + 10 + 16 * number, name, colour=colour))
+        parts.append(_text(_WIDTH - _RIGHT + 8, _TOP + 10 + line * number, name, colour=colour))
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _drawable(points: Points, log_x: bool) -> list[tuple[float, float]]:
+def box_chart(title: str, series: Mapping[str, Sequence[float]], x: str) -> str:
+    """For each series its least and largest value, quartiles and median, one below the other."""
+    rows = {name: sorted(values) for name, values in series.items() if values}
+    if not rows:
+        return f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}"/>\n'
+    low, high = _span([value for values in rows.values() for value in values] + [1.0])
+    height = _TOP + _BOTTOM + 22 * len(rows)
+    left = 130
+
+    def place(value: float) -> float:
+        return left + (value - low) / (high - low) * (_WIDTH - left - 20)
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
+        'font-family="sans-serif" font-size="11">',
+        f'<rect width="{_WIDTH}" height="{height}" fill="white"/>',
+        _text(left, 20, title, size=14),
+        _text(left, height - 8, x),
+    ]
+    for tick in _ticks(low, high):
+        parts.append(_line((place(tick), _TOP), (place(tick), height - _BOTTOM), "#dddddd"))
+        parts.append(_text(place(tick) - 8, height - _BOTTOM + 16, _number(tick)))
+    for number, (name, values) in enumerate(rows.items()):
+        colour, down = _COLOURS[number % len(_COLOURS)], _TOP + 11 + 22 * number
+        first, middle, last = (_quantile(values, q) for q in (0.25, 0.5, 0.75))
+        parts.append(_line((place(values[0]), down), (place(values[-1]), down), colour))
+        parts.append(
+            f'<rect x="{place(first):.1f}" y="{down - 6}" height="12" fill="{colour}" '
+            f'width="{max(place(last) - place(first), 1):.1f}" fill-opacity="0.4"/>'
+        )
+        parts.append(_line((place(middle), down - 8), (place(middle), down + 8), "black"))
+        parts.append(_text(6, down + 4, name, colour=colour))
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    """Of values in order; between two of them in proportion."""
+    at = share * (len(values) - 1)
+    low = math.floor(at)
+    high = min(low + 1, len(values) - 1)
+    return values[low] + (at - low) * (values[high] - values[low])
+
+
+def _drawable(points: Points, log_x: bool, log_y: bool) -> list[tuple[float, float]]:
     found = []
     for a, b in points:
-        if math.isfinite(a) and math.isfinite(b) and not (log_x and a <= 0):
-            found.append((math.log10(a) if log_x else a, b))
+        if not (math.isfinite(a) and math.isfinite(b)) or (log_x and a <= 0) or (log_y and b <= 0):
+            continue
+        found.append((math.log10(a) if log_x else a, math.log10(b) if log_y else b))
     return found
 
 

@@ -1,160 +1,106 @@
-"""What the lines of an evaluation say: tables with intervals, profiles, pictures, claims."""
+"""What the lines of an evaluation say: tables with intervals, bars, the seed's claims, pictures.
+
+Times are those of the judge's lines, in which all contestants of a shape were measured in turns;
+what tuning took is from the attempts.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from statistics import mean
+from statistics import median
 from typing import Any
 
 from benchmarks.measure import geometric_mean
-from benchmarks.tuning.pictures import line_chart
+from benchmarks.tuning.claims import bars_text, claims_text
+from benchmarks.tuning.figures import draw_figures
+from benchmarks.tuning.results import Row, Rows, attempts_of, judged_of
 
-__all__ = ["anytime_curve", "bootstrap", "performance_profile", "report"]
+__all__ = ["bootstrap", "report"]
 
 _DRAWS = 1000
-_TAUS = [1 + k / 100 for k in range(101)]
-# What LoopTune's paper says of its policy.
-CLAIMS = (
-    ("the policy beats every search", "88% of shapes, 1.8 times"),
-    ("best of all contestants", "67%"),
-    ("at least 90% of the best", "92%"),
-    ("times NumPy", "0.97"),
-)
-_UNTUNED = ("naive", "construction", "numpy", "policy")
-
-Rows = Sequence[dict[str, Any]]
-# Shape -> contestant (with its budget) -> seconds.
-Times = dict[str, dict[str, float]]
+_COLUMNS = ("of peak", "interval", "least", "x naive", "x numpy", "interval", "of best", "tuned s")
 
 
 def report(rows: Rows, pictures: Path | None = None) -> str:
     """The tables of every set; pictures go to a directory."""
     parts = []
     for name in dict.fromkeys(row["set"] for row in rows):
-        chosen = [row for row in rows if row["set"] == name]
-        times = _times(chosen)
-        parts += [f"== {name}, {len(times)} shapes", _table(chosen, times), _claims(times), ""]
+        judged, attempts = judged_of(rows, name), attempts_of(rows, name)
+        if not judged:
+            continue
+        parts += [_head(name, judged), _table(judged, attempts), ""]
+        parts += [claims_text(judged, attempts), ""]
+        parts += [line for line in (bars_text(judged, attempts),) if line]
+        refused = {why: who for row in judged.values() for who, why in row["refused"].items()}
+        parts += [f"refused: {who}: {why}" for why, who in refused.items()]
+        parts.append("")
         if pictures is not None:
-            pictures.mkdir(parents=True, exist_ok=True)
-            profile = performance_profile(times)
-            chart = line_chart(
-                f"{name}: performance profile", profile, "times the best", "share of shapes"
-            )
-            (pictures / f"{name}_profile.svg").write_text(chart, encoding="utf-8")
-            curve = line_chart(
-                f"{name}: best so far", anytime_curve(chosen), "seconds of tuning (log)",
-                "share of the peak", log_x=True,
-            )  # fmt: skip
-            (pictures / f"{name}_anytime.svg").write_text(curve, encoding="utf-8")
+            draw_figures(name, judged, attempts, pictures)
     return "\n".join(parts)
 
 
-def _label(row: dict[str, Any]) -> str:
-    return row["who"] if row["who"] in _UNTUNED else f"{row['who']} {row['budget']:g} s"
+def _head(name: str, judged: Mapping[str, Row]) -> str:
+    noise = [row["noise"] for row in judged.values() if "noise" in row]
+    machines = ", ".join(dict.fromkeys(row.get("machine", "?") for row in judged.values()))
+    peak = median(row["peak"] for row in judged.values()) / 1e9
+    words = f"== {name}: {len(judged)} shapes, {machines}, peak {peak:.1f} GFLOPS"
+    if noise:
+        middle, worst = median(n[0] for n in noise), max(n[1] for n in noise)
+        words += f"; halves of the rounds differ by {middle:.1%} (median), {worst:.1%} (worst)"
+    return words
 
 
-def _times(rows: Rows) -> Times:
-    found: Times = {}
-    for row in rows:
-        found.setdefault(row["shape"], {})[_label(row)] = row["seconds"]
-    return found
-
-
-def _table(rows: Rows, times: Times) -> str:
-    columns = ("of peak", "interval", "least", "times naive", "of the best", "tuned s", "trees")
-    lines = [f"{'contestant':18s}" + "".join(f"{c:>16s}" for c in columns)]
-    for label in dict.fromkeys(map(_label, rows)):
-        own = [row for row in rows if _label(row) == label]
-        shares = [row["operations"] / row["seconds"] / row["peak"] for row in own]
-        low, high = bootstrap(shares, geometric_mean)
-        gains = [t["naive"] / t[label] for t in times.values() if label in t and "naive" in t]
-        near = [min(t.values()) / t[label] for t in times.values() if label in t]
-        cells = (
+def _table(judged: Mapping[str, Row], attempts: Mapping[tuple[str, str], Row]) -> str:
+    widths = [9, 16, 8, 9, 9, 16, 9, 9]
+    head = "".join(f"{c:>{w}s}" for c, w in zip(_COLUMNS, widths, strict=True))
+    lines = [f"{'contestant':18s}{'shapes':>7s}{head}{'trees':>7s}"]
+    for label in labels_of(judged):
+        own = {shape: row for shape, row in judged.items() if label in row["times"]}
+        shares = [row["operations"] / row["times"][label] / row["peak"] for row in own.values()]
+        tuned = [attempts[shape, label] for shape in own if (shape, label) in attempts]
+        best = [min(row["times"].values()) / row["times"][label] for row in own.values()]
+        naive, _ = _against(own, label, "naive")
+        numpy, wide = _against(own, label, "numpy")
+        cells = [
             f"{geometric_mean(shares):.3f}",
-            f"{low:.3f} to {high:.3f}",
+            _interval(bootstrap(shares, geometric_mean)),
             f"{min(shares):.3f}",
-            f"{geometric_mean(gains):.2f}" if gains else "-",
-            f"{geometric_mean(near):.3f}",
-            f"{mean(row['spent'] for row in own):.3f}",
-            f"{mean(row['measurements'] for row in own):.0f}",
-        )
-        lines.append(f"{label:18s}" + "".join(f"{c:>16s}" for c in cells))
+            naive,
+            numpy,
+            wide,
+            f"{geometric_mean(best):.3f}",
+            f"{median(row['spent'] for row in tuned):.4g}" if tuned else "-",
+        ]
+        trees = f"{median(row['measurements'] for row in tuned):.0f}" if tuned else "-"
+        row = "".join(f"{c:>{w}s}" for c, w in zip(cells, widths, strict=True))
+        lines.append(f"{label:18s}{len(own):7d}{row}{trees:>7s}")
     return "\n".join(lines)
 
 
+def labels_of(judged: Mapping[str, Row]) -> list[str]:
+    """Every contestant that has a time on some shape."""
+    return list(dict.fromkeys(label for row in judged.values() for label in row["times"]))
+
+
+def _against(own: Mapping[str, Row], label: str, other: str) -> tuple[str, str]:
+    """How many times as fast as another one, paired by shape, with the interval."""
+    times = [row["times"] for row in own.values() if other in row["times"]]
+    if not times:
+        return "-", "-"
+    ratios = [t[other] / t[label] for t in times]
+    return f"{geometric_mean(ratios):.3f}", _interval(bootstrap(ratios, geometric_mean))
+
+
+def _interval(pair: tuple[float, float]) -> str:
+    return f"{pair[0]:.3f}-{pair[1]:.3f}"
+
+
 def bootstrap(
-    values: Sequence[float], of: Callable[[Sequence[float]], float], seed: int = 0
+    values: Sequence[float], of: Callable[[Sequence[float]], Any], seed: int = 0
 ) -> tuple[float, float]:
     """The interval in which 95% of a statistic's values lie, over shapes drawn anew."""
     random = Random(seed)
     drawn = sorted(of(random.choices(values, k=len(values))) for _ in range(_DRAWS))
     return drawn[int(0.025 * _DRAWS)], drawn[int(0.975 * _DRAWS) - 1]
-
-
-def performance_profile(times: Times) -> dict[str, list[tuple[float, float]]]:
-    """For every contestant the share of shapes on which it is within a factor of the best."""
-    labels = dict.fromkeys(label for t in times.values() for label in t)
-    found = {}
-    for label in labels:
-        ratios = [t[label] / min(t.values()) for t in times.values() if label in t]
-        found[label] = [(tau, sum(r <= tau for r in ratios) / len(ratios)) for tau in _TAUS]
-    return found
-
-
-def anytime_curve(rows: Rows) -> dict[str, list[tuple[float, float]]]:
-    """For every search the share of the peak of its best so far, geometric mean over shapes."""
-    found = {}
-    for label in dict.fromkeys(map(_label, rows)):
-        own = [row for row in rows if _label(row) == label and row["trace"]]
-        if not own:
-            continue
-        moments = sorted({round(point[0], 3) for row in own for point in row["trace"]})
-        points = []
-        for moment in moments:
-            shares = [_share_at(row, moment) for row in own]
-            if all(share > 0 for share in shares):
-                points.append((moment, geometric_mean(shares)))
-        found[label] = points
-    return found
-
-
-def _share_at(row: dict[str, Any], moment: float) -> float:
-    best = [seconds for at, seconds in row["trace"] if round(at, 3) <= moment]
-    return row["operations"] / min(best) / row["peak"] if best and math.isfinite(min(best)) else 0.0
-
-
-def _claims(times: Times) -> str:
-    """The claims of the paper beside the same numbers of ours, for policy and construction."""
-    lines = [f"{'claim of LoopTune':34s}{'paper':>26s}{'policy':>20s}{'construction':>20s}"]
-    ours = {who: _claimed(times, who) for who in ("policy", "construction")}
-    for number, (what, paper) in enumerate(CLAIMS):
-        cells = [ours[who][number] for who in ("policy", "construction")]
-        lines.append(f"{what:34s}{paper:>26s}{cells[0]:>20s}{cells[1]:>20s}")
-    return "\n".join(lines)
-
-
-def _claimed(times: Times, who: str) -> list[str]:
-    having = [t for t in times.values() if who in t]
-    if not having:
-        return ["not measured"] * len(CLAIMS)
-    searches = [
-        (min(v for k, v in t.items() if k not in _UNTUNED), t[who])
-        for t in having
-        if any(k not in _UNTUNED for k in t)
-    ]
-    beats = "no search"
-    if searches:
-        share = sum(own < other for other, own in searches) / len(searches)
-        beats = f"{share:.0%}, {geometric_mean(other / own for other, own in searches):.2f} times"
-    best = sum(t[who] <= min(t.values()) for t in having) / len(having)
-    near = sum(t[who] <= min(t.values()) / 0.9 for t in having) / len(having)
-    numpy = [t["numpy"] / t[who] for t in having if "numpy" in t]
-    return [
-        beats,
-        f"{best:.0%}",
-        f"{near:.0%}",
-        f"{geometric_mean(numpy):.3f}" if numpy else "no NumPy",
-    ]

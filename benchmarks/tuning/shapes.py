@@ -7,15 +7,24 @@ The split is a shuffle of 13^3 products by `random.Random(0)`, of which the last
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import prod
 from random import Random
+from typing import Any, TypeAlias
 
+import numpy as np
+
+from benchmarks.measure import check_close
 from loopwright.ir.dtypes import DTYPES
 from loopwright.tuning.loop_tree import LoopTree
-from loopwright.tuning.tensor_nests import contraction_tree_of, matmul_tree
+from loopwright.tuning.tensor_nests import contraction_tree_of, convolution_tree, matmul_tree
 from loopwright.tuning.training_trees import looptune_shapes
 
-__all__ = ["SETS", "SPLIT", "Shape", "held_out_shapes", "shapes_of", "split_hash"]
+__all__ = [
+    "SETS", "SPLIT", "AnyShape", "Convolution", "Shape", "held_out_shapes", "shapes_of",
+    "split_hash",
+]  # fmt: skip
 
 SPLIT = "d51a9d981ab86722300df4de0a2e1c1f8669d403bb170ef2ad2dda4910659c26"
 _TCCG = ("abk,kc->abc", "akb,kc->abc", "abk,bck->ac", "akbl,kcl->abc", "abkl,lkc->abc")
@@ -29,13 +38,11 @@ class Shape:
     subscripts: str
     sizes: tuple[tuple[str, int], ...]
     dtype: str = "float32"
+    threads: int = 1
 
     @property
     def operations(self) -> int:
-        total = 2
-        for _, extent in self.sizes:
-            total *= extent
-        return total
+        return 2 * prod(extent for _, extent in self.sizes)
 
     def tree(self) -> LoopTree:
         """The naive nest; of products with a write-back, as LoopTune has them."""
@@ -43,6 +50,63 @@ class Shape:
         if self.subscripts == "mk,kn->mn" and self.dtype == "float32":
             return matmul_tree(sizes["m"], sizes["n"], sizes["k"])
         return contraction_tree_of(self.subscripts, sizes, DTYPES[self.dtype])
+
+    def reference(self, arrays: Mapping[str, Any]) -> Any:
+        """The result in float64."""
+        wide = [arrays[name].astype(np.float64) for name in ("A", "B")]
+        return np.einsum(self.subscripts, *wide, optimize=True)
+
+    def check(self, result: Any, wanted: Any) -> None:
+        """Raise where a result differs from the reference by more than rounding."""
+        kept = self.subscripts.partition("->")[2]
+        check_close(result, wanted, prod(n for name, n in self.sizes if name not in kept))
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """`out[o, i, j] = sum of A[c, i*stride + p, j*stride + q] * B[o, c, p, q]`."""
+
+    channels: int
+    outputs: int
+    side: int  # of the result
+    window: int
+    stride: int = 1
+    dtype: str = "float32"
+    threads: int = 1
+
+    @property
+    def name(self) -> str:
+        step = "" if self.stride == 1 else f" by {self.stride}"
+        pixels = f"{self.side}x{self.side}, window {self.window}{step}"
+        return f"{self.channels} to {self.outputs}, {pixels}"
+
+    @property
+    def operations(self) -> int:
+        return 2 * self.channels * self.outputs * (self.side * self.window) ** 2
+
+    @property
+    def source_side(self) -> int:
+        return (self.side - 1) * self.stride + self.window
+
+    def tree(self) -> LoopTree:
+        shape = (self.channels, self.source_side, self.source_side)
+        return convolution_tree(shape, (self.outputs, self.window), self.stride)
+
+    def reference(self, arrays: Mapping[str, Any]) -> Any:
+        wide = {name: arrays[name].astype(np.float64) for name in ("A", "B")}
+        return self.by_numpy(wide["A"], wide["B"])
+
+    def by_numpy(self, source: Any, kernel: Any) -> Any:
+        """NumPy's way: windows as a view, one contraction."""
+        windows = np.lib.stride_tricks.sliding_window_view(source, (self.window,) * 2, (1, 2))
+        windows = windows[:, :: self.stride, :: self.stride]
+        return np.tensordot(kernel, windows, axes=((1, 2, 3), (0, 3, 4)))
+
+    def check(self, result: Any, wanted: Any) -> None:
+        check_close(result, wanted, self.channels * self.window**2)
+
+
+AnyShape: TypeAlias = Shape | Convolution
 
 
 def product_shape(
@@ -102,16 +166,43 @@ def _doubles() -> tuple[Shape, ...]:
     return tuple({shape.name: shape for shape in found}.values())
 
 
+def _halves() -> tuple[Shape, ...]:
+    """Products whose trees sum in float16; the construction and NumPy have their own sums."""
+    return tuple(replace(shape, dtype="float16") for shape in _doubles())
+
+
+def _two_threads() -> tuple[Shape, ...]:
+    random = Random(5)
+    sides = [[random.choice(range(64, 513, 16)) for _ in range(3)] for _ in range(24)]
+    return tuple(
+        {s.name: s for s in (replace(product_shape(*x), threads=2) for x in sides)}.values()
+    )
+
+
+def _convolutions() -> tuple[Convolution, ...]:
+    random = Random(6)
+    found = []
+    for window, stride in ((1, 1), (3, 1), (3, 2), (5, 1)):
+        for _ in range(6):
+            channels, outputs = (random.choice((8, 16, 24, 32, 48, 64)) for _ in range(2))
+            side = random.choice((14, 16, 20, 28, 32))
+            found.append(Convolution(channels, outputs, side, window, stride))
+    return tuple({shape.name: shape for shape in found}.values())
+
+
 # Sets by name; all but the first are never trained on.
-SETS = {
+SETS: Mapping[str, Callable[[], tuple[AnyShape, ...]]] = {
     "looptune": held_out_shapes,
     "odd": _odd,
     "skinny": _skinny,
     "ranks": _ranks,
     "transposed": _transposed,
     "float64": _doubles,
+    "float16": _halves,
+    "threads": _two_threads,
+    "convolution": _convolutions,
 }
 
 
-def shapes_of(name: str) -> tuple[Shape, ...]:
+def shapes_of(name: str) -> tuple[AnyShape, ...]:
     return SETS[name]()

@@ -64,6 +64,9 @@ class NamedBench:
     def results(self) -> list[np.ndarray[Any, Any]]:
         return [self._out]
 
+    def arrays(self) -> list[np.ndarray[Any, Any]]:
+        return [self._out]
+
 
 @dataclass(frozen=True)
 class NamedTask:

@@ -18,13 +18,13 @@ from loopwright.ir.kernel_variant import Broadcast, Packing
 from loopwright.ir.machine import Machine
 from loopwright.ir.schedule_tree import bands, nodes_of
 from loopwright.machines.load import load_machine
+from loopwright.planner.contraction_cost import choice_cycles
 from loopwright.planner.given_choice import given_choice, plan_of
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_marks import Parallel, Simd
 from loopwright.transform.plan import Plan, apply_plan
 from loopwright.transform.tiling import Tile
 from loopwright.tuning.candidate_worker import Limits
-from loopwright.tuning.contraction_cost import choice_cycles
 from loopwright.tuning.evaluators import (
     in_promising_order,
     measuring,

@@ -81,6 +81,9 @@ class FakeBench:
     def results(self) -> list[np.ndarray[Any, Any]]:
         return [self._out]
 
+    def arrays(self) -> list[np.ndarray[Any, Any]]:
+        return [self._out]
+
 
 @dataclass(frozen=True)
 class FakeTask:
@@ -464,7 +467,7 @@ def test_a_short_search_from_outside() -> None:
         (lambda a: lw.tune("i->", a, budget_ms=-1), "budget_ms is a number of milliseconds"),
         (lambda a: lw.tune("i,i,i->", a, a, a), "a plan is for one contraction"),
         (lambda a: lw.tune(len, a), "tune takes the text of an einsum"),
-        (lambda a: lw.einsum("i->", a, tune="policy"), "there is no learned policy yet"),
+        (lambda a: lw.einsum("i->", a, tune="rules"), "unknown way to tune"),
         (lambda a: lw.einsum("i->", a, tune="hard"), "unknown way to tune"),
         (lambda a: lw.einsum("i->", a, tune=1, plan=Plan(())), "exclude each other"),
         (lambda a: lw.jit(tune=math.nan)(len), "jit takes a function"),

@@ -22,6 +22,7 @@ import pytest
 import loopwright as lw
 from loopwright import options
 from loopwright.calls.einsum import einsum_task, forget_calls
+from loopwright.calls.tune import tasks_of
 from loopwright.diagnostics import UsageError
 from loopwright.transform.plan import Plan
 from loopwright.tuning.candidate_worker import Limits
@@ -327,6 +328,26 @@ def test_candidates_are_compared_with_the_interpreter(subscripts: str) -> None:
     words = "1 of .* elements differ from the oracle's"
     with pytest.raises(AssertionError, match=words):
         assert not difference(found[0], oracle.expected[0], 1, "the oracle's")
+
+
+def test_numbers_without_dimensions_reach_the_code_of_the_oracle() -> None:
+    """A part of an array of rank 0 is no array: a kernel that was given one crashed."""
+    text = """void scaled(int n, double alpha, double x[n], double y[n])
+    {
+    #pragma scop
+        for (int i = 0; i < n; i++)
+            y[i] = alpha * x[i];
+    #pragma endscop
+    }"""
+    compiled = lw.compile(text.replace("    ", ""), threads=1)
+    x = np.arange(100.0)
+    _, (task,) = tasks_of(compiled, (100, 0.5, x, np.zeros(100)), {})
+    oracle = oracle_of(task)
+    assert oracle is not None
+    assert all(isinstance(array, np.ndarray) for array in oracle.bench.arrays())
+    found = oracle.found(task.construction())
+    assert found is not None
+    assert np.array_equal(found[0], oracle.expected[0])
 
 
 def test_loops_are_compared_with_the_interpreter_on_a_corner() -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from loopwright.cli.progress import StatusLine
 from loopwright.diagnostics import UsageError
+from loopwright.machines import load_machine
 from loopwright.machines.host import host
 from loopwright.tuning.policy import dump_policy
 from loopwright.tuning.policy_files import user_policy_path
@@ -42,6 +43,12 @@ def add_training_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="of --train")
     parser.add_argument(
+        "--machines",
+        metavar="NAMES",
+        default="",
+        help="of --train: machine models to train for beside this machine, with commas between",
+    )
+    parser.add_argument(
         "--minutes", type=float, default=24.0, help="of --train, for all policies together (24)"
     )
     parser.add_argument("--resume", action="store_true", help="of --train: go on from where it was")
@@ -54,11 +61,16 @@ def run_training(args: argparse.Namespace) -> int:
     spaces = [args.space] if args.space else list(SPACES)
     files = {name: _file(args, name) for name in spaces}
     machine = host()
+    named = [load_machine(name) for name in args.machines.split(",") if name]
+    others = [each for each in named if each.name != machine.name]
     actors = max(1, (os.cpu_count() or 2) - 1)  # the learner takes the other one
     settings = TrainingSettings(minutes=args.minutes / len(spaces), actors=max(2, actors))
     for name in spaces:
         file = files[name]
         part = file.with_name(f"{file.name}.checkpoint")
+        if args.resume and not part.exists() and _is_trained(file, args.seed):
+            print(f"{file}: trained already")
+            continue
         with (
             StatusLine(sys.stderr) as line,
             ProcessPoolExecutor(actors, mp_context=get_context("spawn")) as pool,
@@ -67,6 +79,7 @@ def run_training(args: argparse.Namespace) -> int:
                 space_named(name),
                 machine,
                 settings,
+                others=others,
                 seed=args.seed,
                 executor=pool,
                 # The processor's time of this thread: actors run meanwhile on the other core.
@@ -102,6 +115,20 @@ def _file(args: argparse.Namespace, name: str) -> Path:
     if not out.parent.is_dir():
         raise UsageError(f"there is no folder '{out.parent}'")
     return out if args.space else out.with_name(f"{out.stem}-{name}.npz")
+
+
+def _is_trained(file: Path, seed: int) -> bool:
+    """Whether a training of this seed has come to its end: its record says so."""
+    try:
+        record = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
+        data = file.read_bytes()
+        return (
+            record["seed"] == seed
+            and not record["is_interrupted"]
+            and record["sha256"] == hashlib.sha256(data).hexdigest()
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _show(line: StatusLine, name: str, told: TrainingProgress) -> None:

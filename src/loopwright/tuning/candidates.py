@@ -75,7 +75,7 @@ def other_variants(
     for unroll in (variant.unroll * 2, variant.unroll // 2):
         if unroll:
             yield replace(variant, unroll=unroll)
-    for ahead in (0, 16, 32, 64):
+    for ahead in (0, 8, 16, 32, 64):
         yield replace(variant, ahead=ahead)
     for broadcast in Broadcast:
         yield replace(variant, broadcast=broadcast)
@@ -85,13 +85,15 @@ def other_variants(
 
 
 def _packings(variant: KernelVariant) -> Iterator[KernelVariant]:
-    """Other ways to reach the operands; reading left in place allows no prefetches."""
+    """Other ways to reach the operands; of those in place only right is prefetched."""
     for left in Packing:
         ahead = 0 if left is Packing.DIRECT else variant.ahead
         yield replace(variant, left_packing=left, ahead=ahead)
     for right in Packing:
         yield replace(variant, right_packing=right)
-    yield replace(variant, left_packing=Packing.DIRECT, right_packing=Packing.DIRECT, ahead=0)
+    for ahead in (8, 0):
+        both = replace(variant, left_packing=Packing.DIRECT, right_packing=Packing.DIRECT)
+        yield replace(both, ahead=ahead)
 
 
 def other_blocks(blocks: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:

@@ -26,7 +26,7 @@ from loopwright.tuning.loop_tree import LoopTree
 from loopwright.tuning.tree_cost import predict_seconds
 from loopwright.tuning.tree_features import TREE_COLUMNS, tree_row
 
-__all__ = ["LearnedCost", "fit_cost", "load_cost"]
+__all__ = ["CostSamples", "LearnedCost", "fit_cost", "load_cost"]
 
 _MEMBERS = 3
 _SHARE = 0.8  # of the programs that a member sees
@@ -86,6 +86,65 @@ class LearnedCost:
         memory = io.BytesIO()
         np.savez_compressed(memory, **arrays)
         return memory.getvalue()
+
+
+class CostSamples:
+    """Measured trees of one machine: what a correction is fitted to."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.rows: list[Any] = []  # of `tree_row`
+        self.seconds: list[float] = []
+        self.predicted: list[float] = []  # seconds of the closed form
+        self.groups: list[str] = []  # names of programs
+        self._known: set[bytes] = set()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def add(self, tree: LoopTree, seconds: float, group: str) -> None:
+        """Keep one tree; one whose time is no number is left out, and one that is known."""
+        predicted = predict_seconds(tree, self.machine)
+        is_number = np.isfinite(seconds) and np.isfinite(predicted)
+        if not is_number or min(seconds, predicted) <= 0:
+            return
+        self._keep(tree_row(tree, self.machine), seconds, predicted, group)
+
+    def _keep(self, row: Any, seconds: float, predicted: float, group: str) -> None:
+        key = row.tobytes()
+        if key in self._known:
+            return
+        self._known.add(key)
+        self.rows.append(row)
+        self.seconds.append(seconds)
+        self.predicted.append(predicted)
+        self.groups.append(group)
+
+    def fit(self, seed: int = 0) -> LearnedCost:
+        """The correction that these samples teach."""
+        given = np.stack(self.rows), self.seconds, self.predicted, self.groups
+        return fit_cost(*given, self.machine.llvm_cpu, seed=seed)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of log2(measured / closed form): what there is to learn."""
+        return float(np.log2(np.array(self.seconds) / np.array(self.predicted)).std())
+
+    def arrays(self) -> dict[str, Any]:
+        """The samples for a file, without pickled objects."""
+        return {
+            "rows": np.stack(self.rows) if self.rows else np.zeros((0, len(TREE_COLUMNS))),
+            "times": np.array([self.seconds, self.predicted], np.float64),
+            "groups": np.array(self.groups, np.str_),
+        }
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        """Take the samples of a file."""
+        rows, times, groups = arrays["rows"], arrays["times"], arrays["groups"]
+        if rows.shape != (len(groups), len(TREE_COLUMNS)) or times.shape != (2, len(groups)):
+            raise ValueError("samples of other shapes")
+        for row, seconds, predicted, group in zip(rows, *times, groups, strict=True):
+            self._keep(row, float(seconds), float(predicted), str(group))
 
 
 def fit_cost(

@@ -29,6 +29,7 @@ from loopwright.ir.program import Access, Array
 from loopwright.ir.visit import loads
 from loopwright.ir.visit import names as names_in
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import BoundedCache
 
 __all__ = ["LoopTree", "TreeLoop", "TreeNest", "TreeStatement", "identity_of", "shape_of"]
 
@@ -295,7 +296,15 @@ def _points(statement: TreeStatement) -> int:
 
 def _work(statement: TreeStatement) -> int:
     """Operations at a point: those of the value and the accumulation."""
-    return _operators(statement.value) + (statement.plus is not None)
+    known = _works.get(id(statement))
+    if known is None:
+        found = _operators(statement.value) + (statement.plus is not None)
+        known = _works[id(statement)] = found, statement
+    return known[0]
+
+
+# By identity of the statement, which edits keep; the second item keeps it alive.
+_works: BoundedCache[int, tuple[int, TreeStatement]] = BoundedCache(4096)
 
 
 def _operators(value: Expr) -> int:
@@ -306,11 +315,17 @@ def _operators(value: Expr) -> int:
     return bool(children or arguments) + sum(map(_operators, (*children, *arguments)))
 
 
+# Nests that were found right, by identity; the value keeps the nest alive.
+_checked: BoundedCache[int, TreeNest] = BoundedCache(4096)
+
+
 def _check(tree: LoopTree) -> None:
     """Raise UsageError unless the loops of every nest cover its dimensions."""
     if not 0 <= tree.cursor < max(tree.count, 1):
         raise UsageError("the cursor stands on no loop", str(tree.cursor))
     for nest in tree.nests:
+        if id(nest) in _checked:  # edits keep the nests that they do not change
+            continue
         if nest.statement.plus is not None and nest.statement.plus not in PLUS:
             raise UsageError("cannot accumulate", nest.statement.plus, ", ".join(PLUS))
         if nest.extents != dict(nest.statement.dims):
@@ -322,6 +337,7 @@ def _check(tree: LoopTree) -> None:
         for loop, step in zip(nest.loops, nest.steps, strict=True):
             if loop.size < 1 or not 0 <= loop.tail < max(step, 1):
                 raise UsageError(f"loop of {loop.dim}: {loop.size} iterations, tail {loop.tail}")
+        _checked[id(nest)] = nest
 
 
 def _sizes(extents: Mapping[str, int]) -> str:

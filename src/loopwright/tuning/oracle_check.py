@@ -136,7 +136,9 @@ def _of_program(task: ProgramTask) -> Oracle | None:
         shape = tuple(int(evaluate(extent, params)) for extent in array.shape)
         if len(shape) != given.ndim or any(x > y for x, y in zip(shape, given.shape, strict=True)):
             return None
-        arrays[array.name] = given[tuple(slice(0, n) for n in shape)].copy(order="K")
+        # A part of an array without dimensions is a number, which no kernel can be given.
+        part = given[tuple(slice(0, n) for n in shape)]
+        arrays[array.name] = np.array(part, order="K")
     if arrays.keys() != task.arrays.keys() or not _is_laid_out_alike(arrays, task.arrays):
         return None
     results: dict[str, Any] = {name: array.copy() for name, array in arrays.items()}

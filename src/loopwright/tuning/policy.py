@@ -20,124 +20,186 @@ import numpy as np
 from loopwright.diagnostics import UsageError
 from loopwright.ir.machine import Machine
 from loopwright.lazy_dataclass import dataclass
-from loopwright.tuning.actions import Session
-from loopwright.tuning.correction import NUMBERS, CorrectedCost
+from loopwright.tuning.actions import Session, done
+from loopwright.tuning.actors import price_by
 from loopwright.tuning.environment import Episode, GeneralRules
+from loopwright.tuning.learned_cost import LearnedCost, load_cost
 from loopwright.tuning.loop_tree import LoopTree
 from loopwright.tuning.network import Floats, Network, outputs, sizes_of
+from loopwright.tuning.policy_inputs import INPUTS, policy_inputs
 from loopwright.tuning.policy_space import PolicySpace, space_named
-from loopwright.tuning.tree_cost import predict_seconds
-from loopwright.tuning.tree_evaluator import Evaluate, RememberedTimes
-from loopwright.tuning.tree_observation import OBSERVED
+from loopwright.tuning.searches import TreeState
+from loopwright.tuning.state_graph import PriceTrees
+from loopwright.tuning.tree_evaluator import Evaluate, code_key
 
 __all__ = ["Policy", "dump_policy", "load_policy", "read_policy"]
 
-SCHEMA = 1
+SCHEMA = 2
 MOST_BYTES = 1 << 20
-_LEAST_GAIN = 0.01  # octaves that an action must promise where there is no stop
 _MOST_LAYERS = 8
+_MOST_COSTS = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Policy:
-    """Values of actions, and the correction of the cost that they were learned on."""
+    """Values of actions, and what measurements taught about the cost of trees, by machine."""
 
     space: PolicySpace
     network: Network
-    correction: Network | None = None
+    costs: tuple[LearnedCost, ...] = ()
 
     def path(self, tree: LoopTree, machine: Machine) -> list[LoopTree]:
-        """The trees from the start of the space on, as the policy goes."""
+        """The trees from the start of the space on, as the policy goes; none of them twice."""
         rules = self.space.rules(_no_times, machine)
         episode = _episode(self.space.start(tree, machine))
         found = [episode.tree]
-        seen = {episode.tree}
+        seen = {_state(episode.tree)}
         while episode.steps < self.space.steps:
-            action = self._choice(rules, episode)
-            if action is None or rules.actions[action] == "stop":
+            following = self._following(rules, episode, seen)
+            if following is None:
                 break
-            episode = rules.advance(episode, action).episode
-            if episode.tree in seen:  # the values are those of before: it would go round for ever
-                break
-            seen.add(episode.tree)
-            found.append(episode.tree)
+            seen.add(_state(following))
+            found.append(following)
+            episode = _moved(episode, following)
         return found
 
-    def _choice(self, rules: GeneralRules, episode: Episode) -> int | None:
-        values = outputs(self.network, rules.observe(episode)[None])[0]
+    def _following(
+        self, rules: GeneralRules, episode: Episode, seen: set[object]
+    ) -> LoopTree | None:
+        """The tree after the best action that leads to a new one; None: it stops."""
+        values = self._values(rules, [episode])[0]
         for action in np.argsort(-values):
-            if values[action] < _LEAST_GAIN and "stop" not in rules.actions:
+            word = rules.actions[action]
+            if word == "stop":
                 return None
-            if rules.allows(episode, rules.actions[action]):
-                return int(action)
+            if rules.allows(episode, word):
+                following = done(episode.tree, word)
+                if _state(following) not in seen:
+                    return following
         return None
 
-    def tree(self, tree: LoopTree, machine: Machine, evaluate: Evaluate | None = None) -> LoopTree:
-        """The fastest tree on the policy's path, by the model; the start is one of them."""
-        cost = evaluate or self.cost(machine)
-        return min(self.path(tree, machine), key=cost)
+    def _values(self, rules: GeneralRules, episodes: Sequence[Episode]) -> Floats:
+        return outputs(self.network, policy_inputs([rules.observe(each) for each in episodes]))
 
-    def cost(self, machine: Machine, predict: Evaluate | None = None) -> Evaluate:
-        """The model of times that the policy was trained on."""
-        closed = predict or (lambda tree: predict_seconds(tree, machine))
-        return RememberedTimes(CorrectedCost(closed, self.correction, machine))
+    def tree(self, tree: LoopTree, machine: Machine, price: PriceTrees | None = None) -> LoopTree:
+        """The fastest tree on the policy's path, by the model; the start is one of them."""
+        # The cursor costs nothing: of trees that differ by it alone the last one is priced.
+        path = list({_loops(each): each for each in self.path(tree, machine)}.values())
+        return path[int(np.argmin((price or self.price(machine))(path)))]
+
+    def price(self, machine: Machine) -> PriceTrees:
+        """The model of times: the closed form, with what was learned on this kind of machine."""
+        own = (cost for cost in self.costs if cost.machine == machine.llvm_cpu)
+        return price_by(next(own, None), machine)
+
+    def cost(self, machine: Machine) -> Evaluate:
+        """The model of times, of one tree."""
+        price = self.price(machine)
+        return lambda tree: float(price([tree])[0])
 
     def candidates(
+        self, tree: LoopTree, machine: Machine, count: int = 8, *, width: int = 4
+    ) -> list[LoopTree]:
+        """The fastest trees of a beam search, by the model; of those with the same code one."""
+        return [state.tree for state in self.ranked(tree, machine, width=width)[:count]]
+
+    def ranked(
         self,
         tree: LoopTree,
         machine: Machine,
-        count: int = 8,
         *,
         width: int = 4,
-        evaluate: Evaluate | None = None,
-    ) -> list[LoopTree]:
-        """The fastest trees of a beam search, by the model; the policy's values guide it.
+        price: PriceTrees | None = None,
+    ) -> list[TreeState]:
+        """All trees that the policy's path and a beam meet, with their actions, the fastest first.
 
-        A state counts by what it has gained and what the network promises from there.
+        From each tree of the beam the policy's best actions lead on; the trees they lead to count
+        by what the network expects of them, and of trees that differ by the cursor alone two stay.
+        Of trees that have the same code the first is told.
         """
-        cost = evaluate or self.cost(machine)
-        rules = self.space.rules(cost, machine)
-        first = rules.begin(self.space.start(tree, machine))
-        times = {first.tree.at(0): first.seconds}
-        for end in self.path(tree, machine):
-            times.setdefault(end.at(0), cost(end))
-        beam = [first]
+        price = price or self.price(machine)
+        rules = self.space.rules(_no_times, machine)
+        start = self.space.start(tree, machine)
+        states = {_state(start): TreeState(start)}
+        beam = [_episode(start)]
+        values = self._values(rules, beam)
         for _ in range(self.space.steps):
-            grown = self._grown(rules, beam, width)
+            grown: list[Episode] = []
+            for episode, row in zip(beam, values, strict=True):
+                grown += self._grown(rules, episode, row, width, states)
             if not grown:
                 break
-            values = outputs(self.network, np.stack([rules.observe(e) for e in grown]))
-            gains = np.log2([first.seconds / e.seconds for e in grown])
-            order = np.argsort(-(gains + np.maximum(values.max(axis=1), 0)))
-            beam = [grown[at] for at in order[:width]]
-            for episode in beam:
-                times.setdefault(episode.tree.at(0), episode.seconds)
-        return sorted(times, key=times.__getitem__)[:count]
+            values = self._values(rules, grown)
+            order = _spread_order(grown, values.max(axis=1), width)
+            # The first of the beam goes the policy's own way: to its best action, if it is new.
+            order = [0, *(at for at in order if at)][:width]
+            beam, values = [grown[at] for at in order], values[order]
+        codes: dict[object, TreeState] = {}
+        for state in states.values():
+            codes.setdefault(code_key(state.tree, machine), state)
+        distinct = list(codes.values())
+        times = np.asarray(price([state.tree for state in distinct]))
+        return [distinct[at] for at in np.argsort(times, kind="stable")]
 
-    def _grown(self, rules: GeneralRules, beam: Sequence[Episode], width: int) -> list[Episode]:
-        """The states after the best actions of each state of a beam, each once."""
-        values = outputs(self.network, np.stack([rules.observe(e) for e in beam]))
-        grown: dict[LoopTree, Episode] = {}
-        for episode, row in zip(beam, values, strict=True):
-            taken = 0
-            for action in np.argsort(-row):
-                word = rules.actions[action]
-                if word == "stop" or not rules.allows(episode, word):
-                    continue
-                after = rules.advance(episode, int(action)).episode
-                grown.setdefault(after.tree, after)
-                taken += 1
-                if taken == width:
+    def _grown(
+        self,
+        rules: GeneralRules,
+        episode: Episode,
+        values: Floats,
+        width: int,
+        states: dict[object, TreeState],
+    ) -> list[Episode]:
+        """New states after the best actions of a state, the best first; they go into `states`."""
+        found: list[Episode] = []
+        path = states[_state(episode.tree)].path
+        for action in np.argsort(-values):
+            word = rules.actions[action]
+            if word == "stop" or not rules.allows(episode, word):
+                continue
+            following = done(episode.tree, word)
+            key = _state(following)
+            if key not in states:
+                states[key] = TreeState(following, (*path, word))
+                found.append(_moved(episode, following))
+                if len(found) == width:
                     break
-        return list(grown.values())
+        return found
+
+
+def _spread_order(grown: Sequence[Episode], values: Floats, width: int) -> list[int]:
+    """The places of the best states, at most two of the same loops."""
+    found: list[int] = []
+    counts: dict[object, int] = {}
+    for at in np.argsort(-values, kind="stable"):
+        key = _loops(grown[at].tree)
+        counts[key] = counts.get(key, 0) + 1
+        if counts[key] <= 2:
+            found.append(int(at))
+            if len(found) == width:
+                break
+    return found
 
 
 def _no_times(tree: LoopTree) -> float:
     return 1.0
 
 
+def _loops(tree: LoopTree) -> object:
+    """What edits change of a tree but the cursor; a hash of its arrays takes longer than a step."""
+    return tuple([(nest.loops, nest.accumulators) for nest in tree.nests])
+
+
+def _state(tree: LoopTree) -> object:
+    return _loops(tree), tree.cursor
+
+
 def _episode(tree: LoopTree) -> Episode:
     return Episode(Session(tree), 1.0, tree, 1.0, 1.0)
+
+
+def _moved(episode: Episode, tree: LoopTree) -> Episode:
+    # That there is a past is all that is seen of it.
+    return Episode(Session(tree, (episode.tree,)), 1.0, tree, 1.0, 1.0, episode.steps + 1)
 
 
 # -- files ----------------------------------------------------------------------------------------
@@ -148,7 +210,8 @@ def dump_policy(policy: Policy) -> bytes:
     head = {"schema": SCHEMA, "space": policy.space.name, "actions": policy.space.actions}
     arrays: dict[str, Any] = {"head": np.frombuffer(json.dumps(head).encode(), np.uint8)}
     arrays |= {f"q{at}": array for at, array in enumerate(policy.network)}
-    arrays |= {f"c{at}": array for at, array in enumerate(policy.correction or ())}
+    for at, cost in enumerate(policy.costs):
+        arrays[f"cost{at}"] = np.frombuffer(cost.to_bytes(), np.uint8)
     file = io.BytesIO()
     np.savez(file, **arrays)
     return file.getvalue()
@@ -187,27 +250,32 @@ def load_policy(data: bytes) -> Policy:
     space = space_named(str(head.get("space")))
     if head.get("actions") != list(space.actions):
         raise _refused("actions of another version")
-    network = _network(arrays, "q", OBSERVED, len(space.actions))
-    correction = _network(arrays, "c", NUMBERS, 1) if "c0" in arrays else None
+    network = _network(arrays, len(space.actions))
+    costs: list[LearnedCost] = []
+    while (name := f"cost{len(costs)}") in arrays and len(costs) < _MOST_COSTS:
+        array = arrays.pop(name)
+        if array.dtype != np.uint8 or array.ndim != 1:
+            raise _refused(f"array {name} of shape {array.shape}, {array.dtype}")
+        costs.append(load_cost(array.tobytes()))
     if arrays:
         raise _refused(f"unknown arrays {', '.join(sorted(arrays))}"[:80])
-    return Policy(space, network, correction)
+    return Policy(space, network, tuple(costs))
 
 
-def _network(arrays: dict[str, Any], letter: str, numbers: int, width: int) -> Network:
-    """Take the arrays of one network; shapes must fit each other and numbers be finite."""
+def _network(arrays: dict[str, Any], width: int) -> Network:
+    """Take the arrays of the network; shapes must fit each other and numbers be finite."""
     found: list[Floats] = []
-    while (name := f"{letter}{len(found)}") in arrays and len(found) < 2 * _MOST_LAYERS:
+    while (name := f"q{len(found)}") in arrays and len(found) < 2 * _MOST_LAYERS:
         found.append(arrays.pop(name))
     if len(found) < 2 or len(found) % 2:
         raise _refused(f"{len(found)} arrays of a network")
-    before = numbers
+    before = INPUTS
     for at, array in enumerate(found):
         expected = (before, array.shape[-1]) if at % 2 == 0 else (before,)
         if array.dtype != np.float32 or array.ndim != 2 - at % 2 or array.shape != expected:
-            raise _refused(f"array {letter}{at} of shape {array.shape}, {array.dtype}")
+            raise _refused(f"array q{at} of shape {array.shape}, {array.dtype}")
         if not np.isfinite(array).all():
-            raise _refused(f"array {letter}{at} has numbers that are not finite")
+            raise _refused(f"array q{at} has numbers that are not finite")
         before = array.shape[-1]
     if sizes_of(tuple(found))[-1] != width:
         raise _refused(f"{before} outputs instead of {width}")

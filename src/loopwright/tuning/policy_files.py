@@ -16,7 +16,10 @@ __all__ = ["SHIPPED", "policy_for", "shipped_policy", "user_policy_path"]
 
 _DATA = Path(__file__).parent / "data"
 # sha256 of the files in `data`.
-SHIPPED: dict[str, str] = {}
+SHIPPED: dict[str, str] = {
+    "looptune": "8940cbeae48b51128917960d155ffdacf7cf07486c267f77edf4334d9e49201b",
+    "general": "f285842ecdbbc04eb5d21a3f32f260131b9776f6e540f8eea2e70bfb7db83803",
+}
 
 
 def user_policy_path(space: str) -> Path:

@@ -40,14 +40,14 @@ def policy_plan(task: Task, policy: Policy, least_gain: float = LEAST_GAIN) -> P
     (variant,) = step.variants
     if variant.algorithm is not Algorithm.PRODUCT:
         return construction
-    path = policy.path(tree, task.machine)
-    rows, columns = _block(path[-1])
+    edited = policy.tree(tree, task.machine)
+    rows, columns = _block(edited)
     vectors = -(-columns // variant.lanes)
     if (rows, vectors) == (variant.rows, variant.vectors):
         return construction
     if least_gain > 1:
         cost = policy.cost(task.machine)
-        if cost(path[0]) < least_gain * cost(path[-1]):
+        if cost(policy.space.start(tree, task.machine)) < least_gain * cost(edited):
             return construction
     changed = replace(step, variants=(replace(variant, rows=rows, vectors=vectors),))
     given = task.shape, task.algebra, task.machine, task.threads

@@ -24,8 +24,9 @@ __all__ = ["TreeCode", "can_emit", "emit_tree"]
 def can_emit(tree: LoopTree) -> bool:
     """Whether there is quick code of a tree.
 
-    Not for complex numbers and truth values, values that use the number of an iteration, several
-    threads, and writes that reach an element from different points of dimensions they vary with.
+    Not for complex numbers and truth values, values that use the number of an iteration, parallel
+    loops (whose chunks have quick code: parallel_code), and writes that reach an element from
+    different points of dimensions they vary with.
     """
     return all(
         _is_plain(nest.statement, tree)

@@ -28,6 +28,8 @@ from loopwright.runtime.llvm_engine import compile_as_written, compile_to_object
 from loopwright.runtime.scratch import local_scratch
 from loopwright.tuning.loop_tree import LoopTree, shape_of
 from loopwright.tuning.lower_tree import lower_tree
+from loopwright.tuning.parallel_code import parallel_code
+from loopwright.tuning.parallel_kernel import bind_parallel
 from loopwright.tuning.quick_code import can_emit, emit_tree
 
 __all__ = ["TreeKernel", "compile_tree", "compile_tree_by_pipeline", "seconds_of"]
@@ -39,13 +41,17 @@ Arrays: TypeAlias = Mapping[str, Array]
 class TreeKernel:
     """The compiled loops of a tree, to be called with arrays by name."""
 
-    __slots__ = ("_bind", "_names", "_shapes", "tree")
+    __slots__ = ("_bind", "_names", "_shapes", "_words", "tree")
 
     def __init__(
-        self, tree: LoopTree, bind: Callable[[Sequence[Array]], Callable[[], None]]
+        self,
+        tree: LoopTree,
+        bind: Callable[[Sequence[Array]], Callable[[], None]],
+        words: Callable[[Sequence[Array]], tuple[int, ...]] | None = None,
     ) -> None:
         self.tree = tree
         self._bind = bind
+        self._words = words
         arguments = [a for a in tree.arrays if a.role is not Role.LOCAL]
         self._names = tuple(a.name for a in arguments)
         self._shapes = {a.name: (shape_of(a), a.dtype.numpy) for a in arguments}
@@ -56,6 +62,17 @@ class TreeKernel:
 
     def call_on(self, arrays: Arrays) -> Callable[[], None]:
         """The call with these arrays, checked once, for repeated measurement."""
+        return self._bind(self._checked(arrays))
+
+    def native(self, arrays: Arrays) -> tuple[int, ...] | None:
+        """The address of the code and of its arguments, for native code that repeats the call.
+
+        They keep what they point to; None where the code is called otherwise.
+        """
+        given = self._checked(arrays)
+        return None if self._words is None else self._words(given)
+
+    def _checked(self, arrays: Arrays) -> list[Array]:
         if set(arrays) != set(self._names):
             raise UsageError(
                 f"the tree takes the arrays {', '.join(self._names)}", ", ".join(arrays)
@@ -67,16 +84,19 @@ class TreeKernel:
                     f"array {name} must be contiguous {dtype} of shape {list(shape)}",
                     found=f"{array.dtype} of shape {list(array.shape)}",
                 )
-        return self._bind([arrays[name] for name in self._names])
+        return [arrays[name] for name in self._names]
 
 
 def compile_tree(tree: LoopTree, machine: Machine | None = None, threads: int = 1) -> TreeKernel:
     """The kernel of a tree in its own loop order, compiled quickly.
 
-    What quick code does not have (see `can_emit`) is compiled by LLVM's pipeline.
+    What quick code does not have (see `can_emit`) is compiled by LLVM's pipeline; parallel loops
+    are cut into chunks of `threads` threads that have quick code each.
     """
     if not can_emit(tree):
-        return compile_tree_by_pipeline(tree, machine, threads)
+        return _compile_chunks(tree, machine, threads) or compile_tree_by_pipeline(
+            tree, machine, threads
+        )
     code = emit_tree(tree, machine or host())
     loaded = load_object(compile_as_written(code.text), (code.entry,))
     pointers = [ctypes.c_void_p] * (1 + len(code.arrays))
@@ -87,7 +107,23 @@ def compile_tree(tree: LoopTree, machine: Machine | None = None, threads: int = 
         memory = local_scratch().reserve(code.memory)
         return lambda: run(memory, *firsts)
 
-    return TreeKernel(tree, bind)
+    def words(arrays: Sequence[Array]) -> tuple[int, ...]:
+        memory = local_scratch().reserve(code.memory)
+        return loaded.address(code.entry), memory, *map(data_address, arrays)
+
+    return TreeKernel(tree, bind, words)
+
+
+def _compile_chunks(tree: LoopTree, machine: Machine | None, threads: int) -> TreeKernel | None:
+    """The kernel of a tree with parallel loops; None where there are none or no quick code."""
+    if not any(loop.mark is Mark.PARALLEL for nest in tree.nests for loop in nest.loops):
+        return None
+    code = parallel_code(tree, machine or host(), threads)
+    if code is None:
+        return None
+    loaded = load_object(compile_as_written(code.text), code.entries)
+    arguments = [a.name for a in tree.arrays if a.role is not Role.LOCAL]
+    return TreeKernel(tree, bind_parallel(code, loaded, arguments))
 
 
 def compile_tree_by_pipeline(

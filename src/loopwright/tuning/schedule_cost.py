@@ -37,7 +37,7 @@ from loopwright.ir.schedule_tree import (
 )
 from loopwright.ir.visit import walk
 from loopwright.lazy_dataclass import dataclass
-from loopwright.tuning.tree_cost import lost_share, read_rate
+from loopwright.planner.cache_misses import lost_share, read_rate
 
 __all__ = ["loop_steps", "schedule_seconds"]
 

@@ -33,6 +33,7 @@ from loopwright.tuning.tree_evaluator import Evaluate, tree_key
 
 __all__ = [
     "Budget",
+    "DepthPoint",
     "Finding",
     "SearchRun",
     "TracePoint",
@@ -79,6 +80,15 @@ class TracePoint:
 
 
 @dataclass(frozen=True, slots=True)
+class DepthPoint:
+    """What a search has met after a number of actions."""
+
+    depth: int
+    best: float  # seconds of the best state with so many actions
+    seconds: float  # since the search began, when the last of them was met
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """What a search has found."""
 
@@ -90,6 +100,7 @@ class Finding:
     measurements: int  # trees that the evaluator was asked about
     failures: int  # of them without a time
     ended_by: str  # "budget", "space" (nothing was left to try) or "interrupt"
+    depths: tuple[DepthPoint, ...] = ()  # by number of actions
 
 
 class SearchRun:
@@ -112,6 +123,7 @@ class SearchRun:
         self._best: TreeState | None = None
         self._best_seconds = inf
         self._trace: list[TracePoint] = []
+        self._depths: dict[int, DepthPoint] = {}
         self.measurements = self.failures = 0
 
     @property
@@ -134,6 +146,10 @@ class SearchRun:
                 raise OutOfBudget
             self.measurements += 1
             found = self._times[key] = self._measured(state.tree)
+            depth = len(state.path)
+            before = self._depths.get(depth)
+            best = min(found, before.best) if before else found
+            self._depths[depth] = DepthPoint(depth, best, self.spent)
         if found < self._best_seconds:
             self._best, self._best_seconds = state, found
             self._trace.append(TracePoint(self.spent, self.measurements, found))
@@ -176,6 +192,7 @@ class SearchRun:
             self.measurements,
             self.failures,
             ended_by,
+            tuple(self._depths[depth] for depth in sorted(self._depths)),
         )
 
 

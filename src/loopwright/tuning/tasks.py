@@ -30,12 +30,12 @@ from loopwright.lower.buffers import stride_name
 from loopwright.lower.launch import launch
 from loopwright.pipeline import compile_einsum, compile_program
 from loopwright.planner.analytical import choose
+from loopwright.planner.contraction_cost import choice_seconds
 from loopwright.planner.given_choice import given_choice, plan_of
 from loopwright.planner.planners import given_planner, model_planner
 from loopwright.runtime.array_arguments import Array, element_strides
 from loopwright.transform.plan import Plan, apply_plan
 from loopwright.tuning.candidates import contraction_neighbours
-from loopwright.tuning.contraction_cost import choice_seconds
 from loopwright.tuning.loop_candidates import loop_neighbours
 from loopwright.tuning.records import Key, contraction_key, program_key
 from loopwright.tuning.schedule_cost import schedule_seconds
@@ -65,6 +65,9 @@ class Bench(Protocol):
 
     def results(self) -> list[Array]:
         """The arrays that are written."""
+
+    def arrays(self) -> list[Array]:
+        """All arrays that a run reads or writes."""
 
     @property
     def terms(self) -> int:
@@ -203,6 +206,9 @@ class ContractionBench:
     def results(self) -> list[Array]:
         return [self._memory]
 
+    def arrays(self) -> list[Array]:
+        return [self._memory, self._left, self._right]
+
     def operands(self) -> dict[str, Array]:
         """Views with a dimension for every loop, by the names of the program of `names`."""
         task = self._task
@@ -336,3 +342,6 @@ class _ProgramBench:
 
     def results(self) -> list[Array]:
         return [self._arrays[name] for name in self._first]
+
+    def arrays(self) -> list[Array]:
+        return list(self._arrays.values())

@@ -29,24 +29,20 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.machine import Machine
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
-from loopwright.tuning.actors import ActorJob, Collected, collect, corrected_cost
-from loopwright.tuning.correction import Samples, fit_correction
+from loopwright.tuning.actors import ActorJob, Collected, collect, graph_of, greedy_shares
 from loopwright.tuning.dqn import Learner, LearnerSettings
 from loopwright.tuning.environment import after_random_actions
+from loopwright.tuning.learned_cost import CostSamples, LearnedCost, load_cost
+from loopwright.tuning.loop_tree import LoopTree
 from loopwright.tuning.network import Network
 from loopwright.tuning.policy import Policy
 from loopwright.tuning.policy_space import PolicySpace
-from loopwright.tuning.replay import Replay
-from loopwright.tuning.tree_cost import predict_seconds
 from loopwright.tuning.tree_evaluator import Evaluate
-from loopwright.tuning.tree_facts import bound_seconds
-from loopwright.tuning.tree_observation import OBSERVED
 
-__all__ = ["Training", "TrainingProgress", "TrainingSettings"]
+__all__ = ["Training", "TrainingProgress", "TrainingSettings", "write_whole"]
 
 _SAVED_EVERY = 20.0  # seconds
-_MOST_GUIDES = 64
-_LEAST_SAMPLES = 16  # measured trees that a correction is fitted to
+_LEAST_SAMPLES = 64  # measured trees that a correction is fitted to
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +52,15 @@ class TrainingSettings:
     minutes: float = 12.0
     rounds: int | None = None  # instead of minutes: what a run gives then depends on the seed alone
     samples: int | None = None  # trees to measure at most; 0: the closed form alone
-    parts: tuple[float, float, float] = (0.15, 0.65, 0.73)  # ends of A, C, and measuring in D
-    episodes: int = 32  # of an actor in a round
+    parts: tuple[float, float, float] = (0.12, 0.45, 0.6)  # ends of A, C, and measuring in D
+    episodes: int = 64  # of an actor in a round
     actors: int = 2  # jobs of a round
-    updates: int = 64  # of a round
+    updates: int = 48  # of a round
     judged: int = 32  # trees that decide which network is best
-    trained: int = 240  # trees that actors draw from: times of a tree's states are known sooner
+    trained: int = 320  # trees that actors draw from: times of a tree's states are known sooner
     every: int = 15  # rounds between two such decisions
-    bold_rounds: int = 15  # rounds in which random actions become fewer
+    bold_rounds: int = 20  # rounds in which random actions become fewer
+    beam: int = 12  # trees of the policy's beam that are measured, of a program
     learner: LearnerSettings = LearnerSettings()
 
 
@@ -76,11 +73,15 @@ class TrainingProgress:
     rounds: int
     measured: int  # trees
     best: float  # share of the peak, by the cost that is trained on; nan: none yet
-    history: tuple[float, ...]  # mean returns of the rounds so far
+    history: tuple[float, ...]  # mean gains of the rounds so far, in octaves
 
 
 class Training:
-    """One training of one space; `run` gives the policy."""
+    """One training of one space; `run` gives the policy.
+
+    `machine` is the one that trees are measured on; `others` are trained for beside it, by their
+    closed form. What a network sees has the numbers of the machine in it.
+    """
 
     def __init__(
         self,
@@ -88,6 +89,7 @@ class Training:
         machine: Machine,
         settings: TrainingSettings | None = None,
         *,
+        others: Sequence[Machine] = (),
         seed: int = 0,
         executor: Executor | None = None,
         measure: Evaluate | None = None,
@@ -95,20 +97,22 @@ class Training:
         checkpoint: Path | None = None,
     ) -> None:
         self.space, self.machine = space, machine
+        self.machines = (machine, *others)
         self.settings = settings or TrainingSettings()
         self.seed = seed
-        self.samples = Samples()
-        self.fits: list[tuple[int, float, float]] = []  # samples, error before, error after
+        self.samples = CostSamples(machine)
+        self.fits: list[tuple[int, float, float]] = []  # samples, spread before, error after
         self.history: list[float] = []
         self.judgements: list[tuple[int, float]] = []  # round, share of the peak
         self.best: Network | None = None
         self.best_share = float("nan")
-        self.correction: Network | None = None
+        self.cost: LearnedCost | None = None
         self.is_interrupted = False
         self.elapsed = 0.0  # of runs before this one
         self.has_revised = False  # the trees of the policy were measured
-        self._learner = Learner(OBSERVED, len(space.actions), self.settings.learner, seed)
-        self._guides: list[tuple[float, tuple[int, ...]]] = []
+        self._learner = Learner(len(space.actions), self.settings.learner, seed)
+        # Of each machine, the best episode of each tree: log2 of its share, actions.
+        self._guides: list[dict[int, tuple[float, tuple[int, ...]]]] = [{} for _ in self.machines]
         self._asked = 0  # trees measured in this run
         self._executor, self._measure = executor, measure
         self._report, self._checkpoint = report, checkpoint
@@ -122,11 +126,11 @@ class Training:
         self._start = self._saved = time.monotonic()
         first, second, third = self.settings.parts
         try:
-            if self.correction is None:
+            if self.cost is None:
                 self._measure_walks(first)
             if not self.has_revised:
                 self._rounds("training", second)
-                self._measure_paths(third)
+                self._measure_beams(third)
                 self.has_revised = True
             self._rounds("training on", 1.0)
         except KeyboardInterrupt:
@@ -136,12 +140,18 @@ class Training:
         except KeyboardInterrupt:
             self.is_interrupted = True
         self._save()
-        return Policy(self.space, self.best or self._learner.network, self.correction)
+        return self._policy(self.best or self._learner.steady)
 
     @property
     def seconds(self) -> float:
         """Of this run and those that it goes on from."""
         return self.elapsed + time.monotonic() - self._start
+
+    def _policy(self, network: Network) -> Policy:
+        return Policy(self.space, network, () if self.cost is None else (self.cost,))
+
+    def _cost_of(self, machine: Machine) -> LearnedCost | None:
+        return self.cost if machine is self.machine else None
 
     def _share(self) -> float:
         if self.settings.rounds is not None:
@@ -165,65 +175,60 @@ class Training:
             return False
         return self.settings.rounds is not None or self._share() < share
 
+    def _drawn(self, random: Random) -> int:
+        """A tree to train on, by its number."""
+        last = min(len(self._trees), self.settings.judged + self.settings.trained)
+        return random.randrange(min(self.settings.judged, last - 1), last)
+
     def _measure_walks(self, share: float) -> None:
-        """Measure trees after random actions, the constructed one among them."""
-        random = Random(f"walks {self.seed}")
-        trees = self._trees[self.settings.judged :]
+        """Measure trees after random actions, from the naive and from the constructed one."""
+        random = Random(f"walks {self.seed} {len(self.samples)}")
         rules = self.space.rules(lambda tree: 1.0, self.machine)
-        while self._may_measure(share, 0.6):
-            tree = random.choice(trees)
-            start = tree if random.random() < 0.5 else self._constructed(tree)
-            self._add(after_random_actions(start, rules, random, 2 * self.space.steps))
+        while self._may_measure(share, 0.5):
+            number = self._drawn(random)
+            tree = self._trees[number]
+            start = tree if random.random() < 0.5 else self.space.start(tree, self.machine)
+            walked = after_random_actions(start, rules, random, 2 * self.space.steps)
+            self._add(walked, number)
             self._tell("measuring")
         self._fit()
 
-    def _measure_paths(self, share: float) -> None:
-        """Measure what the policy and its beam like best."""
-        random = Random(f"paths {self.seed}")
+    def _measure_beams(self, share: float) -> None:
+        """Measure what the policy's beam likes best: trees of which a model thinks too well."""
+        random = Random(f"beams {self.seed} {len(self.samples)}")
         before = len(self.samples)
+        policy = self._policy(self.best or self._learner.steady)
         while self._may_measure(share, 1.0):
-            policy = Policy(self.space, self._learner.network, self.correction)
-            tree = random.choice(self._trees[self.settings.judged :])
-            cost = corrected_cost(self.machine, self.correction)
-            for found in policy.candidates(tree, self.machine, 6, evaluate=cost):
-                self._add(found)
+            number = self._drawn(random)
+            tree = self._trees[number]
+            for found in policy.candidates(tree, self.machine, self.settings.beam):
+                self._add(found, number)
             self._tell("measuring its trees")
         if len(self.samples) > before:
             self._fit()
-            # Rewards of the old cost go; what was learned goes on from the best network, which is
-            # judged anew.
-            self._learner.replay = self._empty_replay()
-            if self.best is not None:
-                self._learner.network = self._learner.old = self.best
-                self.best_share = self._judged(self.best)
+            # Values of the old cost go; what was learned goes on from the best network, which is
+            # judged anew. Guides are no values: their shares are found again.
+            self._learner.restart(self.best or self._learner.network)
+            self._guides[0] = {tree: (-np.inf, a) for tree, (_, a) in self._guides[0].items()}
+            self.best, self.best_share = None, float("nan")
 
-    def _empty_replay(self) -> Replay:
-        given = self.settings.learner
-        return Replay(given.capacity, OBSERVED, len(self.space.actions), given.alpha)
-
-    def _constructed(self, tree: Any) -> Any:
-        return self.space.start(tree, self.machine)
-
-    def _add(self, tree: Any) -> None:
+    def _add(self, tree: LoopTree, number: int) -> None:
         assert self._measure is not None
         self._asked += 1
-        self.samples.add(
-            tree, predict_seconds(tree, self.machine), self._measure(tree), self.machine
-        )
+        self.samples.add(tree, self._measure(tree), str(number))
 
     def _fit(self) -> None:
         if len(self.samples) >= _LEAST_SAMPLES:
-            self.correction, errors = fit_correction(self.samples, self.seed)
-            self.fits.append((len(self.samples), *errors))
+            self.cost = self.samples.fit(self.seed)
+            self.fits.append((len(self.samples), self.samples.spread, self.cost.error))
 
     # -- learning -----------------------------------------------------------------------------
 
     def _rounds(self, part: str, share: float) -> None:
         while self._share() < share:
             found = self._round()
-            gains = [gain for each in found for gain in each.returns if isfinite(gain)]
+            gains = [gain for each in found for gain in each.gains if isfinite(gain)]
             self.history.append(float(np.mean(gains)) if gains else 0.0)
-            self._keep_guides(found)
             if len(self.history) % self.settings.every == 0:
                 self._judge()
             self._tell(part)
@@ -233,25 +238,33 @@ class Training:
         waiting = self._submitted(jobs)
         self._learner.learn(self.settings.updates, self._share())
         found = self._results(waiting, jobs)
-        for each in found:
+        for number, each in enumerate(found):
             self._learner.add(each.transitions)
+            self._keep_guides(self._machine_number(number), each)
         return found
+
+    def _machine_number(self, number: int) -> int:
+        """Jobs take the machines in turn."""
+        turn = len(self.history) * self.settings.actors + number
+        return turn % len(self.machines)
 
     def _job(self, number: int) -> ActorJob:
         rounds = len(self.history)
         given = self.settings.learner
+        at = self._machine_number(number)
+        first = min(self.settings.judged, len(self._trees) - 1)
         return ActorJob(
             self.space.name,
-            self.machine,
-            self._learner.network,
-            self.correction,
+            self.machines[at],
+            self._learner.steady,
+            self._cost_of(self.machines[at]),
             seed=hash((self.seed, rounds, number)) & 0x7FFFFFFF,
             episodes=self.settings.episodes,
-            trees=(self.settings.judged, self.settings.judged + self.settings.trained),
+            trees=(first, self.settings.judged + self.settings.trained),
             steps=given.steps,
-            discount=given.discount,
+            price=given.price,
             exploration=max(0.0, 1 - rounds / max(self.settings.bold_rounds, 1)),
-            guides=tuple(actions for _, actions in self._guides),
+            guides=tuple((tree, actions) for tree, (_, actions) in self._guides[at].items()),
         )
 
     def _submitted(self, jobs: Sequence[ActorJob]) -> list[Future[Collected]]:
@@ -279,17 +292,15 @@ class Training:
         log("tune", lambda: f"the executor is lost ({reason}); actors play here")
         self._executor = None
 
-    def _keep_guides(self, found: Sequence[Collected]) -> None:
-        best: dict[tuple[int, ...], float] = {a: share for share, a in self._guides}
-        for each in found:
-            for share, actions in each.guides:
-                best[actions] = max(share, best.get(actions, 0.0))
-        order = sorted(((share, a) for a, share in best.items()), reverse=True)
-        self._guides = order[:_MOST_GUIDES]
+    def _keep_guides(self, machine: int, found: Collected) -> None:
+        known = self._guides[machine]
+        for tree, share, actions in found.guides:
+            if tree not in known or share > known[tree][0]:
+                known[tree] = share, actions
 
     def _judge(self) -> None:
         """Keep the network whose paths have the fastest trees, of those not trained on."""
-        network = self._learner.network
+        network = self._learner.steady
         found = self._judged(network)
         self.judgements.append((len(self.history), found))
         if not found <= self.best_share:
@@ -297,13 +308,12 @@ class Training:
 
     def _judged(self, network: Network) -> float:
         """The geometric mean of shares of the peak that a network's trees reach by the model."""
-        policy = Policy(self.space, network, self.correction)
-        cost = corrected_cost(self.machine, self.correction)
-        shares = []
-        for tree in self._trees[: self.settings.judged]:
-            best = policy.tree(tree, self.machine, cost)
-            shares.append(bound_seconds(tree, self.machine) / cost(best))
-        return float(np.exp(np.mean(np.log(shares))))
+        numbers = range(min(self.settings.judged, len(self._trees)))
+        shares: list[float] = []
+        for machine in self.machines:
+            graph = graph_of(self.space, machine, self._cost_of(machine))
+            shares += greedy_shares(graph, network, numbers)
+        return float(2 ** np.mean(shares))
 
     # -- checkpoints --------------------------------------------------------------------------
 
@@ -312,7 +322,7 @@ class Training:
         return {
             "space": self.space.name,
             "seed": self.seed,
-            "machine": self.machine.name,
+            "machines": [machine.name for machine in self.machines],
             "seconds": round(self.seconds, 1),
             "rounds": len(self.history),
             "updates": self._learner.adam.count,
@@ -329,15 +339,13 @@ class Training:
             return
         head = self.record() | {
             "history": self.history,
-            "guides": self._guides,
+            "guides": [list(known.items()) for known in self._guides],
             "has_revised": self.has_revised,
         }
-        arrays = self._learner.state()
-        for letter, network in (("b", self.best), ("c", self.correction)):
-            arrays |= {f"{letter}{at}": x for at, x in enumerate(network or ())}
-        if len(self.samples):
-            arrays["inputs"] = np.stack(self.samples.inputs)
-            arrays["octaves"] = np.array(self.samples.octaves)
+        arrays = self._learner.state() | self.samples.arrays()
+        arrays |= {f"b{at}": x for at, x in enumerate(self.best or ())}
+        if self.cost is not None:
+            arrays["cost"] = np.frombuffer(self.cost.to_bytes(), np.uint8)
         arrays["head"] = np.frombuffer(json.dumps(head).encode(), np.uint8)
         file = io.BytesIO()
         np.savez(file, **arrays)
@@ -353,21 +361,27 @@ class Training:
             with np.load(data, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             head = json.loads(bytes(arrays["head"]).decode())
+            names = [machine.name for machine in self.machines]
             if (head["space"], head["seed"]) != (self.space.name, self.seed):
                 raise ValueError(f"of space {head['space']}, seed {head['seed']}")
+            if head["machines"] != names:
+                raise ValueError(f"of machines {', '.join(head['machines'])}")
             self._learner.restore(arrays)
+            self.samples.restore(arrays)
             self.best = _taken(arrays, "b")
-            self.correction = _taken(arrays, "c")
+            self.cost = load_cost(arrays["cost"].tobytes()) if "cost" in arrays else None
             self.history, self.has_revised = list(head["history"]), bool(head["has_revised"])
-            self._guides = [(float(share), tuple(actions)) for share, actions in head["guides"]]
+            self._guides = [
+                {int(tree): (float(share), tuple(actions)) for tree, (share, actions) in known}
+                for known in head["guides"]
+            ]
             self.judgements = [(int(n), float(x)) for n, x in head["judgements"]]
             self.fits = [(int(n), float(a), float(b)) for n, a, b in head["fits"]]
             self.best_share = float("nan") if head["best"] is None else float(head["best"])
             self.elapsed = float(head["seconds"])
-            self.samples.inputs = list(arrays.get("inputs", ()))
-            self.samples.octaves = [float(x) for x in arrays.get("octaves", ())]
-            self.samples.keys = {row.tobytes() for row in self.samples.inputs}
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        except (
+            OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, UsageError,
+        ) as error:  # fmt: skip
             raise UsageError(
                 f"cannot go on from '{self._checkpoint}'", str(error)[:80], "without --resume"
             ) from None

@@ -31,9 +31,10 @@ from math import log2, prod
 from typing import Any
 
 from loopwright.ir.loops import Mark
-from loopwright.ir.machine import Cache, Machine
+from loopwright.ir.machine import Machine
 from loopwright.lazy_dataclass import dataclass
-from loopwright.memo import IdentityMap
+from loopwright.memo import BoundedCache, IdentityMap
+from loopwright.planner.cache_misses import clashing_share, lost_share, read_rate
 from loopwright.tuning.loop_tree import LoopTree, TreeNest, TreeStatement
 from loopwright.tuning.nest_facts import StatementFacts, bytes_of, code_plan, facts_of, quick_nest
 from loopwright.tuning.quick_plan import CodePlan
@@ -43,15 +44,11 @@ __all__ = [
     "TreeCost",
     "TreeCostModel",
     "bound_seconds",
-    "clashing_share",
-    "lost_share",
     "model_of",
     "predict",
     "predict_seconds",
-    "read_rate",
 ]
 
-_KEPT, _GONE = 0.75, 1.5  # sizes over a cache's: below all lines stay, above none
 _COPIED_AT_ONCE = 8  # vectors that are copied without a loop
 _MOST_KEPT = 20_000  # costs of nests that are remembered
 _LOOP_INSTRUCTIONS = 2.0  # counter and branch of an iteration; pointers come on top
@@ -111,8 +108,11 @@ def bound_seconds(tree: LoopTree, machine: Machine) -> float:
 
     Data come from the nearest cache that holds all arrays, else from memory.
     """
-    model = model_of(machine)
-    work = 0.0
+    return model_of(machine).bound(tree)
+
+
+def _bound(model: TreeCostModel, tree: LoopTree) -> float:
+    machine, work = model.machine, 0.0
     for nest in tree.nests:
         facts = model.facts(tree, nest.statement)
         points = prod(extent for _, extent in facts.dims)
@@ -150,6 +150,7 @@ class TreeCostModel:
         self._known: dict[tuple[int, int, bool], tuple[StatementFacts, Any]] = {}
         self._facts: dict[Any, StatementFacts] = {}
         self._costs: dict[Any, NestCost] = {}
+        self._bounds = BoundedCache[tuple[int, ...], tuple[float, Any]](4096)
         # Cycles to bring a line into each cache from what lies behind it.
         self.line_cycles = tuple(
             cache.line / read_rate(machine, level + 1) for level, cache in enumerate(machine.caches)
@@ -168,6 +169,15 @@ class TreeCostModel:
             else:
                 cycles += cost.cycles
         return TreeCost(cycles / self.hz, cycles, nests)
+
+    def bound(self, tree: LoopTree) -> float:
+        """`bound_seconds`; edits keep statements and arrays, so it is known by their identity."""
+        kept = (tree.arrays, *(nest.statement for nest in tree.nests))
+        key = tuple(map(id, kept))
+        known = self._bounds.get(key)
+        if known is None:
+            known = self._bounds[key] = _bound(self, tree), kept
+        return known[0]
 
     def facts(self, tree: LoopTree, statement: TreeStatement) -> StatementFacts:
         """What loops do not change about a statement of a tree."""
@@ -201,13 +211,6 @@ class TreeCostModel:
         self._known.clear()
         self._facts.clear()
         self._costs.clear()
-
-
-def read_rate(machine: Machine, level: int) -> float:
-    """Bytes a cycle that one core reads from a cache, or from memory behind the last one."""
-    if level < len(machine.caches):
-        return machine.caches[level].bytes_per_cycle or 32.0 / (level + 1)
-    return machine.memory_bytes_per_cycle or 4.0
 
 
 # -- counts ------------------------------------------------------------------------------------
@@ -499,21 +502,6 @@ class _NestCounts:
                 total += runs * elements * dtype.bytes
             runs *= loop.trips
         return total, cycles
-
-
-def lost_share(share: float) -> float:
-    """The part of lines that is lost before it is used again, by sizes over the cache's."""
-    return min(1.0, max(0.0, (share - _KEPT) / (_GONE - _KEPT)))
-
-
-def clashing_share(rows: int, stride: int, cache: Cache) -> float:
-    """The part of lines that is lost where rows begin at the same few sets of a cache."""
-    if rows <= cache.ways:
-        return 0.0
-    way = cache.way_bytes
-    starts = max(1, way // (stride & -stride)) if stride else rows
-    ways = rows / starts
-    return min(1.0, max(0.0, (ways / cache.ways - 1.0) * 2)) if ways > 1 else 0.0
 
 
 def _lines(run: int, stride: int, line: int) -> float:

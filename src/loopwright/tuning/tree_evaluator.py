@@ -20,9 +20,10 @@ from loopwright.ir.program import Role
 from loopwright.log import log
 from loopwright.memo import BoundedCache
 from loopwright.tuning.loop_tree import LoopTree, shape_of
+from loopwright.tuning.nest_facts import quick_nest
 from loopwright.tuning.quick_kernel import Arrays, compile_tree, seconds_of
 
-__all__ = ["Evaluate", "RememberedTimes", "TreeClock", "example_arrays", "tree_key"]
+__all__ = ["Evaluate", "RememberedTimes", "TreeClock", "code_key", "example_arrays", "tree_key"]
 
 Evaluate: TypeAlias = Callable[[LoopTree], float]
 
@@ -32,6 +33,14 @@ _MOST_TIMES = 200_000
 def tree_key(tree: LoopTree) -> object:
     """What the time of a tree depends on: all of it but the cursor and its name."""
     return tree.nests, tree.arrays, tree.reassoc
+
+
+def code_key(tree: LoopTree, machine: Machine) -> object:
+    """What the quick code of trees of one program depends on: neighbouring loops of a dimension may
+    be one.
+    """
+    nests = [quick_nest(nest, machine) for nest in tree.nests]
+    return tuple([(nest.loops, nest.accumulators) for nest in nests])
 
 
 class RememberedTimes:

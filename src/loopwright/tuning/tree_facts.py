@@ -12,6 +12,7 @@ from loopwright.ir.expr import Load
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Access, Array
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import BoundedCache
 from loopwright.tuning.access_moves import access_moves
 from loopwright.tuning.loop_tree import LoopTree, TreeNest, TreeStatement
 
@@ -31,7 +32,17 @@ class AccessFacts:
 
 def statement_facts(tree: LoopTree, nest: TreeNest) -> AccessFacts:
     """The facts of the statement of a nest of `tree`."""
-    return _facts(nest.statement, tree.arrays)
+    # Edits keep statements and arrays, so these are known by identity, which takes no hash of them.
+    key = id(nest.statement), id(tree.arrays)
+    known = _known.get(key)
+    if known is None:
+        found = _facts(nest.statement, tree.arrays)
+        known = _known[key] = found, (nest.statement, tree.arrays)
+    return known[0]
+
+
+# The second item of a value keeps what the key is made of alive.
+_known: BoundedCache[tuple[int, int], tuple[AccessFacts, object]] = BoundedCache(4096)
 
 
 @lru_cache(maxsize=4096)

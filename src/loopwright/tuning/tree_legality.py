@@ -25,6 +25,7 @@ from loopwright.ir.expr import Binary, Const, Expr, Var
 from loopwright.ir.islkit import affine, isl
 from loopwright.ir.program import Array, Program
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import BoundedCache
 from loopwright.tuning.loop_tree import LoopTree, TreeNest, TreeStatement
 
 __all__ = ["carries_dependence", "is_reorderable_nest", "order_violation", "statement_program"]
@@ -102,6 +103,17 @@ def _is_plain_sum(statement: TreeStatement) -> bool:
     those that differ in the reduced ones, and no operand reads the written array. No set is needed
     to tell: agents ask about trees of hundreds of sizes.
     """
+    known = _plain.get(id(statement))
+    if known is None:
+        known = _plain[id(statement)] = _has_plain_sum(statement), statement
+    return known[0]
+
+
+# By identity, which takes no hash of a statement; the second item keeps it alive.
+_plain: BoundedCache[int, tuple[bool, TreeStatement]] = BoundedCache(4096)
+
+
+def _has_plain_sum(statement: TreeStatement) -> bool:
     written = [entry.name for entry in statement.write.index if isinstance(entry, Var)]
     if len(set(written)) != len(statement.write.index):
         return False

@@ -16,6 +16,7 @@ import numpy as np
 
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
+from loopwright.memo import BoundedCache
 from loopwright.tuning.actions import MOST_LOOPS
 from loopwright.tuning.loop_tree import LoopTree, TreeNest
 from loopwright.tuning.tree_facts import AccessFacts, footprints, statement_facts
@@ -88,7 +89,7 @@ def tree_observation(tree: LoopTree, machine: Machine, threads: int = 1) -> Floa
     seen = np.zeros(OBSERVED, np.float32)
     rows: list[list[float]] = []
     for number, nest in enumerate(tree.nests):
-        rows += _rows(tree, nest, number, machine)
+        rows += _known_rows(tree, nest, number, machine)
     table = np.array(rows[:MOST_LOOPS], np.float32)
     if len(table):
         table[:, 0] = 0
@@ -101,6 +102,19 @@ def tree_observation(tree: LoopTree, machine: Machine, threads: int = 1) -> Floa
     fixed = _machine_numbers(machine, threads)
     seen[start + len(here) : start + len(here) + len(fixed)] = fixed
     return seen
+
+
+# By identity: an edit changes one nest at most. The second item keeps what a key names alive.
+_kept_rows: BoundedCache[tuple[int, ...], tuple[list[list[float]], Any]] = BoundedCache(4096)
+
+
+def _known_rows(tree: LoopTree, nest: TreeNest, number: int, machine: Machine) -> list[list[float]]:
+    key = id(nest), id(tree.arrays), id(machine), number
+    known = _kept_rows.get(key)
+    if known is None:
+        kept = nest, tree.arrays, machine
+        known = _kept_rows[key] = _rows(tree, nest, number, machine), kept
+    return known[0]
 
 
 def _rows(tree: LoopTree, nest: TreeNest, number: int, machine: Machine) -> list[list[float]]:
