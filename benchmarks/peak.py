@@ -31,7 +31,13 @@ _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
 _ELEMENTS = {"float32": "float", "float64": "double", "int32": "i32", "int8": "i8", "bool": "i8"}
 _SUFFIXES = {"float": "f32", "double": "f64"}
 _BITS = {"float": 32, "double": 64, "i32": 32, "i8": 8}
-_WORDS = {"add": ("fadd", "add"), "mul": ("fmul", "mul"), "and": ("", "and"), "or": ("", "or")}
+_WORDS = {
+    "add": ("fadd", "add"),
+    "mul": ("fmul", "mul"),
+    "div": ("fdiv", "sdiv"),
+    "and": ("", "and"),
+    "or": ("", "or"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +127,9 @@ def _data(
     """Two vectors for a, then the registers; all stay as they are, no extreme value is reached."""
     data = np.zeros((registers + 3) * machine.vector_bytes, np.uint8)
     values = data.view(np.dtype(dtype))
+    if times == "div":  # dividers are done early with numbers of few digits
+        values[:] = np.linspace(1.1, 1.9, values.size)
+        return data
     values[:] = 1
     is_neutral_zero = times in ("add", "add_sat") or (plus, times) == ("add", "mul")
     values[: 2 * machine.vector_bytes // values.itemsize] = 0 if is_neutral_zero else 1

@@ -82,7 +82,7 @@ def test_all_frames_on_request() -> None:
     with options.override(full_tracebacks=True), pytest.raises(UsageError) as caught:
         lw.einsum("ij,jk->ik", A, A)
     frames = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
-    assert frames[1:] == ["einsum", "_einsum", "_prepared", "extents_of"]
+    assert frames[-4:] == ["einsum", "_einsum", "prepared", "extents_of"]
 
 
 def test_a_users_own_functions_stay() -> None:

@@ -69,7 +69,7 @@ _HOMES = {
     "ToolchainError": "diagnostics",
     "UsageError": "diagnostics",
     "compile": "calls.compile",
-    "einsum": "calls.einsum",
+    "einsum": "calls.einsum_dispatch",
     "einsum_path": "calls.einsum_path",
     "einsum_plan": "calls.einsum",
     "host": "machines.host",

@@ -209,7 +209,10 @@ def test_rows_that_do_not_fill_vectors(rows: int) -> None:
     ),
 )
 def test_both_operands_in_place(parallel: str, sums: tuple[Initial, Broadcast]) -> None:
-    """Nothing is packed: columns come in whole tiles, rows need not."""
+    """Nothing is packed: columns come in whole tiles, rows need not.
+
+    Sums that begin at zero are written twice where the last tile is shifted.
+    """
     initial, broadcast = sums
     kernel = kernel_of(
         Algorithm.PRODUCT,
@@ -223,16 +226,20 @@ def test_both_operands_in_place(parallel: str, sums: tuple[Initial, Broadcast]) 
         parallel=parallel,
     )
     shapes = [((1,), (1,), (1,)), ((2,), (4,), (5,)), ((1,), (7,), (4,))]
+    columns = [2 * kernel.variant.columns]
+    if initial is Initial.ZERO and parallel != "j":
+        columns += [columns[0] + 1, columns[0] + 3]
     check_kernel(
         kernel,
         [
             Problem(
-                {"g": g, "i": i, "j": (2 * kernel.variant.columns,), "p": p},
+                {"g": g, "i": i, "j": (j,), "p": p},
                 Layout("gip"),
                 Layout("gpj"),
                 Layout("gij"),
                 (3, kernel.variant.columns, 0),
             )
             for g, i, p in shapes
+            for j in columns
         ],
     )

@@ -44,6 +44,7 @@ from loopwright.transform.skew import Skew
 from loopwright.transform.stage import StageArray
 from loopwright.transform.stage_box import StageBox
 from loopwright.transform.step import Step, Text
+from loopwright.transform.stream_time import StreamTime
 from loopwright.transform.tiling import StripMine, Tile, TileWithin
 from loopwright.transform.time_tiles import TileTime, TileTimeInBlocks
 from loopwright.transform.unroll_and_jam import UnrollAndJam
@@ -89,6 +90,7 @@ ONE_OF_EACH = Plan(
         StageBox("A", "k_t", ("S0_1", "S0_2"), 2),
         TileTime(4, (32, 64), 8, 8),
         TileTimeInBlocks(3, (40, 60), 8, 32, 2),
+        StreamTime(2, (120, 12, 24), 8, 8),
         TileWithin(("i", "j"), (3, 4), (8, 4)),
         ShareBox("A", "k_t", "k_t_2", ("S0_2",), "row"),
         Vectorize("j", 4),

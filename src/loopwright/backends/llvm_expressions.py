@@ -18,6 +18,7 @@ from loopwright.backends.llvm_builder import (
     literal,
     type_name,
 )
+from loopwright.backends.llvm_powers import constant_power
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import INT64, DType
 from loopwright.ir.expr import (
@@ -146,8 +147,8 @@ class LLVMExpressions:
                 return self.scope[name]
             case Load(array=name, index=index):
                 return self._load(name, index)
-            case Binary(op="pow", x=x, y=y):
-                return functions.power(code, self.value(x), self.value(y))
+            case Binary(op="pow", x=x, y=y) | Call(function="pow", args=(x, y)):
+                return self._power(self.value(x), y)
             case Binary(op=op, x=x, y=y):
                 return arithmetic.binary(code, op, self.value(x), self.value(y))
             case Unary(op="abs", x=x) if x.dtype.is_complex:
@@ -166,6 +167,13 @@ class LLVMExpressions:
                 return functions.call(code, function, values, self.features)
             case _:
                 assert_never(expr)
+
+    def _power(self, x: SSAValue, y: Expr) -> SSAValue:
+        if isinstance(y, Const) and isinstance(y.value, int | float):
+            found = constant_power(self.code, x, float(y.value), self.features)
+            if found is not None:
+                return found
+        return functions.power(self.code, x, self.value(y))
 
     def flag(self, expr: Expr) -> Flag:
         """A condition as i1, for a branch or select."""

@@ -81,8 +81,10 @@ def _product_faults(kernel: ContractionKernel) -> Iterator[str]:
     is_uniform = kernel.left == kernel.right == algebra.accumulator and not algebra.scaled
     if variant.apart:
         yield "only columns of several steps take these from different parts of p"
-    if is_direct and (not is_uniform or variant.ahead or variant.group > 1):
-        yield "left is read in place only in the type of the sums, unscaled and without prefetches"
+    if is_direct and (not is_uniform or variant.group > 1):
+        yield "left is read in place only in the type of the sums and unscaled"
+    if is_direct and variant.ahead and variant.right_packing is not Packing.DIRECT:
+        yield "of an operand in place only right is prefetched"
     if is_direct and (variant.broadcast is Broadcast.REPLICATED or algebra.accumulator.is_complex):
         yield "left is read in place by lanes or loads of real numbers"
     if variant.right_packing is Packing.DIRECT and not is_direct:

@@ -17,7 +17,13 @@ from typing import TypeAlias
 import numpy as np
 
 from loopwright.ir.contraction_shape import ContractionShape, Dim, has_runs, offsets
-from loopwright.ir.kernel_variant import Algorithm, ContractionKernel, KernelVariant, Packing
+from loopwright.ir.kernel_variant import (
+    Algorithm,
+    ContractionKernel,
+    Initial,
+    KernelVariant,
+    Packing,
+)
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["Launch", "fitted_blocks", "is_nearest", "launch", "misfit", "round_up"]
@@ -170,7 +176,7 @@ def misfit(kernel: ContractionKernel, shape: ContractionShape) -> str | None:
     _, m, n, k = shape.sizes
     match variant.algorithm:
         case Algorithm.PRODUCT:
-            return _product_misfit(variant, shape)
+            return _product_misfit(kernel, shape)
         case Algorithm.ROWS:
             reads = kernel.algebra.times != "first" or variant.swapped
             if n != 1:
@@ -199,7 +205,8 @@ def misfit(kernel: ContractionKernel, shape: ContractionShape) -> str | None:
     return None
 
 
-def _product_misfit(variant: KernelVariant, shape: ContractionShape) -> str | None:
+def _product_misfit(kernel: ContractionKernel, shape: ContractionShape) -> str | None:
+    variant = kernel.variant
     if not (shape.i and shape.j and shape.p):
         return "register tiles are for results of rows and columns, and a reduction"
     if variant.runs and not has_runs(shape.j, "out", variant.lanes):
@@ -220,10 +227,21 @@ def _product_misfit(variant: KernelVariant, shape: ContractionShape) -> str | No
                 if not _is_line(shape.p, "left"):
                     return "left is no run along the reduction"
             case Packing.DIRECT:
-                is_whole = shape.sizes[2] % variant.columns == 0 and len(shape.p) == 1
-                if not _is_line(tile, "right") or not is_whole or shape.p[0].right < 0:
+                if not _is_line(tile, "right") or len(shape.p) != 1 or shape.p[0].right < 0:
+                    return "right is not made of rows"
+                if not _has_whole_tiles(kernel, shape):
                     return "right is not made of whole tiles"
     return None
+
+
+def _has_whole_tiles(kernel: ContractionKernel, shape: ContractionShape) -> bool:
+    """Whether tiles never reach beyond the columns, the last one being shifted (lower/tile)."""
+    columns, n = kernel.variant.columns, shape.sizes[2]
+    if n % columns == 0:
+        return True
+    # Threads that share columns would write those of two tiles at once.
+    is_shared = kernel.variant.parallel == "j"
+    return n > columns and kernel.algebra.initial is Initial.ZERO and not is_shared
 
 
 def _is_line(dims: tuple[Dim, ...], operand: str) -> bool:

@@ -52,6 +52,7 @@ from loopwright.lower.scale_parts import scale_parts
 from loopwright.lower.separate_full_tiles import separate_full_tiles
 from loopwright.lower.simplify import simplify, simplify_divisions
 from loopwright.lower.stage_arrays import stage_arrays
+from loopwright.lower.stream_time_tiles import stream_time_tiles
 from loopwright.lower.transpose_parts import transpose_parts
 from loopwright.lower.vectorize import peel_for_alignment, unroll, vectorize
 from loopwright.lower.work_distribution import (
@@ -213,7 +214,9 @@ def _lowered(schedule: Schedule) -> LoopNest:
         nest = lower_grid_time_tiles(schedule.program, schedule.time_tiles)
         return run_passes(nest, LoopDecisions(), (_SIMPLIFY,))
     if schedule.time_tiles is not None:
-        nest = lower_time_tiles(schedule.program, schedule.time_tiles)
+        is_streamed = schedule.time_tiles.stream is not None
+        write = stream_time_tiles if is_streamed else lower_time_tiles
+        nest = write(schedule.program, schedule.time_tiles)
         return run_passes(nest, LoopDecisions(mesh=schedule.mesh), _MESH_PASSES)
     whole = schedule.whole_contraction
     if whole is not None and whole.grid is not None:

@@ -43,6 +43,7 @@ from loopwright.transform.skew import Skew
 from loopwright.transform.stage import StageArray
 from loopwright.transform.stage_box import StageBox
 from loopwright.transform.step import Step, step_from_json
+from loopwright.transform.stream_time import StreamTime
 from loopwright.transform.tiling import StripMine, Tile, TileWithin
 from loopwright.transform.time_tiles import TileTime, TileTimeInBlocks
 from loopwright.transform.unroll_and_jam import UnrollAndJam
@@ -98,6 +99,7 @@ STEPS: tuple[type[Step], ...] = (
     ShareBox,
     TileTime,
     TileTimeInBlocks,
+    StreamTime,
     Vectorize,
     Simd,
     Align,
