@@ -46,6 +46,18 @@ def emit_execute() -> str:
     return "\n\n".join((_blocks(), _objects(), _execute()))
 
 
+def _push(address: str) -> str:
+    """Put a block of scratch memory on the stack of those that wait."""
+    return f"""  %block = call ptr @block(ptr %S, i64 %count)
+  store i64 %{address}, ptr %block, align 8
+  %b1 = getelementptr i64, ptr %block, i64 1
+  store i64 %bytes, ptr %b1, align 8
+  %b2 = getelementptr i64, ptr %block, i64 2
+  store ptr %owner, ptr %b2, align 8
+  %more = add i64 %count, 1
+  store i64 %more, ptr %count.at, align 8"""
+
+
 def _blocks() -> str:
     """Blocks of scratch memory lie on a stack: the one used last is the warmest."""
     return f"""define void @lw_block_put(i64 %address, i64 %bytes, ptr %owner) nounwind {{
@@ -57,14 +69,7 @@ start:
 put:
 {load_state("incref")}
   call void %incref(ptr %owner)
-  %block = call ptr @block(ptr %S, i64 %count)
-  store i64 %address, ptr %block, align 8
-  %b1 = getelementptr i64, ptr %block, i64 1
-  store i64 %bytes, ptr %b1, align 8
-  %b2 = getelementptr i64, ptr %block, i64 2
-  store ptr %owner, ptr %b2, align 8
-  %more = add i64 %count, 1
-  store i64 %more, ptr %count.at, align 8
+{_push("address")}
   ret void
 full:
   ret void
@@ -478,14 +483,7 @@ look:
   %keeps = and i1 %current, %room
   br i1 %keeps, label %keep, label %drop
 keep:
-  %block = call ptr @block(ptr %S, i64 %count)
-  store i64 %base, ptr %block, align 8
-  %b1 = getelementptr i64, ptr %block, i64 1
-  store i64 %bytes, ptr %b1, align 8
-  %b2 = getelementptr i64, ptr %block, i64 2
-  store ptr %owner, ptr %b2, align 8
-  %more = add i64 %count, 1
-  store i64 %more, ptr %count.at, align 8
+{_push("base")}
   ret void
 drop:
 {load_state("decref")}

@@ -89,30 +89,32 @@ def all_pairs_shortest_path_length(
     return _each(read, breadth_first_rows(edges, sources_of(G), cutoff), read.lengths)
 
 
-def all_pairs_dijkstra_path_length(
-    G: LoopwrightGraph, cutoff: Any = None, weight: Any = "weight"
-) -> Iterator[tuple[Any, Any]]:
+def _dijkstra(G: LoopwrightGraph, cutoff: Any, weight: Any) -> tuple[Any, Any]:
+    """The reader of a graph, and the rows of searches from all of its vertices."""
     edges = G.weighted(weight, hides=True)
     read = reader(G, edges.adjacency)
     rows = dijkstra_rows(edges, sources_of(G), cutoff)
+    return read, rows
+
+
+def all_pairs_dijkstra_path_length(
+    G: LoopwrightGraph, cutoff: Any = None, weight: Any = "weight"
+) -> Iterator[tuple[Any, Any]]:
+    read, rows = _dijkstra(G, cutoff, weight)
     return _each(read, rows, lambda row: read.lengths(checked(row)))
 
 
 def all_pairs_dijkstra_path(
     G: LoopwrightGraph, cutoff: Any = None, weight: Any = "weight"
 ) -> Iterator[tuple[Any, Any]]:
-    edges = G.weighted(weight, hides=True)
-    read = reader(G, edges.adjacency)
-    rows = dijkstra_rows(edges, sources_of(G), cutoff)
+    read, rows = _dijkstra(G, cutoff, weight)
     return _each(read, rows, lambda row: read.paths(checked(row)))
 
 
 def all_pairs_dijkstra(
     G: LoopwrightGraph, cutoff: Any = None, weight: Any = "weight"
 ) -> Iterator[tuple[Any, Any]]:
-    edges = G.weighted(weight, hides=True)
-    read = reader(G, edges.adjacency)
-    rows = dijkstra_rows(edges, sources_of(G), cutoff)
+    read, rows = _dijkstra(G, cutoff, weight)
     return _each(read, rows, lambda row: (read.lengths(checked(row)), read.paths(row)))
 
 
