@@ -43,9 +43,11 @@ BUGS = {
     "byte_of_another": "writes byte 12292 of the 131072 allocated at",
     "shared_variable": "writes main memory at",
     "newer_generation": "with no barrier, message or reply between the two",
+    "broadcast_over_source": "athread_rma_row_ibcast with a target that overlaps its source: box",
+    "broadcast_of_no_data": "reads 1024 bytes at box, under transfer by the athread_dma_iget",
     "descriptors": "reads 8 bytes at a local variable, under transfer by the dma (get) of",
 }
-OF_PRO = {"newer_generation"}
+OF_PRO = {"newer_generation", "broadcast_over_source", "broadcast_of_no_data"}
 
 
 def _run(name: str, *flags: str, seed: int = 1) -> AthreadRun:

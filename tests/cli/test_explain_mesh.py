@@ -102,6 +102,23 @@ def test_likely_sizes_and_shapes_of_the_mesh(
     assert "  DMA, n = 2048, m = 2048\n" in told
 
 
+def test_guessed_sizes_make_work_of_seconds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All pairs of 2^22 elements, what vectors are guessed to have, would be hours."""
+    (tmp_path / "pairs.c").write_text(
+        "void pairs(int n, int m, double x[n], double y[n], double a[m])\n{\n#pragma scop\n"
+        "    for (int i = 0; i < n; i++)\n        for (int j = 0; j < n; j++)\n"
+        "            y[i] += x[j] * x[j];\n"
+        "    for (int k = 0; k < m; k++)\n        a[k] = 2 * a[k];\n#pragma endscop\n}\n"
+    )
+    words = ["explain", str(tmp_path / "pairs.c"), "--target", "athread"]
+    assert main(words) == 0
+    assert "DMA, n = 65536, m = 65536\n" in capsys.readouterr().out
+    assert main([*words, "--size", "m=1000000"]) == 0
+    assert "DMA, n = 65536, m = 1000000\n" in capsys.readouterr().out
+
+
 def test_a_product_keeps_its_sums(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = write_source(KERNELS["gemm"], tmp_path, mode=SYMBOLIC)
     words = ["--target", "athread", "--size", "nk=300", "--size", "200"]

@@ -119,6 +119,53 @@ def test_requests_are_those_of_an_emulated_run(name: str, reassoc: bool, tmp_pat
     assert plain.cycles == pytest.approx(recorded.cycles, rel=0.2)
 
 
+CONVOLUTION = """\
+float x[5][20][22], w[9][5][3][3], y[9][18][20];
+void convolve(void)
+{
+#pragma scop
+    for (int o = 0; o < 9; o++)
+        for (int i = 0; i < 18; i++)
+            for (int j = 0; j < 20; j++) {
+                y[o][i][j] = 0.0f;
+                for (int c = 0; c < 5; c++)
+                    for (int p = 0; p < 3; p++)
+                        for (int q = 0; q < 3; q++)
+                            y[o][i][j] += x[c][i + p][j + q] * w[o][c][p][q];
+            }
+#pragma endscop
+}
+int main(void) { convolve(); return 0; }
+"""
+
+
+@pytest.mark.skipif(find_compiler() is None, reason="there is no C compiler")
+def test_requests_of_boxes_of_four_dimensions(tmp_path: Path) -> None:
+    """Whole windows of weights lie one behind another: a request for each box of them."""
+    source, out = tmp_path / "conv.c", tmp_path / "out"
+    source.write_text(CONVOLUTION)
+    assert main(["cc", str(source), "--target", "athread", "-o", str(out)]) == 0
+    masters = [str(out / name) for name in ("conv.c", "conv_master.c")]
+    flags = [f"-I{out}", "-DLW_LEAST_WORK=0"]
+    slaves = [str(out / "conv_slave.c")]
+    done = run_athread(masters, slaves, SW, flags=flags, profile=True, timeout=120)
+    assert done.trace is not None
+    file = read_c(source)
+    found = optimise_region(file, file.regions[0], mesh_planner, SW, target="athread").mesh
+    assert found is not None
+    team = team_of_function(found, {}, SW)
+    assert requests((team,)) == requests(done.trace.teams)
+    weights = [
+        event.request
+        for events in team.cores.values()
+        for event, _ in each_event(events)
+        if event.request is not None and event.place == "w"
+    ]
+    assert weights
+    assert {request.blocks for request in weights} == {1}
+    assert min(request.block_bytes for request in weights) >= 5 * 3 * 3 * 4
+
+
 def _without_stalls(team: TeamRun) -> TeamRun:
     """The same run of a machine whose sums have no latency, as the emulator counts."""
 

@@ -26,6 +26,8 @@ from loopwright.planner.mesh import (
     scratchpad_bytes,
     scratchpad_room,
 )
+from loopwright.transform.share_box import ShareBox
+from loopwright.transform.stage_box import StageBox
 from loopwright.validate import check_translation
 from loopwright.validate.problem_sizes import pick_sizes
 from programs import Do, For, program
@@ -136,6 +138,29 @@ def test_factors_of_a_product_are_broadcast() -> None:
     # Shapes that are not the machine's have no rows and columns that reach each other.
     _, smaller = mesh_planner_of((4, 8))(source("gemm"), MACHINE, 1)
     assert all(box.panel is None for box in smaller.boxes)
+
+
+FAMILIES = FOLDER.parent / "gpu" / "families"
+
+
+def test_weights_of_a_convolution_come_for_a_tile_and_images_along_columns() -> None:
+    """Loops over the window of 3 x 3 stand in those of a tile: boxes there come for each element.
+
+    Images move with the rows that the columns of cores have, and so do not go along a row, though
+    a box around the rows of all its cores would have constant extents here.
+    """
+    text = (FAMILIES / "conv2d.c").read_text()
+    known = text.replace("int ci, int co, int n, int m, ", "")
+    for name, extent in {"ci": 16, "co": 16, "n + 2": 42, "m + 2": 42, "n": 40, "m": 40}.items():
+        known = known.replace(f"[{name}]", f"[{extent}]").replace(f"< {name};", f"< {extent};")
+    for source_text in (text, known):
+        (region,) = read_c(source_text).regions
+        plan, _ = mesh_planner(program_of(region.tree, reassoc=False), MACHINE)
+        boxes = {(s.array, s.loop): s for s in plan if isinstance(s, StageBox | ShareBox)}
+        assert {array for array, _ in boxes} == {"x", "w", "y"}
+        assert {loop for _, loop in boxes} <= {"i_t", "j_t", "i_2_t", "j_2_t", "c_t"}
+        assert isinstance(boxes["x", "c_t"], ShareBox)
+        assert boxes["x", "c_t"].axis == "column"
 
 
 def test_what_the_first_of_two_nests_makes_is_not_read() -> None:

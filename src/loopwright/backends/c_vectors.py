@@ -198,6 +198,13 @@ class VectorStatements:
 
     def _by_functions(self, store: Store, element: Load, around: _Lanes) -> str:
         """A store by functions: of memory, and of numbers in all lanes."""
+        in_registers = self.registers.get(store.buffer) == around.count
+        if in_registers:
+            target = self._vector_element(element, around, is_target=True)
+            match store.value:
+                case Binary(op="add" | "sub" | "mul" as op, x=x, y=y) if x == element:
+                    sign = {"add": "+=", "sub": "-=", "mul": "*="}[op]
+                    return f"{target.text} {sign} {self._vector(y, around)};"
         kind = f"{store.value.dtype}x{around.count}"
         if around.var in names(store.value):
             value = self._vector(store.value, around).text
@@ -206,12 +213,7 @@ class VectorStatements:
             value = f"lw_spread_{kind}(&{place})"
         else:
             value = f"lw_splat_{kind}({self.expressions.value(store.value)})"
-        if self.registers.get(store.buffer) == around.count:
-            target = self._vector_element(element, around, is_target=True)
-            match store.value:
-                case Binary(op="add" | "sub" | "mul" as op, x=x, y=y) if x == element:
-                    sign = {"add": "+=", "sub": "-=", "mul": "*="}[op]
-                    return f"{target.text} {sign} {self._vector(y, around)};"
+        if in_registers:
             return f"{target.text} = {value};"
         *outer, last = store.index
         first = substitute(last, {around.var: Const(0)})

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 
-from loopwright.analysis.size_estimates import likely_sizes
+from loopwright.analysis.size_estimates import average_trips, bounded_sizes, likely_sizes
 from loopwright.backends.athread_module import MeshFunction
 from loopwright.backends.c_syntax import c_type
 from loopwright.calls.explain_c import as_written
@@ -23,6 +24,7 @@ from loopwright.ir.islkit import functions_in, inside
 from loopwright.ir.loops import Alloc, Block, For, If, Let, Space, Stmt
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.mesh_program import scratchpad_need, scratchpad_part
+from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule, StagedBox
 from loopwright.ir.schedule_tree import Band, Leaf, Node, nodes_of, statements_in
 from loopwright.ir.schedule_tree import Sequence as InOrder
@@ -48,6 +50,7 @@ _KINDS = {
     _BOXES: frozenset({"stage_box", "share_box"}),
 }
 _SHAPES = 2  # of requests of an array, most frequent first, that have a line of their own
+_MOST_INSTANCES = 1e10  # of statements, at sizes that are guessed: seconds of a core group
 
 
 def explain_on_mesh(
@@ -92,12 +95,20 @@ def explain_on_mesh(
 
 
 def _values(found: Optimised, sizes: Mapping[str, int], default: int | None) -> dict[str, int]:
-    likely = likely_sizes(found.program)
+    """The integers that a caller passes; of guesses so small ones that the work is some seconds."""
     assert found.mesh is not None
-    return {
-        name: sizes.get(name, likely.get(name, 1) if default is None else default)
-        for name in found.mesh.host.given
-    }
+    given, program = found.mesh.host.given, found.program
+    if default is not None:
+        return {name: sizes.get(name, default) for name in given}
+    values = dict.fromkeys(given, 1) | likely_sizes(program) | dict(sizes)
+    guessed = set(program.params) - set(bounded_sizes(program)) - set(sizes)
+    while _instances(program, values) > _MOST_INSTANCES and any(values[n] > 1 for n in guessed):
+        values |= {name: max(1, values[name] // 2) for name in guessed}
+    return {name: values[name] for name in given}
+
+
+def _instances(program: Program, sizes: Mapping[str, int]) -> float:
+    return sum(prod(trips.values()) for trips in average_trips(program, sizes).values())
 
 
 def prediction_lines(found: MeshPrediction) -> list[str]:

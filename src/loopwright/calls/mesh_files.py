@@ -27,10 +27,10 @@ def mesh_files(
     name, stem = stem_of(file)
     functions = [found.mesh for found in results if found.mesh is not None]
     if not functions:
-        found = results[0].reason
-        message, hint = "no region can be run on a mesh of cores", "or --target c"
-        wanted = "a --machine of more LDM" if "LDM" in found else _INDEPENDENT
-        raise UsageError(message, found=found, hint=f"{wanted}, {hint}")
+        reason = results[0].reason
+        wanted = "a --machine of more LDM" if "LDM" in reason else _INDEPENDENT
+        message = f"no region can be run on a mesh of cores: {reason}"
+        raise UsageError(message, hint=f"{wanted}, or --target c")
     header = f"{stem}_athread.h"
     guard = re.sub("[^A-Z0-9]", "_", f"LW_{stem}_ATHREAD_H".upper())
     head = f"/* {MADE} from {name}: %s. */\n"

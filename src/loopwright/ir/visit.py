@@ -97,7 +97,19 @@ def loads(expr: Expr) -> tuple[Load, ...]:
 
 def names(expr: Expr) -> set[str]:
     """The variables `expr` depends on, those in subscripts included."""
-    return {x.name for x in walk(expr) if type(x) is Var}
+    # Asked more often than all else of an expression: no generator, and no order.
+    found: set[str] = set()
+    ahead = [expr]
+    while ahead:
+        part = ahead.pop()
+        kind = type(part)
+        if kind is Var:
+            found.add(part.name)  # type: ignore[union-attr]
+        elif kind is Binary:
+            ahead += (part.x, part.y)  # type: ignore[union-attr]
+        elif kind is not Const:
+            ahead += children(part)
+    return found
 
 
 def operands(op: str, expr: Expr) -> list[Expr]:

@@ -59,9 +59,12 @@ def generate_loops(schedule: Schedule) -> GeneratedLoops:
     tree, contractions = _with_placeholders(schedule)
     is_grouped = bool(schedule.private) or schedule.is_for_device or schedule.mesh is not None
     keeps_values = bool(schedule.boxes or schedule.staged or schedule.joined)
-    ast = _ast(build, _with_marks(schedule, tree), is_grouped=is_grouped, keeps_values=keeps_values)
+    marked, repeats = _with_marks(schedule, tree), dict[str, str]()
+    if keeps_values:
+        marked, repeats = _without_repeats(marked)
+    ast = _ast(build, marked, is_grouped=is_grouped, keeps_values=keeps_values)
     staging = BoxStaging(schedule)
-    reader = _Reader(schedule, contractions, staging)
+    reader = _Reader(schedule, contractions, staging, repeats)
     body = reader.statement(ast)
     for array, loop in reversed(schedule.private):
         around = frozenset(reader.variables.get(name, "") for name in _path(schedule.tree, loop))
@@ -150,6 +153,35 @@ def _with_marks(schedule: Schedule, tree: isl.Schedule) -> isl.Schedule:
     return map_nodes(tree, visit)
 
 
+def _without_repeats(tree: isl.Schedule) -> tuple[isl.Schedule, dict[str, str]]:
+    """`tree` without bands that repeat one around them, and which ones these repeat.
+
+    Tiles of the size of the tiles around them have one iteration. isl finds that out too, for a
+    third of its time on a product with tiles on three levels. The marks of such bands stay.
+    """
+    repeats: dict[str, str] = {}
+
+    def visit(node: isl.ScheduleNode) -> isl.ScheduleNode:
+        if not is_band(node):
+            return node
+        own = _times(node)
+        for around in bands_around(node):
+            times = _times(around)
+            if all(name in times and times[name].plain_is_equal(own[name]) for name in own):
+                repeats[band_name(node)] = band_name(around)
+                return node.delete()
+        return node
+
+    return map_nodes(tree, visit), repeats
+
+
+def _times(band: isl.ScheduleNode) -> dict[str, isl.PwAff]:
+    """The values that a band gives to the instances of each statement."""
+    times = band.band_get_partial_schedule().get_at(0).get_pw_aff_list()
+    parts = [times.get_at(k) for k in range(times.n_pw_aff())]
+    return {part.get_tuple_id(isl.dim_type.in_).get_name(): part for part in parts}
+
+
 def _has_exclusive(band: isl.ScheduleNode) -> bool:
     """Whether some two statements of an innermost loop never run in the same iteration."""
     times = band.child(0).get_prefix_schedule_relation().intersect_domain(band.get_domain())
@@ -171,6 +203,7 @@ class _Reader:
     schedule: Schedule
     contractions: Mapping[str, ScheduledContraction]
     staging: BoxStaging
+    repeats: Mapping[str, str]  # bands that the tree has no more -> the ones they repeat
     values: dict[str, Expr] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)  # band name -> loop variable
     places: dict[str, Expr] = field(default_factory=dict)  # band name -> its value here
@@ -202,6 +235,9 @@ class _Reader:
     def _marked(self, node: isl.AstNode, loop: str) -> Stmt:
         """What stands under the mark of a band, of which isl may have left out the loop."""
         self.places.pop(loop, None)
+        repeated = self.places.get(self.repeats.get(loop, loop))
+        if repeated is not None:
+            return self._iteration([node], loop, repeated)
         if self.staging.concerns(loop):
             parts = list(parts_of_band(node))
             bare = [part for part in parts if not _is_loop(part)]

@@ -49,14 +49,14 @@ from loopwright.planner.draft import Draft, tried
 from loopwright.planner.grid_order import plan_parallel_order
 from loopwright.planner.mesh_chains import ChainTools, plan_chain
 from loopwright.planner.mesh_kept import keep_values, put_in_order, values_stay
-from loopwright.planner.mesh_loops import constant_of, strips_of
+from loopwright.planner.mesh_loops import constant_of, outside_tiles, strips_of
 from loopwright.planner.mesh_memory import plan_mesh_memory
 from loopwright.planner.mesh_nest_work import nest_work
 from loopwright.planner.mesh_outer_loops import joined_body, outer_loops
-from loopwright.planner.mesh_passes import plan_mesh_passes
 from loopwright.planner.mesh_product_tiles import product_sizes
 from loopwright.planner.mesh_room import scratchpad_bytes, scratchpad_room
 from loopwright.planner.mesh_stencils import plan_mesh_stencil
+from loopwright.planner.mesh_sums import plan_mesh_sums
 from loopwright.planner.mesh_tiles import (
     MovedBox,
     NestWork,
@@ -121,8 +121,8 @@ def mesh_planner_of(
             draft.take(step)
         put_in_order(draft)
         boxes: list[StageBox] = []
-        passes = partial(plan_mesh_passes, draft.schedule, machine, shape, room, boxes)
-        boxes = boxes if draft.take(*tried(passes, program, "passes", _QUOTA)) else []
+        sums = partial(plan_mesh_sums, draft.schedule, machine, shape, room, boxes)
+        boxes = boxes if draft.take(*tried(sums, program, "passes and sums", _QUOTA)) else []
         nests = _Nests(draft, machine, shape, list(boxes))
         nests.node(nodes_of(draft.schedule))
         nests.stage()
@@ -558,9 +558,8 @@ class _Nests:
         """The box at the outermost loop where it is legal and fits."""
         before = self.draft.reach(*steps)
         assert before is not None
-        root = nodes_of(before)
         names = {one.statement for one in group}
-        inside = [b for b in bands(root) if names <= b.statements]
+        inside = [b for b in bands(nodes_of(before)) if names <= b.statements]
         start = next(k for k, b in enumerate(inside) if b.loop == innermost)
         wanted = tuple(one.name for one in group)
         array = group[0].access.array
@@ -574,10 +573,11 @@ class _Nests:
             for loop, _ in side
         }
         tried: list[StageBox | ShareBox] = []
-        for band in inside[start:]:
-            if band.loop in moving:
-                window = window_loop(before, steps, band.loop, strips, moving)
-                tried += self._shared(before, band.loop, window, array, wanted)
+        for loop in outside_tiles(inside[start:], strips):
+            if loop in moving:
+                window = window_loop(before, steps, loop, strips, moving)
+                axes = self._axes(before, loop, moving)
+                tried += [ShareBox(array, loop, window, wanted, axis) for axis in axes]
         for band in inside[start:]:
             counts = (1,) if before.mark(band.loop) is Mark.THREAD else (2, 1)
             tried += [StageBox(array, band.loop, wanted, count) for count in counts]
@@ -589,12 +589,11 @@ class _Nests:
                 return step
         return None
 
-    def _shared(
-        self, before: Schedule, loop: str, window: str, array: str, wanted: tuple[str, ...]
-    ) -> list[ShareBox]:
-        """Boxes of a loop that a row or column of cores has in common, if any can."""
+    def _axes(self, before: Schedule, loop: str, moving: Collection[str | None]) -> list[str]:
+        """The axes along which cores have a box of a loop in common: `moving` is not of them."""
         path = [band.loop for band in path_to(nodes_of(before), loop)]
         mapped = tuple(name for name in path if before.mark(name) is Mark.THREAD)
         if not self._may_share(mapped) or before.mark(loop) is Mark.THREAD:
             return []
-        return [ShareBox(array, loop, window, wanted, axis) for axis in ("row", "column")]
+        others = {"row": mapped[1], "column": mapped[0]}
+        return [axis for axis, other in others.items() if other not in moving]

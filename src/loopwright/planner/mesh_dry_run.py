@@ -33,6 +33,7 @@ from loopwright.ir.loops import (
 )
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.mesh_program import MeshProgram
+from loopwright.ir.request_shape import request_shape
 from loopwright.ir.visit import names, statements, walk
 from loopwright.lazy_dataclass import dataclass
 from loopwright.machines.dma_model import DmaRequest
@@ -294,26 +295,26 @@ class _Moved:
     """A box that a request moves; of three dimensions and more several, waited for together."""
 
     array: str
-    shape: tuple[_Function, ...]
-    far_stride: _Function  # of the last dimension but one, in elements
+    around: tuple[_Function, ...]  # extents of dimensions that take a request for each index
+    form: tuple[_Function, ...]  # rows, the elements of one, and from one to the next
     element: int
     is_put: bool
     is_async: bool
     offset: _Function | None  # of the first byte in main memory; None where it does not matter
 
     def walk(self, env: Env, events: _Recorder) -> None:
-        extents = [extent(env) for extent in self.shape]
-        if min(extents) <= 0:
+        many = prod(max(0, extent(env)) for extent in self.around)
+        rows, elements, pitch = (value(env) for value in self.form)
+        if min(many, rows, elements) <= 0:
             return
-        width = extents[-1] * self.element
-        rows = extents[-2] if len(extents) > 1 else 1
-        gap = (self.far_stride(env) - extents[-1]) * self.element if rows > 1 else 0
+        width = elements * self.element
+        gap = (pitch - elements) * self.element if rows > 1 else 0
         if rows == 1 or gap == 0:
             width, rows, gap = width * rows, 1, 0
         offset = 0 if self.offset is None else self.offset(env) * self.element % 4096
         request = DmaRequest(rows, width, gap, self.is_put, offset)
         counter = _AHEAD if self.is_async else _OWN
-        if (many := prod(extents[:-2])) == 1:
+        if many == 1:
             events.request(counter, request, self.array)
         else:
             one = _Recorder(events.known)
@@ -467,17 +468,18 @@ class _Compiler:
     def _moved(self, stmt: Copy) -> _Moved:
         buffers = self.costs.buffers
         is_put = buffers[stmt.source].space is Space.SCRATCHPAD
-        far = buffers[stmt.target if is_put else stmt.source]
+        pair = (stmt.target, stmt.source) if is_put else (stmt.source, stmt.target)
+        far, near = (buffers[name] for name in pair)
+        form = request_shape(stmt.shape, far.strides, near.strides)
         start = stmt.target_start if is_put else stmt.source_start
-        row = far.strides[-2] if len(far.strides) > 1 else far.strides[-1]
         offset = None
         if self._has_offsets:
             terms = [at * stride for at, stride in zip(start, far.strides, strict=True)]
             offset = integer_function(sum(terms[1:], terms[0]))
         return _Moved(
             far.name,
-            tuple(integer_function(extent) for extent in stmt.shape),
-            integer_function(row),
+            tuple(integer_function(stmt.shape[at]) for at in form.around),
+            tuple(map(integer_function, (form.rows, form.width, form.pitch))),
             far.dtype.bytes,
             is_put,
             stmt.is_async,

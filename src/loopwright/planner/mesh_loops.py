@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 from loopwright.ir.expr import Const, Expr
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.schedule_tree import bands, nodes_of, path_to
+from loopwright.ir.schedule_tree import Band, bands, nodes_of, path_to
 from loopwright.ir.visit import walk
 
-__all__ = ["constant_of", "loops_around", "strips_of"]
+__all__ = ["constant_of", "loops_around", "outside_tiles", "strips_of"]
 
 
 def loops_around(schedule: Schedule, loop: str) -> set[str]:
@@ -26,6 +27,17 @@ def strips_of(before: Schedule, after: Schedule, loops: Sequence[str]) -> dict[s
         strips = [name for name in made if name == f"{loop}_t" or name.startswith(f"{loop}_t_")]
         found[loop] = strips[0] if strips else loop
     return found
+
+
+def outside_tiles(nest: Sequence[Band], strips: Mapping[str, str]) -> tuple[str, ...]:
+    """The loops of a nest, from its first one on, that stand outside of every tile.
+
+    `strips` are the loops over tiles by the loops whose tiles they are (`strips_of`). A loop whose
+    tiles have a loop of their own runs inside of one, and so do all loops in it, those over tiles
+    included: `y_t` in `for i_t: for i: for y_t: for y` runs once for each i.
+    """
+    loops = (band.loop for band in nest)
+    return tuple(takewhile(lambda loop: strips.get(loop, loop) == loop, loops))
 
 
 def constant_of(entry: Expr) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 from loopwright.analysis.across_lanes import is_across_lanes
@@ -152,13 +153,13 @@ class ShareBox(Step):
         multiples of their size, or each from its own first one on, where all begin alike.
         """
         reached, loops = window.reached, [name for _, name in window.variables]
-        alone = {at for at in range(len(loops)) if has_one_value(schedule, reached, at)}
+        is_alone = partial(has_one_value, schedule, reached)
         for at, name in enumerate(loops):
-            if name == self.loop or at in alone or schedule.mark(name) is Mark.THREAD:
+            if name == self.loop or schedule.mark(name) is Mark.THREAD or other not in loops[:at]:
                 continue
-            if other not in loops[:at] or begins_together(schedule, reached, at):
+            if begins_together(schedule, reached, at) or is_alone(at):
                 continue
-            dims = tuple(k for k in range(at) if loops[k] == other or k in alone)
+            dims = tuple(k for k in range(at) if loops[k] == other or is_alone(k))
             if not begins_alike(schedule, reached, at, dims):
                 refuse(
                     self,

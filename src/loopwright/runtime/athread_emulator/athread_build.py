@@ -216,9 +216,9 @@ def _compiled(compiler: Compiler, sources: Sequence[Path]) -> bytes:
     import tempfile  # lazy: only the first use of the emulator
 
     with tempfile.TemporaryDirectory(prefix="loopwright-") as folder:
-        target = Path(folder) / "emulator.o"
-        words = (*compiler.command, *_OWN_FLAGS, "-r", "-o", str(target), *map(str, sources))
-        _checked(words)
+        target, unit = Path(folder) / "emulator.o", Path(folder) / "emulator.c"
+        unit.write_text("".join(f"#include {_text(str(path))}\n" for path in sources))
+        _checked((*compiler.command, *_OWN_FLAGS, "-c", "-o", str(target), str(unit)))
         return target.read_bytes()
 
 

@@ -6,6 +6,10 @@
  * Sources are instrumented (instrument_assembly.py): before every memory access and every basic
  * block they call one of the functions of access.c, and before every call `lw_call_site` says
  * where they are.
+ *
+ * All sources are one unit of translation (athread_build.py), and what they share is static: a
+ * program may have names like `current` or `place` itself. Global are the functions of Athread, and
+ * those that begin with lw_.
  */
 #ifndef LW_EMULATOR_H
 #define LW_EMULATOR_H
@@ -50,7 +54,7 @@ struct lw_variable { /* of the LDM, by its declaration */
 extern const struct lw_machine lw_machine;
 extern const struct lw_site lw_sites[];
 extern int lw_call_site;
-int told_site(int site); /* the site to tell the user: that of the caller for a helper's */
+static int told_site(int site); /* the site to tell the user: that of the caller for a helper's */
 
 /* -- CPEs ---------------------------------------------------------------------------------------- */
 
@@ -143,78 +147,88 @@ typedef struct {
     const volatile void *polled;
 } Cpe;
 
-extern Cpe cpes[MOST_CPES];
-extern Cpe *current; /* null while the host runs */
-extern Clock host_clocks[CLOCKS];
-extern bool team_is_active;
-extern long progress; /* grows with whatever may let a CPE go on */
+static Cpe cpes[MOST_CPES];
+static Cpe *current; /* null while the host runs */
+static Clock host_clocks[CLOCKS];
+static bool team_is_active;
+static long progress; /* grows with whatever may let a CPE go on */
 
-int cpe_count(void);
-int row_of(int cpe);
-int column_of(int cpe);
-uint64_t team_members(void);      /* CPEs that have been started and not joined */
-uint64_t row_members(int cpe);
-uint64_t column_members(int cpe);
-unsigned draw(unsigned limit);
-void wait_here(State state, int site); /* let others run until this one is ready */
-void poll_again(int site);             /* let others run, this one stays ready */
-void run_team_once(void);
-Cpe *need_cpe(const char *name); /* the running one; a fault where the host calls */
+static int cpe_count(void);
+static int row_of(int cpe);
+static int column_of(int cpe);
+static uint64_t team_members(void);      /* CPEs that have been started and not joined */
+static uint64_t row_members(int cpe);
+static uint64_t column_members(int cpe);
+static unsigned draw(unsigned limit);
+static void wait_here(State state, int site); /* let others run until this one is ready */
+static void poll_again(int site);             /* let others run, this one stays ready */
+static void run_team_once(void);
+static Cpe *need_cpe(const char *name); /* the running one; a fault where the host calls */
 
 /* -- LDM ------------------------------------------------------------------------------------------- */
 
-void set_up_ldm(void);
-void poison_stack(Cpe *cpe);
-void swap_in(Cpe *cpe);
-void swap_out(Cpe *cpe);
-int ldm_owner(const volatile void *address); /* a CPE, NOBODY: static, MAIN_MEMORY: none */
-bool is_own_ldm(const volatile void *address, long bytes);
-void *in_ldm_of(int cpe, const volatile void *address); /* where the CPE's bytes lie now */
-void *as_named_by(int cpe, const volatile void *address);
-long static_bytes(void);
-void check_stack(Cpe *cpe, const char *stack_pointer, int site);
-void require_ldm(Cpe *cpe, int site);
-const char *describe(const volatile void *address); /* a name for messages; overwritten later */
+static void set_up_ldm(void);
+static void poison_stack(Cpe *cpe);
+static void swap_in(Cpe *cpe);
+static void swap_out(Cpe *cpe);
+static int ldm_owner(const volatile void *address); /* a CPE, NOBODY: static, MAIN_MEMORY: none */
+static bool is_own_ldm(const volatile void *address, long bytes);
+static void *in_ldm_of(int cpe, const volatile void *address); /* where the CPE's bytes lie now */
+static void *as_named_by(int cpe, const volatile void *address);
+static long static_bytes(void);
+static void check_stack(Cpe *cpe, const char *stack_pointer, int site);
+static void require_ldm(Cpe *cpe, int site);
+static const char *describe(const volatile void *address); /* a name for messages; overwritten later */
 
 /* -- transfers --------------------------------------------------------------------------------------- */
 
-void check_ldm_access(Cpe *cpe, const volatile char *start, long bytes, bool is_write, int site);
-bool poll_reply(Cpe *cpe, const volatile void *reply);
-bool is_reply(Cpe *cpe, const volatile void *address);
-void check_no_request_left(Cpe *cpe);
-void describe_reply(Cpe *cpe, const volatile void *reply, char *text, size_t size);
-void forget_arrivals(Cpe *cpe); /* those that a barrier or message has ordered */
-void forget_unfenced(Cpe *cpe);
-void check_no_message_left(void);
+enum { ROW_OF_TEAM = 1, COLUMN_OF_TEAM = 2, WHOLE_TEAM = 3 };
+
+static uint64_t targets_of(int which); /* CPEs; 0 for none of these */
+/* Start a transfer between main memory and the LDM; `bsize` 0: one block. */
+static void transfer(const char *name, Kind kind, char *memory, char *ldm, long len, long bsize,
+                     long stride, volatile int *reply, uint64_t targets);
+/* Start one from LDM to LDM; one of the two replies may be null. */
+static int remote(const char *name, Kind kind, char *local, volatile int *local_reply, long len,
+                  char *other, volatile int *remote_reply, uint64_t targets);
+static void wait_for(const char *name, volatile int *reply, int value);
+static void check_ldm_access(Cpe *cpe, const volatile char *start, long bytes, bool is_write, int site);
+static bool poll_reply(Cpe *cpe, const volatile void *reply);
+static bool is_reply(Cpe *cpe, const volatile void *address);
+static void check_no_request_left(Cpe *cpe);
+static void describe_reply(Cpe *cpe, const volatile void *reply, char *text, size_t size);
+static void forget_arrivals(Cpe *cpe); /* those that a barrier or message has ordered */
+static void forget_unfenced(Cpe *cpe);
+static void check_no_message_left(void);
 
 /* -- order of accesses to main memory -------------------------------------------------------------- */
 
-Clock *clocks_of(int who);
-void join_clocks(Clock *into, const Clock *from);
-extern bool is_strict; /* ATHREAD_STRICT: what the machine need not do is not relied on */
-void set_up_order(void);
-void start_phase(void); /* all that is past comes before all that is to come */
+static Clock *clocks_of(int who);
+static void join_clocks(Clock *into, const Clock *from);
+static bool is_strict; /* ATHREAD_STRICT: what the machine need not do is not relied on */
+static void set_up_order(void);
+static void start_phase(void); /* all that is past comes before all that is to come */
 /* `by` is the function that transfers the bytes; null: the program itself reads or writes them. */
-void note_access(int who, const char *start, long bytes, bool is_write, int site, const char *by);
+static void note_access(int who, const char *start, long bytes, bool is_write, int site, const char *by);
 
-void note_allocation(void *start, size_t bytes, int site);
-void forget_allocation(void *start);
+static void note_allocation(void *start, size_t bytes, int site);
+static void forget_allocation(void *start);
 /* How many bytes follow in the known allocation around `address`; -1 where there is none. */
-long bytes_left(const char *address, int *site, long *size);
-const char *describe_memory(const char *address);
+static long bytes_left(const char *address, int *site, long *size);
+static const char *describe_memory(const char *address);
 
 /* -- faults and trace --------------------------------------------------------------------------------- */
 
-_Noreturn void fault(int site, const char *format, ...) __attribute__((format(printf, 2, 3)));
-const char *file_of(int site);
-int line_of(int site);
-const char *place(int site); /* file:line, for messages */
-void set_up_faults(void);
+static _Noreturn void fault(int site, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static const char *file_of(int site);
+static int line_of(int site);
+static const char *place(int site); /* file:line, for messages */
+static void set_up_faults(void);
 
-void open_trace(void);
-void close_trace(void);
-void trace_cpe(Cpe *cpe, char kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
-long trace_message(Cpe *cpe, char kind, long run);
-void trace_host(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void open_trace(void);
+static void close_trace(void);
+static void trace_cpe(Cpe *cpe, char kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static long trace_message(Cpe *cpe, char kind, long run);
+static void trace_host(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -2,11 +2,11 @@
 
 #include "emulator.h"
 
-Cpe cpes[MOST_CPES];
-Cpe *current;
-Clock host_clocks[CLOCKS];
-bool team_is_active;
-long progress;
+static Cpe cpes[MOST_CPES];
+static Cpe *current;
+static Clock host_clocks[CLOCKS];
+static bool team_is_active;
+static long progress;
 int lw_call_site;
 
 enum { POLLING_ROUNDS = 40 }; /* in which nothing changes before all are said to be stuck */

@@ -39,7 +39,7 @@ typedef struct {
 } Allocation;
 
 static Page *pages[BUCKETS];
-bool is_strict;
+static bool is_strict;
 static uint32_t phase = 1;
 static Clock phase_clocks[CLOCKS]; /* of each thread when the phase began */
 static Allocation *allocations;

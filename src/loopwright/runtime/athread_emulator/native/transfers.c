@@ -1,4 +1,5 @@
-/* DMA and RMA: requests, what may be wrong with them, when they end, and who may touch what.
+/* DMA and RMA: requests, what may be wrong with them, when they end, and who may touch what. The
+ * functions of Athread that make them are in dma_calls.c.
  *
  * A transfer ends when its reply is polled, requests with one reply in an order that is drawn. Its
  * target is poisoned meanwhile. Until a CPE has seen the end of a transfer it must not touch the
@@ -6,9 +7,6 @@
  */
 
 #include "emulator.h"
-
-enum { ROW_OF_TEAM = 1, COLUMN_OF_TEAM = 2, WHOLE_TEAM = 3 };
-enum { PE = 0, BCAST = 1, BROW = 3 }; /* of dma_mode */
 
 static long requests;
 
@@ -20,16 +18,36 @@ static bool overlap(const volatile char *a, long m, const volatile char *b, long
     return a < b + n && b < a + m;
 }
 
-/* Where this CPE must keep off: the LDM range of a transfer that it has part in. */
-static char *range_at(const Request *r, const Cpe *cpe, bool *is_target) {
-    bool is_issuer = cpe->id == r->cpe;
+/* A range of an LDM that a transfer reads, or writes. */
+typedef struct {
+    char *start;
+    bool is_target;
+} Range;
+
+/* Where a CPE that has part in a transfer must keep off, at most a source and a target: one that
+ * sends to itself has both. Data that stay in their place are a source. */
+static int ranges_at(const Request *r, const Cpe *cpe, Range found[2]) {
+    bool is_issuer = cpe->id == r->cpe, is_other = r->targets >> cpe->id & 1;
+    char *ldm = as_named_by(cpe->id, r->ldm), *source = NULL, *target = NULL;
     switch (r->kind) {
-    case GET: case PUT: *is_target = r->kind == GET; return r->ldm;
-    case BROADCAST: *is_target = true; return as_named_by(cpe->id, r->ldm);
-    case REMOTE_PUT: *is_target = !is_issuer; return is_issuer ? r->ldm : as_named_by(cpe->id, r->memory);
-    case REMOTE_GET: *is_target = is_issuer; return is_issuer ? r->ldm : as_named_by(cpe->id, r->memory);
-    default: *is_target = true; return as_named_by(cpe->id, r->ldm);
+    case GET: case BROADCAST: target = ldm; break;
+    case PUT: source = ldm; break;
+    case REMOTE_PUT:
+        if (is_issuer) source = ldm;
+        if (is_other) target = as_named_by(cpe->id, r->memory);
+        break;
+    case REMOTE_GET:
+        if (is_other) source = as_named_by(cpe->id, r->memory);
+        if (is_issuer) target = ldm;
+        break;
+    case REMOTE_BROADCAST:
+        if (is_issuer) source = as_named_by(cpe->id, r->memory);
+        if (is_other) target = ldm;
     }
+    int count = 0;
+    if (source) found[count++] = (Range){source, false};
+    if (target && target != source) found[count++] = (Range){target, true};
+    return count;
 }
 
 static bool has_part(const Request *r, const Cpe *cpe) {
@@ -50,20 +68,17 @@ static Request *all_requests; /* that somebody has yet to see the end of, the yo
 
 static void check_against(Cpe *cpe, Request *r, const volatile char *start, long bytes,
                           bool is_write, int site) {
-    bool is_target;
-    char *range = range_at(r, cpe, &is_target);
-    if (r->kind == REMOTE_BROADCAST && r->cpe == cpe->id && is_write &&
-        overlap(r->memory, r->len, start, bytes))
-        fault(site, "changes %s, the source of the %s of %s, before it is done", describe(start),
-              r->name, place(r->site));
-    if (!overlap(range, r->len, start, bytes)) return;
-    if (is_target)
-        fault(site, "%s %ld bytes at %s, under transfer by the %s of %s%s",
-              is_write ? "writes" : "reads", bytes, describe(start), r->name, place(r->site),
-              r->cpe == cpe->id ? ": it has not waited for its reply" : " of another CPE");
-    if (is_write)
-        fault(site, "changes %s, the source of the %s of %s, before it is done", describe(start),
-              r->name, place(r->site));
+    Range ranges[2];
+    for (int n = ranges_at(r, cpe, ranges); n-- > 0;) {
+        if (!overlap(ranges[n].start, r->len, start, bytes)) continue;
+        if (ranges[n].is_target)
+            fault(site, "%s %ld bytes at %s, under transfer by the %s of %s%s",
+                  is_write ? "writes" : "reads", bytes, describe(start), r->name, place(r->site),
+                  r->cpe == cpe->id ? ": it has not waited for its reply" : " of another CPE");
+        if (is_write)
+            fault(site, "changes %s, the source of the %s of %s, before it is done",
+                  describe(start), r->name, place(r->site));
+    }
 }
 
 void check_ldm_access(Cpe *cpe, const volatile char *start, long bytes, bool is_write, int site) {
@@ -176,11 +191,18 @@ static Request *make(const char *name, Kind kind, int site) {
 static void submit(Request *r) {
     for (int i = 0; i < cpe_count(); ++i) {
         if (!has_part(r, &cpes[i])) continue;
-        bool is_target;
-        char *range = range_at(r, &cpes[i], &is_target);
-        for (Request *o = all_requests; o; o = o->next)
-            if (is_open(o, &cpes[i])) check_against(&cpes[i], o, range, r->len, is_target, r->site);
-        if (is_target) memset(in_ldm_of(i, range), POISON, (size_t)r->len);
+        Range ranges[2];
+        int count = ranges_at(r, &cpes[i], ranges);
+        if (count == 2 && overlap(ranges[0].start, r->len, ranges[1].start, r->len))
+            fault(r->site, "calls %s with a target that overlaps its source: %s", r->name,
+                  describe(ranges[1].start));
+        for (int n = 0; n < count; ++n) {
+            Range at = ranges[n];
+            for (Request *o = all_requests; o; o = o->next)
+                if (is_open(o, &cpes[i]))
+                    check_against(&cpes[i], o, at.start, r->len, at.is_target, r->site);
+            if (at.is_target) memset(in_ldm_of(i, at.start), POISON, (size_t)r->len);
+        }
     }
     r->unseen = 1ull << r->cpe;
     if (r->remote_reply) r->unseen |= r->targets;
@@ -193,7 +215,7 @@ static void submit(Request *r) {
               __builtin_popcountll(r->targets));
 }
 
-static void transfer(const char *name, Kind kind, char *memory, char *ldm, long len, long bsize,
+void transfer(const char *name, Kind kind, char *memory, char *ldm, long len, long bsize,
                      long stride, volatile int *reply, uint64_t targets) {
     int site = told_site(lw_call_site);
     check_sizes(site, name, len, bsize, stride);
@@ -211,7 +233,28 @@ static void transfer(const char *name, Kind kind, char *memory, char *ldm, long 
     submit(r);
 }
 
-static uint64_t targets_of(int which) {
+int remote(const char *name, Kind kind, char *local, volatile int *local_reply, long len,
+                  char *other, volatile int *remote_reply, uint64_t targets) {
+    int site = told_site(lw_call_site);
+    check_sizes(site, name, len, 0, 0);
+    check_ldm_range(site, name, "the local address", local, len);
+    check_ldm_range(site, name, "the remote address", other, len);
+    if (local_reply) check_reply(site, name, local_reply);
+    if (remote_reply) check_reply(site, name, remote_reply);
+    if (!local_reply && !remote_reply) fault(site, "calls %s without a reply", name);
+    Request *r = make(name, kind, site);
+    r->ldm = local;
+    r->memory = other;
+    r->len = r->bsize = len;
+    r->reply = local_reply;
+    r->remote_reply = remote_reply;
+    r->targets = targets;
+    submit(r);
+    if (!local_reply && kind != REMOTE_BROADCAST) r->unseen &= ~(1ull << r->cpe);
+    return 0;
+}
+
+uint64_t targets_of(int which) {
     return which == ROW_OF_TEAM      ? row_members(current->id)
            : which == COLUMN_OF_TEAM ? column_members(current->id)
            : which == WHOLE_TEAM     ? team_members()
@@ -244,10 +287,10 @@ static void complete(Request *r) {
         case GET: case PUT: if (i == cpe) copy_blocks(r, i); break;
         case BROADCAST: if (is_target) copy_blocks(r, i); break;
         case REMOTE_PUT:
-            if (is_target) memcpy(in_ldm_of(i, as_named_by(i, r->memory)), here, (size_t)r->len);
+            if (is_target) memmove(in_ldm_of(i, as_named_by(i, r->memory)), here, (size_t)r->len);
             break;
         case REMOTE_GET:
-            if (is_target) memcpy(here, in_ldm_of(i, as_named_by(i, r->memory)), (size_t)r->len);
+            if (is_target) memmove(here, in_ldm_of(i, as_named_by(i, r->memory)), (size_t)r->len);
             break;
         case REMOTE_BROADCAST:
             if (is_target)
@@ -266,9 +309,10 @@ static void leave_arrivals(Request *r) {
     for (int i = 0; i < cpe_count(); ++i) {
         if (!(r->targets >> i & 1) || i == r->cpe || r->kind == REMOTE_GET) continue;
         if (r->remote_reply && !(r->unseen >> i & 1)) continue; /* it has seen it by itself */
-        bool is_target;
+        Range ranges[2];
+        ranges_at(r, &cpes[i], ranges);
         Arrival *a = malloc(sizeof *a);
-        *a = (Arrival){cpes[i].arrivals, range_at(r, &cpes[i], &is_target), r->len, r->cpe, r->site,
+        *a = (Arrival){cpes[i].arrivals, ranges[0].start, r->len, r->cpe, r->site,
                        cpes[r->cpe].clocks[r->cpe]};
         cpes[i].arrivals = a;
     }
@@ -384,7 +428,7 @@ void describe_reply(Cpe *cpe, const volatile void *reply, char *text, size_t siz
              value > 0 ? "; was it reset, and is this the number of its requests?" : "");
 }
 
-static void wait_for(const char *name, volatile int *reply, int value) {
+void wait_for(const char *name, volatile int *reply, int value) {
     int site = told_site(lw_call_site);
     Cpe *cpe = need_cpe(name);
     check_reply(site, name, reply);
@@ -398,205 +442,4 @@ static void wait_for(const char *name, volatile int *reply, int value) {
         lw_call_site = site;
     }
     see_ended(cpe, reply);
-}
-
-/* -- Athread's functions ---------------------------------------------------------------------------------- */
-
-static Kind kind_of_mode(const char *name, int mode, int *which) {
-    if (mode == PE) return GET;
-    if (mode != BCAST && mode != BROW)
-        fault(lw_call_site, "calls %s in a mode that is not emulated: PE_MODE, BCAST_MODE and "
-              "BROW_MODE are", name);
-    *which = mode == BCAST ? WHOLE_TEAM : ROW_OF_TEAM;
-    return BROADCAST;
-}
-
-int athread_get(int mode, void *src, void *dest, int len, void *reply, char mask, int stride,
-                int bsize) {
-    int which = 0;
-    need_cpe("athread_get");
-    Kind kind = kind_of_mode("athread_get", mode, &which);
-    (void)mask;
-    transfer("athread_get", kind, src, dest, len, bsize, stride, reply, targets_of(which));
-    return 0;
-}
-
-int athread_put(int mode, void *src, void *dest, int len, void *reply, int stride, int bsize) {
-    need_cpe("athread_put");
-    if (mode != PE) fault(lw_call_site, "calls athread_put in another mode than PE_MODE");
-    transfer("athread_put", PUT, dest, src, len, bsize, stride, reply, 0);
-    return 0;
-}
-
-void *lw_reply_of(unsigned word);
-
-struct lw_descriptor {
-    unsigned size : 24, op : 4, mode : 4;
-    unsigned bsize : 24, mask : 8;
-    unsigned reply, stepsize;
-};
-
-void lw_dma(unsigned __int128 descriptor, void *memory, void *ldm) {
-    struct lw_descriptor d;
-    memcpy(&d, &descriptor, sizeof d);
-    int which = 0;
-    need_cpe("dma");
-    if (d.op == 5) return; /* a barrier of transfers: all waits are by replies here */
-    if (d.op > 1) fault(lw_call_site, "calls dma with operation %u, which is not emulated", d.op);
-    Kind kind = kind_of_mode("dma", (int)d.mode, &which);
-    transfer(d.op ? "dma (get)" : "dma (put)", d.op ? kind : PUT, memory, ldm, (long)d.size,
-             d.stepsize ? (long)d.bsize : 0, (long)(int)d.stepsize, lw_reply_of(d.reply),
-             targets_of(which));
-}
-
-void dma_wait(volatile void *reply, int value) {
-    wait_for("dma_wait", (volatile int *)reply, value);
-}
-
-/* Those that wait by themselves, on a reply that is nobody else's. */
-static LDM_VARIABLE volatile int own_reply;
-
-static int blocking(const char *name, Kind kind, void *memory, void *ldm, long len, long bsize,
-                    long stride) {
-    int site = told_site(lw_call_site);
-    need_cpe(name);
-    own_reply = 0;
-    transfer(name, kind, memory, ldm, len, bsize, stride, &own_reply, 0);
-    lw_call_site = site;
-    wait_for(name, &own_reply, 1);
-    return 0;
-}
-
-int athread_dma_get(void *dst, void *src, size_t len) {
-    return blocking("athread_dma_get", GET, src, dst, (long)len, 0, 0);
-}
-
-int athread_dma_put(void *dst, void *src, size_t len) {
-    return blocking("athread_dma_put", PUT, dst, src, (long)len, 0, 0);
-}
-
-int athread_dma_get_stride(void *dst, void *src, size_t len, size_t bsize, size_t stride) {
-    return blocking("athread_dma_get_stride", GET, src, dst, (long)len, (long)bsize, (long)stride);
-}
-
-int athread_dma_put_stride(void *dst, void *src, size_t len, size_t bsize, size_t stride) {
-    return blocking("athread_dma_put_stride", PUT, dst, src, (long)len, (long)bsize, (long)stride);
-}
-
-static int started_transfer(const char *name, Kind kind, int which, void *memory, void *ldm,
-                            size_t len, size_t bsize, size_t stride, void *reply) {
-    need_cpe(name);
-    transfer(name, kind, memory, ldm, (long)len, (long)bsize, (long)stride, reply,
-             targets_of(which));
-    return 0;
-}
-
-int athread_dma_iget(void *dst, void *src, size_t len, void *reply) {
-    return started_transfer("athread_dma_iget", GET, 0, src, dst, len, 0, 0, reply);
-}
-
-int athread_dma_iput(void *dst, void *src, size_t len, void *reply) {
-    return started_transfer("athread_dma_iput", PUT, 0, dst, src, len, 0, 0, reply);
-}
-
-int athread_dma_iget_stride(void *dst, void *src, size_t len, size_t bsize, size_t stride,
-                            void *reply) {
-    return started_transfer("athread_dma_iget_stride", GET, 0, src, dst, len, bsize, stride, reply);
-}
-
-int athread_dma_iput_stride(void *dst, void *src, size_t len, size_t bsize, size_t stride,
-                            void *reply) {
-    return started_transfer("athread_dma_iput_stride", PUT, 0, dst, src, len, bsize, stride, reply);
-}
-
-#define BROADCASTS(name, which)                                                                    \
-    int name(void *dst, void *src, size_t len, void *reply) {                                      \
-        return started_transfer(#name, BROADCAST, which, src, dst, len, 0, 0, reply);              \
-    }                                                                                              \
-    int name##_stride(void *dst, void *src, size_t len, size_t bsize, size_t stride,               \
-                      void *reply) {                                                               \
-        return started_transfer(#name "_stride", BROADCAST, which, src, dst, len, bsize, stride,   \
-                                reply);                                                            \
-    }
-BROADCASTS(athread_dma_ibcast, WHOLE_TEAM)
-BROADCASTS(athread_dma_row_ibcast, ROW_OF_TEAM)
-BROADCASTS(athread_dma_col_ibcast, COLUMN_OF_TEAM)
-
-int athread_ssync_array(void);
-
-int athread_dma_bcast_coll(void *dst, void *src, size_t len) {
-    int site = told_site(lw_call_site);
-    Cpe *cpe = need_cpe("athread_dma_bcast_coll");
-    athread_ssync_array();
-    lw_call_site = site;
-    if (cpe->id == __builtin_ctzll(team_members())) {
-        own_reply = 0;
-        transfer("athread_dma_bcast_coll", BROADCAST, src, dst, (long)len, 0, 0, &own_reply,
-                 team_members());
-        lw_call_site = site;
-        wait_for("athread_dma_bcast_coll", &own_reply, 1);
-        lw_call_site = site;
-    }
-    return athread_ssync_array();
-}
-
-int athread_dma_wait_value(void *reply, int value) {
-    wait_for("athread_dma_wait_value", reply, value);
-    return 0;
-}
-
-static int remote(const char *name, Kind kind, char *local, volatile int *local_reply, long len,
-                  char *other, volatile int *remote_reply, uint64_t targets) {
-    int site = told_site(lw_call_site);
-    check_sizes(site, name, len, 0, 0);
-    check_ldm_range(site, name, "the local address", local, len);
-    check_ldm_range(site, name, "the remote address", other, len);
-    if (local_reply) check_reply(site, name, local_reply);
-    if (remote_reply) check_reply(site, name, remote_reply);
-    if (!local_reply && !remote_reply) fault(site, "calls %s without a reply", name);
-    Request *r = make(name, kind, site);
-    r->ldm = local;
-    r->memory = other;
-    r->len = r->bsize = len;
-    r->reply = local_reply;
-    r->remote_reply = remote_reply;
-    r->targets = targets;
-    submit(r);
-    if (!local_reply && kind != REMOTE_BROADCAST) r->unseen &= ~(1ull << r->cpe);
-    return 0;
-}
-
-static uint64_t core_bit(const char *name, int core) {
-    if (core < 0 || core >= cpe_count() || !(team_members() >> core & 1))
-        fault(lw_call_site, "calls %s with CPE %d, which is not of the team", name, core);
-    return 1ull << core;
-}
-
-int athread_rma_iput(void *local, void *local_reply, size_t len, int core, void *other,
-                     void *remote_reply) {
-    need_cpe("athread_rma_iput");
-    return remote("athread_rma_iput", REMOTE_PUT, local, local_reply, (long)len, other,
-                  remote_reply, core_bit("athread_rma_iput", core));
-}
-
-int athread_rma_iget(void *local, void *local_reply, size_t len, int core, void *other,
-                     void *remote_reply) {
-    need_cpe("athread_rma_iget");
-    return remote("athread_rma_iget", REMOTE_GET, local, local_reply, (long)len, other,
-                  remote_reply, core_bit("athread_rma_iget", core));
-}
-
-#define REMOTE_BROADCASTS(name, which)                                                             \
-    int name(void *dst, void *src, size_t len, void *local_reply, void *remote_reply) {            \
-        need_cpe(#name);                                                                           \
-        return remote(#name, REMOTE_BROADCAST, dst, local_reply, (long)len, src, remote_reply,     \
-                      targets_of(which));                                                          \
-    }
-REMOTE_BROADCASTS(athread_rma_row_ibcast, ROW_OF_TEAM)
-REMOTE_BROADCASTS(athread_rma_col_ibcast, COLUMN_OF_TEAM)
-REMOTE_BROADCASTS(athread_rma_ibcast, WHOLE_TEAM)
-
-int athread_rma_wait_value(void *reply, int value) {
-    wait_for("athread_rma_wait_value", reply, value);
-    return 0;
 }
