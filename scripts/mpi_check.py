@@ -1,6 +1,7 @@
 """Check runs on several processes on this machine: results, a rank that is killed, memory, model.
 
-    python scripts/mpi_check.py equal --ranks 1,4,6,9,16    bit-equal results on all grids
+    python scripts/mpi_check.py equal --ranks 1,4,6,9,16    results on all grids, every semiring and
+                                                            element type
     python scripts/mpi_check.py kill                        a killed rank, and the run that goes on
     python scripts/mpi_check.py memory --n 8192             peak memory of 4 ranks over their share
     python scripts/mpi_check.py model --n 4096 --ranks 4    the model against measured times
@@ -17,8 +18,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,16 +30,18 @@ MODULE = ["-m", "loopwright.integrations.mpi"]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("check", choices=["equal", "kill", "memory", "model", "memory-rank"])
+    ranks = {"equal-rank": equal_of_rank, "memory-rank": memory_of_rank}
+    checks = {"equal": equal, "kill": kill, "memory": memory, "model": model}
+    parser.add_argument("check", choices=[*checks, *ranks])
     parser.add_argument("--ranks", default="4")
     parser.add_argument("--n", type=int, default=0)
     parser.add_argument("--block", type=int, default=0)
     parser.add_argument("--dtype", default="float64")
+    parser.add_argument("--dtypes", default="", help="of equal: some of them; all")
     parser.add_argument("--mpirun", default="mpirun")
     args = parser.parse_args()
-    if args.check == "memory-rank":
-        return memory_of_rank(args)
-    checks = {"equal": equal, "kill": kill, "memory": memory, "model": model}
+    if args.check in ranks:
+        return ranks[args.check](args)
     with tempfile.TemporaryDirectory() as folder:
         return checks[args.check](args, Path(folder))
 
@@ -63,42 +68,77 @@ def graph(n: int, dtype: str, seed: int = 1) -> np.ndarray:
 
 
 def equal(args: argparse.Namespace, folder: Path) -> int:
-    """Closures and products on all grids against one machine, bit by bit where plus is exact."""
+    """Closures and products on all grids against one machine."""
+    for ranks in map(int, args.ranks.split(",")):
+        words = [__file__, "equal-rank", "--n", str(args.n or 200), "--block", str(args.block)]
+        print(run(args, ranks, [*words, "--dtypes", args.dtypes]), flush=True)
+    return 0
+
+
+def equal_of_rank(args: argparse.Namespace) -> int:
+    """Every semiring and element type: bit by bit where plus is exact, else up to rounding."""
     # lazy: the checks that only start processes need none of it
     import loopwright as lw
-    from loopwright.paths.elimination import eliminate
+    from loopwright.integrations import mpi
+    from loopwright.ir.dtypes import DTYPES
+    from loopwright.paths.elimination import add_one, eliminate
+    from loopwright.semirings import SEMIRINGS
 
-    n, block = args.n or 600, args.block or 64
-    wrong = 0
-    for name, dtype in (
-        ("min_plus", "float64"),
-        ("min_plus", "float32"),
-        ("min_plus", "int32"),
-        ("max_min", "float32"),
-    ):
-        ring = lw.semirings.semiring(name)
-        a = graph(n, dtype)
-        if name == "max_min":
-            a[np.isinf(a)] = -np.inf
-        np.save(folder / "a.npy", a)
-        expected = a.copy()
-        eliminate(expected, ring, 1, block)
-        np.fill_diagonal(expected, np.inf if name == "max_min" else 0)
-        product = np.asarray(lw.einsum("ik,kj->ij", a, a, semiring=ring))
-        told = []
-        for ranks in map(int, args.ranks.split(",")):
-            out = str(folder / "out.npy")
-            words = ["--semiring", name, "--block", str(block), "--threads", "1", "--quiet"]
-            source = str(folder / "a.npy")
-            run(args, ranks, [*MODULE, "closure", "--input", source, "--output", out, *words])
-            is_closed = np.array_equal(np.load(out), expected)
-            both = ["--left", source, "--right", source]
-            run(args, ranks, [*MODULE, "product", *both, "--output", out, *words])
-            is_product = np.array_equal(np.load(out), product)
-            wrong += (not is_closed) + (not is_product)
-            told.append(f"{ranks}: {'equal' if is_closed and is_product else 'DIFFERENT'}")
-        print(f"{name} {dtype} n={n} block={block}: {', '.join(told)}", flush=True)
-    return int(wrong > 0)
+    world, n, block = mpi.world(), args.n, args.block or 32
+    options, wrong, checked = mpi.GridOptions(block=block), [], 0
+    chosen = args.dtypes.split(",") if args.dtypes else []
+    for name, ring in SEMIRINGS.items():
+        for dtype in DTYPES.values():
+            if dtype.kind not in ring.kinds or (chosen and dtype.name not in chosen):
+                continue
+            is_exact = ring.idempotent or dtype.kind in "biu"
+            a = drawn_matrix(ring, dtype, n)
+            expected = a.copy()
+            if world.rank == 0:
+                eliminate(expected, ring, 1, block)
+                if ring.idempotent:
+                    np.fill_diagonal(expected, ring.one(dtype))
+                else:
+                    add_one(expected, ring)
+            source = mpi.ArraySource(a)
+            parts = {"closure": mpi.closure(source, ring, world, options)}
+            parts["product"] = mpi.einsum("ik,kj->ij", source, source, ring, world, options)
+            for what, part in parts.items():
+                found = mpi.gather(part, world)
+                if found is None:
+                    continue
+                if what == "product":
+                    expected = np.asarray(lw.einsum("ik,kj->ij", a, a, semiring=ring))
+                checked += 1
+                if not is_same(found, expected, is_exact):
+                    wrong.append(f"{what} over {name} of {dtype}")
+    if world.rank == 0:
+        told = f"DIFFERENT: {', '.join(wrong)}" if wrong else "equal"
+        print(f"{world.size} ranks, n={n} block={block}, {checked} results: {told}")
+    return int(world.share(bool(wrong)))
+
+
+def drawn_matrix(ring: Any, dtype: Any, n: int) -> np.ndarray:
+    """Small weights on a fifth of the places; acyclic where a cycle could improve on no edge."""
+    random = np.random.default_rng(n)
+    # Products of n factors stay finite, for which alone the laws hold.
+    factors = {"max_times": (0.5, 1.0), "min_times": (1.0, 1.25)}.get(ring.name, (1, 2, 3))
+    if dtype.kind != "f" and ring.name in ("max_times", "min_times"):
+        factors = (1,)
+    made = random.choice(factors, (n, n)).astype(dtype.numpy)
+    absent = random.random((n, n)) < 0.8
+    if ring.name not in ("min_plus", "min_max", "max_min", "or_and"):
+        # The edges go within groups of six: sums stay within the smallest types.
+        group = np.arange(n) // 6
+        absent |= np.tri(n, dtype=bool) | (group[:, None] != group)
+    made[absent] = ring.absent(dtype)
+    return made
+
+
+def is_same(found: np.ndarray, expected: np.ndarray, is_exact: bool) -> bool:
+    if is_exact:
+        return bool(np.array_equal(found, expected))
+    return bool(np.allclose(found, expected, rtol=1e-2 if found.dtype == np.float16 else 1e-5))
 
 
 def kill(args: argparse.Namespace, folder: Path) -> int:
@@ -137,16 +177,38 @@ def memory(args: argparse.Namespace, folder: Path) -> int:
     return 0
 
 
+class PeakSampler:
+    """Samples the memory of this process: the highest of each kind of page, in bytes.
+
+    Pages of files are left apart: they are the code of libraries, which all ranks of a node share
+    and the system drops when it needs room.
+    """
+
+    def __init__(self) -> None:
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self.own = self.shared = 0
+
+    def __enter__(self) -> PeakSampler:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while not self._is_over.wait(0.002):
+            self.own = max(self.own, resident("RssAnon"))
+            self.shared = max(self.shared, resident("RssShmem"))
+
+
 def memory_of_rank(args: argparse.Namespace) -> int:
+    """Memory of a closure, above that of a rank that has closed a small graph of other shapes."""
     # lazy: for this check only
-    import loopwright as lw
     from loopwright.integrations import mpi
-    from loopwright.integrations.mpi.block_cyclic import filled
     from loopwright.integrations.mpi.block_layout import grid_for
-    from loopwright.integrations.mpi.closure_steps import close_blocks
-    from loopwright.integrations.mpi.communicator import on_grid
     from loopwright.integrations.mpi.dealt_calls import dealt_block
-    from loopwright.semirings import semiring
 
     world, dtype, n = mpi.world(), np.dtype(args.dtype), args.n
     block = args.block or dealt_block(n, grid_for(world.size))
@@ -160,27 +222,28 @@ def memory_of_rank(args: argparse.Namespace) -> int:
         source = mpi.CallbackSource((n, n), dtype, box)
         return mpi.paths("shortest", source, world, mpi.GridOptions(block=block))
 
-    # The last steps on parts of the same shapes: kernels are compiled, and MPI has its buffers.
-    grid = grid_for(world.size)
-    layout = mpi.BlockLayout.matrix(grid, (n, n), block)
-    ring, last = semiring("min_plus"), -(-n // block) - 3
-    matrix = filled(layout, world.rank, dtype, 1)
-    close_blocks(matrix, ring, on_grid(world, grid), threads=1, first=max(last, 0))
-    del matrix
-    lw.release_scratch()
-    before = resident("VmRSS")
+    solved(8 * block)
+    before = {kind: resident(kind) for kind in ("VmRSS", "RssAnon", "RssFile", "RssShmem")}
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forgets the peak so far
     start = time.perf_counter()
-    result = solved(n)
+    with PeakSampler() as peak:
+        result = solved(n)
     seconds = time.perf_counter() - start
-    ratio = (resident("VmHWM") - before) / result.local.nbytes
-    told = world.collect((result.local.nbytes, ratio))
+    share = result.local.nbytes
+    pages = {
+        "in all": resident("VmHWM") - before["VmRSS"],
+        "own": peak.own - before["RssAnon"],
+        "shared with other ranks": peak.shared - before["RssShmem"],
+        "code of libraries": resident("RssFile") - before["RssFile"],
+    }
+    told = world.collect({kind: size / share for kind, size in pages.items()})
     if world.rank == 0:
-        shares = ", ".join(f"{ratio:.3f}" for _, ratio in told)
         print(
-            f"memory: n={n} {dtype} block={block}, {world.size} ranks, share "
-            f"{told[0][0] / 2**20:.0f} MiB; peak over it: {shares}; {seconds:.1f} s"
+            f"memory: n={n} {dtype} block={block}, {world.size} ranks, share {share / 2**20:.0f} "
+            f"MiB, {before['VmRSS'] / 2**20:.0f} MiB before; {seconds:.1f} s; peak over the share:"
         )
+        for kind in pages:
+            print(f"  {kind}: {', '.join(f'{ratios[kind]:.3f}' for ratios in told)}")
     return 0
 
 

@@ -9,6 +9,7 @@ _CLOSURE = (
 )
 _REACH = "Reached vertices are found by compiled searches on all threads."
 _ONE = "Runs by itself only where the converted graph is in networkx's cache."
+_OURS = "No faster than networkx: for graphs of this backend, which need not go back."
 
 FUNCTIONS = {
     "all_pairs_bellman_ford_path_length": _SEARCH,
@@ -19,7 +20,10 @@ FUNCTIONS = {
     "average_shortest_path_length": _SEARCH,
     "center": _SEARCH,
     "closeness_centrality": _SEARCH,
+    "convert_node_labels_to_integers": _OURS,
+    "descendants_at_distance": _OURS,
     "diameter": _SEARCH,
+    "edge_bfs": _OURS,
     "eccentricity": _SEARCH,
     "floyd_warshall": _CLOSURE,
     "floyd_warshall_numpy": _CLOSURE,
@@ -29,9 +33,13 @@ FUNCTIONS = {
     "johnson": _SEARCH,
     "periphery": _SEARCH,
     "radius": _SEARCH,
+    "relabel_nodes": _OURS,
+    "shortest_path_length": _SEARCH,
     "single_source_bellman_ford_path_length": _ONE,
     "single_source_dijkstra_path_length": _ONE,
     "single_source_shortest_path_length": _ONE,
+    "topological_generations": _OURS,
+    "topological_sort": _OURS,
     "transitive_closure": _REACH,
     "transitive_closure_dag": _REACH,
     "wiener_index": _SEARCH,

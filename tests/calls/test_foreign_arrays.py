@@ -35,6 +35,30 @@ class Tensor:
         return SimpleNamespace(from_dlpack=lambda array: Tensor(np.from_dlpack(array)))
 
 
+class Exported:
+    """An array by DLPack alone, of a library that makes none from it."""
+
+    def __init__(self, elements: Any) -> None:
+        self.elements = elements
+
+    def __dlpack__(self, **asked: Any) -> Any:
+        return self.elements.__dlpack__(**asked)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.elements.__dlpack_device__()
+
+
+class Described:
+    """An array by `__array_interface__` alone."""
+
+    def __init__(self, elements: Any) -> None:
+        self.elements = elements
+
+    @property
+    def __array_interface__(self) -> Any:
+        return self.elements.__array_interface__
+
+
 def numpy_of(value: Any) -> Any:
     return value.elements if isinstance(value, Tensor) else value.numpy()
 
@@ -103,6 +127,78 @@ def test_jit_takes_and_gives_them(make: Any) -> None:
     assert np.array_equal(numpy_of(found), np.arange(5.0) * 3)
     assert doubled.explain(x, y) == doubled.explain(np.arange(5.0), np.zeros(5))
     assert doubled.plan(x, y) == doubled.plan(np.arange(5.0), np.zeros(5))
+
+
+LAYOUTS = {
+    "by rows": np.copy,
+    "by columns": np.asfortranarray,
+    "turned around": lambda a: a[::-1, ::-1].copy()[::-1, ::-1],
+    "every third": lambda a: np.repeat(a, 3, axis=1)[:, ::3],
+}
+
+
+@lw.jit
+def product(a: Any, b: Any) -> Any:
+    out = np.zeros((a.shape[0], b.shape[1]))
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            for k in range(a.shape[1]):
+                out[i, j] += a[i, k] * b[k, j]
+    return out
+
+
+@lw.jit
+def halve(a: Any) -> Any:
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            a[i, j] = a[i, j] / 2
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("kind", [Exported, Described])
+def test_what_only_describes_its_memory_is_read_and_written_there(kind: Any, layout: Any) -> None:
+    a, b = layout(A), layout(B)
+    for found in (lw.einsum("ij,jk->ik", kind(a), kind(b)), product(kind(a), kind(b))):
+        assert type(found) is np.ndarray
+        assert np.array_equal(found, A @ B)
+    out = layout(np.zeros((3, 5)))
+    given = kind(out)
+    assert lw.einsum("ij,jk->ik", a, kind(b), out=given) is given
+    assert np.array_equal(out, A @ B)
+    halve(kind(a))
+    assert np.array_equal(a, A / 2)
+
+
+@pytest.mark.parametrize("kind", [Exported, Described])
+def test_read_only_memory_is_read_and_never_written(kind: Any) -> None:
+    a = A.copy()
+    a.setflags(write=False)
+    assert np.array_equal(lw.einsum("ij,jk->ik", kind(a), B), A @ B)
+    assert np.array_equal(product(kind(a), B), A @ B)
+    with pytest.raises(UsageError, match="argument 'a' is written but read-only"):
+        halve(kind(a))
+    with pytest.raises(UsageError, match="out is read-only"):
+        lw.einsum("ij->ij", B[:3, :4], out=kind(a))
+    assert np.array_equal(a, A)
+
+
+def test_a_sign_that_is_still_to_be_applied_is_refused() -> None:
+    negative = Exported(A)
+    negative.is_neg = lambda: True  # type: ignore[attr-defined]
+    with pytest.raises(UsageError) as caught:
+        lw.einsum("ij->", negative)
+    assert str(caught.value) == (
+        "operand 1 stands for the negative of its elements\n"
+        "try: resolve_neg() makes a tensor of the negated numbers"
+    )
+
+
+@pytest.mark.parametrize("name", ["auto", "dp", "branch-2", "random-greedy"])
+def test_searches_of_opt_einsum_by_name(name: str) -> None:
+    c = np.arange(10.0).reshape(5, 2)
+    assert np.array_equal(lw.einsum("ij,jk,kl->il", A, B, c, optimize=name), A @ B @ c)
+    with pytest.raises(UsageError, match="optimize names no search"):
+        lw.einsum("ij,jk,kl->il", A, B, c, optimize=f"{name}?")
 
 
 def test_a_library_says_why_an_array_stays_with_it() -> None:

@@ -32,6 +32,9 @@ FILES = (
     "algorithms/tests/test_distance_measures.py",
     "algorithms/tests/test_efficiency.py",
     "algorithms/tests/test_wiener.py",
+    "algorithms/traversal/tests/test_bfs.py",
+    "algorithms/traversal/tests/test_edgebfs.py",
+    "tests/test_relabel.py",
 )
 MORE = (
     "algorithms/approximation/tests/test_distance_measures.py",

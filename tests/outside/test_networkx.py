@@ -6,6 +6,7 @@ have left to networkx; ours never fall back.
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import re
@@ -42,10 +43,24 @@ def test_suite_of_networkx(tmp_path: Path) -> None:
     assert {n: c for n, c in outcome.calls.items() if "refused" in n or "failed" in n} == {}
 
 
+def test_suite_of_networkx_without_fallback(tmp_path: Path) -> None:
+    """Tests that need nothing but our functions call each of them, and pass.
+
+    Tests of others end as expected failures of networkx's making.
+    """
+    chosen = () if RUNS_ALL else ("-k", "not test_use_bounds_on_off_consistency")
+    outcome = run_networkx_suite(tmp_path, *chosen)
+    assert outcome.errors == {}
+    assert [name for name in FUNCTIONS if not outcome.calls.get(f"{name} tests passed")] == []
+    assert {n: c for n, c in outcome.calls.items() if "refused" in n or "failed" in n.split()} == {}
+
+
 def test_info_names_what_the_backend_has() -> None:
     assert get_info()["functions"].keys() == set(FUNCTIONS)  # type: ignore[attr-defined]
     assert set(FUNCTIONS) == {
-        name for name in backend.__all__ if not name.startswith(("convert", "can_", "should_"))
+        name
+        for name in backend.__all__
+        if name not in ("convert_from_nx", "convert_to_nx", "can_run", "should_run")
     }
 
 
@@ -112,13 +127,17 @@ def shown(value: Any) -> Any:
         return [(key, shown(x)) for key, x in value.items()]
     if isinstance(value, tuple | list):
         return [shown(x) for x in value]
+    if isinstance(value, set):
+        return sorted(map(shown, value))
     return type(value).__name__, value
 
 
 def outcome_of(call: Callable[[], Any]) -> Any:
     try:
         return shown(call())
-    except (nx.NetworkXException, ValueError, TypeError, KeyError) as error:
+    except NotImplementedError:
+        raise  # left to networkx
+    except (nx.NetworkXException, ValueError, TypeError, KeyError, RuntimeError) as error:
         return type(error).__name__, error.args
 
 
@@ -143,7 +162,9 @@ SEARCHES: dict[str, dict[str, Any]] = {
 
 def both_answers(name: str, graph: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
     """Ours and networkx's answer; a call that we refuse has none."""
-    wrap = (lambda x: dict(x)) if name.startswith("all_pairs") else (lambda x: x)
+    wrap: Callable[[Any], Any] = lambda x: list(x) if hasattr(x, "__next__") else x  # noqa: E731
+    if name.startswith("all_pairs"):
+        wrap = dict
     ours = getattr(backend, name)
     theirs = getattr(nx, name).orig_func
     given = backend.convert_from_nx(graph)
@@ -246,6 +267,96 @@ def test_closures_of_acyclic_graphs(kind: type) -> None:
         backend.transitive_closure_dag(circle)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_walks_by_breadth(kind: type) -> None:
+    """Edges and layers from one node, several, all, and one that is not there."""
+    for seed in drawn(range(20), 6):
+        graph = drawn_graph(kind, "int", seed)
+        nodes = list(graph)
+        for source in (None, nodes[0], nodes[:3], "nowhere"):
+            for orientation in (None, "original", "reverse", "ignore", "sideways"):
+                found, wanted = both_answers("edge_bfs", graph, source, orientation)
+                assert found == wanted, (seed, source, orientation)
+        for distance in (-1, 0, 1, 2, 2.0, 1.5):
+            for source in (nodes[-1], "nowhere"):
+                found, wanted = both_answers("descendants_at_distance", graph, source, distance)
+                assert found == wanted, (seed, source, distance)
+
+
+@pytest.mark.parametrize("name", ["topological_sort", "topological_generations"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_topological_orders(kind: type, name: str) -> None:
+    """Orders of acyclic graphs, and the errors of others."""
+    for seed in drawn(range(20), 6):
+        graph = drawn_graph(kind, "int", seed)
+        acyclic = kind((u, v) for u, v in graph.edges() if u < v)
+        for given in (graph, acyclic):
+            found, wanted = both_answers(name, given)
+            assert found == wanted, seed
+
+
+def changed_while_sorted(change: Callable[[Any], None]) -> str:
+    graph = nx.DiGraph([(1, 2), (2, 3), (3, 4)])
+    order = backend.topological_sort(backend.convert_from_nx(graph))
+    next(order)
+    change(graph)
+    with pytest.raises((RuntimeError, nx.NetworkXUnfeasible)) as caught:
+        list(order)
+    return f"{type(caught.value).__name__}: {caught.value}"
+
+
+def test_a_graph_that_is_changed_while_it_is_sorted() -> None:
+    told = "RuntimeError: Graph changed during iteration"
+    assert changed_while_sorted(lambda graph: graph.remove_node(2)) == told
+    assert changed_while_sorted(lambda graph: graph.add_edge(4, 5)) == told
+    told = "NetworkXUnfeasible: Graph contains a cycle or graph changed during iteration"
+    assert changed_while_sorted(lambda graph: graph.remove_node(4)) == told
+
+
+ORDERINGS = ("default", "sorted", "increasing degree", "decreasing degree", "of my own")
+
+
+@pytest.mark.parametrize("ordering", ORDERINGS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_integer_labels(kind: type, ordering: str) -> None:
+    def told(graph: Any) -> Any:
+        made = backend.convert_to_nx(graph)
+        near = [(node, list(made[node])) for node in made]
+        data = list(made.nodes(data=True)), list(made.edges(data=True))
+        return type(made).__name__, made.graph, near, *data
+
+    for seed in range(4):
+        graph = drawn_graph(kind, "int", seed)
+        graph.graph["name"], graph.nodes[next(iter(graph))]["color"] = "x", "red"
+        given, ours = backend.convert_from_nx(graph), backend.convert_node_labels_to_integers
+        theirs = nx.convert_node_labels_to_integers.orig_func
+        for label in (None, "old"):
+            found = outcome_of(lambda: told(ours(given, 3, ordering, label)))  # noqa: B023
+            assert found == outcome_of(lambda: told(theirs(graph, 3, ordering, label)))  # noqa: B023
+
+
+def test_names_in_place_are_those_of_later_calls() -> None:
+    original = nx.path_graph(3)
+    graph = backend.convert_from_nx(original)
+    assert backend.single_source_shortest_path_length(graph, 0) == {0: 0, 1: 1, 2: 2}
+    copied = backend.relabel_nodes(graph, {0: 7})
+    assert list(copied) == [7, 1, 2]
+    assert backend.relabel_nodes(graph, str, copy=False) is graph
+    assert backend.single_source_shortest_path_length(graph, "0") == {"0": 0, "1": 1, "2": 2}
+    assert list(original) == [0, 1, 2]
+
+
+def test_weights_by_any_key() -> None:
+    """True names an attribute as well as text does; where it is missing, weights are 1."""
+    graph = drawn_graph(nx.MultiDiGraph, "int", 3)
+    graph.add_edge("a", "b")
+    graph["a"]["b"][0][True] = 5
+    for name in ("johnson", "all_pairs_dijkstra_path_length"):
+        found, wanted = both_answers(name, graph, weight=True)
+        assert found == wanted
+        assert backend.can_run(name, (graph,), {"weight": True}) is True
+
+
 def test_weights_by_functions() -> None:
     graph = drawn_graph(nx.DiGraph, "int", 3)
 
@@ -279,6 +390,21 @@ def test_one_source(name: str) -> None:
         assert found == wanted
 
 
+@pytest.mark.parametrize("weight", [None, "weight"])
+@pytest.mark.parametrize("method", ["dijkstra", "bellman-ford", "mine"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_lengths_by_a_chosen_search(kind: type, method: str, weight: str | None) -> None:
+    """All pairs, from a node, to a node, pairs; of graphs with negative weights as well."""
+    for weights in ("int", "mixed", "negative"):
+        for seed in drawn(range(12), 4):
+            graph = drawn_graph(kind, weights, seed)
+            nodes = [None, *list(graph)[:3], "nowhere"]
+            for source, target in itertools.product(nodes, nodes):
+                given = (source, target, weight, method)
+                found, wanted = both_answers("shortest_path_length", graph, *given)
+                assert found == wanted, (weights, seed, given)
+
+
 @pytest.mark.parametrize(
     ("weight", "told"),
     [
@@ -297,8 +423,6 @@ def test_weights_that_are_left_to_networkx(weight: Any, told: str) -> None:
 def test_what_cannot_run_is_told() -> None:
     graph = nx.path_graph(3)
     assert backend.can_run("floyd_warshall", (graph,), {}) is True
-    told = backend.can_run("floyd_warshall", (graph,), {"weight": True})
-    assert told == "weight is True, which names no attribute"
     assert (
         backend.can_run("eccentricity", (graph.nodes,), {})
         == "the graph has no adjacencies of networkx"
@@ -313,7 +437,12 @@ def test_small_graphs_and_single_searches_should_not_run() -> None:
     one = backend.should_run("single_source_dijkstra_path_length", (large, 0), {})
     assert one == "one search takes less time than the conversion of the graph"
     converted = backend.convert_from_nx(large)
-    assert backend.should_run("single_source_dijkstra_path_length", (converted, 0), {}) is True
+    assert backend.should_run("single_source_shortest_path_length", (converted, 0), {}) is True
+    assert backend.should_run("shortest_path_length", (large, 0), {}) == one
+    assert backend.should_run("shortest_path_length", (large,), {}) is True
+    ours = backend.should_run("edge_bfs", (large, 0), {})
+    assert ours == "networkx is as fast, and it is no graph of ours"
+    assert backend.should_run("edge_bfs", (converted, 0), {}) is True
 
 
 def test_a_graph_of_ours_answers_as_its_graph() -> None:

@@ -1,8 +1,9 @@
 """Arrays of other libraries that lie in this process's memory: views in, results of their kind out.
 
-An array is another library's where it has `__dlpack__` and is none of NumPy's. What makes arrays of
-its kind is its namespace of the array API standard, or the package of its type, as long as that has
-`from_dlpack` (PyTorch). Neither way copies elements.
+An array is another library's where it has `__dlpack__` or `__array_interface__` and is none of
+NumPy's. What makes arrays of its kind is its namespace of the array API standard, or the package of
+its type, as long as that has `from_dlpack` (PyTorch); without either, results are NumPy's. No way
+copies elements.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ __all__ = ["ArrayLibrary", "array_view", "library_of"]
 class ArrayLibrary:
     """A library with arrays of its own."""
 
-    namespace: Any  # a module with from_dlpack
+    namespace: Any  # a module with from_dlpack; None where results stay NumPy's
 
     def views(self, values: Iterable[Any], what: str, first: int = 1) -> tuple[Any, ...]:
         """The values, each array of another library as NumPy's view of its elements.
@@ -43,7 +44,7 @@ class ArrayLibrary:
         """
         if isinstance(result, tuple):
             return tuple(self.in_kind(part) for part in result)
-        if not isinstance(result, np.ndarray | np.generic):
+        if self.namespace is None or not isinstance(result, np.ndarray | np.generic):
             return result
         array = np.asarray(result)
         if min(array.strides, default=0) < 0 or not array.flags.writeable:
@@ -52,27 +53,40 @@ class ArrayLibrary:
 
 
 def library_of(values: Iterable[Any]) -> ArrayLibrary | None:
-    """The library of the first value that is another's than NumPy's; None where there is none."""
-    for value in values:
-        if _is_foreign(value):
-            namespace = _namespace(value)
-            if namespace is not None:
-                return ArrayLibrary(namespace)
-    return None
+    """The library of the first value that has one of its own; None where all arrays are NumPy's."""
+    foreign = [value for value in values if _is_foreign(value)]
+    for value in foreign:
+        namespace = _namespace(value)
+        if namespace is not None:
+            return ArrayLibrary(namespace)
+    return ArrayLibrary(None) if foreign else None
 
 
 def array_view(value: Any, what: str) -> np.ndarray[Any, np.dtype[Any]]:
     """An array of another library as NumPy's view of its elements; raises UsageError."""
+    if _is_lazily_negative(value):
+        # PyTorch hands over the elements without the sign that is still to be applied.
+        hint = "resolve_neg() makes a tensor of the negated numbers"
+        raise UsageError(f"{what} stands for the negative of its elements", hint=hint)
     try:
-        return np.from_dlpack(value)
-    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        if hasattr(value, "__dlpack__"):
+            return np.from_dlpack(value)
+        return np.asarray(value)
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
         # The library says it best: gradients, types that NumPy has not, other devices.
         found = f"{type(value).__name__}: {error}"
         raise UsageError(f"{what} is no array of numbers", found) from error
 
 
+def _is_lazily_negative(value: Any) -> bool:
+    ask = getattr(value, "is_neg", None)
+    return callable(ask) and ask() is True
+
+
 def _is_foreign(value: Any) -> bool:
-    return hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray | np.generic)
+    if isinstance(value, np.ndarray | np.generic):
+        return False
+    return hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__")
 
 
 def _namespace(value: Any) -> Any | None:

@@ -43,15 +43,21 @@ AfterStep = Callable[[int], None]
 
 
 class _Panel:
-    """Part of a row or column of blocks, with a word on whether its step went well."""
+    """Part of a row or column of blocks, with a word on whether its step went well.
 
-    def __init__(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
-        size = shape[0] * shape[1] * dtype.itemsize
-        self.message = np.empty(_HEADER + size, np.uint8)
+    It lies in the first bytes of `memory`.
+    """
+
+    def __init__(self, memory: Array, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+        self.message = memory[: _message_size(shape, dtype)]
         self.message[:_HEADER] = 0
         self.values = self.message[_HEADER:].view(dtype).reshape(shape)
         self.vertex = self.message[:8].view(np.int64)
         self.vertex[0] = -1
+
+
+def _message_size(shape: tuple[int, int], dtype: np.dtype[Any]) -> int:
+    return _HEADER + shape[0] * shape[1] * dtype.itemsize
 
 
 class _Step:
@@ -102,6 +108,17 @@ class _Elimination:
         self._ring = ring
         self._ranks = ranks
         self._threads = threads
+        # Panels of this step and of the next, in turns: a rank holds these four and no others,
+        # whatever an allocator would keep of panels that were freed.
+        height, width = self._a.shape
+        b = min(rows.block, rows.extent)
+        self._memory = [
+            tuple(
+                np.empty(_message_size(shape, self._a.dtype), np.uint8)
+                for shape in ((b, width), (height, b))
+            )
+            for _ in range(2)
+        ]
 
     def run(self, first: int, lookahead: bool, after_step: AfterStep | None) -> None:
         steps = self._dims[0].blocks
@@ -145,14 +162,16 @@ class _Elimination:
         )
         rows, columns = self._own(0, k), self._own(1, k)
         b = self._dims[0].size_of(k)
-        row_panel = _Panel((b, a.shape[1]), a.dtype)
-        column_panel = _Panel((a.shape[0], b), a.dtype)
+        of_rows, of_columns = self._memory[k % 2]
+        row_panel = _Panel(of_rows, (b, a.shape[1]), a.dtype)
+        column_panel = _Panel(of_columns, (a.shape[0], b), a.dtype)
         transfers: list[PendingBroadcast] = []
         if columns is not None:
             column_panel.values[...] = a[:, columns]
         transfers.append(ranks.along[1].start_broadcast(column_panel.message, owners[1]))
         if rows is not None:
-            square = _Panel((b, b), a.dtype)
+            shape = (b, b)
+            square = _Panel(np.empty(_message_size(shape, a.dtype), np.uint8), shape, a.dtype)
             if columns is not None:
                 square.values[...] = a[rows, columns]
                 square.vertex[0] = self._close(square.values, k)

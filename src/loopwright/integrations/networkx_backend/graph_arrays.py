@@ -81,6 +81,11 @@ class LoopwrightGraph:
             found = self._numbered[direction] = _numbered(_mapping(self.graph_object, direction))
         return found
 
+    def replace(self, graph: Any) -> None:
+        """Stand for another graph of networkx, which is numbered when it is first used."""
+        self.graph_object = graph
+        self._numbered.clear()
+
     def weighted(
         self,
         weight: Any,

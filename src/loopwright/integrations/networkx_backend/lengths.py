@@ -130,9 +130,16 @@ def all_pairs_bellman_ford_path_length(
 def single_source_shortest_path_length(
     G: LoopwrightGraph, source: Any, cutoff: Any = None
 ) -> dict[Any, Any]:
+    return breadth_first_from_one(G, source, cutoff)
+
+
+def breadth_first_from_one(
+    G: LoopwrightGraph, source: Any, cutoff: Any, direction: str = "_adj"
+) -> dict[Any, Any]:
+    """Numbers of edges from a node; to it where the direction is `_pred`."""
     if source not in G:
         raise nx.NodeNotFound(f"Source {source} is not in G")
-    graph = G.numbered()
+    graph = G.numbered(direction)
     (row,) = breadth_first_rows(graph.adjacency, [graph.index[source]], cutoff)
     return reader(G, graph.adjacency).lengths(row)
 
@@ -140,10 +147,17 @@ def single_source_shortest_path_length(
 def single_source_dijkstra_path_length(
     G: LoopwrightGraph, source: Any, cutoff: Any = None, weight: Any = "weight"
 ) -> dict[Any, Any]:
+    return dijkstra_from_one(G, source, cutoff, weight)
+
+
+def dijkstra_from_one(
+    G: LoopwrightGraph, source: Any, cutoff: Any, weight: Any, direction: str = "_adj"
+) -> dict[Any, Any]:
+    """Sums of weights that are not negative from a node, or to it."""
     hash(source)  # as the set of sources that networkx makes
     if source not in G:
         raise nx.NodeNotFound(f"Node {source} not found in graph")
-    edges = G.weighted(weight, hides=True)
+    edges = G.weighted(weight, direction, hides=True)
     (row,) = dijkstra_rows(edges, [G.numbered().index[source]], cutoff)
     return reader(G, edges.adjacency).lengths(checked(row))
 
@@ -151,10 +165,17 @@ def single_source_dijkstra_path_length(
 def single_source_bellman_ford_path_length(
     G: LoopwrightGraph, source: Any, weight: Any = "weight"
 ) -> dict[Any, Any]:
+    return bellman_ford_from_one(G, source, weight)
+
+
+def bellman_ford_from_one(
+    G: LoopwrightGraph, source: Any, weight: Any, direction: str = "_adj"
+) -> dict[Any, Any]:
+    """Sums of weights from a node, or to it."""
     hash(source)
     if source not in G:
         raise nx.NodeNotFound(f"Source {source} not in G")
-    edges = G.weighted(weight)
+    edges = G.weighted(weight, direction)
     (row,) = bellman_ford_rows(edges, [G.numbered().index[source]])
     return reader(G, edges.adjacency).lengths(_bounded(row))
 
