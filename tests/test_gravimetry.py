@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +37,34 @@ def matrix(survey: Survey, z: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("shape", [(5, 5), (6, 4), (1, 3)])
-@pytest.mark.parametrize("make", [kernels.assemble, kernels.assemble_quickly])
+@pytest.mark.parametrize(
+    "make", [kernels.assemble, kernels.assemble_quickly, kernels.assemble_mirrored]
+)
 def test_the_derivative_is_that_of_the_formula(make: Any, shape: tuple[int, int]) -> None:
     survey, _ = synthetic_survey(*shape)
     z, found = some_surface(survey), np.empty((*shape, *shape))
     make(survey.x, survey.y, z, survey.scale, found)
     right = matrix(survey, z)
     np.testing.assert_allclose(found.reshape(right.shape), right, rtol=2e-15)
+
+
+@pytest.mark.parametrize("form", ["as_written", "in_place", "mirrored"])
+def test_the_derivative_by_numpy(form: str) -> None:
+    survey, _ = synthetic_survey(6, 5)
+    engine, z = NumpyEngine(survey, form=form), some_surface(survey)
+    engine.linearise(z)
+    np.testing.assert_allclose(engine._matrix, matrix(survey, z), rtol=2e-15)
+
+
+def test_rows_at_other_distances_are_not_mirrored() -> None:
+    survey, _ = synthetic_survey(7, 5)
+    assert survey.is_even
+    uneven = replace(survey, x=survey.x**1.5)
+    assert not uneven.is_even
+    for given in (survey, uneven):
+        engine, z = DenseEngine(given), some_surface(given)
+        engine.linearise(z)
+        np.testing.assert_allclose(engine._matrix, matrix(given, z), rtol=2e-15)
 
 
 @pytest.mark.parametrize("engine_type", ENGINES)
@@ -138,6 +160,13 @@ def test_the_command(
         assert text in out
     for name in ("surfaces.svg", "convergence.svg"):
         assert (tmp_path / name).read_text(encoding="utf-8").startswith("<svg")
+    monkeypatch.setattr(sys, "argv", ["gravimetry", "--grid", "10", "--noise", "0.05", "--steps"])
+    command.main()
+    assert "step 3" not in capsys.readouterr().out  # no search for what is in the errors
+    monkeypatch.setattr(sys, "argv", ["gravimetry", "--grid", "1"])
+    with pytest.raises(SystemExit):
+        command.main()
+    assert "--grid takes 2 and more" in capsys.readouterr().err
     monkeypatch.setattr(sys, "argv", ["gravimetry", "--grid", "8", "--race", "--rounds", "1"])
     command.main()
     assert "solve: " in capsys.readouterr().out

@@ -5,6 +5,7 @@
 --race                          the same program with NumPy beside it, in turns
 --table                         the dissertation's table 4.1 beside this machine's times
 --matrix-free, --memory BYTES   without the matrix, or where it is larger than BYTES
+--noise 0.01                    errors of 1% in the field; the search ends when it is as near
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from examples.gravimetry.engines import (
     available_bytes,
     fitting,
 )
-from examples.gravimetry.inversion import SOLVERS, Inversion, invert
+from examples.gravimetry.inversion import OUTER, SOLVERS, Inversion, invert
 from examples.gravimetry.pictures import convergence_chart, surface_picture
 from examples.gravimetry.survey import Survey, synthetic_survey
 
@@ -54,7 +55,14 @@ def main() -> None:
     for solver in [args.solver] if args.solver else SOLVERS:
         print(solver.replace("_", " "))
         report = _indented if args.steps else (lambda line: None)
-        found[solver] = invert(survey, engine, solver, as_printed=args.as_printed, report=report)
+        found[solver] = invert(
+            survey,
+            engine,
+            solver,
+            accuracy=max(OUTER, args.noise),
+            as_printed=args.as_printed,
+            report=report,
+        )
         _tell(survey, truth, found[solver])
     if args.table:
         _table(args.grid, found)
@@ -65,17 +73,33 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m examples.gravimetry")
     parser.add_argument("--grid", type=int, default=32, metavar="N", help="points along a side")
-    parser.add_argument("--noise", type=float, default=0.0, help="errors of the field, a share")
-    parser.add_argument("--solver", choices=tuple(SOLVERS), help="one only")
+    parser.add_argument(
+        "--noise",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="errors of the field over its norm",
+    )
+    parser.add_argument("--solver", choices=tuple(SOLVERS), help="one solver instead of both")
     parser.add_argument("--as-printed", action="store_true", help="solve for z and not for z - z0")
     parser.add_argument("--matrix-free", action="store_true", help="never hold the matrix")
-    parser.add_argument("--memory", type=int, metavar="BYTES", help="the matrix may take")
-    parser.add_argument("--steps", action="store_true", help="a line for each step")
-    parser.add_argument("--race", action="store_true", help="NumPy beside Loopwright")
-    parser.add_argument("--rounds", type=int, default=3, help="of the race")
-    parser.add_argument("--table", action="store_true", help="table 4.1 beside our times")
-    parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="draw two SVG files")
-    return parser.parse_args()
+    parser.add_argument(
+        "--memory", type=int, metavar="BYTES", help="that the matrix may take; above, no matrix"
+    )
+    parser.add_argument("--steps", action="store_true", help="print a line for each step")
+    parser.add_argument("--race", action="store_true", help="time Loopwright and NumPy in turns")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="turns of the race")
+    parser.add_argument("--table", action="store_true", help="print table 4.1 beside our times")
+    parser.add_argument(
+        "--pictures",
+        type=Path,
+        metavar="FOLDER",
+        help="draw surfaces.svg and convergence.svg there",
+    )
+    args = parser.parse_args()
+    if args.grid < 2 or args.rounds < 1 or args.noise < 0:
+        parser.error("--grid takes 2 and more, --rounds 1 and more, --noise 0 and more")
+    return args
 
 
 def _indented(line: str) -> None:
@@ -93,14 +117,28 @@ def _tell(survey: Survey, truth: np.ndarray, found: Inversion) -> None:
 def _race(survey: Survey, solver: str, rounds: int) -> None:
     """Assembly and whole solves in turns; medians, and the best of each."""
     ours, theirs = DenseEngine(survey), NumpyEngine(survey)
-    plain = NumpyEngine(survey, in_place=False) if survey.points <= 4096 else None
+    mirrored = NumpyEngine(survey, form="mirrored") if survey.is_even else None
+    plain = NumpyEngine(survey, form="as_written") if survey.points <= 4096 else None
     z, count = survey.start(), survey.points**2
     work = {
         "assembly, loopwright": lambda: ours.linearise(z),
-        "assembly, ** 1.5 in loops": lambda: kernels.assemble(
+        "assembly, ** -1.5 in loops": lambda: kernels.assemble_quickly(
+            survey.x, survey.y, z, survey.scale, ours._four
+        ),
+        **(
+            {
+                "assembly, mirrored": lambda: kernels.assemble_mirrored(
+                    survey.x, survey.y, z, survey.scale, ours._four
+                )
+            }
+            if survey.is_even
+            else {}
+        ),
+        "assembly, / ** 1.5 in loops": lambda: kernels.assemble(
             survey.x, survey.y, z, survey.scale, ours._four
         ),
         "assembly, numpy in place": lambda: theirs.linearise(z),
+        **({"assembly, numpy mirrored": lambda: mirrored.linearise(z)} if mirrored else {}),
         **({"assembly, numpy ** 1.5": lambda: plain.linearise(z)} if plain else {}),
         "J^T J p, loopwright": lambda: ours.normal(z),
         "J^T J p, numpy": lambda: theirs.normal(z),
@@ -116,10 +154,11 @@ def _race(survey: Survey, solver: str, rounds: int) -> None:
         seconds[name].append(time.perf_counter() - start)
     for name, found in seconds.items():
         per = f", {min(found) / count * 1e9:.2f} ns an element" if "solve" not in name else ""
-        print(f"{name:26} median {statistics.median(found):8.4f} s, best {min(found):.4f} s{per}")
+        print(f"{name:27} median {statistics.median(found):8.4f} s, best {min(found):.4f} s{per}")
     best = {name: min(found) for name, found in seconds.items()}
     for what, other in (
         ("assembly", "numpy in place"),
+        ("assembly", "numpy mirrored"),
         ("assembly", "numpy ** 1.5"),
         ("J^T J p", "numpy"),
         ("solve", "numpy"),
@@ -159,7 +198,7 @@ def _draw(folder: Path, truth: np.ndarray, found: dict[str, Inversion]) -> None:
         ("convergence.svg", convergence_chart("residual of the field", lines)),
     ):
         (folder / name).write_text(text, encoding="utf-8")
-        print(f"drawn in {name}")
+        print(f"drawn in {folder / name}")
 
 
 if __name__ == "__main__":

@@ -49,6 +49,12 @@ class Survey:
         """Bytes of the derivative of the field by the surface, a dense matrix of doubles."""
         return 8 * self.points**2
 
+    @property
+    def is_even(self) -> bool:
+        """Whether the rows of the grid are equally far apart, but for errors of rounding."""
+        steps = np.diff(self.x)
+        return bool(np.all(np.abs(steps - steps[:1]) <= 4e-16 * np.abs(self.x).max()))
+
     def start(self) -> Array:
         """The surface from which searches start: flat."""
         return np.full((self.x.size, self.y.size), self.depth)
