@@ -25,6 +25,7 @@ CASES = {
     "tensor_programs": (1, 4),
     "sparse_formats": (1, 6),
     "mesh_programs": (1, 2),
+    "path_problems": (1, 8),
 }
 if HUNTS:
     CASES = {name: (20 * groups, cases) for name, (groups, cases) in CASES.items()}

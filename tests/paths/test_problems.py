@@ -139,7 +139,15 @@ def test_the_block_grows_with_the_matrix_and_shrinks_with_threads() -> None:
     sizes = [block_size(n) for n in (200, 500, 1000, 2000, 4096, 10**6)]
     assert sizes == sorted(sizes)
     assert block_size(128) == 128
-    assert block_size(2048, 2) < block_size(2048, 1) <= 512
+    assert block_size(2048, 2) < block_size(2048, 1) <= 256
+
+
+def test_no_block_is_much_smaller_than_the_others() -> None:
+    for threads in (1, 2, 3, 16):
+        for n in (*range(129, 700, 7), 2000, 2048, 4096):
+            block = block_size(n, threads)
+            blocks = -(-n // block)
+            assert n - (blocks - 1) * block > block - 4 * blocks
 
 
 def test_spanning_forest() -> None:

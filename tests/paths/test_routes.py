@@ -5,6 +5,7 @@ import pytest
 
 import loopwright as lw
 from loopwright.paths import routes as routes_module
+from loopwright.paths.rising_rows import rows_in_doubt
 from paths.graphs import PROBLEMS, brute_force, random_weights, value_of_path
 
 
@@ -73,6 +74,28 @@ def test_rounding_that_breaks_predecessors_is_mended(monkeypatch: pytest.MonkeyP
     graph = routes_module.DenseGraph(weights, is_users=True)
     routes_module._mend(graph, lw.semirings.SEMIRINGS["min_plus"], values, damaged, 1)
     check_routes("shortest", weights, lw.paths.Routes(values, damaged, right.sources))
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "int8", "uint16", "bool"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_rows_along_which_values_rise_or_fall_need_no_other_check(kind: str, threads: int) -> None:
+    values = np.array([[3, 2, 1, 0]] * 5).astype(kind)
+    before = np.array(
+        [
+            [-1, 0, 1, 2],  # rises
+            [1, 2, 3, -1],  # falls
+            [-1, 0, 3, -1],  # both
+            [1, 0, -1, -1],  # a cycle
+            [-1, -1, -1, -1],  # nothing
+        ],
+        np.int32,
+    )
+    equal = {0, 1} if kind == "bool" else set()  # 3, 2 and 1 are the same there
+    found = set(rows_in_doubt(values, before, threads).tolist())
+    assert found == {2, 3} | equal
+    with_nan = values.astype(float)
+    with_nan[0, 1] = np.nan
+    assert 0 in rows_in_doubt(with_nan, before, threads)
 
 
 def test_large_graphs_with_floats_that_round() -> None:

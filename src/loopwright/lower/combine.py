@@ -17,6 +17,7 @@ __all__ = [
     "apply",
     "column_bias",
     "combine",
+    "is_fused",
     "is_unary",
     "join_lanes",
     "product",
@@ -87,11 +88,17 @@ def product(kernel: _Kernel, left: Expr, right: Expr) -> Expr:
 def combine(kernel: _Kernel, total: Expr, left: Expr, right: Expr) -> Expr:
     """total plus (left times right), fused where the pair is a multiply-add."""
     algebra = kernel.algebra
-    fused = algebra.plus == "add" and algebra.times == "mul"
-    if fused and (total.dtype.is_float or total.dtype.is_complex):
+    if is_fused(kernel):
         x, y = (cast(side, algebra.accumulator) for side in (left, right))
         return Call("fma", (x, y, total))
     return apply(algebra.plus, total, product(kernel, left, right))
+
+
+def is_fused(kernel: _Kernel) -> bool:
+    """Whether a product and its sum are one operation: the multiply-add of floating numbers."""
+    algebra = kernel.algebra
+    is_floating = algebra.accumulator.is_float or algebra.accumulator.is_complex
+    return algebra.plus == "add" and algebra.times == "mul" and is_floating
 
 
 def scaled(kernel: _Kernel, value: Expr) -> Expr:

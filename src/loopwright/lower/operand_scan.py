@@ -16,8 +16,10 @@ and l, r the bits found so far in left and right for a block of columns, product
 
 From then on all operators are the exact ones. Bits are never taken back while the steps of a block
 of columns go on, so sums of earlier steps hold no NaN either: they begin with the identity of plus,
-and threads that share rows get the same rows for every block of steps. Integers need none of this:
-each of their products is the same by either operator.
+and threads that share rows get the same rows for every block of steps. What out holds before may be
+NaN: where it counts, the sums of every block of steps begin with the identity, and the exact plus
+joins them to out when they are written. Integers need none of this: each of their products is the
+same by either operator.
 """
 
 from __future__ import annotations
@@ -28,12 +30,12 @@ from functools import reduce
 
 from loopwright.ir.dtypes import INT32
 from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var
-from loopwright.ir.kernel_variant import Broadcast, ContractionKernel
+from loopwright.ir.kernel_variant import Broadcast, ContractionKernel, Initial
 from loopwright.ir.loops import Alloc, Buffer, Space, Stmt, Store
 from loopwright.lower.build import loop, seq, unrolled, vector
 from loopwright.lower.packing import pitch
 
-__all__ = ["allows_quick_kernel", "look_through", "quick_kernel", "with_bits"]
+__all__ = ["allows_quick_kernel", "joins_by", "look_through", "quick_kernel", "with_bits"]
 
 _NUMBERS = {"min": "min_number", "max": "max_number"}
 lane, at = Var("lane"), Var("look_at")
@@ -45,6 +47,12 @@ def quick_kernel(kernel: ContractionKernel) -> ContractionKernel:
         return replace(kernel, algebra=replace(kernel.algebra, times="add_sat"))
     plus, times = (_NUMBERS.get(str(op), op) for op in (kernel.algebra.plus, kernel.algebra.times))
     return replace(kernel, algebra=replace(kernel.algebra, plus=plus, times=times))
+
+
+def joins_by(kernel: ContractionKernel) -> str | Expr | None:
+    """The plus that joins sums of the quick kernel to out; None where they begin with out."""
+    is_old = kernel.algebra.accumulator.is_float and kernel.algebra.initial is Initial.OUT
+    return kernel.algebra.plus if is_old else None
 
 
 def with_bits(body: Stmt) -> Stmt:

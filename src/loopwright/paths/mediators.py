@@ -25,12 +25,13 @@ from loopwright.semirings.named import Semiring
 
 __all__ = ["resolve"]
 
-_NONE = 2**31 - 1
-_PARTS = 4  # vectors of numbers: as many minima as hide the latency of one
+_NONE = 2**30  # above all vertices, and a turn's more of them stay within 32 bits
+_PARTS = 4  # vectors of a turn: as many as hide the latency of one
 _STRIP = 1 << 19  # bytes of the transposed rows that stay in L2 while all i go over them
 begin, end, n, block = (Var(name) for name in ("begin", "end", "n", "block"))
 width, strip, part = Var("width"), Var("strip"), Var("part")
 i, j, k, at, stop, lane = (Var(name) for name in ("i", "j", "k", "at", "stop", "lane"))
+back = Var("back")
 
 
 def resolve(
@@ -74,32 +75,41 @@ def _nest(ring: Semiring, dtype: DType, lanes: int) -> LoopNest:
         Buffer(name, kind, (n, Const(1)), writable=name == "result") for name, kind in kinds.items()
     )
 
+    # As wide as an element, so that masks of comparisons serve as they are.
+    number = INT64 if dtype.bits > PREDECESSOR.bits else PREDECESSOR
+
     def element(name: str, x: Expr, y: Expr) -> Load:
         return Load(name, (x, y), kinds[name])
 
-    def least(place: tuple[Expr, Expr], beyond: Expr) -> Stmt:
-        """Vertex k + beyond, where the path over it has the value: the least of these is kept."""
-        step = k + beyond
+    def fits(step: Expr) -> Expr:
+        """Whether the path over vertex `step` has the value."""
         product = ring.times_expr(dtype, element("columns", i, step), element("rows", j, step))
-        fits = Binary("eq", product, Var("value", dtype))
-        # Converted apart: lanes are constants, and only k is new in each turn.
-        number = Binary("add", cast(k, PREDECESSOR), cast(beyond, PREDECESSOR))
-        better = Select(fits, number, Const(_NONE, PREDECESSOR))
-        return Store("found", place, Binary("min", _found(place), better))
+        return Binary("eq", product, Var("value", dtype))
+
+    def found(x: Expr, y: Expr) -> Load:
+        return Load("found", (x, y), number)
 
     def each(body: Stmt) -> Stmt:
         return unrolled(part, _PARTS, vector(lane, lanes, body))
 
+    # Turns run backwards, so that a lane keeps the first vertex of the least turn in which it has
+    # found one: an addition, a comparison and a select for each vector, and no minimum.
     turn = _PARTS * lanes
     whole = at + (stop - at) // turn * turn
-    first = Const(0)
-    parts = _least_of([_found((Const(x), lane)) for x in range(_PARTS)])
-    one = _least_of([_found((first, Const(x))) for x in range(lanes)])
+    none, first = Const(_NONE, number), Const(0)
+    latest = Select(fits(k + part * lanes + lane), cast(k, number), found(part, lane))
+    turns = lets([(k, whole - turn - back)], each(Store("found", (part, lane), latest)))
+    own = [
+        Binary("add", found(Const(x), lane), cast(lane + x * lanes, number)) for x in range(_PARTS)
+    ]
+    better = Select(fits(k), cast(k, number), none)
+    rest = Store("found", (first, first), Binary("min", found(first, first), better))
+    one = _least_of([found(first, Const(x)) for x in range(lanes)])
     search = seq(
-        each(Store("found", (part, lane), Const(_NONE, PREDECESSOR))),
-        loop(k, at, whole, each(least((part, lane), part * lanes + lane)), turn),
-        vector(lane, lanes, Store("found", (first, lane), parts)),
-        loop(k, whole, stop, least((first, first), first)),
+        each(Store("found", (part, lane), none)),
+        loop(back, 0, whole - at, turns, turn),
+        vector(lane, lanes, Store("found", (first, lane), _least_of(own))),
+        loop(k, whole, stop, rest),
         Store("result", (i, j), element("before", cast(one, INT64), j)),
     )
     last = cast(element("improved", i, j), INT64) - 1
@@ -111,16 +121,12 @@ def _nest(ring: Semiring, dtype: DType, lanes: int) -> LoopNest:
     kept = Store("result", (i, j), element("before", i, j))
     choice = If(Binary("ge", last, Const(0)), lets(bounds, search), kept)
     strides = Const(lanes), Const(1)
-    held = Buffer("found", PREDECESSOR, strides, Space.REGISTER, writable=True)
+    held = Buffer("found", number, strides, Space.REGISTER, writable=True)
     limit = (strip + width).min(n)
     columns = loop(j, strip, limit, Alloc(held, (Const(_PARTS), Const(lanes)), choice))
     body = loop(strip, 0, n, loop(i, begin, end, columns), width, Mark.PARALLEL)
     names = ("begin", "end", "n", "block", "width")
     return LoopNest(ENTRY, buffers, names, body)
-
-
-def _found(place: tuple[Expr, Expr]) -> Load:
-    return Load("found", place, PREDECESSOR)
 
 
 def _least_of(numbers: Sequence[Expr]) -> Expr:

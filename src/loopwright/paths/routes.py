@@ -43,6 +43,7 @@ from loopwright.paths.graph_input import (
 )
 from loopwright.paths.improvements import BLOCK_NUMBER, mark_improved
 from loopwright.paths.mediators import resolve
+from loopwright.paths.rising_rows import rows_in_doubt
 from loopwright.paths.semiring_closure import cycle_check
 from loopwright.paths.sources import first_values, iterate
 from loopwright.paths.sparse_search import is_searchable, search_from, search_pairs
@@ -173,7 +174,7 @@ _CHUNK = 1 << 16  # elements that are compared at a time: they stay in the cache
 
 def _mend(graph: DenseGraph, ring: Semiring, values: Array, before: Array, threads: int) -> None:
     """Make rows whose predecessors do not lead back to their vertex again."""
-    wrong = _rows_that_do_not_end(values, before)
+    wrong = _rows_that_do_not_end(values, before, threads)
     if wrong.size:
         found = routes_from(graph, ring, wrong, _from(graph, ring, wrong, threads))
         values[wrong], before[wrong] = found.distances, found.predecessors
@@ -190,33 +191,28 @@ def _from(graph: DenseGraph, ring: Semiring, sources: Array, threads: int) -> Ar
     return found
 
 
-def _rows_that_do_not_end(values: Array, before: Array) -> Array:
+def _rows_that_do_not_end(values: Array, before: Array, threads: int) -> Array:
     """Rows in which following predecessors from some vertex never comes to -1."""
-    n = before.shape[1]
-    step = max(1, _CHUNK // max(n, 1))
-    chunks = (np.arange(k, min(k + step, len(before))) for k in range(0, len(before), step))
-    found = [_endless_rows(values[rows], before[rows], rows) for rows in chunks]
+    left = rows_in_doubt(values, before, threads)
+    step = max(1, _CHUNK // max(before.shape[1], 1))
+    chunks = (left[k : k + step] for k in range(0, len(left), step))
+    found = [_endless_rows(before[rows], rows) for rows in chunks]
     return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 
-def _endless_rows(values: Array, before: Array, rows: Array) -> Array:
-    # Where values only grow, or only fall, from each vertex to its predecessor, there is no cycle.
-    is_end = before == NOTHING
-    next_values = np.take_along_axis(values, np.where(is_end, 0, before), axis=1)
-    grows = (is_end | (next_values > values)).all(axis=1)
-    falls = (is_end | (next_values < values)).all(axis=1)
-    left = np.flatnonzero(~(grows | falls))
+def _endless_rows(before: Array, rows: Array) -> Array:
+    """Those of `rows` that do not end, by following 1, 2, 4, ... predecessors at once."""
     n = before.shape[1]
     # Column n stands for the end, and links to itself.
-    links = np.full((len(left), n + 1), n, np.int64)
-    links[:, :n] = np.where(is_end[left], n, before[left])
+    links = np.full((len(rows), n + 1), n, np.int64)
+    links[:, :n] = np.where(before == NOTHING, n, before)
     for _ in range(n.bit_length() + 1):
-        if not left.size:
+        if not rows.size:
             break
         links = np.take_along_axis(links, links, axis=1)
         going = (links != n).any(axis=1)
-        left, links = left[going], links[going]
-    return rows[left]
+        rows, links = rows[going], links[going]
+    return rows
 
 
 def is_searched(graph: DenseGraph | SparseGraph, ring: Semiring, sources: int) -> bool:

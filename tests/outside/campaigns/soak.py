@@ -21,7 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from outside.campaigns import einsums, mesh_programs, sparse_formats, tensor_programs
+from outside.campaigns import (
+    einsums,
+    mesh_programs,
+    path_problems,
+    sparse_formats,
+    tensor_programs,
+)
 from outside.campaigns.campaign import REGRESSIONS, Campaign, Case, Verdict, judge, save, shrunk
 
 MAKERS = {
@@ -29,6 +35,7 @@ MAKERS = {
     "tensor_programs": tensor_programs.campaign,
     "sparse_formats": sparse_formats.campaign,
     "mesh_programs": mesh_programs.campaign,
+    "path_problems": path_problems.campaign,
 }
 TURN = 10.0  # seconds that a campaign runs before it is another one's turn
 MOST_KEPT = 3  # faults of one kind that are shrunk and kept
