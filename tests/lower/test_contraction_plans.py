@@ -300,7 +300,7 @@ def check_runs(machine: Machine, subscripts: str, sizes: dict[str, int], algebra
             run = steps_in_run(kernel.variant.lanes, kernel.variant.group)
             starts = vector_starts(values["K"], values["kc"], values["kc"], run)
             assert are_runs(offsets(found.p, name), starts, run), (kernel, sizes)
-        if packing in (Packing.ALONG_TILE, Packing.BY_PANEL):
+        if packing in (Packing.ALONG_TILE, Packing.BY_PANEL, Packing.BY_TILE):
             run = min(width, kernel.variant.lanes * kernel.variant.group)
             starts = vector_starts(math.prod(d.extent for d in tile), block, width, run)
             assert are_runs(offsets(tile, name), starts, run), (kernel, sizes)

@@ -243,3 +243,46 @@ def test_both_operands_in_place(parallel: str, sums: tuple[Initial, Broadcast]) 
             for j in columns
         ],
     )
+
+
+@pytest.mark.parametrize(
+    ("parallel", "sums"),
+    combined(
+        ["none", "j", "batch"],
+        [*zip(Initial, [Broadcast.LANE] * 3, strict=True), (Initial.OUT, Broadcast.LOAD)],
+        one_in=2,
+    ),
+)
+@pytest.mark.parametrize("ahead", [0, 8])
+def test_right_packed_by_the_first_tile_of_a_panel(
+    parallel: str, sums: tuple[Initial, Broadcast], ahead: int
+) -> None:
+    """Whole panels are filled on the way, the last one before; later blocks of rows find both.
+
+    Few rows, several blocks of rows and columns, columns that end in either half of a tile, and
+    columns of two loops.
+    """
+    initial, broadcast = sums
+    kernel = kernel_of(
+        Algorithm.PRODUCT,
+        ring("add", "mul", "float64"),
+        (4, 2, 2),
+        left_packing=P.DIRECT,
+        right_packing=P.BY_TILE,
+        broadcast=broadcast,
+        unroll=2,
+        initial=initial,
+        parallel=parallel,
+        ahead=ahead,
+    )
+    shapes = [((1,), (3,), (1,)), ((2,), (9,), (5,)), ((1,), (4,), (2,))]
+    columns = [(8,), (9,), (11,), (3, 4)]
+    blocks = (4, 2 * kernel.variant.columns, 0)
+    problems = [
+        Problem(
+            {"g": g, "i": i, "j": j, "p": p}, Layout("gip"), Layout("gpj"), Layout("gij"), blocks
+        )
+        for g, i, p in shapes
+        for j in columns
+    ]
+    check_kernel(kernel, problems)

@@ -9,6 +9,7 @@ from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.kernel_variant import Algebra, Initial, Packing
 from loopwright.lower.launch import launch
 from loopwright.machines.load import load_machine
+from loopwright.planner import gemm_plan
 from loopwright.planner.analytical import Choice, choose
 
 F64 = DTYPES["float64"]
@@ -53,3 +54,20 @@ def test_steps_out_of_order_are_walked_where_the_operand_is_far(
     sizes = {"m": rows, "n": rows + 2, "a": 25, "b": 27}
     variant = chosen(sizes, "mab", "nba", "mn").variant
     assert {variant.left_packing, variant.right_packing} == {Packing.GATHER, packing}
+
+
+@pytest.mark.parametrize(
+    ("lanes", "m", "n", "tile"),
+    [
+        (4, 120, 120, (4, 5)),  # both cover it
+        (4, 128, 128, (5, 4)),  # 7 x 20 columns for 128
+        (2, 128, 128, (5, 4)),  # 130 columns or 130 rows: columns count first
+        (2, 1024, 1024, (4, 5)),  # 6 of 1030 columns are too few to matter
+        (4, 8, 128, (4, 5)),  # 2 x 5 rows for 8 are worse than 140 columns
+    ],
+)
+def test_replicated_tiles_cover_a_product_with_few_elements(
+    lanes: int, m: int, n: int, tile: tuple[int, int]
+) -> None:
+    assert gemm_plan._replicated_tile(32, lanes, m, n) == tile
+    assert gemm_plan._replicated_tile(8, lanes, m, n) == (1, 1)

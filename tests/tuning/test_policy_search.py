@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 from pathlib import Path
@@ -9,16 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.tuning.measured_costs import joined_samples, measure
+from benchmarks.tuning.measured_costs import joined_samples, measure, ranked
 from benchmarks.tuning.policy_bars import bars, judged, tree_of
+from benchmarks.tuning.policy_bars import main as policy_bars
 
 import loopwright as lw
 from loopwright import options
 from loopwright.cli import main
-from loopwright.diagnostics import UsageError
 from loopwright.machines import load_machine
 from loopwright.tuning.actions import act
 from loopwright.tuning.loop_tree import LoopTree
+from loopwright.tuning.loop_tree_text import tree_text
 from loopwright.tuning.network import new_network
 from loopwright.tuning.policy import Policy, dump_policy
 from loopwright.tuning.policy_inputs import INPUTS
@@ -121,8 +123,9 @@ def test_calls_take_the_policy(tmp_path: Path) -> None:
         assert isinstance(plan, lw.Plan)
         (tmp_path / "policy-general.npz").write_bytes(b"nothing")
         c = np.ones((9, 96), np.float32)
-        with pytest.raises(UsageError, match="this is no policy"):
-            lw.einsum("ik,kj->ij", c, b, tune="policy", threads=1)
+        with pytest.warns(UserWarning, match="is set aside .*; the shipped policy serves"):
+            found = lw.einsum("ik,kj->ij", c, b, tune="policy", threads=1)
+        assert np.allclose(found, c @ b, rtol=1e-5)
 
 
 def test_functions_without_a_tree_keep_their_construction(tmp_path: Path) -> None:
@@ -185,6 +188,55 @@ def test_trees_are_judged_by_their_paths(tmp_path: Path) -> None:
     }  # fmt: skip
     assert found["times"]["greedy1 1 s"] == found["times"]["greedy2 1 s"]  # the same code
     assert 0 < found["spent"]["p0"] < 0.6 <= found["spent"]["p0 0.6 s"] + 0.5
+
+
+def test_searches_go_on_where_they_ended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "rows.jsonl"
+    words = ["search", str(file), "--count", "1", "--seconds", "0.01"]
+    assert (
+        policy_bars(
+            [*words, "--minutes", "0", "--searches", "greedy1", "random"],
+        )
+        == 0
+    )
+    assert file.read_text() == ""  # nothing would be over in time
+    assert capsys.readouterr().out == "2 searches are left\n"
+    assert policy_bars([*words, "--searches", "greedy1"]) == 0
+    (first,) = map(json.loads, file.read_text().splitlines())
+    assert policy_bars([*words, "--searches", "greedy1", "random", "--jobs", "2"]) == 0
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert rows[0] == first
+    assert [row["who"] for row in rows] == ["greedy1", "random"]
+    tree_of(rows[1]["shape"], rows[1]["path"])  # legal
+
+
+def test_costs_are_ranked_by_judged_trees(tmp_path: Path) -> None:
+    """A policy without a cost ranks by the closed form; times that are its own are all right."""
+    rows: list[dict[str, Any]] = []
+    times = {}
+    base = {"set": "looptune", "shape": "64x96x48", "machine": MACHINE.name}
+    for who, words in (("naive", []), ("beam", ["down", "swap_down"]), ("same", ["split_4"])):
+        tree = TREE
+        for word in words:
+            tree = act(tree, word)
+        rows.append({"kind": "attempt", "who": who, "budget": 0.0, "tree": tree_text(tree), **base})
+        times[who] = by_model(tree)
+    file = tmp_path / "rows.jsonl.gz"
+
+    def told(seconds: dict[str, float]) -> list[str]:
+        judged_row = {"kind": "judged", "times": seconds, **base}
+        lines = "\n".join(map(json.dumps, [*rows, judged_row]))
+        file.write_bytes(gzip.compress(lines.encode()))
+        return ranked(file, random_policy()).splitlines()
+
+    head, *found = told(times)
+    assert head == "neoverse-n1: 2 trees in 1 groups"  # `same` has the code of the naive tree
+    right = "pairwise 1.000, regret 0.0% (worst 0%)"
+    assert found == [f"closed form: {right}", f"learned: {right}"]
+    wrong = told({who: 1 / seconds for who, seconds in times.items()})[1]
+    assert wrong.startswith("closed form: pairwise 0.000, regret ")
 
 
 def test_samples_of_several_processes_are_joined(tmp_path: Path) -> None:

@@ -20,7 +20,10 @@ _MOST_SUMS = 128  # vectors of accumulators: more make code that no compiler get
 _MOST_UPDATES = 1024  # of accumulators in an iteration of the innermost loop, likewise
 _IN_PLACE = frozenset({Packing.DIRECT, Packing.ALONG_TILE, Packing.ANY})
 _PACKINGS: dict[Algorithm, tuple[frozenset[Packing], frozenset[Packing]]] = {
-    Algorithm.PRODUCT: (frozenset(Packing) - {Packing.ANY}, frozenset(Packing) - {Packing.ANY}),
+    Algorithm.PRODUCT: (
+        frozenset(Packing) - {Packing.ANY, Packing.BY_TILE},
+        frozenset(Packing) - {Packing.ANY},
+    ),
     Algorithm.ROWS: (
         frozenset({Packing.DIRECT, Packing.ALONG_P, Packing.ANY}),
         frozenset({Packing.DIRECT, Packing.ANY}),
@@ -83,12 +86,15 @@ def _product_faults(kernel: ContractionKernel) -> Iterator[str]:
         yield "only columns of several steps take these from different parts of p"
     if is_direct and (not is_uniform or variant.group > 1):
         yield "left is read in place only in the type of the sums and unscaled"
-    if is_direct and variant.ahead and variant.right_packing is not Packing.DIRECT:
+    is_right_read = variant.right_packing in (Packing.DIRECT, Packing.BY_TILE)
+    if is_direct and variant.ahead and not is_right_read:
         yield "of an operand in place only right is prefetched"
     if is_direct and (variant.broadcast is Broadcast.REPLICATED or algebra.accumulator.is_complex):
         yield "left is read in place by lanes or loads of real numbers"
-    if variant.right_packing is Packing.DIRECT and not is_direct:
+    if is_right_read and not is_direct:
         yield "right is read in place only where left is"
+    if variant.right_packing is Packing.BY_TILE and variant.parallel == "i":
+        yield "threads that share rows do not pack right by tiles"
     if variant.group > 1 or variant.flipped:
         yield from _dot_faults(kernel)
     if variant.guarded and (not is_uniform or not _may_be_guarded(kernel)):
@@ -120,4 +126,4 @@ def _may_be_guarded(kernel: ContractionKernel) -> bool:
         return algebra.accumulator.kind == "i"
     is_wide = algebra.accumulator.name in ("float32", "float64")
     is_known = algebra.plus in ("min", "max") and algebra.times in ("add", "mul", "min", "max")
-    return is_known and is_wide and algebra.initial is Initial.ZERO
+    return is_known and is_wide and algebra.initial is not Initial.SCALED

@@ -41,6 +41,7 @@ class Packing(Enum):
     DIRECT = "direct"  # read where it lies
     ALONG_TILE = "along_tile"  # packed; runs along i (left) or j (right)
     BY_PANEL = "by_panel"  # the same, one panel after another: p lies nearer than the next panel
+    BY_TILE = "by_tile"  # the same, right by the first tile of a panel, which reads it in place
     ALONG_P = "along_p"  # packed through a transposition; runs along p
     GATHER = "gather"  # packed element by element, one stream per row or column of the tile
     WALK_TILE = "walk_tile"  # packed in the order of memory; neighbours lie along i or j

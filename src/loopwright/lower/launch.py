@@ -216,7 +216,7 @@ def _product_misfit(kernel: ContractionKernel, shape: ContractionShape) -> str |
         width = variant.rows if operand == "left" else variant.columns
         run = min(variant.lanes * variant.group, width)
         match packing:
-            case Packing.ALONG_TILE | Packing.BY_PANEL:
+            case Packing.ALONG_TILE | Packing.BY_PANEL | Packing.BY_TILE:
                 is_whole = len(tile) == 1 or width % run == 0
                 if not has_runs(tile, operand, run) or not is_whole:
                     return f"{operand} has no runs along its tile"

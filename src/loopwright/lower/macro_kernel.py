@@ -26,7 +26,13 @@ from loopwright.lower.combine import BIAS, column_bias
 from loopwright.lower.matrix_vector import arguments
 from loopwright.lower.operand_layout import TABLES as BY_TABLES
 from loopwright.lower.operand_layout import Layout, table
-from loopwright.lower.operand_scan import allows_quick_kernel, look_through, quick_kernel, with_bits
+from loopwright.lower.operand_scan import (
+    allows_quick_kernel,
+    joins_by,
+    look_through,
+    quick_kernel,
+    with_bits,
+)
 from loopwright.lower.packing import left_panels, pitch, right_panels
 from loopwright.lower.tile import register_tiles
 from loopwright.lower.work_distribution import snake_distribution
@@ -88,7 +94,7 @@ def block_loops(
 
     tiles = register_tiles(kernel, layout, halves=halves)
     if variant.guarded:
-        quick = register_tiles(quick_kernel(kernel), layout, halves=halves)
+        quick = register_tiles(quick_kernel(kernel), layout, halves=halves, joins=joins_by(kernel))
         # A NaN is rare, so its tiles need no halves; numbers of both signs are not.
         if kernel.algebra.accumulator.is_float:
             tiles = register_tiles(kernel, layout, halves=False)

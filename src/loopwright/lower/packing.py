@@ -12,6 +12,7 @@ What lies beyond an edge is multiplied, but no sum that it enters is ever stored
 
 Reads follow the operand's runs of unit stride: along the tile's loop they are vector copies, along
 p they are vectors turned round in registers; else every element of a step has a stream of its own.
+Panels of right whose first tile packs them (`lower/tile`) are left out here, but for the last one.
 Where neighbours in memory lie along the tile's loop, all panels are visited for a few steps before
 the next few (`left_v` or `right_v` at a time), so that a line is used while it is near; else a
 panel is filled with all its steps. Where a slower loop of a bundle has the nearest elements, a walk
@@ -176,6 +177,9 @@ def _panels(side: _Side, mark: Mark) -> Stmt:
                 _visits(side, panel, whole, _runs, mark),
                 loop(panel, whole, side.count, edge, side.width, mark),
             )
+        case Packing.BY_TILE:
+            edge = _streams(side, panel, Const(0), Var("kb"))
+            filled = loop(panel, whole, side.count, edge, side.width, mark)
         case Packing.ALONG_P:
             filled = loop(panel, 0, side.count, _along_p(side, panel), side.width, mark)
         case Packing.WALK_TILE:

@@ -39,6 +39,7 @@ _PACKED = {
     Packing.DIRECT: 0.0,
     Packing.ALONG_TILE: 2.0,
     Packing.BY_PANEL: 2.0,
+    Packing.BY_TILE: 1.0,
     Packing.ALONG_P: 4.0,
 }
 _PARTLY = 1.5  # cycles of a step whose column of left fills its last vector in part
@@ -87,7 +88,8 @@ class _Product:
         tiles = rows * self._tiles(self.n, self.nc, self.columns)
         inner = self._full_tiles() * self.k * self._step_cycles()
         edges = tiles * depth * self._tile_cycles(depth) + rows * depth * self._edge_cycles(depth)
-        blocks = depth * math.ceil(self.n / self.nc) * math.ceil(self.m / self.mc) * _BLOCK
+        begun = _TILE if self.variant.right_packing is Packing.BY_TILE else _BLOCK
+        blocks = depth * math.ceil(self.n / self.nc) * math.ceil(self.m / self.mc) * begun
         work = inner + edges + blocks + self._packing() + self._traffic(depth)
         return self._shared(work * self.batch)
 
@@ -255,7 +257,7 @@ class _Product:
         is_left = operand == "left"
         packing = variant.left_packing if is_left else variant.right_packing
         size = self.left if is_left else self.right
-        if packing in (Packing.ALONG_TILE, Packing.BY_PANEL):
+        if packing in (Packing.ALONG_TILE, Packing.BY_PANEL, Packing.BY_TILE):
             width = (self.rows if is_left else self.columns) * size
             return _NEAR + (_FAR - _NEAR) * min(1.0, self.line / (2 * width))
         if packing is not Packing.DIRECT or not shape.p:

@@ -21,6 +21,7 @@ _PACKINGS = {
     Packing.DIRECT: "read in place",
     Packing.ALONG_TILE: "packed along its runs",
     Packing.BY_PANEL: "packed along its runs, panel by panel",
+    Packing.BY_TILE: "packed along its runs by the first tile of a panel",
     Packing.ALONG_P: "packed through a transposition",
     Packing.GATHER: "packed element by element",
     Packing.WALK_TILE: "packed in the order of memory",

@@ -31,12 +31,14 @@ __all__ = ["dot_group", "dot_tile", "plan_inner_product", "plan_product"]
 # take those of a thread that is late.
 _MOST_ROW_BLOCKS = 4
 _LEAST_ROWS = 64  # of a block of i: a panel of right that comes from L3 is used that often
+_LEAST_PANEL = 1 << 17  # multiply-adds of a panel that threads take by itself
 _MOST_COLUMN_BLOCKS = 2  # four cost 2 to 5%: narrow blocks of right are packed slowly (N1)
 # Columns of a packed block inside a program: more cost memory and gain less than 1%.
 _MOST_COLUMNS = 1024
 # Predicted gain above which a thin tile is taken: the closed form is wrong by a tenth in two of
 # three cases (standard deviation, log2: 0.14).
 _LEAST_GAIN = 1.1
+_PADDED = 0.01  # share of columns beyond the product above which another tile may be better
 _ROWS_AHEAD = 8  # steps by which rows of right in place are prefetched; 4 to 16 are alike (N1)
 
 
@@ -79,6 +81,8 @@ def plan_product(
 
     def planned(tile: _Tile) -> Choice:
         parallel, shares = _parallel(shape, machine, threads, rate, tile)
+        if parallel != "i" and _may_pack_by_tile(shape, expected, machine, tile):
+            tile = replace(tile, right=Packing.BY_TILE)
         blocks = _block_sizes(shape, expected, machine, tile, (parallel, shares))
         variant = replace(
             _variant(tile, shape),
@@ -196,6 +200,24 @@ def _tile(shape: ContractionShape, algebra: Algebra, machine: Machine, lanes: in
     return _Tile(rows, vectors, lanes, Broadcast.LANE, 2 * lanes, 0, 1, Packing.DIRECT, right)
 
 
+def _may_pack_by_tile(
+    shape: ContractionShape, algebra: Algebra, machine: Machine, tile: _Tile
+) -> bool:
+    """Whether the first tile of a panel of right fills it: one block of rows uses the panel.
+
+    Lines that two panels share are read for both, with all of left in between: all three arrays
+    stay in L2 (275 x 245 x 265 in float64 do not, and lost 4%; N1).
+
+    A vector packed beside arithmetic costs 1.2 cycles, in a pass of its own 1.75 (N1). Where
+    elements of left are loaded into all lanes, tiles have many rows with a pointer each: beside the
+    runs of right LLVM spills in the innermost loop, 4% in the mean of 4,400 products (SPR).
+    """
+    is_in_place = tile.left is Packing.DIRECT and tile.broadcast is Broadcast.LANE
+    _, m, n, k = shape.sizes
+    fits = (m * k + k * n + m * n) * algebra.accumulator.bytes <= machine.cache(2).size
+    return is_in_place and tile.right is Packing.BY_PANEL and fits
+
+
 def _near(algebra: Algebra, machine: Machine) -> int:
     """Elements of an operand that stay in cache while it is packed."""
     return 4 * machine.cache(2).size // max(algebra.left.bytes, algebra.right.bytes)
@@ -214,7 +236,7 @@ def _packed_tile(shape: ContractionShape, algebra: Algebra, machine: Machine, la
     if not cost.by_element and machine.isa == "aarch64":
         # ARM broadcasts by an instruction of the vector pipes, which the operators need.
         broadcast = Broadcast.REPLICATED
-        rows, vectors = _replicated_tile(machine.vector_registers)
+        rows, vectors = _replicated_tile(machine.vector_registers, lanes, *shape.sizes[1:3])
     unroll = 4 if cost.fused else 2
     if dtype.is_complex:
         rows, vectors = _complex_tile(machine.vector_registers, lanes)
@@ -317,6 +339,12 @@ def _block_sizes(
         # Left is one block, so that short blocks of right cost next to nothing: what was packed is
         # read again while it is near.
         nc = min(nc, l2 // (kc * size))
+    is_one_panel = parallel != "j" or m * k * tile.columns >= _LEAST_PANEL
+    if tile.right is Packing.BY_TILE and is_one_panel:
+        # A panel stays in L1 from its first tile to its last, and pushes nothing else out: the
+        # innermost loops of 64 to 256 rows run at 8.04 cycles of 8, with wide blocks at 8.18 (N1).
+        # Threads that take turns at panels have even shares: 83 x 197 x 197 on two gains 18%.
+        nc = tile.columns
     over_i = shares * _pieces(m // shares, _LEAST_ROWS, _MOST_ROW_BLOCKS) if parallel == "i" else 1
     over_j = shares if parallel == "j" else 1
     if parallel == "j" and tile.left is Packing.DIRECT:
@@ -355,7 +383,7 @@ def _is_guarded(algebra: Algebra, machine: Machine, tile: _Tile) -> bool:
     """Whether the operands are worth a scan: for signed integers where an end absorbs.
 
     So are minima and maxima of floats where x86 has AVX512DQ: it takes seven instructions for exact
-    ones, and one for those that prefer numbers to NaN. Their sums must begin without a NaN.
+    ones, and one for those that prefer numbers to NaN. What out holds must not be scaled.
     """
     if Packing.DIRECT in (tile.left, tile.right):
         return False
@@ -363,20 +391,38 @@ def _is_guarded(algebra: Algebra, machine: Machine, tile: _Tile) -> bool:
         return True
     extreme = algebra.plus in ("min", "max") and algebra.times in ("add", "mul", "min", "max")
     wide = algebra.accumulator.name in ("float32", "float64") and _is_uniform(algebra)
-    begins = algebra.initial is Initial.ZERO
+    begins = algebra.initial is not Initial.SCALED
     return extreme and wide and begins and "avx512dq" in machine.features
 
 
-def _replicated_tile(registers: int) -> tuple[int, int]:
+def _replicated_tile(registers: int, lanes: int, m: int, n: int) -> tuple[int, int]:
     """Rows and vectors where every element of left is a vector load, as those of right are.
 
     The tile with the most updates per load, r*v / (r + v), that leaves room for the products on
-    their way: six registers more than the operands need (measured, N1: 20 sums beat 24).
+    their way: six registers more than the operands need (measured, N1: 20 sums beat 24). Of tiles
+    with as many, such as 4 x 5 and 5 x 4, the widest, unless `_PADDED` and more of the columns that
+    it computes are not there; then that which covers `m` x `n` with the fewest elements, columns
+    before rows (n = 128, float32, N1: [/,max] 3%, [+,max] 5%).
     """
     fitting = [
         (r, v) for r in range(1, registers) for v in range(1, 9) if r * v + v + 7 <= registers
     ]
-    return max(fitting, key=lambda tile: (tile[0] * tile[1] / sum(tile), tile[1]), default=(1, 1))
+    if not fitting:
+        return 1, 1
+
+    def ratio(tile: tuple[int, int]) -> float:
+        return tile[0] * tile[1] / sum(tile)
+
+    def padding(tile: tuple[int, int]) -> tuple[int, int, int]:
+        high, wide = (
+            -(-size // unit) * unit for size, unit in ((m, tile[0]), (n, tile[1] * lanes))
+        )
+        return high * wide, wide, -tile[1]
+
+    best = max(fitting, key=lambda tile: (ratio(tile), tile[1]))
+    if padding(best)[1] < (1 + _PADDED) * n:
+        return best
+    return min((tile for tile in fitting if ratio(tile) == ratio(best)), key=padding)
 
 
 def _complex_tile(registers: int, lanes: int) -> tuple[int, int]:
