@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from statistics import median
 
-from benchmarks.measure import geometric_mean
+from benchmarks.tuning.intervals import mean_text, share_text
 from benchmarks.tuning.results import Row
 from loopwright.tuning.tree_search import SEARCHES
 
@@ -24,7 +24,11 @@ CLAIMS = (
     ("times NumPy", "0.97", "numpy"),
     ("seconds of tuning", "1", "spent"),
 )
-_WHO = ("policy", "policy8", "policy_general", "rule", "construction")
+_WHO = (
+    "policy", "policy8", "policy_led 1 s",
+    "policy_general", "policy_general8", "policy_general_led 1 s",
+    "rule", "construction",
+)  # fmt: skip
 
 Attempts = Mapping[tuple[str, str], Row]
 
@@ -35,14 +39,17 @@ def is_search(label: str) -> bool:
 
 
 def claims_text(judged: Mapping[str, Row], attempts: Attempts) -> str:
-    """The claims of the paper beside the same numbers of ours, for those without a search."""
+    """The claims of the paper beside the same numbers of ours, as a table of Markdown.
+
+    Shares of shapes and geometric means have 95% intervals over shapes drawn anew; where a number
+    is not of all shapes, how many there are.
+    """
     present = [who for who in _WHO if any(who in row["times"] for row in judged.values())]
-    head = f"{'claim of LoopTune of its policy':38s}{'paper':>10s}"
-    lines = [head + "".join(f"{who:>16s}" for who in present)]
+    head = ["claim of LoopTune of its policy", "paper", *present]
+    lines = [head, ["---"] * len(head)]
     for what, paper, other in CLAIMS:
-        cells = [_claimed(judged, attempts, who, other) for who in present]
-        lines.append(f"{what:38s}{paper:>10s}" + "".join(f"{cell:>16s}" for cell in cells))
-    return "\n".join(lines)
+        lines.append([what, paper, *(_claimed(judged, attempts, who, other) for who in present)])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def _claimed(judged: Mapping[str, Row], attempts: Attempts, who: str, other: str) -> str:
@@ -53,27 +60,26 @@ def _claimed(judged: Mapping[str, Row], attempts: Attempts, who: str, other: str
             pairs = [(search, mine) for search, mine in pairs if search < float("inf")]
             if not pairs:
                 return "no search"
-            share = sum(mine < search for search, mine in pairs) / len(pairs)
-            return f"{share:.0%}, {geometric_mean(s / mine for s, mine in pairs):.2f}"
+            ahead = share_text([mine < search for search, mine in pairs])
+            return f"{ahead}, {mean_text([search / mine for search, mine in pairs])}"
         case "best":
-            return _share([t[who] <= min(t.values()) for t in own.values()])
+            return share_text([t[who] <= min(t.values()) for t in own.values()])
         case "near":
-            return _share([t[who] <= min(t.values()) / 0.9 for t in own.values()])
+            return share_text([t[who] <= min(t.values()) / 0.9 for t in own.values()])
         case "spent":
             spent = [attempts[s, who]["spent"] for s in own if (s, who) in attempts]
-            return f"{median(spent):.4f}" if spent else "-"
+            return f"{median(spent):.4f}" if spent else ""
     ratios = [t[other] / t[who] for t in own.values() if other in t]
-    count = "" if len(ratios) == len(own) else f" ({len(ratios)})"
-    return f"{geometric_mean(ratios):.3f}{count}" if ratios else "not measured"
+    if not ratios:
+        return "not measured"
+    ahead = f", ahead on {share_text([ratio > 1 for ratio in ratios])}"
+    count = "" if len(ratios) == len(own) else f" of {len(ratios)}"
+    return mean_text(ratios) + ahead + count
 
 
 def _best_search(times: Mapping[str, float], ending: str = "") -> float:
     found = [t for who, t in times.items() if is_search(who) and who.endswith(ending)]
     return min(found, default=float("inf"))
-
-
-def _share(held: list[bool]) -> str:
-    return f"{sum(held) / len(held):.0%}"
 
 
 def bars_text(judged: Mapping[str, Row], attempts: Attempts) -> str:
@@ -88,12 +94,14 @@ def bars_text(judged: Mapping[str, Row], attempts: Attempts) -> str:
                 attempts[s, who]["spent"] <= _spent_best(s, long[s], attempts) / 100 for s in long
             ]
             both = [a and b for a, b in zip(within, quick, strict=True)]
-            words = f"within 2% of the best 60 s search on {_share(within)} of {len(long)} shapes"
-            lines.append(f"{who}: {words}, in 1/100 of its time {_share(both)} (bar 80%)")
+            words = (
+                f"within 2% of the best 60 s search on {share_text(within)} of {len(long)} shapes"
+            )
+            lines.append(f"{who}: {words}, in 1/100 of its time {share_text(both)} (bar 80%)")
         short = {s: t for s, t in rows.items() if _best_search(t, " 1 s") < float("inf")}
         if short:
             above = [t[who] < _best_search(t, " 1 s") for t in short.values()]
-            words = f"above every search of 1 s on {_share(above)} of {len(short)} shapes"
+            words = f"above every search of 1 s on {share_text(above)} of {len(short)} shapes"
             lines.append(f"{who}: {words} (bar 80%)")
     return "\n".join(lines)
 

@@ -20,7 +20,9 @@ from loopwright.machines.host import host
 from loopwright.tuning.actions import LOOPTUNE_ACTIONS
 from loopwright.tuning.loop_tree import LoopTree
 from loopwright.tuning.policy import Policy, read_policy
-from loopwright.tuning.searches import Budget
+from loopwright.tuning.policy_files import SHIPPED, shipped_policy
+from loopwright.tuning.policy_search import policy_search
+from loopwright.tuning.searches import Budget, Finding, SearchRun
 from loopwright.tuning.tree_construction import constructed_tree
 from loopwright.tuning.tree_evaluator import TreeClock
 from loopwright.tuning.tree_search import SEARCHES, search_trees
@@ -30,8 +32,7 @@ __all__ = ["PROCESSOR_TIME", "Attempt", "Contestant", "budget_of", "clocks_of", 
 STEPS = 10
 PROCESSOR_TIME = "TUNING_PROCESSOR_TIME"  # a variable of the environment; processes inherit it
 _CANDIDATES = 8  # of a policy that measures
-# Contestants whose time of tuning is what it is: one attempt serves all budgets.
-_WITHOUT_BUDGET = ("naive", "rule", "policy")
+_LED = "_led"  # end of the name of a search that a policy leads
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,24 +54,26 @@ Contestant = Callable[[AnyShape, float], Attempt]
 
 
 def contestants(policies: Sequence[Path] = ()) -> dict[str, Contestant]:
-    """All of them by name; policies where files have their weights.
+    """All of them by name; policies by the weights in files, else by those that are shipped.
 
     `policy` walks in LoopTune's space; one of another space has that in its name. With `8` it
-    measures the eight trees that its beam ends in.
+    measures the eight trees that its beam ends in, with `_led` it leads a search.
     """
     found: dict[str, Contestant] = {"naive": _naive, "rule": _rule}
     found |= {name: partial(_search, name) for name in SEARCHES if name != "exhaustive"}
-    for file in policies:
-        policy = read_policy(file)
+    given = [read_policy(file) for file in policies]
+    for policy in given or [shipped_policy(space) for space in SHIPPED]:
         name = "policy" if policy.space.name == "looptune" else f"policy_{policy.space.name}"
         found[name] = partial(_by_policy, policy)
         found[name + "8"] = partial(_by_policy_and_clock, policy)
+        found[name + _LED] = partial(_by_policy_and_search, policy)
     return found
 
 
 def budget_of(who: str, seconds: float) -> float:
-    """The budget that counts for a contestant; 0: it has none."""
-    return 0.0 if who.startswith(_WITHOUT_BUDGET) else seconds
+    """The budget that counts for a contestant; 0: it has none, and one attempt serves all."""
+    is_search = who.removesuffix(_LED) != who or not who.startswith(("naive", "rule", "policy"))
+    return seconds if is_search else 0.0
 
 
 def clocks_of(shape: AnyShape) -> tuple[Callable[[], float], Callable[[], float]]:
@@ -109,6 +112,10 @@ def _search(name: str, shape: AnyShape, budget: float) -> Attempt:
         steps=STEPS,
         clock=budget_clock,
     )
+    return _attempt(found, clock)
+
+
+def _attempt(found: Finding, clock: TreeClock) -> Attempt:
     trace = tuple((point.seconds, point.best) for point in found.trace)
     return Attempt(
         found.tree,
@@ -133,13 +140,22 @@ def _by_policy(policy: Policy, shape: AnyShape, budget: float) -> Attempt:
 def _by_policy_and_clock(policy: Policy, shape: AnyShape, budget: float) -> Attempt:
     """The fastest of the trees that a beam by the policy's values ends in, measured."""
     tree = shape.tree()
-    clock = TreeClock(host(), threads=shape.threads)
-    start = time.perf_counter()
+    spent_clock, tree_clock = clocks_of(shape)
+    clock = TreeClock(host(), threads=shape.threads, clock=tree_clock)
+    start = spent_clock()
     timed: list[tuple[float, LoopTree]] = []
     trace = []
     for one in policy.candidates(tree, host(), _CANDIDATES):
         timed.append((clock(one), one))
-        trace.append((time.perf_counter() - start, min(t for t, _ in timed)))
+        trace.append((spent_clock() - start, min(t for t, _ in timed)))
     best = min(timed, key=lambda pair: pair[0])[1]
-    spent = time.perf_counter() - start
+    spent = spent_clock() - start
     return Attempt(best, spent, len(timed), clock.failures, trace=tuple(trace))
+
+
+def _by_policy_and_search(policy: Policy, shape: AnyShape, budget: float) -> Attempt:
+    """The fastest tree that a search finds which the policy leads."""
+    budget_clock, tree_clock = clocks_of(shape)
+    clock = TreeClock(host(), threads=shape.threads, clock=tree_clock)
+    run = SearchRun(clock, Budget(seconds=budget), clock=budget_clock)
+    return _attempt(policy_search(run, shape.tree(), policy, host()), clock)

@@ -19,6 +19,7 @@ import numpy as np
 
 import loopwright as lw
 from benchmarks.tuning.construction import constructed_kernel
+from benchmarks.tuning.halide_peer import halide_product
 from benchmarks.tuning.native_time import WARM_UP, native_turn
 from benchmarks.tuning.shapes import AnyShape, Convolution, Shape
 from benchmarks.tuning.tvm_peers import tvm_turn
@@ -173,6 +174,13 @@ def _numba(shape: AnyShape, arrays: Arrays) -> Turn:
     return python_turn(lambda: work(arrays["A"], arrays["B"], arrays["out"]))
 
 
+def _halide(shape: AnyShape, arrays: Arrays) -> Turn:
+    """A schedule by hand; calls are JIT-compiled realizations into the given result."""
+    if _only_einsum(shape).subscripts != _PRODUCT or shape.dtype != "float32" or shape.threads > 1:
+        raise TypeError("Halide is given products of float32 on one thread")
+    return python_turn(halide_product(arrays))
+
+
 @cache
 def _numba_product() -> Any:
     import numba
@@ -216,6 +224,7 @@ PEERS: Mapping[str, tuple[str, Callable[[AnyShape, Arrays], Turn]]] = {
     "inductor": ("torch", _inductor),
     "numba": ("numba", _numba),
     "jax": ("jax", _jax),
+    "halide_hand": ("halide", _halide),
     "tvm_default": ("tvm", partial(tvm_turn, "tvm_default")),
     "tvm_hand": ("tvm", partial(tvm_turn, "tvm_hand")),
     "metaschedule": ("tvm", partial(tvm_turn, "metaschedule")),

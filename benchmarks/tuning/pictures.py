@@ -10,8 +10,9 @@ __all__ = ["box_chart", "line_chart"]
 
 Points = Sequence[tuple[float, float]]
 
-_WIDTH, _HEIGHT = 640, 400
-_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 150, 36, 48
+_WIDTH, _HEIGHT = 680, 400
+_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 190, 36, 48
+_SAMPLE = 22  # of a line, before its name
 _COLOURS = (
     "#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf",
     "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#000000", "#4e79a7",
@@ -27,9 +28,13 @@ def line_chart(
     log_x: bool = False,
     log_y: bool = False,
 ) -> str:
-    """A chart of series of points without those that are not finite; `x`, `y` name the axes."""
+    """A chart of series of points without those that are not finite; `x`, `y` name the axes.
+
+    Names stand in the order in which the lines lie, by the mean of their height.
+    """
     lines = {name: _drawable(points, log_x, log_y) for name, points in series.items()}
-    lines = {name: points for name, points in lines.items() if points}
+    heights = {n: sum(y for _, y in points) / len(points) for n, points in lines.items() if points}
+    lines = {name: lines[name] for name in sorted(heights, key=lambda name: -heights[name])}
     every = [point for points in lines.values() for point in points]
     if not every:
         return f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}"/>\n'
@@ -48,11 +53,11 @@ def line_chart(
         _text(_LEFT, _HEIGHT - 8, x),
         _text(6, _TOP - 6, y),
     ]
-    for tick in _ticks(*spans[0]):
+    for tick in _log_ticks(*spans[0]) if log_x else _ticks(*spans[0]):
         across, down = place((tick, spans[1][0]))
         parts.append(_line((across, _TOP), (across, down), "#dddddd"))
         parts.append(_text(across - 8, down + 16, _number(10**tick if log_x else tick)))
-    for tick in _ticks(*spans[1]):
+    for tick in _log_ticks(*spans[1]) if log_y else _ticks(*spans[1]):
         across, down = place((spans[0][0], tick))
         parts.append(_line((across, down), (_WIDTH - _RIGHT, down), "#dddddd"))
         parts.append(_text(6, down + 4, _number(10**tick if log_y else tick)))
@@ -65,7 +70,12 @@ def line_chart(
         parts.append(
             f'<polyline points="{dots}" fill="none" stroke="{colour}" stroke-width="1.8"{gaps}/>'
         )
-        parts.append(_text(_WIDTH - _RIGHT + 8, _TOP + 10 + line * number, name, colour=colour))
+        left, down = _WIDTH - _RIGHT + 8, _TOP + 10 + line * number
+        parts.append(
+            f'<line x1="{left}" y1="{down - 4:.1f}" x2="{left + _SAMPLE}" y2="{down - 4:.1f}" '
+            f'stroke="{colour}" stroke-width="1.8"{gaps}/>'
+        )
+        parts.append(_text(left + _SAMPLE + 4, down, name, colour=colour))
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -76,7 +86,7 @@ def box_chart(title: str, series: Mapping[str, Sequence[float]], x: str) -> str:
         return f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}"/>\n'
     low, high = _span([value for values in rows.values() for value in values] + [1.0])
     height = _TOP + _BOTTOM + 22 * len(rows)
-    left = 130
+    left = 150
 
     def place(value: float) -> float:
         return left + (value - low) / (high - low) * (_WIDTH - left - 20)
@@ -134,6 +144,14 @@ def _ticks(low: float, high: float) -> list[float]:
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
     return [k * step for k in range(first, last + 1)]
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """Logarithms of powers of ten; of 2 and 5 times them too where there are few."""
+    digits = (1, 2, 5) if high - low < 3 else (1,)
+    powers = range(math.floor(low), math.ceil(high) + 1)
+    found = [power + math.log10(digit) for power in powers for digit in digits]
+    return [tick for tick in found if low - 1e-9 <= tick <= high + 1e-9]
 
 
 def _number(value: float) -> str:

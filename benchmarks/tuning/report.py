@@ -6,20 +6,18 @@ what tuning took is from the attempts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from random import Random
 from statistics import median
-from typing import Any
 
 from benchmarks.measure import geometric_mean
 from benchmarks.tuning.claims import bars_text, claims_text
 from benchmarks.tuning.figures import draw_figures
+from benchmarks.tuning.intervals import bootstrap
 from benchmarks.tuning.results import Row, Rows, attempts_of, judged_of
 
-__all__ = ["bootstrap", "report"]
+__all__ = ["report"]
 
-_DRAWS = 1000
 _COLUMNS = ("of peak", "interval", "least", "x naive", "x numpy", "interval", "of best", "tuned s")
 
 
@@ -53,9 +51,9 @@ def _head(name: str, judged: Mapping[str, Row]) -> str:
 
 
 def _table(judged: Mapping[str, Row], attempts: Mapping[tuple[str, str], Row]) -> str:
-    widths = [9, 16, 8, 9, 9, 16, 9, 9]
+    widths = [9, 16, 8, 9, 9, 16, 9, 10]
     head = "".join(f"{c:>{w}s}" for c, w in zip(_COLUMNS, widths, strict=True))
-    lines = [f"{'contestant':18s}{'shapes':>7s}{head}{'trees':>7s}"]
+    lines = [f"{'contestant':23s}{'shapes':>7s}{head}{'trees':>7s}"]
     for label in labels_of(judged):
         own = {shape: row for shape, row in judged.items() if label in row["times"]}
         shares = [row["operations"] / row["times"][label] / row["peak"] for row in own.values()]
@@ -71,11 +69,11 @@ def _table(judged: Mapping[str, Row], attempts: Mapping[tuple[str, str], Row]) -
             numpy,
             wide,
             f"{geometric_mean(best):.3f}",
-            f"{median(row['spent'] for row in tuned):.4g}" if tuned else "-",
+            f"{median(row['spent'] for row in tuned):.3g}" if tuned else "-",
         ]
         trees = f"{median(row['measurements'] for row in tuned):.0f}" if tuned else "-"
         row = "".join(f"{c:>{w}s}" for c, w in zip(cells, widths, strict=True))
-        lines.append(f"{label:18s}{len(own):7d}{row}{trees:>7s}")
+        lines.append(f"{label:23s}{len(own):7d}{row}{trees:>7s}")
     return "\n".join(lines)
 
 
@@ -95,12 +93,3 @@ def _against(own: Mapping[str, Row], label: str, other: str) -> tuple[str, str]:
 
 def _interval(pair: tuple[float, float]) -> str:
     return f"{pair[0]:.3f}-{pair[1]:.3f}"
-
-
-def bootstrap(
-    values: Sequence[float], of: Callable[[Sequence[float]], Any], seed: int = 0
-) -> tuple[float, float]:
-    """The interval in which 95% of a statistic's values lie, over shapes drawn anew."""
-    random = Random(seed)
-    drawn = sorted(of(random.choices(values, k=len(values))) for _ in range(_DRAWS))
-    return drawn[int(0.025 * _DRAWS)], drawn[int(0.975 * _DRAWS) - 1]

@@ -1,12 +1,16 @@
 """TVM as a peer: its default schedule, one by hand, and MetaSchedule.
 
     python -m benchmarks.tuning.tvm_peers FILE.jsonl --count 25 --trials 64 --minutes 3
+    python -m benchmarks.tuning.tvm_peers FILE.jsonl --count 25 --choose
 
-tunes shapes of the set by MetaSchedule, one after the other, keeps the best schedule of each as a
-library (`--folder`) and adds an attempt to the file; `evaluation judge --peers
-tvm_default,tvm_hand,metaschedule` measures them beside the others. It needs apache-tvm 0.27 with
-apache-tvm-ffi below 0.1.15 (newer ones end in SIGBUS), xgboost and psutil. AutoTVM and Ansor were
-removed from TVM and cannot be installed.
+The first tunes shapes of the set by MetaSchedule, one after the other, keeps the code of every
+trial as a library (`--folder`) and adds an attempt to the file. It may run beside other work: a
+trial's time is the fastest of five, and `--choose`, on a quiet machine, times the libraries of
+each shape again and takes the fastest of them all. Noise can thus mislead MetaSchedule's search but
+not its choice. `evaluation judge --peers tvm_default,tvm_hand,metaschedule` measures what was
+chosen beside the others. Needed are apache-tvm 0.27 with apache-tvm-ffi below 0.1.15 (newer ones
+end in SIGBUS), xgboost, psutil and cloudpickle. AutoTVM and Ansor were removed from TVM; the oldest
+wheel of apache-tvm (0.25) has neither.
 
 Candidates are built in this process: TVM's own builders import 496 tensor intrinsics each, which
 takes longer than their time limit on this machine, and all trials would fail without a word.
@@ -16,26 +20,33 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import math
 import os
 import platform
+import shutil
 import sys
 import tempfile
 import time
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.measure import WrongResultError
 from benchmarks.tuning.results import append_row, attempts_of, read_rows
 from benchmarks.tuning.shapes import AnyShape, Convolution, Shape
 from loopwright.machines.host import host
+from loopwright.tuning.tree_evaluator import example_arrays
 
-__all__ = ["FOLDER", "main", "tvm_turn"]
+__all__ = ["FOLDER", "choose", "library_file", "main", "trials_folder", "tvm_turn"]
 
 FOLDER = "TUNING_TVM_FOLDER"  # a variable of the environment: where tuned libraries lie
 _TRIPLES = {"aarch64": "aarch64-linux-gnu", "x86_64": "x86_64-linux-gnu"}
 _INTRINSICS = {"aarch64": "arm_cpu", "x86_64": "x86"}
 _NUMBER = 5e-4  # seconds of a turn
+_FASTEST_OF = 5  # runs of a trial
+_ROUNDS = 2  # in which the trials of a shape are timed again
+_FINALISTS = 8  # trials with their own rounds after that
 
 
 def _target() -> Any:
@@ -83,7 +94,7 @@ def _by_hand(shape: Shape) -> Any:
     return schedule.mod
 
 
-def tvm_turn(who: str, shape: AnyShape, arrays: Mapping[str, Any]) -> Any:
+def tvm_turn(who: str, shape: AnyShape, arrays: Mapping[str, Any]) -> Callable[[], float]:
     """A turn of one of tvm_default, tvm_hand and metaschedule, timed by TVM's native loop."""
     import tvm
 
@@ -94,10 +105,21 @@ def tvm_turn(who: str, shape: AnyShape, arrays: Mapping[str, Any]) -> Any:
         file = library_file(Path(os.environ.get(FOLDER, ".")), shape)
         if not file.exists():
             raise LookupError("it has not been tuned")
-        module = tvm.runtime.load_module(str(file))
-    else:
-        made = _by_hand(shape) if who == "tvm_hand" else _module(shape)
-        module = tvm.compile(made, _target()).mod
+        return library_turn(file, arrays)
+    made = _by_hand(shape) if who == "tvm_hand" else _module(shape)
+    return _turn(tvm.compile(made, _target()).mod, arrays)
+
+
+def library_turn(file: Path, arrays: Mapping[str, Any]) -> Callable[[], float]:
+    """A turn of a product's code that was kept as a library."""
+    import tvm
+
+    return _turn(tvm.runtime.load_module(str(file)), arrays)
+
+
+def _turn(module: Any, arrays: Mapping[str, Any]) -> Callable[[], float]:
+    import tvm
+
     given = [tvm.runtime.tensor(arrays[name]) for name in ("A", "B", "out")]
     module["main"](*given)
     arrays["out"][...] = given[2].numpy()
@@ -111,8 +133,13 @@ def library_file(folder: Path, shape: AnyShape) -> Path:
     return folder / f"{shape.name.replace(' ', '_')}_{shape.dtype}_{host().name}.so"
 
 
-def _builder() -> Any:
-    """A builder that compiles in this process."""
+def trials_folder(folder: Path, shape: AnyShape) -> Path:
+    """Where the code of all trials of a shape lies."""
+    return library_file(folder, shape).with_suffix(".trials")
+
+
+def _builder(kept: Path) -> Any:
+    """A builder that compiles in this process and keeps a copy of what it makes in `kept`."""
     import tvm
     from tvm.ir.utils import derived_object
     from tvm.s_tir import meta_schedule
@@ -128,6 +155,7 @@ def _builder() -> Any:
             try:
                 module = RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(given.mod)
                 tvm.compile(module, given.target).mod.export_library(path)
+                shutil.copy(path, kept / f"{len(list(kept.iterdir())):03d}.so")
             except Exception as error:  # noqa: BLE001  TVM's own classes differ by version
                 return meta_schedule.builder.BuilderResult(None, str(error))
             return meta_schedule.builder.BuilderResult(path, None)
@@ -146,25 +174,38 @@ def _import_intrinsics() -> None:
     importlib.import_module(f"{name}.{_INTRINSICS[platform.machine()]}")
 
 
-def tune(shape: Shape, trials: int, file: Path) -> tuple[float, int]:
+def fastest_of_runs(module: Any, device: Any, config: Any, repeated: list[Any]) -> list[float]:
+    """MetaSchedule's time of a trial: the fastest run, where its own is the mean of all."""
+    from tvm.s_tir.meta_schedule.runner.utils import run_evaluator_common
+
+    return [min(run_evaluator_common(module, device, config, repeated))]
+
+
+def tune(shape: Shape, trials: int, folder: Path) -> tuple[float, int]:
     """Tune by MetaSchedule and keep the best as a library; seconds, and trials with a time."""
     import tvm
     from tvm.s_tir import meta_schedule
 
     _import_intrinsics()
+    file, kept = library_file(folder, shape), trials_folder(folder, shape)
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir(parents=True)
 
     start = time.perf_counter()
     module, target = _module(shape), _target()
-    config = meta_schedule.runner.EvaluatorConfig(number=3, repeat=1, min_repeat_ms=10)
-    with tempfile.TemporaryDirectory() as folder:
+    config = meta_schedule.runner.EvaluatorConfig(number=3, repeat=_FASTEST_OF, min_repeat_ms=10)
+    runner = meta_schedule.runner.LocalRunner(
+        evaluator_config=config, f_run_evaluator=fastest_of_runs
+    )
+    with tempfile.TemporaryDirectory() as work:
         database = meta_schedule.tir_integration.tune_tir(
             module,
             target,
-            folder,
+            work,
             trials,
             num_trials_per_iter=min(16, trials),
-            builder=_builder(),
-            runner=meta_schedule.runner.LocalRunner(evaluator_config=config),
+            builder=_builder(kept),
+            runner=runner,
             num_tuning_cores=1,
             seed=0,
         )
@@ -172,9 +213,42 @@ def tune(shape: Shape, trials: int, file: Path) -> tuple[float, int]:
         count = len(database.get_all_tuning_records())
     assert best is not None, "no trial of MetaSchedule has a time"
     seconds = time.perf_counter() - start
-    file.parent.mkdir(parents=True, exist_ok=True)
     tvm.compile(best.mod, target).mod.export_library(str(file))
     return seconds, count
+
+
+def choose(shape: Shape, folder: Path) -> tuple[float, float]:
+    """Put the fastest trial in the place of MetaSchedule's choice; seconds of both, timed in turns.
+
+    Trials whose result is wrong are left out. A first timing of all of them chooses finalists,
+    among them MetaSchedule's own choice, which alternate then.
+    """
+    arrays = example_arrays(shape.tree())
+    wanted = shape.reference(arrays)
+    own = library_file(folder, shape)
+    first: dict[Path, float] = {}
+    turns: dict[Path, Callable[[], float]] = {}
+    for file in (own, *sorted(trials_folder(folder, shape).glob("*.so"))):
+        arrays["out"][...] = -1
+        turns[file] = library_turn(file, arrays)
+        try:
+            shape.check(arrays["out"], wanted)
+        except WrongResultError as error:
+            print(f"{shape.name}: {file.name} is left out: {error}", file=sys.stderr)
+            continue
+        first[file] = min(turns[file]() for _ in range(_ROUNDS))
+    ahead = sorted(first, key=lambda file: first[file])[:_FINALISTS]
+    finalists = [file for file in dict.fromkeys([own, *ahead]) if file in first]
+    times = {file: first[file] for file in finalists}
+    for _ in range(_FASTEST_OF):
+        times = {file: min(times[file], turns[file]()) for file in finalists}
+    best = min(finalists, key=lambda file: times[file])
+    if best != own:
+        # Not into the file itself, which is mapped into this process.
+        copy = own.with_suffix(".chosen")
+        shutil.copy(best, copy)
+        copy.replace(own)
+    return times.get(own, math.inf), times[best]
 
 
 def main(words: list[str] | None = None) -> int:
@@ -188,15 +262,24 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--trials", type=int, default=64)
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--folder", type=Path, default=Path(os.environ.get(FOLDER, "tvm_tuned")))
+    parser.add_argument("--choose", action="store_true", help="time the trials again, in quiet")
     args = parser.parse_args(words)
     end = time.monotonic() + 60 * args.minutes
+    shapes = [s for s in drawn_shapes(args.set, args.count) if isinstance(s, Shape)]
+    os.environ["TVM_NUM_THREADS"] = "1"
+    if args.choose:
+        for shape in shapes:
+            if library_file(args.folder, shape).exists() and time.monotonic() < end:
+                own, best = choose(shape, args.folder)
+                print(f"{shape.name}: {1e6 * own:.1f} us, {1e6 * best:.1f} of all", flush=True)
+        return 0
     known = attempts_of(read_rows(args.file), args.set)
-    for shape in drawn_shapes(args.set, args.count):
-        if (shape.name, "metaschedule") in known or not isinstance(shape, Shape):
-            continue
+    for shape in shapes:
+        if (shape.name, "metaschedule") in known and library_file(args.folder, shape).exists():
+            continue  # a library that was lost is made again: the last line of a key counts
         if time.monotonic() > end:
             break
-        seconds, count = tune(shape, args.trials, library_file(args.folder, shape))
+        seconds, count = tune(shape, args.trials, args.folder)
         row = {
             "kind": "attempt", "set": args.set, "shape": shape.name, "who": "metaschedule",
             "budget": 0.0, "spent": seconds, "measurements": count, "failures": 0, "tree": None,

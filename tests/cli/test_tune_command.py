@@ -59,7 +59,7 @@ def test_an_einsum_is_tuned(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*words, "--dtype", "float32"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("ik,kj->ij: ")
-    assert "plans tried" in out
+    assert " tried" in out
     assert Plan.loads(out.partition("\n")[2]).whole_contract is not None
 
 
@@ -88,12 +88,12 @@ def test_a_file_is_tuned_and_optimised(tmp_path: Path, capsys: pytest.CaptureFix
     path.write_text(SOURCE, encoding="utf-8")
     assert main(["tune", str(path), "--seconds", "0.5", "--size", "n=20"]) == 0
     first, second = capsys.readouterr().out.splitlines()
-    assert "plans tried" in first
+    assert " tried" in first
     assert second.endswith("not measured: its function is more than regions")
     output = tmp_path / "out.c"
     words = ["cc", str(path), "-o", str(output), "--target", "c", "--tune", "0.5", "--size", "20"]
     assert main(words) == 0
-    assert "plans tried" in capsys.readouterr().err
+    assert " tried" in capsys.readouterr().err
     assert "step" in output.read_text(encoding="utf-8")
 
 
@@ -104,13 +104,13 @@ def test_records_are_listed_exported_and_imported(
     file = tmp_path / "records.jsonl"
     assert main(["tune", "--records", "--export", str(file)]) == 0
     first, second = capsys.readouterr().out.splitlines()
-    assert first.endswith("1 records, 0 damaged lines")
+    assert first.endswith("1 record, 0 damaged lines")
     assert second.startswith("contraction 0/1/1/1 float64 [8,")
     assert "2.00 times as fast as the construction (1 ms against 2 ms" in second
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace("2026-11-16", "2026-11-17") + "{\n", encoding="utf-8")
     assert main(["tune", "--import", str(file)]) == 0
-    assert capsys.readouterr().out == "1 records taken, 1 lines are none\n"
+    assert capsys.readouterr().out == "1 record taken, 1 line refused\n"
     assert len([json.loads(line) for line in log_of_user().export().splitlines()]) == 2
 
 
@@ -149,3 +149,30 @@ def test_what_came_of_a_search_is_told() -> None:
         "the construction stays: none was faster beyond the noise; "
         "3 plans tried (1 crashed, 2 measured), interrupted"
     )
+    assert sentence(Tuned(plan, plan, None, 1, (("unfinished", 1),), False)) == (
+        "the construction stays: no plan was measured; 1 plan tried (1 unfinished)"
+    )
+    assert sentence(Tuned(plan, plan, None, 3, (("lost", 3),), False)) == (
+        "the construction stays: no plan was measured; 3 plans tried (3 lost); "
+        "child processes ended before they had run, LOOPWRIGHT_LOG=tune tells why"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--out", "{}/none/weights.npz"], "there is no folder '{}/none'"),
+        (["--out", "{}", "--space", "looptune"], "cannot write '{}': it is a folder"),
+        (["--out", "{}/file/weights.npz"], "there is no folder '{}/file'"),
+        ([], "cannot write '{}/file/policy-looptune.npz': "),
+    ],
+)
+def test_where_weights_cannot_go_is_told_before_the_training(
+    words: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    given = [word.format(tmp_path) for word in words]
+    with options.override(data_dir=str(tmp_path / "file")):
+        assert main(["tune", "--train", *given]) == 2
+    assert told.format(tmp_path) in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

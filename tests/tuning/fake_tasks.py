@@ -86,6 +86,9 @@ class NamedTask:
     def neighbours(self, plan: Plan) -> Iterator[Plan]:
         return (plan_called(name) for name in self.names)
 
+    def fits(self, plan: Plan) -> bool:
+        return True
+
     def predict(self, plan: Plan) -> float:
         return float("nan")  # candidates keep their order
 

@@ -22,6 +22,7 @@ from loopwright.tuning.environment import (
     start_tree,
 )
 from loopwright.tuning.loop_tree import LoopTree
+from loopwright.tuning.loop_tree_text import parse_tree, tree_text
 from loopwright.tuning.quick_kernel import compile_tree
 from loopwright.tuning.tensor_nests import contraction_tree_of, matmul_tree
 from loopwright.tuning.tree_construction import constructed_tree
@@ -35,7 +36,7 @@ from loopwright.tuning.tree_observation import (
     tree_observation,
 )
 from loopwright.tuning.vector_environment import TuningEnvironments
-from tuning.trees import drawn_case
+from tuning.trees import drawn_case, wandered
 
 MACHINE = load_machine("neoverse-n1")
 TREE = matmul_tree(64, 96, 48)
@@ -353,3 +354,15 @@ def test_marks_are_part_of_what_is_measured() -> None:
     clock = RememberedTimes(lambda tree: float(tree.nests[0].loops[0].mark is Mark.PARALLEL))
     assert clock(TREE) == 0
     assert clock(act(TREE, "parallel")) == 1
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_remembered_of_trees_is_what_is_seen_of_new_ones(seed: int) -> None:
+    random = Random(seed)
+    tree = drawn_case(random).tree
+    for _ in range(10):
+        tree = wandered(tree, random, 1)
+        fresh = parse_tree(tree_text(tree)).at(tree.cursor)
+        np.testing.assert_array_equal(
+            tree_observation(tree, MACHINE), tree_observation(fresh, MACHINE)
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
 import time
 from pathlib import Path
@@ -33,12 +34,13 @@ from benchmarks.tuning.figures import (
     speed_ups,
     tuning_times,
 )
+from benchmarks.tuning.intervals import bootstrap, mean_text, share_text
 from benchmarks.tuning.judge import judged_row
 from benchmarks.tuning.native_time import native_turn
 from benchmarks.tuning.peers import PEERS, constructed_turn, installed_peers
 from benchmarks.tuning.pictures import box_chart, line_chart
 from benchmarks.tuning.pinning import one_processor_a_core
-from benchmarks.tuning.report import bootstrap, report
+from benchmarks.tuning.report import report
 from benchmarks.tuning.results import (
     append_row,
     attempts_of,
@@ -56,6 +58,7 @@ from benchmarks.tuning.shapes import (
     shapes_of,
     split_hash,
 )
+from benchmarks.tuning.tvm_peers import choose, library_file, trials_folder
 
 from loopwright.runtime.scratch import local_scratch, release_scratch
 from loopwright.tuning.actions import act
@@ -138,12 +141,11 @@ def test_an_attempt_tells_how_it_came_about() -> None:
 
 
 def test_budgets_are_those_of_searches() -> None:
-    assert {who: budget_of(who, 3.0) for who in contestants()} == {
-        **dict.fromkeys(contestants(), 3.0),
-        "naive": 0.0,
-        "rule": 0.0,
-    }
-    assert budget_of("policy_general8", 3.0) == 0.0
+    without = {who for who in contestants() if budget_of(who, 3.0) == 0.0}
+    policies = {"policy", "policy8", "policy_general", "policy_general8"}
+    assert without == {"naive", "rule", *policies}
+    assert {budget_of(who, 3.0) for who in set(contestants()) - without} == {3.0}
+    assert budget_of("policy_general_led", 3.0) == 3.0
     assert label_of("random", 60.0) == "random 60 s"
 
 
@@ -211,10 +213,43 @@ def test_a_new_contestant_is_judged_beside_the_old_ones(
 @pytest.mark.parametrize("who", list(PEERS))
 def test_peers_compute_what_they_are_asked(who: str) -> None:
     peers = installed_peers([who])
-    if not peers or who == "inductor":
+    if not peers or who in ("inductor", "metaschedule"):
         pytest.skip("not installed, or takes long")
     row = judged_row("odd", SMALL, {}, peers, 1e9, rounds=2)
     assert who in row["times"], row["refused"]
+
+
+def test_the_fastest_right_trial_of_metaschedule_is_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own, kept = library_file(tmp_path, SMALL), trials_folder(tmp_path, SMALL)
+    kept.mkdir(parents=True)
+    for file, seconds in ((own, 3.0), (kept / "000.so", 2.0), (kept / "001.so", 1.0)):
+        file.write_text(str(seconds))
+
+    def turn(file: Path, arrays: Any) -> Any:
+        arrays["out"][...] = arrays["A"] @ arrays["B"] if file.name != "001.so" else 0
+        seconds = float(file.read_text())
+        return lambda: seconds
+
+    monkeypatch.setattr("benchmarks.tuning.tvm_peers.library_turn", turn)
+    assert choose(SMALL, tmp_path) == (3.0, 2.0)
+    assert own.read_text() == "2.0"
+    assert "001.so is left out" in capsys.readouterr().err
+    assert choose(SMALL, tmp_path) == (2.0, 2.0)
+    own.unlink()
+    own.write_text("0.5")
+    real = turn
+
+    def liar(file: Path, arrays: Any) -> Any:
+        found = real(file, arrays)
+        if file == own:
+            arrays["out"][...] = 0
+        return found
+
+    monkeypatch.setattr("benchmarks.tuning.tvm_peers.library_turn", liar)
+    assert choose(SMALL, tmp_path) == (math.inf, 2.0)
+    assert not list(tmp_path.glob("*.chosen"))
 
 
 # -- what the lines say ---------------------------------------------------------------------------
@@ -263,17 +298,22 @@ def test_the_report_has_every_contestant(tmp_path: Path) -> None:
 
 
 def test_claims_and_bars() -> None:
-    claims = {
-        line[:38].strip(): line[38:].split() for line in claims_text(JUDGED, ATTEMPTS).splitlines()
-    }
-    assert claims["best of all contestants"] == ["67%", "0%", "50%"]
-    assert claims["beats the best search: shapes, times"][2:4] == ["50%,", "0.72"]
-    assert claims["times NumPy"] == ["0.97", "1.017", "1.225"]
+    lines = claims_text(JUDGED, ATTEMPTS).splitlines()
+    table = [line.removeprefix("| ").removesuffix(" |").split(" | ") for line in lines]
+    assert len({len(cells) for cells in table}) == 1
+    claims = {cells[0]: cells[1:] for cells in table}
+    assert claims["claim of LoopTune of its policy"] == ["paper", "policy", "construction"]
+    assert claims["best of all contestants"] == ["67%", "0% [0, 0]", "50% [0, 100]"]
+    assert claims["beats the best search: shapes, times"][1] == ("50% [0, 100], 0.719 [0.5, 1.03]")
+    assert claims["times NumPy"][1:] == [
+        "1.02 [1, 1.03], ahead on 50% [0, 100]", "1.22 [1, 1.5], ahead on 50% [0, 100]"
+    ]  # fmt: skip
+    assert claims["times MetaSchedule, 64 trials"][1] == "not measured"
+    assert claims["seconds of tuning"][1] == "0.0010"
     bars = bars_text(JUDGED, ATTEMPTS).splitlines()
-    assert (
-        "within 2% of the best 60 s search on 50% of 2 shapes, in 1/100 of its time 50%" in bars[0]
-    )
-    assert "above every search of 1 s on 50% of 2 shapes" in bars[1]
+    assert "within 2% of the best 60 s search on 50% [0, 100] of 2 shapes" in bars[0]
+    assert "in 1/100 of its time 50% [0, 100]" in bars[0]
+    assert "above every search of 1 s on 50% [0, 100] of 2 shapes" in bars[1]
 
 
 def test_profiles_and_curves() -> None:
@@ -296,12 +336,19 @@ def test_intervals_hold_the_mean_and_are_the_same_every_time() -> None:
     low, high = bootstrap(values, lambda x: sum(x) / len(x))
     assert 0.8 < low < 1.0 < high < 1.2
     assert bootstrap(values, max) == bootstrap(values, max)
+    assert mean_text([2.0, 2.0]) == "2 [2, 2]"
+    assert share_text([True] * 3 + [False]) == "75% [25, 100]"
 
 
 def test_charts_are_xml_whatever_is_drawn() -> None:
     points = {"one": [(1.0, 2.0), (10.0, 4.0)], "none": [(0.0, 1.0)], "low": [(1.0, 0.0)]}
     root = ElementTree.fromstring(line_chart("a < b", points, "x", "y", log_x=True, log_y=True))
     assert sum(child.tag.endswith("polyline") for child in root) == 1
+    words = [child.text for child in root if child.tag.endswith("text")]
+    assert words == ["a < b", "x", "y", "1", "2", "5", "10", "2", "one"]  # ticks, then names
+    flat = {"low": [(0.0, 1.0), (1.0, 1.0)], "high": [(0.0, 2.0), (1.0, 3.0)]}
+    root = ElementTree.fromstring(line_chart("order", flat, "x", "y"))
+    assert [child.text for child in root if child.tag.endswith("text")][-2:] == ["high", "low"]
     boxes = ElementTree.fromstring(box_chart("boxes", {"a": [1, 2, 3, 4], "b": []}, "x"))
     assert sum(child.tag.endswith("rect") for child in boxes) == 2  # ground and one box
     ElementTree.fromstring(line_chart("empty", {}, "x", "y"))
@@ -337,7 +384,7 @@ def test_every_type_has_a_peak(dtype: str) -> None:
 
 
 def test_policies_take_part_by_their_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A policy walks, or has its eight trees measured; one of another space has its name."""
+    """A policy walks, has its eight trees measured or leads; one of another space has its name."""
 
     def fake(file: Path) -> Any:
         def candidates(tree: Any, machine: Any, count: int) -> list[Any]:
@@ -351,10 +398,21 @@ def test_policies_take_part_by_their_space(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr("benchmarks.tuning.contestants.read_policy", fake)
     files = (tmp_path / "looptune.npz", tmp_path / "general.npz")
-    assert {"policy", "policy8", "policy_general", "policy_general8"} <= set(contestants(files))
+    both = [name + end for name in ("policy", "policy_general") for end in ("", "8", "_led")]
+    assert set(both) <= set(contestants(files))
     walked = attempt_row("odd", SMALL, "policy", 0.0, files)
     assert "(by 4)" in walked["tree"]
     assert walked["measurements"] == 0
     measured = attempt_row("odd", SMALL, "policy_general8", 0.0, files)
     assert measured["measurements"] == 2
     assert len(measured["trace"]) == 2
+
+
+def test_a_policy_leads_a_search_in_a_budget() -> None:
+    """With the shipped weights, where no file is given."""
+    row = attempt_row("odd", SMALL, "policy_led", 0.2, ())
+    assert row["budget"] == 0.2
+    assert row["measurements"] > 1
+    times = [seconds for _, seconds in row["trace"]]
+    assert times == sorted(times, reverse=True)
+    assert compile_tree(parse_tree(row["tree"])) is not None

@@ -11,7 +11,8 @@ import pytest
 
 from loopwright.diagnostics import UsageError
 from loopwright.machines.load import load_machine
-from loopwright.tuning.boosted_trees import BoostedTrees, Boosting, fit_trees
+from loopwright.tuning.actions import act
+from loopwright.tuning.boosted_trees import BoostedTrees, Boosting, fit_trees, predictions
 from loopwright.tuning.learned_cost import LearnedCost, fit_cost, load_cost
 from loopwright.tuning.tensor_nests import matmul_tree
 from loopwright.tuning.tree_cost import predict_seconds
@@ -49,6 +50,16 @@ def test_prediction_is_that_of_walking_down_each_tree() -> None:
         return float(total)
 
     np.testing.assert_allclose(found.predict(rows[:40]), [walked(r) for r in rows[:40]], atol=1e-6)
+
+
+def test_several_sets_of_trees_predict_in_one_pass_what_each_predicts() -> None:
+    rows = samples(300, 5)
+    alike = tuple(fit_trees(rows, rows[:, k] ** 2, k, SMALL) for k in range(3))
+    other = fit_trees(rows, rows[:, 0], 0, Boosting(trees=7, depth=2))
+    for members in (alike, (*alike, other)):
+        wanted = np.stack([member.predict(rows[:9]) for member in members])
+        for _ in range(2):  # the second time the joined arrays are known
+            np.testing.assert_array_equal(predictions(members, rows[:9]), wanted)
 
 
 def test_fitting_is_deterministic_and_the_seed_counts() -> None:
@@ -92,6 +103,20 @@ def test_trees_are_corrected_on_the_machine_of_the_samples_only() -> None:
     other = model("zen3")
     assert other.predict(tree, N1) == (closed, float("inf"))
     np.testing.assert_allclose(other.seconds([tree], N1), [closed])
+
+
+def test_trees_are_priced_together_as_one_by_one() -> None:
+    naive = matmul_tree(64, 96, 48)
+    split = act(naive, "split_4")  # the same code as the naive tree
+    swapped = act(act(split, "down"), "swap_down")
+    parallel, other = act(split, "parallel"), matmul_tree(96, 64, 48)
+    trees = [naive, split, swapped, other, parallel, act(naive, "parallel")]
+    cost = model()
+    for threads in (1, 4):
+        together = cost.seconds(trees, N1, threads)
+        alone = [float(cost.seconds([tree], N1, threads)[0]) for tree in trees]
+        assert together.tolist() == alone
+        assert together[0] == together[1] != together[2]
 
 
 def test_what_was_saved_is_loaded(tmp_path: Path) -> None:

@@ -510,6 +510,11 @@ def test_checkpoints_of_others_and_damaged_ones_are_refused(tmp_path: Path) -> N
     assert not Training(LOOPTUNE, MACHINE, SMALL, checkpoint=tmp_path / "none").resume()
 
 
+def test_a_checkpoint_that_cannot_be_written_costs_itself_only(tmp_path: Path) -> None:
+    lost = Training(LOOPTUNE, MACHINE, SMALL, checkpoint=tmp_path / "gone" / "checkpoint")
+    assert dump_policy(lost.run()) == dump_policy(Training(LOOPTUNE, MACHINE, SMALL).run())
+
+
 class Lost(Executor):
     """An executor whose worker is gone."""
 
@@ -585,9 +590,32 @@ def test_tune_by_the_policy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         (tmp_path / "policy-general.npz").write_bytes(dump_policy(policy_of("stop")))
         found = lw.tune("ik,jk->ij", a, a, by="policy", threads=1)
         assert found == lw.tune("ik,jk->ij", a, a, threads=1)
-        (tmp_path / "policy-general.npz").write_bytes(b"nothing")
-        with pytest.raises(UsageError, match="this is no policy"):
-            lw.tune("ik,jk->ij", a, a, by="policy", threads=1)
+
+
+def test_a_damaged_policy_of_the_user_is_told_and_the_shipped_one_serves(
+    policy: Policy, tmp_path: Path
+) -> None:
+    a = np.ones((67, 53), np.float32)
+    nans = altered(dump_policy(policy), q0=np.full((INPUTS, 16), np.nan, np.float32))
+    with options.override(data_dir=str(tmp_path)):
+        shipped = lw.tune("ik,jk->ij", a, a, by="policy", threads=1)
+        cases = {
+            b"nothing": "no archive of arrays",
+            dump_policy(policy)[:-40]: "without the array head|zip",
+            nans: "not finite",
+            altered(dump_policy(policy), q0=np.zeros((3, 16), np.float32)): "shape",
+            altered(dump_policy(policy), head=head(schema=1)): "schema 1",
+            dump_policy(policy): "it is for the space 'looptune'",
+        }
+        for data, said in cases.items():
+            (tmp_path / "policy-general.npz").write_bytes(data)
+            with pytest.warns(UserWarning, match=rf"policy-general.npz is set aside \(.*({said})"):
+                found = lw.tune("ik,jk->ij", a, a, by="policy", threads=1)
+            assert found == shipped
+            with pytest.warns(UserWarning, match="the shipped policy serves"):
+                result = lw.einsum("ik,jk->ij", a, a, tune="policy", threads=1)
+            assert np.array_equal(result, a @ a.T)
+            assert (tmp_path / "policy-general.npz").read_bytes() == data
 
 
 def test_shipped_policies_are_those_that_are_pinned() -> None:

@@ -154,6 +154,17 @@ def test_strided_lanes_cost_more_than_contiguous_ones() -> None:
     assert costs[0].cycles < costs[1].cycles < costs[2].cycles
 
 
+def test_vectors_that_lie_in_two_lines_are_read_twice() -> None:
+    # Each multiply-add loads a vector of B; elements of A, and vectors of 16 bytes, never cross.
+    tree = matmul_tree(64, 64, 64)
+    wide = load_machine("sapphirerapids")
+    half = replace(wide, vector_bytes=32)
+    for machine, share in ((N1, 0), (half, 0.5), (wide, 1)):
+        cost = predict(tree, machine).nests[0]
+        read = cost.loads + share * cost.operations + cost.stores
+        assert cost.memory * machine.loads_per_cycle == read
+
+
 def test_lines_enter_only_caches_that_do_not_hold_the_arrays() -> None:
     small, middle, large = (matmul_tree(n, n, n) for n in (40, 200, 900))
     assert predict(small, N1).nests[0].misses == (0, 0, 0)

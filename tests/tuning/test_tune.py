@@ -63,7 +63,14 @@ class FakeBench:
                 time.sleep(60)
             case "crash_build":
                 os.kill(os.getpid(), signal.SIGSEGV)
+            case "lucky":  # fast in the first process that builds it
+                marker = Path(os.environ[options.variable("data_dir")], "lucky")
+                is_first = not marker.exists()
+                marker.parent.mkdir(exist_ok=True)
+                marker.touch()
         seconds = {"base": 30e-3, "fast": 3e-3, "slow": 60e-3}.get(step.loop, 3e-3)
+        if step.loop == "lucky" and not is_first:
+            seconds = 60e-3
 
         def run() -> None:
             if step.loop == "hang":
@@ -101,6 +108,9 @@ class FakeTask:
     def neighbours(self, plan: Plan) -> Iterator[Plan]:
         return (behaviour(name) for name in self.names)
 
+    def fits(self, plan: Plan) -> bool:
+        return True
+
     def predict(self, plan: Plan) -> float:
         return float("nan")  # candidates keep their order
 
@@ -128,6 +138,15 @@ def test_a_bad_candidate_costs_itself_only() -> None:
     assert found.verdict is not None
     assert found.gain > 1.5
     assert {record.is_faster for record in log} == {True, False}
+
+
+def test_a_plan_must_be_faster_in_a_new_process_too() -> None:
+    found, log = searched("lucky", "slow")
+    assert found.plan == behaviour("base")
+    assert dict(found.states) == {"measured": 2}
+    assert [record.is_faster for record in log] == [False, False]
+    again, _ = searched("lucky", "slow")
+    assert again.tried == 0, "what was refuted is not measured once more"
 
 
 def test_a_hanging_candidate_is_ended_at_its_limit() -> None:

@@ -25,7 +25,7 @@ from loopwright.calls.einsum import einsum_task, forget_calls
 from loopwright.calls.tune import tasks_of
 from loopwright.diagnostics import UsageError
 from loopwright.transform.plan import Plan
-from loopwright.tuning.candidate_worker import Limits
+from loopwright.tuning.candidate_worker import Limits, Worker
 from loopwright.tuning.oracle_check import oracle_of
 from loopwright.tuning.recall import plan_digest
 from loopwright.tuning.records import Key, Log, Record, best_of, log_of_user
@@ -56,6 +56,17 @@ def test_a_time_that_is_no_number_is_no_gain() -> None:
     found = searched("no_time", "slow")
     assert dict(found.states)["wrong"] >= 1
     assert found.plan == BASE
+
+
+def test_a_child_that_hangs_does_not_outlive_a_parent_that_was_killed() -> None:
+    """As if killed: it asks for a time and neither reads the answer nor ends the child."""
+    with Worker(NamedTask(("hang",)), BASE) as worker:
+        worker.start(LIMITS)
+        assert worker.build(plan_called("hang"), LIMITS) == ""
+        child = worker._child
+        assert child is not None
+        worker._connection.send((0.1, ("time", 5, False, 1.0)))
+        assert child.wait(timeout=30) == -signal.SIGALRM
 
 
 @pytest.mark.parametrize("name", ["leave", "killed"])
@@ -305,6 +316,34 @@ def test_records_of_contractions_against_another_construction_hide_no_newer_one(
     )
     log_of_user().add([replace(good, construction=stale.to_json(), seconds=0.01), good])
     assert lw.einsum_plan("ik,kj->ij", a, a, threads=1) == other
+
+
+# Data of plans in whole lines: of no kind, of another version, no plan, illegal for all tasks here.
+DAMAGED = [
+    {"version": BASE.to_json()["version"], "steps": [{"kind": "none"}]},
+    {"version": 99, "steps": []},
+    {},
+    plan_called("nobody").to_json(),
+]
+
+
+@pytest.mark.parametrize("damaged", DAMAGED, ids=["kind", "version", "empty", "illegal"])
+@pytest.mark.parametrize("what", ["contraction", "loops"])
+def test_a_plan_that_was_damaged_in_the_log_is_set_aside(
+    what: str, damaged: dict[str, Any]
+) -> None:
+    a, b = np.ones((30, 30)), np.zeros((30, 30))
+    call = ("ik,kj->ij", a, a) if what == "contraction" else (halved, a, b)
+    named = {"threads": 1} if what == "contraction" else {}
+    (task,) = tasks_of(call[0], call[1:], named)[1]
+    construction = task.construction()
+    untouched = [lw.tune(*call, by=by, **named) for by in ("model", "policy")]
+    log_of_user().add(
+        [replace(record(task.key), plan=damaged, construction=construction.to_json())]
+    )
+    assert [lw.tune(*call, by=by, **named) for by in ("model", "policy")] == untouched
+    found = search(task, log_of_user(), 0.0)
+    assert (found.plan, found.gain) == (construction, 1.0)
 
 
 # -- the oracle -----------------------------------------------------------------------------------

@@ -156,8 +156,9 @@ def _known_plan(task: Task, by_policy: bool = False) -> Plan:
     construction = task.construction()
     data = construction.to_json()
     best = best_of(x for x in log_of_user().of(task.key) if x.construction == data)
-    if best is not None:
-        return recorded_plan(best)
+    recorded = None if best is None else recorded_plan(best, task)
+    if recorded is not None:
+        return recorded
     proposed = policy_plan(task, policy_for("general")) if by_policy else construction
     return modelled_plan(task) if proposed == construction else proposed
 

@@ -90,14 +90,20 @@ def progress_reports(line: StatusLine, count: int) -> Callable[[int], Report]:
 
 def sentence(found: Tuned) -> str:
     """What came of a search, for people."""
-    ends = ", ".join(f"{count} {state}" for state, count in found.states)
-    tried = f"{found.tried} plans tried{f' ({ends})' if ends else ''}"
+    states = dict(found.states)
+    ends = ", ".join(f"{count} {state}" for state, count in states.items())
+    plans = "1 plan" if found.tried == 1 else f"{found.tried} plans"
+    tried = f"{plans} tried{f' ({ends})' if ends else ''}"
+    if "lost" in states:
+        tried += "; child processes ended before they had run, LOOPWRIGHT_LOG=tune tells why"
     if found.is_interrupted:
         tried += ", interrupted"
     if not found.is_recorded:
         tried += "; the records could not be written"
     if found.plan == found.construction:
-        return f"the construction stays: none was faster beyond the noise; {tried}"
+        is_measured = "measured" in states
+        why = "none was faster beyond the noise" if is_measured else "no plan was measured"
+        return f"the construction stays: {why}; {tried}"
     if found.verdict is None:
         return f"the plan of an earlier record stays; {tried}"
     noise = f"noise {min(found.verdict.noise, 9.99):.1%}"

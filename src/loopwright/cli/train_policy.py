@@ -11,15 +11,19 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
 from loopwright.cli.progress import StatusLine
 from loopwright.diagnostics import UsageError
+from loopwright.ir.machine import Machine
 from loopwright.machines import load_machine
 from loopwright.machines.host import host
-from loopwright.tuning.policy import dump_policy
+from loopwright.machines.identify import CpuIdentity, nearest_machine
+from loopwright.tuning.learned_cost import LearnedCost
+from loopwright.tuning.policy import dump_policy, read_policy
 from loopwright.tuning.policy_files import user_policy_path
 from loopwright.tuning.policy_space import SPACES, space_named
 from loopwright.tuning.training import Training, TrainingProgress, TrainingSettings, write_whole
@@ -51,6 +55,13 @@ def add_training_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--minutes", type=float, default=24.0, help="of --train, for all policies together (24)"
     )
+    parser.add_argument(
+        "--costs",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="of --train: weights trained elsewhere, whose learned costs count for --machines",
+    )
     parser.add_argument("--resume", action="store_true", help="of --train: go on from where it was")
 
 
@@ -61,8 +72,9 @@ def run_training(args: argparse.Namespace) -> int:
     spaces = [args.space] if args.space else list(SPACES)
     files = {name: _file(args, name) for name in spaces}
     machine = host()
-    named = [load_machine(name) for name in args.machines.split(",") if name]
-    others = [each for each in named if each.name != machine.name]
+    costs = [cost for file in args.costs for cost in read_policy(file).costs]
+    names = [name for name in args.machines.split(",") if name and name != machine.name]
+    others = [_processor(load_machine(name), costs) for name in names]
     actors = max(1, (os.cpu_count() or 2) - 1)  # the learner takes the other one
     settings = TrainingSettings(minutes=args.minutes / len(spaces), actors=max(2, actors))
     for name in spaces:
@@ -80,6 +92,7 @@ def run_training(args: argparse.Namespace) -> int:
                 machine,
                 settings,
                 others=others,
+                costs=costs,
                 seed=args.seed,
                 executor=pool,
                 # The processor's time of this thread: actors run meanwhile on the other core.
@@ -99,22 +112,50 @@ def run_training(args: argparse.Namespace) -> int:
         best = f"{training.best_share:.1%} of the peak by the model on trees apart"
         print(f"{file}: {counts}, {best}")
         if training.is_interrupted:
-            print(f"interrupted; --resume goes on from {part}")
+            where = f"--resume goes on from {part}" if part.exists() else "there is no checkpoint"
+            print(f"interrupted; {where}")
             return 130
         part.unlink(missing_ok=True)
     return 0
 
 
+def _processor(machine: Machine, costs: Sequence[LearnedCost]) -> Machine:
+    """The machine; where a cost is of another processor that its data describe, that one.
+
+    Its clock is then not known, as where it was measured (`machines/host`).
+    """
+    named = [cost.machine for cost in costs]
+    if machine.llvm_cpu in named:
+        return machine
+    for name in named:
+        identity = CpuIdentity(machine.isa, name, machine.features)
+        if nearest_machine(identity) == machine.name:
+            return replace(machine, llvm_cpu=name, frequency_hz=None)
+    return machine
+
+
 def _file(args: argparse.Namespace, name: str) -> Path:
-    """Where the weights of a space go: of several, each to a file of its own."""
+    """Where the weights of a space go: of several, each to a file of its own.
+
+    That they can be written there is tried now and not after the training.
+    """
     if args.out is None:
         found = user_policy_path(name)
+    else:
+        out = Path(args.out)
+        if not out.parent.is_dir():
+            raise UsageError(f"there is no folder '{out.parent}'")
+        found = out if args.space else out.with_name(f"{out.stem}-{name}.npz")
+    if found.is_dir():
+        raise UsageError(f"cannot write '{found}': it is a folder")
+    trial = found.with_name(f"{found.name}.{os.getpid()}.trial")
+    try:
         found.parent.mkdir(parents=True, exist_ok=True)
-        return found
-    out = Path(args.out)
-    if not out.parent.is_dir():
-        raise UsageError(f"there is no folder '{out.parent}'")
-    return out if args.space else out.with_name(f"{out.stem}-{name}.npz")
+        trial.touch()
+        trial.unlink()
+    except OSError as error:
+        raise UsageError(f"cannot write '{found}': {error.strerror}") from None
+    return found
 
 
 def _is_trained(file: Path, seed: int) -> bool:

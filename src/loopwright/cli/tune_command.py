@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("what is to be tuned?", hint=hint)
     if args.taken is not None:
         taken, refused = log.take(_read(args.taken))
-        print(f"{taken} records taken, {refused} lines are none")
+        print(f"{_counted(taken, 'record')} taken, {_counted(refused, 'line')} refused")
     if args.export is not None:
         write_file(args.export, log.export().encode())
     if args.what is not None:
@@ -155,15 +155,21 @@ def _listing(log: Log) -> list[str]:
     counts: dict[object, int] = {}
     for record in log:
         counts[record.key] = counts.get(record.key, 0) + 1
-    lines = [f"{log.path}: {sum(counts.values())} records, {log.damaged} damaged lines"]
+    records = _counted(sum(counts.values()), "record")
+    lines = [f"{log.path}: {records}, {_counted(log.damaged, 'damaged line')}"]
     for key in dict.fromkeys(record.key for record in log):
         best = log.best(key)
         told = "the construction stays" if best is None else origin_line(best)
-        threads = f"{key.threads} thread{'s' if key.threads > 1 else ''}"
+        threads = _counted(key.threads, "thread")
         what = key.program.partition(":")[0][:40]
         sizes = ",".join(map(str, key.sizes))[:40]
-        lines.append(f"{what} {key.dtype} [{sizes}] {threads}: {counts[key]} plans; {told}")
+        plans = _counted(counts[key], "plan")
+        lines.append(f"{what} {key.dtype} [{sizes}] {threads}: {plans}; {told}")
     return lines
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _read(path: str) -> str:

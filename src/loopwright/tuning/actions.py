@@ -33,12 +33,22 @@ from loopwright.tuning.tree_legality import (
     order_violation,
 )
 
-__all__ = ["ACTIONS", "LOOPTUNE_ACTIONS", "Session", "act", "done", "mask", "refusal"]
+__all__ = [
+    "ACTIONS",
+    "LOOPTUNE_ACTIONS",
+    "Session",
+    "act",
+    "done",
+    "mask",
+    "refusal",
+    "tree_after",
+]
 
 SPLITS = (2, 3, 4, 6, 8, 12, 16, 32, 64, 128)
 ACCUMULATORS = (2, 4, 8)
 MOVES = ("up", "down")
 SWAPS = ("swap_up", "swap_down")
+REORDERINGS = (*SWAPS, "merge")
 # All words, in the order of an action space.
 ACTIONS: tuple[str, ...] = (
     *MOVES,
@@ -92,7 +102,8 @@ def refusal(tree: LoopTree, action: str) -> str | None:
         case "down":
             return None if tree.cursor + 1 < tree.count else "the cursor is on the last loop"
         case "swap_up" | "swap_down" | "merge":
-            return _no_reordering(tree, action)
+            changed = _reordered(tree, action)
+            return changed if isinstance(changed, str) else None
         case "vectorize":
             return _no_vectors(tree)
         case "unroll":
@@ -124,6 +135,17 @@ def done(tree: LoopTree, action: str) -> LoopTree:
     raise UsageError("not an action on a tree", repr(action))
 
 
+def tree_after(tree: LoopTree, action: str) -> LoopTree | None:
+    """The tree after an action other than undo and stop; None where it is refused.
+
+    `refusal` and `done` in one: whether loops may change places is told by the changed tree.
+    """
+    if action in REORDERINGS:
+        changed = _reordered(tree, action)
+        return None if isinstance(changed, str) else changed
+    return done(tree, action) if refusal(tree, action) is None else None
+
+
 def _no_split(tree: LoopTree, size: int) -> str | None:
     if tree.count >= MOST_LOOPS:
         return f"the tree has {MOST_LOOPS} loops"
@@ -132,7 +154,8 @@ def _no_split(tree: LoopTree, size: int) -> str | None:
     return None
 
 
-def _no_reordering(tree: LoopTree, action: str) -> str | None:
+def _reordered(tree: LoopTree, action: str) -> LoopTree | str:
+    """The tree with loops in another order, or why that is not possible."""
     try:
         changed = done(tree, action)
     except UsageError as error:
@@ -146,7 +169,7 @@ def _no_reordering(tree: LoopTree, action: str) -> str | None:
     if _unrolled(changed) > MOST_UNROLLED:
         return f"more than {MOST_UNROLLED} points would be unrolled"
     witness = order_violation(changed, changed.nest)
-    return None if witness is None else str(witness)
+    return changed if witness is None else str(witness)
 
 
 def _no_vectors(tree: LoopTree) -> str | None:

@@ -155,7 +155,7 @@ class Worker:
     def _asked(self, message: Any, seconds: float) -> Any:
         """The answer to a message; raises Lost and ends the child where there is none in time."""
         try:
-            self._connection.send(message)
+            self._connection.send((seconds, message))
             if self._connection.poll(seconds):
                 return self._connection.recv()
             reason = "hung"

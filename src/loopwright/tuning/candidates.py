@@ -66,7 +66,7 @@ def other_variants(
         near = []
     if threads > 1:
         for bundle in ("none", "i", "j", "batch"):
-            yield replace(variant, parallel=bundle)
+            yield replace(_apart(variant) if bundle == "i" else variant, parallel=bundle)
     # What is not packed is the greatest gain of thin products: it is tried before all else.
     yield replace(variant, left_packing=Packing.DIRECT, ahead=0)
     for r, v in near[:5]:
@@ -87,13 +87,20 @@ def other_variants(
 def _packings(variant: KernelVariant) -> Iterator[KernelVariant]:
     """Other ways to reach the operands; of those in place only right is prefetched."""
     for left in Packing:
-        ahead = 0 if left is Packing.DIRECT else variant.ahead
-        yield replace(variant, left_packing=left, ahead=ahead)
+        is_direct = left is Packing.DIRECT
+        other = variant if is_direct else _apart(variant)
+        yield replace(other, left_packing=left, ahead=0 if is_direct else variant.ahead)
     for right in Packing:
         yield replace(variant, right_packing=right)
     for ahead in (8, 0):
         both = replace(variant, left_packing=Packing.DIRECT, right_packing=Packing.DIRECT)
         yield replace(both, ahead=ahead)
+
+
+def _apart(variant: KernelVariant) -> KernelVariant:
+    """The variant with right packed in a pass of its own where its tiles do that."""
+    is_by_tile = variant.right_packing is Packing.BY_TILE
+    return replace(variant, right_packing=Packing.BY_PANEL) if is_by_tile else variant
 
 
 def other_blocks(blocks: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:

@@ -24,7 +24,15 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
 from loopwright.lazy_dataclass import dataclass
-from loopwright.tuning.actions import ACTIONS, LOOPTUNE_ACTIONS, MOST_LOOPS, Session, done, refusal
+from loopwright.tuning.actions import (
+    ACTIONS,
+    LOOPTUNE_ACTIONS,
+    MOST_LOOPS,
+    Session,
+    done,
+    refusal,
+    tree_after,
+)
 from loopwright.tuning.loop_tree import LoopTree
 from loopwright.tuning.tree_construction import constructed_tree
 from loopwright.tuning.tree_evaluator import Evaluate
@@ -255,19 +263,27 @@ class GeneralRules:
         phase = phase_of(episode.tree) if self.phases else 0
         return self._allows(episode, episode.tree, phase, word)
 
+    def following(self, episode: Episode, word: str) -> LoopTree | None:
+        """The tree after an action other than undo and stop; None where it is not possible."""
+        tree = episode.tree
+        phase = phase_of(tree) if self.phases else 0
+        return tree_after(tree, word) if self._is_in_turn(tree, phase, word) else None
+
     def _allows(self, episode: Episode, tree: LoopTree, phase: int, word: str) -> bool:
-        kind = word.partition("_")[0]
-        if kind == "undo":
+        if word == "undo":
             return bool(episode.session.past)
+        return self._is_in_turn(tree, phase, word) and refusal(tree, word) is None
+
+    def _is_in_turn(self, tree: LoopTree, phase: int, word: str) -> bool:
+        """Whether these rules have nothing against an action, whatever the tree says."""
+        kind = word.partition("_")[0]
         if kind == "parallel" and self.threads == 1:
             return False
         if kind == "accumulate" and tree.nest.accumulators == int(word.partition("_")[2]):
             return False
         if kind == "split" and tree.count >= self.most_loops:
             return False
-        if self.phases and phase > _PHASES.get(kind, 2):
-            return False
-        return refusal(tree, word) is None
+        return not (self.phases and phase > _PHASES.get(kind, 2))
 
     def advance(self, episode: Episode, action: int) -> Advance:
         """The episode after an action; one that the mask forbids does nothing and costs 1."""

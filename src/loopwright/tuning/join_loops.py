@@ -9,8 +9,6 @@ the outer one is not (that is how a tile of registers is asked for), or packs op
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from loopwright.ir.loops import Mark
 from loopwright.tuning.loop_tree import TreeLoop, TreeNest
 
@@ -34,11 +32,11 @@ def joined_nest(nest: TreeNest, lanes: int, most: int) -> TreeNest:
         if outer.dim != inner.dim:
             is_innermost = False
         elif _can_join(outer, inner, depth + 1 < unrolled or is_innermost):
-            step = replace(nest, loops=tuple(loops)).covered(depth + 1)
+            step = TreeNest(nest.statement, tuple(loops)).covered(depth + 1)
             loops[depth : depth + 2] = [_joined(outer, inner, step)]
             unrolled -= unrolled > depth
         depth -= 1
-    return replace(nest, loops=tuple(loops))
+    return TreeNest(nest.statement, tuple(loops), nest.accumulators)
 
 
 def _can_join(outer: TreeLoop, inner: TreeLoop, is_rolled: bool) -> bool:

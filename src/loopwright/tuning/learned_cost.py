@@ -21,9 +21,9 @@ import numpy as np
 from loopwright.diagnostics import UsageError
 from loopwright.ir.machine import Machine
 from loopwright.lazy_dataclass import dataclass
-from loopwright.tuning.boosted_trees import BoostedTrees, Boosting, fit_trees
+from loopwright.tuning.boosted_trees import BoostedTrees, Boosting, fit_trees, predictions
 from loopwright.tuning.loop_tree import LoopTree
-from loopwright.tuning.tree_cost import predict_seconds
+from loopwright.tuning.tree_cost import model_of, predict_seconds
 from loopwright.tuning.tree_features import TREE_COLUMNS, tree_row
 
 __all__ = ["CostSamples", "LearnedCost", "fit_cost", "load_cost"]
@@ -47,16 +47,25 @@ class LearnedCost:
 
     def correction(self, rows: Any) -> tuple[Any, Any]:
         """The mean correction of each row of `tree_row`, in log2, and the members' spread."""
-        found = np.stack([member.predict(rows) for member in self.members])
+        found = predictions(self.members, rows)
         return found.mean(axis=0), found.std(axis=0)
 
     def seconds(self, trees: Sequence[LoopTree], machine: Machine, threads: int = 1) -> Any:
         """Seconds of trees, corrected where the correction is for this machine."""
-        closed = np.array([predict_seconds(tree, machine, threads) for tree in trees])
+        model = model_of(machine)
+        costs = [model.cost(tree, threads) for tree in trees]
+        closed = np.array([cost.seconds for cost in costs])
         if machine.llvm_cpu != self.machine or not len(trees):
             return closed
-        rows = np.stack([tree_row(tree, machine, threads) for tree in trees])
-        return closed * 2.0 ** self.correction(rows)[0]
+        # Trees of one program that have the same code have the same costs, and one row.
+        keys = [
+            (id(tree.arrays), cost.cycles, *map(id, cost.nests))
+            for tree, cost in zip(trees, costs, strict=True)
+        ]
+        firsts = dict(zip(reversed(keys), reversed(trees), strict=True))
+        rows = np.stack([tree_row(tree, machine, threads) for tree in firsts.values()])
+        numbers = {key: at for at, key in enumerate(firsts)}
+        return closed * 2.0 ** self.correction(rows)[0][[numbers[key] for key in keys]]
 
     def predict(self, tree: LoopTree, machine: Machine, threads: int = 1) -> tuple[float, float]:
         """Seconds of a tree, and the factor that it is wrong by in two of three cases."""

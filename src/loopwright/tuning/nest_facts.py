@@ -12,11 +12,11 @@ from loopwright.ir.machine import Machine
 from loopwright.ir.program import Access, Array
 from loopwright.ir.visit import names
 from loopwright.lazy_dataclass import dataclass
-from loopwright.tuning.access_moves import access_moves
 from loopwright.tuning.join_loops import joined_nest
 from loopwright.tuning.loop_tree import LoopTree, TreeNest, TreeStatement, shape_of
 from loopwright.tuning.lower_tree import row_major
 from loopwright.tuning.quick_plan import MOST_OPERATIONS, CodeLevel, CodePlan, plan_code
+from loopwright.tuning.tree_facts import statement_facts
 
 __all__ = ["StatementFacts", "bytes_of", "code_plan", "facts_of", "quick_nest"]
 
@@ -53,7 +53,7 @@ def facts_of(tree: LoopTree, statement: TreeStatement, machine: Machine) -> Stat
     plus, dtype = statement.plus, statement.write.dtype
     is_free = plus is not None and (tree.reassoc or dtype.is_exact or plus not in ("add", "mul"))
     cycles, instructions, latency = _operation(statement, machine)
-    moves = tuple(access_moves(a, tree.array(a.array), statement) for a in accesses)
+    moves = statement_facts(tree, statement).moves
     extents = dict(statement.dims)
     written = frozenset(names(statement.write.load()))
     elements = prod(extents[d] for d in written)
@@ -154,21 +154,21 @@ def code_plan(nest: TreeNest, facts: StatementFacts, machine: Machine) -> CodePl
             strides = row_major([loops[k].trips for k in depths])
             inside = dict(zip(depths, strides, strict=True))
             columns[operand + 1] = [inside.get(k, 0) for k in range(len(loops))]
-    levels = tuple(
+    levels = [
         CodeLevel(
             loop.dim,
-            steps[k],
+            step,
             loop.trips,
             coefs,
             loop.dim in facts.written,
-            tuple(operand + 1 for operand in loop.packs),
+            tuple([operand + 1 for operand in loop.packs]) if loop.packs else (),
             loop.mark is Mark.VECTOR,
             loop.mark is Mark.UNROLL,
         )
-        for k, (loop, coefs) in enumerate(zip(loops, zip(*columns, strict=True), strict=True))
-    )
+        for loop, step, coefs in zip(loops, steps, zip(*columns, strict=True), strict=True)
+    ]
     return plan_code(
-        levels,
+        tuple(levels),
         machine,
         facts.dtypes[0].bits,
         accumulates=facts.accumulates,

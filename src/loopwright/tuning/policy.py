@@ -20,7 +20,7 @@ import numpy as np
 from loopwright.diagnostics import UsageError
 from loopwright.ir.machine import Machine
 from loopwright.lazy_dataclass import dataclass
-from loopwright.tuning.actions import Session, done
+from loopwright.tuning.actions import Session
 from loopwright.tuning.actors import price_by
 from loopwright.tuning.environment import Episode, GeneralRules
 from loopwright.tuning.learned_cost import LearnedCost, load_cost
@@ -36,6 +36,7 @@ __all__ = ["Policy", "dump_policy", "load_policy", "read_policy"]
 
 SCHEMA = 2
 MOST_BYTES = 1 << 20
+_ARCHIVE = b"PK\x03\x04"  # how an .npz begins
 _MOST_LAYERS = 8
 _MOST_COSTS = 8
 
@@ -72,10 +73,9 @@ class Policy:
             word = rules.actions[action]
             if word == "stop":
                 return None
-            if rules.allows(episode, word):
-                following = done(episode.tree, word)
-                if _state(following) not in seen:
-                    return following
+            following = rules.following(episode, word)
+            if following is not None and _state(following) not in seen:
+                return following
         return None
 
     def _values(self, rules: GeneralRules, episodes: Sequence[Episode]) -> Floats:
@@ -154,9 +154,9 @@ class Policy:
         path = states[_state(episode.tree)].path
         for action in np.argsort(-values):
             word = rules.actions[action]
-            if word == "stop" or not rules.allows(episode, word):
+            following = None if word == "stop" else rules.following(episode, word)
+            if following is None:
                 continue
-            following = done(episode.tree, word)
             key = _state(following)
             if key not in states:
                 states[key] = TreeState(following, (*path, word))
@@ -236,13 +236,19 @@ def load_policy(data: bytes) -> Policy:
     """The policy of a file's bytes."""
     if len(data) > MOST_BYTES:
         raise _refused(f"{len(data)} bytes")
+    if not data.startswith(_ARCHIVE):  # NumPy would take it for a pickle, and say so
+        raise _refused("no archive of arrays")
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             # A small file may hold large arrays: their sizes are told before they are read.
             if sum(item.file_size for item in file.zip.infolist()) > 2 * MOST_BYTES:
                 raise _refused("arrays of more than 2 MiB")
             arrays = {name: file[name] for name in file.files}
+        if "head" not in arrays:
+            raise _refused("an archive without the array head")
         head = json.loads(bytes(arrays.pop("head")).decode())
+    except UsageError:
+        raise
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise _refused(str(error)[:80]) from None
     if not isinstance(head, dict) or head.get("schema") != SCHEMA:

@@ -31,7 +31,7 @@ def policy_inputs(seen: Any) -> Floats:
         count, MOST_LOOPS, LOOP_NUMBERS
     )
     cursors = padded[:, _REACH:-_REACH, 0].argmax(axis=1)
-    places = cursors[:, None] + np.arange(2 * _REACH + 1)
-    around = padded[np.arange(count)[:, None], places]
-    found[:, OBSERVED:] = around.reshape(count, -1)
+    for row, cursor in enumerate(cursors.tolist()):
+        around = padded[row, cursor : cursor + 2 * _REACH + 1]
+        found[row, OBSERVED:] = around.reshape(-1)
     return found

@@ -81,7 +81,7 @@ def _is_unit(dims: tuple[Dim, ...], operand: str) -> bool:
 def _block(tree: LoopTree) -> tuple[int, int]:
     """Rows and columns of the written block inside the innermost summed loop."""
     nest = tree.nests[0]
-    groups = statement_facts(tree, nest).groups
+    groups = statement_facts(tree, nest.statement).groups
     found = {0: 1, 1: 1}
     for loop in reversed(nest.loops):
         group = groups[loop.dim]

@@ -13,7 +13,6 @@ injected: one is split in two, which changes no order.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
 from loopwright.ir.machine import Machine
@@ -102,31 +101,33 @@ def plan_code(
             vector += 1
     draft = CodePlan(levels, 0, 0, vector, lanes, is_dot, 1)
     most = MOST_OPERATIONS if accumulates else _MOST_ASSIGNED
-    body = _first(range(len(levels)), lambda k: _operations(draft, k) <= most)
+    operations = _operations_from(draft)
+    body = _first(operations, most)
     marked = [
         k
         for k, x in enumerate(levels)
-        if x.is_vector or (x.is_unrolled and _operations(draft, k) <= _MOST_COPIES)
+        if x.is_vector or (x.is_unrolled and operations[k] <= _MOST_COPIES)
     ]
     body = min([body, vector, *marked])
     body = max([body, *(k for k, x in enumerate(levels) if x.packs)])  # loops that pack come first
     if not accumulates:
-        return replace(draft, registers=len(levels), body=body)
+        return CodePlan(levels, len(levels), body, vector, lanes, is_dot, 1)
     registers = _register_depth(draft, body, room)
     if registers == body and all(x.is_written for x in levels[body:]):
         # Every operation loads and stores its element: longer code gains nothing.
-        shorter = _first(range(len(levels)), lambda k: _operations(draft, k) <= _MOST_ONCE)
+        shorter = _first(operations, _MOST_ONCE)
         body = max(body, min([shorter, vector, *marked]))
         registers = body
     can_inject = registers < body and not levels[body - 1].is_written
     if can_inject and not levels[body].packs:  # each iteration packs anew
-        more = MOST_OPERATIONS // _operations(draft, body)
+        more = MOST_OPERATIONS // operations[body]
         factor = _factor(levels[body - 1].trips, more)
         if factor > 1:
             levels = _injected(levels, body - 1, factor)
-            draft = replace(draft, levels=levels, vector=vector + (vector >= body))
-    draft = replace(draft, registers=registers, body=body)
-    return replace(draft, accumulators=_accumulators(draft, room, accumulators, is_free=is_free))
+            vector += vector >= body
+    draft = CodePlan(levels, registers, body, vector, lanes, is_dot, 1)
+    partial = _accumulators(draft, room, accumulators, is_free=is_free)
+    return CodePlan(levels, registers, body, vector, lanes, is_dot, partial)
 
 
 def _with_lanes(
@@ -219,27 +220,30 @@ def _is_kept_row(levels: tuple[CodeLevel, ...], lanes: int, room: int) -> bool:
     return any(outer == 0 and inner == 1 for outer, inner in pairs)
 
 
-def _first(depths: range, holds: object) -> int:
-    assert callable(holds)
-    return next((k for k in depths if holds(k)), depths.stop - 1)
+def _first(operations: list[int], most: int) -> int:
+    """The first depth from which on there are at most so many operations, else the last one."""
+    return next((k for k, n in enumerate(operations) if n <= most), len(operations) - 1)
 
 
 def _injected(levels: tuple[CodeLevel, ...], depth: int, factor: int) -> tuple[CodeLevel, ...]:
     """The loop at `depth` split by `factor`."""
     level = levels[depth]
-    outer = replace(
-        level,
-        step=level.step * factor,
-        trips=-(-level.trips // factor),
-        coefs=tuple(c * factor for c in level.coefs),
-        is_vector=False,
-        is_unrolled=False,
+    kind = level.dim, level.step * factor, -(-level.trips // factor)
+    outer = CodeLevel(
+        *kind, tuple([c * factor for c in level.coefs]), level.is_written, level.packs
     )
-    return (*levels[:depth], outer, replace(level, trips=factor, packs=()), *levels[depth + 1 :])
+    flags = level.is_vector, level.is_unrolled
+    inner = CodeLevel(level.dim, level.step, factor, level.coefs, level.is_written, (), *flags)
+    return (*levels[:depth], outer, inner, *levels[depth + 1 :])
 
 
-def _operations(plan: CodePlan, depth: int) -> int:
-    return prod(plan.units(k) for k in range(depth, len(plan.levels)))
+def _operations_from(plan: CodePlan) -> list[int]:
+    """Vector operations of the loops from each depth on."""
+    found, operations = [], 1
+    for depth in range(len(plan.levels) - 1, -1, -1):
+        operations *= plan.units(depth)
+        found.append(operations)
+    return found[::-1]
 
 
 def _blocks(plan: CodePlan, depth: int) -> int:
@@ -253,9 +257,11 @@ def _register_depth(plan: CodePlan, body: int, room: int) -> int:
     Loops over written dimensions in front of it keep nothing: they stay loops.
     """
 
+    operations = prod(plan.units(k) for k in range(body, len(plan.levels)))
+
     def copies(depth: int) -> int:
         unrolled = (plan.units(k) for k in range(depth, body) if plan.levels[k].is_written)
-        return prod(unrolled) * _operations(plan, body)
+        return prod(unrolled) * operations
 
     for depth in range(body + 1):
         if depth < body and plan.levels[depth].is_written:

@@ -86,6 +86,9 @@ class Task(Protocol):
     def neighbours(self, plan: Plan) -> Iterator[Plan]:
         """Plans that differ from `plan` in one decision, likely ones first."""
 
+    def fits(self, plan: Plan) -> bool:
+        """Whether a plan, from a record say, is legal for this task."""
+
     def predict(self, plan: Plan) -> float:
         """Seconds of a run by the closed form; NaN where it has none, or the plan does not fit."""
 
@@ -126,6 +129,14 @@ class ContractionTask:
     def neighbours(self, plan: Plan) -> Iterator[Plan]:
         given = self.shape, self.algebra, self.machine, self.threads
         return contraction_neighbours(plan, *given, reassoc=self.reassoc)
+
+    def fits(self, plan: Plan) -> bool:
+        given = self.shape, self.algebra, self.machine, self.threads
+        try:
+            given_choice(plan, *given, reassoc=self.reassoc)
+        except UsageError:
+            return False
+        return True
 
     def predict(self, plan: Plan) -> float:
         given = self.shape, self.algebra, self.machine, self.threads
@@ -281,6 +292,13 @@ class ProgramTask:
 
     def neighbours(self, plan: Plan) -> Iterator[Plan]:
         return loop_neighbours(plan, self.made(), self.machine, self.threads)
+
+    def fits(self, plan: Plan) -> bool:
+        try:
+            apply_plan(self.made(), plan)
+        except (IllegalStep, UsageError):
+            return False
+        return True
 
     def predict(self, plan: Plan) -> float:
         program = self.made()

@@ -79,8 +79,9 @@ class TrainingProgress:
 class Training:
     """One training of one space; `run` gives the policy.
 
-    `machine` is the one that trees are measured on; `others` are trained for beside it, by their
-    closed form. What a network sees has the numbers of the machine in it.
+    `machine` is the one that trees are measured on; `others` are trained for beside it, by the
+    learned cost of `costs` that is of their processor, else by their closed form. What a network
+    sees has the numbers of the machine in it.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class Training:
         settings: TrainingSettings | None = None,
         *,
         others: Sequence[Machine] = (),
+        costs: Sequence[LearnedCost] = (),
         seed: int = 0,
         executor: Executor | None = None,
         measure: Evaluate | None = None,
@@ -98,6 +100,7 @@ class Training:
     ) -> None:
         self.space, self.machine = space, machine
         self.machines = (machine, *others)
+        self.given_costs = tuple(cost for cost in costs if cost.machine != machine.llvm_cpu)
         self.settings = settings or TrainingSettings()
         self.seed = seed
         self.samples = CostSamples(machine)
@@ -148,10 +151,14 @@ class Training:
         return self.elapsed + time.monotonic() - self._start
 
     def _policy(self, network: Network) -> Policy:
-        return Policy(self.space, network, () if self.cost is None else (self.cost,))
+        own = () if self.cost is None else (self.cost,)
+        return Policy(self.space, network, (*own, *self.given_costs))
 
     def _cost_of(self, machine: Machine) -> LearnedCost | None:
-        return self.cost if machine is self.machine else None
+        if machine is self.machine:
+            return self.cost
+        given = (cost for cost in self.given_costs if cost.machine == machine.llvm_cpu)
+        return next(given, None)
 
     def _share(self) -> float:
         if self.settings.rounds is not None:
@@ -323,6 +330,7 @@ class Training:
             "space": self.space.name,
             "seed": self.seed,
             "machines": [machine.name for machine in self.machines],
+            "given_costs": [cost.machine for cost in self.given_costs],
             "seconds": round(self.seconds, 1),
             "rounds": len(self.history),
             "updates": self._learner.adam.count,
@@ -349,7 +357,11 @@ class Training:
         arrays["head"] = np.frombuffer(json.dumps(head).encode(), np.uint8)
         file = io.BytesIO()
         np.savez(file, **arrays)
-        write_whole(self._checkpoint, file.getvalue())
+        try:
+            write_whole(self._checkpoint, file.getvalue())
+        except UsageError as error:  # a full disk costs the checkpoint, not what was learned
+            reason = str(error)
+            log("tune", lambda: f"training goes on without a checkpoint: {reason}")
         self._saved = time.monotonic()
 
     def resume(self) -> bool:

@@ -32,7 +32,7 @@ def _constructed(tree: LoopTree, nest: TreeNest, machine: Machine) -> TreeNest:
     written = [d for d in extents if d not in statement.reduced]
     if statement.plus is None or not statement.reduced or not written:
         return nest
-    facts = statement_facts(tree, nest)
+    facts = statement_facts(tree, nest.statement)
     lanes = machine.lanes(8 * facts.element_bytes[0])
     block = max(machine.vector_registers, 8) // _SHARE  # vectors
     vector = min(written, key=lambda d: _strangeness(facts, d, extents[d], lanes))

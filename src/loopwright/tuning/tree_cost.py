@@ -54,6 +54,7 @@ _MOST_KEPT = 20_000  # costs of nests that are remembered
 _LOOP_INSTRUCTIONS = 2.0  # counter and branch of an iteration; pointers come on top
 _UNHIDDEN = 0.25  # share of a block's first and last latencies that no other block hides
 _NEAR, _FAR = 0.3, 1.2  # shares of a line's cycles that are waited for, in a row and in its first
+_ALIGNED = 16  # bytes; of what malloc gives and NumPy uses
 _UNKNOWN_HZ = 1e9  # clock of machines whose clock nobody knows: times are then nanoseconds a cycle
 
 
@@ -149,6 +150,9 @@ class TreeCostModel:
         # item of a value keeps them alive.
         self._known: dict[tuple[int, int, bool], tuple[StatementFacts, Any]] = {}
         self._facts: dict[Any, StatementFacts] = {}
+        # Costs of nests by identity (with what keeps them alive), and by the loops of their code:
+        # those of one dimension that follow each other are one there.
+        self._nests: dict[tuple[int, int], tuple[NestCost, TreeNest]] = {}
         self._costs: dict[Any, NestCost] = {}
         self._bounds = BoundedCache[tuple[int, ...], tuple[float, Any]](4096)
         # Cycles to bring a line into each cache from what lies behind it.
@@ -186,7 +190,7 @@ class TreeCostModel:
         if known is not None:
             return known[0]
         if len(self._known) >= _MOST_KEPT:
-            self._forget()
+            self.forget()
         key = (statement, tree.arrays, tree.reassoc)
         found = self._facts.get(key)
         if found is None:
@@ -197,20 +201,29 @@ class TreeCostModel:
     def nest_cost(self, tree: LoopTree, nest: TreeNest) -> NestCost:
         """The cost of a nest of a tree."""
         facts = self.facts(tree, nest.statement)
-        key = (id(facts), nest.loops, nest.accumulators)
+        known = self._nests.get((id(nest), id(facts)))
+        if known is not None:
+            return known[0]
+        if len(self._nests) >= _MOST_KEPT:
+            self._forget_costs()
+        seen = quick_nest(nest, self.machine)
+        key = (id(facts), seen.loops, seen.accumulators)
         found = self._costs.get(key)
         if found is None:
-            if len(self._costs) >= _MOST_KEPT:
-                self._costs.clear()
-            seen = quick_nest(nest, self.machine)
             plan = code_plan(seen, facts, self.machine)
             found = self._costs[key] = _NestCounts(self, seen, facts, plan).cost()
+        self._nests[id(nest), id(facts)] = found, nest
         return found
 
-    def _forget(self) -> None:
+    def _forget_costs(self) -> None:
+        self._nests.clear()
+        self._costs.clear()
+
+    def forget(self) -> None:
+        """Forget all costs: what is asked next takes as long as the first time."""
         self._known.clear()
         self._facts.clear()
-        self._costs.clear()
+        self._forget_costs()
 
 
 # -- counts ------------------------------------------------------------------------------------
@@ -265,7 +278,7 @@ class _NestCounts:
         extents = dict(facts.dims)
         points = prod(extents.values())
         waste = 1.0 - points / (operations * lanes) if lanes > 1 else 0.0
-        loads = inserts = 0.0
+        loads = inserts = crossing = 0.0
         for access in range(1, len(facts.moves)):
             moves = facts.moves[access]
             count = float(prod(n if moves[d] else at_body[d] for d, n in total.items()))
@@ -273,6 +286,8 @@ class _NestCounts:
             if lanes > 1 and lane_move not in (0, 1):
                 inserts += count * lanes
                 count *= lanes
+            elif lanes > 1 and lane_move == 1 and access not in self.packed:
+                crossing += count * self._crossing(access)
             loads += count
         stores, summed, opened = self._blocks(operations)
         lane_move = plan.levels[plan.vector].coefs[0] if plan.levels else 1
@@ -289,7 +304,8 @@ class _NestCounts:
         instructions = operations * facts.instructions + inserts + summed + loads + stored + loops
         packed, copying = self._packing()
         filled = self._fill()
-        memory = max((loads + stored) / machine.loads_per_cycle, stored / machine.stores_per_cycle)
+        reached = loads + crossing + stored
+        memory = max(reached / machine.loads_per_cycle, stored / machine.stores_per_cycle)
         issue = instructions / machine.issue_width
         chain = self._chain()
         misses, traffic = self._misses()
@@ -318,6 +334,14 @@ class _NestCounts:
             plan.accumulators,
             operations / max(1, self.runs(plan.body)),
         )
+
+    def _crossing(self, access: int) -> float:
+        """The share of an access's vectors that lie in two lines, each of which is read.
+
+        Arrays begin anywhere between lines but at multiples of _ALIGNED, as allocators give them.
+        """
+        size = self.plan.lanes * self.facts.sizes[access]
+        return min(1.0, size / self.machine.caches[0].line) if size > _ALIGNED else 0.0
 
     def _is_resumed(self) -> bool:
         """Whether blocks of sums are left and come back to."""

@@ -16,8 +16,16 @@ from loopwright.memo import BoundedCache
 from loopwright.tuning.access_moves import access_moves
 from loopwright.tuning.loop_tree import LoopTree, TreeNest, TreeStatement
 
-__all__ = ["AccessFacts", "bound_seconds", "footprints", "peak_per_second", "statement_facts"]
+__all__ = [
+    "REDUCED",
+    "AccessFacts",
+    "bound_seconds",
+    "footprints",
+    "peak_per_second",
+    "statement_facts",
+]
 
+REDUCED = 2  # group of the dimensions that are summed over
 _FREQUENCY = 2.5e9  # where only cycles are known: ratios of times do not depend on it
 
 
@@ -28,16 +36,17 @@ class AccessFacts:
     moves: tuple[dict[str, int], ...]  # elements per point of each dimension
     element_bytes: tuple[int, ...]
     groups: dict[str, int]  # of dimensions: 0 M (write, a), 1 N (write, b), 2 K (reduced), 3 batch
+    strides: dict[str, tuple[int, int, int]]  # bytes per point of the write, a and b; 0: it stays
 
 
-def statement_facts(tree: LoopTree, nest: TreeNest) -> AccessFacts:
-    """The facts of the statement of a nest of `tree`."""
+def statement_facts(tree: LoopTree, statement: TreeStatement) -> AccessFacts:
+    """The facts of a statement of `tree`."""
     # Edits keep statements and arrays, so these are known by identity, which takes no hash of them.
-    key = id(nest.statement), id(tree.arrays)
+    key = id(statement), id(tree.arrays)
     known = _known.get(key)
     if known is None:
-        found = _facts(nest.statement, tree.arrays)
-        known = _known[key] = found, (nest.statement, tree.arrays)
+        found = _facts(statement, tree.arrays)
+        known = _known[key] = found, (statement, tree.arrays)
     return known[0]
 
 
@@ -55,8 +64,14 @@ def _facts(statement: TreeStatement, arrays: tuple[Array, ...]) -> AccessFacts:
     for name, _ in statement.dims:
         in_a = len(moves) > 1 and moves[1][name] != 0
         in_b = len(moves) > 2 and moves[2][name] != 0
-        groups[name] = 2 if name in reduced else 3 if in_a == in_b else 0 if in_a else 1
-    return AccessFacts(moves, tuple(a.dtype.bytes for a in accesses), groups)
+        groups[name] = REDUCED if name in reduced else 3 if in_a == in_b else 0 if in_a else 1
+    sizes = tuple(a.dtype.bytes for a in accesses)
+    strides = {}
+    for name, _ in statement.dims:
+        own = [abs(m[name]) * size for m, size in zip(moves[:3], sizes, strict=False)]
+        write, a, b = *own, *[0] * (3 - len(own))
+        strides[name] = write, a, b
+    return AccessFacts(moves, sizes, groups, strides)
 
 
 def footprints(nest: TreeNest, facts: AccessFacts) -> list[int]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
+from loopwright.memo import BoundedCache
 from loopwright.tuning.actions import MOST_LOOPS
 from loopwright.tuning.loop_tree import LoopTree, TreeNest
 from loopwright.tuning.nest_facts import StatementFacts, bytes_of
@@ -108,34 +109,26 @@ def tree_row(tree: LoopTree, machine: Machine, threads: int = 1) -> Any:
     """The columns of the whole tree alone, float32."""
     model = model_of(machine)
     cost = model.cost(tree, threads)
-    dtype = tree.nests[0].statement.write.dtype if tree.nests else tree.arrays[0].dtype
+    kept = (machine, tree.arrays, *(nest.statement for nest in tree.nests))
+    key = (threads, *map(id, kept))
+    known = _kept_columns.get(key)
+    if known is None:
+        known = _kept_columns[key] = _program_columns(tree, machine, threads), kept
     bound = bound_seconds(tree, machine) * model.hz
-    caches = machine.caches
-    total = float(sum(bytes_of(array) for array in tree.arrays))
-    operations = max(1.0, sum(n.operations for n in cost.nests))
+    operations = max(1.0, sum([n.operations for n in cost.nests]))
     main = max(cost.nests, key=lambda n: n.cycles, default=None)
-    step = machine.vmma("add", "mul", dtype.name) if dtype.is_float else None
-    flight = step.latency * step.per_cycle if step is not None else 1.0
 
     def summed(name: str, unit: float) -> float:
-        total: float = sum(getattr(n, name) for n in cost.nests)
+        total = 0.0
+        for nest in cost.nests:
+            total += getattr(nest, name)
         return min(_MOST, total / unit)
 
     def lines(level: int) -> float:
-        return sum(n.misses[level] for n in cost.nests if level < len(n.misses)) / operations
+        return sum([n.misses[level] for n in cost.nests if level < len(n.misses)]) / operations
 
     found = [
-        log2(max(1, tree.operations)),
-        dtype.bytes,
-        machine.lanes(dtype.bits),
-        machine.vector_registers,
-        flight,
-        log2(caches[0].size),
-        log2(machine.cache(2).size),
-        log2(caches[-1].size),
-        threads,
-        log2(total / caches[0].size),
-        min(_MOST, tree.operations / total),
+        *known[0],
         log2(cost.cycles / bound),
         summed("arithmetic", bound),
         summed("memory", bound),
@@ -164,6 +157,31 @@ def tree_row(tree: LoopTree, machine: Machine, threads: int = 1) -> Any:
             cost.nests[0].cycles / cost.cycles,
         ]
     return np.array(found, np.float32)
+
+
+# By identity: edits keep statements and arrays. The second item keeps alive what a key names.
+_kept_columns: BoundedCache[tuple[int, ...], tuple[list[float], Any]] = BoundedCache(1024)
+
+
+def _program_columns(tree: LoopTree, machine: Machine, threads: int) -> list[float]:
+    """The columns that loops do not change: of the program and of the machine."""
+    dtype = tree.nests[0].statement.write.dtype if tree.nests else tree.arrays[0].dtype
+    caches = machine.caches
+    total = float(sum(bytes_of(array) for array in tree.arrays))
+    step = machine.vmma("add", "mul", dtype.name) if dtype.is_float else None
+    return [
+        log2(max(1, tree.operations)),
+        dtype.bytes,
+        machine.lanes(dtype.bits),
+        machine.vector_registers,
+        step.latency * step.per_cycle if step is not None else 1.0,
+        log2(caches[0].size),
+        log2(machine.cache(2).size),
+        log2(caches[-1].size),
+        threads,
+        log2(total / caches[0].size),
+        min(_MOST, tree.operations / total),
+    ]
 
 
 def _loop_rows(

@@ -19,7 +19,7 @@ from loopwright.ir.machine import Machine
 from loopwright.memo import BoundedCache
 from loopwright.tuning.actions import MOST_LOOPS
 from loopwright.tuning.loop_tree import LoopTree, TreeNest
-from loopwright.tuning.tree_facts import AccessFacts, footprints, statement_facts
+from loopwright.tuning.tree_facts import REDUCED, footprints, statement_facts
 
 __all__ = [
     "GLOBAL_NUMBERS",
@@ -59,7 +59,7 @@ def looptune_observation(tree: LoopTree, strides: Strides = Strides.COUNTS) -> F
     seen = np.zeros((LOOPTUNE_LOOPS, LOOPTUNE_NUMBERS), np.float32)
     number = 0
     for nest in tree.nests:
-        moves = statement_facts(tree, nest).moves
+        moves = statement_facts(tree, nest.statement).moves
         is_compute = nest.statement.plus is not None
         for loop, step in zip(nest.loops, nest.steps, strict=True):
             if number == LOOPTUNE_LOOPS:
@@ -86,16 +86,24 @@ def tree_observation(tree: LoopTree, machine: Machine, threads: int = 1) -> Floa
     log2 of iterations inside and outside; number of the nest, log2 of accumulators. All are scaled
     to a few units.
     """
+    key = id(tree.nests), id(tree.arrays), id(machine), threads
+    known = _kept_views.get(key)
+    if known is None:
+        kept = tree.nests, tree.arrays, machine
+        known = _kept_views[key] = _without_cursor(tree, machine, threads), kept
+    seen: Floats = known[0].copy()
+    if tree.cursor < min(tree.count, MOST_LOOPS):
+        seen[tree.cursor * LOOP_NUMBERS] = 1
+    return seen
+
+
+def _without_cursor(tree: LoopTree, machine: Machine, threads: int) -> Floats:
     seen = np.zeros(OBSERVED, np.float32)
-    rows: list[list[float]] = []
+    at = 0
     for number, nest in enumerate(tree.nests):
-        rows += _known_rows(tree, nest, number, machine)
-    table = np.array(rows[:MOST_LOOPS], np.float32)
-    if len(table):
-        table[:, 0] = 0
-        if tree.cursor < MOST_LOOPS:
-            table[tree.cursor, 0] = 1
-        seen[: table.size] = table.reshape(-1)
+        rows = _known_rows(tree, nest, number, machine)[: MOST_LOOPS * LOOP_NUMBERS - at]
+        seen[at : at + len(rows)] = rows
+        at += len(rows)
     start = MOST_LOOPS * LOOP_NUMBERS
     here = _tree_numbers(tree, machine)
     seen[start : start + len(here)] = here
@@ -104,100 +112,112 @@ def tree_observation(tree: LoopTree, machine: Machine, threads: int = 1) -> Floa
     return seen
 
 
-# By identity: an edit changes one nest at most. The second item keeps what a key names alive.
-_kept_rows: BoundedCache[tuple[int, ...], tuple[list[list[float]], Any]] = BoundedCache(4096)
+# By identity: moves of the cursor keep the nests of a tree, and edits all of them but one. The
+# second item keeps what a key names alive.
+_kept_views: BoundedCache[tuple[int, ...], tuple[Floats, Any]] = BoundedCache(1024)
+_kept_rows: BoundedCache[tuple[int, ...], tuple[Floats, Any]] = BoundedCache(4096)
 
 
-def _known_rows(tree: LoopTree, nest: TreeNest, number: int, machine: Machine) -> list[list[float]]:
+def _known_rows(tree: LoopTree, nest: TreeNest, number: int, machine: Machine) -> Floats:
     key = id(nest), id(tree.arrays), id(machine), number
     known = _kept_rows.get(key)
     if known is None:
         kept = nest, tree.arrays, machine
-        known = _kept_rows[key] = _rows(tree, nest, number, machine), kept
+        rows = np.array(_rows(tree, nest, number, machine), np.float32).reshape(-1)
+        known = _kept_rows[key] = rows, kept
     return known[0]
 
 
 def _rows(tree: LoopTree, nest: TreeNest, number: int, machine: Machine) -> list[list[float]]:
-    facts = statement_facts(tree, nest)
+    facts = statement_facts(tree, nest.statement)
     l1, l2 = machine.cache(1).size, machine.cache(2).size
-    total = sum(log2(loop.trips) for loop in nest.loops)
+    trips = [log2(loop.trips) for loop in nest.loops]
+    total = sum(trips)
     outside = 0.0
     last: dict[str, int] = {}
     is_compute = float(nest.statement.plus is not None)
     partial = log2(max(nest.accumulators, 1)) / 3
     found = []
-    touched = zip(nest.loops, nest.steps, footprints(nest, facts), strict=True)
-    for depth, (loop, step, bytes_below) in enumerate(touched):
-        group = facts.groups[loop.dim]
-        trips = log2(loop.trips)
-        inside = total - outside - trips
-        mark = loop.mark
-        since = depth - last[loop.dim] if loop.dim in last else 0
-        last[loop.dim] = depth
+    touched = zip(nest.loops, trips, nest.steps, footprints(nest, facts), strict=True)
+    for depth, (loop, own, step, bytes_below) in enumerate(touched):
+        dim, packs = loop.dim, loop.packs
+        since = depth - last[dim] if dim in last else 0
+        last[dim] = depth
+        write, a, b = facts.strides[dim]
         found.append(
             [
                 0.0,  # the cursor
-                trips / 8,
+                own / 8,
                 log2(step) / 8,
                 loop.tail / step,
                 is_compute,
-                float(0 in loop.packs),
-                float(1 in loop.packs),
-                float(group == 0),
-                float(group == 1),
-                float(group == 2),
-                float(group == 3),
+                float(0 in packs),
+                float(1 in packs),
+                *_GROUPS[facts.groups[dim]],
                 since / 8,
-                float(mark is Mark.PARALLEL),
-                float(mark is Mark.VECTOR),
-                float(mark is Mark.UNROLL),
-                *_strides(facts, loop.dim, step),
+                *_MARKS[loop.mark.value],
+                log2(write * step + 1) / 16,
+                log2(a * step + 1) / 16,
+                log2(b * step + 1) / 16,
                 log2(bytes_below / l1) / 8,
                 log2(bytes_below / l2) / 8,
-                inside / 16,
+                (total - outside - own) / 16,
                 outside / 16,
                 number / 4,
                 partial,
             ]
         )
-        outside += trips
+        outside += own
     return found
 
 
-def _strides(facts: AccessFacts, dim: str, step: int) -> list[float]:
-    """log2 of the bytes that the write, a and b move by in an iteration; 0 where they stay."""
-    found = [
-        log2(abs(moves[dim]) * step * size + 1) / 16
-        for moves, size in zip(facts.moves[:3], facts.element_bytes, strict=False)
-    ]
-    return found + [0.0] * (3 - len(found))
+# One of four groups of dimensions; parallel, vector, unrolled.
+_GROUPS = tuple(tuple(float(k == group) for k in range(4)) for group in range(4))
+_MARKED = (Mark.PARALLEL, Mark.VECTOR, Mark.UNROLL)
+_MARKS = {mark.value: tuple(float(mark is each) for each in _MARKED) for mark in Mark}
 
 
 def _tree_numbers(tree: LoopTree, machine: Machine) -> list[float]:
     """Seven numbers of the whole tree."""
-    work = tree.operations
     nest = tree.nests[0]
-    facts = statement_facts(tree, nest)
-    total = footprints(nest, facts)[0] if nest.loops else 1
-    size = facts.element_bytes[0]
-    registers = max(machine.vector_registers, 1) * machine.lanes(8 * size)
+    kept = (machine, tree.arrays, *(each.statement for each in tree.nests))
+    key = tuple(map(id, kept))
+    known = _kept_numbers.get(key)
+    if known is None:
+        known = _kept_numbers[key] = _statement_numbers(tree, machine), kept
+    work, size, intensity, registers = known[0]
     return [
-        log2(max(work, 1)) / 32,
-        size / 8,
-        log2(max(work, 1) / total) / 8,  # arithmetic intensity
-        log2(_written_block(nest) / registers) / 8,
+        work,
+        size,
+        intensity,
+        log2(_written_block(tree, nest) / registers) / 8,
         tree.count / MOST_LOOPS,
         len(tree.nests) / 4,
         float(tree.reassoc),
     ]
 
 
-def _written_block(nest: TreeNest) -> int:
+# By identity: edits keep statements.
+_kept_numbers: BoundedCache[tuple[int, ...], tuple[tuple[float, ...], Any]] = BoundedCache(1024)
+
+
+def _statement_numbers(tree: LoopTree, machine: Machine) -> tuple[float, float, float, int]:
+    """Work, bytes of an element, arithmetic intensity, elements that all registers hold."""
+    work = max(tree.operations, 1)
+    nest = tree.nests[0]
+    facts = statement_facts(tree, nest.statement)
+    total = footprints(nest, facts)[0] if nest.loops else 1
+    size = facts.element_bytes[0]
+    registers = max(machine.vector_registers, 1) * machine.lanes(8 * size)
+    return log2(work) / 32, size / 8, log2(work / total) / 8, registers
+
+
+def _written_block(tree: LoopTree, nest: TreeNest) -> int:
     """Elements of the written array that the loops inside the innermost reduced one touch."""
-    reduced = nest.statement.reduced
+    groups = statement_facts(tree, nest.statement).groups
     points = 1
     for loop in reversed(nest.loops):
-        if loop.dim in reduced:
+        if groups[loop.dim] == REDUCED:
             break
         points *= loop.trips
     return points

@@ -4,14 +4,15 @@
              ("build", plan)                         ("built",) or ("refused", reason)
              ("time", rounds, is_cold, most)         ("timed", base, own) or ("wrong", reason)
 
-Whatever goes wrong in generated code ends this process and no other. No kernel that is made here is
-written to disk.
+Each message comes as a pair with the seconds that its answer may take. Whatever goes wrong in
+generated code ends this process and no other. No kernel that is made here is written to disk.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import signal
 import sys
 import time
 from multiprocessing.connection import Connection
@@ -36,6 +37,7 @@ _LONG = 10e-3  # seconds of a run whose time says something by itself
 _HOPELESS = 1.15  # a candidate this much slower after two rounds is given up
 _HOPELESS_LONG = 1.03  # the same where runs are long
 _AT_ONCE = 1.4  # one this much slower in the run that is checked, at once where runs are long
+_GRACE = 2.0  # seconds in which the parent ends a child that is late, before it ends by itself
 _FLUSHED = 64 << 20  # bytes that a cold measurement writes between two runs
 
 
@@ -45,11 +47,23 @@ def main(handle: int) -> None:
     # What is printed here is nobody's answer.
     os.dup2(2, 1)
     try:
-        task, construction = connection.recv()
+        task, construction = _received(connection)
         with options.override(cache=False):
             _Desk(task, construction).serve(connection)
     except (EOFError, BrokenPipeError):
         sys.exit(0)
+
+
+def _received(connection: Connection) -> Any:
+    """The next message, with an alarm set to the time that its answer may take.
+
+    The parent ends a child that is late; where the parent is gone, killed itself, the alarm does.
+    Nothing handles it, so that it ends the process in the midst of generated code too.
+    """
+    signal.setitimer(signal.ITIMER_REAL, 0.0)
+    seconds, message = connection.recv()
+    signal.setitimer(signal.ITIMER_REAL, seconds + _GRACE)
+    return message
 
 
 class _Desk:
@@ -73,7 +87,7 @@ class _Desk:
     def serve(self, connection: Connection) -> None:
         connection.send(("ready", self._once, self._remark))
         while True:
-            match connection.recv():
+            match _received(connection):
                 case ("build", plan):
                     connection.send(self._built(plan))
                 case ("time", int(rounds), bool(is_cold), float(most)):
