@@ -28,6 +28,7 @@ BENCHMARKS: tuple[tuple[str, tuple[int, ...], str], ...] = (
     ("semirings", (1,), "operator pairs against their own bound"),
     ("seed_tables", (1, 2), "the dissertation's tables of operator pairs, and its figure 4.15"),
     ("paths", (1, 2), "closures of dense matrices against their bounds and scipy"),
+    ("networkx_backend", (2,), "functions of networkx by the backend and by networkx itself"),
     ("gemv", (1,), "matrix-vector products against NumPy and the read bandwidth"),
     ("conversions", (1, 2), "sparse formats against scipy, byte limits and comparison sorts"),
     ("twins", (1,), "formats declared by a user beside the table's with the same descriptor"),

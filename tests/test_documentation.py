@@ -40,7 +40,18 @@ def test_the_code_of_the_readme_runs(
 
 
 @pytest.mark.parametrize(
-    "page", ["sparse", "compiler", "gpu", "sunway", "loop_trees", "tuning", "paths"]
+    "page",
+    [
+        "arrays",
+        "sparse",
+        "compiler",
+        "gpu",
+        "sunway",
+        "loop_trees",
+        "tuning",
+        "paths",
+        "gravimetry",
+    ],
 )
 def test_the_code_of_the_other_pages_runs(page: str, tmp_path: Path) -> None:
     blocks = BLOCK.findall((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"))

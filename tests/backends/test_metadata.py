@@ -1,4 +1,4 @@
-"""What LLVM is told of loops: strips around independent loops are not written out."""
+"""What LLVM is told of loops: strips, flags that are seldom set, powers in vector loops."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from loopwright.backends.llvm_metadata import Metadata
 from loopwright.ir.dtypes import FLOAT64
-from loopwright.ir.expr import Const, Expr, Load, Var
+from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.loops import For, If, Mark, Store
 from loopwright.lower.build import loop
 
@@ -44,3 +44,20 @@ def test_flags_are_not_expected_to_be_set(place: Expr, is_rare: bool) -> None:
     metadata = Metadata()
     metadata.branch(If(Var("i") < 3, body, other))
     assert any("branch_weights" in line for line in metadata.lines) == is_rare
+
+
+@pytest.mark.parametrize(
+    ("exponent", "powers", "count"),
+    [(-1.5, 1, 4), (-1.5, 4, 2), (0.5, 9, 1), (2.0, 1, 0)],
+    ids=["one chain", "a chain for each of four rows", "more than fit", "a product"],
+)
+def test_chains_of_powers_run_beside_each_other(exponent: float, powers: int, count: int) -> None:
+    element = Load("A", (Var("i"),), FLOAT64)
+    total: Expr = Const(0.0, FLOAT64)
+    for _ in range(powers):
+        total = total + Binary("pow", element, Const(exponent, FLOAT64))
+    body = Store("B", (Var("i"),), total)
+    metadata = Metadata()
+    metadata.loop(loop(Var("i"), 0, Var("n"), body, mark=Mark.SIMD), metadata.group())
+    found = [line for line in metadata.lines if "llvm.loop.interleave.count" in line]
+    assert [f"i32 {count}" in line for line in found] == ([True] if count else [])

@@ -241,8 +241,7 @@ def test_no_parallel_loop(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "chain.c"
     path.write_text(CHAIN)
     assert refused(capsys, tmp_path, str(path), "--target", "athread") == (
-        "loopwright: error: no region can be run on a mesh of cores\n"
-        "note: found no parallel loop was found\n"
+        "loopwright: error: no region can be run on a mesh of cores: no parallel loop was found\n"
         "try: loops whose iterations are independent, or --target c\n"
     )
 
@@ -260,8 +259,8 @@ def test_no_tile_fits(source: Path, capsys: Capture) -> None:
     small = machine_of(source.parent, 4160)
     told = refused(capsys, source.parent, str(source), "--target", "athread", "--machine", small)
     assert told == (
-        "loopwright: error: no region can be run on a mesh of cores\n"
-        "note: found no tile fits into the 4160 bytes of LDM of sw26010\n"
+        "loopwright: error: no region can be run on a mesh of cores: "
+        "no tile fits into the 4160 bytes of LDM of sw26010\n"
         "try: a --machine of more LDM, or --target c\n"
     )
 

@@ -48,6 +48,7 @@ from loopwright.ir.loops import (
     Wait,
     WarpMma,
 )
+from loopwright.ir.request_shape import RequestShape, request_shape
 from loopwright.ir.text import expr_text
 from loopwright.ir.visit import constant_trips, statements
 from loopwright.memo import IdentityMap
@@ -185,7 +186,7 @@ class CPrinter:
             case Copy() if (
                 self.dialect.get and {stmt.target, stmt.source} & self.scopes.boxes.keys()
             ):
-                self._transfer(stmt, ())
+                self._transfer(stmt)
             case Copy() if self._moves_runs(stmt):
                 self._copy_runs(stmt)
             case Copy():
@@ -347,8 +348,8 @@ class CPrinter:
     def _copy(self, stmt: Copy, offset: tuple[Expr, ...]) -> None:
         """One loop per dimension around an assignment."""
         if len(offset) < len(stmt.shape):
-            with self._loop_of_copy(stmt, offset) as inner:
-                self._copy(stmt, inner)
+            with self._loop_of_copy(stmt, len(offset)) as index:
+                self._copy(stmt, (*offset, index))
             return
         to, origin = stmt.places(offset)
         target = self.expressions.element(stmt.target, to)
@@ -356,55 +357,65 @@ class CPrinter:
         self.lines.add(f"{target} = {source};")
 
     @contextmanager
-    def _loop_of_copy(self, stmt: Copy, offset: tuple[Expr, ...]) -> Iterator[tuple[Expr, ...]]:
-        """A loop over the next dimension of a copy; the offset in it."""
-        done = len(offset)
-        variable = Var(f"x{done} of copy")
+    def _loop_of_copy(self, stmt: Copy, at: int) -> Iterator[Expr]:
+        """A loop over a dimension of a copy; its variable."""
+        variable = Var(f"x{at} of copy")
         with self.scopes.names.block():
-            name = self.scopes.names.declare(f"x{done}")
+            name = self.scopes.names.declare(f"x{at}")
             self.expressions.spelling[variable.name] = CText(name, ATOM, Width.LONG)
-            bound = self.expressions.index(stmt.shape[done])
+            bound = self.expressions.index(stmt.shape[at])
             loop = f"for ({self.dialect.index} {name} = 0; {name} < {bound}; {name}++)"
             with self.scopes.braces(loop):
-                yield (*offset, variable)
+                yield variable
 
-    def _transfer(self, stmt: Copy, offset: tuple[Expr, ...]) -> None:
-        """DMA requests of the last two dimensions, in a loop over each of the others."""
-        if stmt.after_puts and not offset:
-            self.lines.add(self.dialect.after_puts)
-        if len(offset) < len(stmt.shape) - 2:
-            with self._loop_of_copy(stmt, offset) as inner:
-                self._transfer(stmt, inner)
-            if not offset and not stmt.is_async:
-                self.lines.add(self.dialect.end_parts)
-            if not offset and stmt.lands:
-                self.lines.add(self.dialect.landed)
-            return
-        fixed = (*offset, *(Const(0) for _ in stmt.shape[len(offset) :]))
-        to, origin = stmt.places(fixed)
+    def _transfer(self, stmt: Copy) -> None:
+        """DMA requests of rows, in a loop over each of the other dimensions."""
         is_put = stmt.source in self.scopes.boxes
-        far = self.expressions.buffers[stmt.target if is_put else stmt.source]
+        pair = (stmt.target, stmt.source) if is_put else (stmt.source, stmt.target)
+        far, near = (self.expressions.buffers[name] for name in pair)
         assert far.strides is not None, "arrays of main memory have strides"
-        size, width = far.dtype.bytes, stmt.shape[-1]
-        rows: Expr = Const(1)
-        gap: Expr = Const(0)
-        if len(stmt.shape) > 1:
-            rows, gap = stmt.shape[-2], (far.strides[-2] - width) * size
-        form = self.dialect.put if is_put else self.dialect.get
-        if offset:
-            form = self.dialect.put_part if is_put else self.dialect.get_part
-        if stmt.is_async:
-            form = self.dialect.put_ahead if is_put else self.dialect.get_ahead
-        text = form.format(
-            target=f"&{self.expressions.element(stmt.target, to)}",
-            source=f"&{self.expressions.element(stmt.source, origin)}",
-            rows=self.expressions.index(rows),
-            width=self.expressions.index(width * size),
-            gap=self.expressions.index(gap),
-        )
-        self.lines.add(text)
-        if not offset and stmt.lands:
+        assert near.strides is not None, "and so have boxes"
+        form = request_shape(stmt.shape, far.strides, near.strides)
+        if stmt.after_puts:
+            self.lines.add(self.dialect.after_puts)
+        self._requests(stmt, form, is_put, (Const(0),) * len(stmt.shape), form.around)
+        if form.around and not stmt.is_async:
+            self.lines.add(self.dialect.end_parts)
+        if stmt.lands:
             self.lines.add(self.dialect.landed)
+
+    def _requests(
+        self,
+        stmt: Copy,
+        form: RequestShape,
+        is_put: bool,
+        offset: tuple[Expr, ...],
+        around: tuple[int, ...],
+    ) -> None:
+        """The requests at an offset, with loops over the dimensions `around` that are left."""
+        if around:
+            at, *left = around
+            with self._loop_of_copy(stmt, at) as index:
+                moved = (*offset[:at], index, *offset[at + 1 :])
+                self._requests(stmt, form, is_put, moved, tuple(left))
+            return
+        to, origin = stmt.places(offset)
+        size = self.expressions.buffers[stmt.target].dtype.bytes
+        gap = Const(0) if form.rows == Const(1) else (form.pitch - form.width) * size
+        text = self.dialect.put if is_put else self.dialect.get
+        if form.around:
+            text = self.dialect.put_part if is_put else self.dialect.get_part
+        if stmt.is_async:
+            text = self.dialect.put_ahead if is_put else self.dialect.get_ahead
+        self.lines.add(
+            text.format(
+                target=f"&{self.expressions.element(stmt.target, to)}",
+                source=f"&{self.expressions.element(stmt.source, origin)}",
+                rows=self.expressions.index(form.rows),
+                width=self.expressions.index(form.width * size),
+                gap=self.expressions.index(gap),
+            )
+        )
 
     def _broadcast(self, stmt: MeshBroadcast) -> None:
         if not self.dialect.broadcast or len(stmt.shape) > 2:

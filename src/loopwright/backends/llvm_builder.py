@@ -123,6 +123,7 @@ class FunctionBuilder:
     declarations: dict[str, None] = field(default_factory=dict)
     entry: list[str] = field(default_factory=list)  # allocas, which belong at the very start
     features: dict[str, None] = field(default_factory=dict)  # extensions its instructions need
+    attributes: dict[str, None] = field(default_factory=dict)  # others of the function
     block: str = "entry"  # label of the block being written
     flags: str = ""  # freedoms of floating-point arithmetic, each followed by a space
     tags: str = ""  # metadata of every access to memory

@@ -206,6 +206,7 @@ class _Emitter:
             # LLVM ends the process when it cannot select an instruction, as for a processor whose
             # name it does not know: what the code uses is said here.
             head += f' "target-features"="{",".join(self.code.features)}"'
+        head = " ".join((head, *self.code.attributes))
         return "\n".join([f"{head} {{", "entry:", *self.code.entry, *self.code.lines, "}"])
 
     def _invoke(self, invocation: Invocation) -> None:

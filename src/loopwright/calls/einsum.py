@@ -106,7 +106,7 @@ def einsum(
     are converted as far as `casting` allows; `order` is the memory order of a new result ('K' is
     'C' but for views); `optimize` names the order of contraction: 'greedy' (also True and False),
     'optimal', (name, elements of an intermediate result), a path of einsum_path or of opt_einsum,
-    or an optimizer of opt_einsum. One operand of which nothing is summed gives a view.
+    or an optimizer of opt_einsum or its name. One operand of which nothing is summed gives a view.
 
     `plan` runs one or two operands by a plan of `einsum_plan`, made for these or other sizes.
     `tune="search"`, or a number of seconds, first measures plans for one or two operands, where

@@ -255,7 +255,7 @@ def checked_path(optimize: Any) -> Path:
     if optimize is None or isinstance(optimize, bool):
         return GREEDY
     if isinstance(optimize, str):
-        return Path(_search(optimize))
+        return _named_path(optimize)
     if callable(optimize):
         return Path(finder=optimize)
     if not isinstance(optimize, list | tuple) or not optimize:
@@ -268,6 +268,18 @@ def checked_path(optimize: Any) -> Path:
     if isinstance(first, str) and len(rest) == 1 and isinstance(rest[0], int | float):
         return Path(_search(first), int(rest[0]))
     raise WrongTypeError("optimize is no path", found=repr(optimize)[:60], hint=_HINT)
+
+
+def _named_path(name: str) -> Path:
+    """A search of ours by its name, or one of opt_einsum where that is installed."""
+    if name in _SEARCHES:
+        return Path(name)
+    try:
+        from opt_einsum.paths import get_path_fn  # lazy: an extra that few calls need
+
+        return Path(finder=get_path_fn(name))
+    except (ImportError, KeyError):
+        return Path(_search(name))  # tells which names there are
 
 
 def _search(name: str) -> str:
