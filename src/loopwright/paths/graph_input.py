@@ -38,8 +38,8 @@ UFUNCS: dict[object, Any] = {
     "mul": np.multiply,
     "min": np.minimum,
     "max": np.maximum,
-    "or": np.logical_or,
-    "and": np.logical_and,
+    "or": np.bitwise_or,  # of integers too, which MPI ranks take as bits
+    "and": np.bitwise_and,
 }
 _TAKEN = frozenset({"bool", "float32", "float64"}) | {
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
