@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.analysis.find_time_stencil import read_distance
+from loopwright.analysis.longest_paths import longest_paths
 from loopwright.ir.expr import Expr
 from loopwright.ir.islkit import affine
 from loopwright.ir.plane_stream import PlaneStream, StreamedGrid
@@ -81,14 +82,7 @@ def _delays(uses: Sequence[_Uses], rate: int) -> tuple[int, ...] | None:
             if weights:
                 # Later in the same step, or in the next one.
                 edges.append((s, later, max(weights) - (0 if s < later else rate)))
-    delays = [0] * count
-    for _ in range(count + 1):
-        before = list(delays)
-        for s, later, weight in edges:
-            delays[later] = max(delays[later], delays[s] + weight)
-        if delays == before:
-            return tuple(delays)
-    return None
+    return longest_paths(count, edges)
 
 
 def _streamed(

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import ClassVar
 
+from loopwright.analysis.longest_paths import longest_paths
 from loopwright.diagnostics import UsageError
 from loopwright.ir.islkit import context, isl
 from loopwright.ir.loops import Mark
@@ -267,11 +268,4 @@ def _shifts(
 ) -> tuple[int, ...] | None:
     """The smallest shifts that satisfy all bounds: the longest paths in their graph."""
     bounds = [(x, y, (need if dt else 0) - slope * dt - least) for x, y, dt, least in distances]
-    shifts = [0] * count
-    for _ in range(count + 1):
-        before = list(shifts)
-        for x, y, bound in bounds:
-            shifts[y] = max(shifts[y], shifts[x] + bound)
-        if shifts == before:
-            return tuple(shifts)
-    return None
+    return longest_paths(count, bounds)
