@@ -34,6 +34,8 @@ BENCHMARKS: tuple[tuple[str, tuple[int, ...], str], ...] = (
     ("twins", (1,), "formats declared by a user beside the table's with the same descriptor"),
     ("spmv", (1, 2), "sparse matrices times vectors against scipy"),
     ("polyhedral", (1,), "loops in C against gcc, clang and Polly"),
+    ("wide", (1,), "programs of many families against gcc and clang: C text and machine code"),
+    ("inner_products", (1,), "products inside programs against equal products of NumPy"),
     ("random_programs", (1,), "random affine programs under random plans: differences"),
     ("validation", (2,), "every kernel of the corpus in every mode: differences"),
     ("long_lived", (2,), "20,000 different calls in one process: results and memory"),
@@ -97,6 +99,13 @@ def _arguments() -> argparse.Namespace:
     corpus = parser.add_argument_group("benchmarks of the corpus of C kernels")
     corpus.add_argument("--kernels", default="", metavar="A,B", help="these kernels only")
     corpus.add_argument("--size", default="", choices=("SMALL", "LARGE", "XL"), help="these sizes")
+    wide = parser.add_argument_group("the wide corpus")
+    wide.add_argument("--families", default="", metavar="A,B", help="these families only")
+    wide.add_argument("--aside", action="store_true", help="the programs set aside, no others")
+    wide.add_argument("--reassoc", action="store_true", help="sums may be regrouped by everybody")
+    wide.add_argument(
+        "--rows", default="", metavar="FILE", help="add rows as they come; do not repeat its rows"
+    )
     args = parser.parse_args()
     unknown = [name for name in args.names if name not in known]
     if unknown:
@@ -111,7 +120,10 @@ def _run(name: str, threads: int, args: argparse.Namespace) -> dict[str, Any] | 
         command = [sys.executable, "-m", "benchmarks.one", name, "--record", str(place)]
         command += ["--threads", str(threads), "--seed", str(args.seed)]
         command += ["--kernels", args.kernels, "--size", args.size, "--count", str(args.count)]
-        command += ["--quick"] if args.quick else []
+        command += ["--families", args.families]
+        command += ["--rows", str(Path(args.rows).absolute())] if args.rows else []
+        flags = ("quick", "aside", "reassoc")
+        command += [f"--{flag}" for flag in flags if getattr(args, flag)]
         environment = child_environment(threads, spinning=name in SPINNING)
         done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
         if done.returncode != 0 or not place.exists():

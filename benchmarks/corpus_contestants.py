@@ -6,19 +6,33 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import loopwright as lw
-from benchmarks.corpus_kernels import Kernel, bind, link
+import numpy as np
 
-__all__ = ["Contestant", "Peer", "compile_ours", "installed_peers", "newest_clang"]
+import loopwright as lw
+from benchmarks.corpus_kernels import Inputs, Kernel, bind, link, rewrite
+from loopwright.runtime.toolchain import find_compiler, tuning_flags
+
+__all__ = [
+    "Contestant",
+    "Peer",
+    "blas_product",
+    "blas_rate",
+    "compile_ours",
+    "compile_text",
+    "installed_peers",
+    "newest_clang",
+]
 
 NATIVE = ("-march=native", "-mcpu=native")  # clang on ARM knew only the second for long
 POLLY = ("-mllvm", "-polly")
+BLAS = "numpy"
+GEMM = 1000  # extent of the product that tells NumPy's rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +42,7 @@ class Contestant:
     name: str
     call: Callable[..., Any]
     threads: int = 1  # peers have one whatever is set
+    set_threads: Callable[[int], Any] = lw.set_num_threads
     is_checked: bool = True  # else it computes something else, for comparison
 
 
@@ -37,6 +52,10 @@ class Peer:
 
     name: str
     command: tuple[str, ...]
+
+    def with_flags(self, *flags: str) -> Peer:
+        """The same compiler with more options."""
+        return Peer(self.name, (*self.command, *flags))
 
     def compile(self, source: Path, kernel: Kernel) -> Contestant:
         """The kernel as this compiler makes it."""
@@ -89,14 +108,46 @@ def _takes(command: Sequence[str]) -> bool:
     return done.returncode == 0
 
 
-def compile_ours(source: Path) -> Callable[..., Any]:
+def compile_ours(source: Path, *, reassoc: bool) -> Callable[..., Any]:
     """What we make of a file: called like the C function, arrays change in place.
 
-    Sums may be regrouped, as declared; results are compared with those of the peers all the same.
+    With `reassoc` sums may be regrouped; results are compared with those of the peers all the same.
     The one place that knows our interface; raises LoopwrightError when we refuse the file.
     """
     compiler = getattr(lw, "compile", None)
     if compiler is None:
         raise lw.UsageError("this version of loopwright has no lw.compile")
-    compiled: Callable[..., Any] = compiler(str(source), reassoc=True)
+    compiled: Callable[..., Any] = compiler(str(source), reassoc=reassoc)
     return compiled
+
+
+def compile_text(
+    source: Path, kernel: Kernel, *, reassoc: bool
+) -> tuple[Callable[..., Any], Callable[[int], Any]]:
+    """The text of `loopwright cc` as the system's compiler makes it, and what sets its threads.
+
+    The flags are those that tuning measures such texts with.
+    """
+    compiler = find_compiler()
+    flags = tuning_flags(compiler, openmp=True)
+    library = link((*compiler.command, *flags), [rewrite(source, reassoc=reassoc)])
+    # A text without parallel loops has no need of OpenMP's library, and may come without it.
+    told = getattr(library, "omp_set_num_threads", None)
+
+    def set_threads(count: int) -> None:
+        if told is not None:
+            told(count)
+
+    return bind(library, kernel), set_threads
+
+
+def blas_product(inputs: Inputs) -> Contestant:
+    """NumPy's product of square matrices of the kernel's element type, whatever the inputs are."""
+    dtype = next(x.dtype for x in inputs.values() if isinstance(x, np.ndarray))
+    a, b = (np.ones((GEMM, GEMM), dtype) for _ in range(2))
+    return Contestant(BLAS, lambda *_: np.dot(a, b), is_checked=False)
+
+
+def blas_rate(best: Mapping[str, float]) -> float | None:
+    """GFlop/s of `blas_product`, from the seconds of all contestants; None where it was none."""
+    return 2e-9 * GEMM**3 / best[BLAS] if BLAS in best else None

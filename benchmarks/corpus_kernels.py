@@ -1,4 +1,4 @@
-"""The corpus of tests/kernels for benchmarks: the tests are no package, so their folder is told."""
+"""The corpora in tests for benchmarks: the tests are no package, so their folder is told."""
 
 from __future__ import annotations
 
@@ -20,12 +20,17 @@ from kernels.corpus import (  # noqa: E402
     fresh,
     make_inputs,
 )
+from kernels.rewrite import rewrite  # noqa: E402
+from wide.corpus import FAMILIES, WIDE, wide_inputs  # noqa: E402
+from wide.draw import is_set_aside  # noqa: E402
 
 __all__ = [
     "CONSTANT",
+    "FAMILIES",
     "KERNELS",
     "MODES",
     "SYMBOLIC",
+    "WIDE",
     "Inputs",
     "Kernel",
     "Mode",
@@ -34,7 +39,10 @@ __all__ = [
     "bind",
     "differences",
     "fresh",
+    "is_set_aside",
     "link",
     "make_inputs",
+    "rewrite",
+    "wide_inputs",
     "write_source",
 ]

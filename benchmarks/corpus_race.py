@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-import loopwright as lw
 from benchmarks.corpus_contestants import Contestant
 from benchmarks.corpus_kernels import Inputs, Kernel, arrays_of, differences, fresh
 from benchmarks.measure import TURN_SECONDS, Times
@@ -24,15 +23,16 @@ __all__ = ["Effort", "race_in_place"]
 
 _MOST_CALLS = 20  # of one turn: copying the inputs takes longer than short kernels do
 _TIMES_SHAKEN = 4.0  # how much farther than shaken inputs move a result it may lie
-_MUCH_SLOWER = 3.0  # than the fastest: such a contestant has two turns only
+_MUCH_SLOWER = 3.0  # than the fastest: such a contestant has the least turns only
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How often contestants are timed: at least twice, then as long as time is left."""
+    """How often contestants are timed: so many turns at least, then as long as time is left."""
 
-    rounds: int
+    rounds: int  # at most
     seconds: float  # for all calls of all contestants on one kernel
+    least: int = 2  # rounds, of which contestants that are much slower have no more
 
 
 def race_in_place(
@@ -40,15 +40,15 @@ def race_in_place(
 ) -> tuple[dict[str, Times], list[str]]:
     """Seconds of each contestant that agrees with the first, and what is wrong with the others."""
     working = fresh(inputs)
-    found, wrong = _first_round(kernel, contestants, working, inputs)
     start = time.perf_counter()
-    for number in range(1, max(2, effort.rounds)):
-        if number >= 2 and time.perf_counter() - start > effort.seconds:
+    found, wrong = _first_round(kernel, contestants, working, inputs)
+    for number in range(1, max(effort.least, effort.rounds)):
+        if number >= effort.least and time.perf_counter() - start > effort.seconds:
             break
         limit = _MUCH_SLOWER * min(min(seconds) for seconds in found.values())
         for contestant in contestants:
             seconds = found.get(contestant.name)
-            if seconds is None or (number >= 2 and min(seconds) > limit):
+            if seconds is None or (number >= effort.least and min(seconds) > limit):
                 continue
             seconds.append(_turn(contestant, working, inputs))
     return {name: Times(tuple(seconds)) for name, seconds in found.items()}, wrong
@@ -104,7 +104,7 @@ def _is_rounding(
 def _turn(contestant: Contestant, working: Inputs, inputs: Inputs) -> float:
     """Seconds of the fastest call, each on fresh inputs, among those that fit into one turn."""
     values = tuple(working.values())
-    lw.set_num_threads(contestant.threads)
+    contestant.set_threads(contestant.threads)
     best, spent = math.inf, 0.0
     for _ in range(_MOST_CALLS):
         for name, array in arrays_of(inputs).items():

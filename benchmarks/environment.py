@@ -49,7 +49,13 @@ def child_environment(
     `spinning` leaves that as it is.
     """
     spins = {} if spinning else {"OPENBLAS_THREAD_TIMEOUT": "20"}
-    return {**environ, **spins, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
+    # What is measured is the plan of the model, unless races are asked for.
+    return {
+        "LOOPWRIGHT_RACE": "0",
+        **environ,
+        **spins,
+        **dict.fromkeys(THREAD_VARIABLES, str(threads)),
+    }
 
 
 def processors() -> int:

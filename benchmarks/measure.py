@@ -29,6 +29,8 @@ __all__ = [
     "race",
     "ratios",
     "seconds_by_name",
+    "summary",
+    "values_of",
 ]
 
 TURN_SECONDS = 0.02
@@ -51,6 +53,10 @@ class Setting:
     kernels: tuple[str, ...] = ()  # of the corpus, by name; empty: all that the benchmark races
     size: str = ""  # class of sizes of the corpus; empty: what the benchmark thinks right
     count: int = 0  # of random programs; 0: what the benchmark thinks right
+    families: tuple[str, ...] = ()  # of the wide corpus, by name; empty: all
+    aside: bool = False  # of the wide corpus the programs that are set aside, and no others
+    reassoc: bool = False  # sums may be regrouped, by peers as well
+    rows: str = ""  # a file that rows are added to as they come, and whose rows are not repeated
 
     @property
     def rounds(self) -> int:
@@ -179,6 +185,19 @@ def geometric_mean(values: Iterable[float]) -> float:
     """The geometric mean; NaN of nothing."""
     logs = [math.log(value) for value in values]
     return math.exp(math.fsum(logs) / len(logs)) if logs else math.nan
+
+
+def values_of(rows: Iterable[Mapping[str, Any]], key: str) -> list[float]:
+    """What the rows say under `key`, of those that know it."""
+    return [row[key] for row in rows if row[key] is not None]
+
+
+def summary(
+    rows: Sequence[Mapping[str, Any]], key: str, pick: Callable[[list[float]], Any]
+) -> float:
+    """One number for all rows; NaN when a row lacks it, for then the bar was not met by all."""
+    found = values_of(rows, key)
+    return float(pick(found)) if len(found) == len(rows) else math.nan
 
 
 def seconds_by_name(times: Mapping[str, Times]) -> dict[str, list[float]]:

@@ -31,6 +31,10 @@ def main() -> int:
     parser.add_argument("--kernels", default="")
     parser.add_argument("--size", default="")
     parser.add_argument("--count", type=int, default=0)
+    parser.add_argument("--families", default="")
+    parser.add_argument("--aside", action="store_true")
+    parser.add_argument("--reassoc", action="store_true")
+    parser.add_argument("--rows", default="")
     parser.add_argument("--record", type=Path, required=True)
     args = parser.parse_args()
     module = importlib.import_module(f"benchmarks.{args.name}")
@@ -38,9 +42,7 @@ def main() -> int:
     facts = machine_record()
     print(_head(args.name, args.threads, facts, before), flush=True)
     print((module.__doc__ or "").partition("\n")[0], flush=True)
-    kernels = tuple(name for name in args.kernels.split(",") if name)
-    setting = Setting(args.quick, args.threads, args.seed, kernels, args.size, args.count)
-    outcome: Outcome = module.run(setting)
+    outcome: Outcome = module.run(_setting(args))
     end = activity()
     others = others_between(start, end)
     disturbed = others is not None and others > DISTURBING
@@ -64,6 +66,25 @@ def main() -> int:
     }
     args.record.write_text(json.dumps(record, indent=1), encoding="utf-8")
     return 0
+
+
+def _setting(args: argparse.Namespace) -> Setting:
+    """The arguments as benchmarks read them."""
+    kernels, families = (
+        tuple(name for name in given.split(",") if name) for given in (args.kernels, args.families)
+    )
+    return Setting(
+        quick=args.quick,
+        threads=args.threads,
+        seed=args.seed,
+        kernels=kernels,
+        size=args.size,
+        count=args.count,
+        families=families,
+        aside=args.aside,
+        reassoc=args.reassoc,
+        rows=args.rows,
+    )
 
 
 def _head(name: str, threads: int, facts: dict[str, Any], load: float | None) -> str:

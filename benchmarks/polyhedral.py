@@ -19,7 +19,13 @@ from typing import Any
 import numpy as np
 
 import loopwright as lw
-from benchmarks.corpus_contestants import Contestant, compile_ours, installed_peers
+from benchmarks.corpus_contestants import (
+    Contestant,
+    blas_product,
+    blas_rate,
+    compile_ours,
+    installed_peers,
+)
 from benchmarks.corpus_kernels import CONSTANT, KERNELS, Inputs, Kernel, make_inputs, write_source
 from benchmarks.corpus_race import Effort, race_in_place
 from benchmarks.environment import processors
@@ -31,14 +37,15 @@ from benchmarks.measure import (
     Times,
     geometric_mean,
     seconds_by_name,
+    summary,
+    values_of,
 )
 from loopwright import options
 
 __all__ = ["bars", "chosen", "run"]
 
-OURS, OURS_ON_TWO, BLAS = "loopwright", "loopwright, 2 threads", "numpy"
+OURS, OURS_ON_TWO = "loopwright", "loopwright, 2 threads"
 PEERS = ("gcc", "clang", "polly")
-GEMM = 1000  # extent of the product that tells NumPy's rate
 TIME_TILED = ("jacobi-2d", "heat-3d", "seidel-2d", "fdtd-2d", "adi")
 EFFORT, QUICK_EFFORT = Effort(rounds=7, seconds=6.0), Effort(rounds=3, seconds=0.5)
 COLUMNS = (
@@ -77,7 +84,7 @@ def run(setting: Setting) -> Outcome:
                 print(f"  {remark}", flush=True)
     for size in dict.fromkeys(row["size"] for row in rows):
         same = [row for row in rows if row["size"] == size]
-        means = [_known(geometric_mean(_values(same, ratio))) for ratio in RATIOS]
+        means = [_known(geometric_mean(values_of(same, ratio))) for ratio in RATIOS]
         print(table.row("geometric mean", size, *[None] * 5, *means, *[None] * 3), flush=True)
     return Outcome(tuple(rows), bars(rows))
 
@@ -115,20 +122,10 @@ def bars(rows: Iterable[dict[str, Any]]) -> tuple[Bar, ...]:
         ("time to compile, worst", large, "compile_seconds", max, 3.0, True),
     )
     return tuple(
-        Bar(what, _summary(among, key, pick), bar, at_most)
+        Bar(what, summary(among, key, pick), bar, at_most)
         for what, among, key, pick, bar, at_most in wanted
         if among
     )
-
-
-def _summary(rows: Sequence[dict[str, Any]], key: str, pick: Callable[[list[float]], Any]) -> float:
-    """One number for all rows; NaN when a row lacks it, for then the bar was not met by all."""
-    found = _values(rows, key)
-    return float(pick(found)) if len(found) == len(rows) else math.nan
-
-
-def _values(rows: Iterable[dict[str, Any]], key: str) -> list[float]:
-    return [row[key] for row in rows if row[key] is not None]
 
 
 def _known(value: float) -> float | None:
@@ -175,7 +172,7 @@ def _row(entry: Entry, setting: Setting) -> dict[str, Any]:
         if processors() > 1:
             contestants.append(Contestant(OURS_ON_TWO, ours, threads=2))
     if kernel.kind == "gemm-like":
-        contestants.append(_blas(inputs))
+        contestants.append(blas_product(inputs))
     effort = QUICK_EFFORT if setting.quick else EFFORT
     times, wrong = race_in_place(kernel, contestants, inputs, effort)
     remarks = ([f"loopwright: {refused}"] if refused else []) + wrong
@@ -192,18 +189,11 @@ def _ours(source: Path, inputs: Inputs) -> tuple[Callable[..., Any] | None, floa
     try:
         with options.override(cache=False):
             start = time.perf_counter()
-            compiled = compile_ours(source)
+            compiled = compile_ours(source, reassoc=True)
             compiled(*copies)
             return compiled, time.perf_counter() - start, ""
     except lw.LoopwrightError as error:
         return None, None, str(error)
-
-
-def _blas(inputs: Inputs) -> Contestant:
-    """NumPy's product of square matrices of the kernel's element type, whatever the inputs are."""
-    dtype = next(x.dtype for x in inputs.values() if isinstance(x, np.ndarray))
-    a, b = (np.ones((GEMM, GEMM), dtype) for _ in range(2))
-    return Contestant(BLAS, lambda *_: np.dot(a, b), is_checked=False)
 
 
 def _facts(
@@ -215,7 +205,7 @@ def _facts(
     peers = [best[name] for name in PEERS if name in best]
     flops = kernel.count_flops(kernel.at(size))
     rate = None if ours is None else 1e-9 * flops / ours
-    blas = 2e-9 * GEMM**3 / best[BLAS] if BLAS in best else None
+    blas = blas_rate(best)
     return {
         "kernel": kernel.name,
         "kind": kernel.kind,

@@ -156,7 +156,7 @@ def test_run(
 ) -> None:
     """The whole benchmark at MINI, with plain C in our place, or nothing."""
 
-    def compile_ours(source: Path) -> Call:
+    def compile_ours(source: Path, *, reassoc: bool) -> Call:
         if is_refused:
             raise lw.UsageError("no loops today")
         return bind(link([system_compiler() or ""], [source]), KERNELS[source.stem])

@@ -112,7 +112,8 @@ def bind(
     data = dtype or kernel.dtype
     entry = library[function or kernel.function]
     scalars = [_ctype(kernel.types.get(name, data)) for name in kernel.scalars]
-    entry.argtypes = [ctypes.c_int] * len(kernel.sizes) + scalars + [_POINTER] * len(kernel.arrays)
+    sizes = [ctypes.c_int] * (len(kernel.sizes) if kernel.takes_sizes else 0)
+    entry.argtypes = sizes + scalars + [_POINTER] * len(kernel.arrays)
     entry.restype = None
 
     def call(*values: Any) -> None:

@@ -57,7 +57,7 @@ __all__ = [
 # Every operation as written: no contraction to fma, no reordering.
 PLAIN = ("-std=c99", "-O1", "-ffp-contract=off")
 # How far apart results may be where their bits need not be equal, relative to the largest.
-TOLERANCE = {"double": 1e-10, "float": 1e-3, "int": 0.0}
+_TOLERANCE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-3}
 
 
 def reference(
@@ -73,7 +73,7 @@ def reference(
     `extents` must be told where the arrays are larger than the sizes, as for make_inputs.
     """
     fixed = None if extents is None else tuple(sorted(extents.items()))
-    call = reference_call(kernel.name, dtype or kernel.dtype, fixed, function)
+    call = reference_call(kernel, dtype or kernel.dtype, fixed, function)
     if call is None:
         return None
     copies = fresh(inputs)
@@ -83,7 +83,7 @@ def reference(
 
 @cache
 def reference_call(
-    name: str,
+    kernel: Kernel,
     dtype: str,
     extents: tuple[tuple[str, int], ...] | None = None,
     function: str | None = None,
@@ -92,7 +92,6 @@ def reference_call(
     compiler = system_compiler()
     if compiler is None:
         return None
-    kernel = KERNELS[name]
     mode = SYMBOLIC if extents is None else CONSTANT
     with tempfile.TemporaryDirectory() as folder:
         given = None if extents is None else dict(extents)
@@ -116,7 +115,6 @@ def differences(
     found: Mapping[str, Any],
     expected: Mapping[str, Any],
     *,
-    dtype: str | None = None,
     same_order: bool = False,
 ) -> list[str]:
     """What is wrong with `found`, one line per array; empty when nothing is.
@@ -125,10 +123,11 @@ def differences(
     were not reordered and the kernel does not depend on contraction.
     """
     strict = kernel.bits == "exact" or (kernel.bits == "ordered" and same_order)
-    tolerance = 0.0 if strict else TOLERANCE[dtype or kernel.dtype]
     lines = []
-    for name, right in expected.items():
-        wrong = _wrong(np.asarray(found[name]), np.asarray(right), tolerance)
+    for name, given in expected.items():
+        right = np.asarray(given)
+        tolerance = 0.0 if strict else _TOLERANCE.get(right.dtype, 0.0)
+        wrong = _wrong(np.asarray(found[name]), right, tolerance)
         if wrong:
             lines.append(f"{kernel.name}: {name}: {wrong}")
     return lines

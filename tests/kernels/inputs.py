@@ -14,7 +14,7 @@ import numpy as np
 
 from kernels.manifest import Array, Inputs, Kernel
 
-__all__ = ["MAKERS", "make_inputs"]
+__all__ = ["MAKERS", "Maker", "Rng", "Values", "make_inputs"]
 
 Rng: TypeAlias = np.random.Generator
 Values: TypeAlias = dict[str, Any]
@@ -29,15 +29,17 @@ def make_inputs(
     dtype: str | None = None,
     seed: int = 0,
     extents: Mapping[str, int] | None = None,
+    makers: Mapping[str, Maker] | None = None,
 ) -> Inputs:
-    """The arguments of a call in their order: sizes, scalars, arrays.
+    """The arguments of a call in their order: sizes where it takes them, scalars, arrays.
 
     `dtype` is what DATA is, the file's own by default. `extents` are those the arrays are declared
     with where they are larger than the sizes; what lies beyond the sizes is filled at random too.
+    `makers` stand in the place of MAKERS.
     """
     data = dtype or kernel.dtype
     rng = np.random.default_rng([seed, *kernel.name.encode()])
-    made = MAKERS[kernel.data](rng, kernel, sizes)
+    made = (makers or MAKERS)[kernel.data](rng, kernel, sizes)
     arrays = {}
     for array in kernel.arrays:
         filled = _integers(rng, array, array.extents(extents or sizes), data)
@@ -45,7 +47,8 @@ def make_inputs(
             corner = tuple(map(slice, array.extents(sizes)))
             filled[corner] = made[array.name]
         arrays[array.name] = filled
-    return {**sizes, **kernel.scalar_values(sizes, data), **arrays}
+    taken = sizes if kernel.takes_sizes else {}
+    return {**taken, **kernel.scalar_values(sizes, data), **arrays}
 
 
 def _integers(rng: Rng, array: Array, shape: tuple[int, ...], data: str) -> Any:
@@ -69,9 +72,11 @@ def _nothing(rng: Rng, kernel: Kernel, sizes: Mapping[str, int]) -> Values:
 
 
 def _unit(rng: Rng, kernel: Kernel, sizes: Mapping[str, int]) -> Values:
-    """Fractions k/256 in (0, 1]."""
+    """Fractions k/256 in (0, 1] in every array of floating numbers."""
     return {
-        array.name: rng.integers(1, 257, array.extents(sizes)) / 256.0 for array in kernel.arrays
+        array.name: rng.integers(1, 257, array.extents(sizes)) / 256.0
+        for array in kernel.arrays
+        if array.dtype(kernel.dtype).kind == "f"
     }
 
 

@@ -1,4 +1,4 @@
-"""The kernels of the corpus as data: manifest.toml read into nouns."""
+"""Kernels in C as data: a manifest.toml read into nouns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = ["KERNELS", "NUMPY", "SIZE_CLASSES", "Array", "Inputs", "Kernel", "Sizes"]
+__all__ = [
+    "KERNELS",
+    "NUMPY",
+    "SIZE_CLASSES",
+    "Array",
+    "Inputs",
+    "Kernel",
+    "Sizes",
+    "read_manifest",
+]
 
 HERE = Path(__file__).parent
 SIZE_CLASSES = ("MINI", "SMALL", "LARGE", "XL")
@@ -24,6 +33,8 @@ NUMPY: dict[str, np.dtype[Any]] = {
     "int": np.dtype("i"),
     "char": np.dtype("b"),
     "unsigned": np.dtype("I"),
+    "unsigned char": np.dtype("B"),
+    "short": np.dtype("h"),
     "long": np.dtype("l"),
     "unsigned long": np.dtype("L"),
     "unsigned short": np.dtype("H"),
@@ -40,24 +51,24 @@ class Array:
 
     name: str
     ctype: str  # a key of NUMPY, or DATA for the element type of the build
-    shape: tuple[str, ...]  # sizes by name, or digits
+    shape: tuple[str, ...]  # formulas in the sizes: names, digits, sums
     role: str  # in: never written; out: written before it is read; inout: anything else
 
     def extents(self, values: Mapping[str, int]) -> tuple[int, ...]:
         """The shape for given values of the sizes."""
-        return tuple(int(x) if x.isdigit() else values[x] for x in self.shape)
+        return tuple(int(_value(formula, values)) for formula in self.shape)
 
     def dtype(self, data: str) -> np.dtype[Any]:
         """The element type in a build whose DATA is `data`."""
         return NUMPY[data if self.ctype == "DATA" else self.ctype]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
-    """One entry of manifest.toml."""
+    """One entry of a manifest.toml, and the key of what is remembered about it."""
 
     name: str
-    kind: str  # gemm-like, stencil, blas2, solver, other; nasty for the fifteen
+    kind: str  # gemm-like, stencil, blas2, solver, other, nasty; a family of tests/wide
     sizes: tuple[str, ...]  # int parameters that are extents or bounds, first in the call
     arrays: tuple[Array, ...]
     flops: str  # operations on elements, as a formula in the sizes
@@ -74,10 +85,12 @@ class Kernel:
     least: dict[str, int] = field(default_factory=dict)  # smallest size that stays in bounds
     also: tuple[str, ...] = ()  # further functions of the file, called alike
     globals: tuple[str, ...] = ()  # arrays of the file that the region uses, as `name[extent]...`
+    takes_sizes: bool = True  # else they are constants of the file only, and no parameters
+    folder: Path = HERE  # of the file
 
     @property
     def path(self) -> Path:
-        return HERE / f"{self.name}.c"
+        return self.folder / f"{self.name}.c"
 
     @property
     def function(self) -> str:
@@ -134,17 +147,18 @@ def _array(text: str) -> Array:
     return Array(name, ctype or "DATA", tuple(extents), role)
 
 
-def _kernel(name: str, table: dict[str, Any]) -> Kernel:
+def _kernel(name: str, table: dict[str, Any], folder: Path) -> Kernel:
     rest = {key: value for key, value in table.items() if key not in (*SIZE_CLASSES, "arrays")}
     rest = {key: tuple(value) if isinstance(value, list) else value for key, value in rest.items()}
     classes = {key: tuple(table[key]) for key in SIZE_CLASSES if key in table}
     arrays = tuple(map(_array, table["arrays"]))
-    return Kernel(name=name, arrays=arrays, classes=classes, **rest)
+    return Kernel(name=name, arrays=arrays, classes=classes, folder=folder, **rest)
 
 
-def _manifest() -> dict[str, Kernel]:
-    text = (HERE / "manifest.toml").read_text(encoding="utf-8")
-    return {name: _kernel(name, table) for name, table in tomllib.loads(text).items()}
+def read_manifest(folder: Path) -> dict[str, Kernel]:
+    """The kernels of a folder, in the order of its manifest.toml."""
+    text = (folder / "manifest.toml").read_text(encoding="utf-8")
+    return {name: _kernel(name, table, folder) for name, table in tomllib.loads(text).items()}
 
 
-KERNELS: dict[str, Kernel] = _manifest()
+KERNELS: dict[str, Kernel] = read_manifest(HERE)
