@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from loopwright.ir.contraction_shape import ContractionShape, Dim
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.kernel_variant import Algebra, Initial, Packing
+from loopwright.ir.loops import Prefetch
+from loopwright.ir.visit import statements
 from loopwright.lower.launch import launch
+from loopwright.lower.macro_kernel import lower_product
 from loopwright.machines.load import load_machine
 from loopwright.planner import gemm_plan
 from loopwright.planner.analytical import Choice, choose
@@ -71,3 +76,33 @@ def test_replicated_tiles_cover_a_product_with_few_elements(
 ) -> None:
     assert gemm_plan._replicated_tile(32, lanes, m, n) == tile
     assert gemm_plan._replicated_tile(8, lanes, m, n) == (1, 1)
+
+
+MINIMA = Algebra("min", "mul", 0.0, F64, F64, F64, F64, Initial.OUT, False)
+
+
+@pytest.mark.parametrize("m", [504, 2000, 2048])
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_have_nearly_as_many_rows_of_replicated_tiles(m: int, threads: int) -> None:
+    shape = ContractionShape(
+        (), (Dim(m, 256, 0, 2000),), (Dim(2000, 0, 1, 1),), (Dim(256, 1, 2000, 0),)
+    )
+    choice = choose(shape, MINIMA, load_machine("neoverse-n1"), threads, reassoc=True)
+    assert choice.variant.parallel == "i"
+    blocks = -(-m // choice.blocks[0])
+    most = -(-blocks // threads) * choice.blocks[0]
+    assert most <= m / threads + choice.variant.rows + m / threads / 50
+
+
+def test_products_into_out_ask_for_the_next_tile() -> None:
+    """Of those that begin with zero no element is read."""
+    shape = ContractionShape(
+        (), (Dim(500, 256, 0, 500),), (Dim(500, 0, 1, 1),), (Dim(256, 1, 500, 0),)
+    )
+    for initial, is_asked in ((Initial.OUT, True), (Initial.ZERO, False)):
+        algebra = replace(MINIMA, initial=initial)
+        for machine in ("neoverse-n1", "sapphirerapids"):
+            kernel = choose(shape, algebra, load_machine(machine), 1, reassoc=True).kernel
+            body = lower_product(kernel, "product").body
+            asked = {s.buffer for s in statements(body) if isinstance(s, Prefetch)}
+            assert ("out" in asked) == is_asked

@@ -8,9 +8,9 @@ from functools import reduce
 
 from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var, cast
 from loopwright.ir.kernel_variant import Broadcast, ContractionKernel, Initial, Packing
-from loopwright.ir.loops import Alloc, Buffer, If, Space, Stmt, Store
+from loopwright.ir.loops import Alloc, Buffer, If, Prefetch, Space, Stmt, Store
 from loopwright.lazy_dataclass import dataclass
-from loopwright.lower.build import lets, loop, seq, unrolled, vector
+from loopwright.lower.build import CACHE_LINE, lets, loop, nothing, seq, unrolled, vector
 from loopwright.lower.combine import add_bias, apply, start_from, zero
 from loopwright.lower.operand_layout import TABLES, Layout, Place, bind
 from loopwright.lower.tile_steps import STEP_BOUNDS, InPlace, Panels, accumulate, step_bounds
@@ -199,12 +199,35 @@ def _tile(tile: _Tile, panels: Panels, direct: InPlace) -> Stmt:
     start = (
         seq(_initialise(tile), add_bias(kernel)) if kernel.variant.flipped else _initialise(tile)
     )
-    body = seq(start, accumulate(kernel, panels, direct), _write_back(tile))
+    body = seq(start, _fetch_out(tile), accumulate(kernel, panels, direct), _write_back(tile))
     if tile.layout.step_clips:
         first, *_, last = STEP_BOUNDS
         body = lets(step_bounds(tile.layout, _corners(kernel)[0]), If(first < last, body))
     extent = (Const(kernel.variant.rows), Const(kernel.variant.columns))
     return Alloc(edge, extent, Alloc(accumulators, shape, body))
+
+
+def _fetch_out(tile: _Tile) -> Stmt:
+    """Ask for elements of out before they are read: while the steps of a tile are taken.
+
+    Sums that are joined to out at the end find it there. Those that begin with out would wait for
+    it, so the tile before asks for the elements of the one to its right, as far as it has not
+    asked for their line as its own.
+    """
+    kernel, variant = tile.kernel, tile.kernel.variant
+    is_read = kernel.algebra.initial is Initial.OUT and variant.runs and variant.ahead
+    if not is_read:
+        return nothing
+    line, last = max(1, CACHE_LINE // kernel.algebra.out.bytes), variant.columns - 1
+    if tile.joins is not None:
+        offsets = [*range(0, last, line), last]
+    elif variant.broadcast is Broadcast.REPLICATED:
+        offsets = [variant.columns + x for x in range(last, -1, -line)]
+    else:
+        return nothing
+    name = tile.layout.buffer("out")
+    places = ((row + tile.columns[0]).along(Const(x)) for row in tile.rows for x in offsets)
+    return seq(*(Prefetch(name, place.index, write=True) for place in places))
 
 
 def _by_columns(tile: _Tile, whole: Stmt, edge: Stmt) -> Stmt:

@@ -13,6 +13,8 @@ path is found once, by the last block it enters, which is why sums that are not 
 right as well, where there are finitely many paths (seed algorithms 4 and 5 close rows and columns
 apart from the rest).
 
+Several threads wait for each other at no step where blocks are many: see `step_order`.
+
 The empty path is left out until the end: what is returned is A plus A^2 plus ...
 """
 
@@ -25,6 +27,7 @@ import numpy as np
 from loopwright.calls.einsum import einsum
 from loopwright.ir.dtypes import dtype_of
 from loopwright.paths.step_kernels import close_square
+from loopwright.paths.step_order import StepOrder, StepPiece
 from loopwright.runtime.array_arguments import Array
 from loopwright.semirings.named import Semiring
 
@@ -53,6 +56,10 @@ _CLOSING = 2.0
 # Panels of more steps fill the first cache: at 320 products are 2% slower than at 256 (n = 2048).
 _MOST = 256
 _UNIT = 4  # sides are multiples of it: products take two or four steps at a time
+# Rows are closed ahead of their step where a matrix has so many blocks for each thread: to update
+# the rows of a block and to close them takes one thread as long as two blocks, and meanwhile the
+# others need work.
+_AHEAD = 3
 # With predecessors the search for vertices costs b comparisons an element, and blocks are smaller.
 # Neoverse N1, n = 2048, one thread, blocks of 128: products take 0.94 s of 2.14 s in float32, the
 # search 0.71 s, the closing of rows 0.33 s, marks 0.05 s. Half the side halves the second and third
@@ -68,7 +75,8 @@ def block_size(n: int, threads: int = 1) -> int:
     For each of the n / b blocks all n^2 elements are read and written, and b^3 pairs are done by
     one thread, in the place of as many that all threads would share: of the whole,
     _PASS / b + (_CLOSING threads - 1) (b / n)^2, which is least where its derivative is 0. Blocks
-    are of one size, as nearly as it goes: a last one of a few vertices costs a whole pass.
+    are of one size, as nearly as it goes: a last one of a few vertices costs a whole pass. Threads
+    that close rows ahead lose no more by closings than one thread does.
     """
     if n <= _SQUARE:
         return max(n, 1)
@@ -90,36 +98,69 @@ def eliminate(
         close_square(a, ring)
         if check is not None and n:
             check(a, 0)
-        return
-    for first in range(0, n, step):
-        end = min(n, first + step)
-        square = a[first:end, first:end].copy()
-        close_block(square, ring, threads)
-        if check is not None:
-            check(square, first)
-        rows = np.empty((end - first, n), a.dtype)
-        rows[:, first:end] = square
-        add_one(square, ring)
-        # A copy: einsum would make one for each of both products, since they write to a.
-        columns = a[:, first:end].copy()
-        outside = slice(0, first), slice(end, n)
-        for part in outside:
-            _product(rows[:, part], square, a[first:end, part], ring, threads)
-        for part in outside:
-            add_product(a[part], columns[part], rows, ring, threads)
-        a[first:end] = rows
-        del square, rows, columns  # before those of the next block are allocated
+    elif threads > 1 and n >= _AHEAD * (block or block_size(n)) * threads:
+        _eliminate_ahead(a, ring, threads, block or block_size(n), check)
+    else:
+        rows = np.empty((step, n), a.dtype)
+        for first in range(0, n, step):
+            end = min(n, first + step)
+            _close_rows(a, (first, end), rows[: end - first], ring, threads, check)
+            for part in (slice(0, first), slice(end, n)):
+                _through(a, part, (first, end), ring, threads)
+
+
+def _eliminate_ahead(
+    a: Array, ring: Semiring, threads: int, block: int, check: Check | None
+) -> None:
+    """Every thread updates rows of its own, and rows are closed before their step has come."""
+    order = StepOrder(len(a), block, threads)
+    rows = np.empty((block, len(a)), a.dtype)
+
+    def do(piece: StepPiece) -> None:
+        first, end = order.blocks[piece.step]
+        if piece.closes:
+            # All threads wait for the first one.
+            team = threads if piece.step == 0 else 1
+            _close_rows(a, (first, end), rows[: end - first], ring, team, check)
+        else:
+            _through(a, slice(piece.first, piece.end), (first, end), ring, 1)
+
+    order.run(do)
+
+
+def _close_rows(
+    a: Array,
+    block: tuple[int, int],
+    rows: Array,
+    ring: Semiring,
+    threads: int,
+    check: Check | None,
+) -> None:
+    """Replace the rows of a block by D* times them, and its square by D; `rows` is memory."""
+    first, end = block
+    square = a[first:end, first:end].copy()
+    close_block(square, ring, threads)
+    if check is not None:
+        check(square, first)
+    a[first:end, first:end] = square
+    add_one(square, ring)
+    for part in (slice(0, first), slice(end, len(a))):
+        if part.stop > part.start:
+            old, new = a[first:end, part], rows[:, part]
+            einsum(PRODUCT, square, old, semiring=ring, out=new, threads=threads)
+            np.copyto(old, new)
+
+
+def _through(a: Array, rows: slice, block: tuple[int, int], ring: Semiring, threads: int) -> None:
+    """Add the paths that enter a block, whose rows are closed, to rows outside of it."""
+    first, end = block
+    # A copy: einsum would make one as well, since the product is written over it.
+    add_product(a[rows], a[rows, first:end].copy(), a[first:end], ring, threads)
 
 
 def close_block(square: Array, ring: Semiring, threads: int) -> None:
     """Close a square that is a block of a larger matrix, by smaller blocks than one of its own."""
     eliminate(square, ring, threads, 0 if len(square) <= _SQUARE else _INNER)
-
-
-def _product(out: Array, left: Array, right: Array, ring: Semiring, threads: int) -> None:
-    """`out = left times right`, where there are columns."""
-    if right.size:
-        einsum(PRODUCT, left, right, semiring=ring, out=out, threads=threads)
 
 
 def add_product(out: Array, left: Array, right: Array, ring: Semiring, threads: int) -> None:

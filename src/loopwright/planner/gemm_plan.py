@@ -31,6 +31,8 @@ __all__ = ["dot_group", "dot_tile", "plan_inner_product", "plan_product"]
 # take those of a thread that is late.
 _MOST_ROW_BLOCKS = 4
 _LEAST_ROWS = 64  # of a block of i: a panel of right that comes from L3 is used that often
+# The same where panels of right pass by each row of tiles anew, so that small blocks cost nothing.
+_MOST_TILE_BLOCKS, _LEAST_TILES = 16, 6
 _LEAST_PANEL = 1 << 17  # multiply-adds of a panel that threads take by itself
 _MOST_COLUMN_BLOCKS = 2  # four cost 2 to 5%: narrow blocks of right are packed slowly (N1)
 # Columns of a packed block inside a program: more cost memory and gain less than 1%.
@@ -345,13 +347,40 @@ def _block_sizes(
         # innermost loops of 64 to 256 rows run at 8.04 cycles of 8, with wide blocks at 8.18 (N1).
         # Threads that take turns at panels have even shares: 83 x 197 x 197 on two gains 18%.
         nc = tile.columns
-    over_i = shares * _pieces(m // shares, _LEAST_ROWS, _MOST_ROW_BLOCKS) if parallel == "i" else 1
+    over_i = shares * _row_pieces(m // shares, tile) if parallel == "i" else 1
     over_j = shares if parallel == "j" else 1
     if parallel == "j" and tile.left is Packing.DIRECT:
         # Where left is packed, every block of columns packs it once more.
         over_j *= _pieces(n // shares, 2 * tile.columns, _MOST_COLUMN_BLOCKS)
     mc = even_block(m, mc, tile.rows, shares=over_i)
+    if parallel == "i":
+        mc = _balanced_rows(m, mc, tile, shares)
     return mc, even_block(n, nc, tile.columns, shares=over_j), kc
+
+
+def _row_pieces(share: int, tile: _Tile) -> int:
+    """Blocks of rows that the share of one thread is cut into."""
+    if tile.broadcast is Broadcast.REPLICATED:
+        return _pieces(share, _LEAST_TILES * tile.rows, _MOST_TILE_BLOCKS)
+    return _pieces(share, _LEAST_ROWS, _MOST_ROW_BLOCKS)
+
+
+def _balanced_rows(m: int, block: int, tile: _Tile, shares: int) -> int:
+    """A block of at most `block` rows with which the thread that has most rows has fewest.
+
+    Whole tiles make the last block short: of 2,000 rows in blocks of 128 one thread of two gets
+    1,024, in blocks of 100 both get 1,000. Blocks down to half the size are tried, and one that is
+    smaller has to gain more than 1 in 256, since each is packed by itself.
+    """
+
+    def load(rows: int) -> int:
+        return math.ceil(math.ceil(m / rows) / shares) * rows
+
+    best = block
+    for rows in range(block - tile.rows, block // 2, -tile.rows):
+        if load(rows) * 256 < load(best) * 255:
+            best = rows
+    return best
 
 
 def _pieces(share: int, least: int, most: int) -> int:
