@@ -67,7 +67,7 @@ def test_many_statements_are_read() -> None:
         ("if (n) " * 3000 + "a[0] = 1;", "this is nested too deeply"),
         ("{" * 3000 + "}" * 3000, "this is nested too deeply"),
         ("for (;;) " * 3000 + ";", "this is nested too deeply"),
-        ("a[0] = " + "fmin(a[1]," * 40 + "1" + ")" * 40 + ";", "this expression becomes too large"),
+        ("a[0] = " + "fmin(" * 40 + "a[1]" + ",1)" * 40 + ";", "this expression becomes too large"),
         ("a[0] = " + "(" * 40 + "n" + ") / 3" * 40 + ";", "this expression becomes too large"),
         ("int x" + "[2]" * 50 + "; x" + "[0]" * 50 + " = 1;", "'x' has more than 32 dimensions"),
         ("a[0] = " + "9" * 100_000 + ";", "this number is not understood"),

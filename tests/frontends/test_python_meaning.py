@@ -30,6 +30,45 @@ KERNELS: dict[str, tuple[str, tuple[object, ...]]] = {
         """,
         (C.T.copy(), C, np.zeros((4, 4), np.float32)),
     ),
+    "branches on data": (
+        """
+        def f(x, y, count, n):
+            best = -1.0
+            for i in range(n):
+                if x[i] > best:
+                    best = x[i]
+                    y[i] = best
+                elif x[i] < -0.5:
+                    y[i] = 7.0
+                if i > 0 and x[i - 1] > 0.0:
+                    t = x[i - 1] * 2.0
+                    y[i - 1] = t + 1.0
+                    count[0] += 1
+                if x[i] > 0.5:
+                    u = 1.0
+                else:
+                    u = x[i]
+                y[i] += u
+        """,
+        (A, np.zeros(9), np.zeros(1, np.int64), 9),
+    ),
+    "a loop and branches inside of a branch on data": (
+        """
+        def f(b, flags):
+            for i in range(5):
+                if flags[i]:
+                    s = 0.0
+                    for j in range(6):
+                        if b[i, j] > 0.0:
+                            s += b[i, j]
+                        else:
+                            s -= 1.0
+                    b[i, 0] = s
+                else:
+                    b[i, 1] = -1.0
+        """,
+        (B, FLAGS),
+    ),
     "negative step": (
         """
         def f(a, n):

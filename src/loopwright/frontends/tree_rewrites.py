@@ -17,7 +17,7 @@ from loopwright.frontends.source_tree import (
     Node,
     SourceTree,
 )
-from loopwright.ir.expr import Const, Expr, Load, Select, Unary, Var
+from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.program import Access
 from loopwright.ir.visit import children, loads, rewrite, walk
 from loopwright.lazy_dataclass import dataclass
@@ -26,6 +26,8 @@ __all__ = [
     "ShrunkTree",
     "assigned_elements",
     "assignments",
+    "certain_loads",
+    "divides_integers",
     "eliminate_dead_locals",
     "fill_nest",
     "forward_substitute",
@@ -193,6 +195,17 @@ def predicate_assignments(
     return tuple(map(change, nodes))
 
 
+def divides_integers(value: Expr) -> bool:
+    """Whether a value holds a quotient or remainder of integers whose divisor may be 0."""
+    return any(
+        isinstance(node, Binary)
+        and node.op in ("div", "floordiv", "mod")
+        and node.dtype.kind in "iu"
+        and not (isinstance(node.y, Const) and node.y.value != 0)
+        for node in walk(value)
+    )
+
+
 def merge_branches(cond: Expr, body: Sequence[Node], orelse: Sequence[Node]) -> Assign | None:
     """Both branches as one assignment of a select, where they assign the same element."""
     match body, orelse:
@@ -220,6 +233,20 @@ def assigned_elements(nodes: Sequence[Node], facts: tuple[Expr, ...] = ()) -> li
             case _:
                 assert_never(node)
     return found
+
+
+def certain_loads(cond: Expr) -> Iterator[Load]:
+    """The elements that are read whenever a condition is evaluated, as C does from the left."""
+    match cond:
+        case Load():
+            yield cond
+        case Binary(op="and" | "or", x=x):
+            yield from certain_loads(x)
+        case Select(cond=first):
+            yield from certain_loads(first)
+        case _:
+            for child in children(cond):
+                yield from certain_loads(child)
 
 
 def is_addressable(

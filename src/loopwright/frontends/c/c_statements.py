@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from loopwright.diagnostics import Span
-from loopwright.frontends.affine_check import not_affine, why_no_affine_condition, why_not_piecewise
+from loopwright.frontends.affine_check import (
+    not_affine,
+    why_no_affine_condition,
+    why_not_affine,
+    why_not_piecewise,
+)
 from loopwright.frontends.c.affine_terms import as_terms, summed
 from loopwright.frontends.c.arithmetic_types import CValue, index
 from loopwright.frontends.c.c_assignments import CAssignmentReader
@@ -47,6 +52,7 @@ from loopwright.frontends.refusal import Refusal, Reported
 from loopwright.frontends.source_tree import Assign, ForLoop, IfElse, Node
 from loopwright.frontends.tree_rewrites import (
     assigned_elements,
+    certain_loads,
     is_addressable,
     merge_branches,
     predicate_assignments,
@@ -346,10 +352,18 @@ class CStatementReader:
         shapes = {v.name: v.shape for v in scope.variables.values()}
         first, second = (assigned_elements(side) for side in sides)
         both = {target for target, _ in first} & {target for target, _ in second}
+        # What the condition reads exists.
+        read = [
+            fact
+            for load in certain_loads(cond)
+            for entry, extent in zip(load.index, shapes.get(load.array, ()), strict=False)
+            for fact in (entry >= 0, entry < extent)
+            if why_not_affine(entry) is None
+        ]
         for target, facts in (*first, *second):
             if target in both or not target.index:
                 continue
-            with scope.branch(*facts):
+            with scope.branch(*facts, *read):
                 if is_addressable(target, shapes[target.array], cond, scope.prove):
                     continue
             hint = "where it depends on data, write A[i] = condition ? x : A[i];"

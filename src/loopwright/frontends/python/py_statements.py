@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 
 from loopwright.diagnostics import Collector, Diagnostic, UsageError
-from loopwright.frontends.affine_check import not_affine, why_no_affine_condition
+from loopwright.frontends.affine_check import why_no_affine_condition
+from loopwright.frontends.constant_folding import negated
 from loopwright.frontends.fresh_names import FreshNames
 from loopwright.frontends.python.fingerprint import ArgType, Captures
 from loopwright.frontends.python.function_source import FunctionSource, read_source
 from loopwright.frontends.python.name_resolution import FunctionScope, assigned_names, loop_names
-from loopwright.frontends.python.numpy_promotion import PyType
+from loopwright.frontends.python.numpy_promotion import PyType, PyValue
 from loopwright.frontends.python.py_assignments import PyAssignmentReader
 from loopwright.frontends.python.py_expressions import PyExpressionReader
 from loopwright.frontends.python.python_grammar import STATEMENTS
@@ -29,8 +30,15 @@ from loopwright.frontends.source_tree import (
     ScalarParam,
     SourceTree,
 )
-from loopwright.frontends.tree_rewrites import eliminate_dead_locals
+from loopwright.frontends.tree_rewrites import (
+    assignments,
+    divides_integers,
+    eliminate_dead_locals,
+    merge_branches,
+    predicate_assignments,
+)
 from loopwright.ir.expr import Const, Expr, Var
+from loopwright.ir.program import Access
 
 __all__ = ["PyStatementReader", "parse_function", "read_range"]
 
@@ -155,6 +163,7 @@ class PyStatementReader:
         self._last = source.definition.body[-1]
         self.assignments = PyAssignmentReader(source, scope, self._read)
         self.result: ReturnValues | None = None
+        self._assigned: set[str] = set()  # names that statements before assign
 
     def report_untyped(self) -> None:
         """Report locals that are read but never get a type from an assignment."""
@@ -164,7 +173,11 @@ class PyStatementReader:
 
     def block(self, body: Sequence[ast.stmt]) -> tuple[Node, ...]:
         """The nodes of consecutive statements."""
-        return tuple(node for statement in body for node in self._statement(statement))
+        nodes: list[Node] = []
+        for statement in body:
+            nodes += self._statement(statement)
+            self._assigned |= assigned_names([statement])
+        return tuple(nodes)
 
     def _statement(self, node: ast.stmt) -> Sequence[Node]:
         try:
@@ -252,31 +265,73 @@ class PyStatementReader:
         cond = self._try_condition(node.test)
         if isinstance(cond, Const):  # constant: literals or captured numbers
             return self.block(node.body if cond.value else node.orelse)
+        if cond is not None and why_no_affine_condition(cond) is not None:
+            return self._on_data(cond, node)
+        body, orelse = self._branches(node)
+        scope.forget(assigned_names(node.body))
+        return () if cond is None else (IfElse(cond, body, orelse, self._source.span(node)),)
+
+    def _branches(self, node: ast.If) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+        scope = self._scope
         known = dict(scope.known)
         with scope.inside(node.body):
             body = self.block(node.body)
         scope.known = known
         with scope.inside(node.orelse):
             orelse = self.block(node.orelse)
-        scope.forget(assigned_names(node.body))
-        return () if cond is None else (IfElse(cond, body, orelse, self._source.span(node)),)
+        return body, orelse
 
     def _try_condition(self, node: ast.expr) -> Expr | None:
         try:
-            cond = self._read.condition(node)
-            why = why_no_affine_condition(cond)
-            if why is None:
-                return cond
-            hint = (
-                "where it depends on data, use a conditional expression:"
-                " A[i] = x if condition else A[i]"
-            )
-            raise not_affine("LW101", "the condition", ast.unparse(node), why, hint)
+            return self._read.condition(node)
         except Refusal as refusal:
             self._read.report(refusal, node)
         except Reported:
             pass
         return None
+
+    def _on_data(self, cond: Expr, node: ast.If) -> Sequence[Node]:
+        """An `if` on data, if-converted: both sides run and keep old values where not selected.
+
+        Of `i > 0 and a[i - 1] == x` the first part stays a condition on iterations.
+        """
+        outer, inner = self._split(node)
+        if outer and inner and not node.orelse:
+            within = ast.If(_conjunction(inner), node.body, [])
+            around = ast.If(_conjunction(outer), [ast.copy_location(within, node)], [])
+            return self._if(ast.copy_location(around, node))
+        before = frozenset(self._assigned)
+        body, orelse = self._branches(node)
+        changed = assigned_names(node.body) | assigned_names(node.orelse)
+        self._scope.forget(changed)
+        if any(divides_integers(one.value) for one in assignments((*body, *orelse))):
+            hint = "both sides are computed: divide by what is never 0, n // (x if x != 0 else 1)"
+            message = "integers are divided under a condition on data"
+            self._read.report(Refusal("LW101", message, hint=hint), node.test)
+            raise Reported
+        whole = merge_branches(cond, body, orelse)
+        if whole is not None and changed <= before:
+            return (whole,)
+        mask, kept = self.assignments.keep(PyValue(cond), "mask", node)
+        holds = Access(mask.name, (), mask.dtype).load()
+        # What a branch assigns first has no old value to keep.
+        first = {self._scope.scalar(name) for name in assigned_names(node.body) - before}
+        second = {self._scope.scalar(name) for name in assigned_names(node.orelse) - before} - first
+        return (
+            kept,
+            *predicate_assignments(body, holds, first),
+            *predicate_assignments(orelse, negated(holds), second),
+        )
+
+    def _split(self, node: ast.If) -> tuple[list[ast.expr], list[ast.expr]]:
+        """The parts of a conjunction that are affine, and those that are not."""
+        match node.test:
+            case ast.BoolOp(op=ast.And(), values=values):
+                parts = [(value, self._try_condition(value)) for value in values]
+            case test:
+                parts = [(test, self._try_condition(test))]
+        affine = [v for v, c in parts if c is not None and why_no_affine_condition(c) is None]
+        return affine, [value for value, _ in parts if value not in affine]
 
     # -- the end ----------------------------------------------------------------------------
 
@@ -366,3 +421,9 @@ def _step(read: PyExpressionReader, node: ast.expr) -> int | None:
             refusal = Refusal("LW105", message, found=ast.unparse(node), hint=_STEP)
     read.report(refusal, node)
     return None
+
+
+def _conjunction(parts: list[ast.expr]) -> ast.expr:
+    if len(parts) == 1:
+        return parts[0]
+    return ast.copy_location(ast.BoolOp(ast.And(), parts), parts[0])
