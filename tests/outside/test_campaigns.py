@@ -23,6 +23,7 @@ SEED = int(os.environ.get("SOAK_SEED", "1"))
 CASES = {
     "einsums": (1, 40),
     "tensor_programs": (1, 4),
+    "contraction_programs": (2, 4),
     "sparse_formats": (1, 6),
     "mesh_programs": (1, 2),
     "path_problems": (1, 8),

@@ -25,7 +25,7 @@ from loopwright.ir.contraction import (
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var
 from loopwright.ir.grid_kernel import GridKernel, GridVariant
-from loopwright.ir.kernel_variant import Broadcast, ContractionKernel
+from loopwright.ir.kernel_variant import Broadcast, ContractionKernel, Initial
 from loopwright.ir.loops import Alloc, Block, Buffer, Copy, LoopNest, Space, Stmt
 from loopwright.ir.schedule import ScheduledContraction
 from loopwright.ir.visit import fresh_name, loads, rebuild, rewrite, substitute
@@ -40,6 +40,7 @@ from loopwright.lower.build import (
     seq,
 )
 from loopwright.lower.grid_product import grid_product
+from loopwright.lower.kept_panels import KeptPanels, keep_panels
 from loopwright.lower.launch import round_up
 from loopwright.lower.linear_forms import normal
 from loopwright.lower.macro_kernel import block_loops
@@ -78,17 +79,24 @@ def insert_contractions(
 
         copy [core.0, 0] to C[] from A[]
     ->  let M, N, K, mc, nc, kc = ...; the loops of lower/macro_kernel
+
+    A third entry of the shape says that sums start from zero (lower/absorb_zeros).
     """
     if not contractions:
         return nest
+    nest, kept = keep_panels(nest, contractions, _panels)
     taken = bound_names(nest)
 
     def change(node: Stmt) -> Stmt:
         match node:
-            case Copy(target_start=values, shape=(Var(name=name), Const(value=number))):
-                scheduled = contractions[name]
+            case Copy(target_start=values, shape=(Var(name=name), Const(value=number), *rest)):
+                stay = kept.get(name)
+                scheduled = contractions[name if stay is None else stay.contraction]
                 outer = dict(zip(scheduled.inner.outer, values, strict=True))
-                return nothing if number else lower_inner_contraction(scheduled, outer, taken)
+                initial = Initial.ZERO if rest else Initial.OUT
+                if number:
+                    return nothing
+                return lower_inner_contraction(scheduled, outer, taken, initial, stay)
         return node
 
     return replace(nest, body=rebuild(nest.body, change))
@@ -101,11 +109,16 @@ def _scalars(product: InnerProduct) -> list[Load]:
 
 
 def lower_inner_contraction(
-    scheduled: ScheduledContraction, outer: Mapping[str, Expr], taken: Collection[str]
+    scheduled: ScheduledContraction,
+    outer: Mapping[str, Expr],
+    taken: Collection[str],
+    initial: Initial = Initial.OUT,
+    stay: KeptPanels | None = None,
 ) -> Stmt:
     """The statements that run a contraction for the values `outer` of the loops around it.
 
-    `taken` are the names that must not be bound again.
+    `taken` are the names that must not be bound again; `initial` is what the first product is
+    added to; `stay` are panels that an earlier iteration of a loop around may have packed.
     """
     if isinstance(scheduled.grid, GridVariant):
         return _lower_on_grid(scheduled, scheduled.grid, outer, taken)
@@ -117,10 +130,11 @@ def lower_inner_contraction(
         starts.append(start)
         sizes.append((Var(size), normal(substitute(bounds.stop, outer) - start)))
     place = _Place(found, outer, tuple(starts))
-    parts = [
-        _product(scheduled, ContractionKernel(found.algebra(product), variant), place, product)
-        for product, variant in zip(found.products, scheduled.variants, strict=True)
-    ]
+    parts: list[_Part] = []
+    for product, variant in zip(found.products, scheduled.variants, strict=True):
+        algebra = replace(found.algebra(product), initial=Initial.OUT if parts else initial)
+        kernel = ContractionKernel(algebra, variant)
+        parts.append(_product(scheduled, kernel, place, product, stay))
     blocks = _blocks(scheduled, found)
     own = {var.name for var, _ in (*sizes, *blocks, *(b for part in parts for b in part.bindings))}
     own = own.union(*(names_bound(part.body) for part in parts))
@@ -246,20 +260,31 @@ def _even(total: Expr, block: int, unit: int, parts: Expr | None = None) -> Expr
 
 
 def _product(
-    scheduled: ScheduledContraction, kernel: ContractionKernel, place: _Place, product: InnerProduct
+    scheduled: ScheduledContraction,
+    kernel: ContractionKernel,
+    place: _Place,
+    product: InnerProduct,
+    stay: KeptPanels | None,
 ) -> _Part:
     """The loops of one product and what they need in scope."""
     bindings: list[tuple[Var, Expr]] = []
     layout, arrays = _layout(place, product, bindings)
+    kept: Collection[str] = ()
+    if stay is not None:
+        bindings.append((Var("before"), normal(stay.before)))
+        arrays.update(stay.panels)
+        kept = stay.panels
 
     def memory(body: Stmt) -> Stmt:
-        return _with_panels(scheduled, kernel, body)
+        for name, (buffer, size) in _panels(scheduled).items():
+            body = body if name in kept else Alloc(buffer, (Const(size),), body)
+        return body
 
     if scheduled.shares > 1:
         # Threads have panels of their own: they are allocated inside the loop that is shared out.
         body = block_loops(kernel, layout, halves=False, shares=scheduled.shares, around=memory)
     else:
-        body = memory(block_loops(kernel, layout, halves=False))
+        body = memory(block_loops(kernel, layout, halves=False, kept=kept))
     return _Part(tuple(bindings), body, arrays)
 
 
@@ -339,8 +364,10 @@ def _prologue(
     return value
 
 
-def _with_panels(scheduled: ScheduledContraction, kernel: ContractionKernel, body: Stmt) -> Stmt:
+def _panels(scheduled: ScheduledContraction) -> dict[str, tuple[Buffer, int]]:
     """Memory for the packed blocks of one thread, for the largest blocks there may be."""
+    found = scheduled.inner
+    kernel = ContractionKernel(found.algebra(found.products[0]), scheduled.variants[0])
     rows, columns, steps = _units(scheduled)
     more, less = _STRETCH
     mc, nc, kc = scheduled.blocks
@@ -350,7 +377,7 @@ def _with_panels(scheduled: ScheduledContraction, kernel: ContractionKernel, bod
         ("right_packed", kernel.packed_right, round_up(nc, columns)),
         ("left_packed", kernel.packed_left, round_up(mc, rows) * copies),
     )
-    for name, dtype, width in panels:
-        buffer = Buffer(name, dtype, (Const(1),), Space.PRIVATE)
-        body = Alloc(buffer, (Const(width * depth),), body)
-    return body
+    return {
+        name: (Buffer(name, dtype, (Const(1),), Space.PRIVATE), width * depth)
+        for name, dtype, width in panels
+    }

@@ -23,7 +23,7 @@ from typing import TypeAlias
 from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.analysis.product_nest import is_banded, sum_of_products
 from loopwright.analysis.size_estimates import average_trips, likely_sizes
-from loopwright.analysis.update_statements import elements
+from loopwright.analysis.update_statements import elements, is_reorderable
 from loopwright.ir.contraction import LOOPS, AffineSubscripts, InnerContraction, InnerProduct
 from loopwright.ir.contraction_shape import ContractionShape, Dim
 from loopwright.ir.expr import Const, Expr, Load
@@ -125,6 +125,7 @@ class _Planner:
         before = self._state()
         if self._expanded(roles):
             expanded = self._state()
+            self._batches_first(roles)
             if self._isolated(roles) and self._contracted(roles, (roles.i, roles.j)):
                 return
             self._back(expanded)
@@ -155,19 +156,33 @@ class _Planner:
     def _out(self) -> str:
         return self.draft.schedule.program.statement(self.statement).write.array
 
-    def _isolated(self, roles: Roles) -> bool:
-        """Whether the statement has all loops of its roles for itself, by a step if need be."""
+    def _batches_first(self, roles: Roles) -> None:
+        """Bring the loops that no role has around those of the roles, as far as others share them.
+
+        Initial values and epilogues then stay with each product, whose results are in the caches.
+        """
         wanted = {roles.i, roles.j, roles.p}
         iterators = {loop: name for name, loop in self._loops().items()}
+        shared = [b.loop for b in perfect_nest(self._path()[0]) if b.statements != {self.statement}]
+        outer = [loop for loop in shared if iterators.get(loop) not in wanted]
+        self._ordered(shared, outer + [loop for loop in shared if loop not in outer])
+
+    def _isolated(self, roles: Roles) -> bool:
+        """Whether the statement has all loops of its roles for itself, by a step if need be.
+
+        As far in as that is possible: what stands before and after it stays in the loops around.
+        """
+        wanted = {roles.i, roles.j, roles.p}
+        iterators = {loop: name for name, loop in self._loops().items()}
+        around: list[str] = []
         for band in self._path():
             if band.statements == {self.statement}:
                 return True
-            step = isolate(self.draft.schedule, band.loop, self.statement)
-            if step is not None and self.draft.take(step):
-                return True
+            around.append(band.loop)
             if iterators.get(band.loop) in wanted:
-                return False
-        return False
+                break
+        steps = (isolate(self.draft.schedule, loop, self.statement) for loop in reversed(around))
+        return any(step is not None and self.draft.take(step) for step in steps)
 
     def _permutable(self, roles: Roles) -> bool:
         """Whether the statement and all that depend on it can share one nest of its loops."""
@@ -270,7 +285,8 @@ class _Planner:
         # The planner of threads looks for a parallel loop no further in than this.
         for band in self._path()[:2]:
             is_long = batches.get(band.loop, 0.0) >= _BATCHES * self.shares
-            if is_long and self.draft.reach(serial, Parallel(band.loop)) is not None:
+            shared = (*self.draft.copies(band), Parallel(band.loop))
+            if is_long and self.draft.reach(serial, *shared) is not None:
                 return True
         return False
 
@@ -382,7 +398,8 @@ def roles_of(program: Program, statement: Statement) -> Roles | None:
             for value in (product.left, product.right)
         ]
         pairs.append((sides[0], sides[1]))
-    steps = _innermost(order, set.intersection(*(x & y for x, y in pairs)) - written)
+    summed = set.intersection(*(x & y for x, y in pairs)) - written
+    steps = _steps(program, statement, total.plus, summed)
     first, second = pairs[0]
     one, other = (_loop(order, side, written) for side in (first - second, second - first))
     if steps is None or one is None or other is None:
@@ -394,6 +411,17 @@ def roles_of(program: Program, statement: Statement) -> Roles | None:
         return None
     missing = tuple(name for name in order if name in (i, j) and name not in written)
     return Roles(i, j, steps, missing)
+
+
+def _steps(program: Program, statement: Statement, plus: str, summed: set[str]) -> str | None:
+    """The loop of the reduction that kernels run: the innermost keeps the order of the sum.
+
+    Where sums may be reordered it is the longest: windows of convolutions are short.
+    """
+    if len(summed) < 2 or not is_reorderable(plus, statement.write.dtype, program):
+        return _innermost(statement.iterators, summed)
+    trips = average_trips(program, likely_sizes(program)).get(statement.name, {})
+    return max(summed, key=lambda x: (trips.get(x, 0.0), statement.iterators.index(x)))
 
 
 def _loop(order: tuple[str, ...], side: set[str], written: set[str]) -> str | None:
@@ -421,6 +449,7 @@ def _is_column(
 # -- tile, packing and blocks for an inner contraction: the model of products on expected sizes ---
 
 
+_STEPS = 2  # that a pass over out is worth; those of three, rows of windows, beat loops (N1)
 _FEWEST = 1 << 14  # products that packing and the like are worth
 _LARGE = 2048  # what is expected of extents that only a call tells
 _STRIPS = (32, 8, 2)  # widths of strips in register tiles
@@ -441,7 +470,7 @@ def contract_step(
     extents = tuple(_extent(found, k, most.get(loop)) for k, loop in enumerate(loops))
     planned = [_planned(found, product, extents, machine) for product in found.products]
     variant, blocks = planned[0]
-    if extents[0] < variant.rows // 2 or min(extents[1:]) < variant.lanes:
+    if extents[0] < variant.rows // 2 or extents[1] < variant.lanes or extents[2] < _STEPS:
         return None
     if math.prod(extents) < _FEWEST:
         return None

@@ -44,8 +44,9 @@ def python_text(case: Case) -> str:
 
 
 def c_text(case: Case) -> str:
-    """The function `kernel` in C, its body a region."""
+    """The function `kernel` in C, its body a region; `hidden` arrays are its own."""
     kind = C_TYPES[case["dtype"]]
+    hidden = case.get("hidden", [])
 
     def extent(dimension: list[Any]) -> str:
         letter, shift = dimension
@@ -58,8 +59,13 @@ def c_text(case: Case) -> str:
     arguments += [
         f"{kind} {name}{''.join(map(extent, dimensions))}"
         for name, dimensions in case["arrays"].items()
+        if name not in hidden
     ]
-    lines = [f"void kernel({', '.join(arguments)})", "{", f"{INDENT}{kind} s;", "#pragma scop"]
+    lines = [f"void kernel({', '.join(arguments)})", "{", f"{INDENT}{kind} s;"]
+    lines += [
+        f"{INDENT}{kind} {name}{''.join(map(extent, case['arrays'][name]))};" for name in hidden
+    ]
+    lines.append("#pragma scop")
 
     def place(node: list[Any]) -> str:
         return node[1] if node[0] == "local" else node[1] + "".join(f"[{x}]" for x in node[2])

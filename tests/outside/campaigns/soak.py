@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from outside.campaigns import (
+    contraction_programs,
     einsums,
     mesh_programs,
     path_problems,
@@ -33,6 +34,7 @@ from outside.campaigns.campaign import REGRESSIONS, Campaign, Case, Verdict, jud
 MAKERS = {
     "einsums": einsums.campaign,
     "tensor_programs": tensor_programs.campaign,
+    "contraction_programs": contraction_programs.campaign,
     "sparse_formats": sparse_formats.campaign,
     "mesh_programs": mesh_programs.campaign,
     "path_problems": path_problems.campaign,

@@ -274,10 +274,11 @@ def _by_cc(case: Case, values: dict[str, Any]) -> None:
         loaded = ctypes.CDLL(str(library))
         if hasattr(loaded, "omp_set_num_threads"):  # a region may have been left as it is
             loaded.omp_set_num_threads(case["threads"])
-        loaded.kernel(*(_as_c(value, case["dtype"]) for value in values.values()))
+        loaded.kernel(*(as_c(value, case["dtype"]) for value in values.values()))
 
 
-def _as_c(value: Any, dtype: str) -> Any:
+def as_c(value: Any, dtype: str) -> Any:
+    """An argument as ctypes passes it to the C text."""
     if isinstance(value, np.ndarray):
         return ctypes.c_void_p(value.ctypes.data)
     if isinstance(value, float):
