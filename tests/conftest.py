@@ -23,7 +23,7 @@ gc.set_threshold(20_000, 20, 20)
 
 @pytest.fixture(autouse=True, scope="session")
 def _own_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Start from no options but four: cache and records of the run, checks, strictness.
+    """Start from no options but five: cache and records of the run, checks, strictness, no races.
 
     Workers of one run share the cache, as processes do anywhere. The variables themselves are set,
     so that child processes started by a test obey too.
@@ -38,6 +38,7 @@ def _own_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv(options.variable("data_dir"), str(of_run / "data"))
         patch.setenv(options.variable("check"), "1")
         patch.setenv(options.variable("strict"), "1")
+        patch.setenv(options.variable("race"), "0")  # what is tested must not hang on the clock
         options.reload()
         yield
     options.reload()

@@ -37,6 +37,7 @@ class Options:
     cache: bool = True  # read and write compiled kernels on disk
     data_dir: str | None = None  # absolute path of tuning records; None: the platform's place
     records: bool = True  # take plans that tuning has recorded
+    race: bool = True  # race plans of functions that are called often against the source order
     num_threads: int | None = None  # workers of a kernel; None: the cores this process may use
     interpret: bool = False  # run the oracle instead of compiled code
     boundscheck: bool = False  # check every access of compiled code
@@ -206,6 +207,7 @@ _READERS: dict[str, Callable[[str, str], object]] = {
     "cache": _flag,
     "data_dir": _absolute,
     "records": _flag,
+    "race": _flag,
     "num_threads": _threads,
     "interpret": _flag,
     "boundscheck": _flag,

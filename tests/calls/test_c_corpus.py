@@ -25,10 +25,7 @@ from kernels.corpus import (
     make_inputs,
     write_source,
 )
-from loopwright.calls.splice import optimise_region, spliced
-from loopwright.frontends.c import read_c
-from loopwright.machines.host import host
-from loopwright.planner.planners import model_planner
+from kernels.rewrite import rewrite
 
 pytestmark = needs_cc
 
@@ -45,18 +42,6 @@ def sizes_of(kernel: Kernel) -> list[Sizes]:
     return [*(kernel.square(n) for n in (0, 1, 2, 13)), kernel.at("MINI")]
 
 
-def optimised(source: Path) -> Path:
-    """The file with its regions rewritten for threads."""
-    file = read_c(source)
-    results = [
-        optimise_region(file, region, model_planner, host(), target="openmp", always=True)
-        for region in file.regions
-    ]
-    place = source.with_suffix(".opt.c")
-    place.write_bytes(spliced(file, results))
-    return place
-
-
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_spliced_kernels_are_equal_to_plain_c(group: int, tmp_path: Path) -> None:
     names = drawn(list(KERNELS)[group::GROUPS], 3, group)
@@ -68,7 +53,8 @@ def test_spliced_kernels_are_equal_to_plain_c(group: int, tmp_path: Path) -> Non
     ]
     plain = link([compiler, *PLAIN], sources)
     flags = ("-fopenmp",) if has_openmp() else ()
-    ours = link([compiler, *PLAIN, "-O0", *WARNINGS, *flags], map(optimised, sources))
+    rewritten = [rewrite(source, always=True) for source in sources]
+    ours = link([compiler, *PLAIN, "-O0", *WARNINGS, *flags], rewritten)
     wrong = []
     for threads in (1, 2) if flags else (1,):
         if flags:
@@ -81,8 +67,6 @@ def test_spliced_kernels_are_equal_to_plain_c(group: int, tmp_path: Path) -> Non
                     found, right = fresh(inputs), fresh(inputs)
                     bind(ours, kernel, dtype, function)(*found.values())
                     bind(plain, kernel, dtype, function)(*right.values())
-                    told = differences(
-                        kernel, arrays_of(found), arrays_of(right), dtype=dtype, same_order=True
-                    )
+                    told = differences(kernel, arrays_of(found), arrays_of(right), same_order=True)
                     wrong += [f"{line} ({function}, {sizes}, {threads} threads)" for line in told]
     assert wrong == []

@@ -57,7 +57,7 @@ def test_no_disk_cache(tmp_path: Path) -> None:
 
 
 OPTIONS = (
-    "boundscheck, cache, fastmath, nogil, nopython, on_unsupported, parallel, plan, reassoc, "
+    "boundscheck, cache, fastmath, nogil, nopython, on_unsupported, parallel, plan, race, reassoc, "
     "threads, tune"
 )
 

@@ -27,6 +27,7 @@ def test_json_holds_everything(capsys: pytest.CaptureFixture[str]) -> None:
         "LOOPWRIGHT_CACHE_DIR",
         "LOOPWRIGHT_CHECK",
         "LOOPWRIGHT_DATA_DIR",
+        "LOOPWRIGHT_RACE",
         "LOOPWRIGHT_STRICT",
     }
     assert report["faults"] == {"count": 0, "last": ""}

@@ -122,7 +122,7 @@ def test_records_are_listed_exported_and_imported(
         (["tune", "i->", "--dtype", "fish"], "--dtype is no dtype"),
         (["tune", "i->", "--size", "many"], "--size takes NAME=N or N"),
         (["tune", "--import", "/nowhere/at/all"], "cannot read '/nowhere/at/all'"),
-        (["cc", "x.c", "--size", "3"], "--size is for --tune"),
+        (["cc", "x.c", "--size", "3"], "--size is for --tune and --measure"),
         (["cc", "x.c", "--tune", "-1"], "--tune takes seconds"),
         (["cc", "x.c", "--tune", "1", "--target", "cuda"], "--tune measures C on this machine"),
         (["cc", "x.c", "--tune", "1", "--tile", "8"], "--tune measures C on this machine"),

@@ -24,10 +24,11 @@ from loopwright.diagnostics import LoopwrightError, UsageError
 from loopwright.ir.text import program_text
 from loopwright.transform.loop_marks import Unroll
 from loopwright.transform.plan import Plan
-from loopwright.tuning.candidate_worker import Limits, Worker, compared, examine
+from loopwright.tuning.candidate_worker import Limits, Worker, examine
 from loopwright.tuning.records import Key, Log, Record, log_of_user
 from loopwright.tuning.search import Progress, search
 from loopwright.tuning.tasks import Run
+from loopwright.tuning.time_comparison import compared
 from loopwright.tuning.worker_process import difference, timed_pair
 
 

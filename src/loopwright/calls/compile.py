@@ -9,6 +9,7 @@ from os import PathLike
 from typing import Any, TypeAlias, overload
 
 from loopwright.calls.c_function import CFunction, RegionCode, known_functions
+from loopwright.calls.call_race import checked_race
 from loopwright.calls.compiled_program import CompiledProgram
 from loopwright.calls.function_summary import FunctionSummary, summary_key
 from loopwright.calls.specialisation import Specialisation, TuneFirst
@@ -137,6 +138,7 @@ def compile(
     privatize: bool = ...,
     atomics: bool = ...,
     tune: str | float | None = ...,
+    race: bool | None = ...,
 ) -> CompiledProgram: ...
 
 
@@ -156,6 +158,7 @@ def compile(
     privatize: bool = ...,
     atomics: bool = ...,
     tune: str | float | None = ...,
+    race: bool | None = ...,
 ) -> CompiledFile: ...
 
 
@@ -174,6 +177,7 @@ def compile(
     privatize: bool = True,
     atomics: bool = False,
     tune: str | float | None = None,
+    race: bool | None = None,
 ) -> CompiledFile | CompiledProgram:
     """Compile the functions of a C file that hold regions between `#pragma scop` and `endscop`.
 
@@ -200,8 +204,15 @@ def compile(
 
     `tune="search"`, or a number of seconds, measures plans before the first call with new sizes,
     where none have been recorded for them: for "host" and "model". See `loopwright.tune`.
+
+    For "host" and "model" functions that are called often are raced against the order of their
+    source, by their own calls: where that leaves every bit as it is, with `race=True` also where
+    products and sums may be fused in other ways, with `race=False` never.
     """
     tune_first = _tune_first(source, target, plan, machine, tune)
+    if checked_race(race) and (target, plan) != ("host", "model"):
+        what = "race=True is for the target 'host' and the plan 'model'"
+        raise UsageError(what, hint="loopwright cc --measure, for C")
     _check(target, plan, threads)
     own_planner = _gpu_planner(target, plan, registers, privatize, atomics)
     chosen_machine = machine_of(target, machine)
@@ -214,7 +225,7 @@ def compile(
         planner = own_planner or _planner(plan)
         by_records = target == "host" and plan == "model"
         return CompiledProgram(
-            source, planner, target, chosen_machine, count, tune, by_records=by_records
+            source, planner, target, chosen_machine, count, tune, race, by_records=by_records
         )
     signs: tuple[str, ...] = ()
     if machine is not None and isinstance(chosen_machine, Machine):
@@ -232,7 +243,9 @@ def compile(
 
             planner = own_planner or _planner(own)
             return DeviceCode.of_tree(region.tree, planner, target, chosen_machine, reassoc=reassoc)
-        return _code(region.tree, target, own, chosen_machine, count(), tune_first, reassoc=reassoc)
+        return _code(
+            region.tree, target, own, chosen_machine, count(), tune_first, race, reassoc=reassoc
+        )
 
     on_device = TARGETS[target].kind is MachineKind.GPU
     functions = {
@@ -253,12 +266,13 @@ def _code(
     machine: Machine,
     threads: int,
     tune: TuneFirst | None,
+    race: bool | None,
     *,
     reassoc: bool,
 ) -> RegionCode:
     definition = _TreeDefinition(tree, reassoc)
     if target == "host" and plan == "model":
-        return Specialisation(definition, machine, None, tune)
+        return Specialisation(definition, machine, None, tune, race)
     if target == "host" and isinstance(plan, Plan) and plan.whole_contract is not None:
         return Specialisation(definition, machine, plan)
     # lazy: the C printer and the toolchain, which machine code by the model does without

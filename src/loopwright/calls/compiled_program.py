@@ -7,10 +7,11 @@ import hashlib
 import pickle
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from loopwright import options
 from loopwright.analysis.find_contractions import explain
 from loopwright.analysis.subscript_bounds import find_violation
 from loopwright.calls.arguments import (
@@ -22,6 +23,7 @@ from loopwright.calls.arguments import (
     unit_strides,
 )
 from loopwright.calls.c_function import checked_array
+from loopwright.calls.call_race import CallRace, Rival
 from loopwright.calls.function_summary import Argument, FunctionSummary, compile_test
 from loopwright.calls.polyhedral_function import PolyhedralFunction, unsafe_sizes
 from loopwright.diagnostics import Diagnostic, SourceError, UsageError
@@ -56,6 +58,7 @@ from loopwright.targets import TARGETS
 from loopwright.tracebacks import public_edge
 from loopwright.transform.plan import Plan
 from loopwright.tuning.recall import plan_digest, recorded_loops
+from loopwright.tuning.records import Key, program_key
 
 if TYPE_CHECKING:
     from loopwright.calls.device_code import DeviceCode
@@ -65,13 +68,15 @@ __all__ = ["CompiledProgram", "PlannedCode"]
 
 
 _MOST_READY = 1024  # sizes remembered with their code
+_Run: TypeAlias = Callable[[tuple[Any, ...], int], None]
 
 
 class CompiledProgram:
     """A compiled Program. A parameter that is the extent of an array need not be given.
 
     With `by_records` calls run by the plan that tuning has recorded for their sizes, where there is
-    one; `tune` has it searched for before.
+    one; `tune` has it searched for before. Without a record calls that come often race the model's
+    plan against the source order (calls/call_race), as `race` allows.
     """
 
     def __init__(
@@ -82,14 +87,16 @@ class CompiledProgram:
         machine: Machine | GpuMachine,
         threads: Callable[[], int],
         tune: str | float | None = None,
+        race: bool | None = None,
         *,
         by_records: bool = False,
     ) -> None:
         self.program = program
+        self._race = race
         self._saved = pickle.dumps(program)  # for threads that did not make it
         self._tune = tune
         self._by_records = by_records
-        self._ready: BoundedCache[tuple[int, ...], PlannedCode] = BoundedCache(_MOST_READY)
+        self._ready: BoundedCache[tuple[int, ...], _Run] = BoundedCache(_MOST_READY)
         self._owner = threading.get_ident()
         self._threads = threads
         self._arrays = tuple(a for a in program.arrays if a.role is not Role.LOCAL)
@@ -170,7 +177,7 @@ class CompiledProgram:
         assert isinstance(self._code, PlannedCode), "code for this machine"
         return self._code.task(self._program_here(), given, threads)
 
-    def _recorded(self, given: tuple[Any, ...], threads: int) -> PlannedCode:
+    def _recorded(self, given: tuple[Any, ...], threads: int) -> _Run:
         """The code for the sizes of a call: by the best record, else by the model."""
         # Arrays are laid out as in C, with extents that the parameters give.
         sizes = (threads, *given[: len(self.program.params)])
@@ -181,9 +188,37 @@ class CompiledProgram:
 
                 tune_once(self._task(given, threads), self._tune)
             assert isinstance(self._code, PlannedCode), "code for this machine"
-            ready = self._code.recorded(self._program_here, given, threads)
+            code = self._code.recorded(self._program_here, given, threads)
+            ready = self._raced(sizes, given, threads) if code is self._code else code
             self._ready[sizes] = ready
         return ready
+
+    def _raced(self, sizes: tuple[int, ...], given: tuple[Any, ...], threads: int) -> _Run:
+        """The code of the model, which calls race against the source order where they may."""
+        settings, code = options.current(), self._code
+        is_free = self._race is not False and self._tune is None
+        if not (is_free and settings.race) or settings.careful:
+            return code
+        assert isinstance(code, PlannedCode), "code for this machine"
+        key, params = code.key(given, threads)
+
+        def prepare() -> Rival | None:
+            # lazy: in a thread of its own
+            from loopwright.calls.source_race import source_rival
+
+            def make(source: Plan) -> PlannedCode:
+                return code.by_plan(self._program_here(), source, threads)
+
+            program = self._program_here
+            where = code.machine, params, key, make, lambda: code.construction(program, threads)
+            return source_rival(program, *where, any_bits=self._race is True)
+
+        def settle(run: _Run, *, told: str) -> None:
+            if self._ready.get(sizes) is race:  # else there are other records
+                self._ready[sizes] = run
+
+        race = CallRace(code, prepare, settle)
+        return race
 
     def __repr__(self) -> str:
         return f"<loopwright program {self.program.name}({', '.join(self._names)})>"
@@ -362,6 +397,30 @@ class PlannedCode:
             program, program.reassoc, self._name, params, arrays, self._written, *where
         )
 
+    @property
+    def machine(self) -> Machine:
+        return self._machine
+
+    def key(self, args: tuple[Any, ...], threads: int) -> tuple[Key, Values]:
+        """What names the records of a call, and its parameters."""
+        _, arrays = self._signature.bind(args)
+        strides = {name: element_strides(array) for name, array in arrays.items()}
+        dtype = next((str(arrays[name].dtype) for name in self._written), "")
+        params = self._signature.params(args)
+        return program_key(self._name, params, strides, dtype, self._machine, threads), params
+
+    def construction(self, program: Callable[[], Program], threads: int) -> str:
+        """A digest of the model's plan for a number of threads."""
+        plan = self.plan
+        if (threads > 1) != self._is_parallel:
+            plan = model_planner(program(), self._machine, threads)[0]
+        return plan_digest(plan.to_json())
+
+    def by_plan(self, program: Program, plan: Plan, threads: int) -> PlannedCode:
+        """The code of the same program by another plan, which must be legal."""
+        given = self._target, self._violation, self._machine, threads
+        return PlannedCode(program, self._summary, given_planner(plan), *given)
+
     def recorded(
         self, program: Callable[[], Program], args: tuple[Any, ...], threads: int
     ) -> PlannedCode:
@@ -371,19 +430,13 @@ class PlannedCode:
         dtype = next((str(arrays[name].dtype) for name in self._written), "")
         params = self._signature.params(args)
 
-        def construction() -> str:
-            plan = self.plan
-            if (threads > 1) != self._is_parallel:
-                plan = model_planner(program(), self._machine, threads)[0]
-            return plan_digest(plan.to_json())
-
         where = dtype, self._machine, threads
-        found = recorded_loops(self._name, params, strides, *where, construction)
+        given = self._name, params, strides, *where
+        found = recorded_loops(*given, lambda: self.construction(program, threads))
         if found is None:
             return self
-        given = self._target, self._violation, self._machine, threads
         try:
-            return PlannedCode(program(), self._summary, given_planner(found[0]), *given)
+            return self.by_plan(program(), found[0], threads)
         except (UsageError, *FAULTS) as error:
             reason = str(error)
             log("tune", lambda: f"a record is set aside: {reason}")

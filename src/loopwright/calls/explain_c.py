@@ -8,6 +8,7 @@ from loopwright.analysis.dependences import Dependences, dependences
 from loopwright.analysis.find_contractions import explain
 from loopwright.analysis.legality import Witness, carried_by, witness
 from loopwright.analysis.reductions import reductions, relaxed_dependences
+from loopwright.analysis.size_estimates import bytes_of, likely_sizes
 from loopwright.backends.athread_module import scratchpad_report
 from loopwright.calls.explain_kernels import kernel_lines, register_lines
 from loopwright.calls.splice import Optimised, region_program
@@ -17,7 +18,7 @@ from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.islkit import bounded
 from loopwright.ir.machine import Machine
 from loopwright.ir.mesh_machine import MeshMachine
-from loopwright.ir.program import Program
+from loopwright.ir.program import Program, Role
 from loopwright.ir.schedule_tree import loop_names
 from loopwright.ir.text import expr_text, schedule_text
 from loopwright.pipeline import compile_program
@@ -41,6 +42,7 @@ def explain_region(found: Optimised, machine: Machine | GpuMachine | MeshMachine
     if isinstance(machine, MeshMachine):
         report = [] if found.mesh is None else scratchpad_report(found.mesh)
         return "\n".join([*lines, *(f"  {line}" for line in report)])
+    lines += _memory(found)
     too_hard = "nothing, the program is too hard to analyse"
     lines.append(f"  predicted: {bounded(lambda: predicted(program, machine), lambda _: too_hard)}")
     return "\n".join(lines)
@@ -129,6 +131,18 @@ def _loops(found: Optimised) -> list[str]:
 def _order(found: Optimised) -> list[str]:
     """The loops of the schedule with their marks, one line each."""
     return schedule_text(found.schedule).splitlines()[1:]
+
+
+def _memory(found: Optimised) -> list[str]:
+    """The bytes of local arrays that a plan has in memory, at likely sizes."""
+    program = found.schedule.program
+    arrays = [a for a in program.arrays if a.role is Role.LOCAL and a.rank]
+    if not arrays:
+        return []
+    sizes = likely_sizes(program)
+    each = {array.name: bytes_of(array, sizes) for array in arrays}
+    parts = ", ".join(f"{name} {count:,}" for name, count in each.items())
+    return [f"  allocates: {sum(each.values()):,} bytes at likely sizes ({parts})"]
 
 
 def _is_bound(relaxed: Dependences, program: Program, loop: str) -> bool:

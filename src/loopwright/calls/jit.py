@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
 
+from loopwright.calls.call_race import checked_race
 from loopwright.calls.jit_dispatch import NativeCalls, install_native_calls
 from loopwright.calls.specialisation import JitDefinition, Specialisation, TuneFirst
 from loopwright.diagnostics import LoopwrightError, SourceError, UsageError, WrongTypeError
@@ -63,6 +64,7 @@ class JitFunction:
         cache: bool = True,
         plan: Plan | None = None,
         tune: str | float | None = None,
+        race: bool | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
@@ -71,6 +73,7 @@ class JitFunction:
         self.on_unsupported = on_unsupported
         self.cache = cache  # whether compiled code may lie on disk
         self._plan = plan
+        self._race = race
         self._tune: TuneFirst | None = None
         if tune is not None:
             from loopwright.calls.tune_first import tuning_first  # lazy: almost nobody tunes
@@ -235,7 +238,7 @@ class JitFunction:
                 self._native.forget()
             definition = JitDefinition(self.py_func, types, reassoc=self.reassoc)
             found = self._found[types] = Specialisation(
-                definition, target_machine(), self._plan, self._tune
+                definition, target_machine(), self._plan, self._tune, self._race
             )
             if self._native is not None:
                 found.on_forget = self._native.forget
@@ -329,6 +332,7 @@ def jit(
     boundscheck: bool | None = None,
     plan: Plan | None = None,
     tune: str | float | None = None,
+    race: bool | None = None,
     **others: Any,
 ) -> Callable[[Callable[..., Any]], JitFunction]: ...
 
@@ -348,6 +352,7 @@ def jit(
     boundscheck: bool | None = None,
     plan: Plan | None = None,
     tune: str | float | None = None,
+    race: bool | None = None,
     **others: Any,
 ) -> JitFunction | Callable[[Callable[..., Any]], JitFunction]:
     """Compile a function of plain loops over NumPy arrays. Usable bare or with arguments.
@@ -363,6 +368,11 @@ def jit(
     `tune="search"`, or a number of seconds, measures plans before the first call with new sizes,
     where none have been recorded for them: see `loopwright.tune`.
 
+    A function that is called often is raced against the order of its source, by its own calls, and
+    the faster code is kept and remembered. That is done where it leaves every bit of the results as
+    it is; with `race=True` also where products and sums may be fused in other ways, with
+    `race=False` never.
+
     Of numba's options, `parallel=False` stands for one thread and `fastmath=True` for `reassoc`
     (nothing else of it is done: NaN and infinities keep their meaning); `cache=False` keeps the
     function out of the disk cache. `nogil`, `nopython` and `boundscheck` are taken and change
@@ -370,7 +380,9 @@ def jit(
     call that would leave an array is refused before it runs.
     """
     del nogil, boundscheck
-    refuse_others(nopython, others, ("reassoc", "threads", "on_unsupported", "plan", "tune"))
+    refuse_others(
+        nopython, others, ("reassoc", "threads", "on_unsupported", "plan", "tune", "race")
+    )
     may_reassociate, may_cache = reassociation(reassoc, fastmath), disk_cache_wanted(cache)
     if threads is not None:
         checked_threads(threads)
@@ -389,6 +401,8 @@ def jit(
     if plan is not None and tune is not None:
         raise UsageError("plan= and tune= exclude each other", hint="the plan that tune gave")
 
+    checked_race(race)
+
     def compiled(function: object) -> JitFunction:
         if not isinstance(function, FunctionType):
             hint = "leave the signature out: types follow from each call"
@@ -404,6 +418,7 @@ def jit(
             cache=may_cache,
             plan=chosen,
             tune=tune,
+            race=race,
         )
 
     return compiled if function is None else compiled(function)

@@ -26,6 +26,7 @@ from loopwright.runtime.native_dispatch import Dispatcher
 __all__ = ["NativeCalls", "install_native_calls"]
 
 _MOST_CALLS = 64  # of one function
+_PAUSE = 7  # calls between two looks at one that is raced
 _KNOWN = frozenset({np.ndarray, float, int})
 _WORD = range(-(1 << 63), 1 << 63)
 
@@ -49,12 +50,16 @@ class NativeCalls:
         self._function = function
         self._fallback = fallback  # which words refer to
         self._table = found.table(_MOST_CALLS)
+        self._pause = 0  # calls that are not looked at: which code they run is not yet decided
         self.words = found.function_words(fallback, self._table)
 
     def remember(
         self, args: tuple[Any, ...], threads: int, code: Callable[[], Specialisation | None]
     ) -> None:
         """Write down a call that came before; `code` gives what it ran."""
+        if self._pause:
+            self._pause -= 1
+            return
         if len(args) > MOST_ARGUMENTS or not all(type(x) in _KNOWN for x in args):
             return
         self._here.settle()
@@ -64,6 +69,9 @@ class NativeCalls:
         scratch = self._table.scratch_of(words)
         if scratch is None and self._table.is_repeated(words):
             found = code()
+            if found is not None and found.is_racing(args, threads):
+                self._pause = _PAUSE
+                return
             program = None if found is None else _program(self._function, found, args, threads)
             if program is not None:
                 scratch = self._table.add(words, program)

@@ -11,16 +11,29 @@ from typing import Any
 import numpy as np
 
 from loopwright.calls.compile import compile
+from loopwright.calls.splice import region_program
 from loopwright.diagnostics import ToolchainError, UsageError
 from loopwright.frontends.c import CFile, CVariable, Origin, VariableKind
 from loopwright.ir.expr import Expr, Var
+from loopwright.machines.machine_argument import target_machine
 from loopwright.planner.call_shape import value_of
+from loopwright.planner.source_order import source_order
 from loopwright.runtime.address import data_address
+from loopwright.runtime.thread_pool import num_threads
 from loopwright.runtime.toolchain import build_library, find_compiler, load_library, tuning_flags
+from loopwright.tuning.tasks import Run
+from loopwright.tuning.time_comparison import (
+    FEWEST_PAIRS,
+    LEAST_RACE_GAIN,
+    TimeComparison,
+    compared,
+)
+from loopwright.tuning.worker_process import timed_pair
 
 __all__ = ["example_arguments", "measure_function"]
 
 _SECONDS = 0.3  # to spend on each contestant, at the least one call
+_ROUNDS = 15  # of the plan and the source order in turns
 _OPEN = 1024  # elements of an array whose extent C leaves open
 
 
@@ -35,18 +48,27 @@ def measure_function(
     threads: int | None,
     cpp_args: Sequence[str],
 ) -> list[str]:
-    """Lines on the time of one call with arrays of small numbers.
+    """Lines on the time of one call with arrays of small numbers: by the plan, in source order.
 
     `sizes` are the integer parameters by name, `default` the value of those it leaves out.
     """
     variables = _parameters(file, name)
     parameters = next(r.parameters for r in file.regions if r.function == name)
     values = example_arguments(file, name, sizes, default)
-    ours = compile(path, function=name, reassoc=reassoc, threads=threads, cpp_args=cpp_args)[name]
+    count = num_threads() if threads is None else threads
+    given: dict[str, Any] = {"function": name, "reassoc": reassoc, "threads": count}
+    ours = compile(path, race=False, cpp_args=cpp_args, **given)[name]
     shown = ", ".join(f"{n} = {v}" for n, v in values.items() if isinstance(v, int))
     arguments = list(values.values())
-    seconds = _best(lambda: ours(*arguments))
-    lines = [f"  measured at {shown or 'the sizes of the file'}: {1e3 * seconds:.3g} ms"]
+    plans = [
+        source_order(region_program(region, reassoc=reassoc), target_machine(), count)[0]
+        for region in file.regions
+        if region.function == name
+    ]
+    source = compile(path, plan=plans, cpp_args=cpp_args, **given)[name]
+    raced = _raced(lambda: source(*arguments), lambda: ours(*arguments), arguments)
+    seconds = raced.seconds
+    lines = [f"  measured at {shown or 'the sizes of the file'}: {_verdict(raced)}"]
     theirs = _original(path, name, variables, parameters, cpp_args)
     if theirs is not None:
         original = _best(lambda: theirs(arguments))
@@ -113,6 +135,36 @@ def _extent(extent: Expr, integers: Mapping[str, int]) -> int:
 
 def _number_type(name: str) -> Any:
     return np.ctypeslib.as_ctypes_type(np.dtype(name))
+
+
+def _raced(source: Run, plan: Run, arguments: Sequence[Any]) -> TimeComparison:
+    """The plan beside the source order, on the same values, in turns; the first calls compile."""
+    arrays = [x for x in arguments if isinstance(x, np.ndarray)]
+    first = [x.copy() for x in arrays]
+
+    def restore() -> None:
+        for array, value in zip(arrays, first, strict=True):
+            array[...] = value
+
+    once: list[float] = []
+    for run in (source, plan, source, plan):
+        restore()
+        start = time.perf_counter()
+        run()
+        once.append(time.perf_counter() - start)
+    most = max(2 * _SECONDS, 3 * FEWEST_PAIRS * max(once[2:]))
+    found = compared(*timed_pair(source, plan, restore, _ROUNDS, most), LEAST_RACE_GAIN)
+    restore()
+    if found is None:
+        raise UsageError("the clock of this machine stood still", hint="greater sizes")
+    return found
+
+
+def _verdict(raced: TimeComparison) -> str:
+    times = f"{1e3 * raced.seconds:.3g} ms by the plan, {1e3 * raced.base_seconds:.3g} ms in "
+    is_faster = raced.is_faster or raced.is_far_faster
+    kept = "the plan is" if is_faster else "no gain beyond the noise, the source order is"
+    return f"{times}source order: {kept} kept"
 
 
 def _best(call: Callable[[], object]) -> float:

@@ -22,7 +22,7 @@ from loopwright.ir.interpret import interpret_program
 from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.machine import Machine
-from loopwright.ir.program import Program
+from loopwright.ir.program import Program, Role
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import program_text
 from loopwright.pipeline import Compilation, compile_contraction, compile_program
@@ -74,6 +74,8 @@ class PolyhedralFunction:
         names = {statement.name for statement in self.program.statements}
         if len(found) != 1 or set(found[0].covers) != names or found[0].times not in _TIMES:
             return None
+        if self.program.array(found[0].out.array).role is Role.LOCAL:
+            return None  # nobody sees the result, and no call brings memory for it
         # `y[i] += a * x[i]` reduces and multiplies nothing: one loop does without temporaries.
         return found[0] if found[0].p or found[0].right is not None else None
 

@@ -25,6 +25,7 @@ from loopwright.calls.arguments import (
     stride_values,
     unit_strides,
 )
+from loopwright.calls.call_race import CallRace, Rival
 from loopwright.calls.function_summary import FunctionSummary, compile_test, summary_key
 from loopwright.calls.launches import Launches
 from loopwright.diagnostics import SourceError, UsageError
@@ -49,6 +50,7 @@ from loopwright.memo import BoundedCache
 from loopwright.runtime.array_arguments import element_strides
 from loopwright.runtime.kernel import CompiledKernel
 from loopwright.tuning.recall import origin_line, plan_digest, recorded_loops
+from loopwright.tuning.records import program_key
 
 if TYPE_CHECKING:
     from loopwright.calls.contraction_unit import ContractionUnit
@@ -107,8 +109,11 @@ class Specialisation:
         machine: Machine,
         plan: Plan | None = None,
         tune: TuneFirst | None = None,
+        race: bool | None = None,
     ) -> None:
         self._definition = definition
+        self._race = race  # None: where that leaves every bit as it is
+        self._told: BoundedCache[tuple[Any, ...], str] = BoundedCache(_MOST_READY)  # ends of races
         self._tune = tune  # called before code for new sizes is made
         self.on_forget: Callable[[], None] | None = None  # of others who remember calls
         self._machine = machine
@@ -149,7 +154,7 @@ class Specialisation:
         if ready is None:
             if self._tune is not None:
                 self._tune(self, args, threads)
-            ready = self._prepare(args, arrays, threads)
+            ready = self._prepare(key, args, arrays, threads)
             self._ready[key] = ready
         for name, shape, dtype in ready.fresh:
             arrays[name] = np.empty(shape, dtype)
@@ -170,6 +175,11 @@ class Specialisation:
         if ready is None or not isinstance(ready.run, Launches):
             return None
         return ready.fresh, ready.run
+
+    def is_racing(self, args: tuple[Any, ...], threads: int) -> bool:
+        """Whether it is open which code serves such calls."""
+        ready = self._ready.get(self._bound(args, threads)[0])
+        return ready is not None and isinstance(ready.run, CallRace)
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -200,7 +210,9 @@ class Specialisation:
 
     # -- code -------------------------------------------------------------------------------------
 
-    def _prepare(self, args: tuple[Any, ...], arrays: Arrays, threads: int) -> _Ready:
+    def _prepare(
+        self, key: tuple[Any, ...], args: tuple[Any, ...], arrays: Arrays, threads: int
+    ) -> _Ready:
         """Check sizes and layouts, fetch kernels and bind launches."""
         require_runnable(self._machine)
         params = self._checked(args, arrays)
@@ -209,7 +221,11 @@ class Specialisation:
             return _Ready(fresh, lambda given: self._polyhedral().run(given, params))
         strides = _strides(arrays, fresh)
         run = self._contracted(params, strides, threads)
-        return _Ready(fresh, run or self._looped(params, strides, threads))
+        if run is None:
+            run, is_recorded = self._looped(params, strides, threads)
+            if not is_recorded and self._may_race():
+                run = self._raced(key, fresh, run, params, strides, threads)
+        return _Ready(fresh, run)
 
     def _contracted(self, params: Values, strides: Strides, threads: int) -> Run | None:
         """The contraction that the function is; None when it is none, or not proven to be one."""
@@ -256,9 +272,14 @@ class Specialisation:
 
         return ContractionUnit(self.summary, found, self._machine, self._plan)
 
-    def _looped(self, params: Values, strides: Strides, threads: int) -> Launches:
-        """The function as loops: the generic road."""
-        kernel = self._kernel(params, strides, threads)
+    def _looped(self, params: Values, strides: Strides, threads: int) -> tuple[Launches, bool]:
+        """The function as loops, the generic road; and whether that is by a record."""
+        kernel, is_recorded = self._kernel(params, strides, threads)
+        return self._launches(kernel, params, strides, threads), is_recorded
+
+    def _launches(
+        self, kernel: CompiledKernel, params: Values, strides: Strides, threads: int
+    ) -> Launches:
         values = params | stride_values(strides)
         bound = kernel.bind(values, _NO_TABLE, threads, thread_pool)
         return Launches((), ((bound, kernel.buffers),))
@@ -271,16 +292,61 @@ class Specialisation:
             raise SourceError(self._polyhedral().violation(params))
         return params
 
-    def _kernel(self, params: Values, strides: Strides, threads: int) -> CompiledKernel:
-        """The kernel of the generic road for arrays with these unit strides."""
+    def _may_race(self) -> bool:
+        """Whether the model's plan may be raced against the source order."""
+        settings = options.current()
+        is_free = self._plan is None and self._tune is None
+        return is_free and self._race is not False and settings.race and not settings.careful
+
+    def _raced(
+        self,
+        key: tuple[Any, ...],
+        fresh: tuple[Fresh, ...],
+        plan: Launches,
+        params: Values,
+        strides: Strides,
+        threads: int,
+    ) -> CallRace:
+        """The launches of the model's plan, which calls race against the source order."""
+
+        def prepare() -> Rival | None:
+            # lazy: in a thread of its own; loads isl
+            from loopwright.calls.source_race import source_rival
+
+            def make(source: Plan) -> Launches:
+                kernel = self._planned_kernel(strides, threads, source)
+                return self._launches(kernel, params, strides, threads)
+
+            where = self._dtype, self._machine, threads
+            name = program_key(self._key, params, strides, *where)
+            given = self._machine, params, name, make, lambda: self._construction(threads > 1)
+            any_bits = self._race is True
+            return source_rival(lambda: self._polyhedral().program, *given, any_bits=any_bits)
+
+        def settle(run: Run, *, told: str) -> None:
+            ready = self._ready.get(key)
+            if ready is not None and ready.run is race:  # else there are other records
+                self._told[key] = told
+                self._ready[key] = _Ready(fresh, run)
+
+        race = CallRace(plan, prepare, settle)
+        return race
+
+    def _kernel(
+        self, params: Values, strides: Strides, threads: int
+    ) -> tuple[CompiledKernel, bool]:
+        """The kernel of the generic road for arrays with these unit strides.
+
+        And whether its plan is a record's.
+        """
         recorded = self._recorded(params, strides, threads)
         if recorded is not None:
             try:
-                return self._planned_kernel(strides, threads, recorded[0])
+                return self._planned_kernel(strides, threads, recorded[0]), True
             except (UsageError, *FAULTS) as error:
                 reason = str(error)
                 log("tune", lambda: f"a record is set aside: {reason}")
-        return self._planned_kernel(strides, threads, self._plan)
+        return self._planned_kernel(strides, threads, self._plan), False
 
     def _planned_kernel(self, strides: Strides, threads: int, plan: Plan | None) -> CompiledKernel:
         unit, parallel = unit_strides(strides), threads > 1
@@ -354,9 +420,14 @@ class Specialisation:
         where = self._machine, threads
         return ProgramTask(tree, definition.reassoc, self._key, params, arrays, written, *where)
 
+    def check_call(self, args: tuple[Any, ...]) -> None:
+        """Refuse a call that would leave an array, which is not made."""
+        self._call(args)
+
     def forget(self) -> None:
         """Make code anew: there are other records."""
         self._ready.clear()
+        self._told.clear()
         if self.on_forget is not None:
             self.on_forget()
 
@@ -419,6 +490,9 @@ class Specialisation:
             lines += (f"  {step}" for step in plan)
             if recorded is not None:
                 lines.append(origin_line(recorded[1]))
+            told = self._told.get(self._bound(args, threads)[0])
+            if told is not None:
+                lines.append(f"race against the source order: {told}")
         return "\n".join(lines)
 
     def _call(self, args: tuple[Any, ...]) -> tuple[Values, Strides]:

@@ -48,7 +48,8 @@ def tune_once(task: Task, tune: str | float) -> bool:
         return False
     construction = task.construction()
     data = construction.to_json()
-    if any(record.construction == data for record in log_of_user().of(task.key)):
+    known = (record for record in log_of_user().of(task.key) if not record.is_raced)
+    if any(record.construction == data for record in known):
         return False
     given = task, log_of_user(), seconds
     if tune == "policy":

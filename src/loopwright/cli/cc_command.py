@@ -23,6 +23,7 @@ from loopwright.calls.splice import (
     spliced,
     team_of,
 )
+from loopwright.cli.cc_measure import measured_planners, require_measure
 from loopwright.cli.cc_run import add_run_arguments, require_run, run_files
 from loopwright.cli.cc_tune import require_tune, tuned_planners
 from loopwright.cli.output_files import STDOUT, write_file, write_folder
@@ -143,14 +144,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tune", type=float, metavar="SECONDS", help="measure other plans here, take the best"
     )
     parser.add_argument(
+        "--measure",
+        action="store_true",
+        help="run the plan and the source order here, keep the faster of them for each region",
+    )
+    parser.add_argument(
         "--size",
         action="append",
         default=[],
         metavar="NAME=N",
-        help="with --tune: an integer parameter; N alone for all others",
+        help="with --tune and --measure: an integer parameter; N alone for all others",
     )
     parser.add_argument(
-        "--cold", action="store_true", help="with --tune: flush the caches before every run"
+        "--cold", action="store_true", help="likewise: flush the caches before every run"
     )
     add_run_arguments(parser)
 
@@ -161,6 +167,7 @@ def run(args: argparse.Namespace) -> int:
     if len(given) > 1:
         raise UsageError("--tile, --load-schedule and --plan exclude each other")
     require_tune(args, is_planned=bool(given))
+    require_measure(args, is_planned=bool(given))
     if given and gpu_planner_of(args) is not None:
         hint = "a plan has steps for it: cap_registers, keep_in_memory, map_reduction"
         what = "--registers, --no-privatize and --atomics are for the planner"
@@ -171,6 +178,8 @@ def run(args: argparse.Namespace) -> int:
     planners = _planners(args, file, machine)
     if args.tune is not None:
         planners = tuned_planners(args, file, cpp_arguments(args), planners)
+    if args.measure and isinstance(machine, Machine):
+        planners = measured_planners(args, file, machine, cpp_arguments(args), planners)
     results = [
         optimise_region(file, region, planner, machine, target=args.target, reassoc=args.reassoc)
         for region, planner in zip(file.regions, planners, strict=True)

@@ -32,9 +32,9 @@ _CELLS = 20
 def require_tune(args: argparse.Namespace, *, is_planned: bool) -> None:
     """Refuse what cannot be tuned."""
     if args.tune is None:
-        if args.size or args.cold:
-            what = "--size is for --tune" if args.size else "--cold is for --tune"
-            raise UsageError(what, hint="--tune 10 --size N=1000")
+        if (args.size or args.cold) and not args.measure:
+            what = "--size" if args.size else "--cold"
+            raise UsageError(f"{what} is for --tune and --measure", hint="--tune 10 --size N=1000")
         return
     if not (math.isfinite(args.tune) and args.tune > 0):
         raise UsageError("--tune takes seconds", found=repr(args.tune), hint="--tune 10")

@@ -6,14 +6,11 @@ outcome; the next plan gets a new child.
 
 from __future__ import annotations
 
-import math
 import os
 import pickle
-import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from multiprocessing import Pipe
 from types import TracebackType
 from typing import Any
@@ -21,14 +18,13 @@ from typing import Any
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
 from loopwright.transform.plan import Plan
-from loopwright.tuning.tasks import Task
+from loopwright.tuning.tasks import Measurable
+from loopwright.tuning.time_comparison import FEWEST_PAIRS, TimeComparison, compared
 
-__all__ = ["Limits", "Lost", "Outcome", "TimeComparison", "Worker", "compared", "examine"]
+__all__ = ["Limits", "Lost", "Outcome", "Worker", "examine"]
 
 _START = "import sys; from loopwright.tuning.worker_process import main; main(int(sys.argv[1]))"
-_LEAST_GAIN = 0.01  # below which a difference is nobody's gain
-_ERRORS = 3.0  # standard errors of the gain that count as noise
-_QUICK, _SURE = 5, 15  # rounds of a first and of a second measurement
+_QUICK, _SURE = FEWEST_PAIRS, 15  # rounds of a first and of a second measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +49,6 @@ class Lost(Exception):  # noqa: N818, an outcome and no error
 
 
 @dataclass(frozen=True, slots=True)
-class TimeComparison:
-    """Two series of times that were taken in turn, compared."""
-
-    base_seconds: float  # the fastest run
-    seconds: float
-    gain: float  # median over the pairs of base / own
-    noise: float  # of the gain: what the pairs differ by among themselves
-    is_faster: bool  # the gain is beyond the noise
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of a plan."""
 
@@ -74,30 +59,10 @@ class Outcome:
     verdict: TimeComparison | None = None  # of a plan that was measured
 
 
-def compared(base: Sequence[float], own: Sequence[float]) -> TimeComparison | None:
-    """Compare times that were taken in turn; None where some are no times."""
-    pairs = list(zip(base, own, strict=False))
-    if not pairs or not all(math.isfinite(x) and x > 0 for pair in pairs for x in pair):
-        return None
-    logs = [math.log(x / y) for x, y in pairs]
-    middle = statistics.median(logs)
-    # The standard error of a median, from the median of deviations.
-    spread = statistics.median(abs(x - middle) for x in logs)
-    noise = _ERRORS * 1.86 * spread / math.sqrt(len(logs))
-    wins = sum(x > 0 for x in logs)
-    is_faster = (
-        middle > max(noise, math.log1p(_LEAST_GAIN))
-        and wins >= 0.8 * len(logs)
-        and min(own) < min(base)
-        and len(logs) >= _QUICK
-    )
-    return TimeComparison(min(base), min(own), math.exp(middle), math.expm1(noise), is_faster)
-
-
 class Worker:
     """A child process for one task; use it in `with`. It is started again after it was lost."""
 
-    def __init__(self, task: Task, construction: Plan) -> None:
+    def __init__(self, task: Measurable, construction: Plan) -> None:
         self._task = task
         self._construction = construction
         self._child: subprocess.Popen[bytes] | None = None

@@ -25,7 +25,7 @@ from loopwright.ir.islkit import ISL_QUOTA, GaveUp, bounded, holds
 from loopwright.lazy_dataclass import dataclass
 from loopwright.runtime.array_arguments import Array, element_strides
 from loopwright.transform.plan import Plan
-from loopwright.tuning.tasks import Bench, ContractionTask, ProgramTask, Task
+from loopwright.tuning.tasks import Bench, ContractionTask, Measurable, ProgramTask
 
 __all__ = ["Oracle", "oracle_of"]
 
@@ -52,7 +52,7 @@ class Oracle:
         return [array.copy() for array in self.bench.results()]
 
 
-def oracle_of(task: Task) -> Oracle | None:
+def oracle_of(task: Measurable) -> Oracle | None:
     """The oracle for a task; None where nothing small is found, or it is too hard."""
 
     def made() -> Oracle | None:

@@ -114,6 +114,11 @@ def plan_digest(plan: Mapping[str, Any]) -> str:
 def origin_line(record: Record) -> str:
     """Where a plan comes from, for people."""
     times = f"{_time(record.seconds)} against {_time(record.base_seconds)}"
+    if record.is_raced:
+        return (
+            f"source order, {record.gain:.2f} times as fast as the construction in a race of calls "
+            f"({times}, {record.when[:10]})"
+        )
     return (
         f"plan of a tuning record: {record.gain:.2f} times as fast as the construction ({times}, "
         f"measured in turn, beyond the noise, {record.when[:10]})"

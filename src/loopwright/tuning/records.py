@@ -2,7 +2,7 @@
 
     {"format": 1, "program": ..., "machine": ..., "sizes": [...], "threads": 1, "dtype": ...,
      "plan": {...}, "construction": {...}, "seconds": ..., "base_seconds": ..., "is_faster": ...,
-     "when": ..., "is_cold": true}
+     "when": ..., "is_cold": true, "is_raced": true}
 
 A line is keyed by what is computed, where, and on how much: no file of the compiler is part of the
 key, so that an upgrade keeps the log. Lines are only added, each by one write under a lock; lines
@@ -71,6 +71,7 @@ class Record:
     is_faster: bool  # beyond the noise of that run, in a second measurement
     when: str  # ISO 8601, UTC
     is_cold: bool = False  # caches were flushed before each run
+    is_raced: bool = False  # by calls of the user: the plan is the source order
 
     @property
     def gain(self) -> float:
@@ -88,6 +89,7 @@ class Record:
             "is_faster": self.is_faster,
             "when": self.when,
             **({"is_cold": True} if self.is_cold else {}),
+            **({"is_raced": True} if self.is_raced else {}),
         }
 
     @classmethod
@@ -113,8 +115,8 @@ class Record:
                 if not all(math.isfinite(x) and x > 0 for x in times):
                     return None
                 key = Key(program, machine, tuple(sizes), threads, dtype)
-                is_cold = rest.get("is_cold") is True
-                return cls(key, plan, construction, seconds, base, is_faster, when, is_cold)
+                ways = rest.get("is_cold") is True, rest.get("is_raced") is True
+                return cls(key, plan, construction, seconds, base, is_faster, when, *ways)
         return None
 
 

@@ -21,10 +21,11 @@ from loopwright.diagnostics import UsageError
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
 from loopwright.transform.plan import Plan
-from loopwright.tuning.candidate_worker import Limits, Outcome, TimeComparison, Worker, examine
+from loopwright.tuning.candidate_worker import Limits, Outcome, Worker, examine
 from loopwright.tuning.evaluators import in_promising_order
 from loopwright.tuning.records import Log, Record
 from loopwright.tuning.tasks import Task
+from loopwright.tuning.time_comparison import TimeComparison
 
 __all__ = ["Progress", "Report", "Tuned", "recorded_plan", "search"]
 

@@ -40,7 +40,15 @@ from loopwright.tuning.loop_candidates import loop_neighbours
 from loopwright.tuning.records import Key, contraction_key, program_key
 from loopwright.tuning.schedule_cost import schedule_seconds
 
-__all__ = ["Bench", "ContractionBench", "ContractionTask", "ProgramTask", "Run", "Task"]
+__all__ = [
+    "Bench",
+    "ContractionBench",
+    "ContractionTask",
+    "Measurable",
+    "ProgramTask",
+    "Run",
+    "Task",
+]
 
 Run = Callable[[], None]
 
@@ -74,7 +82,14 @@ class Bench(Protocol):
         """How many roundings may lie between two orders of summation."""
 
 
-class Task(Protocol):
+class Measurable(Protocol):
+    """What a child process can measure plans of."""
+
+    def bench(self) -> Bench:
+        """Arrays to measure on."""
+
+
+class Task(Measurable, Protocol):
     """What is tuned."""
 
     @property
@@ -99,9 +114,6 @@ class Task(Protocol):
     @property
     def looks_ahead(self) -> int:
         """Plans that are predicted at a time, before the best of them is measured."""
-
-    def bench(self) -> Bench:
-        """Arrays to measure on."""
 
 
 # -- contractions ---------------------------------------------------------------------------------

@@ -1,0 +1,302 @@
+"""`cc --measure`: the plan of every region of a C file against the source order, as C text.
+
+Each of the two is the file as `cc` would write it, translated by the system's compiler and run in a
+child process on the same arrays, in turns. The plan is kept where its results are those of the
+source order and it is faster by more than 2% and the noise; else the source order is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from loopwright.calls.c_function import CFunction, require_only_regions
+from loopwright.calls.compile import compile
+from loopwright.calls.measure_c import example_arguments
+from loopwright.calls.specialisation import Specialisation
+from loopwright.calls.splice import Optimised, optimise_region, spliced
+from loopwright.diagnostics import LoopwrightError, ToolchainError, UsageError
+from loopwright.frontends.c import CFile, CRegion, CVariable, Origin, VariableKind
+from loopwright.ir.machine import Machine
+from loopwright.lazy_dataclass import dataclass
+from loopwright.planner.planners import Planner
+from loopwright.planner.source_order import source_order
+from loopwright.runtime.address import Address, data_address, function_at
+from loopwright.runtime.array_arguments import Array
+from loopwright.runtime.toolchain import build_library, find_compiler, load_library, tuning_flags
+from loopwright.transform.plan import Plan
+from loopwright.tuning.candidate_worker import Limits, Outcome, Worker, examine
+from loopwright.tuning.tasks import Run
+from loopwright.tuning.time_comparison import LEAST_RACE_GAIN
+
+__all__ = ["LibraryTask", "RegionRace", "race_regions"]
+
+_SYMBOL = "lw_measured_"  # variables of the library that hold addresses
+_SECONDS = 120.0  # that a race of one region may take
+
+
+@dataclass(frozen=True, slots=True)
+class RegionRace:
+    """How the race of one region ended."""
+
+    region: CRegion
+    keeps_plan: bool
+    told: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LibraryTask:
+    """A function of C in several libraries, one for each plan, with the arguments of one call."""
+
+    function: str
+    libraries: tuple[tuple[Plan, bytes], ...]
+    kinds: tuple[str, ...]  # of the parameters: the name of a dtype; "" for an array
+    values: tuple[Any, ...]
+    globals: tuple[tuple[str, Array], ...]  # the file's variables, with values to begin with
+
+    def bench(self) -> LibraryBench:
+        """The arrays of the call."""
+        return LibraryBench(self)
+
+
+class LibraryBench:
+    """Runs libraries on the arrays of a task. Variables of the file are in each library anew."""
+
+    terms = 64
+
+    def __init__(self, task: LibraryTask) -> None:
+        self._task = task
+        self._own = [x for x in task.values if isinstance(x, np.ndarray)]
+        self._own += [x.copy() for _, x in task.globals]
+        self._first = [x.copy() for x in self._own]
+        self._places: list[list[Array]] = []  # of the file's variables, in each library as bytes
+
+    def build(self, plan: Plan) -> Run:
+        """The function as the library of a plan has it."""
+        task = self._task
+        code = next(code for other, code in task.libraries if other == plan)
+        library = load_library(code)
+        function = function_at(_pointer(library, task.function), *map(_ctype, task.kinds))
+        values = [data_address(x) if isinstance(x, np.ndarray) else x for x in task.values]
+        shared = self._own[len(self._own) - len(task.globals) :]
+        places = [
+            np.ctypeslib.as_array(
+                ctypes.cast(_pointer(library, name), ctypes.POINTER(ctypes.c_uint8)), (x.nbytes,)
+            )
+            for (name, _), x in zip(task.globals, shared, strict=True)
+        ]
+
+        self._places.append(places)
+
+        def run() -> None:
+            for place, x in zip(places, shared, strict=True):
+                place[...] = x.reshape(-1).view(np.uint8)
+            function(*values)
+            for place, x in zip(places, shared, strict=True):
+                x.reshape(-1).view(np.uint8)[...] = place
+
+        run.timed = partial(function, *values)  # type: ignore[attr-defined]  # see timed_pair
+        return run
+
+    def restore(self) -> None:
+        for array, first in zip(self._own, self._first, strict=True):
+            array[...] = first
+        shared = self._first[len(self._first) - len(self._task.globals) :]
+        for places in self._places:
+            for place, first in zip(places, shared, strict=True):
+                place[...] = first.reshape(-1).view(np.uint8)
+
+    def results(self) -> list[Array]:
+        return list(self._own)
+
+    def arrays(self) -> list[Array]:
+        return list(self._own)
+
+
+def _ctype(kind: str) -> Any:
+    return np.ctypeslib.as_ctypes_type(np.dtype(kind)) if kind else ctypes.c_void_p
+
+
+def _pointer(library: ctypes.CDLL, name: str) -> Address:
+    """What a variable of a library points to; the library stays loaded as long as that is used."""
+    return Address(ctypes.c_void_p.in_dll(library, _SYMBOL + name).value or 0, library)
+
+
+def race_regions(
+    file: CFile,
+    path: Path,
+    planners: Sequence[Planner],
+    machine: Machine,
+    sizes: Mapping[str, int],
+    *,
+    default: int,
+    target: str,
+    reassoc: bool,
+    cpp_args: Sequence[str],
+    limits: Limits | None = None,
+    report: Callable[[int], None] | None = None,
+) -> list[RegionRace]:
+    """A race for each region of a file, in the order of the text.
+
+    Where a function has several regions, those raced before are what they were found to be, and
+    those to come are by their plans. A function that cannot be run alone is left to the model.
+    """
+
+    def made(region: CRegion, planner: Planner) -> Optimised:
+        return optimise_region(file, region, planner, machine, target=target, reassoc=reassoc)
+
+    pairs = [
+        (made(region, planner), made(region, source_order))
+        for region, planner in zip(file.regions, planners, strict=True)
+    ]
+    kept = [plan for plan, _ in pairs]
+    found: list[RegionRace] = []
+    for place, (region, (plan, source)) in enumerate(zip(file.regions, pairs, strict=True)):
+        if report is not None:
+            report(place)
+        if plan.plan == source.plan or plan.text == source.text:
+            found.append(RegionRace(region, True, "the plan is the source order"))
+            continue
+        others = [*kept[:place], source, *kept[place + 1 :]]
+        try:
+            call = _ExampleCall(file, path, region.function, sizes, default, cpp_args)
+            libraries = tuple(
+                (each.plan, _library(file, call, texts, target, cpp_args, path.parent))
+                for each, texts in ((source, others), (plan, kept))
+            )
+        except LoopwrightError as error:
+            if isinstance(error, UsageError) and "has no parameter" in str(error):
+                raise
+            told = f"left to the model: {region.function} cannot be run alone ({_short(error)})"
+            found.append(RegionRace(region, True, told))
+            continue
+        task = LibraryTask(region.function, libraries, call.kinds, call.values, call.globals)
+        with Worker(task, source.plan) as worker:
+            outcome = examine(worker, plan.plan, limits or Limits(), _SECONDS)
+        keeps_plan, told = _judged(outcome)
+        found.append(RegionRace(region, keeps_plan, f"{told}{call.place}"))
+        if not keeps_plan:
+            kept[place] = source
+    return found
+
+
+def _judged(outcome: Outcome) -> tuple[bool, str]:
+    """Whether a plan is kept, and why, for people. The source order was the base."""
+    verdict = outcome.verdict
+    if outcome.state == "lost":
+        return True, "left to the model: the source order did not run"
+    if outcome.state == "wrong":
+        return False, f"the source order is kept: by the plan {outcome.reason}"
+    if verdict is None:
+        reasons = {"hung": "it took too long", "unfinished": "the time was up"}
+        why = reasons.get(outcome.state, outcome.reason or f"it {outcome.state}")
+        return False, f"the source order is kept: the plan was not measured, {why}"
+    times = f"{_time(verdict.seconds)} by the plan, {_time(verdict.base_seconds)} in source order"
+    if verdict.is_far_faster or (verdict.is_faster and verdict.gain >= 1 + LEAST_RACE_GAIN):
+        noise = f"noise {min(verdict.noise, 9.99):.1%}"
+        return True, f"the plan is kept: {verdict.gain:.2f} times as fast ({times}, {noise})"
+    return False, f"the source order is kept: {times}, no gain beyond the noise"
+
+
+def _time(seconds: float) -> str:
+    return f"{1e3 * seconds:.3g} ms"
+
+
+def _short(error: LoopwrightError) -> str:
+    return str(error).splitlines()[0][:160]
+
+
+class _ExampleCall:
+    """A call of a function with arrays of small numbers. Refuses what cannot be called from here.
+
+    Refused are code outside of regions, variables whose values nobody knows, parameters of types
+    that no region tells, and calls that would leave an array.
+    """
+
+    def __init__(
+        self,
+        file: CFile,
+        path: Path,
+        name: str,
+        sizes: Mapping[str, int],
+        default: int,
+        cpp_args: Sequence[str],
+    ) -> None:
+        self.name = name
+        regions = tuple(region for region in file.regions if region.function == name)
+        require_only_regions(file, regions)
+        variables = {v.name: v for region in regions for v in region.variables}
+        parameters = regions[0].parameters
+        own = {key: sizes[key] for key in sizes if _is_for(file, name, key)}
+        by_name = example_arguments(file, name, own, default)
+        unknown = [x for x in parameters if x not in variables]
+        if unknown:
+            raise UsageError(f"no region tells the type of '{unknown[0]}'")
+        self.kinds = tuple(_kind(variables[x]) for x in parameters)
+        self.values = tuple(by_name.values())
+        made = compile(path, function=name, threads=1, cpp_args=cpp_args)  # to be asked only
+        _check_call(made[name], self.values)
+        written = {v.name for region in regions for v in region.variables if v.is_written}
+        # One with a value that nobody changes may be a constant, in memory that is read only.
+        shared = [
+            v
+            for v in variables.values()
+            if v.origin is Origin.GLOBAL and (v.name in written or not v.init)
+        ]
+        self.globals = tuple((v.name, _begun(v, made.globals[v.name])) for v in shared)
+        shown = ", ".join(f"{n} = {v}" for n, v in by_name.items() if isinstance(v, int))
+        self.place = f", at {shown}" if shown else ""
+
+
+def _check_call(function: CFunction, values: tuple[Any, ...]) -> None:
+    """Refuse a call that would leave an array."""
+    for code, given, _ in function.region_calls(values, {}):
+        assert isinstance(code, Specialisation), "code of the model for this machine"
+        code.check_call(given)
+
+
+def _is_for(file: CFile, name: str, parameter: str) -> bool:
+    """Whether a size is meant for a function; one that no function has is refused by each."""
+    regions = [region for region in file.regions if parameter in region.parameters]
+    return not regions or any(region.function == name for region in regions)
+
+
+def _kind(variable: CVariable) -> str:
+    return "" if variable.kind is VariableKind.ARRAY else variable.dtype.name
+
+
+def _begun(variable: CVariable, value: Array) -> Array:
+    """What a variable of the file begins with: numbers near 1 where the file leaves it zero."""
+    if variable.init or not variable.shape or value.dtype.kind != "f":
+        return value
+    random = np.random.default_rng(1)
+    filled: Array = (1 + random.integers(0, 3, value.shape) / 4).astype(value.dtype)
+    return filled
+
+
+def _library(
+    file: CFile,
+    call: _ExampleCall,
+    results: list[Optimised],
+    target: str,
+    cpp_args: Sequence[str],
+    folder: Path,
+) -> bytes:
+    """The file with these regions as a library; variables at its end tell the addresses."""
+    compiler = find_compiler()
+    lines = [f"void *{_SYMBOL}{call.name} = (void *){call.name};"]
+    lines += [f"void *{_SYMBOL}{x} = (void *)&{x};" for x, _ in call.globals]
+    text = spliced(file, results).decode(file.encoding) + "\n" + "\n".join(lines) + "\n"
+    flags = [*tuning_flags(compiler, openmp=target == "openmp"), *cpp_args, "-w"]
+    flags += ["-iquote", str(folder)]
+    if compiler.accepts("-Wl,-Bsymbolic"):
+        flags.append("-Wl,-Bsymbolic")  # else a function of the process might take its place
+    try:
+        return build_library(text, flags, compiler)
+    except ToolchainError as error:
+        raise UsageError("the file is no library by itself", found=_short(error)) from None

@@ -1,0 +1,66 @@
+"""`loopwright cc --measure`: the plan of each region against the source order, the faster kept."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from loopwright.calls.race_c import race_regions
+from loopwright.cli.cc_tune import read_sizes
+from loopwright.cli.progress import StatusLine
+from loopwright.diagnostics import UsageError
+from loopwright.frontends.c import CFile
+from loopwright.ir.machine import Machine
+from loopwright.planner.planners import Planner
+from loopwright.planner.source_order import source_order
+from loopwright.targets import TARGETS
+from loopwright.tuning.candidate_worker import Limits
+
+__all__ = ["measured_planners", "require_measure"]
+
+
+def require_measure(args: argparse.Namespace, *, is_planned: bool) -> None:
+    """Refuse what cannot be measured."""
+    if not args.measure:
+        return
+    if args.tune is not None:
+        hint = "--tune measures many plans, --measure the model's against the source order"
+        raise UsageError("--tune and --measure exclude each other", hint=hint)
+    if is_planned or args.machine is not None or not TARGETS[args.target].is_c:
+        what = "--measure runs C on this machine, by the model's plans"
+        hint = "leave out --tile, --plan, --load-schedule and --machine; --target openmp or c"
+        raise UsageError(what, hint=hint)
+
+
+def measured_planners(
+    args: argparse.Namespace,
+    file: CFile,
+    machine: Machine,
+    cpp_args: Sequence[str],
+    planners: Sequence[Planner],
+) -> list[Planner]:
+    """The planners of the regions, the source order's where it was as fast as the plan."""
+    sizes, default = read_sizes(args.size)
+    with StatusLine(sys.stderr) as line:
+        found = race_regions(
+            file,
+            Path(args.file),
+            planners,
+            machine,
+            sizes,
+            default=default,
+            target=args.target,
+            reassoc=args.reassoc,
+            cpp_args=cpp_args,
+            limits=Limits(is_cold=args.cold),
+            report=lambda k: line.show(f"{k + 1}/{len(planners)} plan against source order"),
+        )
+    for race in found:
+        span = race.region.span
+        print(f"{span.file}:{span.line}: {race.told}", file=sys.stderr)
+    return [
+        planner if race.keeps_plan else source_order
+        for planner, race in zip(planners, found, strict=True)
+    ]

@@ -1,0 +1,365 @@
+"""Races of compiled functions against their source order: bits, memory, what switches them off.
+
+Codes move a clock of the test on by what they are said to take; threads are run on the spot.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import options
+from loopwright.calls import call_race, source_race
+from loopwright.calls.call_race import CallRace
+from loopwright.calls.compiled_program import PlannedCode
+from loopwright.calls.launches import Launches
+from loopwright.diagnostics import UsageError, WrongTypeError
+from loopwright.tuning.records import log_of_user
+
+COLUMNS = """
+void f(int n, double a[n][n], double b[n][n]) {
+#pragma scop
+  for (int j = 0; j < n; j++)
+    for (int i = 0; i < n; i++)
+      a[i][j] = a[i][j] + b[i][j];
+#pragma endscop
+}
+"""
+
+
+class Track:
+    """Times of codes in the order in which they are first seen: the plan, then the source order."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.seen: list[Any] = []
+        self.times = [0.02, 0.01]
+        self.served: list[int] = []
+
+    def run(self, code: Any) -> None:
+        found = [k for k, other in enumerate(self.seen) if other is code]
+        if not found:
+            self.seen.append(code)
+            found = [len(self.seen) - 1]
+        self.served.append(found[0])
+        self.now += self.times[min(found[0], 1)]
+
+
+@pytest.fixture
+def track(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Track]:
+    found = Track()
+    run_launches, run_planned = Launches.__call__, PlannedCode.__call__
+
+    def launched(self: Launches, arrays: Any) -> None:
+        found.run(self)
+        run_launches(self, arrays)
+
+    def planned(self: PlannedCode, args: Any, threads: int) -> None:
+        found.run(self)
+        run_planned(self, args, threads)
+
+    def at_once(work: Any, *, at_exit: bool = False) -> bool:
+        work()
+        return True
+
+    monkeypatch.setattr(Launches, "__call__", launched)
+    monkeypatch.setattr(PlannedCode, "__call__", planned)
+    monkeypatch.setattr(call_race, "_clock", lambda: found.now)
+    monkeypatch.setattr(call_race, "in_background", at_once)
+    with options.override(race=True, data_dir=str(tmp_path / "data")):
+        yield found
+
+
+def columns() -> Any:
+    @lw.jit(threads=1)
+    def add_columns(a, b):
+        for j in range(a.shape[1]):
+            for i in range(a.shape[0]):
+                a[i, j] = a[i, j] + b[i, j]
+
+    return add_columns
+
+
+def serving(f: Any, track: Track) -> int:
+    """Which code serves the calls of a function, natively or not: 0 the plan, 1 the source."""
+    (code,) = f._found.values()
+    (ready,) = code._ready.values()
+    return track.seen.index(ready.run)
+
+
+def arrays(n: int = 24) -> tuple[Any, Any]:
+    random = np.random.default_rng(0)
+    return random.random((n, n)), random.random((n, n))
+
+
+def test_the_source_order_is_kept_and_remembered(track: Track) -> None:
+    f = columns()
+    a, b = arrays()
+    wanted = a.copy()
+    for _ in range(60):
+        f(a, b)
+        wanted += b
+        assert a.tobytes() == wanted.tobytes()
+    assert track.served[:8] == [0] * 8
+    assert serving(f, track) == 1
+    (record,) = list(log_of_user())
+    assert record.is_raced
+    assert record.is_faster
+    assert record.gain == pytest.approx(2.0)
+    assert "race against the source order: the source order is kept" in f.explain(a, b)
+    again = columns()
+    again(a, b)
+    assert "source order, 2.00 times as fast as the construction in a race" in again.explain(a, b)
+    assert len(again.plan(a, b)) < len(columns().plan(*arrays(25)))
+    served = len(track.served)
+    for _ in range(40):
+        again(a, b)
+    assert len(set(track.served[served:])) == 1  # no second race
+
+
+def test_a_plan_that_wins_is_not_raced_again(track: Track) -> None:
+    track.times = [0.01, 0.02]
+    f = columns()
+    a, b = arrays()
+    for _ in range(60):
+        f(a, b)
+    assert serving(f, track) == 0
+    (record,) = list(log_of_user())
+    assert record.is_raced
+    assert not record.is_faster
+    track.seen.clear()
+    again = columns()
+    for _ in range(60):
+        again(a, b)
+    assert len(track.seen) == 1
+    assert len(list(log_of_user())) == 1
+
+
+def test_sizes_race_for_themselves(track: Track) -> None:
+    f = columns()
+    for n in (20, 21):
+        track.seen.clear()
+        for _ in range(60):
+            f(*arrays(n))
+    assert [record.key.sizes[:2] for record in log_of_user()] == [(20, 20), (21, 21)]
+
+
+def test_without_records_the_race_is_forgotten(track: Track) -> None:
+    a, b = arrays()
+    with options.override(records=False):
+        f = columns()
+        for _ in range(60):
+            f(a, b)
+    assert serving(f, track) == 1
+    assert not list(log_of_user())
+
+
+@pytest.mark.parametrize("how", ["option", "argument", "tune", "plan", "careful"])
+def test_what_switches_races_off(track: Track, how: str) -> None:
+    a, b = arrays()
+    f = columns()
+    if how == "argument":
+        f = lw.jit(race=False, threads=1)(f.py_func)
+    elif how == "plan":
+        f = lw.jit(plan=f.plan(a, b), threads=1)(f.py_func)
+    elif how == "tune":
+        f = lw.jit(tune="model", threads=1)(f.py_func)
+    changes = {"option": {"race": False}, "careful": {"boundscheck": True}}.get(how, {})
+    with options.override(**changes):
+        for _ in range(60):
+            f(a, b)
+    assert set(track.served) <= {0}
+
+
+def scaled() -> Any:
+    def scale_columns(a, b):
+        for j in range(a.shape[1]):
+            for i in range(a.shape[0]):
+                a[i, j] = a[i, j] * 0.5 + b[i, j] * 0.25
+
+    return scale_columns
+
+
+def test_codes_that_might_differ_in_bits_are_raced_on_demand_only(track: Track) -> None:
+    a, b = arrays()
+    for race, reassoc, sides in ((None, False, {0}), (True, False, {0, 1}), (None, True, {0, 1})):
+        track.seen.clear()
+        track.served.clear()
+        f = lw.jit(race=race, reassoc=reassoc, threads=1)(scaled())
+        for _ in range(60):
+            f(a, b)
+        assert set(track.served) == sides, (race, reassoc)
+
+
+def test_a_rival_that_the_model_is_sure_of_is_not_tried(
+    track: Track, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = iter([100.0, 1.0])  # of the source order, then of the plan
+    monkeypatch.setattr(source_race, "schedule_seconds", lambda *_: next(costs))
+    f = columns()
+    for _ in range(60):
+        f(*arrays())
+    assert set(track.served) == {0}
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_functions_of_c(track: Track, threads: int) -> None:
+    f = lw.compile(COLUMNS, threads=threads)
+    a, b = arrays()
+    wanted = a.copy()
+    for _ in range(60):
+        f(24, a, b)
+        wanted += b
+    assert a.tobytes() == wanted.tobytes()
+    assert set(track.served[-20:]) == {1}
+    assert [record.key.threads for record in log_of_user()] == [threads]
+
+
+def test_programs(track: Track) -> None:
+    (program,) = lw.parse_c(COLUMNS)
+    f = lw.compile(program, threads=1)
+    a, b = arrays()
+    wanted = a.copy()
+    for _ in range(60):
+        f(a, b)
+        wanted += b
+    assert a.tobytes() == wanted.tobytes()
+    assert set(track.served[-20:]) == {1}
+    assert len(list(log_of_user())) == 1
+    served = len(track.served)
+    again = lw.compile(program, threads=1)
+    again(a, b)
+    assert len(track.served) == served + 1
+    assert len(track.seen) == 3  # the code of the record
+
+
+def test_an_error_in_the_background(track: Track, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: Any) -> Any:
+        raise ValueError("a fault")
+
+    monkeypatch.setattr(source_race, "source_order", failing)
+    f = columns()
+    a, b = arrays()
+    for _ in range(40):
+        f(a, b)
+    assert set(track.served) == {0}
+
+
+def test_tuning_takes_over(track: Track) -> None:
+    """Records of races are no reason to leave out a search."""
+    from loopwright.calls import tune_first
+
+    f = columns()
+    a, b = arrays()
+    for _ in range(60):
+        f(a, b)
+    code, task = f.task(a, b)
+    assert task is not None
+    searched: list[object] = []
+
+    class Found:
+        tried, gain = 0, 1.0
+
+    def search(*given: object, **named: object) -> Found:
+        searched.append(given)
+        return Found()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tune_first, "search", search)
+        assert tune_first.tune_once(task, 1.0)
+    assert searched
+    code.forget()
+    f(a, b)
+
+
+def test_native_calls_begin_when_it_is_decided(track: Track) -> None:
+    from loopwright.ir.call_dispatch import STATE
+    from loopwright.kernels import dispatcher
+
+    here = dispatcher()
+    if here is None:
+        pytest.skip("another layout of objects")
+    f = columns()
+    a, b = arrays()
+    for _ in range(80):
+        f(a, b)
+    here.words[STATE["countdown"]] = 100
+    served = len(track.served)
+    f(a, b)
+    assert int(here.words[STATE["countdown"]]) == 99
+    assert len(track.served) == served
+
+
+def test_arguments_are_checked() -> None:
+    with pytest.raises(WrongTypeError):
+        lw.jit(race="yes")
+    with pytest.raises(UsageError):
+        lw.compile(COLUMNS, target="c", race=True)
+    lw.compile(COLUMNS, target="host", race=False)
+
+
+def test_races_are_remembered_across_processes(tmp_path: Path) -> None:
+    """A race with real threads, whose clock is a counter; the second process begins by its end."""
+    script = f"""
+import itertools, threading
+import numpy as np
+import loopwright as lw
+from loopwright.calls import call_race
+from loopwright.calls.launches import Launches
+now, seen, run = [0.0], [], Launches.__call__
+def launched(self, arrays):
+    if self not in seen: seen.append(self)
+    now[0] += (0.02, 0.01)[seen.index(self)]
+    run(self, arrays)
+Launches.__call__ = launched
+call_race._clock = lambda: now[0]
+f = lw.compile({COLUMNS!r}, threads=1)
+a, b = np.zeros((24, 24)), np.ones((24, 24))
+for k in range(80):
+    f(24, a, b)
+    for t in threading.enumerate():
+        if t.name == "loopwright race": t.join()
+assert (a == 80).all()
+print(len(seen), "race of calls" in f["f"].explain(24, a, b))
+"""
+    told = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+            env=_environment(tmp_path),
+        )
+        assert done.returncode == 0, done.stderr
+        told.append(done.stdout.split())
+    assert told == [["2", "True"], ["1", "True"]]
+
+
+def _environment(tmp_path: Path) -> dict[str, str]:
+    import os
+
+    return {
+        **os.environ,
+        options.variable("race"): "1",
+        options.variable("data_dir"): str(tmp_path / "data"),
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+
+
+def test_race_is_a_call_race() -> None:
+    f = columns()
+    a, b = arrays()
+    with options.override(race=True):
+        f(a, b)
+        (code,) = f._found.values()
+        (ready,) = code._ready.values()
+        assert isinstance(ready.run, CallRace) == code.is_racing((a, b), 1)
