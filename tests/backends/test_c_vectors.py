@@ -20,6 +20,18 @@ from loopwright.ir.loops import Alloc, Block, Buffer, For, LoopNest, Mark, Space
 SHAPES = {"a": (Const(2), n), "b": (n + 1, Const(4)), "c": (Const(2), Const(4))}
 
 
+@pytest.mark.parametrize("dialect", [C, OPENMP], ids=lambda dialect: dialect.name)
+def test_copies_with_registers_of_their_own_stay_apart(dialect: Dialect) -> None:
+    """No compiler loads the registers of a second copy while those of the first are in use."""
+    tile = register_tile()
+    twice = For("copy", ZERO, Const(2), tile.body, ONE, Mark.UNROLL)
+    text = emit_c(replace(tile, body=twice), dialect, shapes=SHAPES).text
+    barrier = '__asm__ volatile("" ::: "memory");'
+    assert text.count(barrier) == 1
+    assert text.split(barrier)[1].split() == ["}", "}"]
+    assert barrier not in emit_c(tile, dialect, shapes=SHAPES).text
+
+
 def test_rows_of_a_register_tile_are_vectors() -> None:
     assert emit_c(register_tile(), C, shapes=SHAPES).text == dedent(
         """\

@@ -24,6 +24,7 @@ from loopwright.transform.loop_marks import (
     Vectorize,
 )
 from loopwright.transform.mesh_mapping import MapToMesh
+from loopwright.transform.outer_vectors import OuterVectors
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.privatize import Privatize
 from loopwright.transform.register_promotion import PromoteToRegisters
@@ -61,6 +62,12 @@ MATMUL = program(
     dict.fromkeys("ABC", GRID),
     For("i", 0, "n", For("j", 0, "n", For("k", 0, "n", SQUARE))),
 )
+CLEARED = program(
+    "cleared",
+    dict.fromkeys("ABC", GRID),
+    For("x", 0, "n", For("y", 0, "n", Do("C[x, y]", "0"))),
+    For("i", 0, "n", For("j", 0, "n", For("k", 1, "n", SQUARE))),
+)
 SUMS = program(
     "sums",
     {"A": "in float64 [n, 8]", "y": ROW},
@@ -88,12 +95,21 @@ CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
         row(Do("t", "a[i]"), Do("b[i]", "t * t"), Do("t", "t + 1"), Do("a[i]", "t"), arrays="abt"),
         (Privatize("t", "i"),),
     ),
+    "vectorize_outer": (
+        rows(Do("y[i]", "y[i] + A[j, i]"), arrays="Ay"),
+        (OuterVectors("i", 2, 1), PromoteToRegisters("S0", "j")),
+    ),
     "vectorize": (row(Do("a[i]", "2 * a[i]")), (Vectorize("i", 4),)),
     "unroll": (row(Do("a[i]", "2 * a[i]")), (Unroll("i", 4),)),
     "peel_for_alignment": (rows(UPDATE, start=1), (Simd("j"), Align("j", 4))),
     "insert_prefetches": (rows(Do("y[i]", "y[i] + A[j, i]"), arrays="Ay"), (PrefetchRows("j", 8),)),
     "predictive_commoning": (rows(PREFIX, start=1), (UnrollAndJam("i", 2),)),
+    "name_compared": (
+        row(Do("a[i]", "a[i] if a[i] < 2 * b[i] else 2 * b[i]")),
+        (Simd("i"),),
+    ),
     "balance_triangles": (rows(UPDATE, stop="i + 1"), (Parallel("i"),)),
+    "absorb_zeros": (CLEARED, (TILE,)),
     "insert_contractions": (MATMUL, (TILE,)),
     "lower_to_spmd": (
         program(

@@ -12,6 +12,8 @@ import pytest
 import loopwright as lw
 from drawn import combined
 from loopwright.ir.loops import Mark
+from loopwright.ir.program import Role
+from loopwright.ir.text import expr_text
 from loopwright.machines.load import load_machine
 from loopwright.planner.generic import default_plan
 
@@ -112,6 +114,35 @@ PROGRAMS = {
             }
         """,
     ),
+    "pointwise convolution": (
+        "double O[B][M][N][N], double A[B][K][N][N], double W[M][K], double bias[M]",
+        """
+        for (int b = 0; b < B; b++)
+          for (int o = 0; o < M; o++)
+            for (int y = 0; y < N; y++)
+              for (int x = 0; x < N; x++) {
+                double s = bias[o];
+                for (int c = 0; c < K; c++)
+                  s += W[o][c] * A[b][c][y][x];
+                O[b][o][y][x] = s > 0 ? s : 0;
+              }
+        """,
+    ),
+    "convolution": (
+        "double O[M][N][N], double A[K][N + 2][N + 2], double W[M][K][3][3]",
+        """
+        for (int o = 0; o < M; o++)
+          for (int y = 0; y < N; y++)
+            for (int x = 0; x < N; x++) {
+              double s = 0;
+              for (int c = 0; c < K; c++)
+                for (int u = 0; u < 3; u++)
+                  for (int v = 0; v < 3; v++)
+                    s += W[o][c][u][v] * A[c][y + u][x + v];
+              O[o][y][x] = s;
+            }
+        """,
+    ),
     "shifted blocks": (
         "double C[B + 1][N + 2][M], double A[B][N + 2][K], double D[K][M]",
         """
@@ -201,7 +232,26 @@ def test_batches_go_to_threads(machine: str) -> None:
     _, schedule = default_plan(program, load_machine(machine), parallel=True)
     (scheduled,) = schedule.contractions
     assert scheduled.shares == 1
-    assert schedule.mark("x_2") is Mark.PARALLEL
+    assert schedule.mark("x") is Mark.PARALLEL
+
+
+def test_batch_loops_between_rows_and_columns() -> None:
+    """Loops of the batch go around: sums in a scalar take memory for one product at a time."""
+    (program,) = lw.parse_c(source("pointwise convolution", None))
+    _, schedule = default_plan(program, load_machine("neoverse-n1"))
+    assert [scheduled.loops for scheduled in schedule.contractions] == [("o_2", "x_2", "c")]
+    found = schedule.program
+    (sums,) = (array for array in found.arrays if array.role is Role.LOCAL)
+    assert [expr_text(extent) for extent in sums.shape] == ["M", "N"]
+
+
+@pytest.mark.parametrize("reassoc", [True, False])
+def test_convolutions_are_products_along_channels(reassoc: bool) -> None:
+    """Windows are short. The order of a sum is kept by its innermost loop only."""
+    (program,) = lw.parse_c(source("convolution", None), reassoc=reassoc)
+    _, schedule = default_plan(program, load_machine("neoverse-n1"))
+    (scheduled,) = schedule.contractions
+    assert scheduled.loops == ("o_2", "x_2", "c" if reassoc else "v")
 
 
 def test_few_batches_do_not() -> None:

@@ -31,6 +31,7 @@ from loopwright.transform.loop_marks import (
 from loopwright.transform.map_contraction import MapContraction, MapWholeContraction
 from loopwright.transform.map_reduction import MapReduction
 from loopwright.transform.mesh_mapping import MapToMesh
+from loopwright.transform.outer_vectors import OuterVectors
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import STEPS, Plan, apply_plan, candidates, initial_schedule
 from loopwright.transform.privatize import ExpandArray, Privatize
@@ -69,6 +70,7 @@ ONE_OF_EACH = Plan(
         MapWholeContraction((GridVariant(64, 64, 8, 8, 8, True, False, is_split=True),), 3),
         MapWholeContraction((ElementsVariant(2, 1, 32),), 1),
         UnrollAndJam("i", 4),
+        OuterVectors("i", 2, 4),
         Skew("t", 2, (0, 1), (1, 1), 8, 2),
         Reschedule(Text("domain: '{ S0[i] }'")),
         SplitLiveRanges("t"),

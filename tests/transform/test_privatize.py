@@ -116,9 +116,8 @@ def test_loops_that_are_left_out() -> None:
         lowered(source, *steps, n=5)
         == dedent("""
         for i_t_t in range(n):
-            alloc private w: float64[n] strides [1]
-            w[i_t_t] = a[i_t_t]
-            b[i_t_t] = w[i_t_t] * 2.0
+            let w: float64 = a[i_t_t]
+            b[i_t_t] = w * 2.0
         """).strip()
     )
 

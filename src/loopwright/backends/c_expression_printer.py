@@ -130,6 +130,7 @@ def _binary_interval(op: str, x: Interval, y: Interval, dtype: DType) -> Interva
 _SIGNS = {"add": ("+", SUM), "sub": ("-", SUM), "mul": ("*", PRODUCT), "div": ("/", PRODUCT)}
 _BITS = {"and": ("&", BIT_AND), "xor": ("^", BIT_XOR), "or": ("|", BIT_OR)}
 _EXTREMES = {"min": "least", "max": "most"}
+_NUMBERS = {"min_number": "least_number", "max_number": "most_number"}
 _NEGATED, _ANEW = "lw_negated", "lw_anew"
 _ON_BOOLEANS = {"add": "or", "max": "or", "mul": "and", "min": "and"}
 
@@ -353,6 +354,8 @@ class CExpressions:
             case Call(function="dot", args=(first, second, total)):
                 return self.value(expanded_dot(first, second, total))
             case Call(function="min_number" | "max_number" as function, args=(x, y)):
+                if dtype.bits >= 32 and not self.dialect.is_device:
+                    return self.use(_NUMBERS[function], dtype, self.value(x), self.value(y))
                 return self.value(expanded_extreme(function, x, y))
             case Call(function="fma", args=(x, y, z)):
                 # Compilers contract this where the machine has the instruction; elsewhere the

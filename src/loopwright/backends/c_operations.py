@@ -28,6 +28,7 @@ class Helper:
     params: tuple[str, ...]  # types of the arguments
     lines: tuple[str, ...]
     value: str
+    arm: str = ""  # what computes the same in one instruction where __aarch64__ is defined
 
     def function(self, head: str = "static inline") -> str:
         """The helper as a definition of a file, which begins with `head`."""
@@ -35,6 +36,9 @@ class Helper:
             return self.macro()
         params = ", ".join(f"{t} {n}" for t, n in zip(self.params, _NAMES, strict=False))
         body = "".join(f"    {line}\n" for line in (*self.lines, f"return {self.value};"))
+        if self.arm:
+            call = f"{self.arm}({', '.join(_NAMES[: len(self.params)])})"
+            body = f"#ifdef __aarch64__\n    return {call};\n#else\n{body}#endif\n"
         space = "" if self.result.endswith("*") else " "
         return f"{head} {self.result}{space}{self.name}({params})\n{{\n{body}}}\n"
 
@@ -48,7 +52,11 @@ class Helper:
         bound = [f"const {t} {n} = ({n.removeprefix('lw_')});" for t, n in pairs]
         parts = [" ".join(bound), *self.lines, f"({self.result})({self.value});"]
         body = " \\\n    ".join(parts)
-        return f"{head} __extension__({{ \\\n    {body} }})\n"
+        whole = f"{head} __extension__({{ \\\n    {body} }})\n"
+        if not self.arm:
+            return whole
+        short = f"#define {self.name} {self.arm}\n"
+        return f"#ifdef __aarch64__\n{short}#else\n{whole}#endif\n"
 
 
 _NAMES = ("lw_a", "lw_b", "lw_c")
@@ -71,7 +79,8 @@ def helper(what: str, dtype: DType, source: DType | None = None) -> Helper:
     count, write = make
     lines, value = write(dtype)
     element = c_type(dtype)
-    return Helper(f"lw_{what}_{dtype}", element, (element,) * count, lines, value)
+    arm = _ON_ARM.get(what, "") and f"{_ON_ARM[what]}{'f' if dtype.bits == 32 else ''}"
+    return Helper(f"lw_{what}_{dtype}", element, (element,) * count, lines, value, arm)
 
 
 # bfloat16 is the upper half of a float32; to it the nearest is taken, ties to even.
@@ -220,6 +229,20 @@ def _float_max(dtype: DType) -> _Lines:
     return _extreme(dtype, ">", "lw_b : lw_a")
 
 
+def _number(sign: str, of_zeros: str) -> _Lines:
+    """The extreme that is no NaN. The sum of two zeros is the greater one."""
+    order = f"(lw_a {sign} lw_b) | (lw_b != lw_b) ? lw_a : lw_b"
+    return (), f"(lw_a == 0) & (lw_b == 0) ? {of_zeros} : {order}"
+
+
+def _least_number(dtype: DType) -> _Lines:
+    return _number("<", "-(-lw_a - lw_b)")
+
+
+def _most_number(dtype: DType) -> _Lines:
+    return _number(">", "lw_a + lw_b")
+
+
 def _int_min(dtype: DType) -> _Lines:
     return (), "lw_b < lw_a ? lw_b : lw_a"
 
@@ -305,6 +328,8 @@ def _complex_pow(dtype: DType) -> _Lines:
     return (), f"lw_b == 0 ? {one} : ({c_type(dtype)})__builtin_cpow(({wide})lw_a, ({wide})lw_b)"
 
 
+# fminnm and fmaxnm: elsewhere compilers call a function of the library.
+_ON_ARM = {"least_number": "__builtin_fmin", "most_number": "__builtin_fmax"}
 _MAKERS: dict[tuple[str, str], tuple[int, Callable[[DType], _Lines]]] = {
     ("floordiv", "i"): (2, _floordiv),
     ("mod", "i"): (2, _mod),
@@ -320,6 +345,8 @@ _MAKERS: dict[tuple[str, str], tuple[int, Callable[[DType], _Lines]]] = {
     ("mul_sat", "i"): (2, _saturating_product),
     ("least", "f"): (2, _float_min),
     ("most", "f"): (2, _float_max),
+    ("least_number", "f"): (2, _least_number),
+    ("most_number", "f"): (2, _most_number),
     ("floordiv", "f"): (2, _float_floordiv),
     ("mod", "f"): (2, _float_mod),
     ("mul", "c"): (2, _complex_mul),

@@ -20,6 +20,7 @@ from loopwright.backends.c_scopes import Scopes, allocations, contiguous_buffers
 from loopwright.backends.c_syntax import ATOM, CText, NamesInUse, Width, c_type
 from loopwright.backends.c_vectors import (
     ReductionUpdate,
+    VectorForms,
     VectorStatements,
     reductions,
     register_lanes,
@@ -81,8 +82,14 @@ def _is_single_thread(stmt: For) -> bool:
 
 
 def _is_innermost(stmt: Stmt) -> bool:
-    """Whether a vector loop is innermost, as compilers need to vectorise it."""
-    return not any(isinstance(s, For | Copy) for s in statements(stmt))
+    """Whether a vector loop is innermost, as compilers need to vectorise it.
+
+    Loops that they unroll whole are none by then.
+    """
+    return not any(
+        isinstance(s, Copy) or (isinstance(s, For) and s.mark is not Mark.UNROLL)
+        for s in statements(stmt)
+    )
 
 
 _COMPOUND = {"add": "+=", "sub": "-=", "mul": "*="}
@@ -108,7 +115,6 @@ class CPrinter:
         self.scopes = Scopes(names, self.expressions, self.vectors, margin)
         self.lines = self.scopes.lines
         self._origin = origin
-        self._is_contiguous: Callable[[str], bool] = frozenset[str]().__contains__
         self._is_in_parallel_loop = False  # inside a parallel loop
         self._may_reorder = False  # floating sums may be taken in another order
         # Vector loops of the nest that become vector statements, their lanes.
@@ -121,11 +127,13 @@ class CPrinter:
         body, scalars = nest.body, frozenset(nest.scalars)
         self._may_reorder = nest.reassoc
         contiguous = contiguous_buffers(nest, self.expressions.buffers)
-        self._is_contiguous = contiguous.__contains__
+        arguments = frozenset(buffer.name for buffer in nest.buffers)
+        is_gnu = not self.dialect.has_vector_functions
+        self.vectors.forms = VectorForms(contiguous, is_gnu, arguments)
         # Registers of a device hold one number each, those of cores with such functions vectors.
         if not self.dialect.is_device or self.dialect.has_vector_functions:
             self._lanes = IdentityMap()
-            self.vectors.registers = register_lanes(nest, self._is_contiguous, self._lanes)
+            self.vectors.registers = register_lanes(nest, self.vectors.forms, self._lanes)
         has_team = any(_needs_team(s) for s in statements(body)) and bool(self.dialect.team)
         shared = self.scopes.hoist(body, scalars, Space.SCRATCH, has_team=has_team)
         if not has_team:
@@ -260,7 +268,7 @@ class CPrinter:
         lanes = None
         if self.vectors.registers and stmt.mark is Mark.VECTOR:
             is_known = stmt in self._lanes
-            lanes = self._lanes[stmt] if is_known else vector_lanes(stmt, self._is_contiguous)
+            lanes = self._lanes[stmt] if is_known else vector_lanes(stmt, self.vectors.forms)
         if lanes is not None:
             for store in stores_of(stmt.body) or ():
                 self._add_store(self.vectors.store(store, stmt, lanes), store)
@@ -280,6 +288,9 @@ class CPrinter:
                 self.scopes.pragma(self.dialect.vector)
             case Mark.UNROLL if trips is not None and 1 < trips <= _MOST_UNROLL:
                 self.scopes.pragma(self.dialect.unroll.format(count=trips))
+                if isinstance(stmt.body, Alloc) and stmt.body.buffer.space is Space.REGISTER:
+                    self._for(stmt, self.dialect.apart)
+                    return
             case Mark.SERIAL if stmt.copies and self.dialect.copies:
                 self.scopes.pragma(self.dialect.copies.format(count=stmt.copies))
         self._for(stmt)
@@ -307,9 +318,11 @@ class CPrinter:
                 element = self.expressions.element(update.target.array, update.target.index)
                 self.lines.add(f"{element} = {name};")
 
-    def _for(self, stmt: For) -> None:
+    def _for(self, stmt: For, end: str = "") -> None:
         with self.scopes.loop(stmt):
             self.statement(stmt.body)
+            if end:
+                self.lines.add(end)
 
     def _store(self, stmt: Store) -> None:
         target = self.expressions.element(stmt.buffer, stmt.index)

@@ -5,18 +5,19 @@
 A vector loop of a fixed number of lanes becomes statements on vector types (GCC's extension): a
 planner that asks for a fixed number of lanes has laid out a register tile, and a compiler that
 vectorised and unrolled by its own judgement would keep it in memory. Taken are stores of floating
-sums and products whose operands are the same for all lanes or contiguous in memory. Any other loop
-stays a loop. Loops that only accumulate sums or products are recognised, for OpenMP's reductions.
+sums, products, roots and selections by comparisons whose operands are the same for all lanes,
+contiguous in memory, or elements that are put together one by one. Any other loop stays a loop.
+Loops that only accumulate sums or products are recognised, for OpenMP's reductions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 
 from loopwright.backends.c_expression_printer import CExpressions, operation
 from loopwright.backends.c_syntax import ATOM, SUM, UNARY, CText, c_type
-from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Unary, Var
+from loopwright.ir.dtypes import BOOL, DType
+from loopwright.ir.expr import COMPARISONS, Binary, Call, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.loops import Alloc, Block, For, LoopNest, Mark, Space, Stmt, Store
 from loopwright.ir.visit import constant_trips, loads, names, statements, substitute
 from loopwright.lazy_dataclass import dataclass
@@ -24,6 +25,7 @@ from loopwright.memo import IdentityMap
 
 __all__ = [
     "ReductionUpdate",
+    "VectorForms",
     "VectorStatements",
     "reductions",
     "register_lanes",
@@ -32,11 +34,21 @@ __all__ = [
 ]
 
 _LANES = (2, 4, 8, 16)
+_COMPARED_BY = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 _OPERATORS = ("add", "sub", "mul", "div")
-_IsContiguous = Callable[[str], bool]  # of a buffer, along its last subscript
 
 
-def vector_lanes(loop: For, is_contiguous: _IsContiguous) -> int | None:
+@dataclass(frozen=True, slots=True)
+class VectorForms:
+    """What can be written as statements on vectors."""
+
+    contiguous: Collection[str]  # buffers that are, along their last subscript
+    # Roots and selections too, in GCC's expressions, and elements that lie apart, of arguments.
+    is_gnu: bool = True
+    arguments: Collection[str] = ()
+
+
+def vector_lanes(loop: For, forms: VectorForms) -> int | None:
     """The number of lanes of a loop that becomes vector statements; None when it stays a loop."""
     if loop.mark is not Mark.VECTOR or loop.start != Const(0):
         return None
@@ -44,13 +56,13 @@ def vector_lanes(loop: For, is_contiguous: _IsContiguous) -> int | None:
     if trips not in _LANES:
         return None
     stores = stores_of(loop.body)
-    if stores is None or not all(_is_vector_store(s, loop.var, is_contiguous) for s in stores):
+    if stores is None or not all(_is_vector_store(s, loop.var, forms) for s in stores):
         return None
     return trips
 
 
 def register_lanes(
-    nest: LoopNest, is_contiguous: _IsContiguous, lanes_of: IdentityMap[For, int | None]
+    nest: LoopNest, forms: VectorForms, lanes_of: IdentityMap[For, int | None]
 ) -> Mapping[str, int]:
     """Buffers in registers whose last dimension is the lanes of a vector, by name.
 
@@ -62,10 +74,12 @@ def register_lanes(
     allocs = [s for s in statements(nest.body) if isinstance(s, Alloc)]
     found: dict[str, int] = {}
     spoiled: set[str] = set()
+    used: set[str] = set()
     for alloc in allocs:
         name, last = alloc.buffer.name, alloc.shape[-1] if alloc.shape else Const(0)
         lanes = last.value if isinstance(last, Const) else 0
-        is_register = alloc.buffer.space is Space.REGISTER and _is_real(alloc.buffer.dtype)
+        is_small = alloc.buffer.space in (Space.REGISTER, Space.STACK)
+        is_register = is_small and _is_real(alloc.buffer.dtype)
         if is_register and lanes in _LANES and found.get(name, lanes) == lanes:
             assert isinstance(lanes, int)
             found[name] = lanes
@@ -73,8 +87,11 @@ def register_lanes(
             spoiled.add(name)
     for loop in statements(nest.body):
         if isinstance(loop, For) and loop.mark is Mark.VECTOR:
-            count = lanes_of[loop] = vector_lanes(loop, is_contiguous)
+            count = lanes_of[loop] = vector_lanes(loop, forms)
             spoiled |= {name for name in _touched(loop.body) if found.get(name) != count}
+            used |= set(_touched(loop.body))
+    # Small arrays that no vector touches are arrays.
+    spoiled |= {a.buffer.name for a in allocs if a.buffer.space is Space.STACK} - used
     return {name: lanes for name, lanes in found.items() if name not in spoiled}
 
 
@@ -97,14 +114,12 @@ def stores_of(stmt: Stmt) -> list[Store] | None:
     return None
 
 
-def _is_vector_store(store: Store, lane: str, is_contiguous: _IsContiguous) -> bool:
+def _is_vector_store(store: Store, lane: str, forms: VectorForms) -> bool:
     target = Load(store.buffer, store.index, store.value.dtype)
-    return _is_vector_load(target, lane, is_contiguous) and _is_vector(
-        store.value, lane, is_contiguous
-    )
+    return _is_vector_load(target, lane, forms) and _is_vector(store.value, lane, forms)
 
 
-def _is_vector(expr: Expr, lane: str, is_contiguous: _IsContiguous) -> bool:
+def _is_vector(expr: Expr, lane: str, forms: VectorForms) -> bool:
     """Whether an expression is uniform over the lanes, or made of contiguous elements."""
     if not _is_real(expr.dtype):
         return False
@@ -112,18 +127,42 @@ def _is_vector(expr: Expr, lane: str, is_contiguous: _IsContiguous) -> bool:
         return True
     match expr:
         case Load():
-            return _is_vector_load(expr, lane, is_contiguous)
+            return _is_vector_load(expr, lane, forms) or _is_gathered(expr, forms)
         case Unary(op="neg", x=x):
-            return _is_vector(x, lane, is_contiguous)
+            return _is_vector(x, lane, forms)
         case Binary(op=op, x=x, y=y) if op in _OPERATORS:
-            return _is_vector(x, lane, is_contiguous) and _is_vector(y, lane, is_contiguous)
+            return _is_vector(x, lane, forms) and _is_vector(y, lane, forms)
         case Call(function="fma", args=args):
-            return all(_is_vector(arg, lane, is_contiguous) for arg in args)
+            return all(_is_vector(arg, lane, forms) for arg in args)
+        case Call(function="sqrt", args=(x,)) | Unary(op="abs", x=x) if forms.is_gnu:
+            return _is_vector(x, lane, forms)
+        case Select(cond=cond, x=x, y=y) if forms.is_gnu:
+            parts = _is_vector(x, lane, forms) and _is_vector(y, lane, forms)
+            return parts and _is_mask(cond, expr.dtype, lane, forms)
     return False
 
 
-def _is_vector_load(load: Load, lane: str, is_contiguous: _IsContiguous) -> bool:
-    if not load.index or not is_contiguous(load.array):
+def _is_mask(cond: Expr, dtype: DType, lane: str, forms: VectorForms) -> bool:
+    """Whether a condition is made of comparisons of vectors like those that it selects."""
+    if lane not in names(cond):
+        return True
+    match cond:
+        case Binary(op=op, x=x, y=y) if op in COMPARISONS and x.dtype == y.dtype == dtype:
+            return _is_vector(x, lane, forms) and _is_vector(y, lane, forms)
+        case Binary(op="and" | "or", x=x, y=y) if cond.dtype == BOOL:
+            sides = (x, y)
+            return all(lane in names(side) and _is_mask(side, dtype, lane, forms) for side in sides)
+    return False
+
+
+def _is_gathered(load: Load, forms: VectorForms) -> bool:
+    """Whether elements that lie apart can be put together: none of a vector in registers."""
+    is_open = forms.is_gnu and load.array in forms.arguments
+    return is_open and bool(load.index) and not any(loads(entry) for entry in load.index)
+
+
+def _is_vector_load(load: Load, lane: str, forms: VectorForms) -> bool:
+    if not load.index or load.array not in forms.contiguous:
         return False
     *outer, last = load.index
     return _step(last, lane) == 1 and not any(lane in names(entry) for entry in outer)
@@ -156,11 +195,33 @@ class _Lanes:
     count: int
 
 
+# Roots of vectors that compilers know by themselves: name, what the machine must have, arguments.
+_ANY_ROOT = (("__builtin_elementwise_sqrt", "", "v"),)
+_MASKED = "v, v, -1, 4"
+_ROOTS = {
+    (64, 2): (
+        ("__builtin_aarch64_sqrtv2df", "__aarch64__", "v"),
+        ("__builtin_ia32_sqrtpd", "__SSE2__", "v"),
+        *_ANY_ROOT,
+    ),
+    (32, 4): (
+        ("__builtin_aarch64_sqrtv4sf", "__aarch64__", "v"),
+        ("__builtin_ia32_sqrtps", "__SSE__", "v"),
+        *_ANY_ROOT,
+    ),
+    (64, 4): (("__builtin_ia32_sqrtpd256", "__AVX__", "v"), *_ANY_ROOT),
+    (32, 8): (("__builtin_ia32_sqrtps256", "__AVX__", "v"), *_ANY_ROOT),
+    (64, 8): (("__builtin_ia32_sqrtpd512_mask", "__AVX512F__", _MASKED), *_ANY_ROOT),
+    (32, 16): (("__builtin_ia32_sqrtps512_mask", "__AVX512F__", _MASKED), *_ANY_ROOT),
+}
+
+
 class VectorStatements:
     """Writes statements on vectors; `expressions` writes what is the same for all lanes."""
 
     def __init__(self, expressions: CExpressions) -> None:
         self.expressions = expressions
+        self.forms = VectorForms(())
         self.has_functions = expressions.dialect.has_vector_functions
         self.types: dict[str, str] = {}  # names of vector types in use -> their definitions
         self.registers: Mapping[str, int] = {}  # buffers that are arrays of vectors, their lanes
@@ -225,7 +286,19 @@ class VectorStatements:
             return self.expressions.value(expr)
         match expr:
             case Load():
+                is_whole = _is_vector_load(expr, around.var, self.forms)
+                if not is_whole:
+                    return self._gathered(expr, around)
                 return self._vector_element(expr, around, is_target=False)
+            case Unary(op="abs", x=x):
+                kind, mask = self._types(expr.dtype, around)
+                most = f"0x7f{'f' * (expr.dtype.bits // 4 - 2)}"
+                bits = f"({mask}){self._vector(x, around).within(UNARY)}"
+                return CText(f"(({kind})({bits} & {most}))", ATOM)
+            case Select(cond=cond, x=x, y=y):
+                return self._selected(cond, x, y, around)
+            case Call(function="sqrt", args=(x,)):
+                return CText(f"{self._root(expr.dtype, around)}(({self._vector(x, around)}))", ATOM)
             case Unary(x=x):
                 inner = self._vector(x, around)
                 text = f"({inner})" if inner.text.startswith("-") else inner.within(UNARY)
@@ -235,6 +308,83 @@ class VectorStatements:
             case Call(args=(x, y, z)):
                 return self._vector(Binary("add", Binary("mul", x, y), z), around)
         raise AssertionError(f"no vector: {expr}")
+
+    def _types(self, dtype: DType, around: _Lanes) -> tuple[str, str]:
+        """The types of vectors and of their comparisons."""
+        return self.type_name(dtype, around.count), self.mask_name(dtype, around.count)
+
+    def _whole(self, expr: Expr, around: _Lanes) -> CText:
+        """An expression as a vector, also where it is one number for all lanes."""
+        found = self._vector(expr, around)
+        if around.var in names(expr):
+            return found
+        # Less a vector of zeros a number is a vector, and the same number.
+        zeros = f"({self.type_name(expr.dtype, around.count)}){{0}}"
+        return CText(f"({found.within(SUM)} - {zeros})", ATOM)
+
+    def _gathered(self, load: Load, around: _Lanes) -> CText:
+        """Elements that lie apart, one for each lane."""
+        parts = []
+        for lane in range(around.count):
+            index = tuple(substitute(entry, {around.var: Const(lane)}) for entry in load.index)
+            parts.append(self.expressions.element(load.array, index))
+        return CText(f"({self.type_name(load.dtype, around.count)}){{{', '.join(parts)}}}", ATOM)
+
+    def _selected(self, cond: Expr, x: Expr, y: Expr, around: _Lanes) -> CText:
+        """Lanes of `x` where a condition holds, else of `y`."""
+        first, second = self._whole(x, around), self._whole(y, around)
+        if around.var not in names(cond):
+            test = self.expressions.condition(cond)
+            return CText(f"({test} ? {first} : {second})", ATOM)
+        kind, mask = self._types(x.dtype, around)
+        # The type of a comparison is one of GCC's own.
+        parts = f"(({mask}){first.within(UNARY)} & m) | (({mask}){second.within(UNARY)} & ~m)"
+        return CText(
+            f"({{ {mask} m = ({mask}){self._mask(cond, around)}; ({kind})({parts}); }})", ATOM
+        )
+
+    def _root(self, dtype: DType, around: _Lanes) -> str:
+        """The name of a macro for the root of all lanes.
+
+        C's function sets errno, which takes a branch for every lane: compilers' own do not.
+        """
+        kind, name = self.type_name(dtype, around.count), f"lw_sqrt_{dtype}x{around.count}"
+        plain = "__builtin_sqrt" + ("" if dtype.bits == 64 else "f")
+        each = ", ".join(f"{plain}(x_[{k}])" for k in range(around.count))
+        # Braces hold commas: calls have an argument in parentheses of its own.
+        lines = [
+            f"#undef {name}",
+            f"#define {name}(v) ({{ {kind} x_ = (v); ({kind}){{{each}}}; }})",
+        ]
+        lines.append("#ifdef __has_builtin")
+        branch = "#if"
+        for builtin, macro, call in _ROOTS.get((dtype.bits, around.count), _ANY_ROOT):
+            has = f"defined({macro}) && __has_builtin({builtin})" if macro else ""
+            lines += [
+                f"{branch} {has or f'__has_builtin({builtin})'}",
+                f"#undef {name}",
+                f"#define {name}(v) (({kind}){builtin}({call}))",
+            ]
+            branch = "#elif"
+        self.types[name] = "\n".join([*lines, "#endif", "#endif"]) + "\n"
+        return name
+
+    def _mask(self, cond: Expr, around: _Lanes) -> str:
+        """A condition as lanes of ones and zeros."""
+        assert isinstance(cond, Binary)
+        if cond.op in COMPARISONS:
+            left, right = self._whole(cond.x, around), self._whole(cond.y, around)
+            return f"({left} {_COMPARED_BY[cond.op]} {right})"
+        sign = {"and": "&", "or": "|"}[cond.op]
+        return f"({self._mask(cond.x, around)} {sign} {self._mask(cond.y, around)})"
+
+    def mask_name(self, dtype: DType, lanes: int) -> str:
+        """The name of the type that comparisons of vectors have."""
+        name = f"lw_mask{dtype.bits}x{lanes}"
+        attributes = f"vector_size({lanes * dtype.bytes}), aligned({dtype.bytes}), may_alias"
+        kind = "long long" if dtype.bits == 64 else "int"
+        self.types[name] = f"typedef {kind} {name} __attribute__(({attributes}));\n"
+        return name
 
     def _vector_element(self, load: Load, around: _Lanes, *, is_target: bool) -> CText:
         """The elements of all lanes, an lvalue."""

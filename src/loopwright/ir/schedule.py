@@ -236,6 +236,8 @@ class Schedule:
     contractions: tuple[ScheduledContraction, ...] = ()  # in place of loops of the tree
     # Lanes or copies of VECTOR and UNROLL loops, threads of THREAD loops, by name.
     factors: tuple[tuple[str, int], ...] = ()
+    # (loop, lanes, copies): iterations of an outer loop are lanes of so many vectors.
+    outer_vectors: tuple[tuple[str, int, int], ...] = ()
     axes: tuple[tuple[str, Axis], ...] = ()  # of BLOCK and THREAD loops, by name
     private: tuple[tuple[str, str], ...] = ()  # (array, loop): local, one copy per iteration of it
     promoted: tuple[tuple[str, str], ...] = ()  # (statement, loop): its elements stay in registers

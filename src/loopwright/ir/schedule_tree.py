@@ -51,6 +51,7 @@ __all__ = [
     "rename_band",
     "renamed",
     "restricted",
+    "reversed_band",
     "sequence",
     "split_nest",
     "statements_in",
@@ -272,6 +273,11 @@ def rename_band(band: Band, loop: str) -> Band:
     """`band` under another name."""
     partial = band.partial.set_tuple_name(isl.dim_type.set, loop)
     return Band(loop, partial, band.child)
+
+
+def reversed_band(band: Band) -> Band:
+    """`band` with its iterations from the last to the first."""
+    return replace(band, partial=band.partial.neg())
 
 
 def unique_names(node: Node) -> Node:

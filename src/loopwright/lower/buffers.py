@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from loopwright.ir.expr import Const, Expr, Var
-from loopwright.ir.loops import Alloc, Buffer, For, LoopNest, Mark, Space, Stmt
+from loopwright.ir.expr import Const, Expr, Load, Var
+from loopwright.ir.loops import (
+    Alloc,
+    Block,
+    Buffer,
+    For,
+    If,
+    Let,
+    LoopNest,
+    Mark,
+    Space,
+    Stmt,
+    Store,
+)
 from loopwright.ir.program import Array, Program, Role
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.visit import rebuild, statements
+from loopwright.ir.visit import expressions, loads, names, rebuild, rewrite, statements
 from loopwright.lower.build import touches
 
 __all__ = [
@@ -85,15 +97,57 @@ def allocate_private(array: Array, around: frozenset[str], body: Stmt) -> Stmt:
     `around` holds the variables of that loop and the loops around it. The allocation goes into the
     innermost of them that isl has generated; it leaves out loops of one iteration.
     """
-    space = Space.STACK if array.rank == 0 else Space.PRIVATE
 
     def visit(node: Stmt) -> Stmt:
         if not isinstance(node, For) or node.var not in around or not _needs(node.body, array.name):
             return node
-        return replace(node, body=_alloc(array, space, node.body))
+        return replace(node, body=_private(array, node.body))
 
     inside = rebuild(body, visit)
-    return _alloc(array, space, inside) if _needs(inside, array.name) else inside
+    return _private(array, inside) if _needs(inside, array.name) else inside
+
+
+def _private(array: Array, body: Stmt) -> Stmt:
+    """`body` with its own copy of an array, less the dimensions in which it uses one place only."""
+    places = {load.index for load in _loads(body) if load.array == array.name}
+    stores = [s for s in statements(body) if isinstance(s, Store) and s.buffer == array.name]
+    places |= {store.index for store in stores}
+    bound = {s.var for s in statements(body) if isinstance(s, For)}
+    bound |= {s.name for s in statements(body) if isinstance(s, Let)}
+    plain = (Block, For, If, Let, Alloc, Store)
+    is_plain = all(isinstance(s, plain) or not touches(s, array.name) for s in statements(body))
+    kept = [
+        at
+        for at in range(array.rank)
+        if not is_plain
+        or len({place[at] for place in places}) > 1
+        or any(names(place[at]) & bound for place in places)
+    ]
+    if len(kept) == array.rank:
+        return _alloc(array, Space.STACK if array.rank == 0 else Space.PRIVATE, body)
+
+    def narrowed(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return tuple(index[at] for at in kept)
+
+    def load(expr: Expr) -> Expr:
+        if isinstance(expr, Load) and expr.array == array.name:
+            return replace(expr, index=narrowed(expr.index))
+        return expr
+
+    def store(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Store) and stmt.buffer == array.name:
+            return replace(stmt, index=narrowed(stmt.index))
+        return stmt
+
+    inside = rebuild(body, store, lambda value: rewrite(value, load))
+    smaller = replace(array, shape=narrowed(array.shape))
+    return _alloc(smaller, Space.PRIVATE if kept else Space.STACK, inside)
+
+
+def _loads(body: Stmt) -> Iterator[Load]:
+    for stmt in statements(body):
+        for value in expressions(stmt):
+            yield from loads(value)
 
 
 def _needs(stmt: Stmt, buffer: str) -> bool:

@@ -16,7 +16,7 @@ tables of the launch hold. So tensors of any rank are read as matrices without b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from loopwright.ir.expr import Binary, Const, Expr, Var
 from loopwright.ir.kernel_variant import Broadcast, ContractionKernel, Packing
@@ -74,12 +74,14 @@ def block_loops(
     halves: bool = True,
     shares: int = 1,
     around: Callable[[Stmt], Stmt] = lambda block: block,
+    kept: Collection[str] = (),
 ) -> Stmt:
     """The loops over blocks and what they hold, for sizes M, N, K and mc, nc, kc in scope.
 
     With several `shares` blocks are dealt out to that many turns for threads: those of columns to
     `column_deal` hands, which is in scope too, those of rows to shares / column_deal. `around` is
-    put around the body of the loop over columns; `halves`: see register_tiles.
+    put around the body of the loop over columns; `halves`: see register_tiles. Panels that are
+    `kept` were packed already where `before`, which is in scope too, is more than 0.
     """
     variant = kernel.variant
     jc, pc, ic = (Var(x) for x in ("jc", "pc", "ic"))
@@ -99,7 +101,7 @@ def block_loops(
         if kernel.algebra.accumulator.is_float:
             tiles = register_tiles(kernel, layout, halves=False)
         tiles = If(allows_quick_kernel(), quick, tiles)
-    rows = seq(_packed_left(kernel, layout, shares), *looked("left"), tiles)
+    rows = seq(_packed_left(kernel, layout, shares, kept), *looked("left"), tiles)
     for clip in layout.clips:
         # Blocks without an element that counts need no panels either.
         corners = (ic, ic + Var("mb") - 1), (jc, jc + Var("nb") - 1)
@@ -119,6 +121,9 @@ def block_loops(
         wait = Barrier() if variant.parallel == "i" else nothing
         bias = column_bias(kernel) if variant.flipped else nothing
         fill = right_panels(kernel, share("i"), layout)
+        if "right_packed" in kept:
+            is_one_block = Binary("and", Var("N") <= Var("nc"), Var("K") <= Var("kc"))
+            fill = If(Binary("and", Var("before") > 0, is_one_block), nothing, fill)
         blocks = seq(fill, wait, bias, *looked("right"), blocks, wait)
     steps = loop(pc, 0, K, lets([(Var("kb"), (K - pc).min(kc))], blocks), kc)
     if variant.guarded:
@@ -130,7 +135,9 @@ def block_loops(
     return loop(turn, 0, shares, mine, mark=share("j"))
 
 
-def _packed_left(kernel: ContractionKernel, layout: Layout, shares: int) -> Stmt:
+def _packed_left(
+    kernel: ContractionKernel, layout: Layout, shares: int, kept: Collection[str]
+) -> Stmt:
     """The panels of left for a block, unless they are there already.
 
     Where left is one block, every block of columns finds what the first one packed. Threads that
@@ -142,7 +149,10 @@ def _packed_left(kernel: ContractionKernel, layout: Layout, shares: int) -> Stmt
     if kernel.variant.parallel in ("i", "j") or shares > 1 or layout.clips or layout.step_clips:
         return panels
     is_one_block = Binary("and", Var("M") <= Var("mc"), Var("K") <= Var("kc"))
-    return If(Binary("and", Var("jc") > 0, is_one_block), nothing, panels)
+    is_packed = Var("jc") > 0
+    if "left_packed" in kept:
+        is_packed = Binary("or", is_packed, Var("before") > 0)
+    return If(Binary("and", is_packed, is_one_block), nothing, panels)
 
 
 def _with_packed(kernel: ContractionKernel, body: Stmt) -> Stmt:

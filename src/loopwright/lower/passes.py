@@ -30,6 +30,7 @@ from loopwright.ir.text import nest_text
 from loopwright.ir.visit import constant_trips, rebuild, substitute
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import dump
+from loopwright.lower.absorb_zeros import absorb_zeros
 from loopwright.lower.astgen import GeneratedLoops, generate_loops
 from loopwright.lower.contraction_kernel import kernel_of, lower_contraction
 from loopwright.lower.contraction_nest import insert_contractions
@@ -43,6 +44,7 @@ from loopwright.lower.lower_closure import lower_closure
 from loopwright.lower.lower_time_tiles import lower_time_tiles
 from loopwright.lower.map_to_grid import map_to_grid
 from loopwright.lower.map_to_mesh import COLUMN, ROW, is_mapped_to_mesh, map_to_mesh
+from loopwright.lower.name_compared import name_compared
 from loopwright.lower.overlap_boxes import overlap_boxes
 from loopwright.lower.panels_ahead import panels_ahead
 from loopwright.lower.predictive_commoning import predictive_commoning
@@ -55,6 +57,7 @@ from loopwright.lower.stage_arrays import stage_arrays
 from loopwright.lower.stream_time_tiles import stream_time_tiles
 from loopwright.lower.transpose_parts import transpose_parts
 from loopwright.lower.vectorize import peel_for_alignment, unroll, vectorize
+from loopwright.lower.vectorize_outer import vectorize_outer
 from loopwright.lower.work_distribution import (
     balance_triangles,
     coarsen_parallel_loops,
@@ -69,6 +72,8 @@ class LoopDecisions:
     """What a Schedule has decided about the loops of its nest; loops are named by variable."""
 
     factors: Mapping[str, int] = field(default_factory=dict)  # lanes, copies or chunks of a loop
+    # Lanes and copies of outer loops that are taken in vectors.
+    outer: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     promoted: Sequence[tuple[str, str]] = ()  # (statement, loop): its elements live in registers
     prefetch_distances: Mapping[str, int] = field(default_factory=dict)  # in iterations
     arrays: Sequence[Array] = ()  # of the program
@@ -86,6 +91,7 @@ class LoopDecisions:
         names = loops.variables
         return cls(
             factors={names[loop]: factor for loop, factor in schedule.factors if loop in names},
+            outer={names[x]: (n, c) for x, n, c in schedule.outer_vectors if x in names},
             promoted=[(name, names[loop]) for name, loop in schedule.promoted if loop in names],
             prefetch_distances={names[loop]: n for loop, n in schedule.prefetched if loop in names},
             arrays=schedule.program.arrays,
@@ -154,6 +160,7 @@ PASSES = (
     Pass(promote_registers, lambda decisions: (decisions.promoted,)),
     _SIMPLIFY,
     Pass(promote_scalars),
+    Pass(vectorize_outer, lambda d: (d.outer,), lambda d: bool(d.outer)),
     Pass(vectorize, lambda decisions: (decisions.factors,)),
     Pass(unroll, lambda decisions: (decisions.factors,)),
     Pass(peel_for_alignment, lambda decisions: (decisions.factors, decisions.arrays)),
@@ -161,7 +168,9 @@ PASSES = (
     # Without copies of an outer loop LLVM finds the recurrences of a row by itself.
     Pass(predictive_commoning, is_needed=lambda decisions: bool(decisions.factors)),
     _SIMPLIFY,
+    Pass(name_compared),
     Pass(balance_triangles),
+    Pass(absorb_zeros, lambda decisions: (decisions.contractions,)),
     # Contractions come last: none of the passes above has anything to do in them.
     Pass(insert_contractions, lambda decisions: (decisions.contractions,)),
     _LOWER_TO_SPMD,

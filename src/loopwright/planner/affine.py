@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from loopwright.analysis.size_estimates import average_trips, likely_sizes, references
@@ -32,10 +32,14 @@ from loopwright.ir.schedule_tree import (
     statements_in,
 )
 from loopwright.ir.schedule_tree import Sequence as InOrder
+from loopwright.lazy_dataclass import dataclass
 from loopwright.planner.affine_cost import CostModel
 from loopwright.planner.affine_order import OrderSearch
 from loopwright.planner.affine_parallel import mark_parallel
 from loopwright.planner.draft import Draft
+from loopwright.planner.expanded_bytes import BufferShare, Spread, unique
+from loopwright.planner.outer_lanes import take_outer_vectors
+from loopwright.planner.short_loops import unroll_short_loops
 from loopwright.transform.apply import apply_step
 from loopwright.transform.band_dependences import among, is_strided
 from loopwright.transform.loop_marks import Simd
@@ -62,9 +66,18 @@ __all__ = [
 ]
 
 
+Pairs = Any  # isl.UnionMap, { S[i] -> T[j] }
+_CLEARLY = 0.95  # of the time that the source order takes: an order with buffers must be faster
+
+# Statements of programs whose outer loops are tried in vectors: the proofs take isl's time.
+_MOST_STATEMENTS = 20
+
+
 def plan_marks(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple[Step, ...]:
     """Marks for the loops of `schedule`, in the order they stand in."""
     draft = Draft(schedule)
+    if machine.vector_registers:
+        unroll_short_loops(draft)
     if parallel:
         mark_parallel(draft, machine)
     else:
@@ -76,7 +89,12 @@ def plan_marks(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple
 
 
 def plan_order(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple[Step, ...]:
-    """Steps to a better order of the loops left open; none when the order they have is good."""
+    """Steps to a better order of the loops left open; none when the order they have is good.
+
+    Scalars may be spread over all loops at first. Where an order asks for buffers that take more
+    than their share of the caches (planner/expanded_bytes), it is searched again with every scalar
+    spread over inner loops only, as far as that share goes, and at last with none spread.
+    """
     taken = _taken(schedule)
     splits: list[Step] = []
     for split in SplitLiveRanges.candidates(schedule):
@@ -84,22 +102,115 @@ def plan_order(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple
             schedule = apply_step(schedule, split)
             splits.append(split)
     most: dict[str, tuple[str, ...]] = {}
-    free = schedule
     scalars = [a.name for a in schedule.program.arrays if a.role is Role.LOCAL and not a.rank]
     for name in scalars:
         loops = expandable_loops(schedule.analyses, name)
         if loops and not accessors(schedule.analyses, name) & taken:
             most[name] = loops
-            free = apply_step(free, ExpandScalar(name, loops))
-    order = _order(free, machine, likely_sizes(schedule.program))
-    if not order.steps:
-        return ()
-    spreads: list[Step] = []
+    share = BufferShare(schedule.program, machine)
+    steps, is_best = _best_spread(schedule, machine, most, share, taken)
+    spreads = any(isinstance(step, ExpandScalar) for step in steps)
+    is_small = len(schedule.program.statements) <= _MOST_STATEMENTS
+    if is_small and (spreads or not steps):
+        # Vectors along outer loops keep scalars in registers, where another order spreads them.
+        # An order that is the best of all, inside of a loop that runs in order, is kept (ludcmp).
+        is_free = spreads and is_best
+        lanes, own = _outer_vectors(schedule, machine, most, share, taken, is_free=is_free)
+        if lanes:
+            kept = {name: x for name, x in most.items() if not _users(schedule, name) & own}
+            others, _ = _best_spread(schedule, machine, kept, share, taken | own)
+            steps = (*others, *lanes)
+    return (*splits, *steps) if steps else ()
+
+
+def _users(schedule: Schedule, name: str) -> frozenset[str]:
+    return accessors(schedule.analyses, name)
+
+
+def _outer_vectors(
+    schedule: Schedule,
+    machine: Machine,
+    most: Spread,
+    share: BufferShare,
+    taken: frozenset[str],
+    *,
+    is_free: bool,
+) -> tuple[tuple[Step, ...], frozenset[str]]:
+    """Steps that take outer loops in vectors, and the statements inside of them.
+
+    Where they are to be `is_free`, no loop around them carries a value.
+    """
+    free = schedule
     for name, loops in most.items():
-        needed = fewest_expanded_loops(schedule.analyses, name, loops, order.schedule.tree)
-        if needed:
-            spreads.append(ExpandScalar(name, needed))
-    return (*splits, *spreads, *order.steps)
+        free = apply_step(free, ExpandScalar(name, loops))
+    pairs = free.analyses.derive(validity_dependences).all_
+    draft = Draft(schedule)
+    own = take_outer_vectors(draft, machine, share.sizes, pairs, taken, is_free=is_free)
+    return tuple(draft.steps), own
+
+
+def _best_spread(
+    schedule: Schedule,
+    machine: Machine,
+    most: Spread,
+    share: BufferShare,
+    taken: frozenset[str],
+) -> tuple[tuple[Step, ...], bool]:
+    """Steps to a better order, with the most loops for scalars that the caches have room for.
+
+    And whether scalars had all the loops that they may be spread over.
+    """
+    for offered in unique((most, share.inner_loops(most), {})):
+        steps = _spread_order(schedule, machine, offered, share, taken)
+        if steps is not None:
+            return steps, offered == most
+    return (), False
+
+
+def _spread_order(
+    schedule: Schedule,
+    machine: Machine,
+    most: Spread,
+    share: BufferShare,
+    taken: frozenset[str],
+) -> tuple[Step, ...] | None:
+    """Steps to a better order with scalars spread over no loops but those of `most`.
+
+    None where the buffers would be too large, or the time that they take is not worth it.
+    """
+    free = schedule
+    for name, loops in most.items():
+        free = apply_step(free, ExpandScalar(name, loops))
+    order = _order(free, machine, share.sizes, taken, most)
+    if not order.draft.steps:
+        return ()
+    tree = order.draft.schedule.tree
+    needed = {
+        name: fewest_expanded_loops(schedule.analyses, name, loops, tree)
+        for name, loops in most.items()
+    }
+    needed = {name: loops for name, loops in needed.items() if loops}
+    if not needed:
+        return tuple(order.draft.steps)
+    # What is used in one innermost loop alone ends in registers (lower/buffers).
+    leaves = [b for b in bands(order.root) if not any(True for _ in bands(b.child))]
+    passed_on = [
+        name for name in needed if any(_users(schedule, name) <= band.statements for band in leaves)
+    ]
+    if not share.has_room({name: x for name, x in needed.items() if name not in passed_on}):
+        return None
+    spreads = tuple(ExpandScalar(name, loops) for name, loops in needed.items())
+    spread = schedule
+    for step in spreads:
+        spread = apply_step(spread, step)
+    # In the order of the source scalars stay in registers, and loops are as free as with copies.
+    names = frozenset(s.name for s in schedule.program.statements)
+    before = CostModel(schedule.analyses, machine, share.sizes)
+    after = CostModel(spread.analyses, machine, share.sizes, passed_on)
+    cost = after.total(order.root, names, order.pairs, None, order.jams)
+    if cost > _CLEARLY * before.total(nodes_of(schedule), names, order.pairs):
+        return None
+    return (*spreads, *order.draft.steps)
 
 
 def _taken(schedule: Schedule) -> frozenset[str]:
@@ -107,36 +218,52 @@ def _taken(schedule: Schedule) -> frozenset[str]:
     return frozenset(name for made in schedule.contractions for name in made.statements)
 
 
-def _order(schedule: Schedule, machine: Machine, sizes: dict[str, int]) -> Draft:
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """Another order for a program."""
+
+    draft: Draft
+    root: Node  # the tree before loops are unrolled into others
+    pairs: Pairs  # of instances that stay in order
+    jams: Mapping[str, int]  # loops that are unrolled into others, and how often
+
+
+def _order(
+    schedule: Schedule,
+    machine: Machine,
+    sizes: dict[str, int],
+    taken: frozenset[str],
+    spread: Collection[str],
+) -> _Order:
     """Another order for a program whose scalars are spread."""
     program = schedule.program
     pairs = schedule.analyses.derive(validity_dependences).all_
-    model = CostModel(schedule.analyses, machine, sizes)
+    model = CostModel(schedule.analyses, machine, sizes, spread)
     search = OrderSearch(program, model)
     draft = Draft(schedule)
     root = nodes_of(schedule)
     parts: list[tuple[frozenset[str], Node]] = []
     is_better = False
-    for names, node, is_open in _runs(schedule, model, root):
+    for names, node, is_open in _runs(schedule, model, root, taken):
         found = search.improved(names, among(pairs, names), node) if is_open else None
         is_better = is_better or found is not None
         parts.append((names, found or node))
     if is_better:
         whole = in_sequence(program, parts) if len(parts) > 1 else parts[0][1]
         draft.take(Reschedule(tree_text(schedule.tree.get_domain(), whole)))
-    names = frozenset(s.name for s in program.statements) - _taken(schedule)
-    jam_loops(draft, model, names, pairs)
-    return draft
+    names = frozenset(s.name for s in program.statements) - taken
+    root = nodes_of(draft.schedule)
+    jams = jam_loops(draft, model, names, pairs)
+    return _Order(draft, root, pairs, jams)
 
 
 def _runs(
-    schedule: Schedule, model: CostModel, root: Node
+    schedule: Schedule, model: CostModel, root: Node, taken: frozenset[str]
 ) -> Iterator[tuple[frozenset[str], Node, bool]]:
     """Parts of the program that follow each other, and whether their order is open.
 
     Each with its statements. Loops that follow no iterator were made by other planners.
     """
-    taken = _taken(schedule)
     if not isinstance(root, InOrder):
         every = frozenset(s.name for s in schedule.program.statements)
         yield every, root, _is_open(root, every, taken, model)
@@ -208,21 +335,23 @@ def _walks_columns(program: Program, outer: Band, inner: Band) -> bool:
 # -- which outer loops to unroll into the innermost ones, and how often ---------------------------
 
 
-Pairs = Any  # isl.UnionMap, { S[i] -> T[j] }
-
 _FACTORS = (2, 4)
 _WORTH = 0.92  # a jam must bring the cost of its nest down to this share
 _MOST = 2  # jams that a nest gets
 
 
-def jam_loops(draft: Draft, model: CostModel, names: Collection[str], pairs: Pairs) -> None:
-    """Take the jams that pay, nest by nest, the best first."""
+def jam_loops(
+    draft: Draft, model: CostModel, names: Collection[str], pairs: Pairs
+) -> dict[str, int]:
+    """Take the jams that pay, nest by nest, the best first; the loops and their factors."""
+    jams: dict[str, int] = {}
     for nest in _outermost(nodes_of(draft.schedule)):
         inside = nest.statements
         is_plain = all(model.followed(band).keys() >= band.statements for band in bands(nest))
         # Of a loop with gaps no block is whole.
         if inside <= set(names) and is_plain and not is_strided(model.program, inside):
-            _jam_nest(draft, model, nest, inside, among(pairs, inside))
+            jams |= _jam_nest(draft, model, nest, inside, among(pairs, inside))
+    return jams
 
 
 def _outermost(node: Node) -> list[Band]:
@@ -237,7 +366,7 @@ def _outermost(node: Node) -> list[Band]:
 
 def _jam_nest(
     draft: Draft, model: CostModel, nest: Band, names: Collection[str], pairs: Pairs
-) -> None:
+) -> dict[str, int]:
     outer = [b.loop for b in bands(nest) if any(True for _ in bands(b.child))]
     chosen: dict[str, int] = {}
     best = model.total(nest, names, pairs)
@@ -249,11 +378,12 @@ def _jam_nest(
         ]
         cost, loop, factor = min(options)
         if cost > _WORTH * best:
-            return
+            break
         outer.remove(loop)
         if draft.take(UnrollAndJam(loop, factor)):
             chosen[loop] = factor
             best = cost
+    return chosen
 
 
 # -- marks for loops in their final order: independent iterations, elements in registers ----------
@@ -261,9 +391,17 @@ def _jam_nest(
 
 def mark_simd(draft: Draft) -> None:
     """Mark every innermost loop whose iterations are independent."""
+    inside = _in_outer_vectors(draft)
     for band in list(open_bands(draft.schedule)):
-        if _is_innermost(draft, band):
+        if _is_innermost(draft, band) and band.loop not in inside:
             draft.take(*draft.copies(band), Simd(band.loop))
+
+
+def _in_outer_vectors(draft: Draft) -> frozenset[str]:
+    """The loops inside of those that are taken in vectors."""
+    taken = {loop for loop, _, _ in draft.schedule.outer_vectors}
+    outer = [band for band in bands(nodes_of(draft.schedule)) if band.loop in taken]
+    return frozenset(inner.loop for band in outer for inner in bands(band.child))
 
 
 def promote_to_registers(

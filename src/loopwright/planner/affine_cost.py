@@ -27,7 +27,9 @@ from loopwright.ir.schedule_tree import Band, Leaf, Node, bands, directions, sta
 from loopwright.ir.visit import walk
 from loopwright.lazy_dataclass import dataclass
 from loopwright.memo import IdentityMap
+from loopwright.planner.short_loops import repeated
 from loopwright.transform.band_dependences import carries, split_among, unmoved, unordered
+from loopwright.transform.schedule_legality import accessors
 
 __all__ = ["CostModel", "Estimate"]
 
@@ -39,6 +41,7 @@ _LOOP = 2.0  # cycles of one more iteration of a loop
 _START = 12.0  # cycles to start an innermost loop: prologue, remainder, mispredicted end
 _SCALAR_CALL = 40.0  # cycles of a function of the mathematical library
 _STRIDED = 3.0  # how much longer a line takes that no prefetcher foresees
+_GATHERED = 2.0  # instructions of an element of a vector that is gathered or scattered
 _UNKNOWN = 64.0  # iterations of a loop whose order is no single iterator
 _SLOW = frozenset({"div", "mod", "floordiv", "pow"})
 
@@ -93,8 +96,17 @@ class CostModel:
     """Costs of trees over the statements of one program."""
 
     def __init__(
-        self, analyses: AnalysisManager, machine: Machine, sizes: Mapping[str, int]
+        self,
+        analyses: AnalysisManager,
+        machine: Machine,
+        sizes: Mapping[str, int],
+        spread: Collection[str] = (),
     ) -> None:
+        """`spread` are scalars that have an element for every iteration until an order is found.
+
+        They keep as few copies as the order needs: registers where one innermost loop has all their
+        users, else rows of neighbours.
+        """
         program = self.program = analyses.program
         self.machine = machine
         trips = average_trips(program, sizes)
@@ -104,6 +116,7 @@ class CostModel:
             if not r.is_reorderable
         }
         self._registers = {a.name for a in program.arrays if a.role is Role.LOCAL and not a.rank}
+        self._spread = {name: accessors(analyses, name) for name in spread}
         self._facts = {
             s.name: self._statement(s, trips[s.name], fixed.get(s.name, frozenset()))
             for s in program.statements
@@ -162,7 +175,7 @@ class CostModel:
             followed = self.followed(band)
             for name in band.statements & set(names):
                 moving = followed.get(name, "")
-                strides = (r.stride(moving) for r in self._facts[name].references)
+                strides = (self._stride(r, moving) for r in self._facts[name].references)
                 found = found or any(abs(stride) > 1 for stride in strides)
         return found
 
@@ -208,8 +221,12 @@ class CostModel:
             cycles = _START + count * body
         else:
             cycles = count * (child.cycles + _LOOP)
+            if (short := self._short_inside(band, names, copies)) and not carries(pairs, band):
+                cycles = min(cycles, _START + count * self._unrolled(followed, short))
         touched = tuple(
-            t.inside(followed.get(t.statement), trips[t.statement]) for t in child.touched
+            t.inside(followed.get(t.statement), trips[t.statement])
+            for t in child.touched
+            if not (is_innermost and not copies and self._is_passed_on(t.reference, names))
         )
         lines, size = self._lines(touched)
         traffic = []
@@ -259,7 +276,9 @@ class CostModel:
             for reference in f.references:
                 if not self._in_memory(reference):
                     continue
-                stride = reference.stride(moving[name])
+                if count == 1 and self._is_passed_on(reference, names):
+                    continue  # copies have elements of their own, in memory
+                stride = self._stride(reference, moving[name])
                 uses = math.prod(n for x, n in own.items() if reference.stride(x))
                 registers += uses * max(1, reference.reads)
                 key = (reference.array, reference.subscripts, moving[name])
@@ -271,9 +290,45 @@ class CostModel:
                     near += uses
                 else:
                     far += uses
-        accesses = near / lanes / self.machine.loads_per_cycle + far
+        # Lanes far from each other are loaded one by one, then put together.
+        apart = far if lanes == 1 else _GATHERED * far
+        accesses = near / lanes / self.machine.loads_per_cycle + apart
         spilled = max(0.0, registers - self.machine.vector_registers + _FREE)
         return max(arithmetic / lanes + slow, accesses + spilled, chain) + _LOOP / lanes / 2
+
+    def _short_inside(self, band: Band, names: Collection[str], copies: Copies) -> Copies | None:
+        """How often each statement is repeated in a loop whose inner loops are unrolled whole.
+
+        `copies` are those of loops around. None where inner loops are long (planner/short_loops).
+        """
+        inner = list(bands(band.child))
+        counts = repeated(self.program, inner)
+        if counts is None:
+            return None
+        found: dict[str, dict[str, int]] = {name: dict(copies.get(name, {})) for name in names}
+        for one, count in zip(inner, counts, strict=True):
+            for name, iterator in self.followed(one).items():
+                if name in found:
+                    found[name][iterator] = count
+        return found
+
+    def _unrolled(self, followed: Mapping[str, str], copies: Copies) -> float:
+        """Cycles of one iteration of a loop whose inner loops are unrolled whole, in vectors."""
+        facts = {name: self._facts[name] for name in copies}
+        lanes = self.machine.lanes(max(f.bits for f in facts.values()))
+        arithmetic = slow = near = far = 0.0
+        for name, own in copies.items():
+            count = math.prod(own.values())
+            arithmetic += facts[name].arithmetic * count
+            slow += facts[name].slow * count
+            for reference in facts[name].references:
+                stride = abs(reference.stride(followed.get(name, "")))
+                if stride and self._in_memory(reference):
+                    uses = math.prod(n for x, n in own.items() if reference.stride(x))
+                    uses *= reference.reads + int(reference.is_written)
+                    near, far = (near + uses, far) if stride == 1 else (near, far + uses)
+        accesses = near / lanes / self.machine.loads_per_cycle + far
+        return max(arithmetic / lanes + slow, accesses) + _LOOP / lanes / 2
 
     def _statement(
         self, statement: Statement, trips: Mapping[str, float], gathers: frozenset[str]
@@ -292,6 +347,8 @@ class CostModel:
                 case Call(function="sqrt"):
                     slow += 9.0
                     chain += 18.0
+                case Call(function="fma" | "min_number" | "max_number"):
+                    fast += 0.5
                 case Call():
                     slow += _SCALAR_CALL
                     chain += _SCALAR_CALL
@@ -333,6 +390,15 @@ class CostModel:
     def _in_memory(self, reference: Reference) -> bool:
         return reference.array not in self._registers
 
+    def _is_passed_on(self, reference: Reference, names: Collection[str]) -> bool:
+        """Whether a register hands on what one of the statements of an innermost loop sets."""
+        users = self._spread.get(reference.array)
+        return users is not None and users <= set(names)
+
+    def _stride(self, reference: Reference, iterator: str) -> int:
+        stride = reference.stride(iterator)
+        return min(1, abs(stride)) if reference.array in self._spread else stride
+
     def _lines(self, touched: Collection[_Touch]) -> tuple[float, float]:
         """Lines that the touches bring in, weighted by what they cost; and bytes they take."""
         most: dict[tuple[Any, ...], tuple[float, float]] = {}
@@ -349,12 +415,20 @@ class CostModel:
         known = self._measured.get(touch)
         if known is None:
             reference = touch.reference
-            lines = reference.lines(dict(touch.trips), self._caches[0].line)
+            lines = self._lines_of(reference, dict(touch.trips))
             weight = 1.0 + 0.5 * reference.is_written
-            if touch.inner is not None and abs(reference.stride(touch.inner)) > 1:
+            if touch.inner is not None and abs(self._stride(reference, touch.inner)) > 1:
                 weight *= _STRIDED
             known = self._measured[touch] = (reference.array, _shape(touch)), weight, lines
         return known
+
+    def _lines_of(self, reference: Reference, trips: Mapping[str, float]) -> float:
+        line = self._caches[0].line
+        if reference.array not in self._spread:
+            return reference.lines(trips, line)
+        moving = {x for subscript in reference.subscripts for x, _ in subscript}
+        elements = math.prod(count for x, count in trips.items() if x in moving)
+        return max(1.0, elements * reference.element / line)
 
     def _line_cycles(self, level: int) -> float:
         """Cycles to bring a line into the cache of a level from what lies behind it."""

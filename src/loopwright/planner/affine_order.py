@@ -21,8 +21,10 @@ from loopwright.ir.schedule_tree import (
     bands,
     fused,
     in_sequence,
+    map_bands,
     perfect_nest,
     restricted,
+    reversed_band,
     sequence,
     statements_in,
     without_loop,
@@ -30,6 +32,7 @@ from loopwright.ir.schedule_tree import (
 from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.lazy_dataclass import dataclass
 from loopwright.planner.affine_cost import CostModel
+from loopwright.planner.aligned_loops import aligned_bands
 from loopwright.transform.band_dependences import among, edges, goes_back, has_same_range, unordered
 from loopwright.transform.isl_scheduler import scheduled_band
 
@@ -83,7 +86,7 @@ class OrderSearch:
         source = self._without_fixed(source, fixed)
         if not isinstance(source, Band):
             return source
-        found = self._ordered(names, pairs, source, fixed)
+        found = self._aligned(names, pairs, source, fixed)
         if fixed or not 1 < len(names) <= _MOST_TOGETHER:
             return found
         if not self.model.has_far(found, names):
@@ -94,6 +97,26 @@ class OrderSearch:
         tree = self._ordered(names, pairs, other, fixed, is_source=False)
         before = self.model.total(found, names, pairs)
         return tree if self.model.total(tree, names, pairs) < _WORTH * before else found
+
+    def _aligned(self, names: Sequence[str], pairs: Pairs, source: Band, fixed: Fixed) -> Node:
+        """The best order of the loops that stand inside each other, or of one made for all.
+
+        See planner/aligned_loops.
+        """
+        found = self._ordered(names, pairs, source, fixed)
+        depths = {len(self.program.statement(name).iterators) for name in names}
+        if len(depths) == 1 or not self.model.has_far(found, names):
+            return found
+        cost = self.model.total(found, names, pairs, fixed)
+        for band in aligned_bands(self.program, names, pairs, fixed, source.loop):
+            inside = self._fixed_by(band, names, fixed)
+            rest = self._without_all_fixed(source, inside)
+            inner = self._built(names, unordered(pairs, band), rest, inside)
+            tree = replace(band, child=inner)
+            other = self.model.total(tree, names, pairs, fixed)
+            if other < _WORTH * cost:
+                found, cost = tree, other
+        return found
 
     def _ordered(
         self,
@@ -108,8 +131,9 @@ class OrderSearch:
         options: list[tuple[float, Node]] = []
         run = perfect_nest(source)
         # All orders of three loops; of more those that move loops inwards only.
-        for band in run if len(run) <= _MOST_FREE else run[:2]:
-            if goes_back(pairs, band):
+        for loop in run if len(run) <= _MOST_FREE else run[:2]:
+            band = self._forward(loop, pairs)
+            if band is None:
                 continue
             rest = without_loop(source, band.loop)
             inside = self._fixed_by(band, names, fixed)
@@ -123,6 +147,10 @@ class OrderSearch:
             return options[0][1]  # what was written stays unless another order is clearly better
         return best
 
+    def _forward(self, band: Band, pairs: Pairs) -> Band | None:
+        """A loop in the direction that keeps the dependences; None where neither does."""
+        return next((b for b in (band, reversed_band(band)) if not goes_back(pairs, b)), None)
+
     def _fixed_by(self, band: Band, names: Sequence[str], fixed: Fixed) -> Fixed:
         followed = self.model.followed(band)
         return {n: fixed.get(n, frozenset()) | {followed.get(n, "")} for n in names}
@@ -134,6 +162,16 @@ class OrderSearch:
         followed = self.model.followed(node)
         moved = [n for n in node.statements if followed.get(n) not in fixed.get(n, ())]
         return node if moved else self._without_fixed(node.child, fixed)
+
+    def _without_all_fixed(self, node: Node, fixed: Fixed) -> Node:
+        """`node` without any loop that makes one iteration, because others set its iterator."""
+
+        def change(band: Band) -> Node:
+            followed = self.model.followed(band)
+            moved = [n for n in band.statements if followed.get(n) not in fixed.get(n, ())]
+            return band if moved else self._without_all_fixed(band.child, fixed)
+
+        return map_bands(node, change)
 
     # -- fusion -----------------------------------------------------------------------------------
 

@@ -80,10 +80,12 @@ class _Sharing:
             case Leaf():
                 return
             case InOrder(filters=filters):
-                for branch in filters:
+                for at, branch in enumerate(filters):
                     if not self._goes_along(branch.child):
                         self._mark_strips()
-                        self.node(branch.child, outer)
+                        later = [other.child for other in filters[at + 1 :]]
+                        if not self._goes_ahead(branch.child, later, outer):
+                            self.node(branch.child, outer)
                 self._mark_strips()
             case Band():
                 self._band(node, outer)
@@ -133,6 +135,8 @@ class _Sharing:
                 continue
             loop, steps = self._strips(inner, around)
             share = self._share(loop)
+            if self.draft.reach(*steps, share) is None:
+                steps = (*self.draft.copies(inner), *steps)
             if self.draft.reach(*steps, share) is not None:
                 self.draft.take(*steps)
                 self.strips = share
@@ -147,13 +151,40 @@ class _Sharing:
         if self.strips is None or not isinstance(node, Band):
             return False
         run = self._nested(node)
-        if len(run) < 2 or not self._is_innermost(run[-1]):
+        if not run or not self._is_innermost(run[-1]):
             return False
         loop, steps = self._strips(run[-1], tuple(other.loop for other in run[:-1]))
         together = (*steps, Fuse(self.strips.loop, loop))
         if self.draft.reach(*together, self.strips) is None:
+            together = (*self.draft.copies(run[-1]), *together)
+        if self.draft.reach(*together, self.strips) is None:
             return False
         return self.draft.take(*together)
+
+    def _goes_ahead(self, node: Node, later: Sequence[Node], outer: tuple[Band, ...]) -> bool:
+        """Whether strips of a single loop inside others are taken, for the next nest to go along.
+
+        Alone it may not be worth meeting for; a loop that one thread runs costs a meeting, too.
+        """
+        if not outer or not isinstance(node, Band) or self._is_worth_it(node, outer):
+            return False
+        following = next(iter(later), None)
+        if not isinstance(following, Band) or not self._is_worth_it(following, outer):
+            return False
+        if not self._is_innermost(node) or self._count(node) < 2 * _STRIP:
+            return False
+        loop, steps = self._strips(node, ())
+        share = self._share(loop)
+        if self.draft.reach(*steps, share) is None:
+            return False
+        before = self.draft.schedule, list(self.draft.steps)
+        self.draft.take(*steps)
+        self.strips = share
+        alone = self.draft.schedule, list(self.draft.steps)
+        is_together = self._goes_along(following)
+        self.draft.schedule, self.draft.steps = alone if is_together else before
+        self.strips = share if is_together else None
+        return is_together
 
     def _mark_strips(self) -> None:
         """Give the strips made last to threads, now that nothing else goes along with them."""
@@ -165,7 +196,7 @@ class _Sharing:
         """The loop over strips of a loop, and steps that move it around others."""
         cut = StripMine(band.loop, _STRIP)
         loop = self._new_loop(cut)
-        return loop, (cut, Interchange((loop, *around)))
+        return loop, (cut, Interchange((loop, *around))) if around else (cut,)
 
     def _share(self, loop: str) -> ParallelChunks:
         return ParallelChunks(loop, _PARTS * max(2, self.machine.cores))
@@ -220,20 +251,30 @@ class _Sharing:
         tiles of equal T + U are independent.
         """
         run = self._nested(band)
-        if outer or len(run) < 2 or min(map(self._count, run[:2])) < 4 * _STRIP:
+        if outer:
             return False
-        loops = (run[0].loop, run[1].loop)
-        tile = Tile(loops, (self._tile(run[0]), self._tile(run[1])))
-        after = self.draft.reach(tile)
+        return any(self._waves_of(run, at) for at in range(1, len(run)))
+
+    def _waves_of(self, run: Sequence[Band], at: int) -> bool:
+        """Tiles of the outermost loop and another one, with the loops between them inside."""
+        first, second = run[0], run[at]
+        if min(self._count(first), self._count(second)) < 4 * _STRIP:
+            return False
+        between = tuple(other.loop for other in run[1:at])
+        near = [Interchange((second.loop, *between))] if between else []
+        back = [Interchange((*between, second.loop))] if between else []
+        width = _MOST_TILE if between else self._tile(second)  # rows of an innermost loop
+        tile = Tile((first.loop, second.loop), (self._tile(first), width))
+        after = self.draft.reach(*near, tile)
         if after is None:
             return False
         known = {other.loop for other in bands(nodes_of(self.draft.schedule))}
         root = nodes_of(after)
-        first, second = (other for other in bands(root) if other.loop not in known)
-        wave = wavefront(first, second, fresh_name(f"{first.loop}_w", known | {first.loop}))
-        changed = map_bands(root, lambda other: wave if other.loop == first.loop else other)
+        rows, columns = (other for other in bands(root) if other.loop not in known)
+        wave = wavefront(rows, columns, fresh_name(f"{rows.loop}_w", known | {rows.loop}))
+        changed = map_bands(root, lambda other: wave if other.loop == rows.loop else other)
         order = Reschedule(tree_text(after.tree.get_domain(), changed))
-        return self.draft.take(tile, order, Parallel(first.loop))
+        return self.draft.take(*near, tile, order, *back, Parallel(rows.loop))
 
     # -- numbers ----------------------------------------------------------------------------------
 

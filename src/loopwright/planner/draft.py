@@ -9,7 +9,7 @@ from loopwright.faults import FAULTS, survive
 from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.program import Program, Role
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.schedule_tree import Band
+from loopwright.ir.schedule_tree import Band, bands
 from loopwright.log import log
 from loopwright.transform.apply import apply_step
 from loopwright.transform.privatize import Privatize
@@ -46,16 +46,26 @@ class Draft:
         return schedule
 
     def copies(self, band: Band) -> list[Step]:
-        """The local arrays of which every iteration of a loop may have its own copy."""
+        """The local arrays of which every iteration of a loop may have its own copy.
+
+        A scalar belongs to the innermost loop that its values do not leave: loops around are then
+        free of it as well, and so is the innermost one, which may have vectors.
+        """
         program = self.schedule.program
         taken = dict(self.schedule.private)
-        offered = [
-            Privatize(array.name, band.loop)
-            for array in program.arrays
-            if array.role is Role.LOCAL and array.name not in taken
-            if (users := accessors(self.schedule.analyses, array.name)) and users <= band.statements
-        ]
-        return [step for step in offered if self.reach(step) is not None]
+        found: list[Step] = []
+        for array in program.arrays:
+            users = accessors(self.schedule.analyses, array.name)
+            if array.role is not Role.LOCAL or array.name in taken or not users <= band.statements:
+                continue
+            if not users:
+                continue
+            offered = (
+                [b.loop for b in bands(band) if users <= b.statements] if not array.rank else []
+            )
+            steps = (Privatize(array.name, loop) for loop in (*reversed(offered), band.loop))
+            found += next(([step] for step in steps if self.reach(step) is not None), [])
+        return found
 
 
 def tried(

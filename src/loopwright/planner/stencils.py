@@ -13,13 +13,21 @@ from dataclasses import replace
 
 from loopwright.analysis.size_estimates import bytes_of, likely_sizes, row_bytes
 from loopwright.diagnostics import IllegalStep
-from loopwright.ir.expr import Expr, Var
+from loopwright.ir.expr import Binary, Expr, Var
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.schedule_tree import Band, bands, directions, nodes_of, path_to, perfect_nest
-from loopwright.ir.visit import names
+from loopwright.ir.schedule_tree import (
+    Band,
+    bands,
+    directions,
+    moved_by,
+    nodes_of,
+    path_to,
+    perfect_nest,
+)
+from loopwright.ir.visit import names, walk
 from loopwright.planner.draft import Draft
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_marks import Align, Parallel
@@ -62,9 +70,28 @@ def _time_loops(schedule: Schedule) -> list[str]:
             continue
         below = list(bands(band.child))
         inner.update(other.loop for other in below)
-        if any(isinstance(other.child, Band) for other in below):
+        if any(isinstance(other.child, Band) for other in below) and _comes_again(schedule, band):
             found.append(band.loop)
     return found
+
+
+def _comes_again(schedule: Schedule, band: Band) -> bool:
+    """Whether iterations of a loop write the same elements again, those of some array at least.
+
+    A loop that moves on to other elements everywhere passes over each of them once.
+    """
+    program = schedule.program
+    moving = moved_by(band, program)
+    for name in band.statements:
+        index = program.statement(name).write.index
+        if not any(moving.get(name) in names(entry) and _is_plain(entry) for entry in index):
+            return True
+    return False
+
+
+def _is_plain(entry: Expr) -> bool:
+    """Whether a subscript is without remainders, which bring elements back."""
+    return not any(isinstance(x, Binary) and x.op in ("mod", "floordiv") for x in walk(entry))
 
 
 def _element_loops(schedule: Schedule) -> list[str]:

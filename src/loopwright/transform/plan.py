@@ -31,6 +31,7 @@ from loopwright.transform.loop_marks import (
 from loopwright.transform.map_contraction import MapContraction, MapWholeContraction
 from loopwright.transform.map_reduction import MapReduction
 from loopwright.transform.mesh_mapping import MapToMesh
+from loopwright.transform.outer_vectors import OuterVectors
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.privatize import ExpandArray, Privatize
 from loopwright.transform.read_in_place import ReadInPlace
@@ -77,6 +78,7 @@ STEPS: tuple[type[Step], ...] = (
     MapContraction,
     MapWholeContraction,
     UnrollAndJam,
+    OuterVectors,
     Skew,
     Reschedule,
     SplitLiveRanges,

@@ -47,6 +47,7 @@ __all__ = [
     "open_bands",
     "privatized_dependences",
     "reordered",
+    "require_independent",
     "require_unmarked",
     "validity_dependences",
     "with_mark",
@@ -138,6 +139,10 @@ def reordered(step: Step, schedule: Schedule, root: Node) -> Schedule:
         _require_private(step, after, root, array, loop)
     relaxed = schedule.analyses.derive(validity_dependences)
     proven = unchanged_loops(nodes_of(schedule), root)
+    for loop, _, _ in schedule.outer_vectors:
+        inside = {band.loop for band in bands(path_to(nodes_of(schedule), loop)[-1])}
+        if not inside <= set(proven):
+            refuse(step, f"loop '{loop}' is taken in vectors; its order comes before")
     pairs = privatized_dependences(relaxed, after, free_reductions=True)
     # Private copies follow the loops, and with them the pairs that are left.
     legal = schedule.analyses.derive(_legal_trees) if not schedule.private else IdentityMap()
@@ -215,6 +220,14 @@ def _require_mark(
     # Copies of an unrolled loop are no loop any more, for a backend that vectorises on its own.
     if inner and (mark is Mark.VECTOR or (mark is Mark.SIMD and set(inner) != {Mark.UNROLL})):
         refuse(step, f"{mark.value} loop '{loop}' is not innermost")
+    require_independent(step, schedule, loop, handed_on)
+
+
+def require_independent(
+    step: Step, schedule: Schedule, loop: str, handed_on: Collection[str] = ()
+) -> None:
+    """Refuse `step` unless no iteration of the loop depends on another one."""
+    band = find_band(step, schedule, nodes_of(schedule), loop)
     inside = schedule.analyses.derive(conflicts).where(partial(_among, band.statements))
     pairs = privatized_dependences(inside, schedule, free_reductions=False, among=band.statements)
     if handed_on:

@@ -1,0 +1,156 @@
+"""Which outer loops to take in vectors, because their inner loops keep an order that has none.
+
+Looked for are nests in the order of the source whose statements have a form for all lanes: floating
+sums, products, quotients, roots, selections. Of the loops of a nest that one is taken which
+the model of planner/outer_cost finds fastest, where it is clearly faster than the source order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from loopwright.ir.dtypes import BOOL
+from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
+from loopwright.ir.loops import Mark
+from loopwright.ir.machine import Machine
+from loopwright.ir.program import Statement
+from loopwright.ir.schedule_tree import Band, Node, bands, nodes_of, statements_in
+from loopwright.ir.schedule_tree import Sequence as InOrder
+from loopwright.ir.visit import children
+from loopwright.planner.draft import Draft
+from loopwright.planner.outer_cost import OuterCost, Shape
+from loopwright.transform.band_dependences import among, carries, unordered
+from loopwright.transform.outer_vectors import OuterVectors, runs_alike
+
+__all__ = ["has_lanes", "take_outer_vectors"]
+
+Pairs = Any  # isl.UnionMap, { S[i] -> T[j] }
+
+_WORTH = 0.9  # of the time of the source order: what vectors along another loop may take
+_COPIES = (1, 2, 4)
+_ENOUGH = 1.02  # times the least time: fewer copies are taken that come as near to it
+# Iterations of a loop that is worth vectors: compilers write shorter ones out, with what is around
+# them (measured, N1: loops of 4 and 8 iterations in vectors take a third longer).
+_LEAST = 32
+_COMPARED = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
+_ARITHMETIC = frozenset({"add", "sub", "mul", "div"})
+_FUNCTIONS = frozenset({"sqrt", "fma"})
+
+
+def take_outer_vectors(
+    draft: Draft,
+    machine: Machine,
+    sizes: Mapping[str, int],
+    pairs: Pairs,
+    closed: Collection[str],
+    *,
+    is_free: bool = False,
+) -> frozenset[str]:
+    """Take the loops that pay in vectors; the statements inside of them.
+
+    `pairs` are the instances that stay in order where scalars have copies; `closed` statements
+    belong to others. With `is_free` no loop around those taken carries a value.
+    """
+    if not machine.vector_registers:
+        return frozenset()
+    model = OuterCost(draft.schedule.analyses, machine, sizes)
+    done: set[str] = set()
+
+    def visit(node: Node, names: frozenset[str], inside: Pairs) -> None:
+        match node:
+            case Band(child=child):
+                if names & set(closed):
+                    return
+                found = _best(draft, model, node, inside)
+                if found:
+                    done.update(found)
+                elif not (is_free and carries(inside, node)):
+                    visit(child, names, unordered(inside, node))
+            case InOrder(filters=filters):
+                for branch in filters:
+                    own = names & statements_in(branch.instances)
+                    visit(branch.child, own, among(inside, own))
+
+    every = frozenset(s.name for s in model.program.statements)
+    visit(nodes_of(draft.schedule), every, pairs)
+    return frozenset(done)
+
+
+def _best(draft: Draft, model: OuterCost, nest: Band, pairs: Pairs) -> frozenset[str]:
+    """Take the best loop of a nest in vectors; its statements, none where no loop is taken.
+
+    `pairs` are those inside of an iteration of the loops around.
+    """
+    names = nest.statements
+    own = [band for band in bands(nest) if band.statements == names and _is_offered(draft, band)]
+    own = [b for b in own if model.count(b) >= _LEAST and not model.has_far(b)]
+    statements = [model.program.statement(name) for name in names]
+    bits = {statement.write.dtype.bits for statement in statements}
+    lanes = model.machine.lanes(min(bits)) if len(bits) == 1 else 1
+    if lanes < 2 or not own or not all(map(has_lanes, statements)):
+        return frozenset()
+    offers: list[tuple[float, int, Band, Shape]] = []
+    for band in own:
+        shapes = [Shape(band.loop, lanes, c) for c in _COPIES if c == 1 or model.fits(band, c)]
+        costs = [model.cycles(nest, pairs, shape) for shape in shapes]
+        enough = _ENOUGH * min(costs)
+        cost, shape = next(x for x in zip(costs, shapes, strict=True) if x[0] <= enough)
+        offers.append((cost, len(offers), band, shape))
+    before = model.cycles(nest, pairs)
+    for cost, _, band, shape in sorted(offers, key=lambda offer: offer[:2]):
+        if cost > _WORTH * before:
+            break
+        if runs_alike(draft.schedule, band):
+            continue
+        step = OuterVectors(shape.loop, shape.lanes, shape.copies)
+        if draft.take(*draft.copies(band), step):
+            return names
+    return frozenset()
+
+
+def _is_offered(draft: Draft, band: Band) -> bool:
+    has_loops = any(True for _ in bands(band.child))
+    return has_loops and draft.schedule.mark(band.loop) is Mark.SERIAL
+
+
+def has_lanes(statement: Statement) -> bool:
+    """Whether all lanes of a statement can be computed at once, each as it is alone."""
+    dtype = statement.write.dtype
+    if not dtype.is_float or dtype.bits < 32:
+        return False
+
+    def number(expr: Expr) -> bool:
+        if isinstance(expr, Const):
+            return expr.dtype == dtype
+        if expr.dtype != dtype:
+            return False
+        match expr:
+            case Load(index=index):
+                return all(map(_is_place, index))
+            case Unary(op="neg" | "abs", x=x):
+                return number(x)
+            case Binary(op=op, x=x, y=y) if op in _ARITHMETIC:
+                return number(x) and number(y)
+            case Select(cond=cond, x=x, y=y):
+                return condition(cond) and number(x) and number(y)
+            case Call(function=function, args=args) if function in _FUNCTIONS:
+                return all(map(number, args))
+        return False
+
+    def condition(expr: Expr) -> bool:
+        match expr:
+            case Binary(op=op, x=x, y=y) if op in _COMPARED:
+                return number(x) and number(y)
+            case Binary(op="and" | "or", x=x, y=y) if expr.dtype == BOOL:
+                return condition(x) and condition(y)
+        return False
+
+    return number(statement.value)
+
+
+def _is_place(expr: Expr) -> bool:
+    """Whether a subscript reads no memory."""
+    if isinstance(expr, Load | Cast | Call):
+        return False
+    return isinstance(expr, Const | Var) or all(map(_is_place, children(expr)))

@@ -1,0 +1,148 @@
+"""OuterVectors: take an outer loop in vectors, with the loops inside of it run for all lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import ClassVar
+
+from loopwright.diagnostics import UsageError
+from loopwright.ir.islkit import isl
+from loopwright.ir.loops import Mark
+from loopwright.ir.program import Statement
+from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import Band, bands, directions, nodes_of, path_to
+from loopwright.lazy_dataclass import dataclass
+from loopwright.transform.schedule_legality import find_band, open_bands, require_independent
+from loopwright.transform.step import Step, refuse
+
+__all__ = ["OuterVectors", "runs_alike"]
+
+# What `candidates` offers; `apply` takes any number of lanes from 2, and of copies from 1.
+_OFFERS = ((2, 1), (4, 2))
+
+
+@dataclass(frozen=True, slots=True)
+class OuterVectors(Step):
+    """Take several iterations of an outer loop at once, as lanes of vectors.
+
+    rewrite:  for i in [0, n): alloc s; s = 0; for j in [0, m): s = s + f(i, j); a[i] = s
+              ->  for i in [0, n - (W - 1)) step W, W = lanes * copies:
+                      alloc s[copies, lanes] in registers; all lanes: s = 0
+                      for j in [0, m): all lanes: s = s + f(i + lane, j)
+                      all lanes: a[i + lane] = s
+                  for i in [n // W * W, n): as before
+    needs:    loops inside that run alike for all iterations; no dependence between iterations
+    refuses:  IllegalStep with the dependence the loop carries, or the statement that differs
+
+    Every element is computed in the order of the source: no sum is regrouped. Scalars that are
+    private to an iteration become vectors in registers.
+    """
+
+    kind: ClassVar[str] = "outer_vectors"
+
+    loop: str
+    lanes: int  # of one vector
+    copies: int  # vectors beside each other
+
+    def __post_init__(self) -> None:
+        if self.lanes < 2 or self.copies < 1:
+            raise UsageError(
+                "outer_vectors takes two or more lanes in one or more copies", str(self)
+            )
+
+    def apply(self, schedule: Schedule) -> Schedule:
+        root = nodes_of(schedule)
+        band = find_band(self, schedule, root, self.loop)
+        if schedule.mark(self.loop) not in (Mark.SERIAL, Mark.PARALLEL):
+            refuse(self, f"loop '{self.loop}' is marked {schedule.mark(self.loop).value}")
+        inside = [inner.loop for inner in bands(band.child)]
+        if not inside:
+            refuse(self, f"no loop stands inside '{self.loop}': vectorize takes it as it is")
+        around = [outer.loop for outer in path_to(root, self.loop)[:-1]]
+        for loop, _, _ in schedule.outer_vectors:
+            if loop in (self.loop, *inside, *around):
+                refuse(self, f"loop '{loop}' is taken in vectors already")
+        for scheduled in schedule.contractions:
+            if set(inside) & set(scheduled.loops):
+                refuse(self, f"{scheduled} stands inside '{self.loop}'")
+        for loop in inside:
+            mark = schedule.mark(loop)
+            if mark not in (Mark.SERIAL, Mark.SIMD):
+                refuse(self, f"loop '{loop}' inside is marked {mark.value}")
+        differing = runs_alike(schedule, band)
+        if differing:
+            refuse(self, f"iterations of '{self.loop}' run {differing} differently often")
+        require_independent(self, schedule, self.loop)
+        taken = (*schedule.outer_vectors, (self.loop, self.lanes, self.copies))
+        return replace(schedule, outer_vectors=taken)
+
+    @classmethod
+    def candidates(cls, schedule: Schedule) -> Iterator[OuterVectors]:
+        for band in open_bands(schedule):
+            has_loops = any(True for _ in bands(band.child))
+            if has_loops and schedule.mark(band.loop) is Mark.SERIAL:
+                yield from (cls(band.loop, lanes, copies) for lanes, copies in _OFFERS)
+
+
+def runs_alike(schedule: Schedule, band: Band) -> str:
+    """A statement that not all iterations of a loop run, or not for the same values; "": none.
+
+    With o the iterators that loops around fix, x the loop's own and r all others, the instances of
+    every statement are { S[o, x, r] : (o, x) in R, (o, r) in P }, and for every o the sets of x in
+    R of two statements are the same, unless one of them is empty: then it is so for all lanes.
+    """
+    program = schedule.program
+    path = path_to(nodes_of(schedule), band.loop)
+    followed = [directions(outer) for outer in path]
+    first: isl.Set | None = None
+    for name in sorted(band.statements):
+        statement = program.statement(name)
+        places = [found.get(name) for found in followed]
+        if any(place is None or place[1] != 1 for place in places):
+            return name
+        fixed = [place[0] for place in places if place is not None]
+        if len(set(fixed)) < len(fixed):
+            return name
+        domain = statement.domain.intersect_params(program.context)
+        if not _product(domain, statement, fixed).is_subset(domain):
+            return name
+        outer = _projected(domain, fixed)
+        if first is not None and not _is_same_where_both(first, outer):
+            return name
+        first = outer if first is None else first.union(outer)
+    return ""
+
+
+def _product(domain: isl.Set, statement: Statement, fixed: list[int]) -> isl.Set:
+    """The instances whose fixed iterators, and whose others but the last fixed one, occur."""
+    rest = [at for at in range(len(statement.iterators)) if at not in fixed]
+    return _without(domain, rest).intersect(_without(domain, fixed[-1:]))
+
+
+def _without(domain: isl.Set, places: list[int]) -> isl.Set:
+    """A set with all values of some dimensions."""
+    for at in places:
+        name = domain.get_tuple_name()
+        domain = domain.project_out(isl.dim_type.set, at, 1).insert_dims(isl.dim_type.set, at, 1)
+        domain = domain if name is None else domain.set_tuple_name(name)
+    return domain
+
+
+def _is_same_where_both(one: isl.Set, other: isl.Set) -> bool:
+    """Whether two sets of values of loops agree in the last one where both have some."""
+    last = one.dim(isl.dim_type.set) - 1
+    here = one.intersect(_without(other, [last]))
+    return bool(here.is_equal(other.intersect(_without(one, [last]))))
+
+
+def _projected(domain: isl.Set, fixed: list[int]) -> isl.Set:
+    """The values of the fixed iterators, in the order of their loops."""
+    space = domain.get_space()
+    kept = isl.MultiAff.zero(
+        space.map_from_domain_and_range(space.params().add_dims(isl.dim_type.set, len(fixed)))
+    )
+    local = isl.LocalSpace.from_space(space)
+    for number, at in enumerate(fixed):
+        kept = kept.set_aff(number, isl.Aff.var_on_domain(local, isl.dim_type.set, at))
+    return isl.Map.from_multi_aff(kept).intersect_domain(domain).range()

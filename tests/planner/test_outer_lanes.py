@@ -1,0 +1,76 @@
+"""Where outer loops are taken in vectors, and how large the buffers of scalars may be."""
+
+from __future__ import annotations
+
+import pytest
+
+from loopwright import machine, parse_c
+from loopwright.ir.program import Program
+from loopwright.planner.expanded_bytes import BufferShare
+from loopwright.planner.generic import default_plan
+from loopwright.transform.outer_vectors import OuterVectors
+from loopwright.transform.scalar_expansion import ExpandScalar
+
+PAIRS = """
+void pairs(double x[{n}], double m[{n}], double f[{n}]) {{
+#pragma scop
+    for (int i = 0; i < {n}; i++) {{
+        double s = 0.0;
+        for (int j = 0; j < {n}; j++) {{
+            double d = x[j] - x[i];
+            double w = m[j] / (d * d + 0.5);
+            s += d * w;
+        }}
+        f[i] = s;
+    }}
+#pragma endscop
+}}
+"""
+COLUMNS = """
+void columns(double a[900][900], double x[900], double y[900]) {
+#pragma scop
+    for (int i = 0; i < 900; i++) {
+        double s = 0.0;
+        for (int j = 0; j < 900; j++) s += a[i][j] * x[j];
+        y[i] = s * 2.0;
+    }
+#pragma endscop
+}
+"""
+
+
+def program(text: str) -> Program:
+    (found,) = parse_c(text)
+    return found
+
+
+@pytest.mark.parametrize("name", ["neoverse-n1", "skylake-avx512"])
+def test_sums_of_pairs_run_beside_each_other(name: str) -> None:
+    """The sum over j keeps its order: vectors lie along i, and no scalar goes to memory."""
+    host = machine(name)
+    plan, _ = default_plan(program(PAIRS.format(n=3000)), host)
+    (step,) = (step for step in plan if isinstance(step, OuterVectors))
+    assert step.loop == "i"
+    assert step.lanes == host.lanes(64)
+    assert not any(isinstance(step, ExpandScalar) for step in plan)
+
+
+def test_short_loops_stay() -> None:
+    plan, _ = default_plan(program(PAIRS.format(n=16)), machine("neoverse-n1"))
+    assert not any(isinstance(step, OuterVectors) for step in plan)
+
+
+def test_lanes_in_different_rows_stay() -> None:
+    plan, _ = default_plan(program(COLUMNS), machine("neoverse-n1"))
+    assert not any(isinstance(step, OuterVectors) for step in plan)
+
+
+def test_buffers_take_a_quarter_of_a_cache() -> None:
+    host = machine("neoverse-n1")
+    share = BufferShare(program(PAIRS.format(n=3000)), host)
+    assert share.bytes_of("d", ("i", "j")) == 8 * 3000 * 3000
+    assert share.has_room({"d": ("j",), "w": ("j",)})
+    assert not share.has_room({"d": ("i", "j")})
+    assert share.inner_loops({"d": ("i", "j"), "s": ("i",)}) == {"d": ("j",), "s": ("i",)}
+    large = BufferShare(program(PAIRS.format(n=1_000_000)), host)
+    assert large.inner_loops({"d": ("i", "j")}) == {}

@@ -1,0 +1,97 @@
+"""Short loops that are unrolled whole, scalars of inner loops, and loops that are no passes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import machine, parse_c
+from loopwright.planner.generic import default_plan
+from loopwright.transform.loop_marks import Parallel, Simd, Unroll
+from loopwright.transform.skew import Skew
+from loopwright.transform.step import Step
+
+WINDOW = """
+void window(int n, int m, unsigned char src[n + 4][m + 4], unsigned char dst[n][m]) {
+#pragma scop
+    for (int r = 0; r < n; r++)
+        for (int c = 0; c < m; c++) {
+            unsigned char lo = 255, hi = 0;
+            for (int i = 0; i < 5; i++)
+                for (int j = 0; j < 5; j++) {
+                    unsigned char v = src[r + i][c + j];
+                    if (v < lo) lo = v;
+                    if (v > hi) hi = v;
+                }
+            dst[r][c] = hi - lo;
+        }
+#pragma endscop
+}
+"""
+SHARED = """
+void shared(int n, int m, double e[n + 1][m + 1], double x[n][m], double y[n][m]) {
+#pragma scop
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < m; j++) {
+            double here = e[i][j];
+            x[i][j] -= e[i][j + 1] - here;
+            y[i][j] += e[i + 1][j] - here;
+        }
+#pragma endscop
+}
+"""
+ELEMENTS = """
+void elements(int n, int m, double k[2][2], double x[n + 1][m + 1], double y[n + 1][m + 1]) {
+#pragma scop
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < m; j++)
+            for (int a = 0; a < 2; a++)
+                for (int b = 0; b < 2; b++)
+                    y[i + a][j + b] += k[a][b] * x[i + b][j + a];
+#pragma endscop
+}
+"""
+
+
+def steps(text: str, *, parallel: bool = True) -> tuple[Step, ...]:
+    (program,) = parse_c(text)
+    plan, _ = default_plan(program, machine("neoverse-n1"), parallel=parallel)
+    return tuple(plan)
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_a_window_is_unrolled_into_the_loop_around_it(parallel: bool) -> None:
+    found = steps(WINDOW, parallel=parallel)
+    assert {(step.loop, step.factor) for step in found if isinstance(step, Unroll)} == {
+        ("i", 5),
+        ("j", 5),
+    }
+    assert [step.loop for step in found if isinstance(step, Simd)] == ["c"]
+
+
+def test_a_scalar_of_an_inner_loop_leaves_it_its_vectors() -> None:
+    found = steps(SHARED)
+    assert [step.loop for step in found if isinstance(step, Parallel)] == ["i"]
+    assert [step.loop for step in found if isinstance(step, Simd)] == ["j"]
+
+
+def test_a_loop_that_moves_on_is_no_loop_of_passes() -> None:
+    assert not any(isinstance(step, Skew) for step in steps(ELEMENTS))
+
+
+@pytest.mark.parametrize(("n", "m"), [(0, 0), (1, 1), (7, 13), (40, 67)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_results(n: int, m: int, threads: int) -> None:
+    random = np.random.default_rng(n)
+    src = random.integers(0, 256, (n + 4, m + 4), np.uint8)
+    dst = np.zeros((n, m), np.uint8)
+    lw.compile(WINDOW, threads=threads)["window"](n, m, src, dst)
+    for r, c in np.ndindex(n, m):
+        part = src[r : r + 5, c : c + 5]
+        assert dst[r, c] == part.max() - part.min()
+    e, x, y = (random.integers(-9, 9, (n + k, m + k)) + 0.0 for k in (1, 0, 0))
+    want = x - (e[:-1, 1:] - e[:-1, :-1]), y + (e[1:, :-1] - e[:-1, :-1])
+    lw.compile(SHARED, threads=threads)["shared"](n, m, e, x, y)
+    assert np.array_equal(x, want[0])
+    assert np.array_equal(y, want[1])
