@@ -146,7 +146,8 @@ def test_equal_results() -> None:
 def test_child_environment_fixes_all_threads() -> None:
     made = child_environment(2, {"PATH": "/bin", "OMP_NUM_THREADS": "8"})
     fixed = {"OPENBLAS_THREAD_TIMEOUT": "20", **dict.fromkeys(THREAD_VARIABLES, "2")}
-    assert made == {"PATH": "/bin", **fixed}
+    assert made == {"PATH": "/bin", "LOOPWRIGHT_RACE": "0", **fixed}
+    assert child_environment(2, {"LOOPWRIGHT_RACE": "1"})["LOOPWRIGHT_RACE"] == "1"
 
 
 def test_processors_used_by_others() -> None:
