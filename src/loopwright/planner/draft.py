@@ -56,14 +56,13 @@ class Draft:
         found: list[Step] = []
         for array in program.arrays:
             users = accessors(self.schedule.analyses, array.name)
-            if array.role is not Role.LOCAL or array.name in taken or not users <= band.statements:
+            if array.role is not Role.LOCAL or array.name in taken:
                 continue
-            if not users:
+            if not users or not users <= band.statements:
                 continue
-            offered = (
-                [b.loop for b in bands(band) if users <= b.statements] if not array.rank else []
-            )
-            steps = (Privatize(array.name, loop) for loop in (*reversed(offered), band.loop))
+            inner = bands(band) if not array.rank else (band,)
+            loops = [b.loop for b in inner if users <= b.statements]
+            steps = (Privatize(array.name, loop) for loop in reversed(loops))
             found += next(([step] for step in steps if self.reach(step) is not None), [])
         return found
 

@@ -9,7 +9,8 @@ order of the source; the marks only say what may happen side by side:
     promote    elements that an innermost loop accesses alone stay in registers
 
 No loop is moved, cut, fused, tiled or unrolled, and nothing is expanded or packed. Sums keep their
-order, so that without `reassoc` the result of the source order is that of any plan, bit by bit.
+order, as those of any plan do without `reassoc`; last bits may still differ where a compiler fuses
+a product and a sum in one of them only (analysis/fused_products).
 """
 
 from __future__ import annotations
