@@ -31,6 +31,7 @@ from loopwright.kernels import ENTRY
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.ast_expressions import parameter_expr
 from loopwright.lower.buffers import contiguous
+from loopwright.lower.keep_elements import keep_elements
 from loopwright.lower.linear_forms import normal
 from loopwright.lower.origins import origins
 from loopwright.lower.passes import lower_schedule
@@ -80,7 +81,8 @@ def _emit_llvm(program: Program, nest: LoopNest, machine: Any) -> Module:
 def _c(dialect: Dialect) -> Callable[[Program, LoopNest, Any], Module]:
     def emit(program: Program, nest: LoopNest, machine: Any) -> Module:
         plain = replace(nest, name=as_identifier(program.name), scalars=program.params)
-        return emit_c(plain, dialect, shapes=_shapes(program), origin=origins(program))
+        kept = keep_elements(plain)
+        return emit_c(kept, dialect, shapes=_shapes(program), origin=origins(program))
 
     return emit
 

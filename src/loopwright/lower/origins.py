@@ -1,7 +1,8 @@
 """The source line of each store of a nest, found by matching it with the program's statements.
 
-Lowering changes subscripts, never the operations on data: a store whose value has the operations,
-arrays and constants of exactly one statement is an instance of that statement.
+Lowering changes subscripts, seldom the operations on data: a store whose value has the operations,
+arrays and constants of exactly one statement is an instance of that statement. Where none has, the
+statement that the store names is the one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TypeAlias
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.loops import Store
-from loopwright.ir.program import Program
+from loopwright.ir.program import Program, Statement
 from loopwright.ir.visit import children, loads
 
 __all__ = ["origins"]
@@ -26,11 +27,20 @@ def origins(program: Program) -> Callable[[Store], str]:
     places: dict[Shape, set[str]] = {}
     for statement in program.statements:
         key = (statement.write.array, *_shape(statement.value))
-        span = statement.span
-        place = "" if span is None else f"{os.path.basename(span.file)}:{span.line}"
-        places.setdefault(key, set()).add(place)
+        places.setdefault(key, set()).add(_place(statement))
     certain = {key: next(iter(found)) for key, found in places.items() if len(found) == 1}
-    return lambda store: certain.get((store.buffer, *_shape(store.value)), "")
+    named = {s.name: _place(s) for s in program.statements}
+
+    def origin(store: Store) -> str:
+        by_shape = certain.get((store.buffer, *_shape(store.value)))
+        return named.get(store.statement, "") if by_shape is None else by_shape
+
+    return origin
+
+
+def _place(statement: Statement) -> str:
+    span = statement.span
+    return "" if span is None else f"{os.path.basename(span.file)}:{span.line}"
 
 
 def _shape(expr: Expr) -> Shape:

@@ -1,0 +1,381 @@
+"""Keep elements of arrays in variables where a compiler of C cannot know that it may.
+
+Arrays of a nest do not overlap, but pointers of C may, and what `restrict` says is lost where
+OpenMP makes a function of a parallel region. After each store such a compiler loads anew what it
+had in registers; a sum in an element waits for memory in every iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from loopwright.ir.expr import Binary, Expr, Load, Select, Var
+from loopwright.ir.loops import (
+    Alloc,
+    Block,
+    Buffer,
+    For,
+    If,
+    Let,
+    LoopNest,
+    Mark,
+    Space,
+    Stmt,
+    Store,
+)
+from loopwright.ir.visit import (
+    children,
+    constant_trips,
+    expressions,
+    fresh_name,
+    loads,
+    names,
+    rebuild,
+    rewrite,
+    statements,
+)
+from loopwright.lazy_dataclass import dataclass
+from loopwright.lower.build import bound_names, is_straight_line, substitute_statement
+from loopwright.lower.linear_forms import linear
+
+__all__ = ["keep_elements"]
+
+_MOST_AHEAD = 12  # elements that an iteration loads before its first store; more would be spilled
+_MOST_KEPT = 16  # elements that a loop keeps
+
+
+def keep_elements(nest: LoopNest) -> LoopNest:
+    """Name what innermost loops of straight-line code load and store more than once.
+
+        for j in range(m): d[j] = b[j]; a[i] = a[i] + b[j] * c[i]
+    ->  if 0 < m:
+            alloc a_k; a_k = a[i]; let c_k = c[i]
+            for j in range(m): let b_k = b[j]; d[j] = b_k; a_k = a_k + b_k * c_k
+            a[i] = a_k
+
+    An element that a serial loop writes is kept where no other access of the loop can be to the
+    same element by other subscripts. What a loop loads in every iteration and does not write is
+    loaded before it, and what an iteration stores and loads again is loaded from a name.
+    """
+    taken = bound_names(nest)
+
+    def visit(stmt: Stmt) -> Stmt:
+        if not isinstance(stmt, For) or stmt.mark not in (Mark.SERIAL, Mark.SIMD):
+            return stmt
+        keeper = _Keeper(stmt, taken, nest.reassoc)
+        if stmt.until is not None:
+            return stmt
+        return keeper.loop() if is_straight_line(stmt.body) else keeper.branches()
+
+    return replace(nest, body=rebuild(nest.body, visit))
+
+
+_Item: TypeAlias = Let | Store  # a binding holds for all items after it
+
+
+@dataclass(frozen=True, slots=True)
+class _Keeper:
+    """Keeps elements of one loop; `taken` grows with the names."""
+
+    stmt: For
+    taken: set[str]
+    may_reorder: bool
+
+    def loop(self) -> Stmt:
+        row = _row(self.stmt.body, self.taken)
+        stores = [item for item in row if isinstance(item, Store)]
+        if any(store.is_atomic for store in stores):
+            return self.stmt
+        moving = {self.stmt.var, *(item.name for item in row if isinstance(item, Let))}
+        kept = self._kept(row, moving) if self.stmt.mark is Mark.SERIAL else {}
+        values: dict[Expr, Expr] = {
+            element: Load(name, (), element.dtype) for element, name in kept.items()
+        }
+        others = [s for s in stores if s.index and _element(s) not in kept]
+        before: dict[Load, str] = {}
+        if others:
+            # With all that is written in variables, a compiler moves loads by itself.
+            before = self._invariant(row, moving, values)
+            values |= {element: Var(name, element.dtype) for element, name in before.items()}
+        changed = [_with_values(item, values) for item in row]
+        # Reductions that may be regrouped are known by their form.
+        named = changed if self.may_reorder else self._named_once(changed)
+        if not kept and not before and named == row:
+            return self.stmt
+        whole: Stmt = replace(self.stmt, body=_statement(named))
+        for element, name in reversed(before.items()):
+            whole = Let(name, element, whole)
+        for element, name in kept.items():
+            whole = _in_register(element, name, whole, is_read=_is_read_first(element, row))
+        has_iterations = (constant_trips(self.stmt) or 0) > 0
+        # A loop without iterations must not touch memory.
+        if has_iterations or not (kept or before):
+            return whole
+        return If(self.stmt.start < self.stmt.stop, whole)
+
+    def branches(self) -> Stmt:
+        """The loop with kept elements only, where there are branches but no loops in it."""
+        inside = list(statements(self.stmt.body))
+        items = [s for s in inside if isinstance(s, Store | Let)]
+        if self.stmt.mark is not Mark.SERIAL or any(
+            not isinstance(s, Store | Let | Block | If) for s in inside
+        ):
+            return self.stmt
+        if any(isinstance(item, Store) and item.is_atomic for item in items):
+            return self.stmt
+        # What is written only under a condition may be somebody else's where that is not met.
+        always = set(map(_element, _stores(list(_unbranched(self.stmt.body)))))
+        conditions = [If(s.cond, Block(())) for s in inside if isinstance(s, If)]
+        moving = {self.stmt.var, *(item.name for item in items if isinstance(item, Let))}
+        found = self._kept([*items, *conditions], moving)
+        kept = {element: name for element, name in found.items() if element in always}
+        if not kept:
+            return self.stmt
+        values: dict[Expr, Expr] = {x: Load(name, (), x.dtype) for x, name in kept.items()}
+
+        def visit(stmt: Stmt) -> Stmt:
+            match stmt:
+                case Store():
+                    return _with_values(stmt, values)
+                case Let(value=value):
+                    return replace(stmt, value=rewrite(value, lambda x: values.get(x, x)))
+                case If(cond=cond):
+                    return replace(stmt, cond=rewrite(cond, lambda x: values.get(x, x)))
+            return stmt
+
+        whole: Stmt = replace(self.stmt, body=rebuild(self.stmt.body, visit))
+        for element, name in kept.items():
+            whole = _in_register(element, name, whole, is_read=True)
+        return If(self.stmt.start < self.stmt.stop, whole)
+
+    def _kept(self, row: Sequence[_Item | If], moving: set[str]) -> dict[Load, str]:
+        """Elements that are written in every iteration, with names of their variables."""
+        touched = [*map(_element, _stores(row)), *_loads(row)]
+        found: dict[Load, str] = {}
+        for element in dict.fromkeys(map(_element, _stores(row))):
+            if not _is_fixed(element, moving) or len(found) == _MOST_KEPT:
+                continue
+            if all(x == element or _differ(x, element) for x in touched):
+                found[element] = self._fresh(element)
+        return found
+
+    def _invariant(
+        self, row: Sequence[_Item], moving: set[str], known: Mapping[Expr, Expr]
+    ) -> dict[Load, str]:
+        """Elements that every iteration loads and none writes."""
+        written = list(map(_element, _stores(row)))
+        found = {}
+        for load in dict.fromkeys(_certain_loads(row)):
+            if load in known or not _is_fixed(load, moving):
+                continue
+            if all(_differ(load, other) for other in written):
+                found[load] = self._fresh(load)
+        return found
+
+    def _named_once(self, row: list[_Item]) -> list[_Item]:
+        """`row` with names for elements that are loaded again, or loaded after a store."""
+        to_arrays = (at for at, item in enumerate(row) if isinstance(item, Store) and item.index)
+        first_store = next(to_arrays, len(row))
+        if not any(load.index for load in _loads(row[first_store + 1 :])):
+            return row
+        first = self._loaded_ahead(row)
+        done: list[_Item] = [Let(name, load, Block(())) for load, name in first.items()]
+        values: dict[Expr, Expr] = {x: Var(name, x.dtype) for x, name in first.items()}
+        for at, item in enumerate(row):
+            left = row[at + 1 :]
+            for load in dict.fromkeys(_certain(item)):
+                is_named = load in values or not load.index or any(_inner(load))
+                if not is_named and _is_loaded(load, left):
+                    done.append(Let(name := self._fresh(load), load, Block(())))
+                    values[load] = Var(name, load.dtype)
+            new = _with_values(item, values)
+            if isinstance(new, Let) and isinstance(new.value, Var):
+                values[Var(new.name, new.value.dtype)] = new.value
+                continue
+            if not isinstance(new, Store) or not new.index:
+                done.append(new)
+                continue
+            own = _element(new)
+            values = {
+                x: value
+                for x, value in values.items()
+                if not isinstance(x, Load) or _differ(x, own)
+            }
+            if any(_inner(own)):
+                done.append(new)
+                continue
+            if not isinstance(new.value, Var) and _is_loaded(own, left):
+                done.append(Let(name := self._fresh(own), new.value, Block(())))
+                new = replace(new, value=Var(name, own.dtype))
+            if isinstance(new.value, Var):
+                values[own] = new.value
+            done.append(new)
+        return done
+
+    def _loaded_ahead(self, row: Sequence[_Item]) -> dict[Load, str]:
+        """What every iteration loads, if that is little and no store before it can change it.
+
+        Loads need not wait then for stores whose addresses are known late.
+        """
+        bound: set[str] = set()
+        written: list[Load] = []
+        found: list[Load] = []
+        for item in row:
+            for load in _certain(item):
+                is_early = load.index and not bound & names(load) and not any(_inner(load))
+                if is_early and all(_differ(load, other) for other in written):
+                    found.append(load)
+            if isinstance(item, Let):
+                bound.add(item.name)
+            else:
+                written.append(_element(item))
+        distinct = dict.fromkeys(found)
+        if len(distinct) > _MOST_AHEAD:
+            return {}
+        return {load: self._fresh(load) for load in distinct}
+
+    def _fresh(self, element: Load) -> str:
+        name = fresh_name(f"{element.array}_k", self.taken)
+        self.taken.add(name)
+        return name
+
+
+def _row(body: Stmt, taken: set[str]) -> list[_Item]:
+    """The stores and bindings of straight-line code in order, every binding with its own name."""
+    found: list[_Item] = []
+    seen: set[str] = set()
+
+    def down(stmt: Stmt) -> None:
+        match stmt:
+            case Block(body=parts):
+                for part in parts:
+                    down(part)
+            case Let(name=name, body=inner):
+                if name in seen:
+                    other = fresh_name(name, taken)
+                    taken.add(other)
+                    inner = substitute_statement(inner, {name: Var(other, stmt.value.dtype)})
+                    name = other
+                seen.add(name)
+                found.append(replace(stmt, name=name, body=Block(())))
+                down(inner)
+            case Store():
+                found.append(stmt)
+
+    down(body)
+    return found
+
+
+def _unbranched(stmt: Stmt) -> Iterator[_Item]:
+    """The stores and bindings that no branch guards."""
+    match stmt:
+        case Block(body=parts):
+            for part in parts:
+                yield from _unbranched(part)
+        case Let(body=inner):
+            yield stmt
+            yield from _unbranched(inner)
+        case Store():
+            yield stmt
+
+
+def _statement(row: Sequence[_Item]) -> Stmt:
+    """The inverse of `_row`."""
+    after: tuple[Stmt, ...] = ()
+    for item in reversed(row):
+        after = (replace(item, body=Block(after)),) if isinstance(item, Let) else (item, *after)
+    return after[0] if len(after) == 1 else Block(after)
+
+
+def _element(store: Store) -> Load:
+    return Load(store.buffer, store.index, store.value.dtype)
+
+
+def _stores(row: Sequence[_Item | If]) -> Iterator[Store]:
+    return (item for item in row if isinstance(item, Store))
+
+
+def _loads(row: Sequence[_Item | If]) -> Iterator[Load]:
+    return (load for item in row for expr in expressions(item) for load in loads(expr))
+
+
+def _certain_loads(row: Sequence[_Item]) -> Iterator[Load]:
+    """The loads that no condition guards."""
+    return (load for item in row for load in _certain(item))
+
+
+def _certain(item: _Item) -> Iterator[Load]:
+    return (load for expr in expressions(item) for load in _unconditional(expr))
+
+
+def _unconditional(expr: Expr) -> Iterator[Load]:
+    match expr:
+        case Select(cond=cond):
+            inner: tuple[Expr, ...] = (cond,)
+        case Binary(op="and" | "or", x=x):
+            inner = (x,)
+        case _:
+            inner = children(expr)
+    for child in inner:
+        yield from _unconditional(child)
+    if isinstance(expr, Load):
+        yield expr
+
+
+def _inner(load: Load) -> Iterator[Load]:
+    """Loads in the subscripts of a load."""
+    return (inner for index in load.index for inner in loads(index))
+
+
+def _is_fixed(element: Load, moving: set[str]) -> bool:
+    """Whether an element of an array is the same one in all iterations."""
+    return bool(element.index) and not moving & names(element) and not any(_inner(element))
+
+
+def _is_loaded(element: Load, row: Sequence[_Item]) -> bool:
+    return any(load == element for load in _loads(row))
+
+
+def _differ(x: Load, y: Load) -> bool:
+    """Whether two accesses of an iteration are to different elements for certain."""
+    if x.array != y.array:
+        return True
+    if any(_inner(x)) or any(_inner(y)):
+        return False
+    gaps = (linear(a) - linear(b) for a, b in zip(x.index, y.index, strict=True))
+    return any(not gap.terms and gap.constant for gap in gaps)
+
+
+def _is_read_first(element: Load, row: Sequence[_Item]) -> bool:
+    """Whether the first access to an element loads it."""
+    for item in row:
+        if any(load == element for expr in expressions(item) for load in loads(expr)):
+            return True
+        if isinstance(item, Store) and _element(item) == element:
+            return False
+    return False
+
+
+def _with_values(item: _Item, values: Mapping[Expr, Expr]) -> _Item:
+    """An item that finds elements in variables; a store to a variable of the loop goes there."""
+
+    def change(expr: Expr) -> Expr:
+        return values.get(expr, expr)
+
+    if isinstance(item, Let):
+        return replace(item, value=rewrite(item.value, change))
+    place = values.get(_element(item))
+    value = rewrite(item.value, change)
+    if isinstance(place, Load):
+        return replace(item, buffer=place.array, index=(), value=value)
+    return replace(item, index=tuple(rewrite(i, change) for i in item.index), value=value)
+
+
+def _in_register(element: Load, name: str, body: Stmt, *, is_read: bool) -> Stmt:
+    """`body` with a variable for an element, loaded before it and stored after it."""
+    memory = Buffer(name, element.dtype, (), Space.STACK, writable=True)
+    first = (Store(name, (), element),) if is_read else ()
+    last = Store(element.array, element.index, Load(name, (), element.dtype))
+    return Alloc(memory, (), Block((*first, body, last)))

@@ -1,0 +1,123 @@
+"""Keeping elements for compilers of C: which are in variables, and that nothing else changes."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backends.compiled import _same_layout, assert_same_bits
+from backends.random_nests import nests
+from backends.test_random_nests import arrays
+from loopwright.ir.check import check_nest
+from loopwright.ir.interpret import Memory, interpret_nest
+from loopwright.ir.loops import LoopNest
+from loopwright.ir.program import Program
+from loopwright.ir.text import nest_text, stmt_text
+from loopwright.lower.keep_elements import keep_elements
+from loopwright.lower.passes import lower_schedule
+from loopwright.transform.loop_marks import Simd
+from loopwright.transform.plan import apply_plan
+from loopwright.transform.step import Step
+from oracle import assert_same
+from programs import Do, For, program
+
+ROW = "inout float64 [n + 4]"
+
+
+def row(*body: tuple[str, str], arrays: str = "abcd") -> Program:
+    loop = For("j", 0, "n", *(Do(target, value) for target, value in body))
+    return program("row", dict.fromkeys(arrays, ROW), loop)
+
+
+def text(source: Program, *steps: Step) -> str:
+    nest = keep_elements(lower_schedule(apply_plan(source, steps)))
+    check_nest(nest)
+    return stmt_text(nest.body)
+
+
+def test_golden() -> None:
+    assert (
+        text(row(("a[0]", "a[0] + b[j] * c[1]"), ("d[j]", "b[j]")))
+        == dedent("""
+        if 0 < n:
+            alloc stack a_k: float64[] strides []
+            a_k[] = a[0]
+            let c_k: float64 = c[1]
+            for j in range(n):
+                a_k[] = a_k[] + b[j] * c_k
+                d[j] = b[j]
+            a[0] = a_k[]
+        """).strip()
+    )
+
+
+def test_an_iteration_loads_before_it_stores() -> None:
+    found = text(row(("a[j]", "b[j] + 1.0"), ("c[j]", "a[j] * b[j] + d[j]")), Simd("j"))
+    lines = [line.strip() for line in found.splitlines()[1:]]
+    assert lines == [
+        "let b_k: float64 = b[j]",
+        "let d_k: float64 = d[j]",
+        "let a_k: float64 = b_k + 1.0",
+        "a[j] = a_k",
+        "c[j] = a_k * b_k + d_k",
+    ]
+
+
+def test_what_a_store_may_change_is_loaded_after_it() -> None:
+    found = text(row(("a[j]", "b[j]"), ("c[j]", "a[n - j] + a[j + 1]")))
+    assert found.index("a[n - j]") > found.index("a[j] =")
+    assert found.index(" = a[j + 1]") < found.index("a[j] =")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        (("a[0]", "a[0] + a[j]"),),  # a[j] may be a[0]
+        (("a[0]", "a[0] + b[j]"), ("a[j]", "b[j]")),
+        (("b[j]", "b[j] + 1.0"),),  # another element in every iteration
+    ],
+    ids=["loaded by another subscript", "stored by another subscript", "moving"],
+)
+def test_left_in_memory(body: tuple[tuple[str, str], ...]) -> None:
+    assert "alloc" not in text(row(*body))
+
+
+def test_neighbours_are_kept_apart() -> None:
+    found = text(row(("a[0]", "a[0] + b[j]"), ("a[1]", "a[1] - b[j]")))
+    assert found.count("alloc") == 2
+    assert "a[" not in found.split("for j", 1)[1].split("a[1] =")[0].split("a[0] =")[0]
+
+
+PLACES = ("a[j]", "a[j + 1]", "a[2]", "a[3]", "b[j]", "b[1]", "a[n - j]")
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(PLACES), st.lists(st.sampled_from(PLACES), min_size=1)),
+        min_size=1,
+        max_size=4,
+    ),
+    st.sampled_from((0, 1, 3, 9)),
+)
+def test_meaning(body: list[tuple[str, list[str]]], n: int) -> None:
+    source = row(*((target, " + ".join(f"0.5 * {x}" for x in values)) for target, values in body))
+    assert_same(source, keep_elements(lower_schedule(apply_plan(source, ()))), {"n": n})
+
+
+@settings(max_examples=60, deadline=None)
+@given(nests())
+def test_random_nests_leave_the_same(case: tuple[LoopNest, dict[str, int]]) -> None:
+    nest, launch = case
+    kept = keep_elements(nest)
+    check_nest(kept)
+    left = []
+    for each in (nest, kept):
+        memory = {name: _same_layout(a) for name, a in arrays(nest, launch, seed=1).items()}
+        interpret_nest(each, {name: Memory.of(a) for name, a in memory.items()}, launch)
+        left.append(memory)
+    for name, array in left[0].items():
+        assert_same_bits(left[1][name], array, f"{name} of\n{nest_text(kept)}")
