@@ -93,7 +93,7 @@ def elementwise_nest(
     unit: Mapping[str, int],
     machine: Machine,
 ) -> LoopNest:
-    """The nest of `target = value` over loops, for arrays with the given unit strides."""
+    """The nest of `target = value` over loops, for arrays with the given short strides."""
     lanes = machine.lanes(value.dtype.real.bits)
     from loopwright.lower.buffers import specialise  # lazy: likewise
     from loopwright.lower.elements import lower_elementwise  # lazy: for new kernels only

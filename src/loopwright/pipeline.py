@@ -95,9 +95,8 @@ def compile_program(
     """All arrows, for a machine one need not own.
 
     `target` is one of `targets.TARGETS`, the machine of the kind that it takes, and the planner,
-    where none is given, that of its model; without a target that of processors. `unit` names the
-    strides that are 1 in the arrays of a call; without it the nest serves all strides. Raises
-    TooHard.
+    where none is given, that of its model; without a target that of processors. `unit` has the
+    short strides of the arrays of a call; without it the nest serves all strides. Raises TooHard.
     """
     if target is not None and target not in TARGETS:
         raise UsageError("unknown target", found=repr(target), hint=", ".join(TARGETS))

@@ -73,6 +73,7 @@ SUMS = program(
     {"A": "in float64 [n, 8]", "y": ROW},
     For("i", 0, "n", For("j", 0, 8, Do("y[n - 1 - i]", "y[n - 1 - i] + A[i, j]"))),
 )
+LESSER = "uint8(int32(a[i]) if int32(a[i]) < int32(b[i]) else int32(b[i]))"
 BLOCKS = {"a": "inout float64 [n // 4 + 1]"}
 TILE = contract_loops("i", "j", "k", tile=(1, 1, 1, 1, 0))
 
@@ -104,6 +105,14 @@ CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
     "peel_for_alignment": (rows(UPDATE, start=1), (Simd("j"), Align("j", 4))),
     "insert_prefetches": (rows(Do("y[i]", "y[i] + A[j, i]"), arrays="Ay"), (PrefetchRows("j", 8),)),
     "predictive_commoning": (rows(PREFIX, start=1), (UnrollAndJam("i", 2),)),
+    "narrow_selections": (
+        program(
+            "bytes",
+            {"a": "inout uint8 [n]", "b": "in uint8 [n]"},
+            For("i", 0, "n", Do("a[i]", LESSER)),
+        ),
+        (Simd("i"),),
+    ),
     "name_compared": (
         row(Do("a[i]", "a[i] if a[i] < 2 * b[i] else 2 * b[i]")),
         (Simd("i"),),

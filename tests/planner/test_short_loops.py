@@ -52,6 +52,32 @@ void elements(int n, int m, double k[2][2], double x[n + 1][m + 1], double y[n +
 #pragma endscop
 }
 """
+MOVING = """
+void moving(int n, int m, double a[n][m], double out[n][m]) {
+#pragma scop
+    for (int i = 1; i < n - 1; i++)
+        for (int j = 1; j < m - 1; j++) {
+            double s = 0;
+            for (int y = i - 1; y <= i + 1; y++)
+                for (int x = j - 1; x <= j + 1; x++)
+                    s += a[y][x];
+            out[i][j] = s / 9;
+        }
+#pragma endscop
+}
+"""
+COLOURS = """
+void colours(int n, int m, int mix[3][3], unsigned short raw[n][m][2], unsigned char out[n][m][3]) {
+#pragma scop
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < m; j++) {
+            int a = raw[i][j][0], b = raw[i][j][1];
+            for (int k = 0; k < 3; k++)
+                out[i][j][k] = (mix[k][0] * a + mix[k][1] * b + mix[k][2]) / 7;
+        }
+#pragma endscop
+}
+"""
 
 
 def steps(text: str, *, parallel: bool = True) -> tuple[Step, ...]:
@@ -68,6 +94,20 @@ def test_a_window_is_unrolled_into_the_loop_around_it(parallel: bool) -> None:
         ("j", 5),
     }
     assert [step.loop for step in found if isinstance(step, Simd)] == ["c"]
+
+
+def test_a_window_may_move_along_with_the_loops_around_it() -> None:
+    found = steps(MOVING)
+    assert {step.loop for step in found if isinstance(step, Unroll)} == {"y", "x"}
+    assert [step.loop for step in found if isinstance(step, Simd)] == ["j"]
+
+
+def test_elements_with_gaps_are_neighbours_where_the_gaps_are_used_too() -> None:
+    found = steps(COLOURS)
+    assert [step.loop for step in found if isinstance(step, Unroll)] == ["k"]
+    assert [step.loop for step in found if isinstance(step, Simd)] == ["j"]
+    apart = COLOURS.replace("[n][m][3]", "[n][m][4]")
+    assert "j" not in [step.loop for step in steps(apart) if isinstance(step, Simd)]
 
 
 def test_a_scalar_of_an_inner_loop_leaves_it_its_vectors() -> None:
@@ -95,3 +135,16 @@ def test_results(n: int, m: int, threads: int) -> None:
     lw.compile(SHARED, threads=threads)["shared"](n, m, e, x, y)
     assert np.array_equal(x, want[0])
     assert np.array_equal(y, want[1])
+    a, out = random.random((n, m)), np.zeros((n, m))
+    lw.compile(MOVING, threads=threads)["moving"](n, m, a, out)
+    for i, j in np.ndindex(max(0, n - 2), max(0, m - 2)):
+        total = 0.0
+        for y, x in np.ndindex(3, 3):
+            total += a[i + y, j + x]
+        assert out[i + 1, j + 1] == total / 9
+    mix = random.integers(-50, 50, (3, 3), np.int32)
+    raw = random.integers(0, 1 << 16, (n, m, 2)).astype(np.uint16)
+    colours = np.zeros((n, m, 3), np.uint8)
+    lw.compile(COLOURS, threads=threads)["colours"](n, m, mix, raw, colours)
+    sums = raw.astype(np.int64) @ mix[:, :2].T.astype(np.int64) + mix[:, 2]
+    assert np.array_equal(colours, np.trunc(sums / 7).astype(np.int64).astype(np.uint8))

@@ -50,6 +50,7 @@ from loopwright.ir.expr import (
     Unary,
     Var,
 )
+from loopwright.ir.truncated_division import truncated_division
 from loopwright.ir.visit import expanded_dot, expanded_extreme, loads, walk
 from loopwright.lazy_dataclass import dataclass
 
@@ -433,32 +434,17 @@ class CExpressions:
 
     def _division_of_c(self, expr: Select) -> CText | None:
         """`x / y` or `x % y` where `expr` is the C front end's form of it, else None."""
-        match expr:
-            case Select(
-                cond=Binary(op="and", x=sign, y=Binary(op="ne", x=Binary(op="mod", x=x, y=y))),
-                x=Binary(op="add", x=Binary(op="floordiv") as down, y=Const(value=1)),
-                y=other,
-            ) if other == down == Binary("floordiv", x, y):
-                op, helper_name = "/", "quotient"
-            case Select(
-                cond=Binary(op="and", x=sign, y=Binary(op="ne", x=Binary(op="mod") as rest)),
-                x=Binary(op="sub", x=first, y=last),
-                y=other,
-            ) if other == rest == first and last == rest.y:
-                x, y, op, helper_name = rest.x, rest.y, "%", "remainder"
-            case _:
-                return None
-        zero = Const(0, x.dtype)
-        is_negative = Binary("lt", x, zero)
-        divisor = y.value if isinstance(y, Const) else 0
-        mixed = Binary("xor", is_negative, Binary("lt", y, zero))
-        if sign != (is_negative if isinstance(divisor, int) and divisor > 0 else mixed):
+        found = truncated_division(expr)
+        if found is None:
             return None
+        op, x, y = found
+        divisor = y.value if isinstance(y, Const) else 0
         left, right = self.value(x), self.value(y)
         if divisor not in (0, -1):
-            text = f"{left.within(PRODUCT)} {op} {right.within(UNARY)}"
+            sign = "/" if op == "div" else "%"
+            text = f"{left.within(PRODUCT)} {sign} {right.within(UNARY)}"
             return CText(text, PRODUCT, width_of(x.dtype))
-        return self.use(helper_name, x.dtype, left, right)
+        return self.use("quotient" if op == "div" else "remainder", x.dtype, left, right)
 
     # -- integers that wrap around --------------------------------------------------------------
 

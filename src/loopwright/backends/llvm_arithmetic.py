@@ -19,7 +19,16 @@ from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import BOOL, FLOAT32, INT32, DType
 from loopwright.ir.expr import COMPARISONS, SATURATING
 
-__all__ = ["binary", "broadcast", "cast", "compare", "same_lanes", "select", "unary"]
+__all__ = [
+    "binary",
+    "broadcast",
+    "cast",
+    "compare",
+    "same_lanes",
+    "select",
+    "truncated_division",
+    "unary",
+]
 
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
@@ -168,6 +177,13 @@ def _integer_division(code: FunctionBuilder, op: str, x: SSAValue, y: SSAValue) 
     else:
         result = code.emit(f"select {flag} {by_zero}, {zero}, {x.type} {result}")
     return SSAValue(result, x.dtype, x.lanes)
+
+
+def truncated_division(code: FunctionBuilder, op: str, x: SSAValue, y: SSAValue) -> SSAValue:
+    """C's quotient ("div") or remainder ("rem") of integers, by a divisor that cannot trap."""
+    x, y = same_lanes(code, x, y)
+    letter = "s" if x.dtype.kind == "i" else "u"
+    return SSAValue(code.emit(f"{letter}{op} {x}, {y.text}"), x.dtype, x.lanes)
 
 
 def _saturating(code: FunctionBuilder, op: str, x: SSAValue, y: SSAValue) -> SSAValue:

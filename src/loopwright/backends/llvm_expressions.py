@@ -34,6 +34,7 @@ from loopwright.ir.expr import (
     Var,
 )
 from loopwright.ir.loops import Buffer
+from loopwright.ir.truncated_division import truncated_division
 from loopwright.ir.visit import names
 
 __all__ = ["LLVMExpressions"]
@@ -156,6 +157,9 @@ class LLVMExpressions:
             case Unary(op=op, x=x):
                 return arithmetic.unary(code, op, self.value(x))
             case Select(cond=cond, x=x, y=y):
+                found = self._division_of_c(expr)
+                if found is not None:
+                    return found
                 return arithmetic.select(code, self.flag(cond), self.value(x), self.value(y))
             case Cast(x=x, dtype=dtype):
                 return arithmetic.cast(code, self.value(x), dtype)
@@ -167,6 +171,14 @@ class LLVMExpressions:
                 return functions.call(code, function, values, self.features)
             case _:
                 assert_never(expr)
+
+    def _division_of_c(self, expr: Select) -> SSAValue | None:
+        """C's quotient or remainder by a constant that never traps; None for anything else."""
+        found = truncated_division(expr)
+        if found is None or not isinstance(found[2], Const) or found[2].value in (0, -1):
+            return None
+        op, x, y = found
+        return arithmetic.truncated_division(self.code, op, self.value(x), self.value(y))
 
     def _power(self, x: SSAValue, y: Expr) -> SSAValue:
         if isinstance(y, Const) and isinstance(y.value, int | float):

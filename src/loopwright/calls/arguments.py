@@ -17,7 +17,13 @@ from loopwright.ir.program import Role
 from loopwright.lower.buffers import stride_name
 from loopwright.planner.call_shape import value_of
 from loopwright.runtime.array_arguments import Array as NumpyArray
-from loopwright.runtime.array_arguments import as_operand, is_regular, overlap, overlaps_itself
+from loopwright.runtime.array_arguments import (
+    as_operand,
+    is_regular,
+    made_for,
+    overlap,
+    overlaps_itself,
+)
 
 __all__ = [
     "Arrays",
@@ -27,8 +33,8 @@ __all__ = [
     "Values",
     "Violation",
     "row_major",
+    "short_strides",
     "stride_values",
-    "unit_strides",
 ]
 
 Values: TypeAlias = dict[str, int]  # parameters by name
@@ -152,6 +158,6 @@ def stride_values(strides: Strides) -> dict[str, int]:
     return {stride_name(name, d): x for name, steps in strides.items() for d, x in enumerate(steps)}
 
 
-def unit_strides(strides: Strides) -> dict[str, int]:
-    """The stride scalars that are 1: code is made for them."""
-    return {name: 1 for name, stride in stride_values(strides).items() if stride == 1}
+def short_strides(strides: Strides) -> dict[str, int]:
+    """The stride scalars for whose values code is made."""
+    return made_for(stride_values(strides))

@@ -19,8 +19,8 @@ from loopwright.calls.arguments import (
     Signature,
     Values,
     Violation,
+    short_strides,
     stride_values,
-    unit_strides,
 )
 from loopwright.calls.c_function import checked_array
 from loopwright.calls.call_race import CallRace, Rival
@@ -367,9 +367,9 @@ class PlannedCode:
 
     def _run_nest(self, params: Values, arrays: Arrays, threads: int) -> None:
         strides = {name: element_strides(array) for name, array in arrays.items()}
-        unit = unit_strides(strides)
+        unit = short_strides(strides)
         made_for = self._machine.content_hash
-        key = f"planned {self._text} {self.plan.dumps()} {sorted(unit)} {made_for}"
+        key = f"planned {self._text} {self.plan.dumps()} {sorted(unit.items())} {made_for}"
         kernel = nest_kernel(key, lambda: specialise(self._nest, unit))
         bound = kernel.bind(params | stride_values(strides), _NO_TABLE, threads, thread_pool)
         bound(*(arrays[name] for name in kernel.buffers))

@@ -13,8 +13,8 @@ from loopwright.calls.arguments import (
     Strides,
     Values,
     row_major,
+    short_strides,
     stride_values,
-    unit_strides,
 )
 from loopwright.calls.function_summary import FunctionSummary
 from loopwright.calls.launches import Launch, Launches
@@ -146,7 +146,7 @@ class ContractionUnit:
         return bound, (out, left, right)
 
     def _fill(self, fill: Fill, params: Values, strides: Strides) -> Launch:
-        machine, unit = self._machine, sorted(unit_strides(strides))
+        machine, unit = self._machine, sorted(short_strides(strides).items())
         made_for = (machine.vector_bytes, machine.vector_registers)
         key = repr((fill, self._arrays, self._params, unit, made_for))
         what = f"loops that fill '{fill.target.array}'"
@@ -154,7 +154,7 @@ class ContractionUnit:
         return kernel.bind(params | stride_values(strides), _NO_TABLE), kernel.buffers
 
     def _fill_nest(self, fill: Fill, strides: Strides) -> LoopNest:
-        unit = unit_strides(strides)
+        unit = short_strides(strides)
         return elementwise_nest(
             fill.loops, fill.target, fill.value, self._arrays, self._params, unit, self._machine
         )

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from loopwright.calls.arguments import stride_values, unit_strides
+from loopwright.calls.arguments import short_strides, stride_values
 from loopwright.calls.einsum_call import EinsumCall, Scaling, extents_of, is_one
 from loopwright.calls.function_summary import summary_key
 from loopwright.calls.polyhedral_function import PolyhedralFunction
@@ -66,9 +66,9 @@ def loop_einsum(call: EinsumCall) -> None:
     """As `interpret_einsum`, by compiled loops that are planned like those of any program."""
     loops, text = _loops(call), call.names.text
     strides = {name: element_strides(array) for name, array in loops.arrays.items()}
-    unit, parallel = unit_strides(strides), call.threads > 1
+    unit, parallel = short_strides(strides), call.threads > 1
     made_for = call.machine.content_hash
-    key = f"{summary_key(loops.tree, reassoc=True)} {sorted(unit)} {parallel} {made_for}"
+    key = f"{summary_key(loops.tree, reassoc=True)} {sorted(unit.items())} {parallel} {made_for}"
 
     def nest() -> LoopNest:
         function = PolyhedralFunction(loops.tree, reassoc=True)

@@ -22,8 +22,8 @@ from loopwright.calls.arguments import (
     Strides,
     Values,
     row_major,
+    short_strides,
     stride_values,
-    unit_strides,
 )
 from loopwright.calls.call_race import CallRace, Rival
 from loopwright.calls.function_summary import FunctionSummary, compile_test, summary_key
@@ -349,16 +349,16 @@ class Specialisation:
         return self._planned_kernel(strides, threads, self._plan), False
 
     def _planned_kernel(self, strides: Strides, threads: int, plan: Plan | None) -> CompiledKernel:
-        unit, parallel = unit_strides(strides), threads > 1
+        unit, parallel = short_strides(strides), threads > 1
         made_for = self._machine.content_hash
         given = "" if plan is None else plan.dumps()
-        key = f"{self._key} {sorted(unit)} {parallel} {made_for} {given}"
+        key = f"{self._key} {sorted(unit.items())} {parallel} {made_for} {given}"
         what = f"loops of '{self.summary.name}'"
         return nest_kernel(key, lambda: self._nest(strides, threads, plan), what)
 
     def _nest(self, strides: Strides, threads: int, plan: Plan | None) -> LoopNest:
         """The loops of the generic road."""
-        unit = unit_strides(strides)
+        unit = short_strides(strides)
         return self._polyhedral().compiled(self._machine, threads, plan, unit).nest
 
     def _recorded(

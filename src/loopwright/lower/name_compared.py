@@ -41,12 +41,14 @@ def name_compared(nest: LoopNest) -> LoopNest:
     taken = bound_names(nest)
 
     def visit(stmt: Stmt) -> Stmt:
-        if not isinstance(stmt, Store) or not any(isinstance(x, Select) for x in walk(stmt.value)):
+        if not isinstance(stmt, Store | Let):
+            return stmt
+        value = stmt.value
+        if not any(isinstance(x, Select) for x in walk(value)):
             return stmt
         naming = _Naming(taken)
-        own = Load(stmt.buffer, stmt.index, stmt.value.dtype)
-        value = stmt.value
-        if stmt.index and own in walk(value):  # what is stored to may be loaded, chosen or not
+        own = Load(stmt.buffer, stmt.index, value.dtype) if isinstance(stmt, Store) else None
+        if own and own.index and own in walk(value):  # it may be loaded, chosen or not
             known = naming.named(own)
             value = rewrite(value, lambda part: known if part == own else part)
         changed: Stmt = replace(stmt, value=naming.value(value))
@@ -68,6 +70,7 @@ class _Naming:
 
     taken: set[str]  # grows with the names
     bound: list[tuple[str, Expr]] = field(default_factory=list)
+    known: dict[Expr, Expr] = field(default_factory=dict)  # values, by name
 
     def value(self, expr: Expr) -> Expr:
         """`expr` with names; only what is computed whatever the data are is looked into."""
@@ -93,13 +96,15 @@ class _Naming:
                 return expr
 
     def named(self, expr: Expr) -> Expr:
-        """The name of a value, which is computed here."""
+        """The name of a value, which is computed here, once."""
+        if expr in self.known:
+            return self.known[expr]
         stem = f"{expr.array}_v" if isinstance(expr, Load) else "v"
         inner = self.value(expr)
         name = fresh_name(stem, self.taken)
         self.taken.add(name)
         self.bound.append((name, inner))
-        return Var(name, expr.dtype)
+        return self.known.setdefault(expr, Var(name, expr.dtype))
 
 
 def _is_compound(expr: Expr) -> bool:

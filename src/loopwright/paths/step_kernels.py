@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from loopwright.calls.arguments import stride_values, unit_strides
+from loopwright.calls.arguments import short_strides, stride_values
 from loopwright.calls.function_summary import summary_key
 from loopwright.diagnostics import Span
 from loopwright.frontends.source_tree import ArrayParam, Assign, ForLoop, Node, SourceTree
@@ -170,8 +170,8 @@ def _compiled(tree: SourceTree, arrays: tuple[Array, ...]) -> BoundKernel:
     strides = {name: element_strides(array) for name, array in given.items()}
     # All are C-contiguous. Strides of arrays with one element tell nothing, and other kernels would
     # be compiled for them.
-    nominal = {name: (2, 1)[-array.ndim :] for name, array in given.items()}
-    unit, machine = unit_strides(nominal), target_machine()
+    nominal = {name: (0, 1)[-array.ndim :] for name, array in given.items()}
+    unit, machine = short_strides(nominal), target_machine()
     key = f"{summary_key(tree, reassoc=True)} {sorted(unit)} {machine.content_hash}"
 
     def nest() -> LoopNest:

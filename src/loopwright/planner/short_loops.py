@@ -10,23 +10,33 @@ computed in the order of the source.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 
-from loopwright.analysis.size_estimates import average_trips, band_trips, likely_sizes, references
-from loopwright.ir.expr import Const
+from loopwright.analysis.size_estimates import (
+    average_trips,
+    band_trips,
+    coefficients,
+    likely_sizes,
+)
+from loopwright.ir.evaluate import evaluate
+from loopwright.ir.expr import Const, Expr
 from loopwright.ir.islkit import context, isl
 from loopwright.ir.loops import Mark
-from loopwright.ir.program import Program, Statement
+from loopwright.ir.program import Access, Program, Statement
 from loopwright.ir.schedule_tree import Band, bands, directions, moved_by, nodes_of, path_to
+from loopwright.ir.visit import names
 from loopwright.planner.draft import Draft
 from loopwright.transform.loop_marks import Simd, Unroll
-from loopwright.transform.scalar_expansion import iterator_range
 from loopwright.transform.schedule_legality import open_bands
 
 __all__ = ["repeated", "unroll_short_loops"]
 
 _MOST_COPIES = 64  # of the statements of a loop, which compilers unroll whole
 _LEAST = 32  # iterations of a loop that are worth vectors
+_LEAST_LANES = 4  # iterations of a short loop that are
+_FAR = 1 << 20  # elements between neighbours in a dimension that is not of the row
+_MOST_INTERLEAVED = 4  # elements that machines load and store for every lane at once
 
 
 def unroll_short_loops(draft: Draft) -> None:
@@ -48,7 +58,13 @@ def unroll_short_loops(draft: Draft) -> None:
         counts = repeated(program, inner)
         if counts is None:
             continue
-        if _has_neighbours(program, band) and not _has_vectors(draft, inner):
+        by_iterator = {
+            iterator: count
+            for one, count in zip(inner, counts, strict=True)
+            for iterator in moved_by(one, program).values()
+        }
+        is_near = _has_neighbours(program, band, by_iterator)
+        if is_near and not _has_vectors(draft, dict(zip(inner, counts, strict=True))):
             unrolled = [Unroll(one.loop, n) for one, n in zip(inner, counts, strict=True) if n > 1]
             draft.take(*unrolled, *draft.copies(band), Simd(band.loop))
 
@@ -74,41 +90,80 @@ def _constant_trips(program: Program, band: Band) -> int | None:
 
 
 def _extent(statement: Statement, at: int) -> int | None:
-    """Values of an iterator, where it has the same constant range in all other iterations."""
-    limits = iterator_range([statement], statement.iterators[at])
-    if limits is None or not all(isinstance(limit, Const) for limit in limits):
+    """Values of an iterator, where they are as many neighbours in all iterations around it.
+
+    A window that moves along, [x - 3, x + 3], has as many everywhere.
+    """
+    later = len(statement.iterators) - at - 1
+    values = statement.domain.project_out(isl.dim_type.set, at + 1, later).reset_tuple_id()
+    inside = isl.Map.from_range(values).move_dims(
+        isl.dim_type.in_, 0, isl.dim_type.out, 0, at
+    )  # { around -> values }
+    first = inside.lexmin()
+    lengths = first.reverse().apply_range(inside.lexmax()).deltas()
+    last = lengths.dim_max_val(0)
+    if not last.is_int() or not last.eq(lengths.dim_min_val(0)):
         return None
-    first, stop = (int(limit.value.real) for limit in limits if isinstance(limit, Const))
-    domain = statement.domain
-    free = domain.project_out(isl.dim_type.set, at, 1).insert_dims(isl.dim_type.set, at, 1)
-    low, high = (isl.Val.int_from_si(context(), value) for value in (first, stop - 1))
-    free = free.lower_bound_val(isl.dim_type.set, at, low)
-    free = free.upper_bound_val(isl.dim_type.set, at, high).set_tuple_id(domain.get_tuple_id())
-    return stop - first if free.is_subset(domain) else None
+    count = int(last.to_python()) + 1
+    neighbours = isl.Map.read_from_str(context(), f"{{ [x] -> [y] : x <= y < x + {count} }}")
+    return count if first.apply_range(neighbours).is_subset(inside) else None
 
 
-def _has_neighbours(program: Program, band: Band) -> bool:
-    """Whether iterations that follow each other use elements that do, in every array written."""
+def _has_neighbours(program: Program, band: Band, inner: Mapping[str, int]) -> bool:
+    """Whether vectors along a loop use elements that are neighbours, in every array written.
+
+    Single elements with gaps between them are, where statements and `inner` loops, unrolled as
+    often as told, use those in the gaps as well: [3 x + k] of three k is loaded and stored whole.
+    """
     moving = moved_by(band, program)
-    near = far = 0
+    found: dict[tuple[str, tuple[Expr, ...], int, bool], set[int]] = {}
     for name in band.statements:
-        for reference in references(program.statement(name)):
-            stride = abs(reference.stride(moving.get(name, "")))
-            if stride == 1:
-                near += 1
-            elif stride > 1:
-                far += 1
-                if reference.is_written:
-                    return False
+        statement = program.statement(name)
+        for access in (statement.write, *statement.reads):
+            rows, offset, step = _along(program, access, moving.get(name, ""))
+            if not step:
+                continue
+            gaps = found.setdefault((access.array, rows, step, access is statement.write), set())
+            start = int(evaluate(offset, dict.fromkeys(names(offset), 0), {}))
+            parts = [[c * k for k in range(inner.get(x, 1))] for x, c in coefficients(offset)]
+            gaps.update((start + sum(part)) % step for part in product(*parts))
+    near = far = 0
+    for (_, _, step, is_written), gaps in found.items():
+        is_near = len(gaps) == step <= _MOST_INTERLEAVED
+        if is_written and not is_near:
+            return False
+        near, far = near + is_near, far + (not is_near)
     return near > far
 
 
-def _has_vectors(draft: Draft, inner: tuple[Band, ...]) -> bool:
+def _along(program: Program, access: Access, iterator: str) -> tuple[tuple[Expr, ...], Expr, int]:
+    """The subscripts of a row, the place in it, and how far an iterator moves there.
+
+    A row is made of the last dimensions, as few of them as the iterator moves in.
+    """
+    shape = program.array(access.array).shape
+    offset: Expr = Const(0)
+    size = 1
+    for at in reversed(range(len(shape))):
+        offset = access.index[at] * size + offset
+        step = abs(dict(coefficients(offset)).get(iterator, 0))
+        extent = shape[at]
+        if step or not isinstance(extent, Const) or not isinstance(extent.value, int):
+            break
+        size *= extent.value
+    else:
+        return (), offset, 0
+    is_far = not step and any(iterator in names(entry) for entry in access.index)
+    return access.index[:at], offset, _FAR if is_far else step
+
+
+def _has_vectors(draft: Draft, inner: Mapping[Band, int]) -> bool:
     """Whether an innermost loop is as good for vectors by itself."""
     program = draft.schedule.program
     return any(
-        draft.reach(*draft.copies(band), Simd(band.loop)) is not None
-        and _has_neighbours(program, band)
-        for band in inner
+        count >= _LEAST_LANES
+        and draft.reach(*draft.copies(band), Simd(band.loop)) is not None
+        and _has_neighbours(program, band, {})
+        for band, count in inner.items()
         if not any(True for _ in bands(band.child))
     )

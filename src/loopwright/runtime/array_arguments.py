@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +16,7 @@ __all__ = [
     "check_out",
     "element_strides",
     "is_regular",
+    "made_for",
     "overlap",
     "overlaps_itself",
     "takes_results",
@@ -22,6 +24,7 @@ __all__ = [
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
+_MOST_INTERLEAVED = 4  # elements that machines load and store for every lane at once
 _OVERLAP_WORK = 10_000  # how hard NumPy may try to decide whether two arrays share elements
 
 
@@ -55,6 +58,14 @@ def as_operand(value: Any, what: str) -> Array:
         array = array.astype(array.dtype.newbyteorder("="))
     dtype_of(array.dtype)
     return array if is_regular(array) else np.array(array)
+
+
+def made_for(strides: Mapping[str, int]) -> dict[str, int]:
+    """The strides, by name, for whose values code is made: 1, and those of interleaved elements.
+
+    Pixels of three colours and pairs of numbers are then loaded and stored whole, by vectors.
+    """
+    return {name: stride for name, stride in strides.items() if 1 <= stride <= _MOST_INTERLEAVED}
 
 
 def element_strides(array: Array) -> tuple[int, ...]:

@@ -33,7 +33,7 @@ from loopwright.planner.analytical import choose
 from loopwright.planner.contraction_cost import choice_seconds
 from loopwright.planner.given_choice import given_choice, plan_of
 from loopwright.planner.planners import given_planner, model_planner
-from loopwright.runtime.array_arguments import Array, element_strides
+from loopwright.runtime.array_arguments import Array, element_strides, made_for
 from loopwright.transform.plan import Plan, apply_plan
 from loopwright.tuning.candidates import contraction_neighbours
 from loopwright.tuning.loop_candidates import loop_neighbours
@@ -352,11 +352,11 @@ class _ProgramBench:
 
     def build(self, plan: Plan) -> Run:
         task = self._task
-        unit = {name: 1 for name, stride in self._strides.items() if stride == 1}
+        unit = made_for(self._strides)
         text = hashlib.sha256(plan.dumps().encode()).hexdigest()
         planner = given_planner(plan)
         kernel = nest_kernel(
-            f"tuned {task.program} {sorted(unit)} {task.threads > 1} {text}",
+            f"tuned {task.program} {sorted(unit.items())} {task.threads > 1} {text}",
             lambda: (
                 compile_program(self._program, task.machine, task.threads, planner, unit=unit).nest
             ),
