@@ -11,7 +11,7 @@ import brute_force
 from loopwright.analysis.dependences import dependences
 from loopwright.analysis.legality import carried_by, violation
 from loopwright.analysis.reductions import reductions, relaxed_dependences
-from loopwright.ir.expr import Binary, Unary
+from loopwright.ir.expr import Binary, Select, Unary
 from loopwright.ir.program import Program
 from programs import (
     MATMUL,
@@ -214,3 +214,16 @@ def test_relaxed_orders_compute_the_same(data: st.DataObject, known: Program) ->
     actual = brute_force.run(known, params, brute_force.instances(changed, params))
     wanted = brute_force.visible(known, expected, actual)
     assert brute_force.visible(known, actual, expected) == wanted
+
+
+def test_a_guarded_sum_of_integers_gathers_nothing_elsewhere() -> None:
+    """`y + 1 if c else y` is `y + (1 if c else 0)`, but for -0.0 of floating-point types."""
+
+    def counted(dtype: str) -> Program:
+        arrays = {"x": f"in {dtype} [n]", "y": f"inout {dtype} []"}
+        return program("c", arrays, For("i", 0, "n", Do("y", "y + 1 if x[i] > 2 else y")))
+
+    (found,) = reductions(counted("int32"))
+    assert (found.op, found.loops, found.is_reorderable) == ("add", ("i",), True)
+    assert isinstance(found.value, Select)
+    assert reductions(counted("float64")) == ()

@@ -183,3 +183,22 @@ def test_one_loop_of_every_nest_at_most(reassoc: bool) -> None:
     steps = shared(source)
     schedule = apply_plan(source, steps)
     assert sum(mark is Mark.PARALLEL for _, mark in schedule.marks) == 1
+
+
+def test_counts_of_integers_with_scalars_of_their_own() -> None:
+    """Every thread counts for itself: scalars have copies, and several statements may count."""
+    arrays = {"x": "in int32 [n]", "y": "inout int32 [n]", "d": "local int32 []"}
+    pair = (Do("d", "x[i] - x[j]"), Do("y[i]", "y[i] + d"), Do("y[j]", "y[j] + d * d"))
+    steps = shared(program("counts", arrays, For("i", 0, "n", For("j", 0, "i", *pair))))
+    kinds = [step.kind for step in steps]
+    assert kinds == ["privatize", "partial_sums", "strip_mine", "parallel"]
+
+
+def test_loops_of_few_iterations_may_stand_around() -> None:
+    arrays = {"A": "inout float64 [n, n]"}
+    cell = Do("A[i, j]", "A[i, j] + A[i, j] * A[i, j]")
+    sweep = For("c", 0, 2, For("i", 0, "n", For("j", 0, "n", cell)))
+    source = program("sweeps", arrays, For("t", 0, "n", sweep))
+    draft = Draft(initial_schedule(source))
+    mark_parallel(draft, TWO)
+    assert marked(tuple(draft.steps))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from loopwright import machine, parse_c
+from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
 from loopwright.planner.expanded_bytes import BufferShare
 from loopwright.planner.generic import default_plan
 from loopwright.transform.outer_vectors import OuterVectors
 from loopwright.transform.scalar_expansion import ExpandScalar
+from loopwright.transform.tiling import StripMine
 
 PAIRS = """
 void pairs(double x[{n}], double m[{n}], double f[{n}]) {{
@@ -74,3 +78,31 @@ def test_buffers_take_a_quarter_of_a_cache() -> None:
     assert share.inner_loops({"d": ("i", "j"), "s": ("i",)}) == {"d": ("j",), "s": ("i",)}
     large = BufferShare(program(PAIRS.format(n=1_000_000)), host)
     assert large.inner_loops({"d": ("i", "j")}) == {}
+
+
+POWERS = """
+void powers(double x[4000][{m}], double w[4000], double sums[5][{m}]) {{
+#pragma scop
+    for (int i = 0; i < 4000; i++)
+        for (int j = 0; j < {m}; j++) {{
+            double power = w[i];
+            for (int p = 0; p < 5; p++) {{
+                sums[p][j] += power;
+                power *= x[i][j];
+            }}
+        }}
+#pragma endscop
+}}
+"""
+
+
+@pytest.mark.parametrize(("columns", "size"), [(2400, 1200), (600, 0)])
+def test_strips_of_lanes_go_around_the_sum_for_threads(columns: int, size: int) -> None:
+    """Sums keep their order along i, so that threads share columns, where rows are long enough."""
+    host = replace(machine("neoverse-n1"), cores=2)
+    plan, schedule = default_plan(program(POWERS.format(m=columns)), host, parallel=True)
+    (vectors,) = (step for step in plan if isinstance(step, OuterVectors))
+    strips = [step for step in plan if isinstance(step, StripMine)]
+    assert [step.size for step in strips] == ([size] if size else [])
+    if strips:
+        assert schedule.mark(f"{vectors.loop}_t") is Mark.PARALLEL

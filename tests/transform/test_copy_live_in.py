@@ -56,11 +56,12 @@ def test_golden() -> None:
         barrier
         let i_count: int64 = n - 1
         parallel for i_fold in range(i_count):
-            let i: int64 = i_fold // 2 if i_fold % 2 == 0 else i_count - 1 - i_fold // 2
+            let i_pair: int64 = i_fold // 2 * 2 if i_fold // 2 * 2 < i_count // 2 else (i_count // 2 - i_fold // 2) * 2 - 1 if i_fold // 2 < i_count // 2 else i_count // 2
+            let i: int64 = i_pair if i_fold % 2 == 0 else i_count - 1 - i_pair
             for j in range(n):
                 for k in range(i + 1, n):
                     B[i, j] = B[i, j] + A[k, i] * B_old[k, j]
-        """)
+        """)  # noqa: E501 (one line of the nest)
 
 
 def test_without_the_copy_the_loop_is_not_parallel() -> None:

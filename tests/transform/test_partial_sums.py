@@ -232,3 +232,21 @@ def test_blocks_have_an_iteration() -> None:
     with pytest.raises(UsageError) as caught:
         PartialSums("S0", "i", 0)
     assert "partial sums take blocks of at least 1 iteration" in str(caught.value)
+
+
+def test_statements_that_gather_into_one_array_go_together() -> None:
+    arrays = {"A": "in int32 [n, n]", "y": "inout int32 [n]"}
+    body = (Do("y[i]", "y[i] + A[i, j]"), Do("y[j]", "y[j] + A[j, i]"))
+    both = program("both", arrays, For("i", 0, "n", For("j", 0, "i", *body)))
+    text = loops_after(both, PartialSums("S1", "i", 4), StripMine("i", 4), Parallel("i_t"))
+    gathering = [line for line in text.splitlines() if " A[" in line]
+    assert len(gathering) == 2
+    assert all(line.strip().startswith("y_parts[") for line in gathering)
+
+
+def test_another_operator_on_the_same_array_is_in_the_way() -> None:
+    arrays = {"A": "in int32 [n, n]", "y": "inout int32 [n]"}
+    body = (Do("y[i]", "y[i] * A[i, j]"), Do("y[j]", "y[j] + A[j, i]"))
+    both = program("both", arrays, For("i", 0, "n", For("j", 0, "i", *body)))
+    with pytest.raises(IllegalStep, match="'S0' uses 'y' in the same loops"):
+        apply_plan(both, (PartialSums("S1", "i", 4),))

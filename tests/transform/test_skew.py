@@ -240,3 +240,16 @@ def test_meaning_of_a_skew(block: int) -> None:
     nest = lower_schedule(apply_plan(JACOBI, [skew]))
     for n, m in ((0, 2), (3, 5), (7, 9)):
         assert_same(JACOBI, nest, {"n": n, "m": m})
+
+
+def test_what_hands_nothing_on_is_no_loop_of_time() -> None:
+    """All iterations write the scalar, but none reads what another one wrote."""
+    arrays = {"A": "in float64 [n, n, n]", "B": "out float64 [n, n, n]", "s": "local float64 []"}
+    cell = (
+        Do("s", "0"),
+        For("l", 0, 6, Do("s", "s + A[e, i, l]")),
+        Do("B[e, i, j]", "s"),
+    )
+    nest = For("e", 0, "n", For("i", 0, 6, For("j", 0, 6, *cell)))
+    source = program("elements", arrays, nest)
+    assert plan_stencils(initial_schedule(source), host(), parallel=True) == ()

@@ -19,6 +19,7 @@ from loopwright.ir.program import Program, Statement
 from loopwright.ir.visit import loads, rewrite, walk
 from loopwright.ir.visit import names as names_in
 from loopwright.lazy_dataclass import dataclass
+from loopwright.semirings import identity
 
 __all__ = [
     "ASSOCIATIVE",
@@ -105,12 +106,31 @@ def _update(value: Expr, own: Load, program: Program) -> Update | None:
         case Call(function="fma", args=(x, y, z)) if z == own:
             return Update("add", Binary("mul", x, y))
         case Select(cond=Binary(op=comparison, x=left, y=right), x=x, y=y):
-            return _selected(comparison, (left, right), (x, y), own, program)
+            found = _selected(comparison, (left, right), (x, y), own, program)
+            return found or _guarded(value, own, program)
+        case Select():
+            return _guarded(value, own, program)
         case Binary(op="add" | "sub" | "mul" as op, x=x, y=y) if is_reorderable(
             op, value.dtype, program
         ):
             return _inner_update(op, x, y, own, program)
     return None
+
+
+def _guarded(value: Select, own: Load, program: Program) -> Update | None:
+    """`own + e if c else own` as `own + (e if c else 0)`, and the like.
+
+    Not for floating-point types: -0.0 + 0.0 is 0.0.
+    """
+    if not own.dtype.is_exact or own not in (value.x, value.y):
+        return None
+    is_first = value.y == own
+    inner = _update(value.x if is_first else value.y, own, program)
+    if inner is None:
+        return None
+    nothing = Const(identity(inner.op, own.dtype), inner.value.dtype)
+    chosen = (inner.value, nothing) if is_first else (nothing, inner.value)
+    return Update(inner.op, Select(value.cond, *chosen))
 
 
 def _selected(

@@ -138,30 +138,35 @@ def balance_triangles(nest: LoopNest) -> LoopNest:
 
         parallel for i in range(n): for j in range(i): S
     ->  parallel for i_fold in range(n):
-            let i = i_fold // 2, or n - 1 - i_fold // 2 where i_fold is odd
+            let i = p, or n - 1 - p where i_fold is odd, with p = 0, 2, 4, ..., 5, 3, 1
             for j in range(i): S
 
     Threads get ranges of equally many iterations; of a triangle one of two threads would do three
-    quarters. The iterations are independent, so they may run in any order, and in this one every
-    range has as much work as any other of its length.
+    quarters. The iterations are independent, so they may run in any order. Two from both ends have
+    as much work as any other two where it grows evenly. Where it grows faster, those further out
+    have more: every other pair comes in the first half, on the way in, the rest on the way out.
     """
     taken = bound_names(nest)
 
     def visit(stmt: Stmt) -> Stmt:
         if not isinstance(stmt, For) or stmt.mark is not Mark.PARALLEL or not _is_triangular(stmt):
             return stmt
-        turn, count = (Var(fresh_name(f"{stmt.var}_{word}", taken)) for word in ("fold", "count"))
-        taken.update((turn.name, count.name))
-        return _from_both_ends(stmt, turn, count)
+        words = ("fold", "count", "pair")
+        turn, count, pair = (Var(fresh_name(f"{stmt.var}_{word}", taken)) for word in words)
+        taken.update((turn.name, count.name, pair.name))
+        return _from_both_ends(stmt, turn, count, pair)
 
     return replace(nest, body=rebuild(nest.body, visit))
 
 
-def _from_both_ends(loop: For, turn: Var, count: Var) -> Stmt:
-    """The loop by `turn`, the number of an iteration among `count` of them."""
+def _from_both_ends(loop: For, turn: Var, count: Var, pair: Var) -> Stmt:
+    """The loop by `turn`, the number of an iteration among `count` of them, each one of a pair."""
     trips = normal((loop.stop - loop.start + (loop.step - 1)) // loop.step)
-    number = Select((turn % 2).equals(0), turn // 2, count - 1 - turn // 2)
+    at, pairs = turn // 2, count // 2
+    way_out = Select(at < pairs, (pairs - at) * 2 - 1, pairs)  # an odd one in the middle is last
+    number = Select((turn % 2).equals(0), pair, count - 1 - pair)
     body = Let(loop.var, loop.start + number * loop.step, loop.body)
+    body = Let(pair.name, Select(at * 2 < pairs, at * 2, way_out), body)
     return Let(count.name, trips, For(turn.name, Const(0), count, body, Const(1), Mark.PARALLEL))
 
 

@@ -115,7 +115,9 @@ def plan_order(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple
         # Vectors along outer loops keep scalars in registers, where another order spreads them.
         # An order that is the best of all, inside of a loop that runs in order, is kept (ludcmp).
         is_free = spreads and is_best
-        lanes, own = _outer_vectors(schedule, machine, most, share, taken, is_free=is_free)
+        lanes, own = _outer_vectors(
+            schedule, machine, most, share, taken, is_free=is_free, parallel=parallel
+        )
         if lanes:
             kept = {name: x for name, x in most.items() if not _users(schedule, name) & own}
             others, _ = _best_spread(schedule, machine, kept, share, taken | own)
@@ -135,6 +137,7 @@ def _outer_vectors(
     taken: frozenset[str],
     *,
     is_free: bool,
+    parallel: bool,
 ) -> tuple[tuple[Step, ...], frozenset[str]]:
     """Steps that take outer loops in vectors, and the statements inside of them.
 
@@ -145,7 +148,9 @@ def _outer_vectors(
         free = apply_step(free, ExpandScalar(name, loops))
     pairs = free.analyses.derive(validity_dependences).all_
     draft = Draft(schedule)
-    own = take_outer_vectors(draft, machine, share.sizes, pairs, taken, is_free=is_free)
+    own = take_outer_vectors(
+        draft, machine, share.sizes, pairs, taken, is_free=is_free, parallel=parallel
+    )
     return tuple(draft.steps), own
 
 

@@ -17,6 +17,7 @@ from itertools import takewhile
 from loopwright.analysis.reductions import Reduction, reductions
 from loopwright.analysis.size_estimates import average_trips, band_trips, likely_sizes, references
 from loopwright.ir.expr import Var
+from loopwright.ir.islkit import isl
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
 from loopwright.ir.schedule_tree import (
@@ -34,14 +35,13 @@ from loopwright.ir.schedule_tree import (
 from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.ir.visit import fresh_name, names
 from loopwright.planner.draft import Draft
-from loopwright.transform.band_dependences import among, carries, unordered
 from loopwright.transform.index_set_splitting import SplitIndexSet
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_fusion import Fuse
 from loopwright.transform.loop_marks import Parallel, ParallelChunks
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.reschedule import Reschedule, tree_text
-from loopwright.transform.schedule_legality import open_bands, validity_dependences
+from loopwright.transform.schedule_legality import open_bands
 from loopwright.transform.step import Step
 from loopwright.transform.tiling import StripMine, Tile
 
@@ -49,12 +49,15 @@ __all__ = ["mark_parallel", "split_panel"]
 
 # Serial loops that may stand around a parallel one: each of their iterations costs a barrier.
 _MOST_SERIAL = 1
+_FEW = 8  # iterations of a loop that does not count among them
 _WORTH = 16  # times the cost of a barrier: work that a parallel loop inside another one must have
 _STRIP = 16  # iterations that stay together where loops are cut, as many as two lines hold
 _PARTS = 2  # that each thread gets of them: rows need not be longer than caches like (deriche)
 _BLOCKS = 16  # sums that each thread gathers apart, so that all are done at about the same time
 _MOST_TILE = 64  # iterations of each loop of a tile
 _LEAST_BLOCK = 64  # iterations that share a sum
+_LEAST_WORK = 1 << 16  # cycles that are enough for fewer of them
+_MOST_BLOCK = 256  # likewise, of a loop whose length is not known: short ones have several blocks
 _UNIT = 8  # likewise a multiple of this, so that unrolled loops fit in
 _LINE = 8  # cycles to fetch a line that nobody else needs, from L2 or L3 with others in flight
 
@@ -102,7 +105,8 @@ class _Sharing:
             or self._in_parts(band, outer)
             or self._in_waves(band, outer)
         )
-        if not is_done and len(outer) < _MOST_SERIAL:
+        long = [other for other in outer if self._count(other) > _FEW]
+        if not is_done and (len(long) < _MOST_SERIAL or self._count(band) <= _FEW):
             self.node(band.child, (*outer, band))
 
     # -- ways -------------------------------------------------------------------------------------
@@ -110,7 +114,7 @@ class _Sharing:
     def _alone(self, band: Band) -> bool:
         """The loop itself, or strips of it where it is to keep its vectors."""
         if self.draft.reach(Parallel(band.loop)) is not None:
-            copies: list[Step] = []
+            copies: Sequence[Step] = ()
         else:
             copies = self.draft.copies(band)
             if not copies or self.draft.reach(*copies, Parallel(band.loop)) is None:
@@ -203,25 +207,26 @@ class _Sharing:
 
     def _in_parts(self, band: Band, outer: tuple[Band, ...]) -> bool:
         """The loop with sums of its own for every block of iterations."""
-        program = self.draft.schedule.program
-        pairs = among(
-            self.draft.schedule.analyses.derive(validity_dependences).all_, band.statements
-        )
-        for other in outer:
-            pairs = unordered(pairs, other)
-        if self._is_innermost(band) or carries(pairs, band):
+        if self._is_innermost(band):
             return False
+        program = self.draft.schedule.program
         moved = moved_by(band, program)
         found = [r for r in reductions(program) if r.statement in band.statements]
-        gathered = [r for r in found if r.is_reorderable and moved.get(r.statement) in r.loops]
-        if not gathered or any(self._extent(r, outer) > 1 for r in gathered):
+        found = [r for r in found if r.is_reorderable and moved.get(r.statement) in r.loops]
+        if not found:
+            return False
+        copies = self.draft.copies(band)
+        own = {step.array for step in copies} | {name for name, _ in self.draft.schedule.private}
+        gathered = {r.element.array: r for r in found if r.element.array not in own}
+        if not gathered or any(self._extent(r, outer) > 1 for r in gathered.values()):
             return False
         size = self._even_block(band)
-        sums = [PartialSums(r.statement, moved[r.statement], size) for r in gathered]
+        sums = [PartialSums(r.statement, moved[r.statement], size) for r in gathered.values()]
         cut = StripMine(band.loop, size)
-        if self.draft.reach(*sums, cut) is None:
+        if self.draft.reach(*copies, *sums, cut) is None:
             return False
-        return self.draft.take(*sums, cut, Parallel(self._new_loop(*sums, cut)))
+        steps = (*copies, *sums, cut)
+        return self.draft.take(*steps, Parallel(self._new_loop(*steps)))
 
     def _extent(self, found: Reduction, outer: tuple[Band, ...]) -> int:
         """Dimensions of the elements that a reduction gathers while loops around stand still."""
@@ -301,20 +306,36 @@ class _Sharing:
     def _barrier(self) -> float:
         return self.machine.parallel_cost.cycles(max(2, self.machine.cores))
 
-    def _block(self, band: Band) -> int:
+    def _block(self, band: Band, least: int = _LEAST_BLOCK) -> int:
         """Iterations that share a sum: a power of two, so that smaller blocks fit into it."""
         share = self._count(band) / (_BLOCKS * max(2, self.machine.cores))
-        return max(_LEAST_BLOCK, 1 << max(0, math.floor(math.log2(max(1.0, share)))))
+        return max(least, 1 << max(0, math.floor(math.log2(max(1.0, share)))))
+
+    def _fewest(self, band: Band) -> int:
+        """The fewest iterations that are worth a sum of their own."""
+        work = max(1.0, self._work(band, (band,)))
+        return max(
+            _UNIT, min(_LEAST_BLOCK, 1 << math.ceil(math.log2(max(1.0, _LEAST_WORK / work))))
+        )
 
     def _even_block(self, band: Band) -> int:
         """As `_block`, up to twice as much, so that threads get the same, in few blocks."""
-        least, count, threads = self._block(band), self._count(band), max(2, self.machine.cores)
+        count, threads = self._count(band), max(2, self.machine.cores)
+        least = self._block(band, self._fewest(band))
+        if not self._is_known(band):
+            return min(least, _MOST_BLOCK)
 
         def most(size: int) -> float:
             """Iterations of the thread that gets the most."""
             return size * math.ceil(math.ceil(count / size) / threads)
 
         return min(range(least, 2 * least, _UNIT), key=lambda size: (most(size), -size))
+
+    def _is_known(self, band: Band) -> bool:
+        """Whether the number of iterations of a loop does not depend on parameters."""
+        domains = [self.draft.schedule.program.statement(name).domain for name in band.statements]
+        params = isl.dim_type.param
+        return not any(d.involves_dims(params, 0, d.dim(params)) for d in domains)
 
     def _count(self, band: Band) -> float:
         """Iterations of a loop at likely sizes."""

@@ -45,7 +45,7 @@ class Draft:
             return None
         return schedule
 
-    def copies(self, band: Band) -> list[Step]:
+    def copies(self, band: Band) -> list[Privatize]:
         """The local arrays of which every iteration of a loop may have its own copy.
 
         A scalar belongs to the innermost loop that its values do not leave: loops around are then
@@ -53,7 +53,7 @@ class Draft:
         """
         program = self.schedule.program
         taken = dict(self.schedule.private)
-        found: list[Step] = []
+        found: list[Privatize] = []
         for array in program.arrays:
             users = accessors(self.schedule.analyses, array.name)
             if array.role is not Role.LOCAL or array.name in taken:

@@ -7,7 +7,9 @@ the model of planner/outer_cost finds fastest, where it is clearly faster than t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
+from itertools import takewhile
 from typing import Any
 
 from loopwright.ir.dtypes import BOOL
@@ -15,13 +17,23 @@ from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Un
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Statement
-from loopwright.ir.schedule_tree import Band, Node, bands, nodes_of, statements_in
+from loopwright.ir.schedule_tree import (
+    Band,
+    Node,
+    bands,
+    nodes_of,
+    perfect_nest,
+    statements_in,
+)
 from loopwright.ir.schedule_tree import Sequence as InOrder
-from loopwright.ir.visit import children
+from loopwright.ir.visit import children, fresh_name
 from loopwright.planner.draft import Draft
 from loopwright.planner.outer_cost import OuterCost, Shape
 from loopwright.transform.band_dependences import among, carries, unordered
+from loopwright.transform.interchange import Interchange
 from loopwright.transform.outer_vectors import OuterVectors, runs_alike
+from loopwright.transform.step import Step
+from loopwright.transform.tiling import StripMine
 
 __all__ = ["has_lanes", "take_outer_vectors"]
 
@@ -33,6 +45,10 @@ _ENOUGH = 1.02  # times the least time: fewer copies are taken that come as near
 # Iterations of a loop that is worth vectors: compilers write shorter ones out, with what is around
 # them (measured, N1: loops of 4 and 8 iterations in vectors take a third longer).
 _LEAST = 32
+# Bytes of a row that a thread's strip takes: what is asked for ahead ends with a page, so that
+# parts of rows arrive late (measured, N1: rows of 4800 bytes in two take 1.2 times as long).
+_LEAST_PART = 4096
+_MOST_STRIP = 2048  # iterations of a strip: loops may be shorter than is likely
 _COMPARED = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div"})
 _FUNCTIONS = frozenset({"sqrt", "fma"})
@@ -46,11 +62,13 @@ def take_outer_vectors(
     closed: Collection[str],
     *,
     is_free: bool = False,
+    parallel: bool = False,
 ) -> frozenset[str]:
     """Take the loops that pay in vectors; the statements inside of them.
 
     `pairs` are the instances that stay in order where scalars have copies; `closed` statements
-    belong to others. With `is_free` no loop around those taken carries a value.
+    belong to others. With `is_free` no loop around those taken carries a value. For `parallel` runs
+    strips of a loop inside serial ones are moved around them: threads then meet once.
     """
     if not machine.vector_registers:
         return frozenset()
@@ -62,7 +80,7 @@ def take_outer_vectors(
             case Band(child=child):
                 if names & set(closed):
                     return
-                found = _best(draft, model, node, inside)
+                found = _best(draft, model, node, inside, parallel=parallel)
                 if found:
                     done.update(found)
                 elif not (is_free and carries(inside, node)):
@@ -77,7 +95,9 @@ def take_outer_vectors(
     return frozenset(done)
 
 
-def _best(draft: Draft, model: OuterCost, nest: Band, pairs: Pairs) -> frozenset[str]:
+def _best(
+    draft: Draft, model: OuterCost, nest: Band, pairs: Pairs, *, parallel: bool
+) -> frozenset[str]:
     """Take the best loop of a nest in vectors; its statements, none where no loop is taken.
 
     `pairs` are those inside of an iteration of the loops around.
@@ -104,9 +124,28 @@ def _best(draft: Draft, model: OuterCost, nest: Band, pairs: Pairs) -> frozenset
         if runs_alike(draft.schedule, band):
             continue
         step = OuterVectors(shape.loop, shape.lanes, shape.copies)
-        if draft.take(*draft.copies(band), step):
+        strips = _strips(model, nest, band, step) if parallel and carries(pairs, nest) else ()
+        copies = draft.copies(band)
+        if draft.take(*copies, *strips, step) or draft.take(*copies, step):
             return names
     return frozenset()
+
+
+def _strips(model: OuterCost, nest: Band, band: Band, step: OuterVectors) -> tuple[Step, ...]:
+    """Steps that move strips of a loop of a nest around the others, for threads."""
+    around = list(takewhile(lambda other: other.loop != band.loop, perfect_nest(nest)))
+    if not around or band.loop not in {other.loop for other in perfect_nest(nest)}:
+        return ()
+    unit = step.lanes * step.copies
+    share = model.count(band) / max(2, model.machine.cores)
+    bits = max(model.program.statement(name).write.dtype.bits for name in band.statements)
+    if share * bits < 8 * _LEAST_PART:
+        return ()
+    size = unit * max(1, math.ceil(min(share, _MOST_STRIP) / unit))
+    cut = StripMine(band.loop, size)
+    known = {other.loop for other in bands(nest)}
+    strips = fresh_name(f"{band.loop}_t", known)
+    return cut, Interchange((strips, *(other.loop for other in around)))
 
 
 def _is_offered(draft: Draft, band: Band) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from loopwright.analysis.dependences import dependences
 from loopwright.analysis.size_estimates import (
     average_trips,
     band_trips,
@@ -35,6 +36,7 @@ from loopwright.ir.schedule_tree import (
 )
 from loopwright.ir.visit import names, walk
 from loopwright.planner.draft import Draft
+from loopwright.transform.band_dependences import among, carries
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_marks import Align, Parallel
 from loopwright.transform.schedule_legality import open_bands
@@ -77,9 +79,19 @@ def _time_loops(schedule: Schedule) -> list[str]:
             continue
         below = list(bands(band.child))
         inner.update(other.loop for other in below)
-        if any(isinstance(other.child, Band) for other in below) and _comes_again(schedule, band):
+        has_rows = any(isinstance(other.child, Band) for other in below)
+        if has_rows and _comes_again(schedule, band) and _hands_on(schedule, band):
             found.append(band.loop)
     return found
+
+
+def _hands_on(schedule: Schedule, band: Band) -> bool:
+    """Whether values go from one iteration of a loop to others: nothing else makes it one of time.
+
+    Scalars of an iteration, though all iterations write them, hand nothing on.
+    """
+    flow = schedule.analyses.get(dependences).flow
+    return carries(among(flow, band.statements), band)
 
 
 def _comes_again(schedule: Schedule, band: Band) -> bool:
@@ -153,13 +165,23 @@ def _passes(
     block = _near(schedule.program, machine, skew, width)
     if block < _FEW_PASSES:
         block = max(block, _far(schedule.program, machine, skew, width))
-    if block < 2:
+    if block < 2 or not _has_many_rows(schedule, skew, block):
         return ()
     if parallel or chains:
         apart = smallest_skew(schedule, loop, _even(block), apart=True, width=width)
         if apart is not None:
             return _side_by_side(schedule, apart, machine, parallel=parallel, chains=chains)
     return (replace(skew, block=block, width=width),)
+
+
+def _has_many_rows(schedule: Schedule, skew: Skew, block: int) -> bool:
+    """Whether a pass has so many rows that a wave is longer than its ramps at both ends."""
+    program = schedule.program
+    trips = average_trips(program, likely_sizes(program))
+    parts = parts_of(path_to(nodes_of(schedule), skew.loop)[-1])
+    rows = [p.child for p, is_row in zip(parts, skew.rows, strict=True) if is_row]
+    most = max(band_trips(row, program, trips) for row in rows if isinstance(row, Band))
+    return most > skew.slope * block
 
 
 def _even(block: int) -> int:

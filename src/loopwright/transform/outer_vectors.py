@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from loopwright.diagnostics import UsageError
-from loopwright.ir.islkit import isl
+from loopwright.ir.islkit import functions_in, isl
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Statement
 from loopwright.ir.schedule import Schedule
@@ -91,6 +91,7 @@ def runs_alike(schedule: Schedule, band: Band) -> str:
     With o the iterators that loops around fix, x the loop's own and r all others, the instances of
     every statement are { S[o, x, r] : (o, x) in R, (o, r) in P }, and for every o the sets of x in
     R of two statements are the same, unless one of them is empty: then it is so for all lanes.
+    Strips of the loop, which stand around, cut R along x.
     """
     program = schedule.program
     path = path_to(nodes_of(schedule), band.loop)
@@ -98,10 +99,15 @@ def runs_alike(schedule: Schedule, band: Band) -> str:
     first: isl.Set | None = None
     for name in sorted(band.statements):
         statement = program.statement(name)
-        places = [found.get(name) for found in followed]
-        if any(place is None or place[1] != 1 for place in places):
+        own = followed[-1].get(name, (-1, 0))[0]
+        around = [
+            found.get(name)
+            for found, outer in zip(followed, path, strict=True)
+            if name in found or _used(outer, name) != {own}
+        ]
+        if any(place is None or place[1] != 1 for place in around):
             return name
-        fixed = [place[0] for place in places if place is not None]
+        fixed = [place[0] for place in around if place is not None]
         if len(set(fixed)) < len(fixed):
             return name
         domain = statement.domain.intersect_params(program.context)
@@ -112,6 +118,15 @@ def runs_alike(schedule: Schedule, band: Band) -> str:
             return name
         first = outer if first is None else first.union(outer)
     return ""
+
+
+def _used(band: Band, name: str) -> set[int]:
+    """The iterators of a statement that a loop is a function of."""
+    for function in functions_in(band.partial.get_union_pw_aff(0)):
+        if function.get_tuple_id(isl.dim_type.in_).get_name() == name:
+            places = range(function.dim(isl.dim_type.in_))
+            return {at for at in places if function.involves_dims(isl.dim_type.in_, at, 1)}
+    return set()
 
 
 def _product(domain: isl.Set, statement: Statement, fixed: list[int]) -> isl.Set:

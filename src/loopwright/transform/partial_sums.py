@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from functools import reduce
+from typing import ClassVar, TypeAlias
 
 from loopwright.analysis.dependences import access_map
 from loopwright.analysis.reductions import Reduction, reductions
@@ -41,6 +42,8 @@ __all__ = ["PartialSums"]
 # What `candidates` offers; `apply` takes any size.
 SIZE = 64
 
+_OuterLoops: TypeAlias = tuple[tuple[str, int, int, int], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class PartialSums(Step):
@@ -53,6 +56,9 @@ class PartialSums(Step):
     needs:    a reduction whose order is free; nobody else uses the array in the loops that are
               put between the new ones, and its elements tell the values of the loops around
     refuses:  IllegalStep with the reason
+
+    Other statements in the loop that gather into the same array by the same operator come along:
+    each of their instances adds to the partial results of the same block.
     """
 
     kind: ClassVar[str] = "partial_sums"
@@ -73,14 +79,20 @@ class PartialSums(Step):
         if self.iterator not in found.loops:
             refuse(self, f"'{self.statement}' does not gather along '{self.iterator}'")
         root = nodes_of(schedule)
-        here = self._nest(program, found, root)
-        source = self._nest(program, found, read_tree(program.schedule))
-        limits = iterator_range([program.statement(self.statement)], self.iterator)
-        if limits is None or not _is_natural(limits[0]):
-            refuse(self, f"the range of '{self.iterator}' does not begin at a number from 0 on")
+        members = self._members(program, found, root)
+        here = self._nest(program, members, root)
+        first = read_tree(program.schedule)
+        if self._members(program, found, first) != members:
+            refuse(self, f"others gather into '{found.element.array}' in the source order")
+        source = self._nest(program, members, first)
+        for member in members:
+            limits = iterator_range([program.statement(member.found.statement)], member.iterator)
+            if limits is None or not _is_natural(limits[0]):
+                reason = "does not begin at a number from 0 on"
+                refuse(self, f"the range of '{member.iterator}' {reason}")
         # Dimensions that the loops around fix in both orders need no memory of their own.
         fixed = tuple(sorted(here.fixed & source.fixed))
-        parts = schedule.analyses.get(_PartialResults(self, fixed))
+        parts = schedule.analyses.get(_PartialResults(self, members, fixed))
         changed = _inserted(root, here, *parts.program.statements[-2:])
         tree = write_tree(_domain(parts.program), changed)
         after = replace(schedule, program=parts.program, tree=tree, analyses=parts)
@@ -92,22 +104,48 @@ class PartialSums(Step):
             if found.is_reorderable:
                 yield from (cls(found.statement, loop, SIZE) for loop in found.loops)
 
-    def _nest(self, program: Program, found: Reduction, tree: Node) -> _ReductionNest:  # noqa: RET503 (refuse)
+    def _members(self, program: Program, found: Reduction, tree: Node) -> tuple[_Member, ...]:
+        """The reduction and those that gather into its array beside it, in the loop that is cut."""
+        for band in _path(tree, self.statement) or ():
+            moved = moved_by(band, program)
+            if moved.get(self.statement) == self.iterator:
+                return tuple(
+                    _Member(other, moved[other.statement])
+                    for other in reductions(program)
+                    if other.statement in band.statements
+                    and other.is_reorderable
+                    and (other.op, other.element.array) == (found.op, found.element.array)
+                    and other.statement in moved
+                )
+        return (_Member(found, self.iterator),)
+
+    def _nest(self, program: Program, members: Sequence[_Member], tree: Node) -> _ReductionNest:  # noqa: RET503 (refuse)
         """The outermost loop that holds the whole reduction and no other access of its array."""
         path = _path(tree, self.statement)
         if path is None:
             refuse(self, f"'{self.statement}' stands in several loops one after the other")
+        gathered = [member.found for member in members]
+        array = gathered[0].element.array
         user = ""
         for at, band in enumerate(path):
-            user = _other_user(program, found, band)
+            user = _other_user(program, gathered, band)
             if not user:
-                nest = _nest_at(program, found, path[: at + 1])
-                if nest is None:
-                    refuse(self, f"'{found.element.array}' does not tell the loops around")
-                return nest
+                around = {_outer_loops(program, found, path[:at]) for found in gathered}
+                outer = around.pop()
+                if around or outer is None:
+                    refuse(self, f"'{array}' does not tell the loops around")
+                return _ReductionNest(self.statement, band.loop, outer)
             if moved_by(band, program).get(self.statement) == self.iterator:
                 break
-        refuse(self, f"'{user}' uses '{found.element.array}' in the same loops")
+        refuse(self, f"'{user}' uses '{array}' in the same loops")
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A reduction into the array, and its iterator that counts the blocks."""
+
+    found: Reduction
+    iterator: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +154,7 @@ class _ReductionNest:
 
     statement: str  # whose loops they are
     loop: str
-    outer: tuple[tuple[str, int, int, int], ...]  # loop, dimension d, sign, shift: sign * d + shift
+    outer: _OuterLoops  # loop, dimension d, sign, shift: sign * d + shift
 
     @property
     def fixed(self) -> frozenset[int]:
@@ -137,31 +175,32 @@ def _path(tree: Node, statement: str) -> tuple[Band, ...] | None:
             return _path(own[0], statement) if len(own) == 1 else None
 
 
-def _other_user(program: Program, found: Reduction, band: Band) -> str:
-    """A statement in a loop with another access of the reduction's array; "" for none."""
+def _other_user(program: Program, gathered: Sequence[Reduction], band: Band) -> str:
+    """A statement in a loop with another access of the reductions' array; "" for none."""
+    values = {found.statement: found.value for found in gathered}
     for name in sorted(band.statements):
         statement = program.statement(name)
-        if name == found.statement:
-            touched = {load.array for load in loads(found.value)}
+        if name in values:
+            touched = {load.array for load in loads(values[name])}
         else:
             touched = {statement.write.array, *(load.array for load in loads(statement.value))}
-        if found.element.array in touched:
+        if gathered[0].element.array in touched:
             return name
     return ""
 
 
-def _nest_at(program: Program, found: Reduction, path: tuple[Band, ...]) -> _ReductionNest | None:
-    """The innermost loop of a path; None unless the element determines the loops around it."""
+def _outer_loops(program: Program, found: Reduction, path: tuple[Band, ...]) -> _OuterLoops | None:
+    """The loops of a path as functions of the element; None unless it determines them."""
     outer: list[tuple[str, int, int, int]] = []
     iterators = program.statement(found.statement).iterators
-    for band in path[:-1]:
+    for band in path:
         at, sign = directions(band).get(found.statement, (0, 0))
         places = [d for d, entry in enumerate(found.element.index) if entry == Var(iterators[at])]
         shift = _shift(band, found.statement)
         if not sign or not places or shift is None:
             return None
         outer.append((band.loop, places[0], sign, shift))
-    return _ReductionNest(found.statement, path[-1].loop, tuple(outer))
+    return tuple(outer)
 
 
 def _shift(band: Band, statement: str) -> int | None:
@@ -190,52 +229,66 @@ class _PartialResults:
     """Analysis: the program with partial results, with a manager of its own."""
 
     step: PartialSums
+    members: tuple[_Member, ...]
     fixed: tuple[int, ...]  # dimensions of the array that partial results do not need
 
     def __call__(self, program: Program) -> AnalysisManager:
         step = self.step
         own = program.statement(step.statement)
-        found = next(r for r in reductions(program) if r.statement == step.statement)
+        found = self.members[0].found
         array = program.array(found.element.array)
         taken = {*program.params, *(a.name for a in program.arrays)}
         name = fresh_name(f"{array.name}_parts", taken)
         taken.add(name)
-        limits = iterator_range([own], step.iterator)
-        assert limits is not None, "checked before"
-        count = (limits[1] + (step.size - 1)) // step.size
         kept = [d for d in range(array.rank) if d not in self.fixed]
-        shape = (count, *(array.shape[d] for d in kept))
+        shape = (self._count(program), *(array.shape[d] for d in kept))
         parts = Array(name, array.dtype, shape, Role.LOCAL)
-        place = Var(step.iterator) // step.size
-        whole_element = Access(name, (place, *found.element.index), array.dtype)
-        element = replace(whole_element, index=(place, *(found.element.index[d] for d in kept)))
-        changed = replace(
-            own, write=element, value=_redirected(own.value, found.element.load(), element.load())
-        )
-        cells = access_map(program, own, whole_element).range()
+        changed: dict[str, Statement] = {}
+        cells: isl.Set | None = None
+        for member in self.members:
+            statement = program.statement(member.found.statement)
+            old = member.found.element
+            place = Var(member.iterator) // step.size
+            whole = Access(name, (place, *old.index), array.dtype)
+            new = replace(whole, index=(place, *(old.index[d] for d in kept)))
+            value = _redirected(statement.value, old.load(), new.load())
+            changed[statement.name] = replace(statement, write=new, value=value)
+            touched = access_map(program, statement, whole).range()
+            cells = touched if cells is None else cells.union(touched).coalesce()
+        assert cells is not None
         iterators = []
         for wish in (f"{step.iterator}_part", *(f"{array.name}_{k}" for k in range(array.rank))):
             iterators.append(fresh_name(wish, taken))
             taken.add(iterators[-1])
         at = tuple(map(Var, iterators))
         part = Access(name, (at[0], *(at[1 + d] for d in kept)), array.dtype)
-        whole = Access(array.name, at[1:], array.dtype)
+        total = Access(array.name, at[1:], array.dtype)
         start: Expr = Const(identity(found.op, array.dtype), array.dtype)
-        total = Binary(found.op, whole.load(), part.load())
+        gathered = Binary(found.op, total.load(), part.load())
         used = {s.name for s in program.statements}
         ends = []
-        for end, write, value in zip(_ENDS, (part, whole), (start, total), strict=True):
+        for end, write, value in zip(_ENDS, (part, total), (start, gathered), strict=True):
             label = fresh_name(own.name + end, used)
             domain = _named(cells, label, iterators)
             ends.append(Statement(label, tuple(iterators), domain, write, value, own.span))
-        statements = tuple(changed if s is own else s for s in program.statements)
+        statements = tuple(changed.get(s.name, s) for s in program.statements)
         found_program = replace(
             program, arrays=(*program.arrays, parts), statements=(*statements, *ends)
         )
         tree = read_tree(program.schedule)
-        source = _inserted(tree, step._nest(program, found, tree), *ends)
+        source = _inserted(tree, step._nest(program, self.members, tree), *ends)
         order = write_tree(_domain(found_program), source)
         return AnalysisManager(replace(found_program, schedule=order))
+
+    def _count(self, program: Program) -> Expr:
+        """The number of blocks."""
+        ends = []
+        for member in self.members:
+            limits = iterator_range([program.statement(member.found.statement)], member.iterator)
+            assert limits is not None, "checked before"
+            ends.append(limits[1])
+        size = self.step.size
+        return (reduce(lambda x, y: x if x == y else x.max(y), ends) + (size - 1)) // size
 
 
 def _redirected(value: Expr, old: Load, new: Load) -> Expr:
