@@ -200,7 +200,8 @@ def _jax(shape: AnyShape, arrays: Arrays) -> Turn:
 
     if shape.dtype == "float64":
         jax.config.update("jax_enable_x64", True)
-    a, b = (jax.device_put(arrays[name]) for name in ("A", "B"))
+    here = jax.devices("cpu")[0]  # where a GPU is found, the default is that, in fewer bits
+    a, b = (jax.device_put(arrays[name], here) for name in ("A", "B"))
     if isinstance(shape, Convolution):
         steps = (shape.stride,) * 2
         work = jax.jit(lambda x, y: jax.lax.conv(x[None], y, steps, "VALID")[0])

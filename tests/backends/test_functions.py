@@ -234,7 +234,9 @@ def test_powers_with_a_constant_exponent(dtype: DType, exponent: float) -> None:
             run_kernel(kernel, nest, {"x": x, "y": x, **found}, {"n": x.size})
             assert_near([(lanes, found, expected)], ulps=1)
             for name, values in found.items():
-                np.testing.assert_array_equal(np.signbit(values), np.signbit(expected[name]))
+                is_number = ~np.isnan(expected[name])  # what is none has no sign either
+                signs = (np.signbit(x[is_number]) for x in (values, expected[name]))
+                np.testing.assert_array_equal(*signs)
                 if features and exponent in (-7.5, -2.5, -1.5, -0.5):
                     for value, power in zip(values[len(edge) :], exact, strict=True):
                         unit = Decimal(float(np.spacing(dtype.numpy.type(float(power)))))

@@ -7,6 +7,7 @@ small instance: the corner of the arrays, or fewer steps of every loop.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from loopwright.ir.evaluate import evaluate
 from loopwright.ir.interpret import interpret_program
 from loopwright.ir.islkit import ISL_QUOTA, GaveUp, bounded, holds
 from loopwright.lazy_dataclass import dataclass
+from loopwright.planner.choice import lanes_of
 from loopwright.runtime.array_arguments import Array, element_strides
 from loopwright.transform.plan import Plan
 from loopwright.tuning.tasks import Bench, ContractionTask, Measurable, ProgramTask
@@ -31,6 +33,7 @@ __all__ = ["Oracle", "oracle_of"]
 
 _FEW = 9  # iterations of a loop with a symbolic bound, at least
 _ALONE, _LAST, _NEXT = 11, 8, 2  # extents: of a bundle's only loop, its last, the one before
+_FEWEST = 3  # terms of a sum, where vectors are long
 _MOST_INSTANCES = 6000  # that the interpreter executes in about half a second
 
 
@@ -78,7 +81,7 @@ def _none(error: GaveUp) -> None:
 
 
 def _of_contraction(task: ContractionTask) -> Oracle | None:
-    small = replace(task, shape=_small_shape(task.shape))
+    small = replace(task, shape=_small_shape(task.shape, lanes_of(task.algebra, task.machine)))
     batch, m, n, k = small.shape.sizes
     if batch * m * n * k > _MOST_INSTANCES:
         return None
@@ -99,19 +102,23 @@ def _of_contraction(task: ContractionTask) -> Oracle | None:
     return Oracle(bench, expected)
 
 
-def _small_shape(shape: ContractionShape) -> ContractionShape:
-    """The first elements along every loop; vectors that lay in runs still do."""
+def _small_shape(shape: ContractionShape, lanes: int) -> ContractionShape:
+    """The first elements along every loop; vectors that lay in runs still do, and fit."""
 
     def small(dims: tuple[Dim, ...]) -> tuple[Dim, ...]:
         if len(dims) < 2:
             most = [_ALONE] * len(dims)
         else:
             most = [1] * (len(dims) - 2) + [_NEXT, _LAST]
+        if dims and dims[-1].out == 1:  # vectors are stored along it: a whole one, and a rest
+            most[-1] = max(most[-1], lanes + 1)
         return tuple(replace(d, extent=min(d.extent, x)) for d, x in zip(dims, most, strict=True))
 
     i, j, p = (small(dims) for dims in (shape.i, shape.j, shape.p))
     batch = tuple(replace(d, extent=min(d.extent, _NEXT)) for d in shape.batch)
-    return replace(shape, batch=batch, i=i, j=j, p=p)
+    found = replace(shape, batch=batch, i=i, j=j, p=p)
+    terms = max(_FEWEST, _MOST_INSTANCES // max(1, math.prod(found.sizes[:3])))
+    return replace(found, p=tuple(replace(d, extent=min(d.extent, terms)) for d in p))
 
 
 # -- loops ----------------------------------------------------------------------------------------
