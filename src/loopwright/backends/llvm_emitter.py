@@ -158,6 +158,8 @@ class _Emitter:
         self.claims = False  # threads claim pieces of parallel loops; else they have fixed shares
         self.metadata = Metadata()
         self.code.flags = fast_math_flags(nest)
+        is_ours = nest.leave_to_llvm and nest.fuses and not nest.reassoc
+        self.values.fuses = is_ours and "fma" in features
 
     # -- functions ------------------------------------------------------------------------------
 

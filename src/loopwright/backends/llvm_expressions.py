@@ -57,6 +57,7 @@ class LLVMExpressions:
         self.vector: tuple[str, int] | None = None  # loop variable that runs over lanes, lanes
         self.wide: frozenset[str] = frozenset()  # variables with a value per lane
         self.wraps = False  # whether `index` computes data, which may overflow
+        self.fuses = False  # whether a product and the sum it is written in round once
         self.violation = ""  # pointer to the record of a violation of bounds
         self.spare: dict[int, str] = {}  # bytes -> memory for accesses that would lie outside
         # Number of each buffer whose accesses are checked, and the limits of its dimensions.
@@ -150,6 +151,8 @@ class LLVMExpressions:
                 return self._load(name, index)
             case Binary(op="pow", x=x, y=y) | Call(function="pow", args=(x, y)):
                 return self._power(self.value(x), y)
+            case Binary(op="add" | "sub" | "mul") if self.fuses and _rounds(expr.dtype):
+                return self._fused(expr)
             case Binary(op=op, x=x, y=y):
                 return arithmetic.binary(code, op, self.value(x), self.value(y))
             case Unary(op="abs", x=x) if x.dtype.is_complex:
@@ -179,6 +182,35 @@ class LLVMExpressions:
             return None
         op, x, y = found
         return arithmetic.truncated_division(self.code, op, self.value(x), self.value(y))
+
+    def _fused(self, expr: Binary) -> SSAValue:
+        """A sum with a product that is written in it, in one rounding: of two the second one.
+
+        What is fused depends on nothing but the expression, so that every order of the loops and
+        every way to vectorise them gives the same bits.
+        """
+        code, is_sum = self.code, expr.op == "add"
+        if expr.op == "mul":
+            return self._product(expr.x, expr.y)
+        if (found := _factors(expr.y)) is not None:
+            factor, other, is_negative = found
+            x, y, z = self.value(factor), self.value(other), self.value(expr.x)
+            x = x if is_sum != is_negative else arithmetic.unary(code, "neg", x)
+        elif (found := _factors(expr.x)) is not None:
+            factor, other, is_negative = found
+            x, y, z = self.value(factor), self.value(other), self.value(expr.y)
+            x = arithmetic.unary(code, "neg", x) if is_negative else x
+            z = z if is_sum else arithmetic.unary(code, "neg", z)
+        else:
+            return arithmetic.binary(code, expr.op, self.value(expr.x), self.value(expr.y))
+        return functions.call(code, "fma", (x, y, z), self.features)
+
+    def _product(self, x: Expr, y: Expr) -> SSAValue:
+        """A product; of complex numbers each part rounds its second product with the sum."""
+        found = self.value(x), self.value(y)
+        if not x.dtype.is_complex:
+            return arithmetic.binary(self.code, "mul", *found)
+        return functions.fused_complex_product(self.code, *found)
 
     def _power(self, x: SSAValue, y: Expr) -> SSAValue:
         if isinstance(y, Const) and isinstance(y.value, int | float):
@@ -390,6 +422,21 @@ class LLVMExpressions:
             element = memory.extract(self.code, value, lane)
             with self.one_lane(lane, *index):
                 self._store_memory(name, place, index, element)
+
+
+def _rounds(dtype: DType) -> bool:
+    """Whether numbers of a type are rounded, and machines fuse their products."""
+    return (dtype.is_float or dtype.is_complex) and dtype.real.bits > 16
+
+
+def _factors(expr: Expr) -> tuple[Expr, Expr, bool] | None:
+    """x, y and whether it is -(x * y), of an expression that is a product."""
+    match expr:
+        case Binary(op="mul", x=x, y=y):
+            return x, y, False
+        case Unary(op="neg", x=Binary(op="mul", x=x, y=y)):
+            return x, y, True
+    return None
 
 
 def _is_row(place: memory.RegisterBuffer, places: list[tuple[tuple[int, ...], int]]) -> bool:

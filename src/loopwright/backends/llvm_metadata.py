@@ -172,10 +172,11 @@ def is_independent(loop: For) -> bool:
 def fast_math_flags(nest: LoopNest) -> str:
     """The fast-math flags of the arithmetic of a nest.
 
-    Nests that are left to LLVM may be contracted to fused operations. With `reassoc` sums and
-    products may also be regrouped inside an expression: 0.125 * x + 0.125 * y is 0.125 * (x + y),
-    and rows that share terms add them once. The sign of a zero is then unspecified.
+    With `reassoc` sums and products of a nest that is left to LLVM may be regrouped inside an
+    expression, 0.125 * x + 0.125 * y is 0.125 * (x + y), rows that share terms add them once, and
+    products are fused with sums as LLVM likes. The sign of a zero is then unspecified. Without it
+    LLVM has no freedom: what is fused is decided by the expression (`LLVMExpressions`).
     """
-    if not nest.leave_to_llvm:
+    if not (nest.leave_to_llvm and nest.reassoc):
         return ""
-    return ("reassoc nsz " if nest.reassoc else "") + ("contract " if nest.fuses else "")
+    return "reassoc nsz contract " if nest.fuses else "reassoc nsz "

@@ -206,8 +206,7 @@ def compile(
     where none have been recorded for them: for "host" and "model". See `loopwright.tune`.
 
     For "host" and "model" functions that are called often are raced against the order of their
-    source, by their own calls: where that leaves every bit as it is, with `race=True` also where
-    products and sums may be fused in other ways, with `race=False` never.
+    source, by their own calls, which leaves every bit as it is; with `race=False` never.
     """
     tune_first = _tune_first(source, target, plan, machine, tune)
     if checked_race(race) and (target, plan) != ("host", "model"):

@@ -211,7 +211,7 @@ class CompiledProgram:
 
             program = self._program_here
             where = code.machine, params, key, make, lambda: code.construction(program, threads)
-            return source_rival(program, *where, any_bits=self._race is True)
+            return source_rival(program, *where)
 
         def settle(run: _Run, *, told: str) -> None:
             if self._ready.get(sizes) is race:  # else there are other records

@@ -369,9 +369,8 @@ def jit(
     where none have been recorded for them: see `loopwright.tune`.
 
     A function that is called often is raced against the order of its source, by its own calls, and
-    the faster code is kept and remembered. That is done where it leaves every bit of the results as
-    it is; with `race=True` also where products and sums may be fused in other ways, with
-    `race=False` never.
+    the faster code is kept and remembered; every bit of the results stays as it is. With
+    `race=False` there is no race.
 
     Of numba's options, `parallel=False` stands for one thread and `fastmath=True` for `reassoc`
     (nothing else of it is done: NaN and infinities keep their meaning); `cache=False` keeps the

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from loopwright import options
-from loopwright.analysis.fused_products import has_fusable_products
 from loopwright.calls.call_race import Rival, Run
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.faults import FAULTS
@@ -40,34 +39,25 @@ def source_rival(
     key: Key,
     make: Callable[[Plan], Run],
     construction: Callable[[], str],
-    *,
-    any_bits: bool,
 ) -> Rival | None:
     """The source order of a program, against the model's plan; None where there is no race.
 
-    There is none where both are the same, where a race or a search has decided before, where the
-    model is sure, and where codes might differ in their last bits (analysis/fused_products), unless
-    `any_bits` or the program allows that. `key` names the records of the call, `make` makes the
-    code of a plan, and `construction` is the digest of the model's plan, as far as it is known.
+    There is none where both are the same, where a race or a search has decided before, and where
+    the model is sure. `key` names the records of the call, `make` makes the code of a plan, and
+    `construction` is the digest of the model's plan, as far as it is known.
     """
     if _is_decided(key, construction):
         return None
-    content = f"no race {key.program} {key.threads > 1} {machine.content_hash} {any_bits}"
+    content = f"no race {key.program} {key.threads > 1} {machine.content_hash}"
     match recall(content):
         case {"reason": str(reason)}:
             log("tune", lambda: f"race: none, {reason}")
             return None
     found = program()
-    reason = ""
-    if not (any_bits or found.reassoc) and has_fusable_products(found):
-        reason = "products and sums may be fused in other ways, and the last bits differ"
-    else:
-        plan, schedule = model_planner(found, machine, key.threads)
-        source, written = source_order(found, machine, key.threads)
-        if plan == source:
-            reason = "the plan is the source order"
-    if reason:
-        remember(content, {"reason": reason})
+    plan, schedule = model_planner(found, machine, key.threads)
+    source, written = source_order(found, machine, key.threads)
+    if plan == source:
+        remember(content, {"reason": "the plan is the source order"})
         return None
     ratio = _predicted_ratio(schedule, written, machine, params, key.threads)
     if ratio > _SURE:

@@ -320,8 +320,7 @@ class Specialisation:
             where = self._dtype, self._machine, threads
             name = program_key(self._key, params, strides, *where)
             given = self._machine, params, name, make, lambda: self._construction(threads > 1)
-            any_bits = self._race is True
-            return source_rival(lambda: self._polyhedral().program, *given, any_bits=any_bits)
+            return source_rival(lambda: self._polyhedral().program, *given)
 
         def settle(run: Run, *, told: str) -> None:
             ready = self._ready.get(key)

@@ -309,7 +309,7 @@ class LoopNest:
     """A complete kernel body: arguments, run-time integers, statements.
 
     With `leave_to_llvm` a nest is loops as people write them: LLVM optimises it with its whole
-    pipeline, and may contract a product and a sum that uses it to one rounding. Any other nest is
+    pipeline, and a sum rounds once with the product that is written in it. Any other nest is
     explicit: vectors, registers and fused operations are written out, and code is emitted as it
     stands, with few passes.
     """
@@ -320,7 +320,7 @@ class LoopNest:
     body: Stmt
     leave_to_llvm: bool = False
     reassoc: bool = False  # updates `x = x + e` of floats may happen in another order
-    fuses: bool = True  # with leave_to_llvm: contract a product and a sum that uses it
+    fuses: bool = True  # with leave_to_llvm: a product and the sum it is written in round once
     registers: int = 0  # of a thread of its kernels, at most; 0: what the machine has
 
     def buffer(self, name: str) -> Buffer:

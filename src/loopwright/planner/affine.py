@@ -41,7 +41,7 @@ from loopwright.planner.expanded_bytes import BufferShare, Spread, unique
 from loopwright.planner.outer_lanes import take_outer_vectors
 from loopwright.planner.short_loops import unroll_short_loops
 from loopwright.transform.apply import apply_step
-from loopwright.transform.band_dependences import among, is_strided
+from loopwright.transform.band_dependences import among, has_gaps
 from loopwright.transform.loop_marks import Simd
 from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.reschedule import Reschedule, tree_text
@@ -354,7 +354,7 @@ def jam_loops(
         inside = nest.statements
         is_plain = all(model.followed(band).keys() >= band.statements for band in bands(nest))
         # Of a loop with gaps no block is whole.
-        if inside <= set(names) and is_plain and not is_strided(model.program, inside):
+        if inside <= set(names) and is_plain and not has_gaps(model.program, inside):
             jams |= _jam_nest(draft, model, nest, inside, among(pairs, inside))
     return jams
 

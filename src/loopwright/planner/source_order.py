@@ -9,8 +9,7 @@ order of the source; the marks only say what may happen side by side:
     promote    elements that an innermost loop accesses alone stay in registers
 
 No loop is moved, cut, fused, tiled or unrolled, and nothing is expanded or packed. Sums keep their
-order, as those of any plan do without `reassoc`; last bits may still differ where a compiler fuses
-a product and a sum in one of them only (analysis/fused_products).
+order, as those of any plan do without `reassoc`, and machine code has the same bits.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ __all__ = [
     "carries",
     "edges",
     "goes_back",
+    "has_gaps",
     "has_same_range",
     "instances_of",
-    "is_strided",
     "split_among",
     "unmoved",
     "unordered",
@@ -109,11 +109,11 @@ def carries(pairs: isl.UnionMap, band: Band) -> bool:
     return not pairs.is_subset(pairs.eq_at_multi_union_pw_aff(band.partial))
 
 
-def is_strided(program: Program, names: Collection[str]) -> bool:
-    """Whether the domain of some of the statements has a stride other than 1."""
+def has_gaps(program: Program, names: Collection[str]) -> bool:
+    """Whether the domain of some of the statements has a stride, or is in several pieces."""
     found = False
     for statement in program.statements:
         if statement.name in names:
-            parts = statement.domain.get_basic_sets()
-            found = found or any(part.dim(isl.dim_type.div) for part in parts)
+            parts = statement.domain.coalesce().get_basic_sets()
+            found = found or len(parts) > 1 or any(part.dim(isl.dim_type.div) for part in parts)
     return found
