@@ -4,7 +4,8 @@ For each block K, as on one machine (`paths.elimination`), with p and q the row 
 the grid that have K:
 
     the rank (p, q) closes a[K, K] to D and sends 1 plus D along row p
-    the ranks of row p compute R = (1 plus D) a[K, :] and send their parts along the columns
+    the ranks of row p compute R = (1 plus D) a[K, :], but for R[:, K] = D, and send their parts
+        along the columns
     the ranks of column q send their parts of a[:, K] along the rows
     every rank adds a[I, K] R to its part of a[I, :], for the rows I outside K;  a[K, :] = R
 
@@ -175,32 +176,32 @@ class _Elimination:
             if columns is not None:
                 square.values[...] = a[rows, columns]
                 square.vertex[0] = self._close(square.values, k)
+                closed = square.values.copy()
+                if self._dims[0].blocks > 1:
+                    add_one(square.values, ring)
             ranks.along[1].broadcast(square.message, owners[1])
             row_panel.vertex[0] = square.vertex[0]
-            if self._dims[0].blocks == 1:
-                row_panel.values[...] = square.values[:, : a.shape[1]]  # closed, as on one machine
+            if self._dims[0].blocks == 1:  # it gets its empty paths at the end, as on one machine
+                row_panel.values[...] = square.values[:, : a.shape[1]]
             elif a.shape[1] and square.vertex[0] < 0:
                 # The panel's own memory, so that nothing else of its size is allocated.
                 out = row_panel.values
                 einsum(
                     PRODUCT, square.values, a[rows], semiring=ring, out=out, threads=self._threads
                 )
+                if columns is not None:
+                    out[:, columns] = closed
         transfers.append(ranks.along[0].start_broadcast(row_panel.message, owners[0]))
         return _Step(row_panel, column_panel, tuple(transfers))
 
     def _close(self, square: Array, k: int) -> int:
-        """Close a square and add the empty paths; a vertex of a cycle that improves, or -1.
-
-        A square that is the whole matrix gets its empty paths at the end, as on one machine.
-        """
+        """Close a square; a vertex of a cycle that improves, or -1."""
         first = k * self._dims[0].block
         close_block(square, self._ring, self._threads)
         if self._ring.idempotent:
             better = better_cycles(square, self._ring)
             if better.any():
                 return first + int(np.argmax(better))
-        if self._dims[0].blocks > 1:
-            add_one(square, self._ring)
         return -1
 
     def _check(self, step: _Step) -> None:
