@@ -26,7 +26,7 @@ from loopwright.backends.c_syntax import IndentedText, NamesInUse, as_identifier
 from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.dtypes import DTYPES, FLOAT64, INT32
 from loopwright.ir.expr import Binary, Cast, Const, Load, Var
-from loopwright.ir.loops import Alloc, Buffer, LoopNest, Mark, Space, Store
+from loopwright.ir.loops import Alloc, Buffer, For, Let, LoopNest, Mark, Space, Store
 
 SQUARE = (n, n)
 
@@ -99,6 +99,20 @@ def test_one_parallel_loop_is_a_parallel_for() -> None:
     body = loop(i, ZERO, n, Store("a", (i, ZERO), Const(1.0, FLOAT64)), Mark.PARALLEL)
     nest = LoopNest("f", (matrix("a", n, writable=True),), ("n",), body)
     assert "#pragma omp parallel for schedule(static)\n    for (long i" in emit_c(nest, OPENMP).text
+
+
+def test_pieces_are_as_many_as_threads_run() -> None:
+    width = Var("width")
+    share = For("i", ZERO, n, Store("a", (i, ZERO), Const(1.0, FLOAT64)), width, Mark.PARALLEL)
+    nest = LoopNest(
+        "f", (matrix("a", n, writable=True),), ("n",), Let("width", Const(8), share, parts=4)
+    )
+    text = emit_c(nest, OPENMP).text
+    assert "static inline long lw_pieces(long lw_a)\n{\n#ifdef _OPENMP\n" in text
+    assert "#else\n    return (lw_a);\n#endif" in text
+    inside = text.split("#pragma omp parallel\n")[1]  # where the number of threads is known
+    assert "const long width = 8 * lw_pieces(4);\n" in inside
+    assert "i += width" in inside
 
 
 def test_memory_of_unknown_size_comes_from_the_heap() -> None:

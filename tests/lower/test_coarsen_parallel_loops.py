@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -77,7 +78,7 @@ ROWS = loop("i", "0", "n", loop("j", "max(k, t)", "min(n, t + 16)", store("i", "
 def test_golden() -> None:
     assert stmt_text(coarsened(strips("k - k % 16", "n", ROWS))) == "\n".join(
         (
-            "let t_width: int64 = max(((n + k % 16 - k + 15) // 16 + 1) // 2, 1) * 16",
+            "let t_width: int64 = max(((n + k % 16 - k + 15) // 16 + 1) // 2, 1) * 16 for 2 parts",
             "let t_end: int64 = k + (n + k % 16 - k + 15) // 16 * 16 - k % 16",
             "parallel for t in range(k - k % 16, n, t_width):",
             "    for i in range(n):",
@@ -135,3 +136,15 @@ def test_iterations_stay(n: int, k: int, chunks: int, size: int, start: str, ste
 def inner_too(size: int) -> Stmt:
     """A second nest in the same strips, with a guard of its own."""
     return If(index("n > 5"), loop("l", "t", f"t + {size}", store("7", "l")))
+
+
+def test_the_width_says_how_many_parts() -> None:
+    """Where fewer threads run, a backend may take a multiple of the width."""
+    made = coarsened(strips("0", "n", loop("j", "t", "min(t + 16, n)", store("0", "j"))), 4)
+    assert isinstance(made, Let)
+    assert made.parts == 4
+    factors = (1, 2, 3, 7)
+    for n in (0, 1, 15, 16, 40, 129):
+        each = {f: Counter(visited(replace(made, value=made.value * f), {"n": n})) for f in factors}
+        assert all(found == each[1] for found in each.values())
+        assert sum(each[1].values()) == n

@@ -25,6 +25,8 @@ class Dialect:
     share: str = ""  # before a worksharing loop inside such a block
     team_share: str = ""  # before a parallel loop that is a block of its own
     once: str = ""  # before what one thread of a block does
+    # The factor of pieces' widths where {parts} were cut: fewer if fewer threads run the block.
+    pieces: str = ""
     no_wait: str = ""  # after `share` and `once`: others need not wait at the end
     barrier: str = ""  # threads of a block wait for one another
     vector: str = ""  # before a loop of independent iterations
@@ -110,6 +112,7 @@ OPENMP = Dialect(
     share="#pragma omp for schedule(static)",
     team_share="#pragma omp parallel for schedule(static)",
     once="#pragma omp single",
+    pieces="lw_pieces({parts})",
     no_wait=" nowait",
     barrier="#pragma omp barrier",
     vector="#pragma omp simd",

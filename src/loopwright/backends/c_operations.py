@@ -29,6 +29,7 @@ class Helper:
     lines: tuple[str, ...]
     value: str
     arm: str = ""  # what computes the same in one instruction where __aarch64__ is defined
+    alone: str = ""  # the value where OpenMP is not asked for
 
     def function(self, head: str = "static inline") -> str:
         """The helper as a definition of a file, which begins with `head`."""
@@ -39,6 +40,8 @@ class Helper:
         if self.arm:
             call = f"{self.arm}({', '.join(_NAMES[: len(self.params)])})"
             body = f"#ifdef __aarch64__\n    return {call};\n#else\n{body}#endif\n"
+        if self.alone:
+            body = f"#ifdef _OPENMP\n{body}#else\n    return {self.alone};\n#endif\n"
         space = "" if self.result.endswith("*") else " "
         return f"{head} {self.result}{space}{self.name}({params})\n{{\n{body}}}\n"
 
@@ -53,6 +56,8 @@ class Helper:
         parts = [" ".join(bound), *self.lines, f"({self.result})({self.value});"]
         body = " \\\n    ".join(parts)
         whole = f"{head} __extension__({{ \\\n    {body} }})\n"
+        if self.alone:
+            return f"#ifdef _OPENMP\n{whole}#else\n{head} {self.alone.replace('lw_', '')}\n#endif\n"
         if not self.arm:
             return whole
         short = f"#define {self.name} {self.arm}\n"

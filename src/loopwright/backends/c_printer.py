@@ -70,7 +70,8 @@ def _is_single_loop(stmt: Stmt) -> bool:
         case Block(body=(only,)):
             return _is_single_loop(only)
         case Let(body=inner):
-            return _is_single_loop(inner)
+            # Inside the block one knows how many threads run it.
+            return not stmt.parts and _is_single_loop(inner)
         case Alloc(buffer=buffer, body=inner):
             return buffer.space is Space.SCRATCH and _is_single_loop(inner)
     return False

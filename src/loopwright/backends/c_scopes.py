@@ -39,6 +39,15 @@ _ALLOCATE = Helper(
     ),
     "lw_p",
 )
+# How many of lw_a pieces a thread of the team gets; the function is declared as omp.h does it.
+_PIECES = Helper(
+    "lw_pieces",
+    "long",
+    ("long",),
+    ("int omp_get_num_threads(void);", "const long lw_t = omp_get_num_threads();"),
+    "(lw_a + lw_t - 1) / lw_t",
+    alone="(lw_a)",
+)
 _Index = Callable[[Expr], CText]  # writes an index expression
 
 
@@ -190,7 +199,7 @@ class Scopes:
         """A binding as a const variable of the enclosing block."""
         dtype = stmt.value.dtype
         is_index = dtype == INT64 and stmt.name in self._index_names.of(stmt.body)
-        if is_index and isinstance(stmt.value, Const):
+        if is_index and isinstance(stmt.value, Const) and not stmt.parts:
             with self.constant(stmt.name, stmt.value):
                 yield
             return
@@ -201,6 +210,9 @@ class Scopes:
         low = interval(stmt.value, self.expressions.ranges)[0] if is_index else None
         kind = self.expressions.dialect.index if is_index else c_type(dtype)
         text = self.expressions.anew(value) if stmt.is_anew else value
+        if stmt.parts and (pieces := self.expressions.dialect.pieces):
+            self.expressions.helpers[_PIECES.name] = _PIECES
+            text = CText(f"{value.within(PRODUCT)} * {pieces.format(parts=stmt.parts)}", PRODUCT)
         self.lines.add(f"const {kind} {name} = {text};")
         self.expressions.spelling[stmt.name] = CText(name, ATOM, width_of(dtype))
         with self.known_range(stmt.name, low):

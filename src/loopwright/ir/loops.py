@@ -142,6 +142,9 @@ class Let:
     # Compilers do not know that it is this value: what is computed from it is computed again, not
     # kept in registers since it was computed before.
     is_anew: bool = False
+    # How wide the pieces of a parallel loop are, of which there are `parts` at most: where fewer
+    # threads run, a backend may bind a multiple of the value. 0: the value itself.
+    parts: int = 0
 
 
 @dataclass(frozen=True, slots=True)

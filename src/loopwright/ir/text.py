@@ -346,7 +346,8 @@ def _stmt_lines(stmt: Stmt) -> Iterator[str]:
         case Let(name=name, value=value, body=inner):
             # Printed flat, else chains of bindings drift to the right; names are unique in scope.
             word = "let anew" if stmt.is_anew else "let"
-            yield f"{word} {name}: {value.dtype} = {expr_text(value)}"
+            most = f" for {stmt.parts} parts" if stmt.parts else ""
+            yield f"{word} {name}: {value.dtype} = {expr_text(value)}{most}"
             yield from _stmt_lines(inner)
         case Alloc(buffer=buffer, shape=shape, body=inner):
             size = f"{buffer.dtype}{_list(shape)} strides {_list(buffer.strides)}"

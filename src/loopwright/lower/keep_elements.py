@@ -101,7 +101,8 @@ class _Keeper:
             values |= {element: Var(name, element.dtype) for element, name in before.items()}
         changed = [_with_values(item, values) for item in row]
         # Reductions that may be regrouped are known by their form.
-        named = changed if self.may_reorder else self._named_once(changed)
+        is_left = self.may_reorder and self.stmt.mark is Mark.SERIAL
+        named = changed if is_left else self._named_once(changed)
         if not kept and not before and named == row:
             return self.stmt
         whole: Stmt = replace(self.stmt, body=_statement(named))

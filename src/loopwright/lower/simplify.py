@@ -88,7 +88,7 @@ class _Simplifier:
             case If():
                 return self._simplified_if(stmt)
             case Let(name=name, value=value, body=body):
-                if isinstance(value, Const | Var) and not stmt.is_anew:
+                if isinstance(value, Const | Var) and not stmt.is_anew and not stmt.parts:
                     return self.all_of(substitute_statement(body, {name: value}))
                 return stmt if name in self.uses.names(body) else body
             case Alloc(buffer=buffer, body=body):

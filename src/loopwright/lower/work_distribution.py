@@ -34,7 +34,8 @@ def coarsen_parallel_loops(nest: LoopNest, chunks: Mapping[str, int]) -> LoopNes
             for i: for j in range(max(t, ...), min(t + W, end, ...)): S
 
     The iterations of a parallel loop are independent, so the strips of one thread may run as one:
-    inner loops start less often and run further through memory. Loops stay as they are where some
+    inner loops start less often and run further through memory. A backend that knows how many
+    threads run may take a multiple of W. Loops stay as they are where some
     statement uses the strip in another way than to run through it.
     """
     chunked = {
@@ -79,7 +80,7 @@ def _coarsened(loop: For, chunks: int, width: Var, end: Var) -> Stmt:
     per_chunk = ((trips + (chunks - 1)) // chunks).max(Const(1)) * size
     wide = replace(loop, step=width, body=rebuild(loop.body, widened))
     last = normal(loop.start + trips * size)
-    return Let(width.name, normal(per_chunk), Let(end.name, last, wide))
+    return Let(width.name, normal(per_chunk), Let(end.name, last, wide), parts=chunks)
 
 
 def _only_runs_through(stmt: Stmt, var: str, size: int, *, inside: bool = False) -> bool:
