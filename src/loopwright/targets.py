@@ -39,7 +39,7 @@ from loopwright.lower.split_kernels import split_kernels
 from loopwright.lower.split_mesh import split_mesh
 from loopwright.planner.gpu import gpu_planner
 from loopwright.planner.mesh import mesh_planner, scratchpad_room
-from loopwright.planner.planners import Planner, model_planner
+from loopwright.planner.planners import Planner, model_planner, text_planner
 from loopwright.transform.schedule_legality import initial_schedule
 
 __all__ = ["TARGETS", "MachineKind", "Target", "mesh_function"]
@@ -163,8 +163,8 @@ TARGETS: Mapping[str, Target] = {
     target.name: target
     for target in (
         Target("host", _PROCESSOR, model_planner, _emit_llvm, is_parallel=True),
-        Target("openmp", _PROCESSOR, model_planner, _c(OPENMP), is_parallel=True, dialect=OPENMP),
-        Target("c", _PROCESSOR, model_planner, _c(C), is_parallel=False, dialect=C),
+        Target("openmp", _PROCESSOR, text_planner, _c(OPENMP), is_parallel=True, dialect=OPENMP),
+        Target("c", _PROCESSOR, text_planner, _c(C), is_parallel=False, dialect=C),
         Target("cuda", _GPU, gpu_planner, _kernels(CUDA), is_parallel=False, dialect=CUDA),
         Target("opencl", _GPU, gpu_planner, _kernels(OPENCL), is_parallel=False, dialect=OPENCL),
         Target("athread", _MESH, mesh_planner, _emit_mesh, is_parallel=False, dialect=ATHREAD),

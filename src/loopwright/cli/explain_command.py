@@ -24,7 +24,6 @@ from loopwright.frontends.c import read_c
 from loopwright.ir.machine import Machine
 from loopwright.machines.machine_argument import require_runnable, target_gpu, target_mesh
 from loopwright.planner.mesh import mesh_planner_of
-from loopwright.planner.planners import model_planner
 from loopwright.targets import TARGETS, MachineKind
 
 __all__ = ["add_arguments", "run"]
@@ -72,9 +71,10 @@ def run(args: argparse.Namespace) -> int:
     assert isinstance(machine, Machine), "targets of this command are processors"
     if args.run:
         require_runnable(machine)
+    planner = TARGETS[args.target].planner
     for region in file.regions:
         found = optimise_region(
-            file, region, model_planner, machine, target=args.target, reassoc=args.reassoc
+            file, region, planner, machine, target=args.target, reassoc=args.reassoc
         )
         print(explain_region(found, machine))
     if not args.run:

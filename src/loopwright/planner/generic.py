@@ -27,7 +27,7 @@ from loopwright.planner.affine import plan_marks, plan_order
 from loopwright.planner.closures import plan_closures
 from loopwright.planner.draft import Draft
 from loopwright.planner.fetches import plan_fetches
-from loopwright.planner.inner_contractions import plan_contractions
+from loopwright.planner.inner_contractions import plan_contractions, plan_text_contractions
 from loopwright.planner.stencils import plan_alignment, plan_stencils
 from loopwright.transform.plan import Plan
 from loopwright.transform.schedule_legality import initial_schedule
@@ -47,6 +47,10 @@ _PLANNERS = (
     plan_alignment,
     plan_fetches,
 )
+# What plans for C text take in place of others.
+_FOR_TEXT: dict[Callable[..., Iterable[Step]], Callable[..., Iterable[Step]]] = {
+    plan_contractions: plan_text_contractions
+}
 # Elementary isl operations that each planner may take; a million take about half a second.
 _QUOTA = 1_000_000
 _QUOTAS = {plan_contractions: 2_000_000, plan_order: 4_000_000, plan_marks: 3_000_000}
@@ -57,9 +61,16 @@ def _raise(error: Exception, where: str) -> None:
 
 
 def default_plan(
-    program: Program, machine: Machine, *, parallel: bool = False, on_fault: OnFault = _raise
+    program: Program,
+    machine: Machine,
+    *,
+    parallel: bool = False,
+    text: bool = False,
+    on_fault: OnFault = _raise,
 ) -> tuple[Plan, Schedule]:
     """A legal plan for `program` and its schedule; `parallel`: it will run on several threads.
+
+    `text`: another compiler makes code of it.
 
     What is too hard for a planner is left to those after it. So is what it fails on, if `on_fault`
     returns.
@@ -68,9 +79,10 @@ def default_plan(
     for planner in _PLANNERS:
         if draft.schedule.closure is not None:
             break
+        chosen = _FOR_TEXT.get(planner, planner) if text else planner
         try:
             draft = bounded(
-                partial(_extended, draft, planner, machine, parallel=parallel),
+                partial(_extended, draft, chosen, machine, parallel=parallel),
                 partial(_without, planner.__name__, program, draft),
                 _QUOTAS.get(planner, _QUOTA),
             )

@@ -41,6 +41,7 @@ __all__ = [
     "plans_from_text",
     "plans_text",
     "tell_gave_up",
+    "text_planner",
     "tile_planner",
 ]
 
@@ -49,17 +50,24 @@ __all__ = [
 Planner: TypeAlias = Callable[[Program, Any, int], tuple[Plan, Schedule]]
 
 
-def model_planner(program: Program, machine: Machine, threads: int) -> tuple[Plan, Schedule]:
+def model_planner(
+    program: Program, machine: Machine, threads: int, *, text: bool = False
+) -> tuple[Plan, Schedule]:
     """What the model of the machine decides, for any affine program.
 
-    Planners keep to quotas of their own. When isl gives up on what they have found together, the
-    plan is empty: the program runs in the order it was written.
+    `text`: it is to be printed as C. Planners keep to quotas of their own. When isl gives up on
+    what they have found together, the plan is empty: the program runs in the order it was written.
     """
     try:
-        return default_plan(program, machine, parallel=threads > 1, on_fault=survive)
+        return default_plan(program, machine, parallel=threads > 1, text=text, on_fault=survive)
     except FAULTS as error:
         survive(error, f"the plan of '{program.name}'")
         return marked_source(program, machine, threads)
+
+
+def text_planner(program: Program, machine: Machine, threads: int) -> tuple[Plan, Schedule]:
+    """What the model decides for C, which a compiler vectorises by its own judgement."""
+    return model_planner(program, machine, threads, text=True)
 
 
 def marked_source(program: Program, machine: Machine, threads: int) -> tuple[Plan, Schedule]:
