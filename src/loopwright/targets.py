@@ -11,6 +11,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any
 
+from loopwright.analysis.subscript_bounds import guarded_loads_are_inside
 from loopwright.backends.athread_module import MeshFunction, emit_slave, require_scratchpad
 from loopwright.backends.c_dialect import ATHREAD, CUDA, OPENCL, OPENMP, C, Dialect
 from loopwright.backends.c_module import emit_c
@@ -22,7 +23,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.device import DeviceProgram
 from loopwright.ir.expr import Expr
 from loopwright.ir.grid_check import require_fit
-from loopwright.ir.islkit import isl
+from loopwright.ir.islkit import bounded, isl
 from loopwright.ir.loops import LoopNest, Store
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.module import Module
@@ -42,7 +43,7 @@ from loopwright.planner.mesh import mesh_planner, scratchpad_room
 from loopwright.planner.planners import Planner, model_planner, text_planner
 from loopwright.transform.schedule_legality import initial_schedule
 
-__all__ = ["TARGETS", "MachineKind", "Target", "mesh_function"]
+__all__ = ["TARGETS", "MachineKind", "Target", "mesh_function", "told_to_c"]
 
 
 class MachineKind(Enum):
@@ -78,10 +79,16 @@ def _emit_llvm(program: Program, nest: LoopNest, machine: Any) -> Module:
     return emit_module(replace(nest, name=ENTRY), machine.features)
 
 
+def told_to_c(program: Program, nest: LoopNest) -> LoopNest:
+    """The nest of a program as a compiler of C likes it."""
+    may_guess = bounded(lambda: guarded_loads_are_inside(program), lambda error: False)
+    return keep_elements(nest, may_guess=may_guess)
+
+
 def _c(dialect: Dialect) -> Callable[[Program, LoopNest, Any], Module]:
     def emit(program: Program, nest: LoopNest, machine: Any) -> Module:
         plain = replace(nest, name=as_identifier(program.name), scalars=program.params)
-        kept = keep_elements(plain)
+        kept = told_to_c(program, plain)
         return emit_c(kept, dialect, shapes=_shapes(program), origin=origins(program))
 
     return emit

@@ -12,11 +12,13 @@ from loopwright.analysis.subscript_bounds import (
     bounds_violation,
     evaluate,
     find_violation,
+    guarded_loads_are_inside,
     predicate,
 )
 from loopwright.diagnostics import InternalError
 from loopwright.ir.interpret import interpret_program
 from loopwright.ir.program import Program, Role
+from programs import Do, For, program
 
 A = np.zeros(4)
 B = np.zeros((4, 4))
@@ -227,3 +229,22 @@ def test_predicates_of_strided_sets() -> None:
         assert test({"n": n, "m": m}) == (n % 3 == 1 and m % 4 >= 2 and n > m)
     assert not predicate(isl.Set("[n] -> { : false }"))({"n": 1})
     assert predicate(isl.Set("[n] -> { : }"))({"n": 1})
+
+
+@pytest.mark.parametrize(
+    ("chosen", "is_inside"),
+    [("b[j]", True), ("b[j + 1]", False), ("b[j - 1]", False), ("b[n - 1 - j]", True)],
+)
+def test_loads_that_data_choose(chosen: str, is_inside: bool) -> None:
+    arrays = dict.fromkeys("abc", "inout float64 [n]")
+    loop = For("j", 0, "n", Do("a[j]", f"{chosen} if c[j] > 0 else a[j]"))
+    assert guarded_loads_are_inside(program("row", arrays, loop)) is is_inside
+
+
+def test_what_another_access_promises() -> None:
+    """Where b is too short for the loads that happen anyway, the program is wrong already."""
+    arrays = {"a": "inout float64 [n]", "b": "in float64 [100]"}
+    one = For("j", 0, "n", Do("a[j]", "b[j] if a[j] > 0 else a[j]"))
+    other = For("i", 0, "n", Do("a[i]", "b[i]"))
+    assert not guarded_loads_are_inside(program("row", arrays, one))
+    assert guarded_loads_are_inside(program("row", arrays, one, other))

@@ -91,6 +91,26 @@ def test_neighbours_are_kept_apart() -> None:
     assert "a[" not in found.split("for j", 1)[1].split("a[1] =")[0].split("a[0] =")[0]
 
 
+def test_a_chosen_load_is_a_chosen_number() -> None:
+    """Where the program never leaves its arrays, in loops of vectors only."""
+    source = row(("a[j]", "b[j + 1] if c[j] > 0 else a[j]"))
+    plain, vectors = (lower_schedule(apply_plan(source, steps)) for steps in ((), (Simd("j"),)))
+    assert keep_elements(vectors) == vectors
+    assert keep_elements(plain, may_guess=True) == plain
+    guessed = keep_elements(vectors, may_guess=True)
+    assert " = b[j + 1]\n" in stmt_text(guessed.body)
+    assert_same(source, guessed, {"n": 5})
+
+
+def test_integers_are_summed_without_choice() -> None:
+    arrays = dict.fromkeys("ab", "inout int32 [n + 4]")
+    body = For("j", 0, "n", Do("a[0]", "a[0] + b[j] if b[j + 1] > 0 else a[0]"))
+    source = program("row", arrays, body)
+    found = keep_elements(lower_schedule(apply_plan(source, ())), may_guess=True)
+    assert "a_k[] = a_k[] + (b_k_2 if b_k > 0 else 0)" in stmt_text(found.body)
+    assert_same(source, found, {"n": 5})
+
+
 PLACES = ("a[j]", "a[j + 1]", "a[2]", "a[3]", "b[j]", "b[1]", "a[n - j]")
 
 

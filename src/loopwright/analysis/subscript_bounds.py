@@ -12,6 +12,7 @@ from loopwright.diagnostics import Diagnostic, Span
 from loopwright.ir.expr import Const, Expr
 from loopwright.ir.islkit import affine, affine_map, context, isl, maps_in
 from loopwright.ir.program import Access, Array, Program, Role, Statement
+from loopwright.ir.visit import unguarded_loads
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "bounds_violation",
     "evaluate",
     "find_violation",
+    "guarded_loads_are_inside",
     "predicate",
     "predicate_text",
     "uninitialised_locals",
@@ -52,6 +54,25 @@ def bounds_violation(program: Program) -> isl.Set:
         bad = bad.union(negative)
     # Dropping the constraints of the context needs its own intersection to be exact.
     return bad.intersect(program.context).compute_divs().coalesce().remove_redundancies()
+
+
+def guarded_loads_are_inside(program: Program) -> bool:
+    """Whether loads that data decide on are inside of their arrays wherever all other accesses are.
+
+    They may then happen whatever the data are.
+    """
+    certain = {s.name: {s.write.load(), *unguarded_loads(s.value)} for s in program.statements}
+    if all(access.load() in certain[s.name] for s in program.statements for access in s.reads):
+        return True
+    allowed = isl.Set.empty(program.context.get_space())
+    guarded = allowed
+    for outside in _outside(program):
+        params = outside.instances.params()
+        if outside.access.load() in certain[outside.statement.name]:
+            allowed = allowed.union(params)
+        else:
+            guarded = guarded.union(params)
+    return bool(guarded.is_subset(allowed))
 
 
 def find_violation(program: Program, params: Mapping[str, int]) -> Diagnostic | None:

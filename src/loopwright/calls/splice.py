@@ -32,13 +32,12 @@ from loopwright.ir.program import Program, Role
 from loopwright.ir.schedule import Schedule
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.buffers import contiguous
-from loopwright.lower.keep_elements import keep_elements
 from loopwright.lower.origins import origins
 from loopwright.lower.split_kernels import split_kernels
 from loopwright.pipeline import Compilation, TooHard, compile_program
 from loopwright.planner.mesh import mesh_planner
 from loopwright.planner.planners import Planner
-from loopwright.targets import TARGETS, MachineKind, mesh_function
+from loopwright.targets import TARGETS, MachineKind, mesh_function, told_to_c
 from loopwright.transform.isl_yaml import schedule_yaml
 from loopwright.transform.plan import Plan, initial_schedule
 
@@ -150,7 +149,7 @@ def spliced(file: CFile, results: list[Optimised]) -> bytes:
 
 def _text(file: CFile, region: CRegion, program: Program, nest: LoopNest, dialect: Dialect) -> str:
     around = _surroundings(region, _words(file))
-    body = emit_region(keep_elements(nest), dialect, around, origins(program))
+    body = emit_region(told_to_c(program, nest), dialect, around, origins(program))
     return _framed(file, region, body, dialect.name)
 
 

@@ -95,6 +95,21 @@ def loads(expr: Expr) -> tuple[Load, ...]:
     return tuple(dict.fromkeys([x for x in walk(expr) if type(x) is Load]))
 
 
+def unguarded_loads(expr: Expr) -> Iterator[Load]:
+    """The loads of an expression that happen whatever the data are, those in subscripts first."""
+    match expr:
+        case Select(cond=cond):
+            inner: tuple[Expr, ...] = (cond,)
+        case Binary(op="and" | "or", x=x):
+            inner = (x,)
+        case _:
+            inner = children(expr)
+    for child in inner:
+        yield from unguarded_loads(child)
+    if isinstance(expr, Load):
+        yield expr
+
+
 def names(expr: Expr) -> set[str]:
     """The variables `expr` depends on, those in subscripts included."""
     # Asked more often than all else of an expression: no generator, and no order.

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from loopwright.ir.expr import Binary, Expr, Load, Select, Var
+from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var
 from loopwright.ir.loops import (
     Alloc,
     Block,
@@ -26,7 +26,6 @@ from loopwright.ir.loops import (
     Store,
 )
 from loopwright.ir.visit import (
-    children,
     constant_trips,
     expressions,
     fresh_name,
@@ -35,6 +34,7 @@ from loopwright.ir.visit import (
     rebuild,
     rewrite,
     statements,
+    unguarded_loads,
 )
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import bound_names, is_straight_line, substitute_statement
@@ -46,7 +46,7 @@ _MOST_AHEAD = 12  # elements that an iteration loads before its first store; mor
 _MOST_KEPT = 16  # elements that a loop keeps
 
 
-def keep_elements(nest: LoopNest) -> LoopNest:
+def keep_elements(nest: LoopNest, *, may_guess: bool = False) -> LoopNest:
     """Name what innermost loops of straight-line code load and store more than once.
 
         for j in range(m): d[j] = b[j]; a[i] = a[i] + b[j] * c[i]
@@ -58,13 +58,17 @@ def keep_elements(nest: LoopNest) -> LoopNest:
     An element that a serial loop writes is kept where no other access of the loop can be to the
     same element by other subscripts. What a loop loads in every iteration and does not write is
     loaded before it, and what an iteration stores and loads again is loaded from a name.
+
+    With `may_guess` loads happen whether data choose them or not, in loops of vectors and in sums
+    of integers; what is chosen then are numbers, without branches. Sums take the form
+    x + (e if c else 0), which compilers split into lanes, for (x + e if c else x).
     """
     taken = bound_names(nest)
 
     def visit(stmt: Stmt) -> Stmt:
         if not isinstance(stmt, For) or stmt.mark not in (Mark.SERIAL, Mark.SIMD):
             return stmt
-        keeper = _Keeper(stmt, taken, nest.reassoc)
+        keeper = _Keeper(stmt, taken, nest.reassoc, may_guess)
         if stmt.until is not None:
             return stmt
         return keeper.loop() if is_straight_line(stmt.body) else keeper.branches()
@@ -82,9 +86,10 @@ class _Keeper:
     stmt: For
     taken: set[str]
     may_reorder: bool
+    may_guess: bool
 
     def loop(self) -> Stmt:
-        row = _row(self.stmt.body, self.taken)
+        row = [_as_sum(item) for item in _row(self.stmt.body, self.taken)]
         stores = [item for item in row if isinstance(item, Store)]
         if any(store.is_atomic for store in stores):
             return self.stmt
@@ -93,16 +98,17 @@ class _Keeper:
         values: dict[Expr, Expr] = {
             element: Load(name, (), element.dtype) for element, name in kept.items()
         }
+        guessed = self._guessed(row, kept)
         others = [s for s in stores if s.index and _element(s) not in kept]
         before: dict[Load, str] = {}
         if others:
             # With all that is written in variables, a compiler moves loads by itself.
-            before = self._invariant(row, moving, values)
+            before = self._invariant(row, moving, values, guessed)
             values |= {element: Var(name, element.dtype) for element, name in before.items()}
         changed = [_with_values(item, values) for item in row]
         # Reductions that may be regrouped are known by their form.
         is_left = self.may_reorder and self.stmt.mark is Mark.SERIAL
-        named = changed if is_left else self._named_once(changed)
+        named = changed if is_left else self._named_once(changed, guessed - kept.keys())
         if not kept and not before and named == row:
             return self.stmt
         whole: Stmt = replace(self.stmt, body=_statement(named))
@@ -163,32 +169,47 @@ class _Keeper:
         return found
 
     def _invariant(
-        self, row: Sequence[_Item], moving: set[str], known: Mapping[Expr, Expr]
+        self,
+        row: Sequence[_Item],
+        moving: set[str],
+        known: Mapping[Expr, Expr],
+        guessed: set[Load],
     ) -> dict[Load, str]:
         """Elements that every iteration loads and none writes."""
         written = list(map(_element, _stores(row)))
         found = {}
-        for load in dict.fromkeys(_certain_loads(row)):
+        for load in dict.fromkeys(x for item in row for x in _happening(item, guessed)):
             if load in known or not _is_fixed(load, moving):
                 continue
             if all(_differ(load, other) for other in written):
                 found[load] = self._fresh(load)
         return found
 
-    def _named_once(self, row: list[_Item]) -> list[_Item]:
-        """`row` with names for elements that are loaded again, or loaded after a store."""
+    def _guessed(self, row: Sequence[_Item], kept: Mapping[Load, str]) -> set[Load]:
+        """The loads that data choose and that happen all the same."""
+        stores = list(_stores(row))
+        is_sum = stores and all(
+            _element(store) in kept and store.value.dtype.kind in "iub" for store in stores
+        )
+        if not self.may_guess or not (is_sum or self.stmt.mark is Mark.SIMD):
+            return set()
+        certain = {load for item in row for load in _certain(item)}
+        return {load for load in _loads(row) if load.index} - certain
+
+    def _named_once(self, row: list[_Item], guessed: set[Load]) -> list[_Item]:
+        """`row` with names for elements that are loaded again, guessed, or loaded after a store."""
         to_arrays = (at for at, item in enumerate(row) if isinstance(item, Store) and item.index)
         first_store = next(to_arrays, len(row))
-        if not any(load.index for load in _loads(row[first_store + 1 :])):
+        if not guessed and not any(load.index for load in _loads(row[first_store + 1 :])):
             return row
-        first = self._loaded_ahead(row)
+        first = self._loaded_ahead(row, guessed)
         done: list[_Item] = [Let(name, load, Block(())) for load, name in first.items()]
         values: dict[Expr, Expr] = {x: Var(name, x.dtype) for x, name in first.items()}
         for at, item in enumerate(row):
             left = row[at + 1 :]
-            for load in dict.fromkeys(_certain(item)):
+            for load in dict.fromkeys(_happening(item, guessed)):
                 is_named = load in values or not load.index or any(_inner(load))
-                if not is_named and _is_loaded(load, left):
+                if not is_named and (load in guessed or _is_loaded(load, left)):
                     done.append(Let(name := self._fresh(load), load, Block(())))
                     values[load] = Var(name, load.dtype)
             new = _with_values(item, values)
@@ -215,7 +236,7 @@ class _Keeper:
             done.append(new)
         return done
 
-    def _loaded_ahead(self, row: Sequence[_Item]) -> dict[Load, str]:
+    def _loaded_ahead(self, row: Sequence[_Item], guessed: set[Load]) -> dict[Load, str]:
         """What every iteration loads, if that is little and no store before it can change it.
 
         Loads need not wait then for stores whose addresses are known late.
@@ -224,7 +245,7 @@ class _Keeper:
         written: list[Load] = []
         found: list[Load] = []
         for item in row:
-            for load in _certain(item):
+            for load in _happening(item, guessed):
                 is_early = load.index and not bound & names(load) and not any(_inner(load))
                 if is_early and all(_differ(load, other) for other in written):
                     found.append(load)
@@ -302,27 +323,27 @@ def _loads(row: Sequence[_Item | If]) -> Iterator[Load]:
     return (load for item in row for expr in expressions(item) for load in loads(expr))
 
 
-def _certain_loads(row: Sequence[_Item]) -> Iterator[Load]:
-    """The loads that no condition guards."""
-    return (load for item in row for load in _certain(item))
-
-
 def _certain(item: _Item) -> Iterator[Load]:
-    return (load for expr in expressions(item) for load in _unconditional(expr))
+    return (load for expr in expressions(item) for load in unguarded_loads(expr))
 
 
-def _unconditional(expr: Expr) -> Iterator[Load]:
-    match expr:
-        case Select(cond=cond):
-            inner: tuple[Expr, ...] = (cond,)
-        case Binary(op="and" | "or", x=x):
-            inner = (x,)
-        case _:
-            inner = children(expr)
-    for child in inner:
-        yield from _unconditional(child)
-    if isinstance(expr, Load):
-        yield expr
+def _happening(item: _Item, guessed: set[Load]) -> Iterator[Load]:
+    """The loads that an item makes in any case, with those that are guessed."""
+    yield from _certain(item)
+    yield from (load for expr in expressions(item) for load in loads(expr) if load in guessed)
+
+
+def _as_sum(item: _Item) -> _Item:
+    """x = (x + e if c else x) as x = x + (e if c else 0), for integers, whose sums are exact."""
+    if not isinstance(item, Store) or item.value.dtype.kind not in "iu":
+        return item
+    zero = Const(0, item.value.dtype)
+    match item.value:
+        case Select(cond=cond, x=Binary(op="add" | "sub" as op, x=x, y=y), y=z) if x == z:
+            return replace(item, value=Binary(op, x, Select(cond, y, zero)))
+        case Select(cond=cond, x=z, y=Binary(op="add" | "sub" as op, x=x, y=y)) if x == z:
+            return replace(item, value=Binary(op, x, Select(cond, zero, y)))
+    return item
 
 
 def _inner(load: Load) -> Iterator[Load]:

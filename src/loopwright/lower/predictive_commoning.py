@@ -7,10 +7,10 @@ array is in sight; of unrolled copies of an outer loop it cannot tell that their
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from loopwright.ir.expr import Binary, Expr, Load, Select, Var
+from loopwright.ir.expr import Expr, Load, Var
 from loopwright.ir.loops import (
     Alloc,
     Block,
@@ -26,7 +26,6 @@ from loopwright.ir.loops import (
     Store,
 )
 from loopwright.ir.visit import (
-    children,
     expressions,
     fresh_name,
     loads,
@@ -35,6 +34,7 @@ from loopwright.ir.visit import (
     rewrite,
     statements,
     substitute,
+    unguarded_loads,
 )
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import bound_names
@@ -98,24 +98,9 @@ def _certain_loads(row: Sequence[Stmt]) -> dict[Load, int]:
     for stmt in row:
         for value in expressions(stmt):
             found.update(dict.fromkeys(loads(value), number))
-            certain.update(_unconditional(value))
+            certain.update(unguarded_loads(value))
         number += isinstance(stmt, Store)
     return {load: at for load, at in found.items() if load in certain}
-
-
-def _unconditional(expr: Expr) -> Iterator[Load]:
-    """The loads of an expression that no condition guards."""
-    if isinstance(expr, Load):
-        yield expr
-    match expr:
-        case Select(cond=cond):
-            inner: tuple[Expr, ...] = (cond,)
-        case Binary(op="and" | "or", x=x):
-            inner = (x,)
-        case _:
-            inner = children(expr)
-    for child in inner:
-        yield from _unconditional(child)
 
 
 def _is_affine(place: Load | Store, bound: Collection[str]) -> bool:
