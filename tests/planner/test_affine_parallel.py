@@ -202,3 +202,23 @@ def test_loops_of_few_iterations_may_stand_around() -> None:
     draft = Draft(initial_schedule(source))
     mark_parallel(draft, TWO)
     assert marked(tuple(draft.steps))
+
+
+def test_the_independent_part_of_a_loop() -> None:
+    """A sum of fixed order waits for what is computed in any order, strip by strip."""
+    arrays = {
+        "A": "in float64 [n, n]",
+        "x": "local float64 []",
+        "s": "inout float64 []",
+        "y": "inout float64 [n]",
+    }
+    body = (
+        Do("x", "0"),
+        For("j", 0, "n", Do("x", "x + A[i, j]")),
+        Do("y[i]", "2 * x"),
+        Do("s", "s + x"),
+    )
+    steps = shared(program("apart", arrays, For("i", 0, "n", *body)))
+    kinds = [step.kind for step in steps]
+    assert kinds == ["expand_scalar", "distribute_statements", "parallel"]
+    assert marked(steps) == ["i"]

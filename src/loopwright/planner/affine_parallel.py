@@ -35,6 +35,7 @@ from loopwright.ir.schedule_tree import (
 from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.ir.visit import fresh_name, names
 from loopwright.planner.draft import Draft
+from loopwright.planner.independent_parts import part_off, strip_size
 from loopwright.transform.index_set_splitting import SplitIndexSet
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_fusion import Fuse
@@ -104,6 +105,7 @@ class _Sharing:
             or self._outside(band)
             or self._in_parts(band, outer)
             or self._in_waves(band, outer)
+            or self._parted(band, outer)
         )
         long = [other for other in outer if self._count(other) > _FEW]
         if not is_done and (len(long) < _MOST_SERIAL or self._count(band) <= _FEW):
@@ -228,6 +230,19 @@ class _Sharing:
         steps = (*copies, *sums, cut)
         return self.draft.take(*steps, Parallel(self._new_loop(*steps)))
 
+    def _parted(self, band: Band, outer: tuple[Band, ...]) -> bool:
+        """The part of the loop that is independent, in strips that pay for meeting after each."""
+        count = self._count(band)
+        is_known = self._is_known(band)
+        size = strip_size(self.draft, self.machine, band, self.trips, is_known=is_known)
+        once = self._work(band, outer) / max(1.0, count)
+        if once * min(size, count) < _WORTH * self._barrier():
+            return False
+        cut = size if count > 2 * size else 0
+        return part_off(
+            self.draft, self.machine, band, lambda names: self._work_of(names, outer), cut
+        )
+
     def _extent(self, found: Reduction, outer: tuple[Band, ...]) -> int:
         """Dimensions of the elements that a reduction gathers while loops around stand still."""
         program = self.draft.schedule.program
@@ -291,10 +306,13 @@ class _Sharing:
 
         Accesses that walk from line to line cost more.
         """
+        return self._work_of(band.statements, outer)
+
+    def _work_of(self, names: frozenset[str], outer: tuple[Band, ...]) -> float:
         program = self.draft.schedule.program
         fixed = [moved_by(other, program) for other in outer]
         total = 0.0
-        for name in band.statements:
+        for name in names:
             known = {found.get(name) for found in fixed}
             inside = {x: n for x, n in self.trips.get(name, {}).items() if x not in known}
             instances = math.prod(inside.values())

@@ -200,7 +200,12 @@ class DistributeStatements(Step):
     def apply(self, schedule: Schedule) -> Schedule:
         root = nodes_of(schedule)
         band = find_band(self, schedule, root, self.loop)
-        require_unmarked(self, schedule, (inner.loop for inner in bands(band)))
+        groups = [
+            set(self.statements[first:last])
+            for first, last in pairwise((0, *accumulate(self.sizes)))
+        ]
+        split = [b for b in bands(band) if not any(b.statements <= group for group in groups)]
+        require_unmarked(self, schedule, [self.loop, *(inner.loop for inner in split)])
         if band.statements != set(self.statements):
             names = ", ".join(sorted(band.statements))
             refuse(self, f"the statements of loop '{self.loop}' are {names}")
