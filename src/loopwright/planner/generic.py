@@ -4,6 +4,7 @@
     stencils   loops of passes over rows, skewed
     products   contractions inside larger programs
     order      another order for all other loops
+    pipelines  nests that hand rows on, with windows that slide over them
     marks      threads, independent iterations, registers
     alignment  vectors that are stored whole
     fetches    rows far away that are asked for early
@@ -28,6 +29,7 @@ from loopwright.planner.closures import plan_closures
 from loopwright.planner.draft import Draft
 from loopwright.planner.fetches import plan_fetches
 from loopwright.planner.inner_contractions import plan_contractions, plan_text_contractions
+from loopwright.planner.pipelines import plan_pipelines
 from loopwright.planner.stencils import plan_alignment, plan_stencils
 from loopwright.transform.plan import Plan
 from loopwright.transform.schedule_legality import initial_schedule
@@ -43,6 +45,7 @@ _PLANNERS = (
     plan_stencils,
     plan_contractions,
     plan_order,
+    plan_pipelines,
     plan_marks,
     plan_alignment,
     plan_fetches,
