@@ -232,7 +232,7 @@ def test_compile_without_a_planner(
 
 
 def test_a_plan_that_is_not_legal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planners, "default_plan", failing(ERRORS[2]))
+    monkeypatch.setattr(planners, "choose_plan", failing(ERRORS[2]))
     called(2)
     assert recorded_faults().last.startswith("the plan of 'f': IllegalStep: ")
 

@@ -45,10 +45,10 @@ from loopwright.planner.choice import Choice
 from loopwright.planner.mesh import scratchpad_room
 from loopwright.planner.planners import (
     Planner,
-    marked_source,
     model_planner,
     tell_gave_up,
 )
+from loopwright.planner.source_order import source_order
 from loopwright.targets import TARGETS
 from loopwright.transform.contract import Contract
 from loopwright.transform.plan import Plan, apply_plan, initial_schedule
@@ -178,7 +178,7 @@ def _lowered(
         survive(error, f"the loops of '{program.name}'")
     if isinstance(machine, GpuMachine | MeshMachine):
         return _source_loops(program)
-    simpler = marked_source(program, machine, 2 if _is_parallel(schedule) else 1)
+    simpler = source_order(program, machine, 2 if _is_parallel(schedule) else 1)
     if len(plan) and len(simpler[0]) and simpler[0] != plan:
         return _lowered(program, *simpler, machine)
     return _source_loops(program)

@@ -20,6 +20,8 @@ from loopwright.ir.schedule_tree import bands, nodes_of
 from loopwright.machines.load import load_machine
 from loopwright.planner.contraction_cost import choice_cycles
 from loopwright.planner.given_choice import given_choice, plan_of
+from loopwright.planner.loop_steps import loop_steps
+from loopwright.planner.schedule_cost import schedule_seconds
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_marks import Parallel, Simd
 from loopwright.transform.plan import Plan, apply_plan
@@ -31,7 +33,6 @@ from loopwright.tuning.evaluators import (
     modelled_plan,
     predicting,
 )
-from loopwright.tuning.schedule_cost import loop_steps, schedule_seconds
 from loopwright.tuning.tasks import ContractionTask, ProgramTask
 
 N1 = load_machine("neoverse-n1")
@@ -136,7 +137,8 @@ def seconds(task: ProgramTask, *steps: Any, machine: Machine = N1, threads: int 
 def test_loops_over_tiles_cover_many_points() -> None:
     schedule = apply_plan(loops(smoothed, 500).made(), Plan((Tile(("i", "j"), (32, 16)),)))
     found = [next(iter(loop_steps(band).values())) for band in bands(nodes_of(schedule))]
-    assert found == [((0,), 32), ((1,), 16), ((0,), 1), ((1,), 1)]
+    assert [step.positions for step in found] == [(0,), (1,), (0,), (1,)]
+    assert [step.size for step in found] == [32, 16, 1, 1]
 
 
 def test_vectors_pay_and_columns_cost() -> None:

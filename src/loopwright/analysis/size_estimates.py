@@ -23,6 +23,7 @@ from loopwright.lazy_dataclass import dataclass
 __all__ = [
     "Reference",
     "average_trips",
+    "average_trips_of",
     "band_trips",
     "bounded_sizes",
     "bytes_of",
@@ -277,7 +278,7 @@ def average_trips(program: Program, sizes: Mapping[str, int]) -> dict[str, dict[
     Statement -> iterator -> iterations, for parameters of the given sizes. The product over a
     statement is near its number of instances; of a triangle n * n/2.
     """
-    return {s.name: _trips(s, sizes) for s in program.statements}
+    return {s.name: average_trips_of(s.domain, s.iterators, sizes) for s in program.statements}
 
 
 def band_trips(band: Band, program: Program, trips: Mapping[str, Mapping[str, float]]) -> float:
@@ -287,14 +288,26 @@ def band_trips(band: Band, program: Program, trips: Mapping[str, Mapping[str, fl
     return max(counts, default=_UNKNOWN)
 
 
-def _trips(statement: Statement, sizes: Mapping[str, int]) -> dict[str, float]:
-    domain = statement.domain
+def average_trips_of(
+    domain: isl.Set,
+    iterators: Sequence[str],
+    sizes: Mapping[str, int],
+    order: Sequence[str] = (),
+) -> dict[str, float]:
+    """As `average_trips`, of some instances of a statement: iterator -> iterations.
+
+    Loops may stand in another `order`, which the iterators that it names come in, outermost first.
+    """
+    names = list(iterators)
+    ordered = [x for x in order if x in names]
+    ordered += [x for x in names if x not in ordered]
     for at in range(domain.dim(isl.dim_type.param)):
         name = domain.get_dim_name(isl.dim_type.param, at)
         value = isl.Val.int_from_si(context(), sizes.get(name or "", 1))
         domain = domain.fix_val(isl.dim_type.param, at, value)
     trips: dict[str, float] = {}
-    for at, iterator in enumerate(statement.iterators):
+    for iterator in ordered:
+        at = names.index(iterator)
         low, high = domain.dim_min_val(at), domain.dim_max_val(at)
         if domain.is_empty() or not (low.is_int() and high.is_int()):
             trips[iterator] = 1.0

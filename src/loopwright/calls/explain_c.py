@@ -22,14 +22,22 @@ from loopwright.ir.program import Program, Role
 from loopwright.ir.schedule_tree import loop_names
 from loopwright.ir.text import expr_text, schedule_text
 from loopwright.pipeline import compile_program
+from loopwright.planner.plan_choice import choose_plan
 from loopwright.planner.planners import Planner
 from loopwright.planner.predict import predicted
 
 __all__ = ["as_written", "explain_on_gpu", "explain_region"]
 
 
-def explain_region(found: Optimised, machine: Machine | GpuMachine | MeshMachine) -> str:
-    """Statements, loops with what binds them, the steps taken, the time expected."""
+def explain_region(
+    found: Optimised,
+    machine: Machine | GpuMachine | MeshMachine,
+    threads: int | None = None,
+) -> str:
+    """Statements, loops with what binds them, the steps taken, the time expected.
+
+    Of a plan that the model has chosen for so many threads, what it was weighed against.
+    """
     program = found.program
     lines = as_written(found)
     lines.append("  steps")
@@ -45,6 +53,8 @@ def explain_region(found: Optimised, machine: Machine | GpuMachine | MeshMachine
     lines += _memory(found)
     too_hard = "nothing, the program is too hard to analyse"
     lines.append(f"  predicted: {bounded(lambda: predicted(program, machine), lambda _: too_hard)}")
+    if threads is not None:
+        lines.append(f"  expected: {choose_plan(program, machine, threads, text=True)}")
     return "\n".join(lines)
 
 

@@ -20,11 +20,11 @@ from loopwright.ir.schedule import Schedule
 from loopwright.kernels import recall, remember
 from loopwright.log import log
 from loopwright.planner.planners import model_planner
+from loopwright.planner.schedule_cost import schedule_seconds
 from loopwright.planner.source_order import source_order
 from loopwright.transform.plan import Plan
 from loopwright.tuning.recall import plan_digest
 from loopwright.tuning.records import Key, Record, log_of_user
-from loopwright.tuning.schedule_cost import schedule_seconds
 from loopwright.tuning.time_comparison import TimeComparison
 
 __all__ = ["source_rival"]

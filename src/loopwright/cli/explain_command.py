@@ -8,7 +8,7 @@ from pathlib import Path
 from loopwright.calls.explain_c import explain_on_gpu, explain_region
 from loopwright.calls.explain_mesh import explain_on_mesh
 from loopwright.calls.measure_c import measure_function
-from loopwright.calls.splice import optimise_region
+from loopwright.calls.splice import optimise_region, team_of
 from loopwright.cli.cc_command import (
     C_TARGETS,
     MESH_TARGETS,
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         found = optimise_region(
             file, region, planner, machine, target=args.target, reassoc=args.reassoc
         )
-        print(explain_region(found, machine))
+        print(explain_region(found, machine, team_of(machine, args.target)))
     if not args.run:
         return 0
     for name in dict.fromkeys(region.function for region in file.regions):

@@ -23,6 +23,7 @@ from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
+from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
 from loopwright.planner.affine import plan_marks, plan_order
 from loopwright.planner.closures import plan_closures
@@ -35,7 +36,7 @@ from loopwright.transform.plan import Plan
 from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.step import Step
 
-__all__ = ["default_plan", "extend_plan"]
+__all__ = ["ComposedPlan", "OnFault", "composed_plan", "default_plan", "extend_plan"]
 
 # Told the fault of a planner and where it came up: returns if the plan is to go on without it.
 OnFault: TypeAlias = Callable[[Exception, str], None]
@@ -63,6 +64,15 @@ def _raise(error: Exception, where: str) -> None:
     raise error
 
 
+@dataclass(frozen=True, slots=True)
+class ComposedPlan:
+    """What all planners have made of a program."""
+
+    plan: Plan
+    schedule: Schedule
+    is_whole: bool  # no planner was broken off: what is known of the initial schedule holds
+
+
 def default_plan(
     program: Program,
     machine: Machine,
@@ -78,7 +88,25 @@ def default_plan(
     What is too hard for a planner is left to those after it. So is what it fails on, if `on_fault`
     returns.
     """
-    draft = Draft(initial_schedule(program))
+    start = initial_schedule(program)
+    made = composed_plan(start, machine, parallel=parallel, text=text, on_fault=on_fault)
+    return made.plan, made.schedule
+
+
+def composed_plan(
+    start: Schedule, machine: Machine, *, parallel: bool, text: bool, on_fault: OnFault
+) -> ComposedPlan:
+    """As `default_plan`, of an initial schedule that others may use as well."""
+    program = start.program
+    draft = Draft(start)
+    is_whole = True
+
+    def without(planner: str, before: Draft, error: GaveUp) -> Draft:
+        nonlocal is_whole
+        is_whole = False
+        log("plan", lambda: f"{planner} gave up on '{program.name}': {error}")
+        return _retraced(program, tuple(before.steps))
+
     for planner in _PLANNERS:
         if draft.schedule.closure is not None:
             break
@@ -86,13 +114,14 @@ def default_plan(
         try:
             draft = bounded(
                 partial(_extended, draft, chosen, machine, parallel=parallel),
-                partial(_without, planner.__name__, program, draft),
+                partial(without, planner.__name__, draft),
                 _QUOTAS.get(planner, _QUOTA),
             )
         except FAULTS as error:
+            is_whole = False
             on_fault(error, f"{planner.__name__} of '{program.name}'")
             draft = _retraced(program, tuple(draft.steps))
-    return Plan(tuple(draft.steps)), draft.schedule
+    return ComposedPlan(Plan(tuple(draft.steps)), draft.schedule, is_whole)
 
 
 def _extended(
@@ -101,12 +130,6 @@ def _extended(
     """`draft` with the steps of one planner."""
     draft.take(*planner(draft.schedule, machine, parallel=parallel))
     return draft
-
-
-def _without(planner: str, program: Program, draft: Draft, error: GaveUp) -> Draft:
-    """`draft` without a planner for which the program is too hard."""
-    log("plan", lambda: f"{planner} gave up on '{program.name}': {error}")
-    return _retraced(program, tuple(draft.steps))
 
 
 def _retraced(program: Program, steps: tuple[Step, ...]) -> Draft:

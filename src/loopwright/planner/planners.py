@@ -2,7 +2,7 @@
 
 A planner gives a plan and the schedule that it makes of a program's source order. Where planning
 fails by a fault of ours (`faults`), the next simpler plan is taken: the model's without the planner
-that failed, then marks on the loops of the source, then source order.
+that failed, then the source order with its marks, then without them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.log import log
 from loopwright.planner.draft import Draft
-from loopwright.planner.generic import default_plan, extend_plan
+from loopwright.planner.generic import extend_plan
 from loopwright.planner.grid_layout import plan_grid_layout
 from loopwright.planner.grid_staging import plan_grid_registers, plan_grid_staging
+from loopwright.planner.plan_choice import choose_plan
+from loopwright.planner.source_order import source_order
 from loopwright.transform.interchange import open_chains
 from loopwright.transform.plan import Plan, apply_plan, apply_steps, initial_schedule
 from loopwright.transform.reschedule import Reschedule
@@ -36,7 +38,6 @@ __all__ = [
     "checked_plan",
     "given_planner",
     "loaded_planners",
-    "marked_source",
     "model_planner",
     "plans_from_text",
     "plans_text",
@@ -53,37 +54,22 @@ Planner: TypeAlias = Callable[[Program, Any, int], tuple[Plan, Schedule]]
 def model_planner(
     program: Program, machine: Machine, threads: int, *, text: bool = False
 ) -> tuple[Plan, Schedule]:
-    """What the model of the machine decides, for any affine program.
+    """What the model of the machine decides, for any affine program (planner/plan_choice).
 
     `text`: it is to be printed as C. Planners keep to quotas of their own. When isl gives up on
-    what they have found together, the plan is empty: the program runs in the order it was written.
+    what they have found together, the program runs in the order it was written.
     """
     try:
-        return default_plan(program, machine, parallel=threads > 1, text=text, on_fault=survive)
+        chosen = choose_plan(program, machine, threads, text=text)
     except FAULTS as error:
         survive(error, f"the plan of '{program.name}'")
-        return marked_source(program, machine, threads)
+        return source_order(program, machine, threads)
+    return chosen.plan, chosen.schedule
 
 
 def text_planner(program: Program, machine: Machine, threads: int) -> tuple[Plan, Schedule]:
     """What the model decides for C, which a compiler vectorises by its own judgement."""
     return model_planner(program, machine, threads, text=True)
-
-
-def marked_source(program: Program, machine: Machine, threads: int) -> tuple[Plan, Schedule]:
-    """The loops of the source with threads and vectors, as far as these can be planned."""
-    source = initial_schedule(program)
-    steps = _marks_or_none(source, machine, threads)
-
-    def unmarked(error: GaveUp) -> tuple[Plan, Schedule]:
-        tell_gave_up(program, error)
-        return Plan(()), initial_schedule(program)
-
-    try:
-        return bounded(lambda: (Plan(steps), apply_steps(source, steps)), unmarked, ISL_QUOTA)
-    except FAULTS as error:
-        survive(error, f"the marks of '{program.name}'")
-    return Plan(()), initial_schedule(program)
 
 
 def tell_gave_up(program: Program, error: GaveUp) -> None:

@@ -69,11 +69,11 @@ def unroll_short_loops(draft: Draft) -> None:
             draft.take(*unrolled, *draft.copies(band), Simd(band.loop))
 
 
-def repeated(program: Program, inner: Sequence[Band]) -> list[int] | None:
+def repeated(program: Program, inner: Sequence[Band], most: int = _MOST_COPIES) -> list[int] | None:
     """Iterations of loops that are few enough to be unrolled whole; else None."""
     found = [_constant_trips(program, band) for band in inner]
     counts = [count for count in found if count is not None]
-    if len(counts) < len(found) or math.prod(counts) > _MOST_COPIES:
+    if len(counts) < len(found) or math.prod(counts) > most:
         return None
     return counts
 

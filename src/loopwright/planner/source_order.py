@@ -32,10 +32,13 @@ __all__ = ["source_order"]
 _QUOTA = 2_000_000  # elementary isl operations: about a second
 
 
-def source_order(program: Program, machine: Machine, threads: int) -> tuple[Plan, Schedule]:
+def source_order(
+    program: Program, machine: Machine, threads: int, start: Schedule | None = None
+) -> tuple[Plan, Schedule]:
     """The loops as written, marked for threads and vectors; unmarked where isl gives up.
 
-    A planner (planner/planners): of a program, a machine, and the number of threads.
+    A planner (planner/planners): of a program, a machine, and the number of threads. `start` is the
+    program's initial schedule, with what is known of it.
     """
 
     def unmarked(error: GaveUp) -> tuple[Plan, Schedule]:
@@ -43,7 +46,7 @@ def source_order(program: Program, machine: Machine, threads: int) -> tuple[Plan
         return Plan(()), initial_schedule(program)
 
     def marked() -> tuple[Plan, Schedule]:
-        draft = Draft(initial_schedule(program))
+        draft = Draft(start or initial_schedule(program))
         if threads > 1:
             _share_out(draft, nodes_of(draft.schedule), depth=0)
         if machine.vector_registers:

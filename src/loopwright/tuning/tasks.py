@@ -33,12 +33,12 @@ from loopwright.planner.analytical import choose
 from loopwright.planner.contraction_cost import choice_seconds
 from loopwright.planner.given_choice import given_choice, plan_of
 from loopwright.planner.planners import given_planner, model_planner
+from loopwright.planner.schedule_cost import schedule_seconds
 from loopwright.runtime.array_arguments import Array, element_strides, made_for
 from loopwright.transform.plan import Plan, apply_plan
 from loopwright.tuning.candidates import contraction_neighbours
 from loopwright.tuning.loop_candidates import loop_neighbours
 from loopwright.tuning.records import Key, contraction_key, program_key
-from loopwright.tuning.schedule_cost import schedule_seconds
 
 __all__ = [
     "Bench",

@@ -1,0 +1,128 @@
+"""How long one iteration of an innermost loop waits for the one before.
+
+A statement waits for another one where it reads an array that the other writes: in the same
+iteration if that stands before it and the element is the same, else in a later one. A circle of
+such waits with a step into a later iteration is a chain, and its cycles are the sum of what its
+statements take: a sum in order, a recurrence along a row, a running minimum. Subscripts are
+compared as they are written; elements that are the same by other reasons are not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from loopwright.analysis.dependences import strongly_connected_components
+from loopwright.analysis.size_estimates import coefficients
+from loopwright.ir.expr import Binary, Const, Expr
+from loopwright.ir.machine import Machine
+from loopwright.ir.program import Access, Statement
+from loopwright.planner.statement_work import latency
+
+__all__ = ["carried_cycles"]
+
+_STORED = 4.0  # cycles from a store to a load of it that is not the next iteration's
+
+
+def carried_cycles(
+    statements: Sequence[Statement], moving: Mapping[str, str], machine: Machine
+) -> float:
+    """Cycles of the longest chain through the iterations of a loop; 0 where there is none.
+
+    `moving` has the iterator of each statement that the loop runs through, and statements stand in
+    their order. Integer sums and extrema, which vectors may take in any order, are no chains.
+    """
+    edges: set[tuple[str, str]] = set()
+    carried: set[tuple[str, str]] = set()
+    through_memory: set[tuple[str, str]] = set()
+    begun = _begun_anew(statements, moving)
+    for at, one in enumerate(statements):
+        for later, other in enumerate(statements):
+            for read in other.reads:
+                if read.array != one.write.array:
+                    continue
+                steps = _steps_apart(one, read, other, moving)
+                if steps == 0 and at < later:
+                    edges.add((one.name, other.name))
+                elif steps > 0 or (steps == 0 and _stays(read, moving, other)):
+                    if read.array in begun or (one is other and _is_any_order(one)):
+                        continue
+                    edges.add((one.name, other.name))
+                    carried.add((one.name, other.name))
+                    if steps > 1:
+                        through_memory.add((one.name, other.name))
+    longest = 0.0
+    by_name = {s.name: s for s in statements}
+    for group in strongly_connected_components(sorted(by_name), edges):
+        own = {(a, b) for a, b in carried if a in group and b in group}
+        if not own:
+            continue
+        written = {by_name[name].write.array for name in group}
+        cycles = sum(latency(by_name[name], written, machine) for name in group)
+        longest = max(longest, cycles + (_STORED if own & through_memory else 0.0))
+    return longest
+
+
+def _begun_anew(statements: Sequence[Statement], moving: Mapping[str, str]) -> frozenset[str]:
+    """Arrays of which every iteration sets the element that it uses, before all else."""
+    found: dict[str, bool] = {}
+    for statement in statements:
+        for read in statement.reads:
+            found.setdefault(read.array, False)
+        write = statement.write
+        found.setdefault(write.array, _stays(write, moving, statement))
+    return frozenset(name for name, is_anew in found.items() if is_anew)
+
+
+def _stays(read: Access, moving: Mapping[str, str], statement: Statement) -> bool:
+    """Whether all iterations read the same element."""
+    iterator = moving.get(statement.name, "")
+    return all(iterator not in dict(coefficients(entry)) for entry in read.index)
+
+
+def _steps_apart(
+    writer: Statement, read: Access, reader: Statement, moving: Mapping[str, str]
+) -> int:
+    """Iterations from the write of an element to its read.
+
+    -1 where no later iteration reads it: neighbours across the loop, elements still to come, and
+    such that are the same by chance.
+    """
+    iterators = moving.get(writer.name, ""), moving.get(reader.name, "")
+    are_alike = writer.iterators == reader.iterators
+    found = 0
+    is_moved = False
+    for ours, theirs in zip(writer.write.index, read.index, strict=True):
+        own, other = dict(coefficients(ours)), dict(coefficients(theirs))
+        step = own.pop(iterators[0], 0)
+        is_same_step = step == other.pop(iterators[1], 0)
+        if not is_same_step or len(own) != len(other) or (are_alike and own != other):
+            return -1
+        gap = _constant(ours) - _constant(theirs)
+        if step == 0:
+            if gap:
+                return -1
+            continue
+        if gap % step or (is_moved and gap // step != found):
+            return -1
+        found, is_moved = gap // step, True
+    return max(found, -1)
+
+
+def _constant(expr: Expr) -> int:
+    """The number in a sum of iterators and numbers."""
+    match expr:
+        case Const(value=int(value)):
+            return value
+        case Binary(op="add", x=x, y=y):
+            return _constant(x) + _constant(y)
+        case Binary(op="sub", x=x, y=y):
+            return _constant(x) - _constant(y)
+    return 0
+
+
+def _is_any_order(statement: Statement) -> bool:
+    """Whether a sum or an extreme of integers gathers into one element."""
+    value = statement.value
+    if not statement.write.dtype.is_integer or not isinstance(value, Binary):
+        return False
+    return value.op in ("add", "sub", "min", "max", "and", "or", "xor", "mul")

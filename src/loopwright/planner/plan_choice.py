@@ -1,0 +1,182 @@
+"""Which plan a program gets: the planners' own, marks on its loops, or the order of its source.
+
+All are priced by one closed form (planner/schedule_cost) at likely sizes. A plan that changes the
+order of loops, copies them or takes them out is taken only where it is expected to take at most
+0.95 of the time of the source order: what is nearly as fast there is also surer, shorter and sooner
+compiled. On several threads it must not be much slower on one, either. Where it is not worth it,
+the planner's marks on the loops of the source are taken, which write short loops out, or those of
+the source order where these are expected to be faster. A plan that only marks the loops of the
+source is taken as it is, and one that has no price (blocked closures) is trusted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from loopwright.analysis.size_estimates import likely_sizes
+from loopwright.diagnostics import UsageError
+from loopwright.faults import FAULTS, survive
+from loopwright.ir.islkit import bounded
+from loopwright.ir.machine import Machine
+from loopwright.ir.program import Program
+from loopwright.ir.schedule import Schedule
+from loopwright.lazy_dataclass import dataclass
+from loopwright.log import log
+from loopwright.planner.draft import Draft
+from loopwright.planner.fetches import plan_fetches
+from loopwright.planner.generic import OnFault, composed_plan, extend_plan
+from loopwright.planner.schedule_cost import schedule_seconds
+from loopwright.planner.source_order import source_order
+from loopwright.planner.stencils import plan_alignment
+from loopwright.transform.loop_marks import (
+    Align,
+    Parallel,
+    ParallelChunks,
+    PrefetchRows,
+    Simd,
+    Unroll,
+)
+from loopwright.transform.partial_sums import PartialSums
+from loopwright.transform.plan import Plan
+from loopwright.transform.privatize import Privatize
+from loopwright.transform.register_promotion import PromoteToRegisters
+from loopwright.transform.schedule_legality import initial_schedule
+from loopwright.transform.step import Step
+from loopwright.transform.tiling import StripMine
+
+__all__ = ["PlanChoice", "choose_plan"]
+
+_WORTH = 0.95  # of the time of the source order: what a plan may take
+_ALONE = 1.1  # times that of the source order: what a plan for several threads may take on one
+_AS_GOOD = 1.02  # times that of the source order: what marks on its loops may take
+# What makes no other order: pieces for threads and their sums are marks as well.
+_MARKS = (
+    Align,
+    Parallel,
+    ParallelChunks,
+    PartialSums,
+    PrefetchRows,
+    Privatize,
+    PromoteToRegisters,
+    Simd,
+    StripMine,
+    Unroll,
+)
+_QUOTA = 1_000_000  # elementary isl operations, half a second
+
+PLANNED, MARKED, SOURCE = "the plan", "its marks alone", "the source order"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanChoice:
+    """A plan, its schedule, and what those that were weighed are expected to take."""
+
+    plan: Plan
+    schedule: Schedule
+    taken: str
+    seconds: tuple[tuple[str, float], ...]  # NaN where nothing is known; empty: nothing was weighed
+
+    def __str__(self) -> str:
+        if not self.seconds:
+            return f"{self.taken}: it only marks the loops of the source, and nothing was weighed"
+        known = ", ".join(f"{name} {_time(value)}" for name, value in self.seconds)
+        return f"{self.taken} is taken: {known}"
+
+
+def choose_plan(
+    program: Program,
+    machine: Machine,
+    threads: int,
+    *,
+    text: bool = False,
+    on_fault: OnFault = survive,
+) -> PlanChoice:
+    """The plan of a program for a machine, run by so many threads; `text`: printed as C."""
+    start = initial_schedule(program)
+    made = composed_plan(start, machine, parallel=threads > 1, text=text, on_fault=on_fault)
+    plan, schedule = made.plan, made.schedule
+    start = start if made.is_whole else initial_schedule(program)
+    if all(isinstance(step, _MARKS) for step in plan):
+        return PlanChoice(plan, schedule, PLANNED, ())
+    price = partial(_price, machine=machine, sizes=likely_sizes(program), threads=threads)
+    own = price(schedule)
+    if math.isnan(own):
+        return PlanChoice(plan, schedule, PLANNED, ((PLANNED, own),))
+    source, written = source_order(program, machine, threads, start=start)
+    base = price(written)
+    is_worth_it = math.isnan(base) or own <= _WORTH * base
+    if is_worth_it and threads > 1:
+        # C for several threads runs on one as well.
+        is_worth_it = not price(schedule, threads=1) > _ALONE * price(written, threads=1)
+    if is_worth_it:
+        chosen = PlanChoice(plan, schedule, PLANNED, ((PLANNED, own), (SOURCE, base)))
+    else:
+        chosen = _without_order(start, (source, written), machine, threads, price, own)
+    log("plan", lambda: f"of '{program.name}' {chosen}")
+    return chosen
+
+
+def _without_order(
+    start: Schedule,
+    source: tuple[Plan, Schedule],
+    machine: Machine,
+    threads: int,
+    price: Callable[[Schedule], float],
+    own: float,
+) -> PlanChoice:
+    """Marks on the loops of the source, by the planner or as they are; `own` was the plan's price.
+
+    Short loops that are written out are, to a compiler, the loops themselves.
+    """
+    marked, marks = _extended(start, partial(extend_plan, parallel=threads > 1), machine)
+    base, value = price(source[1]), price(marks)
+    most = _AS_GOOD if all(isinstance(step, _MARKS) for step in marked) else _WORTH
+    seconds = ((PLANNED, own), (MARKED, value), (SOURCE, base))
+    if value <= most * base:
+        return PlanChoice(*_finished(marked, marks, machine, threads), MARKED, seconds)
+    return PlanChoice(*_finished(*source, machine, threads), SOURCE, seconds)
+
+
+def _price(schedule: Schedule, *, machine: Machine, sizes: dict[str, int], threads: int) -> float:
+    """Seconds that a schedule is expected to take; NaN where nobody knows."""
+    try:
+        price = partial(schedule_seconds, schedule, machine, sizes, threads)
+        return bounded(price, lambda _: math.nan, _QUOTA)
+    except UsageError:
+        return math.nan  # the machine's table has no such operation
+    except FAULTS as error:
+        survive(error, f"the price of '{schedule.program.name}'")
+    return math.nan
+
+
+def _extended(
+    schedule: Schedule, planner: Callable[..., Iterable[Step]], machine: Machine
+) -> tuple[Plan, Schedule]:
+    """What one planner makes of a schedule; nothing where it gives up or fails."""
+
+    def taken() -> tuple[Plan, Schedule]:
+        draft = Draft(schedule)
+        draft.take(*planner(schedule, machine))
+        return Plan(tuple(draft.steps)), draft.schedule
+
+    try:
+        return bounded(taken, lambda _: (Plan(()), schedule), _QUOTA)
+    except FAULTS as error:
+        survive(error, f"the marks of '{schedule.program.name}'")
+    return Plan(()), schedule
+
+
+def _finished(
+    plan: Plan, schedule: Schedule, machine: Machine, threads: int
+) -> tuple[Plan, Schedule]:
+    """Marked loops with vectors that are stored whole and rows that are asked for early."""
+    for planner in (plan_alignment, plan_fetches):
+        more, schedule = _extended(schedule, partial(planner, parallel=threads > 1), machine)
+        plan = Plan((*plan, *more))
+    return plan, schedule
+
+
+def _time(seconds: float) -> str:
+    return "unknown" if math.isnan(seconds) else f"{1e3 * seconds:.3g} ms"

@@ -1,0 +1,151 @@
+"""What the operations of a statement cost a processor, by the machine's table.
+
+Operations are of three kinds: those that vectors do as fast as single numbers, those that a divider
+does (vectors of them one element after the other, or nearly so), and functions of the mathematical
+library, one element at a time. A product that is added at once takes one instruction with the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary
+from loopwright.ir.machine import Machine
+from loopwright.ir.program import Statement
+from loopwright.ir.visit import children, loads
+from loopwright.lazy_dataclass import dataclass
+
+__all__ = ["Operations", "latency", "operations", "shared_parts"]
+
+SCALAR_DIVISION = 4.0  # cycles that processors take at least for one division
+ROOT = 1.4  # times as long as a division
+_CALL = 40.0  # cycles of a function of the mathematical library
+_WHOLE_DIVISION = 12.0  # cycles of a division of integers by what is not known
+_BY_CONSTANT = 4  # instructions of one by a number: a wide product and shifts
+_SINGLE = frozenset({"fma", "min_number", "max_number", "abs", "copysign"})  # one instruction
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """Cycles of all operations of one instance."""
+
+    plain: float  # of one element, or of a vector of them
+    divisions: float  # of the divider, for one element
+    vector_divisions: float  # of the divider, for a vector
+    calls: float  # for one element; vectors are no faster
+    bits: int  # of the elements that fill a vector
+
+
+def operations(statement: Statement, machine: Machine, known: Collection[Expr] = ()) -> Operations:
+    """What one instance of a statement has a processor do, subscripts left out.
+
+    Parts that are `known` have been computed before.
+    """
+    dtype = statement.write.dtype.name
+    bits = max(x.dtype.bits for x in (statement.write, *statement.reads))
+    dot = machine.fused("dot", "int8")
+    if dot is not None and _is_dot_product(statement):
+        return Operations(1 / dot.per_cycle, 0.0, 0.0, 0.0, 8)
+    each = 1 / machine.cost("add", dtype).per_cycle
+    vector = 1 / machine.cost("div", dtype).per_cycle
+    scalar = max(SCALAR_DIVISION, vector / machine.lanes(statement.write.dtype.bits))
+    plain = calls = divided = 0.0
+    for node in _on_data(statement.value, known):
+        match node:
+            case Call(function="sqrt"):
+                divided += ROOT
+            case Call(function=function):
+                plain += each * (function in _SINGLE)
+                calls += _CALL * (function not in _SINGLE)
+            case Binary(op="pow"):
+                calls += _CALL
+            case Binary(op="div" | "mod" | "floordiv", y=y) if node.dtype.is_integer:
+                if isinstance(y, Const):
+                    plain += _BY_CONSTANT * each
+                else:
+                    calls += _WHOLE_DIVISION
+            case Binary(op="div"):
+                divided += 1.0
+            case Binary(op="mod"):
+                calls += _CALL
+            case Binary(op="add" | "sub", x=x, y=y):
+                plain += 0.0 if _is_product(x) or _is_product(y) else each
+            case Binary(op="mul" | "min" | "max" as op):
+                plain += 1 / machine.cost(op, dtype).per_cycle
+            case Binary() | Unary() | Select():
+                plain += each
+            case Cast(x=x) if x.dtype.bits != node.dtype.bits or x.dtype.is_float:
+                plain += each
+    return Operations(plain, divided * scalar, divided * vector, calls, bits)
+
+
+def _is_dot_product(statement: Statement) -> bool:
+    """Whether bytes are multiplied and added up in 32 bits, as one instruction does by fours."""
+    match statement.value:
+        case Binary(op="add", x=Load(array=array), y=Binary(op="mul", x=Cast(x=x), y=Cast(x=y))):
+            is_own = array == statement.write.array and statement.write.dtype.bits == 32
+            return is_own and x.dtype.bits == y.dtype.bits == 8
+    return False
+
+
+def latency(statement: Statement, arrays: Collection[str], machine: Machine) -> float:
+    """Cycles from elements of some arrays to the value of a statement; 0 where it has none."""
+    dtype = statement.write.dtype.name
+
+    def depth(expr: Expr) -> float | None:
+        if isinstance(expr, Load) and expr.array in arrays:
+            return 0.0
+        inner = [(found, part) for part in children(expr) if (found := depth(part)) is not None]
+        if not inner:
+            return None
+        longest, through = max(inner, key=lambda one: one[0])
+        return longest + _latency(expr, through, dtype, machine)
+
+    return depth(statement.value) or 0.0
+
+
+def _latency(expr: Expr, through: Expr, dtype: str, machine: Machine) -> float:
+    """Cycles of one operation, from one of its operands on."""
+    match expr:
+        case Binary(op="div"):
+            return machine.cost("div", dtype).latency
+        case Call(function="sqrt"):
+            return ROOT * machine.cost("div", dtype).latency
+        case Call(function=function) if function not in _SINGLE:
+            return _CALL
+        case Binary(op="add" | "sub", x=x, y=y):
+            is_fused = any(_is_product(part) and part is not through for part in (x, y))
+            fused = machine.fused("fma", dtype) if is_fused else None
+            return machine.cost("add", dtype).latency if fused is None else fused.accumulate
+        case Binary(op="mul"):
+            return machine.cost("mul", dtype).latency
+        case Binary() | Unary() | Call() | Select():
+            return 2.0
+    return 0.0
+
+
+def _is_product(expr: Expr) -> bool:
+    return isinstance(expr, Binary) and expr.op == "mul"
+
+
+def shared_parts(statements: Sequence[Statement]) -> dict[str, frozenset[Expr]]:
+    """By statement, the operations that one before it with the same iterators has done already."""
+    found: dict[str, frozenset[Expr]] = {}
+    done: dict[tuple[str, ...], set[Expr]] = {}
+    written = {statement.write.array for statement in statements}
+    for statement in statements:
+        before = done.setdefault(statement.iterators, set())
+        parts = {part for part in _on_data(statement.value) if isinstance(part, Binary | Call)}
+        found[statement.name] = frozenset(parts & before)
+        before |= {x for x in parts if not any(load.array in written for load in loads(x))}
+    return found
+
+
+def _on_data(expr: Expr, known: Collection[Expr] = ()) -> Iterator[Expr]:
+    """An expression and its parts, subscripts and what is known left out."""
+    if expr in known:
+        return
+    yield expr
+    if not isinstance(expr, Load):
+        for part in children(expr):
+            yield from _on_data(part, known)

@@ -1,0 +1,70 @@
+"""What one iteration of a loop waits for the one before."""
+
+from __future__ import annotations
+
+import pytest
+
+import loopwright as lw
+from loopwright.machines.load import load_machine
+from loopwright.planner.carried_values import carried_cycles
+from loopwright.planner.statement_work import latency, operations
+
+N1 = load_machine("neoverse-n1")
+
+
+def cycles(body: str, types: str = "double") -> float:
+    text = f"""
+void f({types} a[64][64], {types} b[64][64], {types} s[1]) {{
+  {types} t;
+#pragma scop
+  for (int i = 1; i < 63; i++)
+    for (int j = 1; j < 63; j++) {{
+      {body}
+    }}
+#pragma endscop
+}}
+"""
+    (program,) = lw.parse_c(text)
+    moving = {x.name: "j" for x in program.statements}
+    return carried_cycles(program.statements, moving, N1)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("a[i][j] = b[i][j] + a[i - 1][j];", 0.0),
+        ("a[i][j] = b[i][j] + a[i][j + 1];", 0.0),
+        ("s[0] = s[0] + b[i][j];", 2.0),  # an addition
+        ("s[0] = s[0] + b[i][j] * a[i][j];", 2.0),  # the addend of a multiply-add
+        ("a[i][j] = b[i][j] * a[i][j - 1];", 3.0),
+        ("a[i][j] = b[i][j] / a[i][j - 1];", 15.0),
+        ("t = b[i][j] * 2.0; a[i][j] = t + 1.0;", 0.0),  # set anew by every iteration
+        ("a[i][j] = t + 1.0; t = a[i][j] * 2.0;", 5.0),  # handed to the next one
+    ],
+)
+def test_chains(body: str, expected: float) -> None:
+    assert cycles(body) == expected
+
+
+def test_integers_are_added_in_any_order() -> None:
+    assert cycles("s[0] = s[0] + b[i][j];", "int") == 0.0
+
+
+def test_operations_by_kind() -> None:
+    (program,) = lw.parse_c("""
+void f(double a[64], double b[64], signed char x[64], signed char y[64], int s[1]) {
+#pragma scop
+  for (int i = 0; i < 64; i++) a[i] = a[i] + 2.0 * b[i];
+  for (int i = 0; i < 64; i++) a[i] = 1.0 / b[i];
+  for (int i = 0; i < 64; i++) a[i] = exp(b[i]);
+  for (int i = 0; i < 64; i++) s[0] += (int)x[i] * (int)y[i];
+#pragma endscop
+}
+""")
+    fused, division, call, dot = (operations(s, N1) for s in program.statements)
+    assert (fused.plain, fused.divisions, fused.calls) == (0.5, 0.0, 0.0)
+    assert division.vector_divisions > division.divisions > 0.0
+    assert call.calls > 20.0
+    assert dot.bits == 8
+    assert dot.plain < 1.0
+    assert latency(program.statements[0], {"b"}, N1) > latency(program.statements[0], {"a"}, N1)

@@ -1,0 +1,118 @@
+"""Plans are weighed against the source order, and taken where they are clearly faster."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import loopwright as lw
+from loopwright.ir.loops import Mark
+from loopwright.ir.program import Program
+from loopwright.ir.schedule import Schedule
+from loopwright.machines.load import load_machine
+from loopwright.planner import plan_choice
+from loopwright.planner.plan_choice import MARKED, PLANNED, SOURCE, choose_plan
+from loopwright.planner.planners import model_planner
+from loopwright.planner.schedule_cost import schedule_seconds
+from loopwright.planner.source_order import source_order
+from loopwright.transform.loop_marks import Unroll
+from loopwright.transform.unroll_and_jam import UnrollAndJam
+
+N1 = load_machine("neoverse-n1")
+
+PRODUCT = """
+void f(double a[400][400], double b[400][400], double c[400][400]) {
+#pragma scop
+  for (int i = 0; i < 400; i++)
+    for (int j = 0; j < 400; j++)
+      for (int k = 0; k < 400; k++)
+        c[i][j] += a[i][k] * b[k][j];
+#pragma endscop
+}
+"""
+# Copies of rows that are not next to the diagonal would each have to ask whether they are.
+ELIMINATION = """
+void f(double a[500][500]) {
+  double factor;
+#pragma scop
+  for (int k = 0; k < 500; k++)
+    for (int i = 0; i < 500; i++)
+      if (i != k) {
+        factor = a[i][k];
+        a[i][k] = 0.0;
+        for (int j = 0; j < 500; j++)
+          a[i][j] -= factor * a[k][j];
+      }
+#pragma endscop
+}
+"""
+COPY = """
+void f(double a[900], double b[900]) {
+#pragma scop
+  for (int i = 0; i < 900; i++)
+    a[i] = 2.0 * b[i];
+#pragma endscop
+}
+"""
+
+
+def program(text: str) -> Program:
+    (found,) = lw.parse_c(text)
+    return found
+
+
+def test_a_product_is_taken_out() -> None:
+    chosen = choose_plan(program(PRODUCT), N1, 1)
+    assert chosen.taken == PLANNED
+    seconds = dict(chosen.seconds)
+    assert seconds[PLANNED] < 0.5 * seconds[SOURCE]
+    assert "is taken" in str(chosen)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_guarded_copies_lose(threads: int) -> None:
+    chosen = choose_plan(program(ELIMINATION), N1, threads)
+    assert not any(isinstance(step, UnrollAndJam) for step in chosen.plan)
+
+
+def test_marks_are_not_weighed() -> None:
+    chosen = choose_plan(program(COPY), N1, 1)
+    assert chosen.seconds == ()
+    assert "nothing was weighed" in str(chosen)
+
+
+@pytest.mark.parametrize(
+    ("plan", "marks", "taken"),
+    [
+        (0.94, 2.0, PLANNED),
+        (0.96, 2.0, SOURCE),
+        (0.96, 1.0, MARKED),
+        (math.nan, 2.0, PLANNED),
+    ],
+)
+def test_the_rule(plan: float, marks: float, taken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def seconds(schedule: Schedule, *_: object) -> float:
+        if schedule.contractions:
+            return plan
+        return marks if schedule.mark("k") is Mark.UNROLL else 1.0
+
+    def written_out(schedule: Schedule, *_: object, **__: object) -> tuple[Unroll, ...]:
+        return (Unroll("k", 4),)
+
+    monkeypatch.setattr(plan_choice, "schedule_seconds", seconds)
+    monkeypatch.setattr(plan_choice, "extend_plan", written_out)
+    assert choose_plan(program(PRODUCT), N1, 1).taken == taken
+
+
+def test_the_model_takes_what_is_chosen() -> None:
+    for text in (PRODUCT, ELIMINATION, COPY):
+        assert model_planner(program(text), N1, 1)[0] == choose_plan(program(text), N1, 1).plan
+
+
+def test_the_source_order_is_priced_like_any_other() -> None:
+    source = program(PRODUCT)
+    _, written = source_order(source, N1, 1)
+    seconds = schedule_seconds(written, N1, {})
+    # 64 million steps of a sum, two cycles apart.
+    assert 0.4 * 128e6 / 2.5e9 < seconds < 6 * 128e6 / 2.5e9
