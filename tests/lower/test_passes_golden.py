@@ -12,6 +12,7 @@ from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.astgen import generate_loops
 from loopwright.lower.passes import PASSES, LoopDecisions
+from loopwright.transform.diagonals import Diagonals
 from loopwright.transform.grid_mapping import MapToBlocks, MapToThreads
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_marks import (
@@ -95,6 +96,10 @@ CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
     "promote_scalars": (
         row(Do("t", "a[i]"), Do("b[i]", "t * t"), Do("t", "t + 1"), Do("a[i]", "t"), arrays="abt"),
         (Privatize("t", "i"),),
+    ),
+    "diagonals": (
+        rows(Do("A[j, i + 1]", "A[j, i] + y[j] * A[j - 1, i + 1]"), arrays="Ay", start=1),
+        (Diagonals("i", "j", 4, 8),),
     ),
     "vectorize_outer": (
         rows(Do("y[i]", "y[i] + A[j, i]"), arrays="Ay"),

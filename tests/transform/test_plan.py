@@ -13,6 +13,7 @@ from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import schedule_text
 from loopwright.transform.blocked_closure import BlockClosure, MapClosure
 from loopwright.transform.copy_live_in import CopyLiveIn
+from loopwright.transform.diagonals import Diagonals
 from loopwright.transform.grid_mapping import MapToBlocks, MapToThreads
 from loopwright.transform.hand_on import HandOn
 from loopwright.transform.index_set_splitting import SeparateBox, SplitIndexSet
@@ -71,6 +72,7 @@ ONE_OF_EACH = Plan(
         MapWholeContraction((ElementsVariant(2, 1, 32),), 1),
         UnrollAndJam("i", 4),
         OuterVectors("i", 2, 4),
+        Diagonals("i", "j", 64, 64),
         Skew("t", 2, (0, 1), (1, 1), 8, 2),
         Reschedule(Text("domain: '{ S0[i] }'")),
         SplitLiveRanges("t"),

@@ -24,6 +24,7 @@ from loopwright.backends.c_vectors import (
     VectorStatements,
     reductions,
     register_lanes,
+    squares,
     stores_of,
     vector_lanes,
 )
@@ -130,7 +131,7 @@ class CPrinter:
         contiguous = contiguous_buffers(nest, self.expressions.buffers)
         arguments = frozenset(buffer.name for buffer in nest.buffers)
         is_gnu = not self.dialect.has_vector_functions
-        self.vectors.forms = VectorForms(contiguous, is_gnu, arguments)
+        self.vectors.forms = VectorForms(contiguous, is_gnu, arguments, squares(nest))
         # Registers of a device hold one number each, those of cores with such functions vectors.
         if not self.dialect.is_device or self.dialect.has_vector_functions:
             self._lanes = IdentityMap()

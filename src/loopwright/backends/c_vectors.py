@@ -13,6 +13,7 @@ Loops that only accumulate sums or products are recognised, for OpenMP's reducti
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import field
 
 from loopwright.backends.c_expression_printer import CExpressions, operation
 from loopwright.backends.c_syntax import ATOM, SUM, UNARY, CText, c_type
@@ -29,6 +30,7 @@ __all__ = [
     "VectorStatements",
     "reductions",
     "register_lanes",
+    "squares",
     "stores_of",
     "vector_lanes",
 ]
@@ -46,6 +48,7 @@ class VectorForms:
     # Roots and selections too, in GCC's expressions, and elements that lie apart, of arguments.
     is_gnu: bool = True
     arguments: Collection[str] = ()
+    squares: Mapping[str, int] = field(default_factory=dict)  # in registers, by name: their sides
 
 
 def vector_lanes(loop: For, forms: VectorForms) -> int | None:
@@ -79,7 +82,8 @@ def register_lanes(
         name, last = alloc.buffer.name, alloc.shape[-1] if alloc.shape else Const(0)
         lanes = last.value if isinstance(last, Const) else 0
         is_small = alloc.buffer.space in (Space.REGISTER, Space.STACK)
-        is_register = is_small and _is_real(alloc.buffer.dtype)
+        is_square = name in forms.squares
+        is_register = is_small and (_is_real(alloc.buffer.dtype) or is_square)
         if is_register and lanes in _LANES and found.get(name, lanes) == lanes:
             assert isinstance(lanes, int)
             found[name] = lanes
@@ -93,6 +97,24 @@ def register_lanes(
     # Small arrays that no vector touches are arrays.
     spoiled |= {a.buffer.name for a in allocs if a.buffer.space is Space.STACK} - used
     return {name: lanes for name, lanes in found.items() if name not in spoiled}
+
+
+def squares(nest: LoopNest) -> dict[str, int]:
+    """Squares in registers that are copied only, of numbers of any kind: their sides, by name."""
+    found: dict[str, int] = {}
+    for stmt in statements(nest.body):
+        match stmt:
+            case Alloc(buffer=buffer, shape=(Const(value=int(side)), Const(value=int(lanes)))) if (
+                buffer.space is Space.REGISTER and side == lanes and side in _LANES
+            ):
+                found[buffer.name] = side
+    for stmt in statements(nest.body):
+        if not isinstance(stmt, Store):
+            continue
+        used = {load.array for load in loads(stmt.value)} | {stmt.buffer}
+        if not isinstance(stmt.value, Load):
+            found = {name: side for name, side in found.items() if name not in used}
+    return found
 
 
 def _touched(stmt: Stmt) -> set[str]:
@@ -116,11 +138,17 @@ def stores_of(stmt: Stmt) -> list[Store] | None:
 
 def _is_vector_store(store: Store, lane: str, forms: VectorForms) -> bool:
     target = Load(store.buffer, store.index, store.value.dtype)
-    return _is_vector_load(target, lane, forms) and _is_vector(store.value, lane, forms)
+    if not _is_vector_load(target, lane, forms):
+        return False
+    if store.buffer in forms.squares and isinstance(store.value, Load):
+        return _is_vector_load(store.value, lane, forms)
+    return _is_vector(store.value, lane, forms)
 
 
 def _is_vector(expr: Expr, lane: str, forms: VectorForms) -> bool:
     """Whether an expression is uniform over the lanes, or made of contiguous elements."""
+    if isinstance(expr, Load) and _is_column(expr, lane, forms):
+        return True
     if not _is_real(expr.dtype):
         return False
     if lane not in names(expr):
@@ -153,6 +181,13 @@ def _is_mask(cond: Expr, dtype: DType, lane: str, forms: VectorForms) -> bool:
             sides = (x, y)
             return all(lane in names(side) and _is_mask(side, dtype, lane, forms) for side in sides)
     return False
+
+
+def _is_column(load: Load, lane: str, forms: VectorForms) -> bool:
+    """Whether lanes are the rows of a square in registers."""
+    if load.array not in forms.squares or not forms.is_gnu:
+        return False
+    return load.index[0] == Var(lane) and isinstance(load.index[1], Const)
 
 
 def _is_gathered(load: Load, forms: VectorForms) -> bool:
@@ -286,6 +321,8 @@ class VectorStatements:
             return self.expressions.value(expr)
         match expr:
             case Load():
+                if _is_column(expr, around.var, self.forms):
+                    return self._column(expr, around)
                 is_whole = _is_vector_load(expr, around.var, self.forms)
                 if not is_whole:
                     return self._gathered(expr, around)
@@ -329,6 +366,39 @@ class VectorStatements:
             index = tuple(substitute(entry, {around.var: Const(lane)}) for entry in load.index)
             parts.append(self.expressions.element(load.array, index))
         return CText(f"({self.type_name(load.dtype, around.count)}){{{', '.join(parts)}}}", ATOM)
+
+    def _column(self, load: Load, around: _Lanes) -> CText:
+        """A column of a square: rows are mixed by halves, in as many rounds as sides have bits.
+
+        Columns that share a mix name it by the same text: compilers compute it once.
+        """
+        side, half = around.count, around.count // 2
+        orders = [[base + k // 2 + (k % 2) * side for k in range(side)] for base in (0, half)]
+        mix = self._mix(load.dtype, around)
+
+        def mixed(rounds: int, at: int) -> str:
+            if rounds == 0:
+                return self.expressions.element(load.array, (Const(at),))
+            parts = [mixed(rounds - 1, at // 2 + shift) for shift in (0, half)]
+            return f"{mix}({parts[0]}, {parts[1]}, {', '.join(map(str, orders[at % 2]))})"
+
+        column = load.index[1]
+        assert isinstance(column, Const)
+        assert isinstance(column.value, int)
+        return CText(mixed(side.bit_length() - 1, column.value), ATOM)
+
+    def _mix(self, dtype: DType, around: _Lanes) -> str:
+        """The name of a macro for lanes of two vectors in another order."""
+        name, mask = f"lw_mix_{dtype}x{around.count}", self.mask_name(dtype, around.count)
+        self.types[name] = (
+            f"#undef {name}\n"
+            "#if defined(__clang__) || __GNUC__ >= 12\n"
+            f"#define {name}(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)\n"
+            "#else\n"
+            f"#define {name}(x, y, ...) __builtin_shuffle(x, y, ({mask}){{__VA_ARGS__}})\n"
+            "#endif\n"
+        )
+        return name
 
     def _selected(self, cond: Expr, x: Expr, y: Expr, around: _Lanes) -> CText:
         """Lanes of `x` where a condition holds, else of `y`."""

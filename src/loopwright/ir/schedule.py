@@ -238,6 +238,8 @@ class Schedule:
     factors: tuple[tuple[str, int], ...] = ()
     # (loop, lanes, copies): iterations of an outer loop are lanes of so many vectors.
     outer_vectors: tuple[tuple[str, int, int], ...] = ()
+    # (loop, loop inside, rows, columns): strips of so many rows run diagonal by diagonal.
+    diagonals: tuple[tuple[str, str, int, int], ...] = ()
     axes: tuple[tuple[str, Axis], ...] = ()  # of BLOCK and THREAD loops, by name
     private: tuple[tuple[str, str], ...] = ()  # (array, loop): local, one copy per iteration of it
     promoted: tuple[tuple[str, str], ...] = ()  # (statement, loop): its elements stay in registers

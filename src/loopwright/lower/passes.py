@@ -34,6 +34,7 @@ from loopwright.lower.absorb_zeros import absorb_zeros
 from loopwright.lower.astgen import GeneratedLoops, generate_loops
 from loopwright.lower.contraction_kernel import kernel_of, lower_contraction
 from loopwright.lower.contraction_nest import insert_contractions
+from loopwright.lower.diagonal_strips import diagonals
 from loopwright.lower.drop_copies import drop_copies
 from loopwright.lower.grid_closure import lower_grid_closure
 from loopwright.lower.grid_time_tiles import lower_grid_time_tiles
@@ -65,7 +66,7 @@ from loopwright.lower.work_distribution import (
     lower_to_spmd,
 )
 
-__all__ = ["PASSES", "LoopDecisions", "Pass", "lower_schedule", "run_passes"]
+__all__ = ["PASSES", "LoopDecisions", "Pass", "lower_schedule", "nest_before", "run_passes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,8 @@ class LoopDecisions:
     factors: Mapping[str, int] = field(default_factory=dict)  # lanes, copies or chunks of a loop
     # Lanes and copies of outer loops that are taken in vectors.
     outer: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    # Of loops taken in strips of rows: the loop inside, the rows and the diagonals of a block.
+    diagonals: Mapping[str, tuple[str, int, int]] = field(default_factory=dict)
     promoted: Sequence[tuple[str, str]] = ()  # (statement, loop): its elements live in registers
     prefetch_distances: Mapping[str, int] = field(default_factory=dict)  # in iterations
     arrays: Sequence[Array] = ()  # of the program
@@ -93,6 +96,11 @@ class LoopDecisions:
         return cls(
             factors={names[loop]: factor for loop, factor in schedule.factors if loop in names},
             outer={names[x]: (n, c) for x, n, c in schedule.outer_vectors if x in names},
+            diagonals={
+                names[x]: (names[y], rows, columns)
+                for x, y, rows, columns in schedule.diagonals
+                if x in names and y in names
+            },
             promoted=[(name, names[loop]) for name, loop in schedule.promoted if loop in names],
             prefetch_distances={names[loop]: n for loop, n in schedule.prefetched if loop in names},
             arrays=schedule.program.arrays,
@@ -161,6 +169,7 @@ PASSES = (
     Pass(promote_registers, lambda decisions: (decisions.promoted,)),
     _SIMPLIFY,
     Pass(promote_scalars),
+    Pass(diagonals, lambda d: (d.diagonals,), lambda d: bool(d.diagonals)),
     Pass(vectorize_outer, lambda d: (d.outer,), lambda d: bool(d.outer)),
     Pass(vectorize, lambda decisions: (decisions.factors,)),
     Pass(unroll, lambda decisions: (decisions.factors,)),
@@ -241,6 +250,14 @@ def _lowered(schedule: Schedule) -> LoopNest:
     loops = generate_loops(schedule)
     passes = PASSES if schedule.mesh is None else _MESH_PASSES
     return run_passes(loops.nest, LoopDecisions.of(schedule, loops), passes)
+
+
+def nest_before(schedule: Schedule, name: str) -> tuple[LoopNest, Mapping[str, str]]:
+    """The nest that the pass of that name gets, and the variables of the loops of the schedule."""
+    loops = generate_loops(schedule)
+    at = next(number for number, each in enumerate(PASSES) if each.name == name)
+    nest = run_passes(loops.nest, LoopDecisions.of(schedule, loops), PASSES[:at])
+    return nest, loops.variables
 
 
 def run_passes(nest: LoopNest, decisions: LoopDecisions, passes: Sequence[Pass]) -> LoopNest:

@@ -40,6 +40,7 @@ from loopwright.planner.draft import Draft
 from loopwright.planner.expanded_bytes import BufferShare, Spread, unique
 from loopwright.planner.outer_lanes import take_outer_vectors
 from loopwright.planner.short_loops import unroll_short_loops
+from loopwright.planner.wavefronts import part_wavefronts, take_diagonals
 from loopwright.transform.apply import apply_step
 from loopwright.transform.band_dependences import among, has_gaps
 from loopwright.transform.loop_marks import Simd
@@ -83,6 +84,7 @@ def plan_marks(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple
     else:
         tile_columns(draft)  # threads get tiles in waves
     if machine.vector_registers:
+        take_diagonals(draft, machine)
         mark_simd(draft)
     promote_to_registers(draft)
     return tuple(draft.steps)
@@ -94,8 +96,18 @@ def plan_order(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple
     Scalars may be spread over all loops at first. Where an order asks for buffers that take more
     than their share of the caches (planner/expanded_bytes), it is searched again with every scalar
     spread over inner loops only, as far as that share goes, and at last with none spread.
+    Recurrences that run by diagonals keep their order.
     """
-    taken = _taken(schedule)
+    draft = Draft(schedule)
+    waves = part_wavefronts(draft, machine) if machine.vector_registers else frozenset()
+    return (*draft.steps, *_other_order(draft.schedule, machine, waves, parallel=parallel))
+
+
+def _other_order(
+    schedule: Schedule, machine: Machine, waves: frozenset[str], *, parallel: bool
+) -> tuple[Step, ...]:
+    """Steps to a better order of all statements but those of `waves`."""
+    taken = _taken(schedule) | waves
     splits: list[Step] = []
     for split in SplitLiveRanges.candidates(schedule):
         if not accessors(schedule.analyses, split.array) & taken:
@@ -404,9 +416,14 @@ def mark_simd(draft: Draft) -> None:
 
 def _in_outer_vectors(draft: Draft) -> frozenset[str]:
     """The loops inside of those that are taken in vectors."""
-    taken = {loop for loop, _, _ in draft.schedule.outer_vectors}
+    taken = {loop for loop, *_ in (*draft.schedule.outer_vectors, *draft.schedule.diagonals)}
     outer = [band for band in bands(nodes_of(draft.schedule)) if band.loop in taken]
     return frozenset(inner.loop for band in outer for inner in bands(band.child))
+
+
+def _in_diagonals(draft: Draft) -> frozenset[str]:
+    """The inner loops of those that are taken by diagonals: their elements are in buffers."""
+    return frozenset(inner for _, inner, _, _ in draft.schedule.diagonals)
 
 
 def promote_to_registers(
@@ -416,7 +433,10 @@ def promote_to_registers(
 
     Those of a statement in a loop, as far as there is room for them.
     """
+    inside = _in_diagonals(draft)
     for band in list(open_bands(draft.schedule)):
+        if band.loop in inside:
+            continue
         is_first_copy = _is_unrolled(draft, band) and not _is_unrolled(draft, _around(draft, band))
         if is_first_copy or _is_innermost(draft, band):
             for statement in sorted(band.statements):

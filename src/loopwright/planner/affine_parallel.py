@@ -36,6 +36,7 @@ from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.ir.visit import fresh_name, names
 from loopwright.planner.draft import Draft
 from loopwright.planner.independent_parts import part_off, strip_size
+from loopwright.planner.wavefronts import COLUMNS, ROWS, by_diagonals
 from loopwright.transform.index_set_splitting import SplitIndexSet
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_fusion import Fuse
@@ -56,6 +57,8 @@ _STRIP = 16  # iterations that stay together where loops are cut, as many as two
 _PARTS = 2  # that each thread gets of them: rows need not be longer than caches like (deriche)
 _BLOCKS = 16  # sums that each thread gathers apart, so that all are done at about the same time
 _MOST_TILE = 64  # iterations of each loop of a tile
+# Columns of a tile that is a strip of rows taken by diagonals, which start and end with few lanes.
+_STRIP_LENGTH = 4 * COLUMNS
 _LEAST_BLOCK = 64  # iterations that share a sum
 _LEAST_WORK = 1 << 16  # cycles that are enough for fewer of them
 _MOST_BLOCK = 256  # likewise, of a loop whose length is not known: short ones have several blocks
@@ -284,7 +287,10 @@ class _Sharing:
         near = [Interchange((second.loop, *between))] if between else []
         back = [Interchange((*between, second.loop))] if between else []
         width = _MOST_TILE if between else self._tile(second)  # rows of an innermost loop
-        tile = Tile((first.loop, second.loop), (self._tile(first), width))
+        height = self._tile(first)
+        if by_diagonals(self.draft, self.machine, first):
+            height, width = ROWS, _STRIP_LENGTH
+        tile = Tile((first.loop, second.loop), (height, width))
         after = self.draft.reach(*near, tile)
         if after is None:
             return False

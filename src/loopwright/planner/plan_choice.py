@@ -6,7 +6,7 @@ order of loops, copies them or takes them out is taken only where it is expected
 compiled. On several threads it must not be much slower on one, either. Where it is not worth it,
 the planner's marks on the loops of the source are taken, which write short loops out, or those of
 the source order where these are expected to be faster. A plan that only marks the loops of the
-source is taken as it is, and one that has no price (blocked closures) is trusted.
+source is taken as it is, and one that has no price (blocked closures, diagonals) is trusted.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def schedule_seconds(
     """Seconds of one run with parameters of the given values; NaN where nothing is known."""
     if schedule.closure is not None or schedule.time_tiles is not None or schedule.is_for_device:
         return math.nan
-    if schedule.whole_contraction is not None:
+    if schedule.whole_contraction is not None or schedule.diagonals:
         return math.nan
     model = _ScheduleModel(schedule, machine, sizes, threads)
     if threads > 1 and model.has_waves():

@@ -13,6 +13,7 @@ from loopwright.transform.apply import apply_plan, apply_step, apply_steps, init
 from loopwright.transform.blocked_closure import BlockClosure, MapClosure
 from loopwright.transform.contract import Contract
 from loopwright.transform.copy_live_in import CopyLiveIn
+from loopwright.transform.diagonals import Diagonals
 from loopwright.transform.grid_mapping import MapToBlocks, MapToThreads
 from loopwright.transform.hand_on import HandOn
 from loopwright.transform.index_set_splitting import SeparateBox, SplitIndexSet
@@ -79,6 +80,7 @@ STEPS: tuple[type[Step], ...] = (
     MapWholeContraction,
     UnrollAndJam,
     OuterVectors,
+    Diagonals,
     Skew,
     Reschedule,
     SplitLiveRanges,

@@ -143,6 +143,9 @@ def reordered(step: Step, schedule: Schedule, root: Node) -> Schedule:
         inside = {band.loop for band in bands(path_to(nodes_of(schedule), loop)[-1])}
         if not inside <= set(proven):
             refuse(step, f"loop '{loop}' is taken in vectors; its order comes before")
+    for loop, inner, _, _ in schedule.diagonals:
+        if not {loop, inner} <= set(proven):
+            refuse(step, f"loop '{loop}' is taken by diagonals; its order comes before")
     pairs = privatized_dependences(relaxed, after, free_reductions=True)
     # Private copies follow the loops, and with them the pairs that are left.
     legal = schedule.analyses.derive(_legal_trees) if not schedule.private else IdentityMap()

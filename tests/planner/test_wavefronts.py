@@ -1,0 +1,68 @@
+"""Which recurrences are taken by diagonals."""
+
+from __future__ import annotations
+
+import pytest
+
+from loopwright import parse_c
+from loopwright.ir.program import Program
+from loopwright.machines import load_machine
+from loopwright.planner.planners import model_planner
+from loopwright.transform.diagonals import Diagonals
+from loopwright.transform.loop_fusion import Distribute
+from loopwright.transform.plan import Plan
+
+MACHINE = load_machine("neoverse-n1")
+ALIGN = """
+    int best = a[i - 1][j] > a[i][j - 1] ? a[i - 1][j] - 2 : a[i][j - 1] - 2;
+    int same = a[i - 1][j - 1] + (s[i] == t[j] ? 2 : -1);
+    a[i][j] = same > best ? same : best;
+"""
+
+
+def source(body: str, *, first: str = "", n: int = 2000, kind: str = "int") -> Program:
+    (found,) = parse_c(f"""
+        void f({kind} a[{n}][{n}], signed char s[{n}], signed char t[{n}],
+               unsigned char w[{n}][{n}]) {{
+        #pragma scop
+            for (int i = 1; i < {n}; i++) {{
+                {first}
+                for (int j = 1; j < {n}; j++) {{ {body} }}
+            }}
+        #pragma endscop
+        }}
+    """)
+    return found
+
+
+def plan(program: Program, *, parallel: bool = False) -> Plan:
+    found, _ = model_planner(program, MACHINE, 2 if parallel else 1)
+    return found
+
+
+def is_taken(found: Plan) -> bool:
+    return any(isinstance(step, Diagonals) for step in found.steps)
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_a_long_chain_is_taken(*, parallel: bool) -> None:
+    assert is_taken(plan(source(ALIGN), parallel=parallel))
+
+
+def test_the_first_column_has_a_loop_of_its_own() -> None:
+    found = plan(source(ALIGN, first="a[i][0] = a[i - 1][0] - 2;"))
+    assert is_taken(found)
+    assert Distribute("i") in found.steps
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        source(ALIGN, n=100),
+        source("a[i][j] = w[i][j] ? 0 : a[i - 1][j] + a[i][j - 1];"),
+        source("a[i][j] = a[i - 1][j] * 3 + a[i - 1][j - 1];"),
+    ],
+    ids=["few rows", "a short chain and bytes to copy", "rows have vectors"],
+)
+def test_others_are_not(program: Program) -> None:
+    assert not is_taken(plan(program))
