@@ -10,7 +10,8 @@ from loopwright.machines import load_machine
 from loopwright.planner.planners import model_planner, text_planner
 from loopwright.transform.contract import Contract
 
-TEXT = """void rows(int n, int m, int k, {0} a[n][k], {0} b[m][k], int dots[n][m], float score[n][m])
+TEXT = """void rows(int n, int m, int k, {0} a[n][k], {0} b[m][k], int dots[n][m],
+          float score[n][m])
 {{
 #pragma scop
     for (int i = 0; i < n; i++)

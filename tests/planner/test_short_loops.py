@@ -110,6 +110,43 @@ def test_elements_with_gaps_are_neighbours_where_the_gaps_are_used_too() -> None
     assert "j" not in [step.loop for step in steps(apart) if isinstance(step, Simd)]
 
 
+RAYS = """
+void rays(int n, int m, double c[4], double u[n + 8][m + 8], double v[n][m]) {
+#pragma scop
+    for (int y = 0; y < n; y++)
+        for (int x = 0; x < m; x++) {
+            double sum = u[y + 4][x + 4];
+            for (int r = 0; r < 4; r++)
+                sum += c[r] * (u[y + 4][x + 4 + r] + u[y + 4 + r][x + 4]);
+            v[y][x] = sum;
+        }
+#pragma endscop
+}
+"""
+CHAIN = """
+void chain(int n, int m, long x[n][m], long sums[5][m]) {
+#pragma scop
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < m; j++)
+            for (int p = 0; p < 5; p++)
+                sums[p][j] = sums[p][j] * 3 + x[i][j];
+#pragma endscop
+}
+"""
+
+
+def test_floating_sums_of_a_short_loop_are_written_out_too() -> None:
+    found = steps(RAYS)
+    assert [(step.loop, step.factor) for step in found if isinstance(step, Unroll)] == [("r", 4)]
+    assert [step.loop for step in found if isinstance(step, Simd)] == ["x"]
+
+
+def test_loops_that_threads_cut_are_left_to_them() -> None:
+    found = steps(CHAIN, parallel=True)
+    assert any(isinstance(step, Parallel) for step in found)
+    assert not any(isinstance(step, Unroll) for step in found)
+
+
 def test_a_scalar_of_an_inner_loop_leaves_it_its_vectors() -> None:
     found = steps(SHARED)
     assert [step.loop for step in found if isinstance(step, Parallel)] == ["i"]

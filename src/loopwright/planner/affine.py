@@ -78,7 +78,7 @@ def plan_marks(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple
     """Marks for the loops of `schedule`, in the order they stand in."""
     draft = Draft(schedule)
     if machine.vector_registers:
-        unroll_short_loops(draft)
+        unroll_short_loops(draft, parallel=parallel)
     if parallel:
         mark_parallel(draft, machine)
     else:
@@ -130,7 +130,7 @@ def _other_order(
         lanes, own = _outer_vectors(
             schedule, machine, most, share, taken, is_free=is_free, parallel=parallel
         )
-        if lanes:
+        if own:
             kept = {name: x for name, x in most.items() if not _users(schedule, name) & own}
             others, _ = _best_spread(schedule, machine, kept, share, taken | own)
             steps = (*others, *lanes)

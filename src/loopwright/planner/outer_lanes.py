@@ -29,6 +29,7 @@ from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.ir.visit import children, fresh_name
 from loopwright.planner.draft import Draft
 from loopwright.planner.outer_cost import OuterCost, Shape
+from loopwright.planner.short_loops import unrolled_whole
 from loopwright.transform.band_dependences import among, carries, unordered
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.outer_vectors import OuterVectors, runs_alike
@@ -100,6 +101,7 @@ def _best(
 ) -> frozenset[str]:
     """Take the best loop of a nest in vectors; its statements, none where no loop is taken.
 
+    Where short loops inside of it are unrolled whole later, nothing else is done to the nest.
     `pairs` are those inside of an iteration of the loops around.
     """
     names = nest.statements
@@ -121,10 +123,16 @@ def _best(
     for cost, _, band, shape in sorted(offers, key=lambda offer: offer[:2]):
         if cost > _WORTH * before:
             break
+        is_cut = parallel and carries(pairs, nest)
+        if not is_cut and max(unrolled_whole(draft, band).values(), default=1) > 1:
+            # Written out, the loops inside leave it plain vectors: chains of sums lie side by side.
+            # A loop of few iterations inside vectors waits for each sum (27 points and rays of
+            # four, on Neoverse N1: a fourth longer).
+            return names
         if runs_alike(draft.schedule, band):
             continue
         step = OuterVectors(shape.loop, shape.lanes, shape.copies)
-        strips = _strips(model, nest, band, step) if parallel and carries(pairs, nest) else ()
+        strips = _strips(model, nest, band, step) if is_cut else ()
         copies = draft.copies(band)
         if draft.take(*copies, *strips, step) or draft.take(*copies, step):
             return names

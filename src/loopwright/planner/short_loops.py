@@ -27,10 +27,10 @@ from loopwright.ir.program import Access, Program, Statement
 from loopwright.ir.schedule_tree import Band, bands, directions, moved_by, nodes_of, path_to
 from loopwright.ir.visit import names
 from loopwright.planner.draft import Draft
-from loopwright.transform.loop_marks import Simd, Unroll
+from loopwright.transform.loop_marks import Parallel, Simd, Unroll
 from loopwright.transform.schedule_legality import open_bands
 
-__all__ = ["repeated", "unroll_short_loops"]
+__all__ = ["repeated", "unroll_short_loops", "unrolled_whole"]
 
 _MOST_COPIES = 64  # of the statements of a loop, which compilers unroll whole
 _LEAST = 32  # iterations of a loop that are worth vectors
@@ -39,10 +39,11 @@ _FAR = 1 << 20  # elements between neighbours in a dimension that is not of the 
 _MOST_INTERLEAVED = 4  # elements that machines load and store for every lane at once
 
 
-def unroll_short_loops(draft: Draft) -> None:
+def unroll_short_loops(draft: Draft, *, parallel: bool) -> None:
     """Unroll short loops where the loop around them then has vectors.
 
-    Outermost loops are left to threads, which cut them.
+    Loops that threads cut are left to them: outermost ones, and in `parallel` runs those inside of
+    serial loops.
     """
     program = draft.schedule.program
     trips = average_trips(program, likely_sizes(program))
@@ -50,23 +51,38 @@ def unroll_short_loops(draft: Draft) -> None:
     for band in list(open_bands(draft.schedule)):
         inner = tuple(bands(band.child))
         is_open = all(draft.schedule.mark(one.loop) is Mark.SERIAL for one in (band, *inner))
-        if not inner or not is_open or band_trips(band, program, trips) < _LEAST:
+        if not is_open or band_trips(band, program, trips) < _LEAST:
             continue
         path = path_to(nodes_of(draft.schedule), band.loop)
         if len(path) < 2 or outer & {one.loop for one in (*path, *inner)}:
             continue
-        counts = repeated(program, inner)
-        if counts is None:
-            continue
-        by_iterator = {
-            iterator: count
-            for one, count in zip(inner, counts, strict=True)
-            for iterator in moved_by(one, program).values()
-        }
-        is_near = _has_neighbours(program, band, by_iterator)
-        if is_near and not _has_vectors(draft, dict(zip(inner, counts, strict=True))):
-            unrolled = [Unroll(one.loop, n) for one, n in zip(inner, counts, strict=True) if n > 1]
+        counts = unrolled_whole(draft, band)
+        if counts and not (parallel and _is_cut(draft, path[:-1])):
+            unrolled = [Unroll(loop, n) for loop, n in counts.items() if n > 1]
             draft.take(*unrolled, *draft.copies(band), Simd(band.loop))
+
+
+def _is_cut(draft: Draft, around: Sequence[Band]) -> bool:
+    """Whether threads share a loop, because none of those around it can be shared."""
+    return not any(draft.reach(*draft.copies(band), Parallel(band.loop)) for band in around)
+
+
+def unrolled_whole(draft: Draft, band: Band) -> dict[str, int]:
+    """Iterations of the loops inside one, which are unrolled so that it has vectors; or none."""
+    program = draft.schedule.program
+    inner = tuple(bands(band.child))
+    counts = repeated(program, inner) if inner else None
+    if counts is None:
+        return {}
+    by_iterator = {
+        iterator: count
+        for one, count in zip(inner, counts, strict=True)
+        for iterator in moved_by(one, program).values()
+    }
+    is_near = _has_neighbours(program, band, by_iterator)
+    if not is_near or _has_vectors(draft, dict(zip(inner, counts, strict=True))):
+        return {}
+    return {one.loop: n for one, n in zip(inner, counts, strict=True)}
 
 
 def repeated(program: Program, inner: Sequence[Band], most: int = _MOST_COPIES) -> list[int] | None:
