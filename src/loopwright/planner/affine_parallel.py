@@ -225,6 +225,11 @@ class _Sharing:
         gathered = {r.element.array: r for r in found if r.element.array not in own}
         if not gathered or any(self._extent(r, outer) > 1 for r in gathered.values()):
             return False
+        # Tiles in waves need no copies and no second pass over them (measured, ranks by counting).
+        writing = [program.statement(name).write.array for name in band.statements]
+        is_shared = any(writing.count(array) > 1 for array in gathered)
+        if (copies or is_shared) and self._in_waves(band, outer):
+            return True
         size = self._even_block(band)
         sums = [PartialSums(r.statement, moved[r.statement], size) for r in gathered.values()]
         cut = StripMine(band.loop, size)
