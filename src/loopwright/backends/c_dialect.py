@@ -24,10 +24,10 @@ class Dialect:
     team: str = ""  # before a block that all threads run
     share: str = ""  # before a worksharing loop inside such a block
     team_share: str = ""  # before a parallel loop that is a block of its own
-    once: str = ""  # before what one thread of a block does
+    once: str = ""  # before what one thread of a block does, the same every time
     # The factor of pieces' widths where {parts} were cut: fewer if fewer threads run the block.
     pieces: str = ""
-    no_wait: str = ""  # after `share` and `once`: others need not wait at the end
+    no_wait: str = ""  # after `share`: others need not wait at the end
     barrier: str = ""  # threads of a block wait for one another
     vector: str = ""  # before a loop of independent iterations
     reduction: str = ""  # before a loop of reductions, a clause for each; empty: in source order
@@ -111,7 +111,7 @@ OPENMP = Dialect(
     team="#pragma omp parallel",
     share="#pragma omp for schedule(static)",
     team_share="#pragma omp parallel for schedule(static)",
-    once="#pragma omp single",
+    once="#pragma omp master",
     pieces="lw_pieces({parts})",
     no_wait=" nowait",
     barrier="#pragma omp barrier",

@@ -253,10 +253,13 @@ class CPrinter:
         suffix = "" if waits else self.dialect.no_wait
         self._is_in_parallel_loop = True
         if self.dialect.once and _is_single_thread(stmt):
-            self.scopes.pragma(self.dialect.once + suffix)
+            # The same thread every time: panels that stay packed are memory of its own.
+            self.scopes.pragma(self.dialect.once)
             self.expressions.spelling[stmt.var] = CText("0", ATOM)
             with self.scopes.block():
                 self.statement(stmt.body)
+            if waits:
+                self.scopes.pragma(self.dialect.barrier)
         else:
             if self.dialect.share:
                 self.scopes.pragma(self.dialect.share + suffix)
