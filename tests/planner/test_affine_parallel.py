@@ -7,17 +7,20 @@ from dataclasses import replace
 
 import pytest
 
+import loopwright as lw
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load import load_machine
 from loopwright.planner.affine_parallel import mark_parallel
 from loopwright.planner.draft import Draft
+from loopwright.planner.generic import default_plan
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_marks import Parallel, ParallelChunks
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import Plan, apply_plan
 from loopwright.transform.reschedule import Reschedule
+from loopwright.transform.scalar_expansion import ExpandScalar
 from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.step import Step
 from loopwright.transform.tiling import StripMine, Tile
@@ -222,3 +225,23 @@ def test_the_independent_part_of_a_loop() -> None:
     kinds = [step.kind for step in steps]
     assert kinds == ["expand_scalar", "distribute_statements", "parallel"]
     assert marked(steps) == ["i"]
+
+
+def test_scalars_of_loops_with_gaps_are_not_spread_for_threads() -> None:
+    """`saved` cannot have an element for each iteration: the steps of i are two apart."""
+    text = """
+void f(int n, float a[n + 1][n + 1], float b[n + 1]) {
+#pragma scop
+    for (int i = 0; i < n; i += 2) {
+        float saved = b[i];
+        b[n - i] = saved;
+        b[i] = saved;
+        for (int j = 0; j < n; j++)
+            a[i][i] = a[i][i];
+    }
+#pragma endscop
+}
+"""
+    (found,) = lw.parse_c(text)
+    plan, _ = default_plan(found, load_machine("neoverse-n1"), parallel=True)
+    assert not any(isinstance(step, ExpandScalar) for step in plan)

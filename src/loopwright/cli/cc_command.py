@@ -205,8 +205,8 @@ def run(args: argparse.Namespace) -> int:
         write_folder(output, files)
     else:
         write_file(output, text)
-    for found in results:
-        _report(found, machine, args, to_stdout=output != STDOUT)
+    for found, planner in zip(results, planners, strict=True):
+        _report(found, planner, machine, args, to_stdout=output != STDOUT)
     if args.run and isinstance(machine, MeshMachine):
         return run_files(args, file, output, machine, cpp_arguments(args))
     return 0
@@ -378,6 +378,7 @@ def _read(path: str) -> str:
 
 def _report(
     found: Optimised,
+    planner: Planner,
     machine: AnyMachine,
     args: argparse.Namespace,
     *,
@@ -392,4 +393,6 @@ def _report(
         print(f"{place}: {told}", file=sys.stderr)
     if args.explain:
         stream = sys.stdout if to_stdout else sys.stderr
-        print(explain_region(found, machine), file=stream)
+        is_chosen = planner is TARGETS[args.target].planner and isinstance(machine, Machine)
+        threads = team_of(machine, args.target) if is_chosen else None
+        print(explain_region(found, machine, threads), file=stream)

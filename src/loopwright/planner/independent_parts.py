@@ -104,11 +104,12 @@ def _spread(
         if not users <= band.statements or len(along) > 1 or "" in along:
             continue
         room = machine.caches[-1].size // _BUFFER_SHARE
+        step = ExpandScalar(array.name, tuple(along))
+        if draft.reach(step) is None:
+            continue
         if share.bytes_of(array.name, along) > room:
             return None
-        step = ExpandScalar(array.name, tuple(along))
-        if draft.reach(step) is not None:
-            steps.append(step)
+        steps.append(step)
     return tuple(steps)
 
 
