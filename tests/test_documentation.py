@@ -84,6 +84,7 @@ def test_every_claim_is_in_the_page() -> None:
             "save_a_plan",
             ("it gives the same numbers", "4 x 4 vectors: off by", "for zen4: contract("),
         ),
+        ("align_sequences", ("align: score 2158 of 2000 and 2500 letters", "ms by the plan")),
         ("gpu_program", ("a[i, j - 1]  read", "__global__ void", "sharpen_1")),
         ("choose_format", ("now csr: dia", "now csr: csr", "diagonals: 5, filled to")),
     ],
