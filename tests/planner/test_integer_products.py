@@ -27,7 +27,10 @@ TEXT = """void rows(int n, int m, int k, {0} a[n][k], {0} b[m][k], int dots[n][m
 TYPES = {"signed char": np.int8, "unsigned char": np.uint8, "short": np.int16, "int": np.int32}
 
 
-@pytest.mark.parametrize(("machine", "group"), [("neoverse-n1", 4), ("x-gene1", 1)])
+MACHINES = [("neoverse-n1", 4), ("x-gene1", 1), ("sapphirerapids", 2)]
+
+
+@pytest.mark.parametrize(("machine", "group"), MACHINES)
 def test_bytes_are_summed_by_dot_instructions(machine: str, group: int) -> None:
     (program,) = lw.parse_c(TEXT.format("signed char"))
     plan, _ = model_planner(program, load_machine(machine), 1)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from loopwright.ir.contraction_shape import ContractionShape, Dim, has_runs
+from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.kernel_check import unsupported
 from loopwright.ir.kernel_variant import (
     Algebra,
@@ -167,6 +168,10 @@ def plan_inner_product(
     Sizes of the shape are what is expected: blocks are cut to the true ones at run time.
     """
     tile = _packed_tile(shape, algebra, machine, lanes)
+    if tile.flipped:
+        # Turned signs need sums of columns, which have no place in a nest: bytes are widened.
+        wide = replace(algebra, left=DTYPES["int16"], right=DTYPES["int16"])
+        tile = _packed_tile(shape, wide, machine, lanes)
     mc, nc, kc = _block_sizes(shape, algebra, machine, tile, ("none", 1))
     # Walks need tables of the launch; what is read for each block of columns is packed once more.
     left, right = (
