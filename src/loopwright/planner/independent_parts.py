@@ -95,6 +95,7 @@ def _spread(
     program = draft.schedule.program
     moved = moved_by(band, program)
     share = BufferShare(program, machine)
+    room = machine.caches[-1].size // _BUFFER_SHARE
     steps: list[Step] = []
     for array in program.arrays:
         users = accessors(draft.schedule.analyses, array.name)
@@ -103,7 +104,6 @@ def _spread(
         along = {moved.get(name, "") for name in users}
         if not users <= band.statements or len(along) > 1 or "" in along:
             continue
-        room = machine.caches[-1].size // _BUFFER_SHARE
         step = ExpandScalar(array.name, tuple(along))
         if draft.reach(step) is None:
             continue

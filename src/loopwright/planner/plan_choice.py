@@ -104,8 +104,8 @@ def choose_plan(
     own = price(schedule)
     if math.isnan(own):
         return PlanChoice(plan, schedule, PLANNED, ((PLANNED, own),))
-    source, written = source_order(program, machine, threads, start=start)
-    base = price(written)
+    source = source_order(program, machine, threads, start=start)
+    written, base = source[1], price(source[1])
     is_worth_it = math.isnan(base) or own <= _WORTH * base
     if is_worth_it and threads > 1:
         # C for several threads runs on one as well.
@@ -113,7 +113,7 @@ def choose_plan(
     if is_worth_it:
         chosen = PlanChoice(plan, schedule, PLANNED, ((PLANNED, own), (SOURCE, base)))
     else:
-        chosen = _without_order(start, (source, written), machine, threads, price, own)
+        chosen = _without_order(start, source, machine, threads, price, (own, base))
     log("plan", lambda: f"of '{program.name}' {chosen}")
     return chosen
 
@@ -124,14 +124,16 @@ def _without_order(
     machine: Machine,
     threads: int,
     price: Callable[[Schedule], float],
-    own: float,
+    known: tuple[float, float],
 ) -> PlanChoice:
-    """Marks on the loops of the source, by the planner or as they are; `own` was the plan's price.
+    """Marks on the loops of the source, by the planner or as they are.
 
-    Short loops that are written out are, to a compiler, the loops themselves.
+    `known` are the prices of the plan and of the source order. Short loops that are written out
+    are, to a compiler, the loops themselves.
     """
     marked, marks = _extended(start, partial(extend_plan, parallel=threads > 1), machine)
-    base, value = price(source[1]), price(marks)
+    own, base = known
+    value = price(marks)
     most = _AS_GOOD if all(isinstance(step, _MARKS) for step in marked) else _WORTH
     seconds = ((PLANNED, own), (MARKED, value), (SOURCE, base))
     if value <= most * base:

@@ -111,9 +111,8 @@ def carries(pairs: isl.UnionMap, band: Band) -> bool:
 
 def has_gaps(program: Program, names: Collection[str]) -> bool:
     """Whether the domain of some of the statements has a stride, or is in several pieces."""
-    found = False
-    for statement in program.statements:
-        if statement.name in names:
-            parts = statement.domain.coalesce().get_basic_sets()
-            found = found or len(parts) > 1 or any(part.dim(isl.dim_type.div) for part in parts)
-    return found
+    domains = (s.domain.coalesce() for s in program.statements if s.name in names)
+    pieces = (domain.get_basic_sets() for domain in domains)
+    return any(
+        len(parts) > 1 or any(part.dim(isl.dim_type.div) for part in parts) for parts in pieces
+    )
