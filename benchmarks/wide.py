@@ -23,7 +23,7 @@ from benchmarks.corpus_kernels import FAMILIES, WIDE, Kernel, is_set_aside
 from benchmarks.measure import Bar, Outcome, Setting, Table, geometric_mean, summary, values_of
 from benchmarks.wide_child import CODE, PEERS, SAME_FLAGS, TEXT, on_two
 
-__all__ = ["bars", "chosen", "facts", "run"]
+__all__ = ["bars", "chosen", "facts", "measured", "run"]
 
 LIMIT_SECONDS = 60.0  # of one program; none takes a fifth of it unless something is wrong
 # Programs that are products of matrices, whose speed is that of the equal products.
@@ -75,7 +75,7 @@ def run(setting: Setting) -> Outcome:
     for program in chosen(setting):
         row = known.get(program.name)
         if row is None:
-            row = facts(program, size, rules, _measured(program, size, setting))
+            row = facts(program, size, rules, measured(program, size, setting))
             if setting.rows:
                 with Path(setting.rows).open("a", encoding="utf-8") as file:
                     file.write(json.dumps(row) + "\n")
@@ -187,19 +187,19 @@ def _exists(file: str) -> bool:
     return bool(file) and Path(file).exists()
 
 
-def _measured(program: Kernel, size: str, setting: Setting) -> Row:
+def measured(
+    program: Kernel, size: str, setting: Setting, *flags: str, limit: float = LIMIT_SECONDS
+) -> Row:
     """What a process of its own finds about a program; nothing but a remark when it fails."""
     command = [sys.executable, "-m", "benchmarks.wide_child", program.name, "--size", size]
-    command += ["--seed", str(setting.seed)]
+    command += ["--seed", str(setting.seed), *flags]
     command += ["--quick"] * setting.quick + ["--reassoc"] * setting.reassoc
     command += ["--blas"] * (program.name in PRODUCTS)
     start = time.perf_counter()
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)
     except subprocess.TimeoutExpired:
-        return _nothing(f"did not end within {LIMIT_SECONDS:.0f} s")
+        return _nothing(f"did not end within {limit:.0f} s")
     if done.returncode != 0:
         told = done.stderr.strip().splitlines() or [""]
         return _nothing(f"ended with status {done.returncode}: {told[-1]}")

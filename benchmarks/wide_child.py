@@ -1,4 +1,4 @@
-"""One program of the wide corpus in a process of its own, which may end as it likes.
+"""One program of the corpora in a process of its own, which may end as it likes.
 
 Prints one line of JSON: seconds of all contestants, and what is wrong with those that have none.
 """
@@ -23,16 +23,26 @@ from benchmarks.corpus_contestants import (
     compile_text,
     installed_peers,
 )
-from benchmarks.corpus_kernels import WIDE, Inputs, Kernel, fresh, wide_inputs, write_source
+from benchmarks.corpus_kernels import (
+    CONSTANT,
+    KERNELS,
+    WIDE,
+    Inputs,
+    Kernel,
+    fresh,
+    make_inputs,
+    wide_inputs,
+    write_source,
+)
 from benchmarks.corpus_race import Effort, race_in_place
 from benchmarks.environment import processors
 from benchmarks.measure import seconds_by_name
 from loopwright import options
 
-__all__ = ["CODE", "PEERS", "SAME_FLAGS", "TEXT", "main", "measured", "on_two"]
+__all__ = ["CODE", "PEERS", "POLLY", "SAME_FLAGS", "TEXT", "main", "measured", "on_two"]
 
 TEXT, CODE = "cc", "jit"
-PEERS = ("gcc", "clang")
+PEERS, POLLY = ("gcc", "clang"), "polly"
 SAME_FLAGS = "gcc, our flags"  # our texts are built without errno and traps of mathematics
 QUIET_MATHEMATICS = ("-fno-math-errno", "-fno-trapping-math")
 EFFORT, QUICK_EFFORT = Effort(rounds=7, seconds=4.0, least=1), Effort(rounds=2, seconds=1.0)
@@ -46,31 +56,50 @@ def on_two(name: str) -> str:
 def main() -> None:
     """Measure the program named and print what was found."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.wide_child")
-    parser.add_argument("name", choices=list(WIDE))
+    parser.add_argument("name", choices=[*WIDE, *KERNELS])
     parser.add_argument("--size", default="LARGE")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--reassoc", action="store_true")
+    parser.add_argument("--polly", action="store_true", help="among the peers")
     parser.add_argument("--blas", action="store_true", help="NumPy's product beside it")
     args = parser.parse_args()
     effort = QUICK_EFFORT if args.quick else EFFORT
-    program = WIDE[args.name]
-    inputs = wide_inputs(program, args.size, args.seed)
     with tempfile.TemporaryDirectory() as folder:
-        source = write_source(program, Path(folder), extents=program.at(args.size))
-        found = measured(program, source, inputs, effort, reassoc=args.reassoc, blas=args.blas)
+        program, source, inputs = _entry(args.name, args.size, args.seed, Path(folder))
+        peers = (*PEERS, POLLY) if args.polly else PEERS
+        rules = {"reassoc": args.reassoc, "blas": args.blas}
+        found = measured(program, source, inputs, effort, peers, **rules)
     print(json.dumps(found))
 
 
+def _entry(name: str, size: str, seed: int, folder: Path) -> tuple[Kernel, Path, Inputs]:
+    """A program, its file and the arguments of a call; PolyBench's have `restrict`."""
+    if name in WIDE:
+        program, mode = WIDE[name], CONSTANT
+        inputs = wide_inputs(program, size, seed)
+    else:
+        program, mode = KERNELS[name], CONSTANT.with_restrict()
+        inputs = make_inputs(program, program.at(size), seed=seed)
+    return program, write_source(program, folder, mode=mode, extents=program.at(size)), inputs
+
+
 def measured(
-    program: Kernel, source: Path, inputs: Inputs, effort: Effort, *, reassoc: bool, blas: bool
+    program: Kernel,
+    source: Path,
+    inputs: Inputs,
+    effort: Effort,
+    asked: tuple[str, ...],
+    *,
+    reassoc: bool,
+    blas: bool,
 ) -> dict[str, Any]:
-    """Seconds by contestant, seconds to compile, and remarks, as plain data.
+    """Seconds by contestant, the peers that are `asked` for and ours; seconds to compile; remarks.
 
     With `reassoc` everybody may regroup sums: peers have -ffast-math, and bits may differ.
     """
     extra = ("-ffast-math",) if reassoc else ()
-    peers = [peer.with_flags(*extra) for peer in installed_peers() if peer.name in PEERS]
+    peers = [peer.with_flags(*extra) for peer in installed_peers() if peer.name in asked]
     peers += [
         replace(peer.with_flags(*QUIET_MATHEMATICS), name=SAME_FLAGS)
         for peer in peers

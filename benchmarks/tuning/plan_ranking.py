@@ -1,16 +1,18 @@
 """The price of every schedule beside measured time: programs of the corpora by several plans each.
 
-    python -m benchmarks tuning.plan_ranking                 # 150 programs, some 15 minutes
+    python -m benchmarks tuning.plan_ranking                 # 150 programs, some 25 minutes
     python -m benchmarks tuning.plan_ranking --count 40      # every fourth of them
+    python -m benchmarks tuning.plan_ranking --aside         # the set-aside third, by its figures
 
-Programs are those of the wide corpus that are not set aside and those of the kernels' corpus. The
-plans of a program:
+Programs are those of the wide corpus that are not set aside and those of the kernels' corpus, or
+the wide corpus's set-aside third, on which no constant of the model was chosen: of that the figures
+are told and no program. The plans of a program:
 
     source     the order of the source, its marks
     marks      the planner's marks on that order
     plan       all planners
     no ...     all but one of them, where that makes another plan
-    tiles      32 x 32 x 32
+    tiles ...  of several shapes
 
 Told are Spearman's rank correlation of predicted and measured seconds over all, and in the mean
 over programs; how many pairs of plans of a program, more than 5% apart, are ranked as measured; how
@@ -27,7 +29,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -67,11 +69,16 @@ WORTH = 0.95  # see planner/plan_choice
 QUICK_COUNT = 24
 TOLD = 12  # mispredictions
 
+TILES = ((32, 32, 32), (4, 256), (128, 16, 64))
 DROPPED = {
     "no order": ("plan_order",),
     "no stencils": ("plan_stencils",),
     "no products": ("plan_contractions", "plan_closures"),
 }
+# How far the prediction is off in octaves, the program, two of its plans, and the ratio of their
+# times as measured and as predicted; times as long as the better one, the program, what was taken.
+Mistake: TypeAlias = tuple[float, str, str, str, float, float]
+Loss: TypeAlias = tuple[float, str, str]
 
 
 @dataclass(frozen=True)
@@ -93,22 +100,34 @@ def run(setting: Setting) -> Outcome:
     machine = host()
     found: list[Ranked] = []
     count = setting.count or (QUICK_COUNT if setting.quick else 0)
+    known = _known_rows(setting.rows)
     for name, kernel in _kernels(setting, count):
-        ranked = _ranked(name, kernel, setting.size or SIZE, machine)
+        ranked = known.get(name) or _ranked(name, kernel, setting.size or SIZE, machine)
         if ranked is not None and len(ranked.both) > 1:
             found.append(ranked)
-            print(_line(ranked), flush=True)
-    rows = tuple(
-        {"program": r.program, "measured": dict(r.measured), "predicted": dict(r.predicted)}
-        for r in found
-    )
-    if setting.rows:
-        Path(setting.rows).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return Outcome(rows, _told(found))
+            if not setting.aside:
+                print(_line(ranked), flush=True)
+            if setting.rows and name not in known:
+                with Path(setting.rows).open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(_row(ranked)) + "\n")
+    return Outcome(tuple(_row(r) for r in found), _told(found, is_named=not setting.aside))
 
 
-def _told(found: list[Ranked]) -> tuple[Bar, ...]:
-    """Print what was found; the figures as bars."""
+def _row(ranked: Ranked) -> dict[str, Any]:
+    measured, predicted = dict(ranked.measured), dict(ranked.predicted)
+    return {"program": ranked.program, "measured": measured, "predicted": predicted}
+
+
+def _known_rows(file: str) -> dict[str, Ranked]:
+    """What an earlier run found, by program."""
+    if not file or not Path(file).exists():
+        return {}
+    rows = map(json.loads, Path(file).read_text(encoding="utf-8").splitlines())
+    return {row["program"]: Ranked(**row) for row in rows}
+
+
+def _told(found: list[Ranked], *, is_named: bool) -> tuple[Bar, ...]:
+    """Print what was found, programs by name where `is_named`; the figures as bars."""
     right, wrong, mistakes = pairs_right(found)
     everything = [(r.measured[x], r.predicted[x]) for r in found for x in r.both]
     overall = rank_correlation(*zip(*everything, strict=True))
@@ -121,6 +140,17 @@ def _told(found: list[Ranked]) -> tuple[Bar, ...]:
     print(f"pairs {right} of {right + wrong} right, {share:.3f}")
     for what, value in gains.items():
         print(f"times the source order, geometric mean: {what} {value:.3f}")
+    if is_named:
+        _print_worst(losses, mistakes)
+    return (
+        Bar("rank correlation over all", overall, 0.8),
+        Bar("rank correlation in the mean over programs", inside, 0.6),
+        Bar("pairs ranked as measured", share, 0.8),
+        Bar("chosen over the better of both", gains["chosen"] / gains["the better"], 0.95),
+    )
+
+
+def _print_worst(losses: list[Loss], mistakes: list[Mistake]) -> None:
     print("choices that lose most to the better of plan and source order:")
     for factor, name, taken in losses[:TOLD]:
         print(f"  {name}: {taken} taken, {factor:.2f} times as long")
@@ -128,12 +158,6 @@ def _told(found: list[Ranked]) -> tuple[Bar, ...]:
     for size, name, one, other, measured, predicted in mistakes[:TOLD]:
         told = f"measured {measured:.2f}, predicted {predicted:.2f}"
         print(f"  {name}: time of {one} over {other} {told} (off {2**size:.1f} times)")
-    return (
-        Bar("rank correlation over all", overall, 0.8),
-        Bar("rank correlation in the mean over programs", inside, 0.6),
-        Bar("pairs ranked as measured", share, 0.8),
-        Bar("chosen over the better of both", gains["chosen"] / gains["the better"], 0.95),
-    )
 
 
 def rank_correlation(one: Any, other: Any) -> float:
@@ -159,10 +183,10 @@ def _of_program(ranked: Ranked) -> float:
 
 def pairs_right(
     found: list[Ranked],
-) -> tuple[int, int, list[tuple[float, str, str, str, float, float]]]:
+) -> tuple[int, int, list[Mistake]]:
     """Pairs of plans of a program ranked as measured and not; all pairs, the farthest off first."""
     right = wrong = 0
-    mistakes: list[tuple[float, str, str, str, float, float]] = []
+    mistakes: list[Mistake] = []
     for ranked in found:
         for one, other in combinations(ranked.both, 2):
             measured = ranked.measured[one] / ranked.measured[other]
@@ -175,10 +199,10 @@ def pairs_right(
     return right, wrong, sorted(mistakes, reverse=True)
 
 
-def _choices(found: list[Ranked]) -> tuple[dict[str, float], list[tuple[float, str, str]]]:
+def _choices(found: list[Ranked]) -> tuple[dict[str, float], list[Loss]]:
     """Speed over the source order: of all plans, of those chosen, of the better; what lost."""
     gains: dict[str, list[float]] = {"the plan": [], "chosen": [], "the better": []}
-    losses: list[tuple[float, str, str]] = []
+    losses: list[Loss] = []
     for ranked in found:
         names = [x for x in ("source", "plan") if x in ranked.both]
         if len(names) < 2:
@@ -204,10 +228,13 @@ def _line(ranked: Ranked) -> str:
 
 
 def _kernels(setting: Setting, count: int) -> Iterator[tuple[str, Kernel]]:
-    names = [name for name in WIDE if not is_set_aside(name)]
-    every = [(x, WIDE[x]) for x in names] + [(x, KERNELS[x]) for x in KERNELS]
+    names = [name for name in WIDE if is_set_aside(name) == setting.aside]
+    every = [(x, WIDE[x]) for x in names]
+    every += [] if setting.aside else list(KERNELS.items())
     if setting.kernels:
         every = [(name, kernel) for name, kernel in every if name in setting.kernels]
+    if setting.families:
+        every = [(name, kernel) for name, kernel in every if kernel.kind in setting.families]
     step = max(1, len(every) // count) if count else 1
     yield from every[::step]
 
@@ -221,7 +248,9 @@ def _plans(program: Program, machine: Machine) -> dict[str, Plan]:
     }
     for kind, dropped in DROPPED.items():
         makers[kind] = partial(_planned, program, machine, lambda x, d=dropped: x not in d)
-    makers["tiles"] = lambda: tile_planner((32, 32, 32))(program, machine, 1)[0]
+    for tile in TILES:
+        kind = f"tiles {' x '.join(map(str, tile))}"
+        makers[kind] = partial(_tiled, tile, program, machine)
     found: dict[str, Plan] = {}
     for kind, make in makers.items():
         try:
@@ -234,6 +263,10 @@ def _plans(program: Program, machine: Machine) -> dict[str, Plan]:
         if plan not in found.values():
             found[kind] = plan
     return found
+
+
+def _tiled(tile: tuple[int, ...], program: Program, machine: Machine) -> Plan:
+    return tile_planner(tile)(program, machine, 1)[0]
 
 
 def _planned(program: Program, machine: Machine, is_kept: Callable[[str], bool]) -> Plan:

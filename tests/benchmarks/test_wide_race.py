@@ -59,7 +59,7 @@ def test_a_run_goes_on_from_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyP
         asked.append(program.name)
         return found()
 
-    monkeypatch.setattr(wide, "_measured", measured)
+    monkeypatch.setattr(wide, "measured", measured)
     file = tmp_path / "rows.jsonl"
     wide.run(Setting(kernels=("jaccard",), rows=str(file)))
     with file.open("a", encoding="utf-8") as rows:
