@@ -106,6 +106,9 @@ def _arguments() -> argparse.Namespace:
     wide.add_argument("--aside", action="store_true", help="the programs set aside, no others")
     wide.add_argument("--reassoc", action="store_true", help="sums may be regrouped by everybody")
     wide.add_argument(
+        "--net", action="store_true", help="also by `cc --measure` and after the race of calls"
+    )
+    wide.add_argument(
         "--rows", default="", metavar="FILE", help="add rows as they come; do not repeat its rows"
     )
     args = parser.parse_args()
@@ -124,7 +127,7 @@ def _run(name: str, threads: int, args: argparse.Namespace) -> dict[str, Any] | 
         command += ["--kernels", args.kernels, "--size", args.size, "--count", str(args.count)]
         command += ["--families", args.families]
         command += ["--rows", str(Path(args.rows).absolute())] if args.rows else []
-        flags = ("quick", "aside", "reassoc")
+        flags = ("quick", "aside", "reassoc", "net")
         command += [f"--{flag}" for flag in flags if getattr(args, flag)]
         environment = child_environment(threads, spinning=name in SPINNING)
         done = subprocess.run(command, cwd=ROOT, env=environment, check=False)

@@ -25,6 +25,7 @@ __all__ = [
     "blas_rate",
     "compile_ours",
     "compile_text",
+    "compile_written",
     "installed_peers",
     "newest_clang",
 ]
@@ -128,9 +129,14 @@ def compile_text(
 
     The flags are those that tuning measures such texts with.
     """
+    return compile_written(rewrite(source, reassoc=reassoc), kernel)
+
+
+def compile_written(text: Path, kernel: Kernel) -> tuple[Callable[..., Any], Callable[[int], Any]]:
+    """A file that `loopwright cc` has written, and what sets its threads."""
     compiler = find_compiler()
     flags = tuning_flags(compiler, openmp=True)
-    library = link((*compiler.command, *flags), [rewrite(source, reassoc=reassoc)])
+    library = link((*compiler.command, *flags), [text])
     # A text without parallel loops has no need of OpenMP's library, and may come without it.
     told = getattr(library, "omp_set_num_threads", None)
 

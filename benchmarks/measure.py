@@ -56,6 +56,7 @@ class Setting:
     families: tuple[str, ...] = ()  # of the wide corpus, by name; empty: all
     aside: bool = False  # of the wide corpus the programs that are set aside, and no others
     reassoc: bool = False  # sums may be regrouped, by peers as well
+    net: bool = False  # also what `cc --measure` and the race of calls make of it
     rows: str = ""  # a file that rows are added to as they come, and whose rows are not repeated
 
     @property

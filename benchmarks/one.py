@@ -34,6 +34,7 @@ def main() -> int:
     parser.add_argument("--families", default="")
     parser.add_argument("--aside", action="store_true")
     parser.add_argument("--reassoc", action="store_true")
+    parser.add_argument("--net", action="store_true")
     parser.add_argument("--rows", default="")
     parser.add_argument("--record", type=Path, required=True)
     args = parser.parse_args()
@@ -83,6 +84,7 @@ def _setting(args: argparse.Namespace) -> Setting:
         families=families,
         aside=args.aside,
         reassoc=args.reassoc,
+        net=args.net,
         rows=args.rows,
     )
 

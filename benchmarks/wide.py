@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.corpus_kernels import FAMILIES, WIDE, Kernel, is_set_aside
 from benchmarks.measure import Bar, Outcome, Setting, Table, geometric_mean, summary, values_of
-from benchmarks.wide_child import CODE, PEERS, SAME_FLAGS, TEXT, on_two
+from benchmarks.wide_child import CODE, PEERS, SAME_FLAGS, TEXT, by_net, on_two
 
 __all__ = ["bars", "chosen", "facts", "measured", "run"]
 
@@ -120,7 +120,7 @@ def facts(program: Kernel, size: str, rules: str, found: Row) -> Row:
         "bytes": program.count_bytes(program.at(size)),
         **found,
     }
-    for ours in (TEXT, CODE):
+    for ours in (TEXT, CODE, *(by_net(name) for name in (TEXT, CODE) if by_net(name) in best)):
         row[f"{ours}_times_best"] = _ratio(min(peers, default=None), best.get(ours))
         row[f"{ours}_two"] = _ratio(best.get(ours), best.get(on_two(ours)))
         for peer in PEERS:
@@ -139,13 +139,16 @@ def bars(rows: Iterable[Row]) -> tuple[Bar, ...]:
     parallel = [row for row in every if row["parallel"]]
     by_clang = [row for row in every if "clang" in row["best"]]
     wanted: list[tuple[str, list[Row], str, Callable[[list[float]], Any], float, bool]] = []
-    for ours in (TEXT, CODE):
+    nets = [by_net(name) for name in (TEXT, CODE)]
+    for ours in (TEXT, CODE, *(name for name in nets if any(name in r["best"] for r in every))):
         wanted += [
             (f"{ours}, speed of gcc, mean", every, f"{ours}_times_gcc", geometric_mean, 2.0, False),
             (f"{ours}, speed of gcc, worst", every, f"{ours}_times_gcc", min, 0.95, False),
             (f"{ours}, speed of clang, worst", by_clang, f"{ours}_times_clang", min, 0.95, False),
-            (f"{ours}, two threads, worst", parallel, f"{ours}_two", min, 1.6, False),
         ]
+        if ours not in nets:
+            bar = (f"{ours}, two threads, worst", parallel, f"{ours}_two", min, 1.6, False)
+            wanted.append(bar)
     for family, bar in FAMILY_BARS.items():
         among = [row for row in every if row["family"] == family]
         what = f"{family}, speed of gcc, mean"
@@ -194,6 +197,7 @@ def measured(
     command = [sys.executable, "-m", "benchmarks.wide_child", program.name, "--size", size]
     command += ["--seed", str(setting.seed), *flags]
     command += ["--quick"] * setting.quick + ["--reassoc"] * setting.reassoc
+    command += ["--net"] * setting.net
     command += ["--blas"] * (program.name in PRODUCTS)
     start = time.perf_counter()
     try:

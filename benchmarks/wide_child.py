@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -21,6 +24,7 @@ from benchmarks.corpus_contestants import (
     blas_rate,
     compile_ours,
     compile_text,
+    compile_written,
     installed_peers,
 )
 from benchmarks.corpus_kernels import (
@@ -39,13 +43,19 @@ from benchmarks.environment import processors
 from benchmarks.measure import seconds_by_name
 from loopwright import options
 
-__all__ = ["CODE", "PEERS", "POLLY", "SAME_FLAGS", "TEXT", "main", "measured", "on_two"]
+__all__ = ["CODE", "PEERS", "POLLY", "SAME_FLAGS", "TEXT", "by_net", "main", "measured", "on_two"]
 
 TEXT, CODE = "cc", "jit"
 PEERS, POLLY = ("gcc", "clang"), "polly"
 SAME_FLAGS = "gcc, our flags"  # our texts are built without errno and traps of mathematics
 QUIET_MATHEMATICS = ("-fno-math-errno", "-fno-trapping-math")
+RACED_CALLS, RACED_SECONDS = 80, 8.0  # before a race of calls counts as decided
 EFFORT, QUICK_EFFORT = Effort(rounds=7, seconds=4.0, least=1), Effort(rounds=2, seconds=1.0)
+
+
+def by_net(name: str) -> str:
+    """One of ours after it was measured."""
+    return f"{name}, measured"
 
 
 def on_two(name: str) -> str:
@@ -61,6 +71,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--reassoc", action="store_true")
+    parser.add_argument("--net", action="store_true", help="cc --measure and raced calls as well")
     parser.add_argument("--polly", action="store_true", help="among the peers")
     parser.add_argument("--blas", action="store_true", help="NumPy's product beside it")
     args = parser.parse_args()
@@ -68,7 +79,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         program, source, inputs = _entry(args.name, args.size, args.seed, Path(folder))
         peers = (*PEERS, POLLY) if args.polly else PEERS
-        rules = {"reassoc": args.reassoc, "blas": args.blas}
+        rules = {"reassoc": args.reassoc, "blas": args.blas, "net": args.net}
         found = measured(program, source, inputs, effort, peers, **rules)
     print(json.dumps(found))
 
@@ -93,6 +104,7 @@ def measured(
     *,
     reassoc: bool,
     blas: bool,
+    net: bool = False,
 ) -> dict[str, Any]:
     """Seconds by contestant, the peers that are `asked` for and ours; seconds to compile; remarks.
 
@@ -132,6 +144,8 @@ def measured(
     with options.override(cache=False):
         enter(TEXT, lambda: compile_text(source, program, reassoc=reassoc))
         enter(CODE, lambda: (compile_ours(source, reassoc=reassoc), lw.set_num_threads))
+        if net:
+            contestants += _by_net(source, program, inputs, remarks, reassoc=reassoc)
     if blas:
         contestants.append(blas_product(inputs))
     checked = replace(program, bits="close") if reassoc else program
@@ -149,6 +163,40 @@ def measured(
         "blas_gflops": blas_rate(best),
         "remarks": remarks + wrong,
     }
+
+
+def _by_net(
+    source: Path, program: Kernel, inputs: Inputs, remarks: list[str], *, reassoc: bool
+) -> list[Contestant]:
+    """What is left when plans were measured: the text of `cc --measure`, and raced machine code.
+
+    The first is measured on numbers that the command makes up, the second on the inputs.
+    """
+    found = []
+    place = source.with_suffix(".measured.c")
+    command = [sys.executable, "-m", "loopwright", "cc", str(source), "--measure", "-o", str(place)]
+    for name, value in inputs.items():
+        command += ["--size", f"{name}={value}"] if isinstance(value, int) else []
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [*command, *(["--reassoc"] * reassoc)], capture_output=True, text=True, check=False,
+        env=environment,
+    )  # fmt: skip
+    if done.returncode == 0:
+        call, set_threads = compile_written(place, program)
+        found.append(Contestant(by_net(TEXT), call, 1, set_threads))
+    else:
+        remarks.append(f"{by_net(TEXT)}: {done.stderr.strip().splitlines()[:1]}")
+    lw.set_num_threads(1)
+    code = compile_ours(source, reassoc=reassoc)
+    arguments = fresh(inputs)
+    start, calls = time.perf_counter(), 0
+    with options.override(race=True, records=False):
+        while calls < RACED_CALLS and time.perf_counter() - start < RACED_SECONDS:
+            code(*arguments.values())
+            calls += 1
+    found.append(Contestant(by_net(CODE), code))
+    return found
 
 
 if __name__ == "__main__":

@@ -52,6 +52,17 @@ def test_facts_and_bars() -> None:
     assert bars["programs refused, failed or wrong"].measured == 1
 
 
+def test_what_was_measured_has_bars_of_its_own() -> None:
+    best = BEST | {"cc, measured": 0.05, "jit, measured": 0.5}
+    row = wide.facts(WIDE["jaccard"], "LARGE", "strict", found(best=best))
+    bars = {bar.what: bar for bar in wide.bars([row])}
+    assert bars["cc, measured, speed of gcc, worst"].measured == pytest.approx(8.0)
+    assert not bars["jit, measured, speed of clang, worst"].holds
+    assert "cc, measured, two threads, worst" not in bars
+    plain = wide.bars([wide.facts(WIDE["jaccard"], "LARGE", "strict", found())])
+    assert not any("measured" in bar.what for bar in plain)
+
+
 def test_a_run_goes_on_from_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 

@@ -51,7 +51,7 @@ class Course:
         return run
 
     def prepare(self) -> Rival | None:
-        return Rival(self.rival, self.ratio, self.kept.append)
+        return Rival(self.rival, "the source order", self.ratio, self.kept.append)
 
     def settle(self, run: Callable[..., None], *, told: str) -> None:
         self.settled.append("plan" if run is self.plan else "rival")
@@ -231,7 +231,7 @@ def test_a_call_that_is_broken_off_does_not_count() -> None:
 
     whole = course.race._rival
     assert whole is not None
-    course.race._rival = Rival(interrupted, 1.0, whole.keep)
+    course.race._rival = Rival(interrupted, "the source order", 1.0, whole.keep)
     with pytest.raises(KeyboardInterrupt):
         broken(course.race, "array")
     course.race._rival = whole

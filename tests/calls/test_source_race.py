@@ -21,6 +21,7 @@ from loopwright.calls.call_race import CallRace
 from loopwright.calls.compiled_program import PlannedCode
 from loopwright.calls.launches import Launches
 from loopwright.diagnostics import UsageError, WrongTypeError
+from loopwright.planner import plan_choice
 from loopwright.tuning.records import log_of_user
 
 COLUMNS = """
@@ -113,10 +114,10 @@ def test_the_source_order_is_kept_and_remembered(track: Track) -> None:
     assert record.is_raced
     assert record.is_faster
     assert record.gain == pytest.approx(2.0)
-    assert "race against the source order: the source order is kept" in f.explain(a, b)
+    assert "race against another order: the source order is kept" in f.explain(a, b)
     again = columns()
     again(a, b)
-    assert "source order, 2.00 times as fast as the construction in a race" in again.explain(a, b)
+    assert "another order, 2.00 times as fast as the construction in a race" in again.explain(a, b)
     assert len(again.plan(a, b)) < len(columns().plan(*arrays(25)))
     served = len(track.served)
     for _ in range(40):
@@ -202,11 +203,30 @@ def test_a_rival_that_the_model_is_sure_of_is_not_tried(
     track: Track, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     costs = iter([100.0, 1.0])  # of the source order, then of the plan
-    monkeypatch.setattr(source_race, "schedule_seconds", lambda *_: next(costs))
+    monkeypatch.setattr(source_race, "expected_seconds", lambda *_, **__: next(costs))
     f = columns()
     for _ in range(60):
         f(*arrays())
     assert set(track.served) == {0}
+
+
+def test_a_plan_that_the_model_declined_is_tried(
+    track: Track, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_choice, "_WORTH", 0.0)  # nothing is worth another order
+    f = columns()
+    a, b = arrays()
+    wanted = a.copy()
+    for _ in range(60):
+        f(a, b)
+        wanted += b
+    assert a.tobytes() == wanted.tobytes()
+    assert serving(f, track) == 1
+    (record,) = list(log_of_user())
+    assert record.is_faster
+    assert "reschedule" in str(record.plan)
+    assert "reschedule" not in str(record.construction)
+    assert "the declined plan is kept" in f.explain(a, b)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

@@ -2,7 +2,7 @@
 
     watched   calls run by the plan and are timed: short ones are never raced, and a race begins
               when there were eight calls that took 50 ms together
-    making    a thread of its own makes the rival, the source order; calls still run by the plan
+    making    a thread of its own makes the rival, another order; calls still run by the plan
     racing    calls run by the plan and by the rival in turn; no call runs twice, and nothing is
               copied: only times are compared
     settled   the faster one serves all further calls, and the race is out of their way
@@ -63,6 +63,7 @@ class Rival:
     """The code that a plan is raced against."""
 
     run: Run
+    name: str  # for people
     ratio: float  # how many times as long as the plan the model expects it to take
     keep: Callable[[TimeComparison], None]  # remembers how the rival did, the plan being the base
 
@@ -167,7 +168,7 @@ class CallRace:
 
     def _make(self) -> None:
         """Make the rival; whatever goes wrong costs the race only."""
-        told = "the source order could not be made"
+        told = "the rival could not be made"
         found: Rival | None = None
         try:
             found = self._prepare()
@@ -214,9 +215,9 @@ class CallRace:
             found.base_seconds, found.seconds, found.gain, found.noise, bool(winner)
         )
         run = rival.run if winner else self._plan
-        kept = "the source order" if winner else "the plan"
+        kept = rival.name if winner else "the plan"
         told = f"{kept} is kept: {1e3 * outcome.base_seconds:.3g} ms by the plan, "
-        told += f"{1e3 * outcome.seconds:.3g} ms in source order"
+        told += f"{1e3 * outcome.seconds:.3g} ms by {rival.name}"
         if self._end(told, run):
             self._start(lambda: rival.keep(outcome), at_exit=True)
 

@@ -1,8 +1,12 @@
-"""`cc --measure`: the plan of every region of a C file against the source order, as C text.
+"""`cc --measure`: what could be made of every region of a C file, against its text as it stands.
 
-Each of the two is the file as `cc` would write it, translated by the system's compiler and run in a
-child process on the same arrays, in turns. The plan is kept where its results are those of the
-source order and it is faster by more than 2% and the noise; else the source order is.
+    the plan            what the model decides
+    the source order    the loops as written, marked for threads and vectors
+    the declined plan   what all planners make of it, where the model expects no gain of that
+
+Each is the file as `cc` would write it, translated by the system's compiler and run in a child
+process on the same arrays, in turns with the region as it stands. Of those whose results are the
+same and that are faster by more than 2% and the noise the fastest is kept; else the text is.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from loopwright.diagnostics import LoopwrightError, ToolchainError, UsageError
 from loopwright.frontends.c import CFile, CRegion, CVariable, Origin, VariableKind
 from loopwright.ir.machine import Machine
 from loopwright.lazy_dataclass import dataclass
-from loopwright.planner.planners import Planner
+from loopwright.planner.planners import Planner, unchanged_planner, unweighed_text_planner
 from loopwright.planner.source_order import source_order
 from loopwright.runtime.address import Address, data_address, function_at
 from loopwright.runtime.array_arguments import Array
@@ -36,6 +40,8 @@ from loopwright.tuning.time_comparison import LEAST_RACE_GAIN
 
 __all__ = ["LibraryTask", "RegionRace", "race_regions"]
 
+PLAN, SOURCE, DECLINED = "the plan", "the source order", "the declined plan"
+TEXT = "the text"
 _SYMBOL = "lw_measured_"  # variables of the library that hold addresses
 _SECONDS = 120.0  # that a race of one region may take
 
@@ -45,8 +51,17 @@ class RegionRace:
     """How the race of one region ended."""
 
     region: CRegion
-    keeps_plan: bool
+    planner: Planner  # of what is kept
     told: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Contender:
+    """What could be made of a region."""
+
+    name: str
+    planner: Planner
+    made: Optimised
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,60 +162,97 @@ def race_regions(
     those to come are by their plans. A function that cannot be run alone is left to the model.
     """
 
-    def made(region: CRegion, planner: Planner) -> Optimised:
-        return optimise_region(file, region, planner, machine, target=target, reassoc=reassoc)
+    def contender(name: str, region: CRegion, planner: Planner) -> _Contender:
+        made = optimise_region(file, region, planner, machine, target=target, reassoc=reassoc)
+        return _Contender(name, planner, made)
 
-    pairs = [
-        (made(region, planner), made(region, source_order))
+    plans = [
+        contender(PLAN, region, planner)
         for region, planner in zip(file.regions, planners, strict=True)
     ]
-    kept = [plan for plan, _ in pairs]
+    kept = [plan.made for plan in plans]
     found: list[RegionRace] = []
-    for place, (region, (plan, source)) in enumerate(zip(file.regions, pairs, strict=True)):
+    for place, (region, plan) in enumerate(zip(file.regions, plans, strict=True)):
         if report is not None:
             report(place)
-        if plan.plan == source.plan or plan.text == source.text:
-            found.append(RegionRace(region, True, "the plan is the source order"))
+        text = contender(TEXT, region, unchanged_planner)
+        others = (
+            contender(SOURCE, region, source_order),
+            contender(DECLINED, region, unweighed_text_planner),
+        )
+        rivals = _different(text, (plan, *others))
+        if not rivals:
+            told = "left as it stands: no step that pays was proven legal"
+            found.append(RegionRace(region, plan.planner, told))
             continue
-        others = [*kept[:place], source, *kept[place + 1 :]]
         try:
             call = _ExampleCall(file, path, region.function, sizes, default, cpp_args)
             libraries = tuple(
-                (each.plan, _library(file, call, texts, target, cpp_args, path.parent))
-                for each, texts in ((source, others), (plan, kept))
+                (each.made.plan, _library(file, call, texts, target, cpp_args, path.parent))
+                for each in (text, *rivals)
+                for texts in ([*kept[:place], each.made, *kept[place + 1 :]],)
             )
         except LoopwrightError as error:
             if isinstance(error, UsageError) and "has no parameter" in str(error):
                 raise
             told = f"left to the model: {region.function} cannot be run alone ({_short(error)})"
-            found.append(RegionRace(region, True, told))
+            found.append(RegionRace(region, plan.planner, told))
             continue
         task = LibraryTask(region.function, libraries, call.kinds, call.values, call.globals)
-        with Worker(task, source.plan) as worker:
-            outcome = examine(worker, plan.plan, limits or Limits(), _SECONDS)
-        keeps_plan, told = _judged(outcome)
-        found.append(RegionRace(region, keeps_plan, f"{told}{call.place}"))
-        if not keeps_plan:
-            kept[place] = source
+        with Worker(task, text.made.plan) as worker:
+            outcomes = [
+                (rival, examine(worker, rival.made.plan, limits or Limits(), _SECONDS))
+                for rival in rivals
+            ]
+        winner, told = _judged(text, plan, outcomes)
+        found.append(RegionRace(region, winner.planner, f"{told}{call.place}"))
+        kept[place] = winner.made
     return found
 
 
-def _judged(outcome: Outcome) -> tuple[bool, str]:
-    """Whether a plan is kept, and why, for people. The source order was the base."""
-    verdict = outcome.verdict
-    if outcome.state == "lost":
-        return True, "left to the model: the source order did not run"
+def _different(text: _Contender, others: Sequence[_Contender]) -> list[_Contender]:
+    """Those that are no text of one before them, nor the region as it stands."""
+    found: list[_Contender] = []
+    for one in others:
+        before = [text.made, *(each.made for each in found)]
+        is_new = all(one.made.plan != x.plan and one.made.text != x.text for x in before)
+        if is_new and one.made.text is not None:
+            found.append(one)
+    return found
+
+
+def _judged(
+    text: _Contender, plan: _Contender, outcomes: Sequence[tuple[_Contender, Outcome]]
+) -> tuple[_Contender, str]:
+    """What is kept, and why, for people. The region as it stands was the base of all."""
+    if any(outcome.state == "lost" for _, outcome in outcomes):
+        return plan, "left to the model: the region did not run as it stands"
+    measured = [(rival, v) for rival, outcome in outcomes if (v := outcome.verdict) is not None]
+    worth = [
+        (rival, verdict)
+        for rival, verdict in measured
+        if verdict.is_far_faster or (verdict.is_faster and verdict.gain >= 1 + LEAST_RACE_GAIN)
+    ]
+    times = "".join(f"{_time(verdict.seconds)} by {rival.name}, " for rival, verdict in measured)
+    base = min((verdict.base_seconds for _, verdict in measured), default=0.0)
+    if worth:
+        winner, verdict = max(worth, key=lambda one: one[1].gain)
+        times += f"{_time(base)} as it stands, noise {min(verdict.noise, 9.99):.1%}"
+        return winner, f"{winner.name} is kept: {verdict.gain:.2f} times as fast ({times})"
+    if measured:
+        return (
+            text,
+            f"the text is kept: {times}{_time(base)} as it stands, no gain beyond the noise",
+        )
+    return text, f"the text is kept: {'; '.join(_not_measured(*one) for one in outcomes)}"
+
+
+def _not_measured(rival: _Contender, outcome: Outcome) -> str:
     if outcome.state == "wrong":
-        return False, f"the source order is kept: by the plan {outcome.reason}"
-    if verdict is None:
-        reasons = {"hung": "it took too long", "unfinished": "the time was up"}
-        why = reasons.get(outcome.state, outcome.reason or f"it {outcome.state}")
-        return False, f"the source order is kept: the plan was not measured, {why}"
-    times = f"{_time(verdict.seconds)} by the plan, {_time(verdict.base_seconds)} in source order"
-    if verdict.is_far_faster or (verdict.is_faster and verdict.gain >= 1 + LEAST_RACE_GAIN):
-        noise = f"noise {min(verdict.noise, 9.99):.1%}"
-        return True, f"the plan is kept: {verdict.gain:.2f} times as fast ({times}, {noise})"
-    return False, f"the source order is kept: {times}, no gain beyond the noise"
+        return f"by {rival.name} {outcome.reason}"
+    reasons = {"hung": "it took too long", "unfinished": "the time was up"}
+    why = reasons.get(outcome.state, outcome.reason or f"it {outcome.state}")
+    return f"{rival.name} was not measured, {why}"
 
 
 def _time(seconds: float) -> str:

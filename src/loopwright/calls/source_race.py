@@ -1,4 +1,7 @@
-"""The source order as the rival of a plan: whether it may be one, what it is, what is remembered.
+"""The rival of the model's plan: whether there may be one, what it is, what is remembered.
+
+Of a plan of all planners that is the source order; of another, which the model has preferred to it,
+what all planners have made.
 
 Loads isl and the planner: only threads that make rivals come here (calls/call_race).
 """
@@ -8,19 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 
 from loopwright import options
 from loopwright.calls.call_race import Rival, Run
-from loopwright.diagnostics import IllegalStep, UsageError
-from loopwright.faults import FAULTS
-from loopwright.ir.islkit import ISL_QUOTA, bounded
+from loopwright.faults import FAULTS, survive
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.kernels import recall, remember
 from loopwright.log import log
-from loopwright.planner.planners import model_planner
-from loopwright.planner.schedule_cost import schedule_seconds
+from loopwright.planner.plan_choice import choose_plan, expected_seconds
 from loopwright.planner.source_order import source_order
 from loopwright.transform.plan import Plan
 from loopwright.tuning.recall import plan_digest
@@ -29,6 +30,7 @@ from loopwright.tuning.time_comparison import TimeComparison
 
 __all__ = ["source_rival"]
 
+SOURCE, DECLINED = "the source order", "the declined plan"
 _SURE = 16.0  # predicted times as long: no trial is worth it
 
 
@@ -40,7 +42,7 @@ def source_rival(
     make: Callable[[Plan], Run],
     construction: Callable[[], str],
 ) -> Rival | None:
-    """The source order of a program, against the model's plan; None where there is no race.
+    """What the model's plan of a program is raced against; None where there is no race.
 
     There is none where both are the same, where a race or a search has decided before, and where
     the model is sure. `key` names the records of the call, `make` makes the code of a plan, and
@@ -54,12 +56,17 @@ def source_rival(
             log("tune", lambda: f"race: none, {reason}")
             return None
     found = program()
-    plan, schedule = model_planner(found, machine, key.threads)
-    source, written = source_order(found, machine, key.threads)
-    if plan == source:
+    try:
+        choice = choose_plan(found, machine, key.threads)
+    except FAULTS as error:
+        survive(error, f"the plan of '{found.name}'")
+        return None
+    plan = choice.plan
+    rival, written = choice.declined or source_order(found, machine, key.threads)
+    if plan == rival:
         remember(content, {"reason": "the plan is the source order"})
         return None
-    ratio = _predicted_ratio(schedule, written, machine, params, key.threads)
+    ratio = _predicted_ratio(choice.schedule, written, machine, params, key.threads)
     if ratio > _SURE:
         log("tune", lambda: f"race: none, the plan is predicted {ratio:.0f} times as fast")
         return None
@@ -68,13 +75,14 @@ def source_rival(
         if not options.current().records:
             return
         when = datetime.now(UTC).isoformat(timespec="seconds")
-        plans = source.to_json(), plan.to_json()
+        plans = rival.to_json(), plan.to_json()
         times = outcome.seconds, outcome.base_seconds
         record = Record(key, *plans, *times, outcome.is_faster, when, is_raced=True)
         if not log_of_user().add([record]):
             log("tune", lambda: "race: the record could not be written")
 
-    return Rival(make(source), ratio, keep)
+    name = SOURCE if choice.declined is None else DECLINED
+    return Rival(make(rival), name, ratio, keep)
 
 
 def _is_decided(key: Key, construction: Callable[[], str]) -> bool:
@@ -85,19 +93,9 @@ def _is_decided(key: Key, construction: Callable[[], str]) -> bool:
 
 
 def _predicted_ratio(
-    plan: Schedule, source: Schedule, machine: Machine, params: dict[str, int], threads: int
+    plan: Schedule, rival: Schedule, machine: Machine, params: dict[str, int], threads: int
 ) -> float:
-    """How many times as long as a plan the source order is expected to take; 1 if nobody knows."""
-
-    def seconds(schedule: Schedule) -> float:
-        try:
-            return bounded(
-                lambda: schedule_seconds(schedule, machine, params, threads),
-                lambda _: math.nan,
-                ISL_QUOTA,
-            )
-        except (IllegalStep, UsageError, *FAULTS):
-            return math.nan
-
-    ratio = seconds(source) / (seconds(plan) or math.nan)
+    """How many times as long as a plan its rival is expected to take; 1 if nobody knows."""
+    price = partial(expected_seconds, machine=machine, sizes=params, threads=threads)
+    ratio = price(rival) / (price(plan) or math.nan)
     return ratio if math.isfinite(ratio) else 1.0

@@ -491,7 +491,7 @@ class Specialisation:
                 lines.append(origin_line(recorded[1]))
             told = self._told.get(self._bound(args, threads)[0])
             if told is not None:
-                lines.append(f"race against the source order: {told}")
+                lines.append(f"race against another order: {told}")
         return "\n".join(lines)
 
     def _call(self, args: tuple[Any, ...]) -> tuple[Values, Strides]:

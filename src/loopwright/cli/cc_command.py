@@ -146,7 +146,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--measure",
         action="store_true",
-        help="run the plan and the source order here, keep the faster of them for each region",
+        help="run plans and the text as it stands here, keep the fastest for each region",
     )
     parser.add_argument(
         "--size",

@@ -1,4 +1,4 @@
-"""`loopwright cc --measure`: the plan of each region against the source order, the faster kept."""
+"""`loopwright cc --measure`: each region as planned against its text, the faster kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from loopwright.diagnostics import UsageError
 from loopwright.frontends.c import CFile
 from loopwright.ir.machine import Machine
 from loopwright.planner.planners import Planner
-from loopwright.planner.source_order import source_order
 from loopwright.targets import TARGETS
 from loopwright.tuning.candidate_worker import Limits
 
@@ -26,7 +25,7 @@ def require_measure(args: argparse.Namespace, *, is_planned: bool) -> None:
     if not args.measure:
         return
     if args.tune is not None:
-        hint = "--tune measures many plans, --measure the model's against the source order"
+        hint = "--tune measures many plans, --measure few against the text"
         raise UsageError("--tune and --measure exclude each other", hint=hint)
     if is_planned or args.machine is not None or not TARGETS[args.target].is_c:
         what = "--measure runs C on this machine, by the model's plans"
@@ -41,7 +40,7 @@ def measured_planners(
     cpp_args: Sequence[str],
     planners: Sequence[Planner],
 ) -> list[Planner]:
-    """The planners of the regions, the source order's where it was as fast as the plan."""
+    """The planners of the regions, by what was fastest here."""
     sizes, default = read_sizes(args.size)
     with StatusLine(sys.stderr) as line:
         found = race_regions(
@@ -55,12 +54,9 @@ def measured_planners(
             reassoc=args.reassoc,
             cpp_args=cpp_args,
             limits=Limits(is_cold=args.cold),
-            report=lambda k: line.show(f"{k + 1}/{len(planners)} plan against source order"),
+            report=lambda k: line.show(f"{k + 1}/{len(planners)} plans against the text"),
         )
     for race in found:
         span = race.region.span
         print(f"{span.file}:{span.line}: {race.told}", file=sys.stderr)
-    return [
-        planner if race.keeps_plan else source_order
-        for planner, race in zip(planners, found, strict=True)
-    ]
+    return [race.planner for race in found]

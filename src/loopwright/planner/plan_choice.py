@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 
 from loopwright.analysis.size_estimates import likely_sizes
@@ -46,7 +47,7 @@ from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.step import Step
 from loopwright.transform.tiling import StripMine
 
-__all__ = ["PlanChoice", "choose_plan"]
+__all__ = ["PlanChoice", "choose_plan", "expected_seconds"]
 
 _WORTH = 0.95  # of the time of the source order: what a plan may take
 _ALONE = 1.1  # times that of the source order: what a plan for several threads may take on one
@@ -77,6 +78,7 @@ class PlanChoice:
     schedule: Schedule
     taken: str
     seconds: tuple[tuple[str, float], ...]  # NaN where nothing is known; empty: nothing was weighed
+    declined: tuple[Plan, Schedule] | None = None  # what all planners have made, where not taken
 
     def __str__(self) -> str:
         if not self.seconds:
@@ -100,7 +102,7 @@ def choose_plan(
     start = start if made.is_whole else initial_schedule(program)
     if all(isinstance(step, _MARKS) for step in plan):
         return PlanChoice(plan, schedule, PLANNED, ())
-    price = partial(_price, machine=machine, sizes=likely_sizes(program), threads=threads)
+    price = partial(expected_seconds, machine=machine, sizes=likely_sizes(program), threads=threads)
     own = price(schedule)
     if math.isnan(own):
         return PlanChoice(plan, schedule, PLANNED, ((PLANNED, own),))
@@ -114,6 +116,7 @@ def choose_plan(
         chosen = PlanChoice(plan, schedule, PLANNED, ((PLANNED, own), (SOURCE, base)))
     else:
         chosen = _without_order(start, source, machine, threads, price, (own, base))
+        chosen = replace(chosen, declined=(plan, schedule))
     log("plan", lambda: f"of '{program.name}' {chosen}")
     return chosen
 
@@ -141,7 +144,9 @@ def _without_order(
     return PlanChoice(*_finished(*source, machine, threads), SOURCE, seconds)
 
 
-def _price(schedule: Schedule, *, machine: Machine, sizes: dict[str, int], threads: int) -> float:
+def expected_seconds(
+    schedule: Schedule, *, machine: Machine, sizes: dict[str, int], threads: int
+) -> float:
     """Seconds that a schedule is expected to take; NaN where nobody knows."""
     try:
         price = partial(schedule_seconds, schedule, machine, sizes, threads)

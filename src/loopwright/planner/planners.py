@@ -22,7 +22,7 @@ from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.log import log
 from loopwright.planner.draft import Draft
-from loopwright.planner.generic import extend_plan
+from loopwright.planner.generic import default_plan, extend_plan
 from loopwright.planner.grid_layout import plan_grid_layout
 from loopwright.planner.grid_staging import plan_grid_registers, plan_grid_staging
 from loopwright.planner.plan_choice import choose_plan
@@ -44,6 +44,8 @@ __all__ = [
     "tell_gave_up",
     "text_planner",
     "tile_planner",
+    "unchanged_planner",
+    "unweighed_text_planner",
 ]
 
 # Of a program, the machine that its code is for (of the kind that the target takes), and the number
@@ -70,6 +72,18 @@ def model_planner(
 def text_planner(program: Program, machine: Machine, threads: int) -> tuple[Plan, Schedule]:
     """What the model decides for C, which a compiler vectorises by its own judgement."""
     return model_planner(program, machine, threads, text=True)
+
+
+def unweighed_text_planner(
+    program: Program, machine: Machine, threads: int
+) -> tuple[Plan, Schedule]:
+    """What all planners make of a program for C, whatever it is expected to take."""
+    return default_plan(program, machine, parallel=threads > 1, text=True, on_fault=survive)
+
+
+def unchanged_planner(program: Program, machine: Machine, threads: int) -> tuple[Plan, Schedule]:
+    """No step at all: a region of C stays as it stands."""
+    return Plan(()), initial_schedule(program)
 
 
 def tell_gave_up(program: Program, error: GaveUp) -> None:

@@ -116,8 +116,8 @@ def origin_line(record: Record) -> str:
     times = f"{_time(record.seconds)} against {_time(record.base_seconds)}"
     if record.is_raced:
         return (
-            f"source order, {record.gain:.2f} times as fast as the construction in a race of calls "
-            f"({times}, {record.when[:10]})"
+            f"another order, {record.gain:.2f} times as fast as the construction in a race of "
+            f"calls ({times}, {record.when[:10]})"
         )
     return (
         f"plan of a tuning record: {record.gain:.2f} times as fast as the construction ({times}, "

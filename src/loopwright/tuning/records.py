@@ -71,7 +71,7 @@ class Record:
     is_faster: bool  # beyond the noise of that run, in a second measurement
     when: str  # ISO 8601, UTC
     is_cold: bool = False  # caches were flushed before each run
-    is_raced: bool = False  # by calls of the user: the plan is the source order
+    is_raced: bool = False  # by calls of the user, see calls/source_race
 
     @property
     def gain(self) -> float:
