@@ -8,9 +8,9 @@ arithmetic finds data that cannot wrap, for which plain C will do.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 from loopwright.backends.c_dialect import C, Dialect
 from loopwright.backends.c_operations import Helper, helper, math_call
@@ -26,13 +26,13 @@ from loopwright.backends.c_syntax import (
     OR,
     ORDER,
     PRODUCT,
+    SHIFT,
     SUM,
     UNARY,
     CText,
     Width,
     c_type,
     constant,
-    limits,
     unsigned,
     wrap_type,
 )
@@ -50,83 +50,18 @@ from loopwright.ir.expr import (
     Unary,
     Var,
 )
+from loopwright.ir.intervals import Interval, exact_interval, fits, interval
 from loopwright.ir.truncated_division import truncated_division
 from loopwright.ir.visit import expanded_dot, expanded_extreme, loads, walk
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["CExpressions", "NamedBuffer", "interval", "operation", "width_of"]
+__all__ = ["CExpressions", "NamedBuffer", "operation", "width_of"]
 
 _SUMS: dict[str, Callable[[Expr, Expr], Expr]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
 }
-
-# -- intervals of integer expressions -------------------------------------------------------------
-
-Interval: TypeAlias = tuple[int, int]  # least and greatest value
-
-
-def _fits(found: Interval, dtype: DType) -> bool:
-    """Whether all values of an interval are values of the type."""
-    low, high = limits(dtype)
-    return low <= found[0] and found[1] <= high
-
-
-def interval(expr: Expr, known: Mapping[str, Interval]) -> Interval:
-    """Bounds of an integer or boolean expression; `known` are those of variables.
-
-    An operation that could leave its type wraps around: it may then give any value of the type.
-    """
-    exact = _raw_interval(expr, known)
-    return exact if _fits(exact, expr.dtype) else limits(expr.dtype)
-
-
-def _raw_interval(expr: Expr, known: Mapping[str, Interval]) -> Interval:
-    """As `interval`, but the outermost operation does not wrap around."""
-    dtype = expr.dtype
-    match expr:
-        case Const(value=value) if not isinstance(value, float | complex):
-            return int(value), int(value)
-        case Var(name=name):
-            return known.get(name, limits(dtype))
-        case Cast(x=x) if x.dtype.is_integer or x.dtype == BOOL:
-            return interval(x, known)
-        case Unary(op="neg", x=x) if dtype.is_integer:
-            low, high = interval(x, known)
-            return -high, -low
-        case Select(x=x, y=y) if dtype.is_integer:
-            one, other = interval(x, known), interval(y, known)
-            return min(one[0], other[0]), max(one[1], other[1])
-        case Binary(op=op, x=x, y=y) if dtype.is_integer:
-            return _binary_interval(op, interval(x, known), interval(y, known), dtype)
-        case Load():
-            return limits(dtype)
-    return limits(dtype)
-
-
-def _binary_interval(op: str, x: Interval, y: Interval, dtype: DType) -> Interval:
-    match op:
-        case "add":
-            return x[0] + y[0], x[1] + y[1]
-        case "sub":
-            return x[0] - y[1], x[1] - y[0]
-        case "mul":
-            corners = [a * b for a in x for b in y]
-            return min(corners), max(corners)
-        case "min":
-            return min(x[0], y[0]), min(x[1], y[1])
-        case "max":
-            return max(x[0], y[0]), max(x[1], y[1])
-        case "mod" if y[0] > 0:
-            return 0, y[1] - 1
-        case "floordiv" if y[0] > 0:
-            corners = [a // b for a in x for b in y]
-            return min(corners), max(corners)
-        case "and" if x[0] >= 0 and y[0] >= 0:
-            return 0, min(x[1], y[1])
-    return limits(dtype)
-
 
 _SIGNS = {"add": ("+", SUM), "sub": ("-", SUM), "mul": ("*", PRODUCT), "div": ("/", PRODUCT)}
 _BITS = {"and": ("&", BIT_AND), "xor": ("^", BIT_XOR), "or": ("|", BIT_OR)}
@@ -393,7 +328,7 @@ class CExpressions:
         if self._is_index(expr):
             return self.index(expr)
         if op in ("add", "sub", "mul"):
-            if dtype.kind == "i" and _fits(_raw_interval(expr, self.ranges), dtype):
+            if dtype.kind == "i" and fits(exact_interval(expr, self.ranges), dtype):
                 return operation(op, self.value(x), self.value(y))
             return self._wrapped(expr)
         if op in _BITS:
@@ -430,6 +365,12 @@ class CExpressions:
         if interval(x, self.ranges)[0] >= 0:
             text = f"{left.within(PRODUCT)} {sign} {right.within(UNARY)}"
             return CText(text, PRODUCT, width_of(dtype))
+        if divisor & (divisor - 1) == 0 and dtype.bits < 64:
+            # Of two's complement shifts and masks round down by themselves.
+            if op == "mod":
+                return CText(f"{left.within(UNARY)} & {divisor - 1}", BIT_AND, width_of(dtype))
+            text = f"{left.within(UNARY)} >> {divisor.bit_length() - 1}"
+            return CText(text, SHIFT, width_of(dtype))
         return self.use(op, dtype, left, right)
 
     def _division_of_c(self, expr: Select) -> CText | None:
@@ -489,7 +430,7 @@ class CExpressions:
         if dtype.is_integer and op == "neg":
             if self._is_index(x):
                 return self.index(Unary("neg", x))
-            plain = dtype.kind == "i" and _fits(_raw_interval(Unary(op, x), self.ranges), dtype)
+            plain = dtype.kind == "i" and fits(exact_interval(Unary(op, x), self.ranges), dtype)
             if not plain:
                 return self._wrapped(Unary(op, x))
         result = _signed("-" if op == "neg" else "~", self.value(x))

@@ -21,11 +21,11 @@ from loopwright.backends.c_syntax import (
     NamesInUse,
     Width,
     c_type,
-    limits,
 )
 from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Expr
+from loopwright.ir.intervals import limits
 from loopwright.ir.loops import Alloc, Buffer, LoopNest, Space
 from loopwright.ir.module import Module
 from loopwright.ir.visit import statements

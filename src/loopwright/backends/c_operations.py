@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from loopwright.backends.c_syntax import ATOM, UNARY, CText, c_type, constant, limits, wrap_type
+from loopwright.backends.c_syntax import ATOM, UNARY, CText, c_type, constant, wrap_type
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import DTYPES, FLOAT32, FLOAT64, DType
+from loopwright.ir.intervals import limits
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["Helper", "helper", "math_call"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from loopwright.backends.c_expression_printer import CExpressions, NamedBuffer, interval, width_of
+from loopwright.backends.c_expression_printer import CExpressions, NamedBuffer, width_of
 from loopwright.backends.c_operations import Helper
 from loopwright.backends.c_syntax import (
     ATOM,
@@ -21,6 +21,7 @@ from loopwright.diagnostics import InternalError
 from loopwright.ir.device import shared_part
 from loopwright.ir.dtypes import INT64, DType
 from loopwright.ir.expr import Const, Expr, Load, as_expr
+from loopwright.ir.intervals import Interval, interval, limits
 from loopwright.ir.loops import Alloc, Buffer, For, If, Let, LoopNest, Space, Stmt, Store
 from loopwright.ir.mesh_program import scratchpad_part
 from loopwright.ir.visit import expressions, names, statements, statements_inside, walk
@@ -109,6 +110,12 @@ def _declaration(
 
 
 _MOST_STACK = 16 << 10  # bytes of one array that a block declares; more goes to the heap
+
+
+def _from(start: Expr, known: Mapping[str, Interval]) -> Interval | None:
+    """All indices from the least of some on; None where that is negative, and nothing to know."""
+    low = interval(start, known)[0]
+    return (low, limits(INT64)[1]) if low >= 0 else None
 
 
 def allocations(stmt: Stmt, space: Space) -> list[Alloc]:
@@ -207,7 +214,9 @@ class Scopes:
             self.expressions.index(stmt.value) if is_index else self.expressions.value(stmt.value)
         )
         name = self.declare_name(stmt.name)
-        low = interval(stmt.value, self.expressions.ranges)[0] if is_index else None
+        known = _from(stmt.value, self.expressions.ranges) if is_index else None
+        if dtype.is_integer and not is_index:
+            known = interval(stmt.value, self.expressions.ranges)
         kind = self.expressions.dialect.index if is_index else c_type(dtype)
         text = self.expressions.anew(value) if stmt.is_anew else value
         if stmt.parts and (pieces := self.expressions.dialect.pieces):
@@ -215,7 +224,7 @@ class Scopes:
             text = CText(f"{value.within(PRODUCT)} * {pieces.format(parts=stmt.parts)}", PRODUCT)
         self.lines.add(f"const {kind} {name} = {text};")
         self.expressions.spelling[stmt.name] = CText(name, ATOM, width_of(dtype))
-        with self.known_range(stmt.name, low):
+        with self.known_range(stmt.name, known):
             yield
 
     @contextmanager
@@ -234,8 +243,8 @@ class Scopes:
             self.expressions.index(stmt.stop),
             self.expressions.index(stmt.step),
         )
-        low = interval(stmt.start, self.expressions.ranges)[0]
-        with self.names.block(), self.known_range(stmt.var, low):
+        known = _from(stmt.start, self.expressions.ranges)
+        with self.names.block(), self.known_range(stmt.var, known):
             name = self.declare_name(stmt.var)
             self.expressions.spelling[stmt.var] = CText(name, ATOM, Width.LONG)
             by = f"{name}++" if step.text == "1" else f"{name} += {step}"
@@ -249,11 +258,11 @@ class Scopes:
                 yield
 
     @contextmanager
-    def known_range(self, name: str, low: int | None) -> Iterator[None]:
-        """Inside, a variable is known to be at least `low`, if that is not negative."""
+    def known_range(self, name: str, known: Interval | None) -> Iterator[None]:
+        """Inside, a variable is known to lie in an interval, if one is given."""
         before = self.expressions.ranges.pop(name, None)
-        if low is not None and low >= 0:
-            self.expressions.ranges[name] = (low, (1 << 63) - 1)
+        if known is not None:
+            self.expressions.ranges[name] = known
         yield
         self.expressions.ranges.pop(name, None)
         if before is not None:

@@ -29,7 +29,6 @@ __all__ = [
     "c_type",
     "constant",
     "identifiers",
-    "limits",
     "unsigned",
     "wrap_type",
 ]
@@ -82,22 +81,13 @@ class CText:
 
 
 # How tightly C's operators bind; a higher number binds more.
-ATOM, UNARY, PRODUCT, SUM, ORDER, EQUAL = 15, 14, 13, 12, 10, 9
+ATOM, UNARY, PRODUCT, SUM, SHIFT, ORDER, EQUAL = 15, 14, 13, 12, 11, 10, 9
 BIT_AND, BIT_XOR, BIT_OR, AND, OR, CHOICE = 8, 7, 6, 5, 4, 3
 
 
 def c_type(dtype: DType) -> str:
     """The C type of an element."""
     return _NAMES[dtype.name]
-
-
-def limits(dtype: DType) -> tuple[int, int]:
-    """The least and the greatest value of an integer or boolean type."""
-    if dtype == BOOL:
-        return 0, 1
-    if dtype.kind == "u":
-        return 0, (1 << dtype.bits) - 1
-    return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
 
 
 def wrap_type(dtype: DType) -> str:

@@ -73,6 +73,10 @@ def same_lanes(code: FunctionBuilder, *values: SSAValue) -> tuple[SSAValue, ...]
 
 def binary(code: FunctionBuilder, op: str, x: SSAValue, y: SSAValue) -> SSAValue:
     """`x op y`, lane by lane."""
+    if op in ("floordiv", "mod") and x.dtype.is_integer and y.text.isdigit():
+        found = _by_power_of_two(code, op, x, int(y.text))
+        if found is not None:
+            return found
     x, y = same_lanes(code, x, y)
     assert x.dtype == y.dtype, f"{op}: {x.dtype} and {y.dtype}"
     if op in COMPARISONS:
@@ -140,6 +144,16 @@ def _float_division(code: FunctionBuilder, op: str, x: SSAValue, y: SSAValue) ->
     plain = value(f"fdiv {x}, {y.text}")
     whole = choose(code.emit(f"fcmp oeq {near}, {zero.text}"), zero_like(plain), whole)
     return choose(code.emit(f"fcmp oeq {y}, {zero.text}"), plain, whole)
+
+
+def _by_power_of_two(code: FunctionBuilder, op: str, x: SSAValue, by: int) -> SSAValue | None:
+    """Floor division or its remainder by a constant: shifts and masks round down by themselves."""
+    if by < 1 or by & (by - 1):
+        return None
+    word = "and" if op == "mod" else "ashr" if x.dtype.kind == "i" else "lshr"
+    number = literal(x.dtype, by - 1 if op == "mod" else by.bit_length() - 1)
+    amount = broadcast(code, number, x.lanes)
+    return SSAValue(code.emit(f"{word} {x}, {amount.text}"), x.dtype, x.lanes)
 
 
 def _integer_division(code: FunctionBuilder, op: str, x: SSAValue, y: SSAValue) -> SSAValue:

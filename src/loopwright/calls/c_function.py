@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from loopwright.backends.c_syntax import limits
 from loopwright.diagnostics import Diagnostic, DtypeError, SourceError, Span, UsageError
 from loopwright.frontends.c import CFile, CRegion, CVariable, Origin, VariableKind
 from loopwright.frontends.c.declaration_parser import Constant, constant_of
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Const, Expr, Var
+from loopwright.ir.intervals import limits
 from loopwright.ir.visit import names
 from loopwright.planner.call_shape import value_of
 from loopwright.runtime.array_arguments import Array

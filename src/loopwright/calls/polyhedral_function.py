@@ -76,6 +76,8 @@ class PolyhedralFunction:
             return None
         if self.program.array(found[0].out.array).role is Role.LOCAL:
             return None  # nobody sees the result, and no call brings memory for it
+        if found[0].is_filter:
+            return None  # kernels would take every window apart; loops share what they load
         # `y[i] += a * x[i]` reduces and multiplies nothing: one loop does without temporaries.
         return found[0] if found[0].p or found[0].right is not None else None
 

@@ -15,6 +15,7 @@ from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var, cast
 from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.ir.program import Access
+from loopwright.ir.visit import names
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
@@ -83,6 +84,20 @@ class Contraction:
     covers: tuple[str, ...]  # names of all statements this contraction replaces
     scale: Expr | None = None  # a scalar that every product is multiplied by
     is_declared: bool = False  # a front end said so: its kernels take scalars as arguments
+
+    @property
+    def is_filter(self) -> bool:
+        """Whether the taps of one factor meet windows of the other, which sums have in common.
+
+        One bundle i or j is empty, and a subscript holds a reduction loop beside a free one:
+        y[i] = SUM_p h[p] * x[i + p].
+        """
+        if self.right is None or (self.i and self.j):
+            return False
+        free = {loop.name for loop in (*self.i, *self.j)}
+        summed = {loop.name for loop in self.p}
+        places = (names(index) for side in (self.left, self.right) for index in side.access.index)
+        return any(place & free and place & summed for place in map(set, places))
 
     @property
     def algebra(self) -> Algebra | None:
