@@ -68,3 +68,22 @@ void f(double a[64], double b[64], signed char x[64], signed char y[64], int s[1
     assert dot.bits == 8
     assert dot.plain < 1.0
     assert latency(program.statements[0], {"b"}, N1) > latency(program.statements[0], {"a"}, N1)
+
+
+def test_extremes_that_pass_over_nan_cost_more_where_no_instruction_does_it() -> None:
+    (program,) = lw.parse_c("""
+void f(int n, double a[n], double b[n]) {
+#pragma scop
+  for (int i = 0; i < n; i++)
+    a[i] = fmax(a[i], b[i]);
+#pragma endscop
+}
+""")
+    (statement,) = program.statements
+    by_machine = {
+        name: operations(statement, load_machine(name)).plain
+        for name in ("neoverse-n1", "sapphirerapids", "broadwell-e5-2697-v4")
+    }
+    assert by_machine["broadwell-e5-2697-v4"] > 2 * by_machine["sapphirerapids"]
+    wide, narrow = (load_machine(x) for x in ("sapphirerapids", "broadwell-e5-2697-v4"))
+    assert latency(statement, {"a"}, narrow) > 2 * latency(statement, {"a"}, wide)

@@ -22,7 +22,11 @@ ROOT = 1.4  # times as long as a division
 _CALL = 40.0  # cycles of a function of the mathematical library
 _WHOLE_DIVISION = 12.0  # cycles of a division of integers by what is not known
 _BY_CONSTANT = 4  # instructions of one by a number: a wide product and shifts
-_SINGLE = frozenset({"fma", "min_number", "max_number", "abs", "copysign"})  # one instruction
+_SINGLE = frozenset({"fma", "min_number", "max_number", "abs", "copysign"})  # no calls
+_EXTREMES = {"min_number": "min", "max_number": "max"}
+# Instructions that give minima the rules of C for NaN where the processor has others.
+_PUT_RIGHT = 5
+_LATENCY = 2.0  # cycles of most operations
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,9 @@ def operations(statement: Statement, machine: Machine, known: Collection[Expr] =
         match node:
             case Call(function="sqrt"):
                 divided += ROOT
+            case Call(function="min_number" | "max_number" as function):
+                plain += 1 / machine.cost(_EXTREMES[function], dtype).per_cycle
+                plain += each * _PUT_RIGHT * (not _has_numbers(machine))
             case Call(function=function):
                 plain += each * (function in _SINGLE)
                 calls += _CALL * (function not in _SINGLE)
@@ -77,6 +84,11 @@ def operations(statement: Statement, machine: Machine, known: Collection[Expr] =
             case Cast(x=x) if x.dtype.bits != node.dtype.bits or x.dtype.is_float:
                 plain += each
     return Operations(plain, divided * scalar, divided * vector, calls, bits)
+
+
+def _has_numbers(machine: Machine) -> bool:
+    """Whether minima and maxima pass over NaN in one instruction, as fmin and fmax do."""
+    return machine.isa == "aarch64" or "avx512dq" in machine.features
 
 
 def _is_dot_product(statement: Statement) -> bool:
@@ -111,6 +123,9 @@ def _latency(expr: Expr, through: Expr, dtype: str, machine: Machine) -> float:
             return machine.cost("div", dtype).latency
         case Call(function="sqrt"):
             return ROOT * machine.cost("div", dtype).latency
+        case Call(function="min_number" | "max_number" as function):
+            own = machine.cost(_EXTREMES[function], dtype).latency
+            return own + _PUT_RIGHT * _LATENCY * (not _has_numbers(machine))
         case Call(function=function) if function not in _SINGLE:
             return _CALL
         case Binary(op="add" | "sub", x=x, y=y):
@@ -120,7 +135,7 @@ def _latency(expr: Expr, through: Expr, dtype: str, machine: Machine) -> float:
         case Binary(op="mul"):
             return machine.cost("mul", dtype).latency
         case Binary() | Unary() | Call() | Select():
-            return 2.0
+            return _LATENCY
     return 0.0
 
 

@@ -17,6 +17,7 @@ from loopwright.diagnostics import InternalError
 from loopwright.ir.module import CodeUnit
 from loopwright.lazy_dataclass import dataclass
 from loopwright.runtime.address import Address, hold_for_ever
+from loopwright.runtime.llvm_extremes import has_extremes, with_range_instructions
 from loopwright.undisturbed import undisturbed
 
 __all__ = [
@@ -147,7 +148,17 @@ def _optimised(unit: CodeUnit, machine: llvm.TargetMachine) -> llvm.ModuleRef:
         passes.add_instruction_combine_pass()
     passes.run(module, builder)
     _dispose(passes)
+    if unit.leave_to_llvm and has_extremes(unit.text) and _has_range(machine):
+        exchanged = with_range_instructions(str(module))
+        return _parsed(replace(unit, text=exchanged), machine)
     return module
+
+
+def _has_range(machine: llvm.TargetMachine) -> bool:
+    """Whether code is for this processor and it has VRANGE for vectors of every width."""
+    features = _host_features().split(",")
+    is_here = machine.triple.startswith("x86_64") and bool(features)
+    return is_here and {"+avx512dq", "+avx512vl"} <= set(features)
 
 
 def _dispose(passes: llvm.newpassmanagers.ModulePassManager) -> None:
