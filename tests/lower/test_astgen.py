@@ -141,7 +141,8 @@ def test_local_arrays() -> None:
     source = program(
         "local",
         {"a": "inout int64 [n]", "t": "local int64 []", "w": "local int64 [n, 3]"},
-        For("i", 0, "n", Do("t", "a[i] + 1"), Do("w[i, 2]", "t * t"), Do("a[i]", "w[i, 2]")),
+        For("i", 0, "n", Do("t", "a[i] + 1"), Do("w[i, 2]", "t * t")),
+        For("j", 0, "n", Do("a[j]", "w[j, 2]")),
     )
     assert lowered(source, n=5) == lines("""
         alloc stack t: int64[] strides []
@@ -149,7 +150,8 @@ def test_local_arrays() -> None:
         for i in range(n):
             t[] = a[i] + 1
             w[i, 2] = t[] * t[]
-            a[i] = w[i, 2]
+        for j in range(n):
+            a[j] = w[j, 2]
         """)
 
 

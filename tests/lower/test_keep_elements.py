@@ -111,6 +111,23 @@ def test_integers_are_summed_without_choice() -> None:
     assert_same(source, found, {"n": 5})
 
 
+def test_what_one_condition_chooses_is_stored_last() -> None:
+    source = row(("a[j]", "b[j] if d[j] > 0 else a[j]"), ("c[j]", "b[j] if d[j] > 0 else c[j]"))
+    nest = keep_elements(lower_schedule(apply_plan(source, (Simd("j"),))), may_guess=True)
+    assert_same(source, nest, {"n": 5})
+    lines = [line.strip() for line in stmt_text(nest.body).splitlines()]
+    assert [line.split(" =")[0] for line in lines[-2:]] == ["a[j]", "c[j]"]
+
+
+def test_independent_iterations_write_nothing_that_all_of_them_load() -> None:
+    arrays = {"a": "inout float64 [n, n]"}
+    loop = For("j", "i + 1", "n", Do("a[i, j]", "a[i, j] * a[i, i]"))
+    source = program("f", arrays, For("i", 0, "n", loop))
+    nest = keep_elements(lower_schedule(apply_plan(source, (Simd("j"),))))
+    assert_same(source, nest, {"n": 5})
+    assert "a[i, i]" not in stmt_text(nest.body).split("simd for")[1]
+
+
 PLACES = ("a[j]", "a[j + 1]", "a[2]", "a[3]", "b[j]", "b[1]", "a[n - j]")
 
 

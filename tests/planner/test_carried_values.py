@@ -6,7 +6,7 @@ import pytest
 
 import loopwright as lw
 from loopwright.machines.load import load_machine
-from loopwright.planner.carried_values import carried_cycles
+from loopwright.planner.carried_values import carried_cycles, may_meet
 from loopwright.planner.statement_work import latency, operations
 
 N1 = load_machine("neoverse-n1")
@@ -87,3 +87,28 @@ void f(int n, double a[n], double b[n]) {
     assert by_machine["broadwell-e5-2697-v4"] > 2 * by_machine["sapphirerapids"]
     wide, narrow = (load_machine(x) for x in ("sapphirerapids", "broadwell-e5-2697-v4"))
     assert latency(statement, {"a"}, narrow) > 2 * latency(statement, {"a"}, wide)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("a[i][j] = a[i][j] + a[i][i];", True),
+        ("a[i][j] = a[i][j] + a[j][i];", True),
+        ("a[i][j] = a[i][j] + a[i - 1][j];", False),
+        ("a[0][j] = a[0][j] + a[1][i];", False),  # another row
+        ("a[i][j] = b[i][i];", False),
+    ],
+)
+def test_iterations_that_may_meet_at_places_nobody_knows(body: str, expected: bool) -> None:
+    (program,) = lw.parse_c(
+        f"""
+void f(double a[64][64], double b[64][64]) {{
+#pragma scop
+  for (int i = 1; i < 63; i++)
+    for (int j = 1; j < 63; j++)
+      {body}
+#pragma endscop
+}}
+"""
+    )
+    assert may_meet(program.statements, {x.name: "j" for x in program.statements}) == expected

@@ -7,8 +7,9 @@ import pytest
 
 import loopwright as lw
 from loopwright import machine, parse_c
-from loopwright.planner.generic import default_plan
-from loopwright.transform.loop_marks import Parallel, Simd, Unroll
+from loopwright.planner.generic import default_plan, extend_plan
+from loopwright.transform.loop_marks import Parallel, ParallelChunks, Simd, Unroll
+from loopwright.transform.plan import initial_schedule
 from loopwright.transform.skew import Skew
 from loopwright.transform.step import Step
 
@@ -123,13 +124,17 @@ void rays(int n, int m, double c[4], double u[n + 8][m + 8], double v[n][m]) {
 #pragma endscop
 }
 """
-CHAIN = """
-void chain(int n, int m, long x[n][m], long sums[5][m]) {
+POWERS = """
+void powers(int n, int m, double w[n], double x[n][m], double sums[5][m]) {
 #pragma scop
     for (int i = 0; i < n; i++)
-        for (int j = 0; j < m; j++)
-            for (int p = 0; p < 5; p++)
-                sums[p][j] = sums[p][j] * 3 + x[i][j];
+        for (int j = 0; j < m; j++) {
+            double power = w[i];
+            for (int p = 0; p < 5; p++) {
+                sums[p][j] += power;
+                power *= x[i][j];
+            }
+        }
 #pragma endscop
 }
 """
@@ -141,10 +146,12 @@ def test_floating_sums_of_a_short_loop_are_written_out_too() -> None:
     assert [step.loop for step in found if isinstance(step, Simd)] == ["x"]
 
 
-def test_loops_that_threads_cut_are_left_to_them() -> None:
-    found = steps(CHAIN, parallel=True)
-    assert any(isinstance(step, Parallel) for step in found)
-    assert not any(isinstance(step, Unroll) for step in found)
+def test_short_loops_are_written_out_in_the_strips_of_threads() -> None:
+    (program,) = parse_c(POWERS)
+    found = extend_plan(initial_schedule(program), machine("neoverse-n1"), parallel=True)
+    assert [step.loop for step in found if isinstance(step, ParallelChunks)] == ["j_t"]
+    assert [step.loop for step in found if isinstance(step, Unroll)] == ["p"]
+    assert [step.loop for step in found if isinstance(step, Simd)] == ["j"]
 
 
 def test_a_scalar_of_an_inner_loop_leaves_it_its_vectors() -> None:

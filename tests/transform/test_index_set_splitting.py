@@ -96,6 +96,6 @@ def test_refused(source: Program, steps: tuple[Step, ...], reason: str) -> None:
     assert f"{steps[-1]}: {reason}" in str(error.value)
 
 
-def test_distances_are_positive() -> None:
-    with pytest.raises(UsageError, match="a distance of at least 1"):
-        SplitIndexSet("k", "i", "k_t", 0)
+def test_distances_are_not_negative() -> None:
+    with pytest.raises(UsageError, match="a distance of at least 0"):
+        SplitIndexSet("k", "i", "k_t", -1)

@@ -23,6 +23,7 @@ from loopwright.ir.program import Array, Program, Role
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.visit import expressions, loads, names, rebuild, rewrite, statements
 from loopwright.lower.build import touches
+from loopwright.lower.contract_arrays import contracted_array
 
 __all__ = [
     "allocate_private",
@@ -87,7 +88,9 @@ def allocate_shared(schedule: Schedule, body: Stmt) -> Stmt:
         if array.role is Role.LOCAL and array.name not in dict(schedule.private):
             # A stack belongs to one thread; what parallel loops see must be memory of all.
             is_stack = array.rank == 0 and not is_shared
-            body = _alloc(array, Space.STACK if is_stack else Space.SCRATCH, body)
+            inside = contracted_array(array, body)
+            own = _alloc(array, Space.STACK if is_stack else Space.SCRATCH, body)
+            body = own if inside is None else inside
     return body
 
 

@@ -109,6 +109,8 @@ class _Keeper:
         # Reductions that may be regrouped are known by their form.
         is_left = self.may_reorder and self.stmt.mark is Mark.SERIAL
         named = changed if is_left else self._named_once(changed, guessed - kept.keys())
+        if self.stmt.mark is Mark.SIMD:
+            named = self._chosen_first(named)
         if not kept and not before and named == row:
             return self.stmt
         whole: Stmt = replace(self.stmt, body=_statement(named))
@@ -181,9 +183,23 @@ class _Keeper:
         for load in dict.fromkeys(x for item in row for x in _happening(item, guessed)):
             if load in known or not _is_fixed(load, moving):
                 continue
-            if all(_differ(load, other) for other in written):
+            if all(_differ(load, other) for other in written) or self._is_constant(load, row):
                 found[load] = self._fresh(load)
         return found
+
+    def _is_constant(self, load: Load, row: Sequence[_Item]) -> bool:
+        """Whether independent iterations all load an element before they store anything like it.
+
+        None of several writes it then, since the others read it; a single one loads it first.
+        """
+        if self.stmt.mark is not Mark.SIMD:
+            return False
+        is_stored = False
+        for item in row:
+            if is_stored and _is_loaded(load, [item]):
+                return False
+            is_stored = is_stored or (isinstance(item, Store) and not _differ(load, _element(item)))
+        return True
 
     def _guessed(self, row: Sequence[_Item], kept: Mapping[Load, str]) -> set[Load]:
         """The loads that data choose and that happen all the same."""
@@ -235,6 +251,28 @@ class _Keeper:
                 values[own] = new.value
             done.append(new)
         return done
+
+    def _chosen_first(self, row: list[_Item]) -> list[_Item]:
+        """`row` with its stores last, where several store what one condition chooses.
+
+            a[j] = x if c else y; b[j] = v if c else w
+        ->  let a_k = x if c else y; let b_k = v if c else w; a[j] = a_k; b[j] = b_k
+
+        Between two such stores a compiler of C makes branches of the choices and no vectors.
+        """
+        stores = [at for at, item in enumerate(row) if isinstance(item, Store)]
+        chosen = [x.value.cond for x in _stores(row) if isinstance(x.value, Select)]
+        is_shared = len(set(chosen)) < len(chosen)
+        if not is_shared or any(load.index for load in _loads(row[stores[0] + 1 :])):
+            return row
+        done: list[_Item] = []
+        last: list[_Item] = []
+        for item in row:
+            if isinstance(item, Store) and isinstance(item.value, Select):
+                done.append(Let(name := self._fresh(_element(item)), item.value, Block(())))
+                item = replace(item, value=Var(name, item.value.dtype))
+            (last if isinstance(item, Store) else done).append(item)
+        return [*done, *last]
 
     def _loaded_ahead(self, row: Sequence[_Item], guessed: set[Load]) -> dict[Load, str]:
         """What every iteration loads, if that is little and no store before it can change it.

@@ -39,6 +39,7 @@ from loopwright.planner.affine_parallel import mark_parallel
 from loopwright.planner.draft import Draft
 from loopwright.planner.expanded_bytes import BufferShare, Spread, unique
 from loopwright.planner.outer_lanes import take_outer_vectors
+from loopwright.planner.pivots import split_at_pivots
 from loopwright.planner.short_loops import unroll_short_loops
 from loopwright.planner.wavefronts import part_wavefronts, take_diagonals
 from loopwright.transform.apply import apply_step
@@ -78,9 +79,12 @@ def plan_marks(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple
     """Marks for the loops of `schedule`, in the order they stand in."""
     draft = Draft(schedule)
     if machine.vector_registers:
+        split_at_pivots(draft, parallel=parallel)
         unroll_short_loops(draft, parallel=parallel)
     if parallel:
         mark_parallel(draft, machine)
+        if machine.vector_registers:
+            unroll_short_loops(draft, parallel=False)  # in the strips that threads have been given
     else:
         tile_columns(draft)  # threads get tiles in waves
     if machine.vector_registers:
@@ -96,18 +100,20 @@ def plan_order(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple
     Scalars may be spread over all loops at first. Where an order asks for buffers that take more
     than their share of the caches (planner/expanded_bytes), it is searched again with every scalar
     spread over inner loops only, as far as that share goes, and at last with none spread.
-    Recurrences that run by diagonals keep their order.
+    Recurrences that run by diagonals keep their order, and so do loops that are split at pivots.
     """
     draft = Draft(schedule)
-    waves = part_wavefronts(draft, machine) if machine.vector_registers else frozenset()
-    return (*draft.steps, *_other_order(draft.schedule, machine, waves, parallel=parallel))
+    kept: frozenset[str] = frozenset()
+    if machine.vector_registers:
+        kept = part_wavefronts(draft, machine) | split_at_pivots(draft, parallel=parallel)
+    return (*draft.steps, *_other_order(draft.schedule, machine, kept, parallel=parallel))
 
 
 def _other_order(
-    schedule: Schedule, machine: Machine, waves: frozenset[str], *, parallel: bool
+    schedule: Schedule, machine: Machine, kept: frozenset[str], *, parallel: bool
 ) -> tuple[Step, ...]:
-    """Steps to a better order of all statements but those of `waves`."""
-    taken = _taken(schedule) | waves
+    """Steps to a better order of all statements but those of `kept`."""
+    taken = _taken(schedule) | kept
     splits: list[Step] = []
     for split in SplitLiveRanges.candidates(schedule):
         if not accessors(schedule.analyses, split.array) & taken:
@@ -131,8 +137,8 @@ def _other_order(
             schedule, machine, most, share, taken, is_free=is_free, parallel=parallel
         )
         if own:
-            kept = {name: x for name, x in most.items() if not _users(schedule, name) & own}
-            others, _ = _best_spread(schedule, machine, kept, share, taken | own)
+            left = {name: x for name, x in most.items() if not _users(schedule, name) & own}
+            others, _ = _best_spread(schedule, machine, left, share, taken | own)
             steps = (*others, *lanes)
     return (*splits, *steps) if steps else ()
 

@@ -36,6 +36,7 @@ from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.ir.visit import fresh_name, names
 from loopwright.planner.draft import Draft
 from loopwright.planner.independent_parts import part_off, strip_size
+from loopwright.planner.short_loops import unrolled_inside
 from loopwright.planner.wavefronts import COLUMNS, ROWS, by_diagonals
 from loopwright.transform.index_set_splitting import SplitIndexSet
 from loopwright.transform.interchange import Interchange
@@ -77,6 +78,7 @@ class _Sharing:
     machine: Machine
     trips: dict[str, dict[str, float]] = field(default_factory=dict)
     strips: ParallelChunks | None = None  # of the nest before, to be marked
+    short: dict[str, bool] = field(default_factory=dict)  # loop -> what is inside is to be unrolled
 
     def __post_init__(self) -> None:
         program = self.draft.schedule.program
@@ -400,7 +402,17 @@ class _Sharing:
         return self.draft.schedule.mark(band.loop) is Mark.UNROLL
 
     def _is_innermost(self, band: Band) -> bool:
-        return all(self._is_unrolled(inner) for inner in bands(band.child))
+        """Whether a loop holds no loops but unrolled ones, and short ones that will be.
+
+        Strips of the outermost loop need no vectors: threads share it as it is.
+        """
+        if all(self._is_unrolled(inner) for inner in bands(band.child)):
+            return True
+        if band.loop not in self.short:
+            path = path_to(nodes_of(self.draft.schedule), band.loop)
+            is_long = self._count(band) >= 2 * _STRIP
+            self.short[band.loop] = is_long and bool(unrolled_inside(self.draft, path))
+        return self.short[band.loop]
 
 
 # -------------------------------------------------------------------------------------------------

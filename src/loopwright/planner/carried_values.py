@@ -18,7 +18,7 @@ from loopwright.ir.machine import Machine
 from loopwright.ir.program import Access, Statement
 from loopwright.planner.statement_work import latency
 
-__all__ = ["carried_cycles"]
+__all__ = ["carried_cycles", "may_meet"]
 
 _STORED = 4.0  # cycles from a store to a load of it that is not the next iteration's
 
@@ -60,6 +60,35 @@ def carried_cycles(
         cycles = sum(latency(by_name[name], written, machine) for name in group)
         longest = max(longest, cycles + (_STORED if own & through_memory else 0.0))
     return longest
+
+
+def may_meet(statements: Sequence[Statement], moving: Mapping[str, str]) -> bool:
+    """Whether an iteration may read what another one writes, at a place that no compiler knows.
+
+    So it is where the loop moves through the elements that are written and otherwise, or not at
+    all, through those of the same array that are read: d[v] and d[u]. Compilers then keep its
+    order, though few iterations or none depend on others.
+    """
+    for one in statements:
+        for other in statements:
+            for read in other.reads:
+                if read.array == one.write.array and _moves_otherwise(one, read, other, moving):
+                    return True
+    return False
+
+
+def _moves_otherwise(
+    writer: Statement, read: Access, reader: Statement, moving: Mapping[str, str]
+) -> bool:
+    """Whether a loop moves through reads of an array otherwise than through its writes."""
+    pairs = [
+        (dict(coefficients(ours)), dict(coefficients(theirs)), _constant(ours) - _constant(theirs))
+        for ours, theirs in zip(writer.write.index, read.index, strict=True)
+    ]
+    if any(not own and not other and gap for own, other, gap in pairs):
+        return False  # always different elements
+    mine, its = moving.get(writer.name, ""), moving.get(reader.name, "")
+    return any(own.get(mine, 0) != other.get(its, 0) for own, other, _ in pairs)
 
 
 def _begun_anew(statements: Sequence[Statement], moving: Mapping[str, str]) -> frozenset[str]:

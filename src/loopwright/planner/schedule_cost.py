@@ -49,7 +49,7 @@ from loopwright.ir.schedule_tree import (
 )
 from loopwright.lazy_dataclass import dataclass
 from loopwright.planner.cache_misses import lost_share, read_rate
-from loopwright.planner.carried_values import carried_cycles
+from loopwright.planner.carried_values import carried_cycles, may_meet
 from loopwright.planner.choice import Choice
 from loopwright.planner.contraction_cost import choice_cycles
 from loopwright.planner.loop_steps import loop_steps
@@ -399,6 +399,7 @@ class _ScheduleModel:
             statements = [self.program.statement(name) for name in names]
             chain = carried_cycles(statements, moving, self.machine)
             is_free = chain == 0.0 and (is_plain or not any(copies.values()))
+            is_free = is_free and not may_meet(statements, moving)
             if chain and not is_plain:
                 chain *= self._copies_in_turn(statements, copies)
         guarded = [name for name in names if copies[name] and self.work[name].has_gaps]

@@ -30,7 +30,7 @@ from loopwright.planner.draft import Draft
 from loopwright.transform.loop_marks import Parallel, Simd, Unroll
 from loopwright.transform.schedule_legality import open_bands
 
-__all__ = ["repeated", "unroll_short_loops", "unrolled_whole"]
+__all__ = ["repeated", "unroll_short_loops", "unrolled_inside", "unrolled_whole"]
 
 _MOST_COPIES = 64  # of the statements of a loop, which compilers unroll whole
 _LEAST = 32  # iterations of a loop that are worth vectors
@@ -47,16 +47,11 @@ def unroll_short_loops(draft: Draft, *, parallel: bool) -> None:
     """
     program = draft.schedule.program
     trips = average_trips(program, likely_sizes(program))
-    outer = {loop for loop, _, _ in draft.schedule.outer_vectors}
     for band in list(open_bands(draft.schedule)):
-        inner = tuple(bands(band.child))
-        is_open = all(draft.schedule.mark(one.loop) is Mark.SERIAL for one in (band, *inner))
-        if not is_open or band_trips(band, program, trips) < _LEAST:
+        if band_trips(band, program, trips) < _LEAST:
             continue
         path = path_to(nodes_of(draft.schedule), band.loop)
-        if len(path) < 2 or outer & {one.loop for one in (*path, *inner)}:
-            continue
-        counts = unrolled_whole(draft, band)
+        counts = unrolled_inside(draft, path)
         if counts and not (parallel and _is_cut(draft, path[:-1])):
             unrolled = [Unroll(loop, n) for loop, n in counts.items() if n > 1]
             draft.take(*unrolled, *draft.copies(band), Simd(band.loop))
@@ -65,6 +60,16 @@ def unroll_short_loops(draft: Draft, *, parallel: bool) -> None:
 def _is_cut(draft: Draft, around: Sequence[Band]) -> bool:
     """Whether threads share a loop, because none of those around it can be shared."""
     return not any(draft.reach(*draft.copies(band), Parallel(band.loop)) for band in around)
+
+
+def unrolled_inside(draft: Draft, path: Sequence[Band]) -> dict[str, int]:
+    """As `unrolled_whole`, of a loop inside others that nothing has been planned for yet."""
+    band = path[-1]
+    inner = tuple(bands(band.child))
+    outer = {loop for loop, _, _ in draft.schedule.outer_vectors}
+    is_open = all(draft.schedule.mark(one.loop) is Mark.SERIAL for one in (band, *inner))
+    is_open = is_open and not outer & {one.loop for one in (*path, *inner)}
+    return unrolled_whole(draft, band) if is_open and len(path) > 1 else {}
 
 
 def unrolled_whole(draft: Draft, band: Band) -> dict[str, int]:

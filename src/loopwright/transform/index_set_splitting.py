@@ -63,8 +63,8 @@ class SplitIndexSet(Step):
     distance: int  # the first value of `loop` that is far is the one of `around` plus this
 
     def __post_init__(self) -> None:
-        if self.distance < 1:
-            raise UsageError("split_index_set takes a distance of at least 1", str(self))
+        if self.distance < 0:
+            raise UsageError("split_index_set takes a distance of at least 0", str(self))
 
     def apply(self, schedule: Schedule) -> Schedule:
         root = nodes_of(schedule)
