@@ -11,7 +11,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any
 
-from loopwright.analysis.subscript_bounds import guarded_loads_are_inside
+from loopwright.analysis.subscript_bounds import guarded_loads_inside
 from loopwright.backends.athread_module import MeshFunction, emit_slave, require_scratchpad
 from loopwright.backends.c_dialect import ATHREAD, CUDA, OPENCL, OPENMP, C, Dialect
 from loopwright.backends.c_module import emit_c
@@ -30,7 +30,7 @@ from loopwright.ir.module import Module
 from loopwright.ir.program import Program, Role
 from loopwright.kernels import ENTRY
 from loopwright.lazy_dataclass import dataclass
-from loopwright.lower.ast_expressions import parameter_expr
+from loopwright.lower.ast_expressions import parameter_condition, parameter_expr
 from loopwright.lower.buffers import contiguous
 from loopwright.lower.keep_elements import keep_elements
 from loopwright.lower.linear_forms import normal
@@ -81,8 +81,15 @@ def _emit_llvm(program: Program, nest: LoopNest, machine: Any) -> Module:
 
 def told_to_c(program: Program, nest: LoopNest) -> LoopNest:
     """The nest of a program as a compiler of C likes it."""
-    may_guess = bounded(lambda: guarded_loads_are_inside(program), lambda error: False)
-    return keep_elements(nest, may_guess=may_guess)
+    return keep_elements(nest, may_guess=bounded(lambda: _may_guess(program), lambda error: None))
+
+
+def _may_guess(program: Program) -> Expr | None:
+    """The condition on parameters under which loads may happen that data would have refused."""
+    inside = guarded_loads_inside(program)
+    if inside.is_empty():
+        return None
+    return parameter_condition(inside.gist(program.context), program.context)
 
 
 def _c(dialect: Dialect) -> Callable[[Program, LoopNest, Any], Module]:

@@ -12,7 +12,7 @@ from loopwright.analysis.subscript_bounds import (
     bounds_violation,
     evaluate,
     find_violation,
-    guarded_loads_are_inside,
+    guarded_loads_inside,
     predicate,
 )
 from loopwright.diagnostics import InternalError
@@ -232,13 +232,20 @@ def test_predicates_of_strided_sets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "is_inside"),
-    [("b[j]", True), ("b[j + 1]", False), ("b[j - 1]", False), ("b[n - 1 - j]", True)],
+    ("chosen", "where"),
+    [
+        ("b[j]", "[n] -> { : }"),
+        ("b[j + 1]", "[n] -> { : n <= 0 }"),
+        ("b[j - 1]", "[n] -> { : n <= 0 }"),
+        ("b[n - 1 - j]", "[n] -> { : }"),
+    ],
 )
-def test_loads_that_data_choose(chosen: str, is_inside: bool) -> None:
+def test_loads_that_data_choose(chosen: str, where: str) -> None:
     arrays = dict.fromkeys("abc", "inout float64 [n]")
     loop = For("j", 0, "n", Do("a[j]", f"{chosen} if c[j] > 0 else a[j]"))
-    assert guarded_loads_are_inside(program("row", arrays, loop)) is is_inside
+    source = program("row", arrays, loop)
+    found = guarded_loads_inside(source)
+    assert found.intersect(runs(source)).is_equal(isl.Set(where).intersect(runs(source)))
 
 
 def test_what_another_access_promises() -> None:
@@ -246,5 +253,12 @@ def test_what_another_access_promises() -> None:
     arrays = {"a": "inout float64 [n]", "b": "in float64 [100]"}
     one = For("j", 0, "n", Do("a[j]", "b[j] if a[j] > 0 else a[j]"))
     other = For("i", 0, "n", Do("a[i]", "b[i]"))
-    assert not guarded_loads_are_inside(program("row", arrays, one))
-    assert guarded_loads_are_inside(program("row", arrays, one, other))
+    alone, both = program("row", arrays, one), program("row", arrays, one, other)
+    found = guarded_loads_inside(alone).intersect(runs(alone))
+    assert found.is_equal(isl.Set("[n] -> { : 0 < n <= 100 }"))
+    assert guarded_loads_inside(both).is_equal(both.context)
+
+
+def runs(source: Program) -> isl.Set:
+    """The parameters with which the first statement of a program runs."""
+    return source.statements[0].domain.params().intersect(source.context)

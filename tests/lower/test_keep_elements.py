@@ -12,6 +12,7 @@ from backends.compiled import _same_layout, assert_same_bits
 from backends.random_nests import nests
 from backends.test_random_nests import arrays
 from loopwright.ir.check import check_nest
+from loopwright.ir.expr import Const, Var
 from loopwright.ir.interpret import Memory, interpret_nest
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
@@ -96,17 +97,29 @@ def test_a_chosen_load_is_a_chosen_number() -> None:
     source = row(("a[j]", "b[j + 1] if c[j] > 0 else a[j]"))
     plain, vectors = (lower_schedule(apply_plan(source, steps)) for steps in ((), (Simd("j"),)))
     assert keep_elements(vectors) == vectors
-    assert keep_elements(plain, may_guess=True) == plain
-    guessed = keep_elements(vectors, may_guess=True)
+    assert keep_elements(plain, may_guess=Const(1)) == plain
+    guessed = keep_elements(vectors, may_guess=Const(1))
     assert " = b[j + 1]\n" in stmt_text(guessed.body)
     assert_same(source, guessed, {"n": 5})
+
+
+def test_where_parameters_decide_there_are_two_loops() -> None:
+    source = row(("a[j]", "b[j + 1] if c[j] > 0 else a[j]"))
+    vectors = lower_schedule(apply_plan(source, (Simd("j"),)))
+    guessed = keep_elements(vectors, may_guess=Var("n") < 8)
+    found = stmt_text(guessed.body)
+    first, second = found.removeprefix("if n < 8:").split("else:")
+    assert " = b[j + 1]\n" in first
+    assert " = b[j + 1]\n" not in second
+    for n in (5, 9):
+        assert_same(source, guessed, {"n": n})
 
 
 def test_integers_are_summed_without_choice() -> None:
     arrays = dict.fromkeys("ab", "inout int32 [n + 4]")
     body = For("j", 0, "n", Do("a[0]", "a[0] + b[j] if b[j + 1] > 0 else a[0]"))
     source = program("row", arrays, body)
-    found = keep_elements(lower_schedule(apply_plan(source, ())), may_guess=True)
+    found = keep_elements(lower_schedule(apply_plan(source, ())), may_guess=Const(1))
     assert "a_k[] = a_k[] + (b_k_2 if b_k > 0 else 0)" in stmt_text(found.body)
     assert_same(source, found, {"n": 5})
 

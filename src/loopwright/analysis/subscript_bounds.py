@@ -20,13 +20,16 @@ __all__ = [
     "bounds_violation",
     "evaluate",
     "find_violation",
-    "guarded_loads_are_inside",
+    "guarded_loads_inside",
     "predicate",
     "predicate_text",
     "uninitialised_locals",
     "uninitialised_scalars",
     "unset_reads",
 ]
+
+
+_MOST_PARTS = 2  # of a condition on parameters that code tests
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +59,31 @@ def bounds_violation(program: Program) -> isl.Set:
     return bad.intersect(program.context).compute_divs().coalesce().remove_redundancies()
 
 
-def guarded_loads_are_inside(program: Program) -> bool:
-    """Whether loads that data decide on are inside of their arrays wherever all other accesses are.
+def guarded_loads_inside(program: Program) -> isl.Set:
+    """`[params] -> { : ... }`, where loads that data decide on are inside of their arrays.
 
-    They may then happen whatever the data are.
+    They may then happen whatever the data are. All parameters of the context where that follows
+    from all other accesses being inside; no set of many parts is returned, but an empty one.
     """
     certain = {s.name: {s.write.load(), *unguarded_loads(s.value)} for s in program.statements}
+    everywhere = program.context
     if all(access.load() in certain[s.name] for s in program.statements for access in s.reads):
-        return True
-    allowed = isl.Set.empty(program.context.get_space())
-    guarded = allowed
+        return everywhere
+    allowed = isl.Set.empty(everywhere.get_space())
+    guarded, simple = allowed, allowed
     for outside in _outside(program):
         params = outside.instances.params()
         if outside.access.load() in certain[outside.statement.name]:
             allowed = allowed.union(params)
         else:
             guarded = guarded.union(params)
-    return bool(guarded.is_subset(allowed))
+            # That the statement runs at all need not be asked.
+            runs = outside.statement.domain.params().intersect(everywhere)
+            simple = simple.union(params.gist(runs))
+    if guarded.is_subset(allowed):
+        return everywhere
+    found = everywhere.subtract(simple).coalesce()
+    return found if found.n_basic_set() <= _MOST_PARTS else everywhere.subtract(everywhere)
 
 
 def find_violation(program: Program, params: Mapping[str, int]) -> Diagnostic | None:

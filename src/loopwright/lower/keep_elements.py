@@ -46,7 +46,7 @@ _MOST_AHEAD = 12  # elements that an iteration loads before its first store; mor
 _MOST_KEPT = 16  # elements that a loop keeps
 
 
-def keep_elements(nest: LoopNest, *, may_guess: bool = False) -> LoopNest:
+def keep_elements(nest: LoopNest, *, may_guess: Expr | None = None) -> LoopNest:
     """Name what innermost loops of straight-line code load and store more than once.
 
         for j in range(m): d[j] = b[j]; a[i] = a[i] + b[j] * c[i]
@@ -59,9 +59,10 @@ def keep_elements(nest: LoopNest, *, may_guess: bool = False) -> LoopNest:
     same element by other subscripts. What a loop loads in every iteration and does not write is
     loaded before it, and what an iteration stores and loads again is loaded from a name.
 
-    With `may_guess` loads happen whether data choose them or not, in loops of vectors and in sums
-    of integers; what is chosen then are numbers, without branches. Sums take the form
-    x + (e if c else 0), which compilers split into lanes, for (x + e if c else x).
+    Where the condition `may_guess` holds, of parameters, loads happen whether data choose them or
+    not, in loops of vectors and in sums of integers; what is chosen then are numbers, without
+    branches. Sums take the form x + (e if c else 0), which compilers split into lanes, for
+    (x + e if c else x).
     """
     taken = bound_names(nest)
 
@@ -86,20 +87,31 @@ class _Keeper:
     stmt: For
     taken: set[str]
     may_reorder: bool
-    may_guess: bool
+    may_guess: Expr | None
 
     def loop(self) -> Stmt:
         row = [_as_sum(item) for item in _row(self.stmt.body, self.taken)]
         stores = [item for item in row if isinstance(item, Store)]
         if any(store.is_atomic for store in stores):
             return self.stmt
-        moving = {self.stmt.var, *(item.name for item in row if isinstance(item, Let))}
-        kept = self._kept(row, moving) if self.stmt.mark is Mark.SERIAL else {}
+        kept = {}
+        if self.stmt.mark is Mark.SERIAL:
+            kept = self._kept(row, _moving(self.stmt, row))
+        guessed = self._guessed(row, kept)
+        whole = self._with_names(row, kept, guessed)
+        if not guessed or self.may_guess is None or isinstance(self.may_guess, Const):
+            return whole
+        return If(self.may_guess, whole, self._with_names(row, kept, set()))
+
+    def _with_names(
+        self, row: list[_Item], kept: Mapping[Load, str], guessed: set[Load]
+    ) -> Stmt:
+        """The loop with names for what it keeps, and for what is loaded again or guessed."""
+        moving = _moving(self.stmt, row)
         values: dict[Expr, Expr] = {
             element: Load(name, (), element.dtype) for element, name in kept.items()
         }
-        guessed = self._guessed(row, kept)
-        others = [s for s in stores if s.index and _element(s) not in kept]
+        others = [s for s in _stores(row) if s.index and _element(s) not in kept]
         before: dict[Load, str] = {}
         if others:
             # With all that is written in variables, a compiler moves loads by itself.
@@ -137,8 +149,7 @@ class _Keeper:
         # What is written only under a condition may be somebody else's where that is not met.
         always = set(map(_element, _stores(list(_unbranched(self.stmt.body)))))
         conditions = [If(s.cond, Block(())) for s in inside if isinstance(s, If)]
-        moving = {self.stmt.var, *(item.name for item in items if isinstance(item, Let))}
-        found = self._kept([*items, *conditions], moving)
+        found = self._kept([*items, *conditions], _moving(self.stmt, items))
         kept = {element: name for element, name in found.items() if element in always}
         if not kept:
             return self.stmt
@@ -207,7 +218,7 @@ class _Keeper:
         is_sum = stores and all(
             _element(store) in kept and store.value.dtype.kind in "iub" for store in stores
         )
-        if not self.may_guess or not (is_sum or self.stmt.mark is Mark.SIMD):
+        if self.may_guess is None or not (is_sum or self.stmt.mark is Mark.SIMD):
             return set()
         certain = {load for item in row for load in _certain(item)}
         return {load for load in _loads(row) if load.index} - certain
@@ -351,6 +362,11 @@ def _statement(row: Sequence[_Item]) -> Stmt:
 
 def _element(store: Store) -> Load:
     return Load(store.buffer, store.index, store.value.dtype)
+
+
+def _moving(loop: For, row: Sequence[_Item]) -> set[str]:
+    """The variables that iterations have values of their own for."""
+    return {loop.var, *(item.name for item in row if isinstance(item, Let))}
 
 
 def _stores(row: Sequence[_Item | If]) -> Iterator[Store]:
