@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import assert_never
 
+from loopwright.backends.c_choices import Choices, no_choices
 from loopwright.backends.c_dialect import C, Dialect
 from loopwright.backends.c_operations import Helper, helper, math_call
 from loopwright.backends.c_pairs import is_on_pairs, pair_text
@@ -104,6 +105,7 @@ class CExpressions:
         self.constants: dict[str, Const] = {}  # integer variables that are bound to a number
         self.buffers: dict[str, NamedBuffer] = {}  # by name
         self.helpers: dict[str, Helper] = {}  # in use, by name
+        self.by_bits: Choices = no_choices  # in loops of vectors
 
     def element(self, array: str, index: tuple[Expr, ...]) -> str:
         """The text of an array element, an lvalue; fewer subscripts name a row of vectors."""
@@ -245,6 +247,8 @@ class CExpressions:
                 left, right = (self.condition(e, is_guard=is_guard) for e in (x, y))
                 return _connective(_ON_BOOLEANS.get(op, op), left, right, bool(loads(expr)))
             case Select(cond=cond, x=x, y=y):
+                if self.by_bits(expr) and y == Const(False, BOOL):
+                    return _connective("and", self.condition(cond), self.condition(x), True)
                 return _choice(self.condition(cond), self.condition(x), self.condition(y))
             case Cast(x=x):
                 zero = constant(0, x.dtype.real)
@@ -284,7 +288,10 @@ class CExpressions:
                 division = self._division_of_c(expr)
                 if division is not None:
                     return division
-                return _choice(self.condition(cond), self.value(x), self.value(y))
+                parts = self.condition(cond), self.value(x), self.value(y)
+                if self.by_bits(expr):
+                    return replace(self.use("choose", dtype, *parts), width=width_of(dtype))
+                return _choice(*parts)
             case Unary(op=op, x=x):
                 return self._unary(op, x, dtype)
             case Call(function="dot", args=(first, second, total)):

@@ -30,7 +30,8 @@ class Helper:
     lines: tuple[str, ...]
     value: str
     arm: str = ""  # what computes the same in one instruction where __aarch64__ is defined
-    alone: str = ""  # the value where OpenMP is not asked for
+    alone: str = ""  # the value where the macro `needs` is not defined
+    needs: str = "_OPENMP"
 
     def function(self, head: str = "static inline") -> str:
         """The helper as a definition of a file, which begins with `head`."""
@@ -42,7 +43,7 @@ class Helper:
             call = f"{self.arm}({', '.join(_NAMES[: len(self.params)])})"
             body = f"#ifdef __aarch64__\n    return {call};\n#else\n{body}#endif\n"
         if self.alone:
-            body = f"#ifdef _OPENMP\n{body}#else\n    return {self.alone};\n#endif\n"
+            body = f"#ifdef {self.needs}\n{body}#else\n    return {self.alone};\n#endif\n"
         space = "" if self.result.endswith("*") else " "
         return f"{head} {self.result}{space}{self.name}({params})\n{{\n{body}}}\n"
 
@@ -58,7 +59,8 @@ class Helper:
         body = " \\\n    ".join(parts)
         whole = f"{head} __extension__({{ \\\n    {body} }})\n"
         if self.alone:
-            return f"#ifdef _OPENMP\n{whole}#else\n{head} {self.alone.replace('lw_', '')}\n#endif\n"
+            plain = self.alone.replace("lw_", "")
+            return f"#ifdef {self.needs}\n{whole}#else\n{head} {plain}\n#endif\n"
         if not self.arm:
             return whole
         short = f"#define {self.name} {self.arm}\n"
@@ -75,6 +77,8 @@ def helper(what: str, dtype: DType, source: DType | None = None) -> Helper:
         return _saturated(source, dtype)
     if dtype.is_stored_only:
         return _WIDENED if what == "widened" else _NARROWED
+    if what == "choose":
+        return _choose(dtype)
     if what in _PLAIN:
         count, value = _PLAIN[what]
         return Helper(f"lw_{what}", "", ("",) * count, (), value)
@@ -110,6 +114,26 @@ _NARROWED = Helper(
     ),
     "(unsigned short)(lw_r >> 16)",
 )
+
+
+def _choose(dtype: DType) -> Helper:
+    """One of two numbers by a condition, as bits under a mask."""
+    element, bits = c_type(dtype), c_type(DTYPES[f"int{dtype.bits}"])
+    mask = f"const {bits} lw_m = -({bits})lw_a;"
+    lines: tuple[str, ...] = (mask,)
+    if dtype.is_float:
+        lines = (
+            mask,
+            f"union {{ {element} lw_f; {bits} lw_i; }} lw_x, lw_y;",
+            "lw_x.lw_f = lw_b, lw_y.lw_f = lw_c;",
+            "lw_x.lw_i = (lw_x.lw_i & lw_m) | (lw_y.lw_i & ~lw_m);",
+        )
+        value = "lw_x.lw_f"
+    else:
+        value = f"(({bits})lw_b & lw_m) | (({bits})lw_c & ~lw_m)"
+    alone = "((lw_a) ? (lw_b) : (lw_c))"
+    name, params = f"lw_choose_{dtype}", ("int", element, element)
+    return Helper(name, element, params, lines, value, alone=alone, needs="__aarch64__")
 
 
 # -- over any type: for bounds and subscripts, whose operands are short -------------------------

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import assert_never
 
 from loopwright.backends.c_atomics import atomic_name
+from loopwright.backends.c_choices import choices_by_bits, no_choices
 from loopwright.backends.c_dialect import Dialect
 from loopwright.backends.c_expression_printer import CExpressions
 from loopwright.backends.c_operations import Helper
@@ -325,7 +326,10 @@ class CPrinter:
 
     def _for(self, stmt: For, end: str = "") -> None:
         with self.scopes.loop(stmt):
+            if not self.dialect.is_device:
+                self.expressions.by_bits = choices_by_bits(stmt)
             self.statement(stmt.body)
+            self.expressions.by_bits = no_choices
             if end:
                 self.lines.add(end)
 

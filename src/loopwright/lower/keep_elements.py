@@ -103,9 +103,7 @@ class _Keeper:
             return whole
         return If(self.may_guess, whole, self._with_names(row, kept, set()))
 
-    def _with_names(
-        self, row: list[_Item], kept: Mapping[Load, str], guessed: set[Load]
-    ) -> Stmt:
+    def _with_names(self, row: list[_Item], kept: Mapping[Load, str], guessed: set[Load]) -> Stmt:
         """The loop with names for what it keeps, and for what is loaded again or guessed."""
         moving = _moving(self.stmt, row)
         values: dict[Expr, Expr] = {

@@ -1,0 +1,87 @@
+"""Selections in loops of vectors that C spells without branches.
+
+    c ? x : y   ->   lw_choose_float32(c, x, y)
+
+A compiler of C makes branches of a selection and undoes them to vectorise. Where it meets them
+again in another order it asks whether numbers are "not less", which vectors of AArch64 answer in
+six instructions instead of one, and selections that depend on each other become products of
+conditions. Bits of both values under a mask are no branch from the beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from loopwright.ir.dtypes import BOOL
+from loopwright.ir.expr import COMPARISONS, Binary, Call, Expr, Select
+from loopwright.ir.loops import Block, For, Let, Mark, Stmt, Store
+from loopwright.ir.visit import expressions, loads, statements, unguarded_loads, walk
+
+__all__ = ["Choices", "choices_by_bits", "no_choices"]
+
+Choices: TypeAlias = Callable[[Select], bool]  # whether a selection is written by bits
+_IN_VECTORS = ("sqrt", "fma", "dot", "min_number", "max_number")
+
+
+def no_choices(select: Select) -> bool:
+    """No selection at all."""
+    return False
+
+
+def choices_by_bits(loop: For) -> Choices:
+    """The selections of a loop of straight-line code that compilers will vectorise.
+
+    Those of numbers of 32 and 64 bits by comparisons of floating numbers, or one in the other, and
+    of conditions. Both values are computed: every element that they load must be one that an
+    iteration loads in any case.
+    """
+    inside = list(statements(loop.body))
+    parts = [expr for stmt in inside for expr in expressions(stmt)]
+    if (
+        any(not isinstance(stmt, Store | Let | Block) for stmt in inside)
+        or not (loop.mark is not Mark.SERIAL or all(map(_is_sum, inside)))
+        or any(_is_call(node) for expr in parts for node in walk(expr))
+    ):
+        return no_choices
+    certain = {load for expr in parts for load in unguarded_loads(expr)}
+
+    def is_chosen(select: Select) -> bool:
+        values = (select.x, select.y)
+        if not all(load in certain for value in values for load in loads(value) if load.index):
+            return False
+        if select.dtype == BOOL:
+            return True
+        is_wide = select.dtype.bits >= 32 and not select.dtype.is_complex
+        return is_wide and (_compares_floats(select.cond) or _is_nested(select))
+
+    return is_chosen
+
+
+def _is_sum(stmt: Stmt) -> bool:
+    """Whether a statement of a serial loop is none, or a sum of integers in a variable."""
+    if not isinstance(stmt, Store):
+        return True
+    match stmt.value:
+        case Binary(op="add" | "sub", x=x) if not stmt.index and stmt.value.dtype.is_integer:
+            return any(load.array == stmt.buffer for load in loads(x))
+    return False
+
+
+def _is_call(expr: Expr) -> bool:
+    """Whether an expression calls a function that has no vectors."""
+    return isinstance(expr, Call) and expr.function not in _IN_VECTORS
+
+
+def _compares_floats(cond: Expr) -> bool:
+    return any(
+        isinstance(x, Binary) and x.op in COMPARISONS and x.x.dtype.is_float for x in walk(cond)
+    )
+
+
+def _is_nested(select: Select) -> bool:
+    """Whether one of the values is a selection too, all by numbers as wide as they are."""
+    if not any(isinstance(value, Select) for value in (select.x, select.y)):
+        return False
+    compared = [x.x for x in walk(select) if isinstance(x, Binary) and x.op in COMPARISONS]
+    return all(x.dtype.bits == select.dtype.bits for x in compared)

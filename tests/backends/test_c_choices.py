@@ -1,0 +1,124 @@
+"""Selections in loops of vectors: which are written by bits, and that they choose the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from backends.c_compiled import EXACT, compile_c, needs_cc
+from backends.c_nests import ONE, ZERO, i, n
+from loopwright.backends.c_choices import choices_by_bits, no_choices
+from loopwright.backends.c_dialect import OPENMP
+from loopwright.backends.c_module import emit_c
+from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT32, INT64, DType
+from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Select
+from loopwright.ir.interpret import interpret_nest
+from loopwright.ir.loops import Block, Buffer, For, LoopNest, Mark, Store
+
+UINT8, UINT32 = DTYPES["uint8"], DTYPES["uint32"]
+
+
+def at(array: str, dtype: DType) -> Load:
+    return Load(array, (i,), dtype)
+
+
+def less(dtype: DType) -> Expr:
+    return Binary("lt", at("a", dtype), at("b", dtype))
+
+
+def loop_of(value: Expr, mark: Mark = Mark.SIMD, *more: Store) -> For:
+    return For("i", ZERO, n, Block((Store("c", (i,), value), *more)), ONE, mark)
+
+
+def nest_of(value: Expr, dtype: DType, compared: DType) -> LoopNest:
+    a, b = (Buffer(name, compared, (ONE,)) for name in "ab")
+    buffers = (
+        a,
+        b,
+        Buffer("x", dtype, (ONE,)),
+        Buffer("y", dtype, (ONE,)),
+        Buffer("c", dtype, (ONE,), writable=True),
+    )
+    seen = Store("c", (i,), Binary("add", at("x", dtype), at("y", dtype)))
+    body = Block((seen, Store("c", (i,), value)))
+    return LoopNest("f", buffers, ("n",), For("i", ZERO, n, body, ONE, Mark.SIMD))
+
+
+@pytest.mark.parametrize(
+    ("value", "mark", "is_chosen"),
+    [
+        (Select(less(FLOAT64), at("a", FLOAT64), at("b", FLOAT64)), Mark.SIMD, True),
+        (Select(less(FLOAT64), at("a", FLOAT64), at("b", FLOAT64)), Mark.SERIAL, False),
+        (Select(less(FLOAT64), at("a", FLOAT64), at("x", FLOAT64)), Mark.SIMD, False),
+        (Select(less(FLOAT64), Const(1, INT32), Const(2, INT32)), Mark.SIMD, True),
+        (Select(less(FLOAT64), Const(1, UINT8), Const(2, UINT8)), Mark.SIMD, False),
+        (Select(less(INT32), at("a", INT32), at("b", INT32)), Mark.SIMD, False),
+        (Select(less(UINT8), Const(1.0, FLOAT32), Const(2.0, FLOAT32)), Mark.SIMD, False),
+        (
+            Select(
+                less(INT32), Const(1, INT32), Select(less(INT32), at("a", INT32), Const(2, INT32))
+            ),
+            Mark.SIMD,
+            True,
+        ),
+        (Select(less(INT32), less(INT32), Const(False, BOOL)), Mark.SIMD, True),
+    ],
+    ids=[
+        "float",
+        "serial",
+        "loaded or not",
+        "by floats",
+        "narrow",
+        "integers",
+        "by bytes",
+        "nested",
+        "condition",
+    ],
+)
+def test_what_is_chosen_by_bits(value: Select, mark: Mark, is_chosen: bool) -> None:
+    assert choices_by_bits(loop_of(value, mark))(value) is is_chosen
+
+
+def test_functions_that_have_no_vectors_leave_branches() -> None:
+    value = Select(less(FLOAT64), Call("exp", (at("a", FLOAT64),)), at("b", FLOAT64))
+    assert choices_by_bits(loop_of(value)) is no_choices
+
+
+def test_text() -> None:
+    value = Select(less(FLOAT32), at("x", FLOAT32), at("y", FLOAT32))
+    text = emit_c(nest_of(value, FLOAT32, FLOAT32), OPENMP).text
+    assert "c[i] = lw_choose_float32(a[i] < b[i], x[i], y[i]);" in text
+    assert "#ifdef __aarch64__" in text
+    assert "return ((lw_a) ? (lw_b) : (lw_c));" in text
+
+
+@needs_cc
+@pytest.mark.parametrize("compared", [FLOAT32, FLOAT64], ids=str)
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64, INT32, INT64, UINT32], ids=str)
+def test_bits_are_those_of_the_chosen_number(dtype: DType, compared: DType) -> None:
+    """NaN, zeros of both signs and the ends of integers among them."""
+    inner = Select(less(compared), at("y", dtype), at("x", dtype))
+    both = Binary("and", less(compared), Binary("ne", at("a", compared), at("a", compared)))
+    value = Select(both, at("x", dtype), inner)
+    nest = nest_of(value, dtype, compared)
+    (run,) = compile_c([nest], flags=(*EXACT, "-O3", "-fopenmp-simd"))
+    size = 41
+    random = np.random.default_rng(0)
+    special = np.array([np.nan, -0.0, 0.0, np.inf, -np.inf, 1.5])
+    arrays: dict[str, np.ndarray] = {
+        name: random.choice(special, size).astype(str(compared)) for name in "ab"
+    }
+    if dtype.is_float:
+        arrays |= {name: random.choice(special, size).astype(str(dtype)) for name in "xy"}
+    else:
+        ends = np.iinfo(str(dtype))
+        arrays |= {
+            name: random.choice(np.array([ends.min, ends.max, 0, 7], str(dtype)), size)
+            for name in "xy"
+        }
+    arrays["c"] = np.zeros(size, str(dtype))
+    expected = {name: array.copy() for name, array in arrays.items()}
+    with np.errstate(invalid="ignore", over="ignore"):
+        interpret_nest(nest, expected, {"n": size})
+    run(arrays, {"n": size})
+    assert arrays["c"].tobytes() == expected["c"].tobytes()
