@@ -25,6 +25,7 @@ from loopwright.ir.expr import Expr
 from loopwright.ir.grid_check import require_fit
 from loopwright.ir.islkit import bounded, isl
 from loopwright.ir.loops import LoopNest, Store
+from loopwright.ir.machine import Machine
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.module import Module
 from loopwright.ir.program import Program, Role
@@ -32,6 +33,7 @@ from loopwright.kernels import ENTRY
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.ast_expressions import parameter_condition, parameter_expr
 from loopwright.lower.buffers import contiguous
+from loopwright.lower.elements_apart import run_elements_singly
 from loopwright.lower.keep_elements import keep_elements
 from loopwright.lower.linear_forms import normal
 from loopwright.lower.origins import origins
@@ -79,9 +81,10 @@ def _emit_llvm(program: Program, nest: LoopNest, machine: Any) -> Module:
     return emit_module(replace(nest, name=ENTRY), machine.features)
 
 
-def told_to_c(program: Program, nest: LoopNest) -> LoopNest:
+def told_to_c(program: Program, nest: LoopNest, machine: Machine) -> LoopNest:
     """The nest of a program as a compiler of C likes it."""
-    return keep_elements(nest, may_guess=bounded(lambda: _may_guess(program), lambda error: None))
+    may_guess = bounded(lambda: _may_guess(program), lambda error: None)
+    return run_elements_singly(keep_elements(nest, may_guess=may_guess), machine.lanes)
 
 
 def _may_guess(program: Program) -> Expr | None:
@@ -95,7 +98,7 @@ def _may_guess(program: Program) -> Expr | None:
 def _c(dialect: Dialect) -> Callable[[Program, LoopNest, Any], Module]:
     def emit(program: Program, nest: LoopNest, machine: Any) -> Module:
         plain = replace(nest, name=as_identifier(program.name), scalars=program.params)
-        kept = told_to_c(program, plain)
+        kept = told_to_c(program, plain, machine)
         return emit_c(kept, dialect, shapes=_shapes(program), origin=origins(program))
 
     return emit

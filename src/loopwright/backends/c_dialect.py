@@ -30,6 +30,7 @@ class Dialect:
     no_wait: str = ""  # after `share`: others need not wait at the end
     barrier: str = ""  # threads of a block wait for one another
     vector: str = ""  # before a loop of independent iterations
+    single: str = ""  # before one that is to run them one by one
     reduction: str = ""  # before a loop of reductions, a clause for each; empty: in source order
     unroll: str = ""  # before a loop to be repeated {count} times
     # After each copy of an unrolled body with registers of its own: the next one loads after it.
@@ -116,6 +117,7 @@ OPENMP = Dialect(
     no_wait=" nowait",
     barrier="#pragma omp barrier",
     vector="#pragma omp simd",
+    single="#pragma omp simd simdlen(1)",
     reduction="#pragma omp simd",
     unroll="#pragma GCC unroll {count}",
     apart=_APART,

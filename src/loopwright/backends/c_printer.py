@@ -291,7 +291,8 @@ class CPrinter:
                 return
         match stmt.mark:
             case Mark.VECTOR | Mark.SIMD if _is_innermost(stmt.body):
-                self.scopes.pragma(self.dialect.vector)
+                single = self.dialect.single if stmt.copies == 1 else ""
+                self.scopes.pragma(single or self.dialect.vector)
             case Mark.UNROLL if trips is not None and 1 < trips <= _MOST_UNROLL:
                 self.scopes.pragma(self.dialect.unroll.format(count=trips))
                 if isinstance(stmt.body, Alloc) and stmt.body.buffer.space is Space.REGISTER:

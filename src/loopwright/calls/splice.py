@@ -102,7 +102,9 @@ def optimise_region(
         return Optimised(region, *made, None, reason)
     dialect = TARGETS[target].dialect
     assert dialect is not None, "a region is replaced by C"
-    text = _text(file, region, found.schedule.program, found.nest, dialect)
+    assert isinstance(machine, Machine)
+    nest = told_to_c(found.schedule.program, found.nest, machine)
+    text = _text(file, region, found.schedule.program, nest, dialect)
     return Optimised(region, *made, text)
 
 
@@ -149,7 +151,7 @@ def spliced(file: CFile, results: list[Optimised]) -> bytes:
 
 def _text(file: CFile, region: CRegion, program: Program, nest: LoopNest, dialect: Dialect) -> str:
     around = _surroundings(region, _words(file))
-    body = emit_region(told_to_c(program, nest), dialect, around, origins(program))
+    body = emit_region(nest, dialect, around, origins(program))
     return _framed(file, region, body, dialect.name)
 
 

@@ -120,7 +120,8 @@ class For:
     until: Expr | None = None  # over `var` too
     axis: Axis | None = None  # of block and thread loops
     resident: int = 0  # blocks that a multiprocessor must hold at a time: caps their registers
-    copies: int = 0  # of the body of a serial loop, in the code; 0: as a compiler likes
+    # Of the body of a serial or SIMD loop, in the code; 0: as a compiler likes.
+    copies: int = 0
 
 
 @dataclass(frozen=True, slots=True)
