@@ -124,8 +124,9 @@ def stage_text(nest: LoopNest, stage: str, machine: Machine) -> str:
 
 def _module(nest: LoopNest, machine: Machine, *, checked: bool = False) -> Module:
     from loopwright.backends.llvm_emitter import emit_module  # lazy: for new kernels only
+    from loopwright.lower.narrow_arithmetic import narrow_arithmetic  # lazy: likewise
 
-    return emit_module(nest, machine.features, checked=checked)
+    return emit_module(narrow_arithmetic(nest), machine.features, checked=checked)
 
 
 def _load(

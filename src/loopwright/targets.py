@@ -36,6 +36,7 @@ from loopwright.lower.buffers import contiguous
 from loopwright.lower.elements_apart import run_elements_singly
 from loopwright.lower.keep_elements import keep_elements
 from loopwright.lower.linear_forms import normal
+from loopwright.lower.narrow_arithmetic import narrow_arithmetic
 from loopwright.lower.origins import origins
 from loopwright.lower.passes import lower_schedule
 from loopwright.lower.split_kernels import split_kernels
@@ -78,13 +79,14 @@ class Target:
 
 
 def _emit_llvm(program: Program, nest: LoopNest, machine: Any) -> Module:
-    return emit_module(replace(nest, name=ENTRY), machine.features)
+    return emit_module(narrow_arithmetic(replace(nest, name=ENTRY)), machine.features)
 
 
 def told_to_c(program: Program, nest: LoopNest, machine: Machine) -> LoopNest:
     """The nest of a program as a compiler of C likes it."""
     may_guess = bounded(lambda: _may_guess(program), lambda error: None)
-    return run_elements_singly(keep_elements(nest, may_guess=may_guess), machine.lanes)
+    kept = keep_elements(narrow_arithmetic(nest), may_guess=may_guess)
+    return run_elements_singly(kept, machine.lanes)
 
 
 def _may_guess(program: Program) -> Expr | None:

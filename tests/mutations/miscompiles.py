@@ -179,7 +179,7 @@ def differences_of_rows() -> Program:
 
 def quotients() -> Program:
     arrays = {"x": "in int32 [n]", "y": "inout int32 [n]"}
-    return program("quotients", arrays, For("i", 0, "n", Do("y[i]", "x[i] // 2")), known="n >= 0")
+    return program("quotients", arrays, For("i", 0, "n", Do("y[i]", "x[i] // 3")), known="n >= 0")
 
 
 def choices() -> Program:

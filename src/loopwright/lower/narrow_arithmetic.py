@@ -8,6 +8,9 @@ operands modulo 2^16, whatever their own range:
     v = 77 * W(a) + 150 * W(b) + 29 * W(c) in [0, 65280]  ==  W(77 * T(a) + 150 * T(b) + 29 * T(c))
 
 Quotients, minima and comparisons need operands that fit themselves.
+
+This is the last that happens to a nest, where its code is emitted: value numbers, by which the
+order of computation is checked, know nothing of intervals.
 """
 
 from __future__ import annotations

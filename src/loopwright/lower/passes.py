@@ -46,7 +46,6 @@ from loopwright.lower.lower_time_tiles import lower_time_tiles
 from loopwright.lower.map_to_grid import map_to_grid
 from loopwright.lower.map_to_mesh import COLUMN, ROW, is_mapped_to_mesh, map_to_mesh
 from loopwright.lower.name_compared import name_compared
-from loopwright.lower.narrow_arithmetic import narrow_arithmetic
 from loopwright.lower.narrow_selections import narrow_selections
 from loopwright.lower.overlap_boxes import overlap_boxes
 from loopwright.lower.panels_ahead import panels_ahead
@@ -179,7 +178,6 @@ PASSES = (
     # Without copies of an outer loop LLVM finds the recurrences of a row by itself.
     Pass(predictive_commoning, is_needed=lambda decisions: bool(decisions.factors)),
     _SIMPLIFY,
-    Pass(narrow_arithmetic),
     Pass(narrow_selections),
     Pass(name_compared),
     Pass(balance_triangles),

@@ -16,6 +16,7 @@ from loopwright.backends.llvm_entry import entry_symbols
 from loopwright.diagnostics import UsageError
 from loopwright.ir.loops import LoopNest, Space
 from loopwright.kernels import thread_pool
+from loopwright.lower.narrow_arithmetic import narrow_arithmetic
 from loopwright.machines.machine_argument import target_machine
 from loopwright.runtime.address import data_address
 from loopwright.runtime.kernel import CompiledKernel
@@ -39,7 +40,7 @@ def jit_runner(nest: LoopNest, threads: int = 1) -> Runner:
 def jit_runners(nest: LoopNest, teams: Sequence[int]) -> tuple[Runner, ...]:
     """The same machine code for each number of threads."""
     _refuse_tables(nest)
-    module = emit_module(nest, target_machine().features)
+    module = emit_module(narrow_arithmetic(nest), target_machine().features)
     text = compile_to_object(module.units)
     code = load_object(text, entry_symbols(nest.name))
     kernel = CompiledKernel(code, nest.name, module.buffers, module.scalars, is_parallel(nest))
@@ -57,7 +58,7 @@ def c_runners(
     """The nests as C functions of one library: one run of the compiler serves many nests."""
     for nest in nests:
         _refuse_tables(nest)
-    named = [replace(nest, name=f"kernel_{at}") for at, nest in enumerate(nests)]
+    named = [replace(narrow_arithmetic(nest), name=f"kernel_{at}") for at, nest in enumerate(nests)]
     if not named:
         return ()
     library = load_library(build_library(emit_functions(named, dialect).text, flags))
