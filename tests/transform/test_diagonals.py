@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from backends.c_compiled import compile_c, needs_cc
 from backends.compiled import assert_same_bits, compile_nest, run_kernel
+from drawn import HUNTS
 from loopwright import parse_c
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.interpret import element_strides, interpret_program
@@ -125,7 +126,7 @@ def bodies(draw: st.DrawFn) -> str:
     return f"KIND p = {draw(values())}; {first.replace(') +', ' - p) +')}"
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=300 if HUNTS else 30, deadline=None)
 @given(
     bodies(),
     st.sampled_from(sorted(KINDS)),
