@@ -16,6 +16,7 @@ from loopwright.planner.affine_parallel import mark_parallel
 from loopwright.planner.draft import Draft
 from loopwright.planner.generic import default_plan
 from loopwright.transform.interchange import Interchange
+from loopwright.transform.loop_fusion import Distribute
 from loopwright.transform.loop_marks import Parallel, ParallelChunks
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import Plan, apply_plan
@@ -152,6 +153,19 @@ def test_waves_where_no_loop_is_free() -> None:
     source = program("wave", arrays, For("i", 1, "n", For("j", 1, "n", step)))
     steps = shared(source)
     assert [type(step) for step in steps] == [Tile, Reschedule, Parallel]
+
+
+def test_waves_of_a_loop_with_statements_beside_it() -> None:
+    """Borders of a grid are parted from the recurrence, whose tiles go to threads in waves."""
+    arrays = {"A": "inout int64 [n, n]"}
+    inner = For("j", 1, "n", Do("A[i, j]", "A[i - 1, j] + A[i, j - 1]"))
+    source = program("grid", arrays, For("i", 1, "n", Do("A[i, 0]", "A[i - 1, 0]"), inner))
+    steps = shared(source)
+    assert isinstance(steps[0], Distribute)
+    (tile,) = (step for step in steps if isinstance(step, Tile))
+    height, width = tile.sizes
+    assert width % height == 0  # tiles of a wave are neighbours
+    assert isinstance(steps[-1], Parallel)
 
 
 def test_nothing_where_everything_depends() -> None:

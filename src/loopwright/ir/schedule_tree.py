@@ -409,13 +409,15 @@ def fused(first: Band, second: Band, body: Node) -> Band:
     return Band(first.loop, first.partial.union_add(other), body)
 
 
-def wavefront(first: Band, second: Band, name: str) -> Band:
-    """The wavefronts of two perfectly nested loops: points of equal `first + second`.
+def wavefront(first: Band, second: Band, name: str, factor: int = 1) -> Band:
+    """The wavefronts of two perfectly nested loops: points of equal `factor * first + second`.
 
-    Within a wavefront the value of the first loop determines the value of the second.
+    Within a wavefront the value of the first loop determines the value of the second. The factor is
+    how many times as far the second loop moves in an iteration.
     """
     plain = [band.partial.set_tuple_name(isl.dim_type.set, name) for band in (first, second)]
-    return Band(name, plain[0].add(plain[1]), replace(first, child=second.child))
+    wider = plain[0].scale_val(isl.Val(factor, context=context()))
+    return Band(name, wider.add(plain[1]), replace(first, child=second.child))
 
 
 def directions(band: Band) -> dict[str, tuple[int, int]]:

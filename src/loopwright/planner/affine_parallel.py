@@ -37,10 +37,10 @@ from loopwright.ir.visit import fresh_name, names
 from loopwright.planner.draft import Draft
 from loopwright.planner.independent_parts import part_off, strip_size
 from loopwright.planner.short_loops import unrolled_inside
-from loopwright.planner.wavefronts import COLUMNS, ROWS, by_diagonals
+from loopwright.planner.wavefronts import COLUMNS, ROWS, by_diagonals, has_one_loop
 from loopwright.transform.index_set_splitting import SplitIndexSet
 from loopwright.transform.interchange import Interchange
-from loopwright.transform.loop_fusion import Fuse
+from loopwright.transform.loop_fusion import Distribute, Fuse
 from loopwright.transform.loop_marks import Parallel, ParallelChunks
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.reschedule import Reschedule, tree_text
@@ -58,6 +58,8 @@ _STRIP = 16  # iterations that stay together where loops are cut, as many as two
 _PARTS = 2  # that each thread gets of them: rows need not be longer than caches like (deriche)
 _BLOCKS = 16  # sums that each thread gathers apart, so that all are done at about the same time
 _MOST_TILE = 64  # iterations of each loop of a tile
+_MOST_ROW = 1024  # of an innermost loop (measured, N1: rows of 32 take twice as long)
+_PER_WAVE = 2  # tiles that each thread has on most waves
 # Columns of a tile that is a strip of rows taken by diagonals, which start and end with few lanes.
 _STRIP_LENGTH = 4 * COLUMNS
 _LEAST_BLOCK = 64  # iterations that share a sum
@@ -277,13 +279,31 @@ class _Sharing:
     def _in_waves(self, band: Band, outer: tuple[Band, ...]) -> bool:
         """Tiles of two loops that may be interchanged: those of one wave do not know each other.
 
-        With T and U the loops over tiles, instances depend on no larger T and no larger U, so that
+        With T and U the numbers of tiles, instances depend on no larger T and no larger U, so that
         tiles of equal T + U are independent.
         """
         run = self._nested(band)
         if outer:
             return False
-        return any(self._waves_of(run, at) for at in range(1, len(run)))
+        return any(self._waves_of(run, at) for at in range(1, len(run))) or self._parted_waves(band)
+
+    def _parted_waves(self, band: Band) -> bool:
+        """Waves of the loop inside a loop, parted from single statements beside it.
+
+            for i: a[i, 0] = f(i); for j: a[i, j] = g(a[i - 1, j], a[i, j - 1])
+        ->  for i: a[i, 0] = f(i)
+            for i: for j: a[i, j] = g(a[i - 1, j], a[i, j - 1])      in waves
+        """
+        if not isinstance(band.child, InOrder) or not has_one_loop(band.child):
+            return False
+        before = self.draft.schedule, list(self.draft.steps)
+        if self.draft.take(Distribute(band.loop)):
+            for part in list(bands(nodes_of(self.draft.schedule))):
+                is_part = part.statements < band.statements and isinstance(part.child, Band)
+                if is_part and self._in_waves(part, ()):
+                    return True
+        self.draft.schedule, self.draft.steps = before
+        return False
 
     def _waves_of(self, run: Sequence[Band], at: int) -> bool:
         """Tiles of the outermost loop and another one, with the loops between them inside."""
@@ -293,8 +313,9 @@ class _Sharing:
         between = tuple(other.loop for other in run[1:at])
         near = [Interchange((second.loop, *between))] if between else []
         back = [Interchange((*between, second.loop))] if between else []
-        width = _MOST_TILE if between else self._tile(second)  # rows of an innermost loop
         height = self._tile(first)
+        width = _MOST_TILE if between else self._row(second)
+        width = max(height, width // height * height)
         if by_diagonals(self.draft, self.machine, first):
             height, width = ROWS, _STRIP_LENGTH
         tile = Tile((first.loop, second.loop), (height, width))
@@ -304,7 +325,8 @@ class _Sharing:
         known = {other.loop for other in bands(nodes_of(self.draft.schedule))}
         root = nodes_of(after)
         rows, columns = (other for other in bands(root) if other.loop not in known)
-        wave = wavefront(rows, columns, fresh_name(f"{rows.loop}_w", known | {rows.loop}))
+        name = fresh_name(f"{rows.loop}_w", known | {rows.loop})
+        wave = wavefront(rows, columns, name, factor=width // height)
         changed = map_bands(root, lambda other: wave if other.loop == rows.loop else other)
         order = Reschedule(tree_text(after.tree.get_domain(), changed))
         return self.draft.take(*near, tile, order, *back, Parallel(rows.loop))
@@ -375,6 +397,17 @@ class _Sharing:
     def _tile(self, band: Band) -> int:
         """Iterations of a tile: few enough for all threads to have several on most waves."""
         return min(_MOST_TILE, max(_STRIP, self._block(band) // 2))
+
+    def _row(self, band: Band) -> int:
+        """Iterations of the inner loop of a tile: of an innermost one, long rows start seldom.
+
+        They are as long as leaves all threads several tiles on most waves.
+        """
+        if not self._is_innermost(band):
+            return self._tile(band)
+        share = self._count(band) / (_PER_WAVE * max(2, self.machine.cores))
+        longest = min(_MOST_ROW, _STRIP * math.floor(share / _STRIP))
+        return max(self._tile(band), longest)
 
     def _new_loop(self, *steps: Step) -> str:
         """The loop that a cut makes."""

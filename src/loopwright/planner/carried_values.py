@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from loopwright.analysis.dependences import strongly_connected_components
+from loopwright.analysis.dependences import access_map, strongly_connected_components
 from loopwright.analysis.size_estimates import coefficients
 from loopwright.ir.expr import Binary, Const, Expr
+from loopwright.ir.islkit import isl
 from loopwright.ir.machine import Machine
-from loopwright.ir.program import Access, Statement
+from loopwright.ir.program import Access, Program, Statement
 from loopwright.planner.statement_work import latency
 
 __all__ = ["carried_cycles", "may_meet"]
@@ -62,19 +63,43 @@ def carried_cycles(
     return longest
 
 
-def may_meet(statements: Sequence[Statement], moving: Mapping[str, str]) -> bool:
-    """Whether an iteration may read what another one writes, at a place that no compiler knows.
+def may_meet(program: Program, statements: Sequence[Statement], moving: Mapping[str, str]) -> bool:
+    """Whether an iteration reads what another one writes, at a place that no compiler knows.
 
     So it is where the loop moves through the elements that are written and otherwise, or not at
-    all, through those of the same array that are read: d[v] and d[u]. Compilers then keep its
-    order, though few iterations or none depend on others.
+    all, through those of the same array that are read, and both are the same somewhere: d[v] and
+    d[u]. Compilers then keep its order, though few iterations depend on others.
     """
     for one in statements:
         for other in statements:
             for read in other.reads:
-                if read.array == one.write.array and _moves_otherwise(one, read, other, moving):
+                is_unknown = read.array == one.write.array and _moves_otherwise(
+                    one, read, other, moving
+                )
+                if is_unknown and _do_meet(program, one, read, other, moving):
                     return True
     return False
+
+
+def _do_meet(
+    program: Program,
+    writer: Statement,
+    read: Access,
+    reader: Statement,
+    moving: Mapping[str, str],
+) -> bool:
+    """Whether two iterations of a loop, all loops around it equal, access one element."""
+    written = access_map(program, writer, writer.write)
+    pairs = written.apply_range(access_map(program, reader, read).reverse())
+    kinds = isl.dim_type.in_, isl.dim_type.out
+    mine, its = moving.get(writer.name, ""), moving.get(reader.name, "")
+    for at, iterator in enumerate(writer.iterators):
+        if iterator != mine and iterator in reader.iterators and iterator != its:
+            pairs = pairs.equate(kinds[0], at, kinds[1], reader.iterators.index(iterator))
+    if mine in writer.iterators and its in reader.iterators:
+        places = writer.iterators.index(mine), reader.iterators.index(its)
+        pairs = pairs.subtract(pairs.equate(kinds[0], places[0], kinds[1], places[1]))
+    return not pairs.is_empty()
 
 
 def _moves_otherwise(

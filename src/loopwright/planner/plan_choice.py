@@ -115,7 +115,7 @@ def choose_plan(
     if is_worth_it:
         chosen = PlanChoice(plan, schedule, PLANNED, ((PLANNED, own), (SOURCE, base)))
     else:
-        chosen = _without_order(start, source, machine, threads, price, (own, base))
+        chosen = _without_order(start, source, machine, threads, price, (own, base), text=text)
         chosen = replace(chosen, declined=(plan, schedule))
     log("plan", lambda: f"of '{program.name}' {chosen}")
     return chosen
@@ -126,20 +126,26 @@ def _without_order(
     source: tuple[Plan, Schedule],
     machine: Machine,
     threads: int,
-    price: Callable[[Schedule], float],
+    price: Callable[..., float],
     known: tuple[float, float],
+    *,
+    text: bool,
 ) -> PlanChoice:
     """Marks on the loops of the source, by the planner or as they are.
 
     `known` are the prices of the plan and of the source order. Short loops that are written out
-    are, to a compiler, the loops themselves.
+    are, to a compiler, the loops themselves. Marks that have no price (waves) are trusted as plans
+    are, in C where one thread alone is not expected to be slower by them.
     """
     marked, marks = _extended(start, partial(extend_plan, parallel=threads > 1), machine)
     own, base = known
     value = price(marks)
     most = _AS_GOOD if all(isinstance(step, _MARKS) for step in marked) else _WORTH
     seconds = ((PLANNED, own), (MARKED, value), (SOURCE, base))
-    if value <= most * base:
+    is_trusted = math.isnan(value) and (
+        not text or price(marks, threads=1) <= _ALONE * price(source[1], threads=1)
+    )
+    if is_trusted or value <= most * base:
         return PlanChoice(*_finished(marked, marks, machine, threads), MARKED, seconds)
     return PlanChoice(*_finished(*source, machine, threads), SOURCE, seconds)
 

@@ -399,7 +399,7 @@ class _ScheduleModel:
             statements = [self.program.statement(name) for name in names]
             chain = carried_cycles(statements, moving, self.machine)
             is_free = chain == 0.0 and (is_plain or not any(copies.values()))
-            is_free = is_free and not may_meet(statements, moving)
+            is_free = is_free and not may_meet(self.program, statements, moving)
             if chain and not is_plain:
                 chain *= self._copies_in_turn(statements, copies)
         guarded = [name for name in names if copies[name] and self.work[name].has_gaps]

@@ -20,7 +20,7 @@ from loopwright.transform.loop_fusion import Distribute
 from loopwright.transform.loop_marks import Parallel, Simd
 from loopwright.transform.step import Step
 
-__all__ = ["COLUMNS", "ROWS", "by_diagonals", "take_diagonals"]
+__all__ = ["COLUMNS", "ROWS", "by_diagonals", "has_one_loop", "part_wavefronts", "take_diagonals"]
 
 # Rows of a strip: enough for values to be in the cache, not on their way to it, when the next
 # diagonal asks for them (measured, N1: 64 take a third less time than 16).
@@ -51,7 +51,7 @@ def part_wavefronts(draft: Draft, machine: Machine) -> frozenset[str]:
         trial = draft
         if isinstance(band.child, Sequence):
             trial = Draft(draft.schedule)
-            if not _has_one_loop(band.child) or not trial.take(Distribute(band.loop)):
+            if not has_one_loop(band.child) or not trial.take(Distribute(band.loop)):
                 continue
         known = {other.loop: other for other in bands(nodes_of(trial.schedule))}
         parts = [x for x in known.values() if x.statements <= band.statements]
@@ -64,7 +64,7 @@ def part_wavefronts(draft: Draft, machine: Machine) -> frozenset[str]:
     return frozenset(found)
 
 
-def _has_one_loop(parts: Sequence) -> bool:
+def has_one_loop(parts: Sequence) -> bool:
     """Whether one part of a sequence is a loop, and the others are single statements."""
     loops = [part for part in parts.filters if not isinstance(part.child, Leaf)]
     return len(loops) == 1 and isinstance(loops[0].child, Band)
