@@ -49,6 +49,7 @@ from loopwright.planner.planners import (
     tell_gave_up,
 )
 from loopwright.planner.source_order import source_order
+from loopwright.planner.vector_width import loop_vector_bits
 from loopwright.targets import TARGETS
 from loopwright.transform.contract import Contract
 from loopwright.transform.plan import Plan, apply_plan, initial_schedule
@@ -108,6 +109,8 @@ def compile_program(
     steps = "; ".join(map(str, plan)) or "loops in source order"
     log("plan", lambda: f"loops of '{program.name}': {steps}")
     dump("schedule", lambda: schedule_text(schedule))
+    if isinstance(machine, Machine) and nest.leave_to_llvm:
+        nest = replace(nest, vector_bits=loop_vector_bits(program, machine))
     if unit is not None:
         nest = replace(specialise(nest, unit), name=ENTRY)
     module = None

@@ -138,7 +138,11 @@ def _attributes(nest: LoopNest) -> str:
     if loop_depth(nest.body) > _MOST_LOOPS:
         return "noinline optnone"
     # Both entries call the kernel: one copy is enough to optimise.
-    return "noinline" if nest.leave_to_llvm else ""
+    if not nest.leave_to_llvm:
+        return ""
+    return (
+        f'noinline "prefer-vector-width"="{nest.vector_bits}"' if nest.vector_bits else "noinline"
+    )
 
 
 class _Emitter:

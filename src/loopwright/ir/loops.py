@@ -325,6 +325,7 @@ class LoopNest:
     leave_to_llvm: bool = False
     reassoc: bool = False  # updates `x = x + e` of floats may happen in another order
     fuses: bool = True  # with leave_to_llvm: a product and the sum it is written in round once
+    vector_bits: int = 0  # of vectors that LLVM makes of loops; 0: what it takes by itself
     registers: int = 0  # of a thread of its kernels, at most; 0: what the machine has
 
     def buffer(self, name: str) -> Buffer:
