@@ -1,6 +1,7 @@
 """The plan of any affine program: every planner takes what it knows best, in this order.
 
     closures   the whole program as one blocked closure
+    crowds     innermost loops through many rows, in parts
     stencils   loops of passes over rows, skewed
     products   contractions inside larger programs
     order      another order for all other loops
@@ -27,6 +28,7 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
 from loopwright.planner.affine import plan_marks, plan_order
 from loopwright.planner.closures import plan_closures
+from loopwright.planner.crowded_loops import plan_crowded_loops
 from loopwright.planner.draft import Draft
 from loopwright.planner.fetches import plan_fetches
 from loopwright.planner.inner_contractions import plan_contractions, plan_text_contractions
@@ -43,6 +45,7 @@ OnFault: TypeAlias = Callable[[Exception, str], None]
 
 _PLANNERS = (
     plan_closures,
+    plan_crowded_loops,
     plan_stencils,
     plan_contractions,
     plan_order,

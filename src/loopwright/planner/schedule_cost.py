@@ -35,7 +35,7 @@ from loopwright.ir.contraction_shape import ContractionShape, Dim
 from loopwright.ir.kernel_variant import ContractionKernel
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
-from loopwright.ir.program import Program, Role, Statement
+from loopwright.ir.program import Statement
 from loopwright.ir.schedule import Schedule, ScheduledContraction
 from loopwright.ir.schedule_tree import (
     Band,
@@ -52,9 +52,11 @@ from loopwright.planner.cache_misses import lost_share, read_rate
 from loopwright.planner.carried_values import carried_cycles, may_meet
 from loopwright.planner.choice import Choice
 from loopwright.planner.contraction_cost import choice_cycles
+from loopwright.planner.local_arrays import arrays_in_registers
 from loopwright.planner.loop_steps import loop_steps
 from loopwright.planner.short_loops import repeated
 from loopwright.planner.statement_work import Operations, operations, shared_parts
+from loopwright.planner.streams import crowding
 
 __all__ = ["schedule_seconds"]
 
@@ -143,8 +145,10 @@ class _ScheduleModel:
             for s in program.statements
         }
         self.iterators = {s.name: s.iterators for s in program.statements}
-        self.in_registers = _in_registers(program, nodes_of(schedule), self.work)
+        used = {x: {r.array for r in known.references} for x, known in self.work.items()}
+        self.in_registers = arrays_in_registers(program, nodes_of(schedule), used)
         self.rows: dict[tuple[str, int], float] = {}  # bytes that an innermost loop reads in a row
+        self.crowds: dict[str, float] = {}  # times as long lines take, of rows side by side
         self.kernels = {loop: made for made in schedule.contractions for loop in made.loops}
         self.array_bytes = {a.name: max(1, bytes_of(a, dict(sizes))) for a in program.arrays}
         self.total = float(sum(self.array_bytes.values()))
@@ -247,11 +251,11 @@ class _ScheduleModel:
                     best = self._innermost(band, trips, moving, written_out, None, is_plain=True)
                     if _START + best < cycles:
                         cycles = _START + best
-                        self._note_rows(points)
+                        self._note_rows(points, written_out)
             else:
                 best = self._innermost(band, trips, moving, copies, lanes, is_plain=False)
                 cycles = _START * is_long + best
-                self._note_rows(points)
+                self._note_rows(points, copies)
         lines, size = self._lines(points)
         traffic = []
         for level, cache in enumerate(self.machine.caches):
@@ -508,9 +512,11 @@ class _ScheduleModel:
 
     # -- data -------------------------------------------------------------------------------------
 
-    def _note_rows(self, points: Points) -> None:
-        """Remember how long the rows are that an innermost loop runs through."""
+    def _note_rows(self, points: Points, copies: Points) -> None:
+        """Remember how long the rows are that an innermost loop runs through, and how crowded."""
+        crowd = crowding(self.program, self.machine, points, copies)
         for name, left in points.items():
+            self.crowds[name] = crowd
             for number, reference in enumerate(self.work[name].references):
                 self.rows[name, number] = reference.elements(left)[1] * reference.element
 
@@ -539,7 +545,7 @@ class _ScheduleModel:
                 count = reference.lines(left, line)
                 row = self.rows.get((name, number), float(line))
                 weight = _NEAR + (_FAR - _NEAR) * min(1.0, line / row)
-                weight *= _WRITTEN if reference.is_written else 1.0
+                weight *= self.crowds.get(name, 1.0) * (_WRITTEN if reference.is_written else 1.0)
                 rows, elements = reference.elements(left)
                 key = (reference.array, round(rows), round(elements))
                 old = most.get(key, (0.0, 0.0))
@@ -579,22 +585,3 @@ def _distance(steps: Collection[int]) -> int:
     for step in steps:
         total = total * _APART + step
     return total
-
-
-def _in_registers(
-    program: Program, root: Node, work: Mapping[str, _StatementWork]
-) -> frozenset[str]:
-    """Local arrays without memory: scalars, and what one innermost loop makes and uses."""
-    local = {a.name: a.rank for a in program.arrays if a.role is Role.LOCAL}
-    found = {name for name, rank in local.items() if not rank}
-    users: dict[str, set[str]] = {name: set() for name in local}
-    for statement, known in work.items():
-        for reference in known.references:
-            if reference.array in users:
-                users[reference.array].add(statement)
-    for band in bands(root):
-        if any(True for _ in bands(band.child)):
-            continue
-        inside = band.statements
-        found |= {name for name, own in users.items() if own and own <= inside}
-    return frozenset(found)

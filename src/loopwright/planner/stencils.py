@@ -36,6 +36,7 @@ from loopwright.ir.schedule_tree import (
 )
 from loopwright.ir.visit import names, walk
 from loopwright.planner.draft import Draft
+from loopwright.planner.streams import crowding
 from loopwright.transform.band_dependences import among, carries
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_marks import Align, Parallel
@@ -161,7 +162,8 @@ def _passes(
     if skew is None or skew.slope == 0:
         return ()
     chains = _is_recurrence(schedule, loop)
-    width = width if not chains and _shares_rows(schedule, loop) else 1
+    is_wide = not chains and _shares_rows(schedule, loop)
+    width = width if is_wide and not _crowds(schedule, machine, skew, width) else 1
     block = _near(schedule.program, machine, skew, width)
     if block < _FEW_PASSES:
         block = max(block, _far(schedule.program, machine, skew, width))
@@ -216,6 +218,24 @@ def _shares_rows(schedule: Schedule, loop: str) -> bool:
         rows = {(a.array, a.index[0]) for a in schedule.program.statement(name).reads if a.index}
         if len(rows) > len({array for array, _ in rows}):
             return True
+    return False
+
+
+def _crowds(schedule: Schedule, machine: Machine, skew: Skew, width: int) -> bool:
+    """Whether innermost loops go through too many rows at a time where rows run side by side."""
+    program = schedule.program
+    for part, is_row in zip(
+        parts_of(path_to(nodes_of(schedule), skew.loop)[-1]), skew.rows, strict=True
+    ):
+        rows = part.child
+        if not is_row or not isinstance(rows, Band):
+            continue
+        moving = moved_by(rows, program)
+        copies = {name: {moving[name]: float(width)} for name in moving}
+        for band in bands(rows):
+            is_innermost = not any(True for _ in bands(band.child))
+            if is_innermost and crowding(program, machine, band.statements, copies) > 1.0:
+                return True
     return False
 
 
