@@ -123,13 +123,13 @@ def compile_ours(source: Path, *, reassoc: bool) -> Callable[..., Any]:
 
 
 def compile_text(
-    source: Path, kernel: Kernel, *, reassoc: bool
+    source: Path, kernel: Kernel, *, target: str = "openmp", reassoc: bool
 ) -> tuple[Callable[..., Any], Callable[[int], Any]]:
-    """The text of `loopwright cc` as the system's compiler makes it, and what sets its threads.
+    """The text of `loopwright cc` for a target as the system's compiler makes it.
 
-    The flags are those that tuning measures such texts with.
+    And what sets its threads. The flags are those that tuning measures such texts with.
     """
-    return compile_written(rewrite(source, reassoc=reassoc), kernel)
+    return compile_written(rewrite(source, target=target, reassoc=reassoc), kernel)
 
 
 def compile_written(text: Path, kernel: Kernel) -> tuple[Callable[..., Any], Callable[[int], Any]]:

@@ -1,10 +1,10 @@
 """Programs of many families, written as people write them: ours beside gcc and clang alone.
 
-`cc` is the C text that `loopwright cc` writes, compiled by the system's compiler; `jit` is
-`lw.compile`. Sums keep their order unless --reassoc allows everybody (-ffast-math) to regroup them.
-The best peer is the fastest of gcc, clang, and gcc with the flags that our texts are built with.
-Every program has a process of its own: refusals, exceptions and crashes are rows. Programs set
-aside by the draw of tests/wide/draw.py are raced with --aside only.
+`cc` is the C text that `loopwright cc` writes (--target c; openmp for two threads), compiled by the
+system's compiler; `jit` is `lw.compile`. Sums keep their order unless --reassoc allows everybody
+(-ffast-math) to regroup them. The best peer is the fastest of gcc, clang, and gcc with the flags
+that our texts are built with. Every program has a process of its own: refusals, exceptions and
+crashes are rows. Programs set aside by the draw of tests/wide/draw.py are raced with --aside only.
 """
 
 from __future__ import annotations

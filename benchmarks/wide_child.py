@@ -45,6 +45,8 @@ from loopwright import options
 
 __all__ = ["CODE", "PEERS", "POLLY", "SAME_FLAGS", "TEXT", "by_net", "main", "measured", "on_two"]
 
+Made = tuple[Callable[..., Any], Callable[[int], Any]]  # a function, and what sets its threads
+Maker = Callable[[], Made]
 TEXT, CODE = "cc", "jit"
 PEERS, POLLY = ("gcc", "clang"), "polly"
 SAME_FLAGS = "gcc, our flags"  # our texts are built without errno and traps of mathematics
@@ -121,29 +123,32 @@ def measured(
     remarks: list[str] = []
     compile_seconds: dict[str, float] = {}
 
-    def enter(
-        name: str, make: Callable[[], tuple[Callable[..., Any], Callable[[int], Any]]]
-    ) -> None:
+    def enter(name: str, make: Maker, teams: tuple[int, ...]) -> None:
         start = time.perf_counter()
         try:
             call, set_threads = make()
             # Each number of threads has code of its own, which is not compiled inside the clock.
-            set_threads(1)
+            set_threads(teams[0])
             call(*fresh(inputs).values())
         except Exception as error:  # noqa: BLE001, whatever it is, it is a row of the table
             told = str(error).strip().splitlines() or [""]
             remarks.append(f"{name}: {type(error).__name__}: {told[0]}")
             return
-        compile_seconds[name] = time.perf_counter() - start
-        contestants.append(Contestant(name, call, 1, set_threads))
-        if processors() > 1:
-            set_threads(2)
+        compile_seconds.setdefault(name, time.perf_counter() - start)
+        for count in (count for count in teams if count <= processors()):
+            set_threads(count)
             call(*fresh(inputs).values())
-            contestants.append(Contestant(on_two(name), call, 2, set_threads))
+            entered = name if count == 1 else on_two(name)
+            contestants.append(Contestant(entered, call, count, set_threads))
+
+    def text(target: str) -> Made:
+        return compile_text(source, program, target=target, reassoc=reassoc)
 
     with options.override(cache=False):
-        enter(TEXT, lambda: compile_text(source, program, reassoc=reassoc))
-        enter(CODE, lambda: (compile_ours(source, reassoc=reassoc), lw.set_num_threads))
+        # One thread needs no OpenMP, and its plan is one for one thread.
+        enter(TEXT, lambda: text("c"), (1,))
+        enter(TEXT, lambda: text("openmp"), (2,))
+        enter(CODE, lambda: (compile_ours(source, reassoc=reassoc), lw.set_num_threads), (1, 2))
         if net:
             contestants += _by_net(source, program, inputs, remarks, reassoc=reassoc)
     if blas:
@@ -174,7 +179,8 @@ def _by_net(
     """
     found = []
     place = source.with_suffix(".measured.c")
-    command = [sys.executable, "-m", "loopwright", "cc", str(source), "--measure", "-o", str(place)]
+    command = [sys.executable, "-m", "loopwright", "cc", str(source), "--measure", "--target", "c"]
+    command += ["-o", str(place)]
     for name, value in inputs.items():
         command += ["--size", f"{name}={value}"] if isinstance(value, int) else []
     environment = os.environ | {"OMP_NUM_THREADS": "1"}

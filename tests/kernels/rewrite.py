@@ -12,19 +12,21 @@ from loopwright.targets import TARGETS
 __all__ = ["rewrite"]
 
 
-def rewrite(source: Path, *, reassoc: bool = False, always: bool = False) -> Path:
-    """Write `source` with its regions optimised for threads beside it; give the path.
+def rewrite(
+    source: Path, *, target: str = "openmp", reassoc: bool = False, always: bool = False
+) -> Path:
+    """Write `source` with its regions optimised beside it, for threads; give the path.
 
     `always` replaces regions too for which the planner has no step.
     """
     file = read_c(source)
-    planner = TARGETS["openmp"].planner
+    planner = TARGETS[target].planner
     results = [
         optimise_region(
-            file, region, planner, host(), target="openmp", reassoc=reassoc, always=always
+            file, region, planner, host(), target=target, reassoc=reassoc, always=always
         )
         for region in file.regions
     ]
-    place = source.with_suffix(".opt.c")
+    place = source.with_suffix(f".{target}.c")
     place.write_bytes(spliced(file, results))
     return place
