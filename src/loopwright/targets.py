@@ -41,6 +41,7 @@ from loopwright.lower.origins import origins
 from loopwright.lower.passes import lower_schedule
 from loopwright.lower.split_kernels import split_kernels
 from loopwright.lower.split_mesh import split_mesh
+from loopwright.lower.unsigned_sums import unsigned_sums
 from loopwright.planner.gpu import gpu_planner
 from loopwright.planner.mesh import mesh_planner, scratchpad_room
 from loopwright.planner.planners import Planner, model_planner, text_planner
@@ -86,7 +87,7 @@ def told_to_c(program: Program, nest: LoopNest, machine: Machine) -> LoopNest:
     """The nest of a program as a compiler of C likes it."""
     may_guess = bounded(lambda: _may_guess(program), lambda error: None)
     kept = keep_elements(narrow_arithmetic(nest), may_guess=may_guess)
-    return run_elements_singly(kept, machine.lanes)
+    return run_elements_singly(unsigned_sums(kept), machine.lanes)
 
 
 def _may_guess(program: Program) -> Expr | None:
