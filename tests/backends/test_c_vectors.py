@@ -13,9 +13,9 @@ from backends.c_nests import ONE, ZERO, element, i, loop, n, register_tile, sums
 from loopwright.backends.c_dialect import OPENMP, C, Dialect
 from loopwright.backends.c_module import emit_c
 from loopwright.ir.dtypes import FLOAT64, INT32
-from loopwright.ir.expr import Binary, Const, Load, Var
+from loopwright.ir.expr import Binary, Const, Load, Select, Var
 from loopwright.ir.interpret import interpret_nest
-from loopwright.ir.loops import Alloc, Block, Buffer, For, LoopNest, Mark, Space, Store
+from loopwright.ir.loops import Alloc, Block, Buffer, For, Let, LoopNest, Mark, Space, Store
 
 SHAPES = {"a": (Const(2), n), "b": (n + 1, Const(4)), "c": (Const(2), Const(4))}
 
@@ -152,3 +152,48 @@ def test_sums_in_lanes_are_sums() -> None:
         run(arrays, {"n": size})
         for name, array in expected.items():
             np.testing.assert_array_equal(arrays[name], array)  # of small integers: exact
+
+
+def minimum(*, stores: int = 1) -> LoopNest:
+    """The least of elements in a register tile, with names for what is compared."""
+    lane = Var("lane")
+    tile = Buffer("t", FLOAT64, (ONE,), Space.REGISTER, writable=True)
+    x, y = Var("x", FLOAT64), Var("y", FLOAT64)
+    least = Store("t", (lane,), Select(Binary("lt", x, y), x, y))
+    body = Block((least, *(Store("b", (lane,), y) for _ in range(stores - 1))))
+    seen = Let("y", Load("t", (lane,), FLOAT64), body)
+    named = Let("x", element("a", i * 4 + lane), seen)
+    first, last = (
+        For(
+            "lane", ZERO, Const(4), Store(to, (lane,), Load(of, (lane,), FLOAT64)), ONE, Mark.VECTOR
+        )
+        for to, of in (("t", "b"), ("b", "t"))
+    )
+    all_ = loop(i, ZERO, n, For("lane", ZERO, Const(4), named, ONE, Mark.VECTOR))
+    inner = Alloc(tile, (Const(4),), Block((first, all_, last)))
+    buffers = Buffer("a", FLOAT64, (ONE,)), Buffer("b", FLOAT64, (ONE,), writable=True)
+    return LoopNest("f", buffers, ("n",), inner)
+
+
+def test_what_is_bound_in_lanes_is_written_in_its_place() -> None:
+    text = emit_c(minimum(), C).text
+    assert "lw_float64x4 t;" in text
+    assert "*(const lw_float64x4 *)&a[i * 4] < t" in text
+
+
+def test_a_binding_that_a_later_store_uses_leaves_a_loop() -> None:
+    text = emit_c(minimum(stores=2), C).text
+    assert "double t[4];" in text
+
+
+@needs_cc
+@pytest.mark.parametrize("stores", [1, 2])
+def test_minima_in_lanes(stores: int) -> None:
+    nest = minimum(stores=stores)
+    (run,) = compile_c([nest])
+    random = np.random.default_rng(0)
+    arrays = {"a": random.choice([np.nan, -0.0, 0.0, 1.0], 20), "b": random.choice([0.0, 2.0], 4)}
+    expected = {name: array.copy() for name, array in arrays.items()}
+    interpret_nest(nest, expected, {"n": 5})
+    run(arrays, {"n": 5})
+    assert arrays["b"].tobytes() == expected["b"].tobytes()

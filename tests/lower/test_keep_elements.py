@@ -19,7 +19,7 @@ from loopwright.ir.program import Program
 from loopwright.ir.text import nest_text, stmt_text
 from loopwright.lower.keep_elements import keep_elements
 from loopwright.lower.passes import lower_schedule
-from loopwright.transform.loop_marks import Simd
+from loopwright.transform.loop_marks import PrefetchRows, Simd
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.step import Step
 from oracle import assert_same
@@ -171,3 +171,14 @@ def test_random_nests_leave_the_same(case: tuple[LoopNest, dict[str, int]]) -> N
         left.append(memory)
     for name, array in left[0].items():
         assert_same_bits(left[1][name], array, f"{name} of\n{nest_text(kept)}")
+
+
+def test_elements_are_kept_beside_prefetches() -> None:
+    body = For("j", 0, "n", Do("a[i]", "a[i] + b[j, i]"))
+    arrays = {"a": "inout float64 [n]", "b": "in float64 [n, n]"}
+    source = program("columns", arrays, For("i", 0, "n", body))
+    nest = lower_schedule(apply_plan(source, (PrefetchRows("j", 8),)))
+    assert "prefetch" in stmt_text(nest.body)
+    kept = keep_elements(nest)
+    assert "a_k[] = a_k[] + b[j, i]" in stmt_text(kept.body)
+    assert_same(source, kept, {"n": 5})

@@ -23,10 +23,10 @@ from loopwright.backends.c_vectors import (
     ReductionUpdate,
     VectorForms,
     VectorStatements,
+    lane_stores,
     reductions,
     register_lanes,
     squares,
-    stores_of,
     vector_lanes,
 )
 from loopwright.diagnostics import InternalError, UsageError
@@ -276,7 +276,7 @@ class CPrinter:
             is_known = stmt in self._lanes
             lanes = self._lanes[stmt] if is_known else vector_lanes(stmt, self.vectors.forms)
         if lanes is not None:
-            for store in stores_of(stmt.body) or ():
+            for store in lane_stores(stmt) or ():
                 self._add_store(self.vectors.store(store, stmt, lanes), store)
             return
         trips = constant_trips(stmt)

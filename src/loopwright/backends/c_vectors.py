@@ -13,14 +13,14 @@ Loops that only accumulate sums or products are recognised, for OpenMP's reducti
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 from loopwright.backends.c_expression_printer import CExpressions, operation
 from loopwright.backends.c_syntax import ATOM, SUM, UNARY, CText, c_type
 from loopwright.ir.dtypes import BOOL, DType
 from loopwright.ir.expr import COMPARISONS, Binary, Call, Const, Expr, Load, Select, Unary, Var
-from loopwright.ir.loops import Alloc, Block, For, LoopNest, Mark, Space, Stmt, Store
-from loopwright.ir.visit import constant_trips, loads, names, statements, substitute
+from loopwright.ir.loops import Alloc, Block, For, Let, LoopNest, Mark, Space, Stmt, Store
+from loopwright.ir.visit import constant_trips, loads, names, statements, substitute, walk
 from loopwright.lazy_dataclass import dataclass
 from loopwright.memo import IdentityMap
 
@@ -28,16 +28,17 @@ __all__ = [
     "ReductionUpdate",
     "VectorForms",
     "VectorStatements",
+    "lane_stores",
     "reductions",
     "register_lanes",
     "squares",
-    "stores_of",
     "vector_lanes",
 ]
 
 _LANES = (2, 4, 8, 16)
 _COMPARED_BY = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 _OPERATORS = ("add", "sub", "mul", "div")
+_MOST_NODES = 64  # of an expression that names are replaced in
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,32 @@ def vector_lanes(loop: For, forms: VectorForms) -> int | None:
     trips = constant_trips(loop)
     if trips not in _LANES:
         return None
-    stores = stores_of(loop.body)
+    stores = lane_stores(loop)
     if stores is None or not all(_is_vector_store(s, loop.var, forms) for s in stores):
         return None
     return trips
+
+
+def lane_stores(loop: For) -> list[Store] | None:
+    """The stores of a loop of lanes, with what is bound to names in the place of the names.
+
+    None where there is anything else, or where a binding would be read after another store: the
+    elements that it loads may have changed by then.
+    """
+    bound: dict[str, Expr] = {}
+    body = loop.body
+    while isinstance(body, Let) and not body.parts:
+        bound[body.name] = substitute(body.value, bound)
+        body = body.body
+    stores = _stores_of(body)
+    if stores is None or not bound:
+        return stores
+    if len(stores) > 1:
+        return None
+    (store,) = stores
+    value = substitute(store.value, bound)
+    is_short = sum(1 for _ in walk(value)) <= _MOST_NODES
+    return [replace(store, value=value)] if is_short else None
 
 
 def register_lanes(
@@ -120,18 +143,20 @@ def squares(nest: LoopNest) -> dict[str, int]:
 def _touched(stmt: Stmt) -> set[str]:
     touched: set[str] = set()
     for inner in statements(stmt):
+        if isinstance(inner, Store | Let):
+            touched |= {load.array for load in loads(inner.value)}
         if isinstance(inner, Store):
-            touched |= {inner.buffer, *(load.array for load in loads(inner.value))}
+            touched.add(inner.buffer)
     return touched
 
 
-def stores_of(stmt: Stmt) -> list[Store] | None:
+def _stores_of(stmt: Stmt) -> list[Store] | None:
     """The stores of a body that consists of stores only; None otherwise."""
     match stmt:
         case Store():
             return [stmt]
         case Block(body=body):
-            parts = [stores_of(child) for child in body]
+            parts = [_stores_of(child) for child in body]
             return None if None in parts else [s for part in parts for s in part or ()]
     return None
 
@@ -496,7 +521,7 @@ def reductions(loop: For) -> list[ReductionUpdate] | None:
     Each accumulates into an element of its own, which no other one reads.
     """
     is_counted = loop.mark is Mark.SERIAL and loop.until is None
-    stores = stores_of(loop.body) if is_counted else None
+    stores = _stores_of(loop.body) if is_counted else None
     found = [_update(store, loop.var) for store in stores or ()]
     updates = [update for update in found if update is not None]
     if not updates or len(updates) < len(found):

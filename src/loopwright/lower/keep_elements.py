@@ -21,6 +21,7 @@ from loopwright.ir.loops import (
     Let,
     LoopNest,
     Mark,
+    Prefetch,
     Space,
     Stmt,
     Store,
@@ -135,11 +136,11 @@ class _Keeper:
         return If(self.stmt.start < self.stmt.stop, whole)
 
     def branches(self) -> Stmt:
-        """The loop with kept elements only, where there are branches but no loops in it."""
+        """The loop with kept elements only, where branches or prefetches but no loops are in it."""
         inside = list(statements(self.stmt.body))
         items = [s for s in inside if isinstance(s, Store | Let)]
         if self.stmt.mark is not Mark.SERIAL or any(
-            not isinstance(s, Store | Let | Block | If) for s in inside
+            not isinstance(s, Store | Let | Block | If | Prefetch) for s in inside
         ):
             return self.stmt
         if any(isinstance(item, Store) and item.is_atomic for item in items):
