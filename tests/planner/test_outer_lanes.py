@@ -69,6 +69,52 @@ def test_lanes_in_different_rows_stay() -> None:
     assert not any(isinstance(step, OuterVectors) for step in plan)
 
 
+LAGS = """
+void lags(int n, int most, double x[n], double r[most]) {
+#pragma scop
+    for (int l = 0; l < most; l++) {
+        double s = 0.0;
+        for (int i = 0; i < n - l; i++) s += x[i] * x[i + l];
+        r[l] = s;
+    }
+#pragma endscop
+}
+"""
+SECTIONS = """
+void sections(int rows, int n, double c[4][4], double x[rows][n], double y[rows][n]) {
+#pragma scop
+    for (int r = 0; r < rows; r++) {
+        double s[4];
+        for (int k = 0; k < 4; k++) s[k] = 0.0;
+        for (int i = 0; i < n; i++) {
+            double v = x[r][i];
+            for (int k = 0; k < 4; k++) {
+                double w = c[k][0] * v + s[k];
+                s[k] = c[k][1] * v - c[k][2] * w + c[k][3] * s[k];
+                v = w;
+            }
+            y[r][i] = v;
+        }
+    }
+#pragma endscop
+}
+"""
+
+
+def test_sums_of_ranges_run_beside_each_other() -> None:
+    plan, _ = default_plan(program(LAGS), machine("neoverse-n1"))
+    (step,) = (step for step in plan if isinstance(step, OuterVectors))
+    assert step.loop == "l"
+
+
+def test_small_arrays_of_lanes_are_registers() -> None:
+    """Much is computed for each element from another row; loops along small arrays are copies."""
+    plan, schedule = default_plan(program(SECTIONS), machine("neoverse-n1"))
+    (step,) = (step for step in plan if isinstance(step, OuterVectors))
+    assert step.loop == "r"
+    assert {schedule.mark(loop) for loop in ("k", "k_1")} == {Mark.UNROLL}
+
+
 def test_buffers_take_a_quarter_of_a_cache() -> None:
     host = machine("neoverse-n1")
     share = BufferShare(program(PAIRS.format(n=3000)), host)

@@ -170,7 +170,7 @@ def test_elements_in_registers_become_vectors() -> None:
     ("body", "reason"),
     [
         ("for (int j = 0; j < n; j++) a[i] += a[n - 1 - i];", "loop 'i' carries"),
-        ("for (int j = 0; j < i; j++) a[i] += b[i][j];", "run S0 differently often"),
+        ("if (i > 2) a[i] = 1; for (int j = 0; j < n; j++) a[i] += 2;", "run S0 differently often"),
         ("a[i] = 0;", "no loop stands inside 'i'"),
     ],
 )
@@ -184,6 +184,51 @@ def test_refused(body: str, reason: str) -> None:
     """)
     with pytest.raises(IllegalStep, match=reason):
         apply_plan(program, [OuterVectors("i", 2, 1)])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for (int j = 0; j < i; j++) s += x[j] * x[i];",
+        "for (int j = i; j < n; j++) s += x[j] * x[i];",
+        "for (int j = 0; j < n - i; j++) s += x[j] * x[j + i];",
+        "for (int j = 0; j < n; j++) if (j != i) s += x[j] / (x[i] + 9.0);",
+        "for (int j = 0; j < 2 * i - 3; j++) for (int k = j; k < i; k++) s = s * x[k] + x[i];",
+    ],
+)
+def test_lanes_run_the_ends_of_their_ranges_alone(body: str) -> None:
+    (program,) = parse_c(f"""
+        void f(int n, double x[n], double y[n]) {{
+        #pragma scop
+            for (int i = 0; i < n; i++) {{ double s = 1; {body} y[i] = s; }}
+        #pragma endscop
+        }}
+    """)
+    for lanes, copies in ((2, 1), (2, 2), (4, 1)):
+        nest = nest_of(program, lanes, copies)
+        assert "vector for i_v" in stmt_text(nest.body)
+        for n in (0, 1, 3, 4, 5, 8, 13):
+            assert_same(program, nest, {"n": n})
+
+
+def test_elements_of_local_arrays_are_vectors() -> None:
+    (program,) = parse_c("""
+        void f(int n, int m, double x[m], double y[n], double z[n]) {
+        #pragma scop
+            for (int i = 0; i < n; i++) {
+                double s[3];
+                for (int k = 0; k < 3; k++) s[k] = z[i] + k;
+                for (int j = 0; j < m; j++)
+                    for (int k = 0; k < 3; k++) s[k] = s[k] * x[j] + y[i];
+                y[i] = s[0] - s[2];
+            }
+        #pragma endscop
+        }
+    """)
+    nest = nest_of(program, 2, 2)
+    assert "s_v[k, 1, i_v]" in stmt_text(nest.body)
+    for n, m in SIZES:
+        assert_same(program, nest, {"n": n, "m": m})
 
 
 def test_the_order_inside_stays() -> None:

@@ -16,12 +16,13 @@ run for all lanes before the code behind it begins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Const, Expr, Load, Var
+from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.loops import (
     Alloc,
     Block,
@@ -35,13 +36,16 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
 )
-from loopwright.ir.visit import fresh_name, loads, names, rebuild, rewrite
+from loopwright.ir.visit import fresh_name, loads, names, rebuild, rewrite, substitute
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import bound_names, is_straight_line, seq, substitute_statement, vector
 from loopwright.lower.linear_forms import normal
 from loopwright.lower.vectorize import strip_mine
 
 __all__ = ["vectorize_outer"]
+
+_OWN = (Space.STACK, Space.PRIVATE)  # memory of one iteration
+_MOST_BYTES = 1 << 14  # of vectors in place of a local array: a part of any first cache
 
 
 def vectorize_outer(nest: LoopNest, outer: Mapping[str, tuple[int, int]]) -> LoopNest:
@@ -54,7 +58,7 @@ def vectorize_outer(nest: LoopNest, outer: Mapping[str, tuple[int, int]]) -> Loo
         and the loop itself over the iterations that are left
 
     A loop that holds something with no form for all lanes, a branch that differs by lane or memory
-    other than scalars, stays as it is.
+    of unknown size, stays as it is.
     """
     taken = bound_names(nest)
 
@@ -110,8 +114,10 @@ class _Lanes:
                 return self._row(body, varying, wide)
             case For(start=start, stop=stop, step=step, mark=mark, body=body):
                 is_plain = mark in (Mark.SERIAL, Mark.SIMD, Mark.UNROLL) and stmt.until is None
-                if not is_plain or self._differs((start, stop, step), varying, wide):
+                if not is_plain:
                     return None
+                if self._differs((start, stop, step), varying, wide):
+                    return self._in_common(stmt, varying, wide)
                 inner = self.statement(body, varying, wide)
                 kept = Mark.UNROLL if mark is Mark.UNROLL else Mark.SERIAL
                 return None if inner is None else replace(stmt, body=inner, mark=kept)
@@ -128,11 +134,57 @@ class _Lanes:
                     return self._bound(stmt, varying, wide)
                 inner = self.statement(body, varying, wide)
                 return None if inner is None else replace(stmt, body=inner)
-            case Alloc(buffer=buffer, shape=(), body=body) if buffer.space is Space.STACK:
+            case Alloc(buffer=buffer, shape=shape, body=body) if buffer.space in _OWN:
+                if not self._has_room(buffer, shape):
+                    return None
                 name = self._fresh(buffer.name)
                 inner = self.statement(body, varying, {**wide, buffer.name: name})
-                return None if inner is None else self._registers(name, buffer.dtype, inner)
+                return None if inner is None else self._registers(name, buffer, shape, inner)
         return None
+
+    def _in_common(
+        self, stmt: For, varying: frozenset[str], wide: Mapping[str, str]
+    ) -> Stmt | None:
+        """A loop whose range differs by lane: what all lanes run, and the ends that each has.
+
+            for i: for j in range(i, n - i): s += a[i, j]
+        ->  all lanes: for j in range(i + lane, i + 3): s[lane] += a[i + lane, j]
+            for j in range(i + 3, n - i - 3): vector: s[lane] += a[i + lane, j]
+            all lanes: for j in range(n - i - 3, n - i - lane): s[lane] += a[i + lane, j]
+        """
+        ends = (stmt.start, stmt.stop)
+        # Of ends that only grow or only shrink along the lanes the first or the last is the most.
+        is_known = all(_direction(normal(end), self.var) is not None for end in ends)
+        is_known = is_known and not self._differs(ends, varying - {self.var}, wide)
+        inner = self.statement(stmt.body, varying, wide)
+        if not is_known or stmt.step != Const(1) or inner is None:
+            return None
+        first, last = (
+            [substitute(end, {self.var: normal(Var(self.var) + k)}) for end in ends]
+            for k in (0, self.lanes * self.copies - 1)
+        )
+        low, high = self._fresh(f"{stmt.var}_from"), self._fresh(f"{stmt.var}_to")
+        parts: list[Stmt] = []
+        if self.var in names(stmt.start):
+            parts += self._alone(stmt, wide, lambda x, y: (x, Var(low).min(y)))
+        parts.append(replace(stmt, start=Var(low), stop=Var(high), body=inner, mark=Mark.SERIAL))
+        if self.var in names(stmt.stop):
+            parts += self._alone(stmt, wide, lambda x, y: (Var(low).max(Var(high)), y))
+        common = Let(high, normal(first[1].min(last[1])), seq(*parts))
+        return Let(low, normal(first[0].max(last[0])), common)
+
+    def _alone(
+        self,
+        stmt: For,
+        wide: Mapping[str, str],
+        part: Callable[[Expr, Expr], tuple[Expr, Expr]],
+    ) -> Iterator[Stmt]:
+        """A part of the range of a loop for one lane after the other."""
+        for copy, lane in itertools.product(range(self.copies), range(self.lanes)):
+            here = {self.var: normal(Var(self.var) + (copy * self.lanes + lane))}
+            start, stop = part(substitute(stmt.start, here), substitute(stmt.stop, here))
+            body = substitute_statement(_indexed(stmt.body, wide, copy, Const(lane)), here)
+            yield replace(stmt, start=start, stop=stop, body=body, mark=Mark.SERIAL)
 
     def _bound(self, stmt: Let, varying: frozenset[str], wide: Mapping[str, str]) -> Stmt | None:
         """A binding around loops that has a value of its own in every lane."""
@@ -145,7 +197,8 @@ class _Lanes:
         if body is None:
             return None
         first = self._straight(Store(stmt.name, (), stmt.value), inside)
-        return self._registers(name, dtype, seq(first, body))
+        scalar = Buffer(stmt.name, dtype, (), Space.STACK, writable=True)
+        return self._registers(name, scalar, (), seq(first, body))
 
     def _fresh(self, name: str) -> str:
         """A name of its own for the vectors of a scalar: the remainder keeps the scalar."""
@@ -153,11 +206,21 @@ class _Lanes:
         self.taken.add(found)
         return found
 
-    def _registers(self, name: str, dtype: DType, body: Stmt) -> Stmt:
-        """`body` with vectors in place of a scalar."""
-        shape, strides = (Const(self.copies), Const(self.lanes)), (Const(self.lanes), Const(1))
+    def _has_room(self, buffer: Buffer, shape: tuple[Expr, ...]) -> bool:
+        """Whether vectors in place of the elements of an array stay near to the core."""
+        extents = [extent.value for extent in shape if isinstance(extent, Const)]
+        count = math.prod(extent for extent in extents if isinstance(extent, int))
+        width = self.copies * self.lanes
+        return len(extents) == len(shape) and count * width * buffer.dtype.bytes <= _MOST_BYTES
+
+    def _registers(self, name: str, buffer: Buffer, shape: tuple[Expr, ...], body: Stmt) -> Stmt:
+        """`body` with vectors in place of a scalar, or of the elements of an array."""
+        width = self.copies * self.lanes
+        around = tuple(stride * width for stride in buffer.strides)
+        strides = (*around, Const(self.lanes), Const(1))
         # Registers are explicit code, which LLVM takes as it stands; here it is to see all loops.
-        return Alloc(Buffer(name, dtype, strides, Space.STACK, writable=True), shape, body)
+        vectors = Buffer(name, buffer.dtype, strides, Space.STACK, writable=True)
+        return Alloc(vectors, (*shape, Const(self.copies), Const(self.lanes)), body)
 
     def _row(
         self, row: Sequence[Stmt], varying: frozenset[str], wide: Mapping[str, str]
@@ -198,21 +261,42 @@ class _Lanes:
         return bool(found & (varying | wide.keys())) or any(map(loads, exprs))
 
 
-def _indexed(stmt: Stmt, wide: Mapping[str, str], copy: int, lane: Var) -> Stmt:
+def _direction(expr: Expr, var: str) -> int | None:
+    """Whether an expression grows with a variable (1), shrinks (-1), stays (0); None: unknown."""
+    if var not in names(expr):
+        return 0
+    match expr:
+        case Var():
+            return 1
+        case Binary(op="mul", x=x, y=Const(value=int(factor))):
+            found = _direction(x, var)
+            return None if found is None else found * (1 if factor > 0 else -1)
+        case Binary(op="floordiv", x=x, y=Const(value=int(divisor))) if divisor > 0:
+            return _direction(x, var)
+        case Binary(op="add" | "sub" | "min" | "max" as op, x=x, y=y):
+            one, other = _direction(x, var), _direction(y, var)
+            if one is None or other is None:
+                return None
+            other = -other if op == "sub" else other
+            return one + other if 0 in (one, other) else one if one == other else None
+    return None
+
+
+def _indexed(stmt: Stmt, wide: Mapping[str, str], copy: int, lane: Expr) -> Stmt:
     """`stmt` with the element of a lane in place of every scalar that is a vector."""
     index = (Const(copy), lane)
 
     def change(expr: Expr) -> Expr:
         match expr:
             case Load(array=name) if name in wide:
-                return replace(expr, array=wide[name], index=index)
+                return replace(expr, array=wide[name], index=(*expr.index, *index))
             case Var(name=name, dtype=dtype) if name in wide:
                 return Load(wide[name], index, dtype)
         return expr
 
     def visit(node: Stmt) -> Stmt:
         if isinstance(node, Store) and node.buffer in wide:
-            return replace(node, buffer=wide[node.buffer], index=index)
+            return replace(node, buffer=wide[node.buffer], index=(*node.index, *index))
         return node
 
     return rebuild(stmt, visit, lambda expr: rewrite(expr, change))

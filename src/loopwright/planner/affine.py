@@ -439,15 +439,23 @@ def promote_to_registers(
 
     Those of a statement in a loop, as far as there is room for them.
     """
-    inside = _in_diagonals(draft)
+    inside, in_vectors = _in_diagonals(draft), _in_outer_vectors(draft)
     for band in list(open_bands(draft.schedule)):
         if band.loop in inside:
             continue
         is_first_copy = _is_unrolled(draft, band) and not _is_unrolled(draft, _around(draft, band))
         if is_first_copy or _is_innermost(draft, band):
             for statement in sorted(band.statements):
+                if band.loop in in_vectors and _writes_scalar(draft, statement):
+                    continue  # lanes of a register already
                 if _has_still(draft, band, statement) and has_room(band, statement):
                     draft.take(PromoteToRegisters(statement, band.loop))
+
+
+def _writes_scalar(draft: Draft, name: str) -> bool:
+    program = draft.schedule.program
+    array = program.array(program.statement(name).write.array)
+    return array.role is Role.LOCAL and not array.rank
 
 
 def _has_still(draft: Draft, band: Band, name: str) -> bool:

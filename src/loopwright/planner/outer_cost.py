@@ -12,17 +12,19 @@ each other. Elements that are no neighbours along that loop are loaded one by on
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from loopwright.analysis.dependences import strongly_connected_components
 from loopwright.analysis.reductions import reductions
 from loopwright.analysis.size_estimates import average_trips, band_trips, references
 from loopwright.ir.analysis_manager import AnalysisManager
-from loopwright.ir.expr import Binary, Call, Expr, Load, Select, Unary
+from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Select, Unary
 from loopwright.ir.machine import Machine
-from loopwright.ir.program import Role, Statement
+from loopwright.ir.program import Array, Role, Statement
 from loopwright.ir.schedule_tree import Band, Leaf, Node, bands, moved_by, statements_in
+from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.ir.visit import children, walk
 from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.band_dependences import among, carries, edges, unordered
@@ -37,6 +39,8 @@ _WRITTEN_OUT = 8  # iterations of loops that compilers write out
 _SCALAR_DIVISION = 4.0  # cycles that processors take at least for one division
 _ROOT = 1.4  # times as long as a division
 _INSERT = 1.0  # cycles to bring one element into its lane
+_COMPUTED_EACH = 10  # operations for an element from far apart, at least
+_MOST_ELEMENTS = 8  # of a local array that stays in registers
 _FREE = 4  # vector registers for what is the same in all lanes
 _ALL_TEMPORARIES = 4  # scalars that are alive at a time beside those that live through the loop
 
@@ -63,6 +67,11 @@ class OuterCost:
         self.machine = machine
         self.trips = average_trips(program, sizes)
         self.scalars = {a.name for a in program.arrays if a.role is Role.LOCAL and not a.rank}
+        self.small: dict[str, int] = {
+            a.name: int(_elements(a))
+            for a in program.arrays
+            if a.role is Role.LOCAL and a.rank and _elements(a) <= _MOST_ELEMENTS
+        }
         self.references = {s.name: references(s) for s in program.statements}
         self.fixed = {
             r.statement: frozenset(r.loops)
@@ -84,21 +93,35 @@ class OuterCost:
     def has_far(self, band: Band) -> bool:
         """Whether an inner loop would gather the lanes along a loop from far apart, every time.
 
-        Each lane then walks through lines of its own, which this model does not count.
+        Each lane then walks through lines of its own, which this model does not count. That is no
+        matter where much is computed for each such element.
         """
         outer = moved_by(band, self.program)
-        for inner in bands(band.child):
-            moving = moved_by(inner, self.program)
-            for name in inner.statements:
-                strides = (
-                    reference.stride(outer.get(name, ""))
-                    for reference in self.references[name]
-                    if reference.array not in self.scalars
-                    and reference.stride(moving.get(name, ""))
-                )
-                if any(stride not in (0, 1) for stride in strides):
-                    return True
-        return False
+        gathered = computed = 0.0
+
+        def visit(node: Node, names: frozenset[str], times: float, inner: Sequence[Band]) -> None:
+            nonlocal gathered, computed
+            match node:
+                case Band(child=child):
+                    visit(child, names, times * self.count(node), (*inner, node))
+                case InOrder(filters=filters):
+                    for branch in filters:
+                        own = names & statements_in(branch.instances)
+                        visit(branch.child, own, times, inner)
+                case _:
+                    moving = [moved_by(b, self.program) for b in inner]
+                    for name in names:
+                        every = walk(self.program.statement(name).value)
+                        computed += times * sum(map(_is_computed, every))
+                        gathered += times * sum(
+                            reference.stride(outer.get(name, "")) not in (0, 1)
+                            and any(reference.stride(found.get(name, "")) for found in moving)
+                            for reference in self.references[name]
+                            if reference.array not in self.scalars
+                        )
+
+        visit(band.child, band.statements, 1.0, ())
+        return gathered * _COMPUTED_EACH > computed
 
     def registers(self, band: Band) -> int:
         """Vectors that one copy of the body of a loop keeps in registers, at most."""
@@ -110,7 +133,10 @@ class OuterCost:
             kept, own = set[object](), set[str]()
             for name in inner.statements:
                 for reference in self.references[name]:
-                    if reference.array in self.scalars:
+                    if reference.array in self.small:
+                        count = self.small[reference.array]
+                        kept.update((reference.array, at) for at in range(count))
+                    elif reference.array in self.scalars:
                         own.add(reference.array)
                         if not self._users(reference.array) <= inner.statements:
                             kept.add(reference.array)
@@ -289,6 +315,18 @@ class OuterCost:
         return frozenset(
             name for name, found in self.references.items() if array in {r.array for r in found}
         )
+
+
+def _is_computed(node: Expr) -> bool:
+    """Whether a node is an operation on numbers, none of a subscript."""
+    return isinstance(node, Binary | Unary | Call | Select) and not node.dtype.is_integer
+
+
+def _elements(array: Array) -> float:
+    """The elements of an array of constant extents; infinitely many of others."""
+    extents = [extent.value for extent in array.shape if isinstance(extent, Const)]
+    numbers = [extent for extent in extents if isinstance(extent, int)]
+    return math.prod(numbers) if len(numbers) == array.rank else math.inf
 
 
 def _operations(statement: Statement) -> tuple[int, float]:

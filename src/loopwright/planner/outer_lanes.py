@@ -29,9 +29,10 @@ from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.ir.visit import children, fresh_name
 from loopwright.planner.draft import Draft
 from loopwright.planner.outer_cost import OuterCost, Shape
-from loopwright.planner.short_loops import unrolled_whole
+from loopwright.planner.short_loops import repeated, unrolled_whole
 from loopwright.transform.band_dependences import among, carries, unordered
 from loopwright.transform.interchange import Interchange
+from loopwright.transform.loop_marks import Unroll
 from loopwright.transform.outer_vectors import OuterVectors, runs_alike
 from loopwright.transform.step import Step
 from loopwright.transform.tiling import StripMine
@@ -46,6 +47,7 @@ _ENOUGH = 1.02  # times the least time: fewer copies are taken that come as near
 # Iterations of a loop that is worth vectors: compilers write shorter ones out, with what is around
 # them (measured, N1: loops of 4 and 8 iterations in vectors take a third longer).
 _LEAST = 32
+_ENDS = 8  # times the iterations of a loop at once: those of loops inside whose ranges differ
 # Bytes of a row that a thread's strip takes: what is asked for ahead ends with a page, so that
 # parts of rows arrive late (measured, N1: rows of 4800 bytes in two take 1.2 times as long).
 _LEAST_PART = 4096
@@ -129,14 +131,31 @@ def _best(
             # A loop of few iterations inside vectors waits for each sum (27 points and rays of
             # four, on Neoverse N1: a fourth longer).
             return names
-        if runs_alike(draft.schedule, band):
-            continue
+        width = shape.lanes * shape.copies
+        if _ENDS * width > _inner_trips(model, band) and runs_alike(draft.schedule, band):
+            continue  # ranges that differ by lane have ends that run lane by lane
         step = OuterVectors(shape.loop, shape.lanes, shape.copies)
         strips = _strips(model, nest, band, step) if is_cut else ()
         copies = draft.copies(band)
         if draft.take(*copies, *strips, step) or draft.take(*copies, step):
+            _write_out(draft, model, band)
             return names
     return frozenset()
+
+
+def _write_out(draft: Draft, model: OuterCost, band: Band) -> None:
+    """Write the short loops inside out that walk along small arrays, which then are registers."""
+    for inner in bands(band.child):
+        used = {r.array for name in inner.statements for r in model.references[name]}
+        counts = repeated(model.program, (inner,), max(model.small.values(), default=0))
+        if used & model.small.keys() and counts and counts[0] > 1:
+            draft.take(Unroll(inner.loop, counts[0]))
+
+
+def _inner_trips(model: OuterCost, band: Band) -> float:
+    """The iterations of the shortest loop inside that is not written out."""
+    counts = [model.count(inner) for inner in bands(band.child)]
+    return min((count for count in counts if count > _LEAST), default=0.0)
 
 
 def _strips(model: OuterCost, nest: Band, band: Band, step: OuterVectors) -> tuple[Step, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import ClassVar
 
@@ -20,6 +20,7 @@ __all__ = ["OuterVectors", "runs_alike"]
 
 # What `candidates` offers; `apply` takes any number of lanes from 2, and of copies from 1.
 _OFFERS = ((2, 1), (4, 2))
+_MOST_RANGES = 2  # of a loop inside, one behind the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,14 @@ class OuterVectors(Step):
                       for j in [0, m): all lanes: s = s + f(i + lane, j)
                       all lanes: a[i + lane] = s
                   for i in [n // W * W, n): as before
-    needs:    loops inside that run alike for all iterations; no dependence between iterations
+    needs:    no dependence between iterations; statements beside the loops inside run in all of
+              them, and those of loops inside for ranges
     refuses:  IllegalStep with the dependence the loop carries, or the statement that differs
 
     Every element is computed in the order of the source: no sum is regrouped. Scalars that are
-    private to an iteration become vectors in registers.
+    private to an iteration become vectors in registers. Where the range of a loop inside differs
+    from iteration to iteration, all lanes run what they have in common of it, and each its own
+    ends, before and behind that, alone.
     """
 
     kind: ClassVar[str] = "outer_vectors"
@@ -70,7 +74,7 @@ class OuterVectors(Step):
             mark = schedule.mark(loop)
             if mark not in (Mark.SERIAL, Mark.SIMD):
                 refuse(self, f"loop '{loop}' inside is marked {mark.value}")
-        differing = runs_alike(schedule, band)
+        differing = _no_ranges(schedule, band)
         if differing:
             refuse(self, f"iterations of '{self.loop}' run {differing} differently often")
         require_independent(self, schedule, self.loop)
@@ -85,39 +89,78 @@ class OuterVectors(Step):
                 yield from (cls(band.loop, lanes, copies) for lanes, copies in _OFFERS)
 
 
-def runs_alike(schedule: Schedule, band: Band) -> str:
+def _no_ranges(schedule: Schedule, band: Band) -> str:
+    """A statement that not all iterations of a loop run, inside of loops over no ranges; "": none.
+
+    A part of a domain that is one basic set is a range of every loop; two of them are those before
+    and behind a gap.
+    """
+    if not runs_alike(schedule, band):
+        return ""
+    program = schedule.program
+    inside = {name for inner in bands(band.child) for name in inner.statements}
+    beside = runs_alike(schedule, band, among=band.statements - inside)
+    if beside:
+        return beside
+    for name in sorted(inside):
+        domain = program.statement(name).domain.intersect_params(program.context).coalesce()
+        if domain.n_basic_set() > _MOST_RANGES:
+            return name
+    return ""
+
+
+def runs_alike(schedule: Schedule, band: Band, among: Collection[str] | None = None) -> str:
     """A statement that not all iterations of a loop run, or not for the same values; "": none.
 
     With o the iterators that loops around fix, x the loop's own and r all others, the instances of
     every statement are { S[o, x, r] : (o, x) in R, (o, r) in P }, and for every o the sets of x in
     R of two statements are the same, unless one of them is empty: then it is so for all lanes.
-    Strips of the loop, which stand around, cut R along x.
+    Strips of the loop, which stand around, cut R along x. `among`: these statements have instances
+    of that form, and all x that any statement has.
     """
     program = schedule.program
-    path = path_to(nodes_of(schedule), band.loop)
-    followed = [directions(outer) for outer in path]
     first: isl.Set | None = None
-    for name in sorted(band.statements):
-        statement = program.statement(name)
-        own = followed[-1].get(name, (-1, 0))[0]
-        around = [
-            found.get(name)
-            for found, outer in zip(followed, path, strict=True)
-            if name in found or _used(outer, name) != {own}
-        ]
-        if any(place is None or place[1] != 1 for place in around):
+    others: isl.Set | None = None
+    checked = band.statements if among is None else among
+    for name in sorted(band.statements, key=lambda name: (name in checked, name)):
+        fixed = _fixed(schedule, band, program.statement(name))
+        if fixed is None:
             return name
-        fixed = [place[0] for place in around if place is not None]
-        if len(set(fixed)) < len(fixed):
-            return name
-        domain = statement.domain.intersect_params(program.context)
-        if not _product(domain, statement, fixed).is_subset(domain):
-            return name
+        domain = program.statement(name).domain.intersect_params(program.context)
         outer = _projected(domain, fixed)
+        if name not in checked:
+            others = outer if others is None else others.union(outer)
+            continue
+        if not _product(domain, program.statement(name), fixed).is_subset(domain):
+            return name
         if first is not None and not _is_same_where_both(first, outer):
             return name
+        if others is not None:
+            last = outer.dim(isl.dim_type.set) - 1
+            if not others.intersect(_without(outer, [last])).is_subset(outer):
+                return name
         first = outer if first is None else first.union(outer)
     return ""
+
+
+def _fixed(schedule: Schedule, band: Band, statement: Statement) -> list[int] | None:
+    """The iterators that a loop and those around it follow; None where they follow no single ones.
+
+    Strips of the loop itself follow none of their own.
+    """
+    path = path_to(nodes_of(schedule), band.loop)
+    followed = [directions(outer) for outer in path]
+    name = statement.name
+    own = followed[-1].get(name, (-1, 0))[0]
+    around = [
+        found.get(name)
+        for found, outer in zip(followed, path, strict=True)
+        if name in found or _used(outer, name) != {own}
+    ]
+    if any(place is None or place[1] != 1 for place in around):
+        return None
+    fixed = [place[0] for place in around if place is not None]
+    return fixed if len(set(fixed)) == len(fixed) else None
 
 
 def _used(band: Band, name: str) -> set[int]:
