@@ -152,23 +152,29 @@ def balance_triangles(nest: LoopNest) -> LoopNest:
     def visit(stmt: Stmt) -> Stmt:
         if not isinstance(stmt, For) or stmt.mark is not Mark.PARALLEL or not _is_triangular(stmt):
             return stmt
-        words = ("fold", "count", "pair")
-        turn, count, pair = (Var(fresh_name(f"{stmt.var}_{word}", taken)) for word in words)
-        taken.update((turn.name, count.name, pair.name))
-        return _from_both_ends(stmt, turn, count, pair)
+        words = ("fold", "count", "pair", "alone")
+        made = [Var(fresh_name(f"{stmt.var}_{word}", taken)) for word in words]
+        taken.update(var.name for var in made)
+        return _from_both_ends(stmt, *made)
 
     return replace(nest, body=rebuild(nest.body, visit))
 
 
-def _from_both_ends(loop: For, turn: Var, count: Var, pair: Var) -> Stmt:
-    """The loop by `turn`, the number of an iteration among `count` of them, each one of a pair."""
+def _from_both_ends(loop: For, turn: Var, count: Var, pair: Var, alone: Var) -> Stmt:
+    """The loop by `turn`, the number of an iteration among `count` of them, each one of a pair.
+
+    `alone` is 1, in C text 2 where one thread runs: it keeps the order, and with it the lines that
+    neighbouring iterations share.
+    """
     trips = normal((loop.stop - loop.start + (loop.step - 1)) // loop.step)
     at, pairs = turn // 2, count // 2
     way_out = Select(at < pairs, (pairs - at) * 2 - 1, pairs)  # an odd one in the middle is last
     number = Select((turn % 2).equals(0), pair, count - 1 - pair)
+    number = Select(alone > 1, turn, number)
     body = Let(loop.var, loop.start + number * loop.step, loop.body)
     body = Let(pair.name, Select(at * 2 < pairs, at * 2, way_out), body)
-    return Let(count.name, trips, For(turn.name, Const(0), count, body, Const(1), Mark.PARALLEL))
+    whole = For(turn.name, Const(0), count, body, Const(1), Mark.PARALLEL)
+    return Let(count.name, trips, Let(alone.name, Const(1), whole, parts=2))
 
 
 def _is_triangular(loop: For) -> bool:
