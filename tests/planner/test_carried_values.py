@@ -47,6 +47,8 @@ def test_chains(body: str, expected: float) -> None:
 
 
 def test_integers_are_added_in_any_order() -> None:
+    assert cycles("s[0] = b[i][j] < s[0] ? b[i][j] : s[0];", "int") == 0.0
+    assert cycles("s[0] = b[i][j] < 7 ? b[i][j] : s[0];", "int") > 0.0
     assert cycles("s[0] = s[0] + b[i][j];", "int") == 0.0
 
 

@@ -107,6 +107,18 @@ def test_planned(source: Program, is_planned: bool) -> None:
     assert [step.kind for step in steps] == ["prefetch_rows"] * is_planned
 
 
+def test_sums_that_have_vectors_are_not_planned() -> None:
+    """Extrema of integers may be taken in any order; compilers find vectors without fetches."""
+    machine = load_machine("neoverse-n1")
+    for kind, is_planned in (("int32", False), ("float32", True)):
+        shape = f"{kind} [2000, 2000]"
+        body = For("k", 0, "n", Do("s[i, j]", "min(s[i, j], u[k, j])"))
+        arrays = {"u": f"in {shape}", "s": f"inout {shape}"}
+        source = program("least", arrays, For("i", 0, "n", For("j", 0, "n", body)))
+        steps = plan_fetches(apply_plan(source, ()), machine, parallel=False)
+        assert bool(steps) == is_planned
+
+
 def test_loops_around_others_are_not_planned() -> None:
     body = For("k", 0, "n", Do("s[i, j]", "s[i, j] + u[j, k]"))
     shape = "float64 [2000, 2000]"

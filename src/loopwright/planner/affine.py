@@ -63,6 +63,7 @@ __all__ = [
     "mark_simd",
     "plan_marks",
     "plan_order",
+    "plan_text_marks",
     "promote_to_registers",
     "tile_columns",
 ]
@@ -75,14 +76,16 @@ _CLEARLY = 0.95  # of the time that the source order takes: an order with buffer
 _MOST_STATEMENTS = 20
 
 
-def plan_marks(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple[Step, ...]:
-    """Marks for the loops of `schedule`, in the order they stand in."""
+def plan_marks(
+    schedule: Schedule, machine: Machine, *, parallel: bool, text: bool = False
+) -> tuple[Step, ...]:
+    """Marks for the loops of `schedule`, in the order they stand in; `text`: printed as C."""
     draft = Draft(schedule)
     if machine.vector_registers:
         split_at_pivots(draft, parallel=parallel)
         unroll_short_loops(draft, parallel=parallel)
     if parallel:
-        mark_parallel(draft, machine)
+        mark_parallel(draft, machine, text=text)
         if machine.vector_registers:
             unroll_short_loops(draft, parallel=False)  # in the strips that threads have been given
     else:
@@ -92,6 +95,11 @@ def plan_marks(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple
         mark_simd(draft)
     promote_to_registers(draft)
     return tuple(draft.steps)
+
+
+def plan_text_marks(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple[Step, ...]:
+    """As `plan_marks`, for C, which one thread may run as well as several."""
+    return plan_marks(schedule, machine, parallel=parallel, text=True)
 
 
 def plan_order(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple[Step, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from loopwright.analysis.dependences import access_map, strongly_connected_components
 from loopwright.analysis.size_estimates import coefficients
-from loopwright.ir.expr import Binary, Const, Expr
+from loopwright.ir.expr import Binary, Const, Expr, Select
 from loopwright.ir.islkit import isl
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Access, Program, Statement
@@ -176,7 +176,11 @@ def _constant(expr: Expr) -> int:
 
 def _is_any_order(statement: Statement) -> bool:
     """Whether a sum or an extreme of integers gathers into one element."""
-    value = statement.value
-    if not statement.write.dtype.is_integer or not isinstance(value, Binary):
+    if not statement.write.dtype.is_integer:
         return False
-    return value.op in ("add", "sub", "min", "max", "and", "or", "xor", "mul")
+    match statement.value:
+        case Binary(op=op):
+            return op in ("add", "sub", "min", "max", "and", "or", "xor", "mul")
+        case Select(cond=Binary(op="lt" | "le" | "gt" | "ge", x=x, y=y), x=one, y=other):
+            return {one, other} == {x, y}  # an extreme as people write it
+    return False

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from loopwright.analysis.reductions import reductions
 from loopwright.analysis.size_estimates import (
     average_trips,
     bytes_of,
@@ -21,6 +22,7 @@ from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import Band, moved_by
+from loopwright.planner.carried_values import carried_cycles
 from loopwright.planner.draft import Draft
 from loopwright.transform.loop_marks import PrefetchRows
 from loopwright.transform.schedule_legality import open_bands
@@ -39,9 +41,22 @@ def plan_fetches(schedule: Schedule, machine: Machine, *, parallel: bool) -> tup
     sizes = likely_sizes(schedule.program)
     trips = average_trips(schedule.program, sizes)
     for band in open_bands(schedule):
-        if _walks_far(schedule.program, machine, band, sizes, trips):
+        is_far = _walks_far(schedule.program, machine, band, sizes, trips)
+        if is_far and not _has_vectors(schedule.program, machine, band):
             draft.take(PrefetchRows(band.loop, _AHEAD))  # refused unless serial and innermost
     return tuple(draft.steps)
+
+
+def _has_vectors(program: Program, machine: Machine, band: Band) -> bool:
+    """Whether compilers find vectors in a loop without marks, which fetches would keep them from.
+
+    Sums and extrema of integers are such loops: they have any order, and nothing else is carried.
+    """
+    moving = moved_by(band, program)
+    found = [r for r in reductions(program) if r.statement in band.statements and r.is_reorderable]
+    statements = [s for s in program.statements if s.name in band.statements]
+    is_any_order = any(moving.get(r.statement) in r.loops for r in found)
+    return is_any_order and not carried_cycles(statements, moving, machine)
 
 
 def _walks_far(

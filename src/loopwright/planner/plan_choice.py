@@ -137,7 +137,8 @@ def _without_order(
     are, to a compiler, the loops themselves. Marks that have no price (waves) are trusted as plans
     are, in C where one thread alone is not expected to be slower by them.
     """
-    marked, marks = _extended(start, partial(extend_plan, parallel=threads > 1), machine)
+    planner = partial(extend_plan, parallel=threads > 1, text=text)
+    marked, marks = _extended(start, planner, machine)
     own, base = known
     value = price(marks)
     most = _AS_GOOD if all(isinstance(step, _MARKS) for step in marked) else _WORTH
