@@ -129,14 +129,18 @@ def compile_text(
 
     And what sets its threads. The flags are those that tuning measures such texts with.
     """
-    return compile_written(rewrite(source, target=target, reassoc=reassoc), kernel)
+    text = rewrite(source, target=target, reassoc=reassoc)
+    # Who lets us regroup sums lets the compiler of the text do it too, as the peers may.
+    return compile_written(text, kernel, ("-ffast-math",) if reassoc else ())
 
 
-def compile_written(text: Path, kernel: Kernel) -> tuple[Callable[..., Any], Callable[[int], Any]]:
+def compile_written(
+    text: Path, kernel: Kernel, extra: tuple[str, ...] = ()
+) -> tuple[Callable[..., Any], Callable[[int], Any]]:
     """A file that `loopwright cc` has written, and what sets its threads."""
     compiler = find_compiler()
     flags = tuning_flags(compiler, openmp=True)
-    library = link((*compiler.command, *flags), [text])
+    library = link((*compiler.command, *flags, *extra), [text])
     # A text without parallel loops has no need of OpenMP's library, and may come without it.
     told = getattr(library, "omp_set_num_threads", None)
 

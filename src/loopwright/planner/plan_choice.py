@@ -102,7 +102,8 @@ def choose_plan(
     start = start if made.is_whole else initial_schedule(program)
     if all(isinstance(step, _MARKS) for step in plan):
         return PlanChoice(plan, schedule, PLANNED, ())
-    price = partial(expected_seconds, machine=machine, sizes=likely_sizes(program), threads=threads)
+    sizes = likely_sizes(program)
+    price = partial(expected_seconds, machine=machine, sizes=sizes, threads=threads, text=text)
     own = price(schedule)
     if math.isnan(own):
         return PlanChoice(plan, schedule, PLANNED, ((PLANNED, own),))
@@ -152,11 +153,16 @@ def _without_order(
 
 
 def expected_seconds(
-    schedule: Schedule, *, machine: Machine, sizes: dict[str, int], threads: int
+    schedule: Schedule,
+    *,
+    machine: Machine,
+    sizes: dict[str, int],
+    threads: int,
+    text: bool = False,
 ) -> float:
     """Seconds that a schedule is expected to take; NaN where nobody knows."""
     try:
-        price = partial(schedule_seconds, schedule, machine, sizes, threads)
+        price = partial(schedule_seconds, schedule, machine, sizes, threads, text=text)
         return bounded(price, lambda _: math.nan, _QUOTA)
     except UsageError:
         return math.nan  # the machine's table has no such operation

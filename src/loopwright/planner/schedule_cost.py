@@ -62,6 +62,7 @@ __all__ = ["schedule_seconds"]
 
 Points = Mapping[str, Mapping[str, float]]  # statement -> iterator -> iterations that are left
 
+_LANE_IN_C = 0.8  # cycles of a sum in order, in C: gcc adds the lanes of products one by one
 _LOOP = 2.0  # cycles of one more iteration of a loop
 _START = 12.0  # cycles to start an innermost loop
 _WRITTEN_OUT = 8  # iterations of loops that compilers write out
@@ -77,14 +78,23 @@ _UNKNOWN_HZ = 1e9  # see tree_cost
 
 
 def schedule_seconds(
-    schedule: Schedule, machine: Machine, sizes: Mapping[str, int], threads: int = 1
+    schedule: Schedule,
+    machine: Machine,
+    sizes: Mapping[str, int],
+    threads: int = 1,
+    *,
+    text: bool = False,
 ) -> float:
-    """Seconds of one run with parameters of the given values; NaN where nothing is known."""
+    """Seconds of one run with parameters of the given values; NaN where nothing is known.
+
+    `text`: a compiler of C makes the code.
+    """
     if schedule.closure is not None or schedule.time_tiles is not None or schedule.is_for_device:
         return math.nan
     if schedule.whole_contraction is not None or schedule.diagonals:
         return math.nan
     model = _ScheduleModel(schedule, machine, sizes, threads)
+    model.is_text = text
     if threads > 1 and model.has_waves():
         return math.nan
     found = model.estimate(nodes_of(schedule), model.trips)
@@ -123,6 +133,7 @@ class _ScheduleModel:
     ) -> None:
         self.schedule, self.machine, self.threads = schedule, machine, threads
         program = self.program = schedule.program
+        self.is_text = False
         self.marks = dict(schedule.marks)
         self.pieces = {
             loop: parts for loop, parts in schedule.factors if self.marks.get(loop) is Mark.PARALLEL
@@ -411,6 +422,8 @@ class _ScheduleModel:
         if lanes is not None:
             return trips * self._body(names, moving, copies, lanes, 1, chain)
         alone = self._body(names, moving, copies, None, 1, chain)
+        if self.is_text and chain and not any(copies.values()):
+            alone += _LANE_IN_C * len(names)
         alone += _GUARD * max((math.prod(copies[name].values()) for name in guarded), default=0.0)
         in_part = 0.0 if is_plain else self._in_part(names, moving, copies)
         if in_part:
