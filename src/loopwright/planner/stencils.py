@@ -23,7 +23,7 @@ from loopwright.diagnostics import IllegalStep
 from loopwright.ir.expr import Binary, Expr, Var
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
-from loopwright.ir.program import Program
+from loopwright.ir.program import Program, Statement
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import (
     Band,
@@ -52,6 +52,9 @@ _FEW_PASSES = 4  # fewer do not pay when the next cache would hold more
 _WIDTH = 2  # rows side by side; more gain nothing (measured, Neoverse N1)
 # Passes that are in work at once where rows are recurrences: as many as hide their latency.
 _CHAINS = 8
+# Of elements that are worth it: among bytes the many iterations before the first whole vector, and
+# loads between them, cost more (measured, N1: windows of bytes take 5% longer).
+_LEAST_BITS = 32
 _GAIN_OF_WHOLE_STORES = 0.08  # of the time of a loop that reads neighbours
 _EVEN = 64  # elements: waves of single elements are a multiple, for whole vectors and lines
 
@@ -268,11 +271,12 @@ def _side_by_side(
 
 
 def plan_alignment(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple[Step, ...]:
-    """Let simd loops that read neighbours store whole vectors.
+    """Let simd loops that read neighbours, or begin between vectors, store whole vectors.
 
-    Some of their accesses lie across vectors in any case. Loads do so at little cost, stores not:
-    jacobi-2d gains 8% (measured, Neoverse N1), a share of the trips / lanes vectors of a loop. The
-    iterations up to the first whole vector, lanes / 2 in the mean, run one by one.
+    Some of their accesses lie across vectors in any case, or all of them by as much. Loads do so at
+    little cost, stores not: jacobi-2d gains 8% (measured, Neoverse N1), a share of the trips /
+    lanes vectors of a loop; blurs of seven rows that begin between vectors gain 15%. The iterations
+    up to the first whole vector, lanes / 2 in the mean, run one by one.
     """
     steps: list[Step] = []
     program = schedule.program
@@ -280,7 +284,8 @@ def plan_alignment(schedule: Schedule, machine: Machine, *, parallel: bool) -> t
     for band in open_bands(schedule):
         if schedule.mark(band.loop) is not Mark.SIMD or band.loop in dict(schedule.factors):
             continue
-        lanes = min((_lanes_beside(program, machine, band, x) for x in band.statements), default=0)
+        stores = [x for x in band.statements if program.statement(x).write.index]
+        lanes = min((_lanes_beside(program, machine, band, x) for x in stores), default=0)
         vectors = band_trips(band, program, trips) / max(1, lanes)
         if lanes > 1 and _GAIN_OF_WHOLE_STORES * vectors > lanes / 2:
             steps.append(Align(band.loop, lanes))
@@ -288,10 +293,13 @@ def plan_alignment(schedule: Schedule, machine: Machine, *, parallel: bool) -> t
 
 
 def _lanes_beside(program: Program, machine: Machine, band: Band, name: str) -> int:
-    """The lanes of a statement that writes along a loop and reads neighbours along it; else 0."""
+    """The lanes of a statement that writes along a loop across vectors; else 0.
+
+    Because it reads neighbours along it, or begins between two vectors.
+    """
     statement = program.statement(name)
     along = directions(band).get(name)
-    if along is None or along[1] != 1 or not statement.write.index:
+    if along is None or along[1] != 1 or statement.write.dtype.bits < _LEAST_BITS:
         return 0
     iterator = statement.iterators[along[0]]
     *outer, last = statement.write.index
@@ -301,6 +309,18 @@ def _lanes_beside(program: Program, machine: Machine, band: Band, name: str) -> 
     for access in statement.reads:
         if access.index and iterator in names(access.index[-1]):
             places.setdefault(access.array, set()).add(access.index[-1])
-    if max(map(len, places.values()), default=0) < 2:
+    lanes = machine.lanes(statement.write.dtype.bits)
+    if max(map(len, places.values()), default=0) < 2 and not _starts_between(
+        statement, along[0], lanes
+    ):
         return 0
-    return machine.lanes(statement.write.dtype.bits)
+    return lanes
+
+
+def _starts_between(statement: Statement, at: int, lanes: int) -> bool:
+    """Whether the first iteration of a loop lies between two vectors of a row.
+
+    All accesses then lie across vectors where rows begin with whole ones.
+    """
+    first = statement.domain.dim_min_val(at)
+    return bool(first.is_int()) and first.to_python() % max(1, lanes) != 0
