@@ -91,8 +91,9 @@ def test_threads_enter_together_and_wait() -> None:
 
 def test_plain_c_has_no_threads() -> None:
     text = emit_c(smoothed(), C, shapes={"a": SQUARE, "b": SQUARE}).text
-    assert "omp" not in text
-    assert "#pragma GCC ivdep\n" in text
+    assert "#pragma omp" not in text
+    assert "    lw_simd()\n" in text
+    assert '_Pragma("GCC ivdep")\n' in text
 
 
 def test_one_parallel_loop_is_a_parallel_for() -> None:

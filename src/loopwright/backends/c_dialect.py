@@ -103,7 +103,7 @@ class Dialect:
 _APART = '__asm__ volatile("" ::: "memory");'
 C = Dialect(
     name="c",
-    vector="#pragma GCC ivdep",
+    vector="lw_simd()",  # see c_scopes: compilers without OpenMP have another word
     unroll="#pragma GCC unroll {count}",
     apart=_APART,
 )

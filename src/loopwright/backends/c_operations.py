@@ -52,19 +52,23 @@ class Helper:
         names = _NAMES[: len(self.params)]
         head = f"#define {self.name}({', '.join(n.removeprefix('lw_') for n in names)})"
         if not self.result:
-            return f"{head} {self.value}\n"
+            whole = f"{head} {self.value}\n"
+            return self._with_alternative(head, whole) if self.alone else whole
         pairs = zip(self.params, names, strict=True)
         bound = [f"const {t} {n} = ({n.removeprefix('lw_')});" for t, n in pairs]
         parts = [" ".join(bound), *self.lines, f"({self.result})({self.value});"]
         body = " \\\n    ".join(parts)
         whole = f"{head} __extension__({{ \\\n    {body} }})\n"
         if self.alone:
-            plain = self.alone.replace("lw_", "")
-            return f"#ifdef {self.needs}\n{whole}#else\n{head} {plain}\n#endif\n"
+            return self._with_alternative(head, whole)
         if not self.arm:
             return whole
         short = f"#define {self.name} {self.arm}\n"
         return f"#ifdef __aarch64__\n{short}#else\n{whole}#endif\n"
+
+    def _with_alternative(self, head: str, whole: str) -> str:
+        plain = self.alone.replace("lw_", "")
+        return f"#ifdef {self.needs}\n{whole}#else\n{head} {plain}\n#endif\n"
 
 
 _NAMES = ("lw_a", "lw_b", "lw_c")

@@ -49,6 +49,8 @@ _PIECES = Helper(
     "(lw_a + lw_t - 1) / lw_t",
     alone="(lw_a)",
 )
+# Before a loop of independent iterations. gcc takes more of them in vectors where OpenMP says so.
+_SIMD = Helper("lw_simd", "", (), (), '_Pragma("omp simd")', alone='_Pragma("GCC ivdep")')
 _Index = Callable[[Expr], CText]  # writes an index expression
 
 
@@ -402,6 +404,8 @@ class Scopes:
 
     def pragma(self, text: str) -> None:
         """A line of a dialect, if it has one."""
+        if text.startswith(_SIMD.name):
+            self.expressions.helpers[_SIMD.name] = _SIMD
         if text:
             self.lines.directive(text)
 
