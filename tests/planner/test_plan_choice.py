@@ -92,7 +92,7 @@ def test_marks_are_not_weighed() -> None:
     ],
 )
 def test_the_rule(plan: float, marks: float, taken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def seconds(schedule: Schedule, *_: object) -> float:
+    def seconds(schedule: Schedule, *_: object, **__: object) -> float:
         if schedule.contractions:
             return plan
         return marks if schedule.mark("k") is Mark.UNROLL else 1.0

@@ -136,7 +136,7 @@ def test_a_difference_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -
     )
     least = smallest(broken)
     assert differences(least)
-    assert len(least.case.program.statements) == 2
+    assert len(least.case.program.statements) <= 3, "of more than three"
 
 
 def rebuild_but(stmt: Stmt, lost: set[int]) -> Stmt:
