@@ -207,7 +207,7 @@ def _by_text(program: _Program) -> Callable[..., Any]:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "program.c")
         source.write_text(program.text(), encoding="utf-8")
-        library = link((*compiler.command, *flags), [rewrite(source, reassoc=False)])
+        library = link((*compiler.command, *flags), [rewrite(source, target="c", reassoc=False)])
 
     def call(*values: Any) -> None:
         library.program(
