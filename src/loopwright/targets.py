@@ -13,6 +13,7 @@ from typing import Any
 
 from loopwright.analysis.subscript_bounds import guarded_loads_inside
 from loopwright.backends.athread_module import MeshFunction, emit_slave, require_scratchpad
+from loopwright.backends.c_choices import any_by_bits
 from loopwright.backends.c_dialect import ATHREAD, CUDA, OPENCL, OPENMP, C, Dialect
 from loopwright.backends.c_module import emit_c
 from loopwright.backends.c_syntax import as_identifier
@@ -33,12 +34,14 @@ from loopwright.kernels import ENTRY
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.ast_expressions import parameter_condition, parameter_expr
 from loopwright.lower.buffers import contiguous
+from loopwright.lower.contract_arrays import sink_scalars
 from loopwright.lower.elements_apart import run_elements_singly
 from loopwright.lower.keep_elements import keep_elements
 from loopwright.lower.linear_forms import normal
 from loopwright.lower.narrow_arithmetic import narrow_arithmetic
 from loopwright.lower.origins import origins
 from loopwright.lower.passes import lower_schedule
+from loopwright.lower.promote_registers import promote_scalars
 from loopwright.lower.split_kernels import split_kernels
 from loopwright.lower.split_mesh import split_mesh
 from loopwright.lower.unsigned_sums import unsigned_sums
@@ -47,7 +50,7 @@ from loopwright.planner.mesh import mesh_planner, scratchpad_room
 from loopwright.planner.planners import Planner, model_planner, text_planner
 from loopwright.transform.schedule_legality import initial_schedule
 
-__all__ = ["TARGETS", "MachineKind", "Target", "mesh_function", "told_to_c"]
+__all__ = ["TARGETS", "MachineKind", "Target", "mesh_function", "tells_more", "told_to_c"]
 
 
 class MachineKind(Enum):
@@ -85,9 +88,29 @@ def _emit_llvm(program: Program, nest: LoopNest, machine: Any) -> Module:
 
 def told_to_c(program: Program, nest: LoopNest, machine: Machine) -> LoopNest:
     """The nest of a program as a compiler of C likes it."""
-    may_guess = bounded(lambda: _may_guess(program), lambda error: None)
-    kept = keep_elements(narrow_arithmetic(nest), may_guess=may_guess)
+    return _told(nest, machine, _guesses(program))
+
+
+def tells_more(program: Program, nest: LoopNest, machine: Machine) -> bool:
+    """Whether `told_to_c` does what pays in loops that no step has changed.
+
+    Loads happen that data choose, or selections are made without branches (backends/c_choices),
+    which only machines of AArch64 are told.
+    """
+    may_guess = _guesses(program)
+    told = _told(nest, machine, may_guess)
+    is_guessed = may_guess is not None and told != _told(nest, machine, None)
+    return is_guessed or (machine.isa == "aarch64" and any_by_bits(told))
+
+
+def _told(nest: LoopNest, machine: Machine, may_guess: Expr | None) -> LoopNest:
+    bound = promote_scalars(sink_scalars(narrow_arithmetic(nest)))
+    kept = keep_elements(bound, may_guess=may_guess)
     return run_elements_singly(unsigned_sums(kept), machine.lanes)
+
+
+def _guesses(program: Program) -> Expr | None:
+    return bounded(lambda: _may_guess(program), lambda error: None)
 
 
 def _may_guess(program: Program) -> Expr | None:

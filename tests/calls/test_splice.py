@@ -14,12 +14,15 @@ from kernels.corpus import KERNELS
 from loopwright.calls.splice import Optimised, optimise_region, schedules_text, spliced
 from loopwright.diagnostics import IllegalStep, SourceError, UsageError
 from loopwright.frontends.c import CFile, read_c
+from loopwright.machines import load_machine
 from loopwright.machines.host import host
 from loopwright.planner.planners import (
+    Planner,
     given_planner,
     loaded_planners,
     model_planner,
     tile_planner,
+    unchanged_planner,
 )
 from loopwright.runtime.toolchain import build_library, load_library
 from loopwright.transform.plan import Plan
@@ -111,6 +114,57 @@ def test_a_region_without_a_step_is_left_alone() -> None:
     assert results[0].reason == "no step that pays was proven legal"
 
 
+SIGNS = """\
+void signs(int n, int total[1], int x[n], int y[n])
+{
+    int i, j, score = 0;
+#pragma scop
+    for (i = 1; i < n; i++)
+        for (j = 0; j < i; j++) {
+            int u = x[i] - x[j];
+            int su = u > 0 ? 1 : (u < 0 ? -1 : 0);
+            score += su * y[j];
+        }
+    total[0] = score;
+#pragma endscop
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "machine", "is_told"),
+    [
+        (SIGNS, "neoverse-n1", True),
+        (SIGNS, "sapphirerapids", False),
+        (SIGNS.replace("u > 0 ? 1 : (u < 0 ? -1 : 0)", "u * u"), "neoverse-n1", False),
+    ],
+    ids=["by bits", "by branches", "no choice"],
+)
+def test_a_region_without_a_step_says_how_it_chooses(
+    source: str, machine: str, is_told: bool
+) -> None:
+    file = read_c(source)
+
+    def text_by(planner: Planner) -> str | None:
+        there = load_machine(machine)
+        return optimise_region(file, file.regions[0], planner, there, target="c").text
+
+    text = text_by(given_planner(Plan(())))
+    assert ("lw_choose_int32(u > 0, 1, " in (text or "")) is is_told
+    assert (text is not None) is is_told
+    assert text_by(unchanged_planner) is None
+
+
+@needs_cc
+def test_what_a_region_without_a_step_says_is_the_same() -> None:
+    _, _, after = optimised(SIGNS, target="c")
+    x, y = np.array([3, 1, 2, 2, -5], np.int32), np.array([1, 20, 300, 4000, 50000], np.int32)
+    total = np.zeros(1, np.int32)
+    call(after, "signs")(5, pointer(total), pointer(x), pointer(y))
+    differences = np.sign(x[:, None] - x[None, :])
+    assert total[0] == np.tril(differences * y[None, :], -1).sum()
+
+
 @needs_cc
 def test_spliced_functions_compute_the_same() -> None:
     for target in ("openmp", "c"):
@@ -177,7 +231,8 @@ double last(int n, double x[n])
     _file, results, after = optimised(source)
     assert results[0].region.declarations[:3] == ("double sum;", "double unused;", "double half;")
     assert not results[1].region.declarations
-    assert b"double here = x" not in after  # `here` of the loop is another one
+    # `here` of the loop is another one.
+    assert not any("here" in line for line in results[0].region.declarations)
     x = np.arange(1.0, 5.0)
     last = call(after, "last")
     last.restype = ctypes.c_double  # type: ignore[attr-defined]

@@ -6,6 +6,7 @@ import pytest
 
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
+from loopwright.lower.contract_arrays import sink_scalars
 from loopwright.lower.passes import lower_schedule
 from loopwright.transform.plan import apply_plan
 from oracle import assert_same
@@ -46,3 +47,20 @@ def test_every_loop_has_its_own() -> None:
 )
 def test_left_in_memory(body: tuple[For, ...]) -> None:
     assert "scratch" in lowered(*body)
+
+
+@pytest.mark.parametrize(
+    ("body", "sinks"),
+    [
+        ((For("j", 0, "n", Do("t", "2.0 * a[j]"), Do("a[j]", "t + 1.0")),), True),
+        ((Do("t", "a[0]"), For("j", 0, "n", Do("a[j]", "t + 1.0"), Do("t", "b[j]"))), False),
+        ((For("j", 0, "n", Do("t", "a[j]")), Do("b[0]", "t")), False),
+    ],
+    ids=["set in every iteration", "handed to the next iteration", "handed on behind the loop"],
+)
+def test_scalars_go_into_the_loop_that_sets_them(body: tuple[For | Do, ...], sinks: bool) -> None:
+    arrays = {"a": "inout float64 [n]", "b": "inout float64 [n]", "t": "local float64 []"}
+    source = program("f", arrays, *body)
+    nest = sink_scalars(lower_schedule(apply_plan(source, ())))
+    assert_same(source, nest, {"n": 5})
+    assert stmt_text(nest.body).startswith("for j") is sinks

@@ -15,10 +15,10 @@ from typing import TypeAlias
 
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import COMPARISONS, Binary, Call, Expr, Select
-from loopwright.ir.loops import Block, For, Let, Mark, Stmt, Store
+from loopwright.ir.loops import Block, For, Let, LoopNest, Mark, Stmt, Store
 from loopwright.ir.visit import expressions, loads, statements, unguarded_loads, walk
 
-__all__ = ["Choices", "choices_by_bits", "no_choices"]
+__all__ = ["Choices", "any_by_bits", "choices_by_bits", "no_choices"]
 
 Choices: TypeAlias = Callable[[Select], bool]  # whether a selection is written by bits
 _IN_VECTORS = ("sqrt", "fma", "dot", "min_number", "max_number")
@@ -56,6 +56,18 @@ def choices_by_bits(loop: For) -> Choices:
         return is_wide and (_compares_floats(select.cond) or _is_nested(select))
 
     return is_chosen
+
+
+def any_by_bits(nest: LoopNest) -> bool:
+    """Whether some loop of a nest has a selection that is written by bits."""
+    return any(
+        isinstance(node, Select) and is_chosen(node)
+        for loop in statements(nest.body)
+        if isinstance(loop, For) and (is_chosen := choices_by_bits(loop)) is not no_choices
+        for stmt in statements(loop.body)
+        for expr in expressions(stmt)
+        for node in walk(expr)
+    )
 
 
 def _is_sum(stmt: Stmt) -> bool:

@@ -215,7 +215,7 @@ def _different(text: _Contender, others: Sequence[_Contender]) -> list[_Contende
     found: list[_Contender] = []
     for one in others:
         before = [text.made, *(each.made for each in found)]
-        is_new = all(one.made.plan != x.plan and one.made.text != x.text for x in before)
+        is_new = all(one.made.text != x.text for x in before)
         if is_new and one.made.text is not None:
             found.append(one)
     return found

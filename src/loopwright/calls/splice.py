@@ -1,7 +1,9 @@
 """C files with their regions replaced by optimised code; every other byte stays as it is.
 
 A region for which the planner has no step is left alone, pragmas and all: the compiler that reads
-the file knows what to do with loops in source order.
+the file knows what to do with loops in source order. It is written anew only where their text says
+what that compiler cannot know or would undo: loads that data choose and that may happen in any
+case, selections without branches.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ from loopwright.lower.origins import origins
 from loopwright.lower.split_kernels import split_kernels
 from loopwright.pipeline import Compilation, TooHard, compile_program
 from loopwright.planner.mesh import mesh_planner
-from loopwright.planner.planners import Planner
-from loopwright.targets import TARGETS, MachineKind, mesh_function, told_to_c
+from loopwright.planner.planners import Planner, unchanged_planner
+from loopwright.targets import TARGETS, MachineKind, mesh_function, tells_more, told_to_c
 from loopwright.transform.isl_yaml import schedule_yaml
 from loopwright.transform.plan import Plan, initial_schedule
 
@@ -97,15 +99,18 @@ def optimise_region(
         return Optimised(region, *made, _call(file, region, function, target), function=function)
     if isinstance(machine, MeshMachine):
         return _on_mesh(file, region, found, machine, target)
-    if not always and not len(found.plan):
-        reason = "no step that pays was proven legal"
-        return Optimised(region, *made, None, reason)
     dialect = TARGETS[target].dialect
     assert dialect is not None, "a region is replaced by C"
     assert isinstance(machine, Machine)
-    nest = told_to_c(found.schedule.program, found.nest, machine)
-    text = _text(file, region, found.schedule.program, nest, dialect)
-    return Optimised(region, *made, text)
+    planned = found.schedule.program
+    is_changed = always or len(found.plan) > 0
+    if not is_changed and planner is not unchanged_planner:
+        is_changed = tells_more(planned, found.nest, machine)
+    if not is_changed:
+        reason = "no step that pays was proven legal"
+        return Optimised(region, *made, None, reason)
+    nest = told_to_c(planned, found.nest, machine)
+    return Optimised(region, *made, _text(file, region, planned, nest, dialect))
 
 
 def team_of(machine: Machine | GpuMachine | MeshMachine, target: str) -> int:

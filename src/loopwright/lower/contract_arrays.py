@@ -3,7 +3,8 @@
     alloc t[n]: for j: t[j] = f(j); a[j] = t[j]   ->   for j: alloc t: t = f(j); a[j] = t
 
 A scalar that was expanded so that loops could change needs no memory where, in the loops as they
-are in the end, every value is read in the sequence of statements that begins by writing it.
+are in the end, every value is read in the sequence of statements that begins by writing it. So a
+scalar that was one all along goes into the loop that sets it.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from loopwright.ir.expr import Expr, Load
-from loopwright.ir.loops import Alloc, Block, Buffer, For, If, Let, Space, Stmt, Store
+from loopwright.ir.loops import Alloc, Block, Buffer, For, If, Let, LoopNest, Space, Stmt, Store
 from loopwright.ir.program import Array
 from loopwright.ir.visit import expressions, loads, names, rebuild, rewrite, statements
 from loopwright.lower.build import touches
 
-__all__ = ["contracted_array"]
+__all__ = ["contracted_array", "sink_scalars"]
 
 
 def contracted_array(array: Array, body: Stmt) -> Stmt | None:
@@ -26,6 +27,21 @@ def contracted_array(array: Array, body: Stmt) -> Stmt | None:
         return None
     scalar = Buffer(array.name, array.dtype, (), Space.STACK, writable=True)
     return _contracted(body, scalar)
+
+
+def sink_scalars(nest: LoopNest) -> LoopNest:
+    """Stack scalars begin where they are set, in every iteration that does so before it reads them.
+
+    alloc t: for j: t = f(j); a[j] = t   ->   for j: alloc t: t = f(j); a[j] = t
+    """
+
+    def visit(stmt: Stmt) -> Stmt:
+        if not isinstance(stmt, Alloc) or stmt.shape or stmt.buffer.space is not Space.STACK:
+            return stmt
+        inside = _contracted(stmt.body, stmt.buffer)
+        return stmt if inside is None else inside
+
+    return replace(nest, body=rebuild(nest.body, visit))
 
 
 def _contracted(stmt: Stmt, scalar: Buffer) -> Stmt | None:
