@@ -351,6 +351,10 @@ def _initialise() -> None:
         # Values carried from one iteration to the next become shuffles in vector loops, which cost
         # more than loading them again; where it pays, transform/register_promotion keeps elements.
         llvm.set_option("loopwright", "-enable-load-pre=false")
+        if llvm.get_default_triple().startswith("x86_64"):
+            # Minima that loops hand on would become branches, which data make unpredictable: a row
+            # of edit distances took twice as long.
+            llvm.set_option("loopwright", "-x86-cmov-converter=false")
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         _is_initialised = True
