@@ -123,14 +123,15 @@ def _other_order(
     """Steps to a better order of all statements but those of `kept`."""
     taken = _taken(schedule) | kept
     splits: list[Step] = []
+    private = dict(schedule.private)
     for split in SplitLiveRanges.candidates(schedule):
-        if not accessors(schedule.analyses, split.array) & taken:
+        if split.array not in private and not accessors(schedule.analyses, split.array) & taken:
             schedule = apply_step(schedule, split)
             splits.append(split)
     most: dict[str, tuple[str, ...]] = {}
     scalars = [a.name for a in schedule.program.arrays if a.role is Role.LOCAL and not a.rank]
     for name in scalars:
-        loops = expandable_loops(schedule.analyses, name)
+        loops = () if name in private else expandable_loops(schedule.analyses, name)
         if loops and not accessors(schedule.analyses, name) & taken:
             most[name] = loops
     share = BufferShare(schedule.program, machine)

@@ -42,6 +42,7 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.schedule_legality import (
     find_band,
     open_bands,
+    privatized_dependences,
     reordered,
     require_unmarked,
     validity_dependences,
@@ -216,7 +217,8 @@ def _distances(
     schedule: Schedule, band: Band, parts: tuple[Filter, ...], rows: tuple[int, ...]
 ) -> list[_Distance] | None:
     """The bounds between all parts; None when rows far from each other depend on each other."""
-    pairs = schedule.analyses.derive(validity_dependences).all_
+    relaxed = schedule.analyses.derive(validity_dependences)
+    pairs = privatized_dependences(relaxed, schedule, free_reductions=True).all_
     time = isl.UnionMap.from_union_pw_aff(band.partial.get_union_pw_aff(0))
     places = [
         _rows(part, is_row).intersect_domain(part.instances.universe())
