@@ -28,6 +28,7 @@ from loopwright.diagnostics import LoopwrightError, ToolchainError, UsageError
 from loopwright.frontends.c import CFile, CRegion, CVariable, Origin, VariableKind
 from loopwright.ir.machine import Machine
 from loopwright.lazy_dataclass import dataclass
+from loopwright.planner.plan_choice import DECLINED, PLANNED, SOURCE
 from loopwright.planner.planners import Planner, unchanged_planner, unweighed_text_planner
 from loopwright.planner.source_order import source_order
 from loopwright.runtime.address import Address, data_address, function_at
@@ -40,7 +41,6 @@ from loopwright.tuning.time_comparison import LEAST_RACE_GAIN
 
 __all__ = ["LibraryTask", "RegionRace", "race_regions"]
 
-PLAN, SOURCE, DECLINED = "the plan", "the source order", "the declined plan"
 TEXT = "the text"
 _SYMBOL = "lw_measured_"  # variables of the library that hold addresses
 _SECONDS = 120.0  # that a race of one region may take
@@ -167,7 +167,7 @@ def race_regions(
         return _Contender(name, planner, made)
 
     plans = [
-        contender(PLAN, region, planner)
+        contender(PLANNED, region, planner)
         for region, planner in zip(file.regions, planners, strict=True)
     ]
     kept = [plan.made for plan in plans]

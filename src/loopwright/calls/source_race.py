@@ -21,7 +21,7 @@ from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.kernels import recall, remember
 from loopwright.log import log
-from loopwright.planner.plan_choice import choose_plan, expected_seconds
+from loopwright.planner.plan_choice import DECLINED, SOURCE, choose_plan, expected_seconds
 from loopwright.planner.source_order import source_order
 from loopwright.transform.plan import Plan
 from loopwright.tuning.recall import plan_digest
@@ -30,7 +30,6 @@ from loopwright.tuning.time_comparison import TimeComparison
 
 __all__ = ["source_rival"]
 
-SOURCE, DECLINED = "the source order", "the declined plan"
 _SURE = 16.0  # predicted times as long: no trial is worth it
 
 

@@ -47,7 +47,7 @@ from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.step import Step
 from loopwright.transform.tiling import StripMine
 
-__all__ = ["PlanChoice", "choose_plan", "expected_seconds"]
+__all__ = ["DECLINED", "PLANNED", "SOURCE", "PlanChoice", "choose_plan", "expected_seconds"]
 
 _WORTH = 0.95  # of the time of the source order: what a plan may take
 _ALONE = 1.1  # times that of the source order: what a plan for several threads may take on one
@@ -68,6 +68,7 @@ _MARKS = (
 _QUOTA = 1_000_000  # elementary isl operations, half a second
 
 PLANNED, MARKED, SOURCE = "the plan", "its marks alone", "the source order"
+DECLINED = "the declined plan"  # what all planners have made, where it is not taken
 
 
 @dataclass(frozen=True, slots=True)
