@@ -46,6 +46,7 @@ __all__ = [
     "contraction_kernel",
     "dispatcher",
     "elementwise_nest",
+    "machine_code_module",
     "nest_kernel",
     "recall",
     "remember",
@@ -114,7 +115,7 @@ def stage_text(nest: LoopNest, stage: str, machine: Machine) -> str:
 
         return emit_c(replace(nest, name=ENTRY), OPENMP).text
     checked = options.current().boundscheck
-    module = _module(replace(nest, name=ENTRY), machine, checked=checked)
+    module = machine_code_module(replace(nest, name=ENTRY), machine, checked=checked)
     if stage == "llvm":
         return module.text
     if machine == host():
@@ -122,11 +123,16 @@ def stage_text(nest: LoopNest, stage: str, machine: Machine) -> str:
     return jit.assembly(module.units, machine.llvm_cpu, machine.isa)
 
 
-def _module(nest: LoopNest, machine: Machine, *, checked: bool = False) -> Module:
+def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = False) -> Module:
+    """LLVM IR of a nest, rewritten as the code generator of this machine likes it."""
     from loopwright.backends.llvm_emitter import emit_module  # lazy: for new kernels only
+    from loopwright.backends.llvm_exponential import exponentials  # lazy: likewise
+    from loopwright.lower.functions_apart import functions_apart  # lazy: likewise
     from loopwright.lower.narrow_arithmetic import narrow_arithmetic  # lazy: likewise
 
-    return emit_module(narrow_arithmetic(nest), machine.features, checked=checked)
+    in_vectors = [("exp", dtype) for dtype in exponentials(machine.features)]
+    liked = functions_apart(narrow_arithmetic(nest), in_vectors)
+    return emit_module(liked, machine.features, checked=checked)
 
 
 def _load(
@@ -210,7 +216,7 @@ def _compiled(nest: LoopNest, is_contraction: bool, checked: bool) -> Entry:
     machine = host()  # code that is loaded runs here
     for stage in ("loops", "c", "llvm", "asm"):
         dump(stage, partial(stage_text, nest, stage, machine))
-    module = _module(nest, machine, checked=checked)
+    module = machine_code_module(nest, machine, checked=checked)
     header = {
         "buffers": list(module.buffers),
         "scalars": list(module.scalars),

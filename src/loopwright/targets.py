@@ -19,7 +19,6 @@ from loopwright.backends.c_module import emit_c
 from loopwright.backends.c_syntax import as_identifier
 from loopwright.backends.device_host import HostFunction
 from loopwright.backends.device_module import emit_kernels
-from loopwright.backends.llvm_emitter import emit_module
 from loopwright.diagnostics import UsageError
 from loopwright.ir.device import DeviceProgram
 from loopwright.ir.expr import Expr
@@ -30,7 +29,7 @@ from loopwright.ir.machine import Machine
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.module import Module
 from loopwright.ir.program import Program, Role
-from loopwright.kernels import ENTRY
+from loopwright.kernels import ENTRY, machine_code_module
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.ast_expressions import parameter_condition, parameter_expr
 from loopwright.lower.buffers import contiguous
@@ -83,7 +82,7 @@ class Target:
 
 
 def _emit_llvm(program: Program, nest: LoopNest, machine: Any) -> Module:
-    return emit_module(narrow_arithmetic(replace(nest, name=ENTRY)), machine.features)
+    return machine_code_module(replace(nest, name=ENTRY), machine)
 
 
 def told_to_c(program: Program, nest: LoopNest, machine: Machine) -> LoopNest:

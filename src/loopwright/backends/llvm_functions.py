@@ -26,7 +26,7 @@ from loopwright.backends.llvm_builder import (
     literal,
     type_name,
 )
-from loopwright.backends.llvm_exponential import exponential, has_exponential
+from loopwright.backends.llvm_exponential import exponential, exponentials
 from loopwright.backends.llvm_memory import extract, gather
 from loopwright.ir.dtypes import DTYPES, FLOAT32, FLOAT64, INT64
 
@@ -95,8 +95,8 @@ def call(
             return _intrinsic(code, "sadd.sat", *args)
         case "pow":
             return power(code, *args)
-        case "exp" if has_exponential(last, features):
-            return exponential(code, last)
+        case "exp" if last.dtype in exponentials(features):
+            return exponential(code, last, features)
     if last.dtype.is_complex:
         return _lane_by_lane(code, lambda x: _complex_call(code, function, x), *args)
     return _intrinsic(code, function, *args)
