@@ -69,6 +69,46 @@ def test_lanes_in_different_rows_stay() -> None:
     assert not any(isinstance(step, OuterVectors) for step in plan)
 
 
+TAPS = """
+void taps(unsigned char img[8][402][402], int tap[8][5][5], unsigned char out[400][400]) {
+#pragma scop
+    for (int y = 0; y < 400; y++)
+        for (int x = 0; x < 398; x++) {
+            int sum = 128;
+            for (int c = 0; c < 8; c++)
+                for (int a = 0; a < 3; a++)
+                    for (int b = 0; b < 5; b++) sum += tap[c][a][b] * img[c][y + a][x + b];
+            out[y][x] = sum < 0 ? 0 : sum > 255 ? 255 : sum;
+        }
+#pragma endscop
+}
+"""
+BEST = """
+void best(int n, int gain[n], int before[n], int after[n]) {
+#pragma scop
+    for (int c = 0; c < n; c++) {
+        int most = -1000000;
+        for (int h = 0; h <= c; h++) {
+            int v = before[c - h] + gain[h];
+            most = v > most ? v : most;
+        }
+        after[c] = most;
+    }
+#pragma endscop
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["neoverse-n1", "skylake-avx512"])
+@pytest.mark.parametrize(("text", "loop", "bits"), [(TAPS, "x", 8), (BEST, "c", 32)])
+def test_integers_are_lanes_too(text: str, loop: str, bits: int, name: str) -> None:
+    """One vector of all lanes, as many as the narrowest elements fill 128 bits at least."""
+    plan, _ = default_plan(program(text), machine(name), text=True)
+    (step,) = (step for step in plan if isinstance(step, OuterVectors))
+    assert (step.loop, step.copies) == (loop, 1)
+    assert step.lanes % (128 // bits) == 0
+
+
 LAGS = """
 void lags(int n, int most, double x[n], double r[most]) {
 #pragma scop

@@ -27,7 +27,7 @@ from loopwright.ir.schedule_tree import Band, Leaf, Node, bands, directions, sta
 from loopwright.ir.visit import walk
 from loopwright.lazy_dataclass import dataclass
 from loopwright.memo import IdentityMap
-from loopwright.planner.short_loops import repeated
+from loopwright.planner.short_loops import Extents, repeated
 from loopwright.transform.band_dependences import carries, split_among, unmoved, unordered
 from loopwright.transform.schedule_legality import accessors
 
@@ -122,6 +122,7 @@ class CostModel:
             for s in program.statements
         }
         self._caches = machine.caches
+        self._extents: Extents = {}
         # By the function of a loop, which isl cannot hash.
         self._followed: IdentityMap[Any, dict[str, str]] = IdentityMap()
         self._measured: dict[_Touch, tuple[tuple[Any, ...], float, float]] = {}
@@ -302,7 +303,7 @@ class CostModel:
         `copies` are those of loops around. None where inner loops are long (planner/short_loops).
         """
         inner = list(bands(band.child))
-        counts = repeated(self.program, inner)
+        counts = repeated(self.program, inner, known=self._extents)
         if counts is None:
             return None
         found: dict[str, dict[str, int]] = {name: dict(copies.get(name, {})) for name in names}

@@ -17,7 +17,7 @@ from loopwright.ir.expr import Binary, Const, Expr, Select
 from loopwright.ir.islkit import isl
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Access, Program, Statement
-from loopwright.planner.statement_work import latency
+from loopwright.planner.statement_work import is_extreme, latency
 
 __all__ = ["carried_cycles", "may_meet"]
 
@@ -181,6 +181,6 @@ def _is_any_order(statement: Statement) -> bool:
     match statement.value:
         case Binary(op=op):
             return op in ("add", "sub", "min", "max", "and", "or", "xor", "mul")
-        case Select(cond=Binary(op="lt" | "le" | "gt" | "ge", x=x, y=y), x=one, y=other):
-            return {one, other} == {x, y}  # an extreme as people write it
+        case Select() as chosen:
+            return is_extreme(chosen)
     return False

@@ -27,6 +27,8 @@ from loopwright.ir.schedule_tree import Band, Leaf, Node, bands, moved_by, state
 from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.ir.visit import children, walk
 from loopwright.lazy_dataclass import dataclass
+from loopwright.planner.carried_values import carried_cycles
+from loopwright.planner.statement_work import whole_operations
 from loopwright.transform.band_dependences import among, carries, edges, unordered
 
 __all__ = ["OuterCost", "Shape"]
@@ -39,6 +41,7 @@ _WRITTEN_OUT = 8  # iterations of loops that compilers write out
 _SCALAR_DIVISION = 4.0  # cycles that processors take at least for one division
 _ROOT = 1.4  # times as long as a division
 _INSERT = 1.0  # cycles to bring one element into its lane
+_TURN = 2.0  # operations that put the lanes of a vector into the other order
 _COMPUTED_EACH = 10  # operations for an element from far apart, at least
 _MOST_ELEMENTS = 8  # of a local array that stays in registers
 _FREE = 4  # vector registers for what is the same in all lanes
@@ -123,6 +126,13 @@ class OuterCost:
         visit(band.child, band.statements, 1.0, ())
         return gathered * _COMPUTED_EACH > computed
 
+    def least_bits(self, band: Band) -> int:
+        """Bits of the narrowest elements that lanes along a loop access."""
+        outer = moved_by(band, self.program)
+        used = [(name, r) for name in band.statements for r in self.references[name]]
+        moving = [r.element for name, r in used if r.stride(outer.get(name, ""))]
+        return 8 * min(moving, default=1)
+
     def registers(self, band: Band) -> int:
         """Vectors that one copy of the body of a loop keeps in registers, at most."""
         most = 0
@@ -200,7 +210,7 @@ class OuterCost:
         around = 0.0 if trips <= _WRITTEN_OUT else _LOOP
         if any(True for _ in bands(band.child)):
             return trips * (self._node(band.child, names, inside, lanes, shape) + around) + start
-        is_free = not carries(pairs, band)
+        is_free = self._is_any_order(names, moving) or not carries(pairs, band)
         is_free = is_free and all(moving.get(n) not in self.fixed.get(n, ()) for n in names)
         chain = 0.0 if is_free else self._chain(names, pairs)
         body = self._body(names, moving, lanes, shape, chain, is_free=is_free)
@@ -224,21 +234,36 @@ class OuterCost:
         """Cycles of one iteration: of an element, of a vector along it, or of all lanes."""
         count = self.machine.lanes(self._bits(names))
         is_outer = lanes is not None and shape is not None
-        copies = shape.copies if is_outer and shape is not None else 1
-        width = copies * count if is_outer else count if is_free else 1
+        width = count if is_free else 1
+        if is_outer and shape is not None:
+            width = shape.lanes * shape.copies
+        copies = max(1.0, width / count)
         along = lanes if is_outer and lanes is not None else moving
         fast = slow = 0.0
         for name in names:
             statement = self.program.statement(name)
+            if statement.write.dtype.is_integer:
+                fast += whole_operations(statement.value, width, self._vectors) / 2
+                continue
             operations, divisions = _operations(statement)
             cost = self.machine.cost("div", str(statement.write.dtype))
             vector = 1 / cost.per_cycle
             each = vector if width > 1 else max(_SCALAR_DIVISION, vector / count)
             fast += operations * copies / 2
             slow += divisions * each * copies
-        near, far = self._accesses(names, moving, along, width, copies)
+        near, far, turned = self._accesses(names, moving, along, width)
         loads = near / self.machine.loads_per_cycle + far * _INSERT
-        return max(fast, slow, loads, chain)
+        return max(fast + turned * _TURN / 2, slow, loads, chain)
+
+    def _vectors(self, width: int, bits: int) -> float:
+        """Registers that so many elements take; one for an element alone."""
+        return max(1.0, width * bits / (8 * self.machine.vector_bytes))
+
+    def _is_any_order(self, names: Collection[str], moving: Mapping[str, str]) -> bool:
+        """Whether a loop gathers integers only, which compilers take in any order, in vectors."""
+        statements = [s for s in self.program.statements if s.name in names]
+        is_whole = all(statement.write.dtype.is_integer for statement in statements)
+        return is_whole and not carried_cycles(statements, moving, self.machine)
 
     def _accesses(
         self,
@@ -246,10 +271,12 @@ class OuterCost:
         moving: Mapping[str, str],
         along: Mapping[str, str],
         width: int,
-        copies: int,
-    ) -> tuple[float, float]:
-        """Accesses of whole vectors or of one element for all lanes, and of single elements."""
-        near = far = 0.0
+    ) -> tuple[float, float, float]:
+        """Accesses of whole vectors or of one element for all lanes, and of single elements.
+
+        And vectors whose lanes lie in memory in the other direction.
+        """
+        near = far = turned = 0.0
         seen: set[object] = set()
         for name in names:
             for reference in self.references[name]:
@@ -264,8 +291,10 @@ class OuterCost:
                 if abs(stride) > 1 and width > 1:
                     far += uses * width
                 else:
-                    near += uses * (copies if stride else 1)
-        return near, far
+                    vectors = uses * (self._vectors(width, 8 * reference.element) if stride else 1)
+                    near += vectors
+                    turned += vectors if stride < 0 and width > 1 else 0.0
+        return near, far, turned
 
     def _chain(self, names: Collection[str], pairs: Pairs) -> float:
         """Cycles of the longest circle of statements that an iteration hands to the next one."""

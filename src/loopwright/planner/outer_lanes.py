@@ -1,14 +1,15 @@
 """Which outer loops to take in vectors, because their inner loops keep an order that has none.
 
-Looked for are nests in the order of the source whose statements have a form for all lanes: floating
-sums, products, quotients, roots, selections. Of the loops of a nest that one is taken which
-the model of planner/outer_cost finds fastest, where it is clearly faster than the source order.
+Looked for are nests in the order of the source whose statements have a form for all lanes: sums,
+products, selections, and of floating numbers quotients and roots. Of the loops of a nest that one
+is taken which the model of planner/outer_cost finds fastest, where it is clearly faster than the
+source order.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -47,6 +48,9 @@ _ENOUGH = 1.02  # times the least time: fewer copies are taken that come as near
 # Iterations of a loop that is worth vectors: compilers write shorter ones out, with what is around
 # them (measured, N1: loops of 4 and 8 iterations in vectors take a third longer).
 _LEAST = 32
+# Bits of the narrowest integers of all lanes: fewer bytes than a register holds are no vector that
+# gcc widens (measured, N1: eight bytes added up in 32 bits take three times as long as sixteen).
+_WHOLE_BITS = 128
 _ENDS = 8  # times the iterations of a loop at once: those of loops inside whose ranges differ
 # Bytes of a row that a thread's strip takes: what is asked for ahead ends with a page, so that
 # parts of rows arrive late (measured, N1: rows of 4800 bytes in two take 1.2 times as long).
@@ -54,6 +58,7 @@ _LEAST_PART = 4096
 _MOST_STRIP = 2048  # iterations of a strip: loops may be shorter than is likely
 _COMPARED = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div"})
+_WHOLE = frozenset({"add", "sub", "mul", "min", "max", "and", "or", "xor"})  # of integers
 _FUNCTIONS = frozenset({"sqrt", "fma"})
 
 
@@ -110,13 +115,13 @@ def _best(
     own = [band for band in bands(nest) if band.statements == names and _is_offered(draft, band)]
     own = [b for b in own if model.count(b) >= _LEAST and not model.has_far(b)]
     statements = [model.program.statement(name) for name in names]
-    bits = {statement.write.dtype.bits for statement in statements}
-    lanes = model.machine.lanes(min(bits)) if len(bits) == 1 else 1
-    if lanes < 2 or not own or not all(map(has_lanes, statements)):
+    if not own or not all(map(has_lanes, statements)):
         return frozenset()
     offers: list[tuple[float, int, Band, Shape]] = []
     for band in own:
-        shapes = [Shape(band.loop, lanes, c) for c in _COPIES if c == 1 or model.fits(band, c)]
+        shapes = _shapes(model, band, statements)
+        if not shapes:
+            return frozenset()
         costs = [model.cycles(nest, pairs, shape) for shape in shapes]
         enough = _ENOUGH * min(costs)
         cost, shape = next(x for x in zip(costs, shapes, strict=True) if x[0] <= enough)
@@ -141,6 +146,26 @@ def _best(
             _write_out(draft, model, band)
             return names
     return frozenset()
+
+
+def _shapes(model: OuterCost, band: Band, statements: Sequence[Statement]) -> list[Shape]:
+    """Vectors along a loop that registers have room for, the narrowest first.
+
+    Floating numbers of one width fill vectors, of which some copies lie beside each other. Integers
+    are of several widths, bytes that are added up in 32 bits: all lanes are one vector, which is as
+    many registers as its elements take in each width.
+    """
+    written = {statement.write.dtype for statement in statements}
+    lanes = model.machine.lanes(max(dtype.bits for dtype in written))
+    if lanes > 1 and all(dtype.is_integer for dtype in written):
+        first = max(lanes, _WHOLE_BITS // model.least_bits(band))
+        widths = [first * copies for copies in _COPIES]
+        return [
+            Shape(band.loop, n, 1) for n in widths if n == first or model.fits(band, n // lanes)
+        ]
+    if lanes < 2 or len({(dtype.bits, dtype.is_float) for dtype in written}) > 1:
+        return []
+    return [Shape(band.loop, lanes, n) for n in _COPIES if n == 1 or model.fits(band, n)]
 
 
 def _write_out(draft: Draft, model: OuterCost, band: Band) -> None:
@@ -181,8 +206,13 @@ def _is_offered(draft: Draft, band: Band) -> bool:
 
 
 def has_lanes(statement: Statement) -> bool:
-    """Whether all lanes of a statement can be computed at once, each as it is alone."""
+    """Whether all lanes of a statement can be computed at once, each as it is alone.
+
+    Numbers are of one floating type, or integers of any.
+    """
     dtype = statement.write.dtype
+    if dtype.is_integer:
+        return _is_whole(statement.value)
     if not dtype.is_float or dtype.bits < 32:
         return False
 
@@ -199,20 +229,41 @@ def has_lanes(statement: Statement) -> bool:
             case Binary(op=op, x=x, y=y) if op in _ARITHMETIC:
                 return number(x) and number(y)
             case Select(cond=cond, x=x, y=y):
-                return condition(cond) and number(x) and number(y)
+                return _is_condition(cond, number) and number(x) and number(y)
             case Call(function=function, args=args) if function in _FUNCTIONS:
                 return all(map(number, args))
         return False
 
-    def condition(expr: Expr) -> bool:
-        match expr:
-            case Binary(op=op, x=x, y=y) if op in _COMPARED:
-                return number(x) and number(y)
-            case Binary(op="and" | "or", x=x, y=y) if expr.dtype == BOOL:
-                return condition(x) and condition(y)
-        return False
-
     return number(statement.value)
+
+
+def _is_whole(expr: Expr) -> bool:
+    """Whether an expression is made of integers by operations that vectors have."""
+    if not expr.dtype.is_integer:
+        return False
+    match expr:
+        case Const():
+            return True
+        case Load(index=index):
+            return all(map(_is_place, index))
+        case Cast(x=x) | Unary(op="neg", x=x):
+            return _is_whole(x)
+        case Binary(op=op, x=x, y=y) if op in _WHOLE:
+            has_vectors = op != "mul" or expr.dtype.bits < 64
+            return has_vectors and _is_whole(x) and _is_whole(y)
+        case Select(cond=cond, x=x, y=y):
+            return _is_condition(cond, _is_whole) and _is_whole(x) and _is_whole(y)
+    return False
+
+
+def _is_condition(expr: Expr, is_number: Callable[[Expr], bool]) -> bool:
+    """Whether a condition is made of comparisons of such numbers."""
+    match expr:
+        case Binary(op=op, x=x, y=y) if op in _COMPARED:
+            return is_number(x) and is_number(y)
+        case Binary(op="and" | "or", x=x, y=y) if expr.dtype == BOOL:
+            return _is_condition(x, is_number) and _is_condition(y, is_number)
+    return False
 
 
 def _is_place(expr: Expr) -> bool:

@@ -73,6 +73,7 @@ _CHECKS = 6.0  # cycles to find out that a loop without a mark may have vectors
 _GUARD = 4.0  # cycles of a copy that has to ask whether it is one
 _SHORT = 16  # iterations of loops that compilers write out where they are constant
 _MOST_COPIES = 128  # of unrolled loops that are no loops any more
+_MOST_WRITTEN = 256  # instructions of loops that compilers write out, about
 _APART = 1 << 13  # elements from row to row of an operand
 _UNKNOWN_HZ = 1e9  # see tree_cost
 
@@ -122,8 +123,7 @@ class _StatementWork:
 class _Lanes:
     """Vectors along a loop further out."""
 
-    lanes: int
-    copies: int
+    width: int  # iterations of it at once
     moving: Mapping[str, str]  # the iterator of each statement that the lanes are values of
 
 
@@ -138,7 +138,7 @@ class _ScheduleModel:
         self.pieces = {
             loop: parts for loop, parts in schedule.factors if self.marks.get(loop) is Mark.PARALLEL
         }
-        self.outer = {loop: (lanes, copies) for loop, lanes, copies in schedule.outer_vectors}
+        self.outer = {loop: lanes * copies for loop, lanes, copies in schedule.outer_vectors}
         self.sizes = sizes
         self.steps = {band.loop: loop_steps(band) for band in bands(nodes_of(schedule))}
         self.orders = {s.name: self._order(s) for s in program.statements}
@@ -290,15 +290,13 @@ class _ScheduleModel:
         self, band: Band, inside: Points, trips: float, moving: Mapping[str, str]
     ) -> tuple[float, _Estimate]:
         """Cycles of a loop whose iterations are lanes, and one run of what is inside of it."""
-        count, copies = self.outer[band.loop]
-        width = count * copies
+        width = self.outer[band.loop]
         wide = {
             name: {**left, moving[name]: float(width)} if name in moving else left
             for name, left in inside.items()
         }
-        alone = self.estimate(band.child, inside)
-        whole = self.estimate(band.child, wide, _Lanes(count, copies, moving))
-        full = trips // width
+        alone, full = self.estimate(band.child, inside), trips // width
+        whole = self.estimate(band.child, wide, _Lanes(width, moving))
         return full * (whole.cycles + _LOOP) + (trips - full * width) * alone.cycles, alone
 
     def _inside(self, band: Band, points: Points) -> tuple[Points, float, dict[str, str]]:
@@ -352,8 +350,8 @@ class _ScheduleModel:
                 return None
             for name, iterator in moving.items():
                 found[name][iterator] = trips
-        is_short = all(math.prod(own.values()) <= _MOST_COPIES for own in found.values())
-        is_short = is_short and repeated(self.program, inner, _MOST_COPIES) is not None
+        size = sum(math.prod(found[x].values()) * (len(self.work[x].references) + 1) for x in found)
+        is_short = size <= _MOST_WRITTEN and repeated(self.program, inner, _MOST_COPIES) is not None
         return found if is_short else None
 
     def _kernel(self, made: ScheduledContraction, band: Band, points: Points) -> _Estimate:
@@ -427,13 +425,12 @@ class _ScheduleModel:
         alone += _GUARD * max((math.prod(copies[name].values()) for name in guarded), default=0.0)
         in_part = 0.0 if is_plain else self._in_part(names, moving, copies)
         if in_part:
-            guards = _GUARD * max(math.prod(copies[name].values()) for name in names)
             trips = max(0.0, trips - in_part)
-            in_part *= 2 * (alone + guards)
+            in_part *= 2 * (alone + _GUARD * max(math.prod(copies[x].values()) for x in names))
         if not is_free:
             return in_part + trips * alone
-        checks = 0.0 if is_marked else _CHECKS
-        return in_part + checks + self._in_vectors(trips, names, moving, copies, alone)
+        in_part += 0.0 if is_marked else _CHECKS
+        return in_part + self._in_vectors(trips, names, moving, copies, alone)
 
     def _in_part(self, names: Collection[str], moving: Mapping[str, str], copies: Points) -> float:
         """Iterations at each end of a loop in which some copies of a statement have nothing to do.
@@ -490,17 +487,16 @@ class _ScheduleModel:
         Of `width` iterations in one vector; or for all lanes of vectors along a loop further out.
         """
         plain = divided = calls = loads = stores = singly = 0.0
-        beside = lanes.copies if lanes else 1
         along = lanes.moving if lanes else moving
-        count = lanes.lanes if lanes else width
+        count = lanes.width if lanes else width
         seen: set[object] = set()
         for name in names:
             work, own = self.work[name], copies.get(name, {})
-            repeated = math.prod(own.values()) * beside
             done = work.operations
+            repeated = math.prod(own.values()) * self._registers(lanes, done.bits)
             plain += done.plain * repeated
             divided += repeated * (done.divisions if count == 1 else done.vector_divisions)
-            calls += done.calls * repeated * count
+            calls += done.calls * math.prod(own.values()) * count
             for reference in work.references:
                 if reference.array in self.in_registers:
                     continue
@@ -509,19 +505,23 @@ class _ScheduleModel:
                 stride = abs(reference.stride(along.get(name, "")))
                 # What copies do not move is read once for all of them.
                 uses = math.prod(n for x, n in own.items() if reference.stride(x))
-                uses *= beside if stride or not lanes else 1
                 key = (reference.array, reference.subscripts)
                 read = reference.reads if key not in seen else 0
                 seen.add(key)
                 if count > 1 and stride > 1:
                     singly += uses * count * (read + reference.is_written)
                 else:
+                    uses *= self._registers(lanes, 8 * reference.element) if stride else 1
                     loads += uses * read
                     stores += uses * reference.is_written
         machine = self.machine
         moved = max(loads / machine.loads_per_cycle, stores / machine.stores_per_cycle)
         issued = max(plain, divided, moved + singly * _INSERT) + calls + _LOOP / 2
         return max(issued, chain)
+
+    def _registers(self, lanes: _Lanes | None, bits: int) -> float:
+        """Vectors that the elements of all lanes take, each of so many bits."""
+        return max(1.0, lanes.width / self.machine.lanes(bits)) if lanes else 1.0
 
     # -- data -------------------------------------------------------------------------------------
 

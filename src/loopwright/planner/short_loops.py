@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import product
+from typing import TypeAlias
 
 from loopwright.analysis.size_estimates import (
     average_trips,
@@ -30,7 +31,9 @@ from loopwright.planner.draft import Draft
 from loopwright.transform.loop_marks import Parallel, Simd, Unroll
 from loopwright.transform.schedule_legality import open_bands
 
-__all__ = ["repeated", "unroll_short_loops", "unrolled_inside", "unrolled_whole"]
+__all__ = ["Extents", "repeated", "unroll_short_loops", "unrolled_inside", "unrolled_whole"]
+
+Extents: TypeAlias = dict[tuple[str, int], int | None]  # of the iterators of statements
 
 _MOST_COPIES = 64  # of the statements of a loop, which compilers unroll whole
 _LEAST = 32  # iterations of a loop that are worth vectors
@@ -90,23 +93,33 @@ def unrolled_whole(draft: Draft, band: Band) -> dict[str, int]:
     return {one.loop: n for one, n in zip(inner, counts, strict=True)}
 
 
-def repeated(program: Program, inner: Sequence[Band], most: int = _MOST_COPIES) -> list[int] | None:
-    """Iterations of loops that are few enough to be unrolled whole; else None."""
-    found = [_constant_trips(program, band) for band in inner]
+def repeated(
+    program: Program,
+    inner: Sequence[Band],
+    most: int = _MOST_COPIES,
+    known: Extents | None = None,
+) -> list[int] | None:
+    """Iterations of loops that are few enough to be unrolled whole; else None.
+
+    Who asks for many trees of one program hands over what is `known`, which grows.
+    """
+    found = [_constant_trips(program, band, {} if known is None else known) for band in inner]
     counts = [count for count in found if count is not None]
     if len(counts) < len(found) or math.prod(counts) > most:
         return None
     return counts
 
 
-def _constant_trips(program: Program, band: Band) -> int | None:
+def _constant_trips(program: Program, band: Band, known: Extents) -> int | None:
     """Iterations of a loop that is the same for all statements and in all iterations around it."""
     found = set()
     at = directions(band)
     if at.keys() != band.statements:
         return None
     for name, (place, _) in at.items():
-        found.add(_extent(program.statement(name), place))
+        if (name, place) not in known:
+            known[name, place] = _extent(program.statement(name), place)
+        found.add(known[name, place])
     return found.pop() if len(found) == 1 else None
 
 

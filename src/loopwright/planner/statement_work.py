@@ -7,7 +7,7 @@ library, one element at a time. A product that is added at once takes one instru
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary
 from loopwright.ir.machine import Machine
@@ -15,7 +15,7 @@ from loopwright.ir.program import Statement
 from loopwright.ir.visit import children, loads
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["Operations", "latency", "operations", "shared_parts"]
+__all__ = ["Operations", "is_extreme", "latency", "operations", "shared_parts", "whole_operations"]
 
 SCALAR_DIVISION = 4.0  # cycles that processors take at least for one division
 ROOT = 1.4  # times as long as a division
@@ -97,6 +97,39 @@ def _is_dot_product(statement: Statement) -> bool:
         case Binary(op="add", x=Load(array=array), y=Binary(op="mul", x=Cast(x=x), y=Cast(x=y))):
             is_own = array == statement.write.array and statement.write.dtype.bits == 32
             return is_own and x.dtype.bits == y.dtype.bits == 8
+    return False
+
+
+def whole_operations(expr: Expr, width: int, vectors: Callable[[int, int], float]) -> float:
+    """Instructions on vectors for `width` lanes of an integer expression, subscripts left out.
+
+    `vectors` tells how many registers so many elements of some bits take. Conversions double or
+    halve the bits one step after the other.
+    """
+    found = 0.0
+    for node in _on_data(expr):
+        match node:
+            case Cast(x=x) if not isinstance(x, Const):
+                low, high = sorted((x.dtype.bits, node.dtype.bits))
+                while low < high:
+                    low *= 2
+                    found += vectors(width, low)
+            case Binary(op="add" | "sub", x=x, y=y) if _is_product(x) or _is_product(y):
+                continue
+            case Select() if is_extreme(node):
+                continue  # one instruction, with its comparison
+            case Binary(x=x):
+                found += vectors(width, x.dtype.bits)
+            case Unary() | Select():
+                found += vectors(width, node.dtype.bits)
+    return found
+
+
+def is_extreme(expr: Select) -> bool:
+    """Whether the lesser or the greater of two numbers is chosen, as people write it."""
+    match expr.cond:
+        case Binary(op="lt" | "le" | "gt" | "ge", x=x, y=y):
+            return {expr.x, expr.y} == {x, y}
     return False
 
 
