@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import ClassVar, assert_never
 
-from loopwright.diagnostics import UsageError
+from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.islkit import isl
 from loopwright.ir.loops import Mark
 from loopwright.ir.schedule import Schedule
@@ -51,6 +51,10 @@ class UnrollAndJam(Step):
               ->  for i_t in [0, n) step F: for j in [0, m): S(i_t, j); ... S(i_t + F - 1, j)
     needs:    a loop around others
     refuses:  IllegalStep with the reversed dependence
+
+    Copies of a statement follow each other, S(i_t, j); S(i_t + 1, j); T(i_t, j); T(i_t + 1, j),
+    where that is legal; else copies of the body, S(i_t, j); T(i_t, j); S(i_t + 1, j); ..., which
+    asks for no more than that the loops may be interchanged.
     """
 
     kind: ClassVar[str] = "unroll_and_jam"
@@ -68,9 +72,25 @@ class UnrollAndJam(Step):
         require_unmarked(self, schedule, [self.loop])
         if not any(True for _ in bands(band.child)):
             refuse(self, f"no loop stands inside '{self.loop}'")
+        try:
+            return self._jammed(schedule, root, band, by_statement=True)
+        except IllegalStep:
+            if not any(map(_is_body, bands(band.child))):
+                raise
+        return self._jammed(schedule, root, band, by_statement=False)
+
+    def _jammed(
+        self, schedule: Schedule, root: Node, band: Band, *, by_statement: bool
+    ) -> Schedule:
         taken = {other.loop for other in bands(root)}
         tiles = strips_of(band, self.factor, taken)
-        body, copies = sink_loop(band, band.child, band.partial.domain(), taken | {tiles.loop})
+        body, copies = sink_loop(
+            band,
+            band.child,
+            band.partial.domain(),
+            taken | {tiles.loop},
+            by_statement=by_statement,
+        )
         jammed = replace(tiles, child=body)
         changed = map_bands(root, lambda b: jammed if b.loop == self.loop else b)
         marks = tuple((name, Mark.UNROLL) for name in copies)
@@ -86,22 +106,42 @@ class UnrollAndJam(Step):
                 yield from (cls(band.loop, factor) for factor in COPIES)
 
 
+def _is_body(band: Band) -> bool:
+    """Whether a loop holds several statements and nothing else."""
+    return isinstance(band.child, Sequence) and _has_leaves_alone(band.child)
+
+
+def _has_leaves_alone(node: Sequence) -> bool:
+    return all(isinstance(part.child, Leaf) for part in node.filters)
+
+
 def sink_loop(
-    band: Band, node: Node, domain: isl.UnionSet, taken: Collection[str]
+    band: Band,
+    node: Node,
+    domain: isl.UnionSet,
+    taken: Collection[str],
+    *,
+    by_statement: bool = True,
 ) -> tuple[Node, tuple[str, ...]]:
     """`node` with the loop `band` moved to every innermost position, and the names of its copies.
 
-    `domain` are the instances that reach `node`.
+    `domain` are the instances that reach `node`. Statements that follow each other there have a
+    copy each, or one for all of them.
     """
     used, copies = set(taken) - {band.loop}, list[str]()
+
+    def placed(node: Node, here: isl.UnionSet) -> Node:
+        copies.append(fresh_name(band.loop, used))
+        used.add(copies[-1])
+        own = band.partial.intersect_domain(here.universe())
+        return rename_band(Band(band.loop, own, node), copies[-1])
 
     def visit(node: Node, here: isl.UnionSet) -> Node:
         match node:
             case Leaf():
-                copies.append(fresh_name(band.loop, used))
-                used.add(copies[-1])
-                own = band.partial.intersect_domain(here.universe())
-                return rename_band(Band(band.loop, own, node), copies[-1])
+                return placed(node, here)
+            case Sequence() if not by_statement and _has_leaves_alone(node):
+                return placed(node, here)
             case Band(child=child):
                 return replace(node, child=visit(child, here))
             case Sequence(filters=filters):
