@@ -49,7 +49,7 @@ from loopwright.planner.planners import (
     tell_gave_up,
 )
 from loopwright.planner.source_order import source_order
-from loopwright.planner.vector_width import loop_vector_bits
+from loopwright.planner.vector_width import loop_vector_bits, loops_of_one_vector
 from loopwright.targets import TARGETS
 from loopwright.transform.contract import Contract
 from loopwright.transform.plan import Plan, apply_plan, initial_schedule
@@ -110,7 +110,11 @@ def compile_program(
     log("plan", lambda: f"loops of '{program.name}': {steps}")
     dump("schedule", lambda: schedule_text(schedule))
     if isinstance(machine, Machine) and nest.leave_to_llvm:
-        nest = replace(nest, vector_bits=loop_vector_bits(program, machine))
+        nest = replace(
+            nest,
+            vector_bits=loop_vector_bits(program, machine),
+            of_one_vector=loops_of_one_vector(schedule, machine),
+        )
     if unit is not None:
         nest = replace(specialise(nest, unit), name=ENTRY)
     module = None

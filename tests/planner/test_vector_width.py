@@ -38,3 +38,21 @@ def test_whole_vectors_where_caches_hold_the_arrays(
     extent: int, machine: str, is_wide: bool
 ) -> None:
     assert attribute(extent, machine).startswith('"="512"') is is_wide
+
+
+@pytest.mark.parametrize(("extent", "is_one"), [(16, True), (31, True), (32, False)])
+def test_loops_of_one_vector_are_not_interleaved(extent: int, is_one: bool) -> None:
+    (program,) = lw.parse_c(f"""
+void f(int n, int m, unsigned char a[100][{extent}], unsigned char b[100][{extent}]) {{
+#pragma scop
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < m; j++)
+      a[i][j] |= b[i][j];
+#pragma endscop
+}}
+""")
+    machine = load_machine("neoverse-n1")
+    nest = compile_program(program, machine, 1, unit={}).nest
+    assert nest.of_one_vector == (frozenset({"j"}) if is_one else frozenset())
+    text = emit_module(nest, machine.features).text
+    assert ('"llvm.loop.interleave.count", i32 1}' in text) is is_one

@@ -11,7 +11,7 @@ are optimised by its whole pipeline, with metadata on loops and aliases (llvm_me
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -21,6 +21,7 @@ from loopwright.backends.llvm_builder import SSAValue, int_literal, plain_name
 from loopwright.backends.llvm_entry import emit_entries
 from loopwright.backends.llvm_expressions import LLVMExpressions
 from loopwright.backends.llvm_metadata import Metadata, fast_math_flags, is_independent
+from loopwright.backends.llvm_narrow import hidden_narrowing, narrow_uses
 from loopwright.backends.llvm_procedures import (
     Invocation,
     Procedure,
@@ -194,6 +195,7 @@ class _Emitter:
                 )
         self._open_arena(Space.SCRATCH, 1)
         self._open_arena(Space.PRIVATE, 2)
+        self._narrow(self.nest.body, self.nest.scalars)
         self.statement(self.nest.body)
         head = f"define internal void @{self.nest.name}(ptr %launch, ptr %team, i64 %thread"
         head += f", {arguments})" if arguments else ")"
@@ -236,6 +238,13 @@ class _Emitter:
             self.values.scope[name] = SSAValue(
                 self.code.emit(f"load i64, ptr {pointer}, align 8"), INT64
             )
+
+    def _narrow(self, body: Stmt, variables: Collection[str]) -> None:
+        """Make ready what loops of `body` compare or choose of variables that are in scope."""
+        if self.nest.leave_to_llvm:
+            for name, dtype in sorted(narrow_uses(body, variables), key=str):
+                found = hidden_narrowing(self.code, self.values.scope[name], dtype)
+                self.values.narrow[name, dtype] = found
 
     def _arena_allocs(self, space: Space) -> Iterator[Alloc]:
         for stmt in statements(self.nest.body):
@@ -370,12 +379,15 @@ class _Emitter:
         code.lines.append("")
         group = self.metadata.group() if self.nest.leave_to_llvm and is_independent(loop) else None
         tags, code.tags = code.tags, code.tags if group is None else f", !llvm.access.group {group}"
+        narrow = dict(self.values.narrow)
         with self.values.bound(loop.var, SSAValue(var, INT64)):
             if loop.until is not None:
                 inner = code.label(f"{loop.var}.inner.")
                 code.effect(f"br {self.values.flag(loop.until)}, label %{done}, label %{inner}")
                 code.start(inner)
+            self._narrow(loop.body, (loop.var,))
             self.statement(loop.body)
+        self.values.narrow = narrow
         code.tags = tags
         code.lines.append(f"  {following} = add nsw i64 {var}, {step.text}")
         code.lines[phi_line] = (
@@ -384,7 +396,8 @@ class _Emitter:
         more = code.emit(f"icmp slt i64 {following}, {stop.text}")
         facts = ""
         if self.nest.leave_to_llvm:
-            facts = self.metadata.loop(loop, group)
+            is_short = loop.var in self.nest.of_one_vector
+            facts = self.metadata.loop(loop, group, is_short=is_short)
         code.effect(f"br i1 {more}, label %{body}, label %{done}{facts}")
         code.start(done)
 

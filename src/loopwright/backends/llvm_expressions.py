@@ -50,6 +50,7 @@ class LLVMExpressions:
     def __init__(self, readonly: set[str], features: frozenset[str]) -> None:
         self.code = FunctionBuilder()
         self.scope: dict[str, SSAValue] = {}
+        self.narrow: dict[tuple[str, DType], SSAValue] = {}  # variables as narrower integers
         self.buffers: dict[str, memory.PointerBuffer | memory.RegisterBuffer] = {}
         self.strides: dict[str, tuple[Expr, ...]] = {}
         self.features = features  # instruction set extensions of the machine
@@ -164,6 +165,8 @@ class LLVMExpressions:
                 if found is not None:
                     return found
                 return arithmetic.select(code, self.flag(cond), self.value(x), self.value(y))
+            case Cast(x=Var(name=name), dtype=dtype) if (name, dtype) in self.narrow:
+                return self.narrow[name, dtype]
             case Cast(x=x, dtype=dtype):
                 return arithmetic.cast(code, self.value(x), dtype)
             case Call(function="dot", args=(Load() as x, Load() as y, z)):

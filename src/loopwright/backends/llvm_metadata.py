@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from loopwright.ir.expr import Binary, Call, Const, Expr, Load
 from loopwright.ir.loops import Alloc, For, If, LoopNest, Mark, Space, Stmt, Store
-from loopwright.ir.visit import expressions, loads, names, statements, walk
+from loopwright.ir.visit import constant_trips, expressions, loads, names, statements, walk
 
 __all__ = ["Metadata", "fast_math_flags", "is_independent"]
 
@@ -42,10 +42,15 @@ class Metadata:
         """A new access group."""
         return self.node(distinct=True)
 
-    def loop(self, loop: For, group: str | None) -> str:
-        """The metadata of the back edge of a loop whose accesses are in `group`."""
+    def loop(self, loop: For, group: str | None, *, is_short: bool = False) -> str:
+        """The metadata of the back edge of a loop whose accesses are in `group`.
+
+        `is_short`: it has fewer iterations than two vectors have lanes.
+        """
         facts = [self.node('!"llvm.loop.mustprogress"')]
-        count = _interleave_count(loop) if group is not None else 0
+        count = 0
+        if group is not None:
+            count = 1 if is_short and constant_trips(loop) is None else _interleave_count(loop)
         if count:
             facts.append(self.node('!"llvm.loop.interleave.count"', f"i32 {count}"))
         if group is not None:

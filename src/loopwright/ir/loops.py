@@ -326,6 +326,7 @@ class LoopNest:
     reassoc: bool = False  # updates `x = x + e` of floats may happen in another order
     fuses: bool = True  # with leave_to_llvm: a product and the sum it is written in round once
     vector_bits: int = 0  # of vectors that LLVM makes of loops; 0: what it takes by itself
+    of_one_vector: frozenset[str] = frozenset()  # loops in which LLVM takes one at a time
     registers: int = 0  # of a thread of its kernels, at most; 0: what the machine has
 
     def buffer(self, name: str) -> Buffer:

@@ -1,0 +1,58 @@
+"""Integers of 64 bits that loops compare or choose as integers of 32.
+
+Sizes and loop variables have 64 bits. Where a program converts them to its own type, LLVM knows
+that nothing is lost, and compares or chooses before it narrows: `narrow(b) == x` in a loop of
+vectors becomes a comparison of 64 bits, with half the lanes and conversions of every x. A value
+that LLVM knows nothing of stays as narrow as it was made, before the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from loopwright.backends.llvm_builder import FunctionBuilder, SSAValue, type_name
+from loopwright.ir.dtypes import INT64, DType
+from loopwright.ir.expr import COMPARISONS, Binary, Cast, Expr, Select, Var
+from loopwright.ir.loops import For, Stmt
+from loopwright.ir.visit import expressions, statements, walk
+
+__all__ = ["hidden_narrowing", "narrow_uses"]
+
+_BITS = 32  # what a register of any processor holds as it is
+
+
+def narrow_uses(stmt: Stmt, names: Collection[str]) -> set[tuple[str, DType]]:
+    """Which of the variables `names` are compared or chosen in loops of `stmt`, and as what."""
+    found: set[tuple[str, DType]] = set()
+    for loop in statements(stmt):
+        if isinstance(loop, For):
+            for inner in statements(loop.body):
+                for expr in expressions(inner):
+                    found.update(_converted(expr))
+    return {(name, dtype) for name, dtype in found if name in names}
+
+
+def _converted(expr: Expr) -> Iterator[tuple[str, DType]]:
+    for part in walk(expr):
+        match part:
+            case Select(x=x, y=y):
+                operands: tuple[Expr, ...] = (x, y)
+            case Binary(op=op, x=x, y=y) if op in COMPARISONS:
+                operands = (x, y)
+            case _:
+                continue
+        for operand in operands:
+            match operand:
+                case Cast(x=Var(name=name, dtype=wide), dtype=dtype):
+                    if wide == INT64 and dtype.is_integer and dtype.bits == _BITS:
+                        yield name, dtype
+
+
+def hidden_narrowing(code: FunctionBuilder, value: SSAValue, dtype: DType) -> SSAValue:
+    """The low bits of an integer, by an instruction of which LLVM knows nothing, and which is none.
+
+    It must stand outside of loops that LLVM is to take in vectors.
+    """
+    low = code.emit(f"trunc {value} to {type_name(dtype)}")
+    kind = type_name(dtype)
+    return SSAValue(code.emit(f'call {kind} asm "", "=r,0"({kind} {low})'), dtype)
