@@ -103,16 +103,17 @@ def test_one_parallel_loop_is_a_parallel_for() -> None:
 
 
 def test_pieces_are_as_many_as_threads_run() -> None:
-    width = Var("width")
+    parts, width = Var("parts"), Var("width")
     share = For("i", ZERO, n, Store("a", (i, ZERO), Const(1.0, FLOAT64)), width, Mark.PARALLEL)
+    wide = Let("width", (n + (parts - 1)) // parts, share)
     nest = LoopNest(
-        "f", (matrix("a", n, writable=True),), ("n",), Let("width", Const(8), share, parts=4)
+        "f", (matrix("a", n, writable=True),), ("n",), Let("parts", Const(4), wide, parts=4)
     )
     text = emit_c(nest, OPENMP).text
     assert "static inline long lw_pieces(long lw_a)\n{\n#ifdef _OPENMP\n" in text
-    assert "#else\n    return (lw_a);\n#endif" in text
+    assert "#else\n    return 1;\n#endif" in text
     inside = text.split("#pragma omp parallel\n")[1]  # where the number of threads is known
-    assert "const long width = 8 * lw_pieces(4);\n" in inside
+    assert "const long parts = lw_pieces(4);\n" in inside
     assert "i += width" in inside
 
 

@@ -42,10 +42,10 @@ def test_golden() -> None:
         stmt_text(nest.body) + "\n"
         == dedent("""
         let i_count: int64 = n
-        let i_alone: int64 = 1 for 2 parts
+        let i_team: int64 = 2 for 2 parts
         parallel for i_fold in range(i_count):
             let i_pair: int64 = i_fold // 2 * 2 if i_fold // 2 * 2 < i_count // 2 else (i_count // 2 - i_fold // 2) * 2 - 1 if i_fold // 2 < i_count // 2 else i_count // 2
-            let i: int64 = i_fold if i_alone > 1 else i_pair if i_fold % 2 == 0 else i_count - 1 - i_pair
+            let i: int64 = i_fold if i_team < 2 else i_pair if i_fold % 2 == 0 else i_count - 1 - i_pair
             for j in range(i, n):
                 A[i, j] = 2 * A[i, j]
         """).lstrip()  # noqa: E501 (one line of the nest)
@@ -80,7 +80,7 @@ def order_of(n: int) -> list[int]:
     """The iterations of a triangular loop in the order in which they run."""
     found = []
     for turn in range(n):
-        values = {"i_fold": turn, "i_count": n, "i_alone": 1}
+        values = {"i_fold": turn, "i_count": n, "i_team": 2}
         found.append(int(evaluate(PLACE, values | {"i_pair": evaluate(PAIR, values)})))
     assert sorted(found) == list(range(n))
     return found

@@ -78,7 +78,9 @@ ROWS = loop("i", "0", "n", loop("j", "max(k, t)", "min(n, t + 16)", store("i", "
 def test_golden() -> None:
     assert stmt_text(coarsened(strips("k - k % 16", "n", ROWS))) == "\n".join(
         (
-            "let t_width: int64 = max(((n + k % 16 - k + 15) // 16 + 1) // 2, 1) * 16 for 2 parts",
+            "let t_parts: int64 = 2 for 2 parts",
+            "let t_width: int64 = "
+            "max(((n + k % 16 - k + 15) // 16 + t_parts - 1) // t_parts, 1) * 16",
             "let t_end: int64 = k + (n + k % 16 - k + 15) // 16 * 16 - k % 16",
             "parallel for t in range(k - k % 16, n, t_width):",
             "    for i in range(n):",

@@ -14,7 +14,7 @@ from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load import load_machine
 from loopwright.planner.affine_parallel import mark_parallel
 from loopwright.planner.draft import Draft
-from loopwright.planner.generic import default_plan
+from loopwright.planner.generic import default_plan, extend_plan
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_fusion import Distribute
 from loopwright.transform.loop_marks import Parallel, ParallelChunks
@@ -69,7 +69,7 @@ def test_the_outermost_loop() -> None:
 
 def test_strips_of_a_single_loop() -> None:
     one = program("one", {"x": "inout float64 [n]"}, For("i", 0, "n", Do("x[i]", "2 * x[i]")))
-    assert shared(one) == (StripMine("i", 16), ParallelChunks("i_t", PARTS))
+    assert shared(one) == (StripMine("i", 8), ParallelChunks("i_t", PARTS))
 
 
 def test_copies_of_a_scalar_where_it_needs_them() -> None:
@@ -81,7 +81,7 @@ def test_copies_of_a_scalar_where_it_needs_them() -> None:
 
 def test_strips_around_a_sum_of_fixed_order() -> None:
     steps = shared(column_sums(reassoc=False))
-    assert steps == (StripMine("j", 16), Interchange(("j_t", "i")), ParallelChunks("j_t", PARTS))
+    assert steps == (StripMine("j", 8), Interchange(("j_t", "i")), ParallelChunks("j_t", PARTS))
 
 
 def test_strips_around_a_sum_where_they_part_no_rows() -> None:
@@ -166,6 +166,51 @@ def test_waves_of_a_loop_with_statements_beside_it() -> None:
     height, width = tile.sizes
     assert width % height == 0  # tiles of a wave are neighbours
     assert isinstance(steps[-1], Parallel)
+
+
+def test_tables_over_stretches_go_in_waves_of_blocks() -> None:
+    """The loops need not stand directly inside each other, nor keep the order of the source."""
+    arrays = {"t": "inout float64 [n, n]", "w": "in float64 [n]"}
+    split = For("r", "i + 1", "j", Do("t[i, j]", "min(t[i, j], t[i, r] + t[r, j])"))
+    first = For("j", "i + 1", "n", Do("t[i, j]", "w[i] + w[j]"))
+    rows = For("i", "n - 1", -1, first, For("j", "i + 1", "n", split), step=-1)
+    source = program("stretches", arrays, rows)
+    steps = shared(source)
+    assert [type(step) for step in steps] == [Reschedule, Parallel]
+    assert marked(steps) == ["i_t"]
+
+
+def test_short_loops_beside_shared_ones_go_along() -> None:
+    """A copy that is not worth meeting for is shared all the same: threads meet after it anyway."""
+    arrays = {"V": "inout float64 [3000]", "W": "inout float64 [3000]", "d": "in float64 []"}
+    value = "V[i - 1] * d + V[i] * d * d + V[i + 1] * d"
+    work = For("i", 1, 2999, Do("W[i]", value), Do("W[i]", "W[i] + V[i] * d"))
+    copy = For("j", 0, 3000, Do("V[j]", "W[j]"))
+    both = program("both", arrays, For("t", 0, "n", For("k", 0, 4, work), copy), params="n")
+    draft = Draft(initial_schedule(both))
+    mark_parallel(draft, TWO)
+    assert "j_t" in marked(tuple(draft.steps))
+
+
+def test_few_planes_leave_the_rows_inside_to_threads() -> None:
+    arrays = {"A": "inout float64 [3, n, n]"}
+    cell = Do("A[c, i, j]", "A[c, i, j] + 1")
+    source = program("planes", arrays, For("c", 0, 3, For("i", 0, "n", For("j", 0, "n", cell))))
+    draft = Draft(initial_schedule(source))
+    mark_parallel(draft, TWO)
+    assert marked(tuple(draft.steps)) == ["i"]
+
+
+def test_a_scalar_of_several_loops_is_one_for_each() -> None:
+    arrays = {"A": "inout float64 [n, n]", "B": "inout float64 [n, n]", "x": "local float64 []"}
+
+    def nest(array: str, i: str, j: str) -> For:
+        element = f"{array}[{i}, {j}]"
+        return For(i, 0, "n", For(j, 0, "n", Do("x", element), Do(element, "x * x + x")))
+
+    source = program("scalars", arrays, nest("A", "i", "j"), nest("B", "k", "l"))
+    steps = extend_plan(initial_schedule(source), TWO, parallel=True)
+    assert marked(steps) == ["i", "k"]
 
 
 def test_nothing_where_everything_depends() -> None:

@@ -55,10 +55,10 @@ def test_golden() -> None:
                     B_old[B_0, B_1] = B[B_0, B_1]
         barrier
         let i_count: int64 = n - 1
-        let i_alone: int64 = 1 for 2 parts
+        let i_team: int64 = 2 for 2 parts
         parallel for i_fold in range(i_count):
             let i_pair: int64 = i_fold // 2 * 2 if i_fold // 2 * 2 < i_count // 2 else (i_count // 2 - i_fold // 2) * 2 - 1 if i_fold // 2 < i_count // 2 else i_count // 2
-            let i: int64 = i_fold if i_alone > 1 else i_pair if i_fold % 2 == 0 else i_count - 1 - i_pair
+            let i: int64 = i_fold if i_team < 2 else i_pair if i_fold % 2 == 0 else i_count - 1 - i_pair
             for j in range(n):
                 for k in range(i + 1, n):
                     B[i, j] = B[i, j] + A[k, i] * B_old[k, j]

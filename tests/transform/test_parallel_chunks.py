@@ -37,7 +37,8 @@ def loops_after(*steps: Step, stop: str = "n") -> str:
 
 def test_golden() -> None:
     assert loops_after(*STRIPS, ParallelChunks("j_t", 2)) == dedent("""
-        let j_t_width: int64 = max(((n + 3) // 4 + 1) // 2, 1) * 4 for 2 parts
+        let j_t_parts: int64 = 2 for 2 parts
+        let j_t_width: int64 = max(((n + 3) // 4 + j_t_parts - 1) // j_t_parts, 1) * 4
         let j_t_end: int64 = (n + 3) // 4 * 4
         parallel for j_t in range(0, n, j_t_width):
             for i in range(n):

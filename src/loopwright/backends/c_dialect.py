@@ -25,7 +25,7 @@ class Dialect:
     share: str = ""  # before a worksharing loop inside such a block
     team_share: str = ""  # before a parallel loop that is a block of its own
     once: str = ""  # before what one thread of a block does, the same every time
-    # The factor of pieces' widths where {parts} were cut: fewer if fewer threads run the block.
+    # The number of pieces where {parts} were planned: fewer if fewer threads run the block.
     pieces: str = ""
     no_wait: str = ""  # after `share`: others need not wait at the end
     barrier: str = ""  # threads of a block wait for one another

@@ -159,8 +159,10 @@ class CExpressions:
                 divisor > 0
             ):
                 return self._index_division(op, x, Const(divisor))
-            case Binary(op="floordiv" | "mod" as op, x=x, y=y) if self.dialect.is_device:
-                return self._index_division(op, x, y)  # what divides an index is positive
+            case Binary(op="floordiv" | "mod" as op, x=x, y=y) if (
+                self.dialect.is_device or interval(y, self.ranges)[0] > 0
+            ):
+                return self._index_division(op, x, y)  # on devices what divides is positive
             case Select(cond=cond, x=x, y=y):
                 chosen = self.condition(cond, is_guard=True)
                 return _choice(chosen, self.index(x), self.index(y))

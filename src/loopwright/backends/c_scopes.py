@@ -40,14 +40,14 @@ _ALLOCATE = Helper(
     ),
     "lw_p",
 )
-# How many of lw_a pieces a thread of the team gets; the function is declared as omp.h does it.
+# How many pieces the team makes of lw_a at most; the function is declared as omp.h does it.
 _PIECES = Helper(
     "lw_pieces",
     "long",
     ("long",),
     ("int omp_get_num_threads(void);", "const long lw_t = omp_get_num_threads();"),
-    "(lw_a + lw_t - 1) / lw_t",
-    alone="(lw_a)",
+    "lw_a < lw_t ? lw_a : lw_t",
+    alone="1",
 )
 # Before a loop of independent iterations. gcc takes more of them in vectors where OpenMP says so.
 _SIMD = Helper("lw_simd", "", (), (), '_Pragma("omp simd")', alone='_Pragma("GCC ivdep")')
@@ -223,7 +223,8 @@ class Scopes:
         text = self.expressions.anew(value) if stmt.is_anew else value
         if stmt.parts and (pieces := self.expressions.dialect.pieces):
             self.expressions.helpers[_PIECES.name] = _PIECES
-            text = CText(f"{value.within(PRODUCT)} * {pieces.format(parts=stmt.parts)}", PRODUCT)
+            text = CText(pieces.format(parts=stmt.parts), ATOM)
+            known = (1, stmt.parts)
         self.lines.add(f"const {kind} {name} = {text};")
         self.expressions.spelling[stmt.name] = CText(name, ATOM, width_of(dtype))
         with self.known_range(stmt.name, known):

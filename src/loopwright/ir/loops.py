@@ -143,8 +143,8 @@ class Let:
     # Compilers do not know that it is this value: what is computed from it is computed again, not
     # kept in registers since it was computed before.
     is_anew: bool = False
-    # How wide the pieces of a parallel loop are, of which there are `parts` at most: where fewer
-    # threads run, a backend may bind a multiple of the value. 0: the value itself.
+    # The value is the number of pieces of a parallel loop, `parts`: where fewer threads run, a
+    # backend may bind the number of threads, a piece for each. 0: the value itself.
     parts: int = 0
 
 

@@ -35,7 +35,7 @@ def coarsen_parallel_loops(nest: LoopNest, chunks: Mapping[str, int]) -> LoopNes
 
     The iterations of a parallel loop are independent, so the strips of one thread may run as one:
     inner loops start less often and run further through memory. A backend that knows how many
-    threads run may take a multiple of W. Loops stay as they are where some
+    threads run may make fewer chunks. Loops stay as they are where some
     statement uses the strip in another way than to run through it.
     """
     chunked = {
@@ -50,17 +50,18 @@ def coarsen_parallel_loops(nest: LoopNest, chunks: Mapping[str, int]) -> LoopNes
     def visit(stmt: Stmt) -> Stmt:
         if not isinstance(stmt, For) or stmt.var not in chunked:
             return stmt
-        width, end = (Var(fresh_name(f"{stmt.var}_{word}", taken)) for word in ("width", "end"))
-        coarse = _coarsened(stmt, chunks[stmt.var], width, end)
+        words = ("parts", "width", "end")
+        made = [Var(fresh_name(f"{stmt.var}_{word}", taken)) for word in words]
+        coarse = _coarsened(stmt, chunks[stmt.var], *made)
         if coarse is not stmt:
-            taken.update((width.name, end.name))
+            taken.update(var.name for var in made)
         return coarse
 
     return replace(nest, body=rebuild(nest.body, visit))
 
 
-def _coarsened(loop: For, chunks: int, width: Var, end: Var) -> Stmt:
-    """The loop with chunks of `width` iterations; `end` is bound to where the last strip ends."""
+def _coarsened(loop: For, chunks: int, parts: Var, width: Var, end: Var) -> Stmt:
+    """The loop in `parts` chunks of `width` iterations; `end` is where the last strip ends."""
     size = loop.step.value if isinstance(loop.step, Const) else 0
     if not isinstance(size, int) or size < 2 or not _only_runs_through(loop.body, loop.var, size):
         return loop
@@ -77,10 +78,11 @@ def _coarsened(loop: For, chunks: int, width: Var, end: Var) -> Stmt:
         )
         return replace(stmt, stop=reduce(lambda x, y: x.min(y), ends))
 
-    per_chunk = ((trips + (chunks - 1)) // chunks).max(Const(1)) * size
+    per_chunk = ((trips + (parts - 1)) // parts).max(Const(1)) * size
     wide = replace(loop, step=width, body=rebuild(loop.body, widened))
     last = normal(loop.start + trips * size)
-    return Let(width.name, normal(per_chunk), Let(end.name, last, wide), parts=chunks)
+    bound = Let(width.name, normal(per_chunk), Let(end.name, last, wide))
+    return Let(parts.name, Const(chunks), bound, parts=chunks)
 
 
 def _only_runs_through(stmt: Stmt, var: str, size: int, *, inside: bool = False) -> bool:
@@ -152,7 +154,7 @@ def balance_triangles(nest: LoopNest) -> LoopNest:
     def visit(stmt: Stmt) -> Stmt:
         if not isinstance(stmt, For) or stmt.mark is not Mark.PARALLEL or not _is_triangular(stmt):
             return stmt
-        words = ("fold", "count", "pair", "alone")
+        words = ("fold", "count", "pair", "team")
         made = [Var(fresh_name(f"{stmt.var}_{word}", taken)) for word in words]
         taken.update(var.name for var in made)
         return _from_both_ends(stmt, *made)
@@ -160,21 +162,21 @@ def balance_triangles(nest: LoopNest) -> LoopNest:
     return replace(nest, body=rebuild(nest.body, visit))
 
 
-def _from_both_ends(loop: For, turn: Var, count: Var, pair: Var, alone: Var) -> Stmt:
+def _from_both_ends(loop: For, turn: Var, count: Var, pair: Var, team: Var) -> Stmt:
     """The loop by `turn`, the number of an iteration among `count` of them, each one of a pair.
 
-    `alone` is 1, in C text 2 where one thread runs: it keeps the order, and with it the lines that
+    `team` is 2, in C text 1 where one thread runs: it keeps the order, and with it the lines that
     neighbouring iterations share.
     """
     trips = normal((loop.stop - loop.start + (loop.step - 1)) // loop.step)
     at, pairs = turn // 2, count // 2
     way_out = Select(at < pairs, (pairs - at) * 2 - 1, pairs)  # an odd one in the middle is last
     number = Select((turn % 2).equals(0), pair, count - 1 - pair)
-    number = Select(alone > 1, turn, number)
+    number = Select(team < 2, turn, number)
     body = Let(loop.var, loop.start + number * loop.step, loop.body)
     body = Let(pair.name, Select(at * 2 < pairs, at * 2, way_out), body)
     whole = For(turn.name, Const(0), count, body, Const(1), Mark.PARALLEL)
-    return Let(count.name, trips, Let(alone.name, Const(1), whole, parts=2))
+    return Let(count.name, trips, Let(team.name, Const(2), whole, parts=2))
 
 
 def _is_triangular(loop: For) -> bool:
@@ -209,15 +211,19 @@ def _loops_inside(stmt: Stmt, dependent: frozenset[str]) -> Iterator[tuple[For, 
 def _varies(loop: For, dependent: frozenset[str]) -> bool:
     """Whether every bound on the number of iterations varies with a name of `dependent`.
 
-    A strip has a bound that does not. Divisions, as in the remainder of a strip after whole
-    vectors, do not count: what they leave is no triangle either.
+    A strip has a bound that does not. Where one end stands still and the other moves, it is enough
+    that some bound does: copies of a triangle's rows have bounds of the whole as well. Divisions,
+    as in the remainder of a strip after whole vectors, do not count: what they leave is no triangle
+    either.
     """
     starts, stops = operands("max", loop.start), operands("min", loop.stop)
+    moves = [any(dependent & names(end) for end in ends) for ends in (starts, stops)]
     extents = (linear(stop - start) for start, stop in product(starts, stops))
-    return all(
+    varying = [
         any(isinstance(atom, Var) and atom.name in dependent for atom, _ in extent.terms)
         for extent in extents
-    )
+    ]
+    return all(varying) or (moves[0] != moves[1] and any(varying))
 
 
 def snake_distribution(

@@ -81,6 +81,7 @@ def plan_marks(
 ) -> tuple[Step, ...]:
     """Marks for the loops of `schedule`, in the order they stand in; `text`: printed as C."""
     draft = Draft(schedule)
+    _part_scalars(draft)
     if machine.vector_registers:
         split_at_pivots(draft, parallel=parallel)
         unroll_short_loops(draft, parallel=parallel)
@@ -95,6 +96,18 @@ def plan_marks(
         mark_simd(draft)
     promote_to_registers(draft)
     return tuple(draft.steps)
+
+
+def _part_scalars(draft: Draft) -> None:
+    """A scalar of its own for every loop that uses one name for values of its own.
+
+    Copies for the iterations of one loop would else have to serve the other loops as well.
+    """
+    innermost = [b for b in bands(nodes_of(draft.schedule)) if not any(bands(b.child))]
+    for split in SplitLiveRanges.candidates(draft.schedule):
+        users = accessors(draft.schedule.analyses, split.array)
+        if not any(users <= band.statements for band in innermost):
+            draft.take(split)
 
 
 def plan_text_marks(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple[Step, ...]:

@@ -34,6 +34,7 @@ from loopwright.ir.schedule_tree import (
 )
 from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.ir.visit import fresh_name, names
+from loopwright.planner.block_waves import take_block_waves
 from loopwright.planner.draft import Draft
 from loopwright.planner.independent_parts import part_off, strip_size
 from loopwright.planner.short_loops import unrolled_inside
@@ -53,8 +54,11 @@ __all__ = ["mark_parallel", "split_panel"]
 # Serial loops that may stand around a parallel one: each of their iterations costs a barrier.
 _MOST_SERIAL = 1
 _FEW = 8  # iterations of a loop that does not count among them
+_IDLE = 1.2  # times the iterations of such a loop: rounds of all threads that are too many for it
 _WORTH = 16  # times the cost of a barrier: work that a parallel loop inside another one must have
+_WORTH_BESIDE = 2  # likewise, of one beside another parallel loop: threads meet there anyway
 _STRIP = 16  # iterations that stay together where loops are cut, as many as two lines hold
+_FEW_STRIPS = 32  # of a loop whose strips are to be shorter, a line, for threads to get the same
 _PARTS = 2  # that each thread gets of them: rows need not be longer than caches like (deriche)
 _BLOCKS = 16  # sums that each thread gathers apart, so that all are done at about the same time
 _MOST_TILE = 64  # iterations of each loop of a tile
@@ -82,6 +86,7 @@ class _Sharing:
     trips: dict[str, dict[str, float]] = field(default_factory=dict)
     strips: ParallelChunks | None = None  # of the nest before, to be marked
     short: dict[str, bool] = field(default_factory=dict)  # loop -> what is inside is to be unrolled
+    worth: float = _WORTH
 
     def __post_init__(self) -> None:
         program = self.draft.schedule.program
@@ -99,6 +104,8 @@ class _Sharing:
                         if not self._goes_ahead(branch.child, later, outer):
                             self.node(branch.child, outer)
                 self._mark_strips()
+                if outer:
+                    self._beside([branch.child for branch in filters], outer)
             case Band():
                 self._band(node, outer)
                 if not outer:
@@ -108,18 +115,59 @@ class _Sharing:
         if not self._is_open(band) or self._is_unrolled(band):
             return
         is_done = self._is_worth_it(band, outer) and (
-            self._alone(band)
+            self._inside_few(band, outer)
+            or self._alone(band)
             or (self._cuts_rows(band) and self._in_parts(band, outer))
             or self._outside(band)
             or self._in_parts(band, outer)
             or self._in_waves(band, outer)
             or self._parted(band, outer)
+            or self._in_block_waves(band, outer)
         )
         long = [other for other in outer if self._count(other) > _FEW]
         if not is_done and (len(long) < _MOST_SERIAL or self._count(band) <= _FEW):
             self.node(band.child, (*outer, band))
 
+    def _beside(self, parts: Sequence[Node], outer: tuple[Band, ...]) -> None:
+        """Short loops beside those that threads share.
+
+        Threads meet after them in any case, and what one thread alone has written in them would
+        have to come from its cache to those of the others.
+        """
+        shared = self._shared()
+        alone = [x for x in parts if isinstance(x, Band) and not x.statements & shared]
+        if len(alone) == len(parts) or not shared & frozenset().union(*map(_inside, parts)):
+            return
+        self.worth = _WORTH_BESIDE
+        for part in alone:
+            self._band(part, outer)
+            self._mark_strips()
+        self.worth = _WORTH
+
+    def _shared(self) -> frozenset[str]:
+        """The statements of loops that threads share."""
+        schedule = self.draft.schedule
+        marked = (b for b in bands(nodes_of(schedule)) if schedule.mark(b.loop) is Mark.PARALLEL)
+        return frozenset().union(*(band.statements for band in marked))
+
     # -- ways -------------------------------------------------------------------------------------
+
+    def _inside_few(self, band: Band, outer: tuple[Band, ...]) -> bool:
+        """Loops inside one of so few iterations that they leave threads without work.
+
+        Taken where all that is inside goes to threads: of three planes one thread of two has two.
+        """
+        count, threads = self._count(band), max(2, self.machine.cores)
+        rounds = math.ceil(count / threads)
+        if not 1 < count <= _FEW or rounds * threads <= _IDLE * count:
+            return False
+        before = self.draft.schedule, list(self.draft.steps)
+        self.node(band.child, (*outer, band))
+        self._mark_strips()
+        if band.statements <= self._shared():
+            return True
+        self.draft.schedule, self.draft.steps = before
+        return False
 
     def _alone(self, band: Band) -> bool:
         """The loop itself, or strips of it where it is to keep its vectors."""
@@ -133,7 +181,7 @@ class _Sharing:
             return self.draft.take(*copies, Parallel(band.loop))
         if self._count(band) < 2 * _STRIP:
             return False
-        cut = StripMine(band.loop, _STRIP)
+        cut = StripMine(band.loop, self._strip(band))
         return self.draft.take(*copies, cut, self._share(self._new_loop(*copies, cut)))
 
     def _outside(self, band: Band) -> bool:
@@ -208,9 +256,17 @@ class _Sharing:
 
     def _strips(self, band: Band, around: tuple[str, ...]) -> tuple[str, tuple[Step, ...]]:
         """The loop over strips of a loop, and steps that move it around others."""
-        cut = StripMine(band.loop, _STRIP)
+        cut = StripMine(band.loop, self._strip(band))
         loop = self._new_loop(cut)
         return loop, (cut, Interchange((loop, *around))) if around else (cut,)
+
+    def _strip(self, band: Band) -> int:
+        """Iterations that stay together where a loop is cut, whole lines of what it writes."""
+        if self._is_known(band) and self._count(band) >= _FEW_STRIPS * _STRIP:
+            return _STRIP
+        program = self.draft.schedule.program
+        written = [program.statement(name).write.dtype.bytes for name in band.statements]
+        return min(_STRIP, self.machine.cache(1).line // max(written))
 
     def _share(self, loop: str) -> ParallelChunks:
         return ParallelChunks(loop, _PARTS * max(2, self.machine.cores))
@@ -221,7 +277,8 @@ class _Sharing:
             return False
         program = self.draft.schedule.program
         moved = moved_by(band, program)
-        found = [r for r in reductions(program) if r.statement in band.statements]
+        known = self.draft.schedule.analyses.get(reductions)
+        found = [r for r in known if r.statement in band.statements]
         found = [r for r in found if r.is_reorderable and moved.get(r.statement) in r.loops]
         if not found:
             return False
@@ -288,6 +345,13 @@ class _Sharing:
             return False
         return any(self._waves_of(run, at) for at in range(1, len(run))) or self._parted_waves(band)
 
+    def _in_block_waves(self, band: Band, outer: tuple[Band, ...]) -> bool:
+        """Blocks of the loop and an iterator of loops inside, which need not be directly inside."""
+        count = self._count(band)
+        if outer or self._work(band, outer) < count * _WORTH * self._barrier():
+            return False
+        return take_block_waves(self.draft, band, count)
+
     def _parted_waves(self, band: Band) -> bool:
         """Waves of the loop inside a loop, parted from single statements beside it.
 
@@ -338,7 +402,7 @@ class _Sharing:
     # -- numbers ----------------------------------------------------------------------------------
 
     def _is_worth_it(self, band: Band, outer: tuple[Band, ...]) -> bool:
-        return not outer or self._work(band, outer) >= _WORTH * self._barrier()
+        return not outer or self._work(band, outer) >= self.worth * self._barrier()
 
     def _work(self, band: Band, outer: tuple[Band, ...]) -> float:
         """About how many cycles one run of a loop takes, one for each instance of a statement.
@@ -450,6 +514,11 @@ class _Sharing:
             is_long = self._count(band) >= 2 * _STRIP
             self.short[band.loop] = is_long and bool(unrolled_inside(self.draft, path))
         return self.short[band.loop]
+
+
+def _inside(node: Node) -> frozenset[str]:
+    """The statements of the loops of a subtree."""
+    return frozenset().union(*(band.statements for band in bands(node)))
 
 
 # -------------------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import Plan
 from loopwright.transform.privatize import Privatize
 from loopwright.transform.register_promotion import PromoteToRegisters
+from loopwright.transform.scalar_expansion import SplitLiveRanges
 from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.step import Step
 from loopwright.transform.tiling import StripMine
@@ -62,6 +63,7 @@ _MARKS = (
     Privatize,
     PromoteToRegisters,
     Simd,
+    SplitLiveRanges,
     StripMine,
     Unroll,
 )
@@ -107,7 +109,9 @@ def choose_plan(
     price = partial(expected_seconds, machine=machine, sizes=sizes, threads=threads, text=text)
     own = price(schedule)
     if math.isnan(own):
-        return PlanChoice(plan, schedule, PLANNED, ((PLANNED, own),))
+        chosen = PlanChoice(plan, schedule, PLANNED, ((PLANNED, own),))
+        # Compilers of C find fewer vectors in the loops of the source than prices expect.
+        return chosen if text else _unpriced(start, chosen, machine, threads, price)
     source = source_order(program, machine, threads, start=start)
     written, base = source[1], price(source[1])
     is_worth_it = math.isnan(base) or own <= _WORTH * base
@@ -121,6 +125,32 @@ def choose_plan(
         chosen = replace(chosen, declined=(plan, schedule))
     log("plan", lambda: f"of '{program.name}' {chosen}")
     return chosen
+
+
+def _unpriced(
+    start: Schedule,
+    chosen: PlanChoice,
+    machine: Machine,
+    threads: int,
+    price: Callable[..., float],
+) -> PlanChoice:
+    """A plan without a price, or marks on the loops of the source.
+
+    Of two that both go in waves the one is taken that is expected to be faster on one thread.
+    """
+    alone = price(chosen.schedule, threads=1)
+    if threads == 1 or math.isnan(alone):
+        return chosen
+    marked, marks = _extended(start, partial(extend_plan, parallel=True), machine)
+    if not math.isnan(price(marks)) or not _ALONE * price(marks, threads=1) < alone:
+        return chosen
+    seconds = (*chosen.seconds, (MARKED, math.nan))
+    return PlanChoice(
+        *_finished(marked, marks, machine, threads),
+        MARKED,
+        seconds,
+        declined=(chosen.plan, chosen.schedule),
+    )
 
 
 def _without_order(

@@ -15,7 +15,7 @@ from loopwright.analysis.dependences import Dependences, dependences, memory_dep
 from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.analysis.legality import Witness, carried_by, violation, witness
 from loopwright.analysis.product_nest import is_same_nest
-from loopwright.analysis.reductions import reductions, relaxed_dependences
+from loopwright.analysis.reductions import Reduction, reductions, relaxed_dependences
 from loopwright.analysis.relations import ends, maps_of, union
 from loopwright.ir.analysis_manager import AnalysisManager
 from loopwright.ir.islkit import isl
@@ -324,7 +324,7 @@ def privatized_dependences(
         time = prefix_schedule(schedule.tree, loop)
         pairs = schedule.analyses.derive(_LocalPairs(array))
         if free_reductions:
-            pairs = _without_reductions(pairs, array)
+            pairs = _without_reductions(pairs, array, schedule.analyses.get(reductions))
         inside = pairs.where(partial(_agreeing, time))
         # A statement writes one array: its pairs of these kinds are through that one.
         found = Dependences(
@@ -367,8 +367,10 @@ class _LocalPairs:
         return Dependences(program, flow, pairs.anti, pairs.output)
 
 
-def _without_reductions(pairs: Dependences, array: str) -> Dependences:
-    for reduction in reductions(pairs.program):
+def _without_reductions(
+    pairs: Dependences, array: str, known: tuple[Reduction, ...]
+) -> Dependences:
+    for reduction in known:
         if reduction.is_reorderable and reduction.element.array == array:
             own = pairs.on_itself(reduction.statement)
             pairs = Dependences(
