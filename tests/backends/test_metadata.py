@@ -61,3 +61,23 @@ def test_chains_of_powers_run_beside_each_other(exponent: float, powers: int, co
     metadata.loop(loop(Var("i"), 0, Var("n"), body, mark=Mark.SIMD), metadata.group())
     found = [line for line in metadata.lines if "llvm.loop.interleave.count" in line]
     assert [f"i32 {count}" in line for line in found] == ([True] if count else [])
+
+
+@pytest.mark.parametrize(
+    ("index", "trips", "is_taken"),
+    [
+        ((Var("r"), Var("j")), 8, True),
+        ((Var("r"), Var("k") + Var("j") - 1), 2, True),
+        ((Var("r"), Var("j")), 3, False),
+        ((Var("r"), Var("j") * 2), 8, False),
+        ((Var("j"), Var("r")), 8, False),
+        ((Var("r"), Var("j")), 128, False),
+    ],
+    ids=["rows", "one vector", "a rest", "every other", "columns", "many"],
+)
+def test_a_few_whole_vectors_are_taken(index: tuple[Expr, ...], trips: int, is_taken: bool) -> None:
+    metadata = Metadata()
+    body = Store("A", index, Load("B", index, FLOAT64))
+    metadata.loop(For("j", Const(0), Const(trips), body, Const(1), Mark.SIMD), None)
+    text = "\n".join(metadata.lines)
+    assert ('"llvm.loop.vectorize.enable", i1 true' in text) == is_taken

@@ -9,6 +9,8 @@ import pytest
 from loopwright import machine, parse_c
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
+from loopwright.ir.text import stmt_text
+from loopwright.lower.passes import lower_schedule
 from loopwright.planner.expanded_bytes import BufferShare
 from loopwright.planner.generic import default_plan
 from loopwright.transform.outer_vectors import OuterVectors
@@ -40,6 +42,22 @@ void columns(double a[900][900], double x[900], double y[900]) {
     }
 #pragma endscop
 }
+"""
+
+FRAMES = """
+void frames(int n, double x[n + 300], double w[{long}], double c[40][{long}], double y[n][40]) {{
+#pragma scop
+    for (int f = 0; f < n; f++) {{
+        double buf[{long}];
+        for (int t = 0; t < {long}; t++) buf[t] = x[f + t] * w[t];
+        for (int b = 0; b < 40; b++) {{
+            double s = 0.0;
+            for (int t = 0; t < {long}; t++) s += buf[t] * c[b][t];
+            y[f][b] = s;
+        }}
+    }}
+#pragma endscop
+}}
 """
 
 
@@ -192,3 +210,15 @@ def test_strips_of_lanes_go_around_the_sum_for_threads(columns: int, size: int) 
     assert [step.size for step in strips] == ([size] if size else [])
     if strips:
         assert schedule.mark(f"{vectors.loop}_t") is Mark.PARALLEL
+
+
+@pytest.mark.parametrize("length", [64, 128, 256])
+@pytest.mark.parametrize("name", ["neoverse-n1", "sapphirerapids"])
+def test_local_arrays_of_lanes_have_room(name: str, length: int) -> None:
+    """A local array becomes one of vectors: as many copies are taken as it has room for."""
+    given = program(FRAMES.format(long=length))
+    plan, schedule = default_plan(given, machine(name))
+    taken = [step for step in plan if isinstance(step, OuterVectors)]
+    assert len(taken) == (length * 8 * machine(name).lanes(64) <= 1 << 14)
+    text = stmt_text(lower_schedule(schedule).body)
+    assert all(f"vector for {step.loop}_v" in text for step in taken)

@@ -53,6 +53,20 @@ void elements(int n, int m, double k[2][2], double x[n + 1][m + 1], double y[n +
 #pragma endscop
 }
 """
+BLOCKS = """
+void blocks(int n, float a[n][8][{wide}], float c[8][8], float b[n][8][{wide}]) {{
+#pragma scop
+    for (int i = 0; i < n; i++)
+        for (int v = 0; v < 8; v++)
+            for (int u = 0; u < {wide}; u++) {{
+                float s = 0.0f;
+                for (int y = 0; y < 8; y++)
+                    s += a[i][y][u] * c[v][y];
+                b[i][v][u] = s;
+            }}
+#pragma endscop
+}}
+"""
 MOVING = """
 void moving(int n, int m, double a[n][m], double out[n][m]) {
 #pragma scop
@@ -192,3 +206,10 @@ def test_results(n: int, m: int, threads: int) -> None:
     lw.compile(COLOURS, threads=threads)["colours"](n, m, mix, raw, colours)
     sums = raw.astype(np.int64) @ mix[:, :2].T.astype(np.int64) + mix[:, 2]
     assert np.array_equal(colours, np.trunc(sums / 7).astype(np.int64).astype(np.uint8))
+
+
+@pytest.mark.parametrize(("wide", "is_taken"), [(8, True), (4, True), (7, False), (3, False)])
+def test_loops_that_fill_vectors_need_not_be_long(wide: int, is_taken: bool) -> None:
+    (program,) = parse_c(BLOCKS.format(wide=wide))
+    plan, _ = default_plan(program, machine("neoverse-n1"))
+    assert (Unroll("y", 8) in plan and Simd("u") in plan) == is_taken

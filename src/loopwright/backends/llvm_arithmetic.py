@@ -23,6 +23,7 @@ __all__ = [
     "binary",
     "broadcast",
     "cast",
+    "cast_by_selection",
     "compare",
     "same_lanes",
     "select",
@@ -372,6 +373,35 @@ def cast(code: FunctionBuilder, x: SSAValue, dtype: DType) -> SSAValue:
     else:
         word = "sext" if signed else "zext"
     return SSAValue(code.emit(f"{word} {x} to {target}"), dtype, x.lanes)
+
+
+def cast_by_selection(code: FunctionBuilder, x: SSAValue, dtype: DType) -> SSAValue:
+    """A real number as an integer, as `cast` has it, of comparisons and selections.
+
+    LLVM has x86 convert vectors lane by lane where they saturate.
+    """
+    if x.dtype.bits == 16:
+        x = cast(code, x, FLOAT32)
+
+    def number(value: int) -> SSAValue:
+        return broadcast(code, literal(x.dtype, float(value)), x.lanes)
+
+    def end(value: int) -> SSAValue:
+        return broadcast(code, literal(dtype, value), x.lanes)
+
+    # What is truncated to the least integer is greater than the number before it, where there is
+    # such a number.
+    is_exact = not dtype.least or dtype.bits <= (53 if x.dtype.bits == 64 else 24)
+    low, inside, outside = (dtype.least - 1, "gt", "le") if is_exact else (dtype.least, "ge", "lt")
+    is_above = compare(code, "ge", x, number(dtype.greatest + 1))
+    safe = select(code, compare(code, inside, x, number(low)), x, number(0))
+    safe = select(code, is_above, number(0), safe)
+    word = "fptosi" if dtype.kind == "i" else "fptoui"
+    text = code.emit(f"{word} {safe} to {type_name(dtype, x.lanes)}")
+    found = SSAValue(text, dtype, x.lanes)
+    if dtype.least:
+        found = select(code, compare(code, outside, x, number(low)), end(dtype.least), found)
+    return select(code, is_above, end(dtype.greatest), found)
 
 
 def _truncated(code: FunctionBuilder, x: SSAValue, dtype: DType) -> SSAValue:

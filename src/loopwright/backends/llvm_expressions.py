@@ -168,6 +168,9 @@ class LLVMExpressions:
             case Cast(x=Var(name=name), dtype=dtype) if (name, dtype) in self.narrow:
                 return self.narrow[name, dtype]
             case Cast(x=x, dtype=dtype):
+                is_whole = x.dtype.is_float and dtype.is_integer
+                if is_whole and "neon" not in self.features:
+                    return arithmetic.cast_by_selection(code, self.value(x), dtype)
                 return arithmetic.cast(code, self.value(x), dtype)
             case Call(function="dot", args=(Load() as x, Load() as y, z)):
                 rows = self._row_of(x, z.dtype), self._row_of(y, z.dtype)

@@ -6,6 +6,7 @@ scratch memory        buffers of one arena do not overlap: each has an alias sco
 explicit loops        loops with vectors or register tiles are neither widened nor unrolled
 sparse rows           loops that start where a scalar says are short, and not unrolled
 strips                loops around independent ones are not unrolled
+few whole vectors     taken, and not unrolled before
 arithmetic            contracted, and reassociated where the nest allows it
 """
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from loopwright.ir.expr import Binary, Call, Const, Expr, Load
+from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Var
 from loopwright.ir.loops import Alloc, For, If, LoopNest, Mark, Space, Stmt, Store
 from loopwright.ir.visit import constant_trips, expressions, loads, names, statements, walk
 
@@ -22,6 +23,8 @@ __all__ = ["Metadata", "fast_math_flags", "is_independent"]
 
 _SHORT, _LONG = 5, 14  # different elements that a body loads
 _MOST_SHARING = 24  # likewise, of bodies whose vectors share loads
+_UNROLLED = 64  # iterations of loops that LLVM unrolls whole
+_VECTOR_BITS = 128  # of the shortest vectors
 _CHAINS = 8  # powers of different vectors in one body
 
 
@@ -57,6 +60,9 @@ class Metadata:
             facts.append(self.node('!"llvm.loop.parallel_accesses"', group))
         if _is_explicit(loop) or _is_row(loop):
             facts.append(self.node('!"llvm.loop.vectorize.enable"', "i1 false"))
+            facts.append(self.node('!"llvm.loop.unroll.disable"'))
+        elif _is_short(loop):
+            facts.append(self.node('!"llvm.loop.vectorize.enable"', "i1 true"))
             facts.append(self.node('!"llvm.loop.unroll.disable"'))
         elif _is_strip(loop):
             facts.append(self.node('!"llvm.loop.unroll.disable"'))
@@ -162,6 +168,38 @@ def _is_strip(loop: For) -> bool:
     """
     inner = (stmt for stmt in statements(loop.body) if isinstance(stmt, For))
     return not isinstance(loop.start, Const) and any(stmt.mark is Mark.SIMD for stmt in inner)
+
+
+def _is_short(loop: For) -> bool:
+    """Whether a loop of a few whole vectors walks along rows.
+
+    LLVM would unroll it before it looks for vectors, or take it for too short to have any.
+    """
+    trips = constant_trips(loop)
+    if loop.mark is not Mark.SIMD or trips is None or trips > _UNROLLED:
+        return False
+    values = [value for stmt in statements(loop.body) for value in expressions(stmt)]
+    stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store)]
+    rows = [load.index for value in values for load in loads(value)]
+    bits = {stmt.value.dtype.bits * trips % _VECTOR_BITS for stmt in stores}
+    return bits == {0} and all(_walks(loop.var, row) for row in (*rows, *(s.index for s in stores)))
+
+
+def _walks(var: str, index: Sequence[Expr]) -> bool:
+    """Whether an element stays, or moves to its neighbour in the row, when `var` grows by one."""
+
+    def moves(expr: Expr) -> bool:
+        match expr:
+            case Var():
+                return True
+            case Binary(op="add", x=x, y=y):
+                return sum(moves(part) for part in (x, y) if var in names(part)) == 1
+            case Binary(op="sub", x=x, y=y):
+                return moves(x) and var not in names(y)
+        return False
+
+    used = [entry for entry in index if var in names(entry)]
+    return not used or (len(used) == 1 and used[0] is index[-1] and moves(index[-1]))
 
 
 def is_independent(loop: For) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -34,6 +35,9 @@ __all__ = [
     "specialise",
     "stride_name",
 ]
+
+
+_STACK_BYTES = 4096  # of one array: stacks of threads have room for many
 
 
 def argument_buffers(program: Program) -> tuple[Buffer, ...]:
@@ -83,11 +87,11 @@ def contiguous(
 def allocate_shared(schedule: Schedule, body: Stmt) -> Stmt:
     """`body` inside the allocations of the local arrays that are private to no loop."""
     shared = (Mark.PARALLEL, Mark.BLOCK, Mark.THREAD)
-    is_shared = any(mark in shared for _, mark in schedule.marks)
+    is_shared = any(mark in shared for _, mark in schedule.marks) or schedule.mesh is not None
     for array in reversed(schedule.program.arrays):
         if array.role is Role.LOCAL and array.name not in dict(schedule.private):
             # A stack belongs to one thread; what parallel loops see must be memory of all.
-            is_stack = array.rank == 0 and not is_shared
+            is_stack = _is_small(array) and not is_shared
             inside = contracted_array(array, body)
             own = _alloc(array, Space.STACK if is_stack else Space.SCRATCH, body)
             body = own if inside is None else inside
@@ -127,7 +131,7 @@ def _private(array: Array, body: Stmt) -> Stmt:
         or any(names(place[at]) & bound for place in places)
     ]
     if len(kept) == array.rank:
-        return _alloc(array, Space.STACK if array.rank == 0 else Space.PRIVATE, body)
+        return _alloc(array, Space.STACK if _is_small(array) else Space.PRIVATE, body)
 
     def narrowed(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return tuple(index[at] for at in kept)
@@ -144,7 +148,14 @@ def _private(array: Array, body: Stmt) -> Stmt:
 
     inside = rebuild(body, store, lambda value: rewrite(value, load))
     smaller = replace(array, shape=narrowed(array.shape))
-    return _alloc(smaller, Space.PRIVATE if kept else Space.STACK, inside)
+    return _alloc(smaller, Space.STACK if _is_small(smaller) else Space.PRIVATE, inside)
+
+
+def _is_small(array: Array) -> bool:
+    """Whether an array has a place on a stack, where compilers keep its elements in registers."""
+    extents = [x.value for x in array.shape if isinstance(x, Const) and isinstance(x.value, int)]
+    size = math.prod(extents) * array.dtype.bytes
+    return len(extents) == array.rank and size <= _STACK_BYTES
 
 
 def _loads(body: Stmt) -> Iterator[Load]:

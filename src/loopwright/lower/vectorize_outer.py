@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.loops import (
     Alloc,
@@ -42,7 +43,7 @@ from loopwright.lower.build import bound_names, is_straight_line, seq, substitut
 from loopwright.lower.linear_forms import normal
 from loopwright.lower.vectorize import strip_mine
 
-__all__ = ["vectorize_outer"]
+__all__ = ["has_room", "vectorize_outer"]
 
 _OWN = (Space.STACK, Space.PRIVATE)  # memory of one iteration
 _MOST_BYTES = 1 << 14  # of vectors in place of a local array: a part of any first cache
@@ -87,6 +88,13 @@ def _filled(stmt: Stmt, loop: For, inner: str, body: Stmt) -> Stmt:
         return stmt
     is_strips = isinstance(stmt.body, For) and stmt.body.var == inner
     return replace(stmt, body=body if is_strips else stmt.body, mark=loop.mark)
+
+
+def has_room(shape: Sequence[Expr], dtype: DType, width: int) -> bool:
+    """Whether `width` copies of every element of a local array stay near to the core."""
+    extents = [x.value for x in shape if isinstance(x, Const) and isinstance(x.value, int)]
+    is_known = len(extents) == len(shape)
+    return is_known and math.prod(extents) * width * dtype.bytes <= _MOST_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +143,7 @@ class _Lanes:
                 inner = self.statement(body, varying, wide)
                 return None if inner is None else replace(stmt, body=inner)
             case Alloc(buffer=buffer, shape=shape, body=body) if buffer.space in _OWN:
-                if not self._has_room(buffer, shape):
+                if not has_room(shape, buffer.dtype, self.copies * self.lanes):
                     return None
                 name = self._fresh(buffer.name)
                 inner = self.statement(body, varying, {**wide, buffer.name: name})
@@ -205,13 +213,6 @@ class _Lanes:
         found = fresh_name(f"{name}_v", self.taken)
         self.taken.add(found)
         return found
-
-    def _has_room(self, buffer: Buffer, shape: tuple[Expr, ...]) -> bool:
-        """Whether vectors in place of the elements of an array stay near to the core."""
-        extents = [extent.value for extent in shape if isinstance(extent, Const)]
-        count = math.prod(extent for extent in extents if isinstance(extent, int))
-        width = self.copies * self.lanes
-        return len(extents) == len(shape) and count * width * buffer.dtype.bytes <= _MOST_BYTES
 
     def _registers(self, name: str, buffer: Buffer, shape: tuple[Expr, ...], body: Stmt) -> Stmt:
         """`body` with vectors in place of a scalar, or of the elements of an array."""

@@ -27,6 +27,7 @@ from loopwright.ir.schedule_tree import Band, Leaf, Node, bands, moved_by, state
 from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.ir.visit import children, walk
 from loopwright.lazy_dataclass import dataclass
+from loopwright.lower.vectorize_outer import has_room
 from loopwright.planner.carried_values import carried_cycles
 from loopwright.planner.statement_work import whole_operations
 from loopwright.transform.band_dependences import among, carries, edges, unordered
@@ -160,6 +161,14 @@ class OuterCost:
     def fits(self, band: Band, copies: int) -> bool:
         """Whether so many copies of the body of a loop find room in registers."""
         return copies * self.registers(band) + _FREE <= self.machine.vector_registers
+
+    def has_room(self, band: Band, width: int) -> bool:
+        """Whether local arrays of an iteration of a loop have room for so many iterations."""
+        return all(
+            has_room(array.shape, array.dtype, width)
+            for array in self.program.arrays
+            if array.role is Role.LOCAL and self._users(array.name) <= band.statements
+        )
 
     # -- trees ------------------------------------------------------------------------------------
 

@@ -119,9 +119,13 @@ def _best(
         return frozenset()
     offers: list[tuple[float, int, Band, Shape]] = []
     for band in own:
-        shapes = _shapes(model, band, statements)
+        shapes = [
+            shape
+            for shape in _shapes(model, band, statements)
+            if model.has_room(band, shape.lanes * shape.copies)
+        ]
         if not shapes:
-            return frozenset()
+            continue
         costs = [model.cycles(nest, pairs, shape) for shape in shapes]
         enough = _ENOUGH * min(costs)
         cost, shape = next(x for x in zip(costs, shapes, strict=True) if x[0] <= enough)

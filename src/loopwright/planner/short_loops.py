@@ -37,6 +37,7 @@ Extents: TypeAlias = dict[tuple[str, int], int | None]  # of the iterators of st
 
 _MOST_COPIES = 64  # of the statements of a loop, which compilers unroll whole
 _LEAST = 32  # iterations of a loop that are worth vectors
+_VECTOR_BITS = 128  # of the shortest vectors
 _LEAST_LANES = 4  # iterations of a short loop that are
 _FAR = 1 << 20  # elements between neighbours in a dimension that is not of the row
 _MOST_INTERLEAVED = 4  # elements that machines load and store for every lane at once
@@ -51,13 +52,20 @@ def unroll_short_loops(draft: Draft, *, parallel: bool) -> None:
     program = draft.schedule.program
     trips = average_trips(program, likely_sizes(program))
     for band in list(open_bands(draft.schedule)):
-        if band_trips(band, program, trips) < _LEAST:
+        if band_trips(band, program, trips) < _LEAST and not _is_whole_vectors(program, band):
             continue
         path = path_to(nodes_of(draft.schedule), band.loop)
         counts = unrolled_inside(draft, path)
         if counts and not (parallel and _is_cut(draft, path[:-1])):
             unrolled = [Unroll(loop, n) for loop, n in counts.items() if n > 1]
             draft.take(*unrolled, *draft.copies(band), Simd(band.loop))
+
+
+def _is_whole_vectors(program: Program, band: Band) -> bool:
+    """Whether a loop has a constant number of iterations that fills the shortest vectors."""
+    (count,) = repeated(program, (band,), _LEAST) or (0,)
+    bits = min(program.statement(name).write.dtype.bits for name in band.statements)
+    return count >= _LEAST_LANES and count * bits % _VECTOR_BITS == 0
 
 
 def _is_cut(draft: Draft, around: Sequence[Band]) -> bool:
