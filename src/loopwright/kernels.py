@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from loopwright import options
 from loopwright.backends.llvm_entry import entry_symbols
 from loopwright.diagnostics import UsageError
+from loopwright.ir.dtypes import FLOAT32, FLOAT64
 from loopwright.ir.kernel_variant import Algebra, ContractionKernel
 from loopwright.log import dump, log
 from loopwright.machines.host import host
@@ -129,9 +130,12 @@ def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = Fal
     from loopwright.backends.llvm_exponential import exponentials  # lazy: likewise
     from loopwright.lower.functions_apart import functions_apart  # lazy: likewise
     from loopwright.lower.narrow_arithmetic import narrow_arithmetic  # lazy: likewise
+    from loopwright.lower.quotients_apart import LEAST_LANES, quotients_apart  # lazy: likewise
 
     in_vectors = [("exp", dtype) for dtype in exponentials(machine.features)]
+    wide = [dtype for dtype in (FLOAT32, FLOAT64) if machine.lanes(dtype.bits) >= LEAST_LANES]
     liked = functions_apart(narrow_arithmetic(nest), in_vectors)
+    liked = quotients_apart(liked, wide, has_sums=machine.isa == "aarch64")
     return emit_module(liked, machine.features, checked=checked)
 
 
