@@ -14,6 +14,7 @@ from loopwright.planner.streams import clashing, crowding, streams_of
 from loopwright.transform.loop_fusion import Distribute
 from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.skew import Skew
+from loopwright.transform.unroll_and_jam import UnrollAndJam
 
 N1 = load_machine("neoverse-n1")
 
@@ -90,3 +91,20 @@ def test_scalars_keep_a_loop_together() -> None:
     program = lw.parse_c(text.encode())[0]
     steps = plan_crowded_loops(initial_schedule(program), N1, parallel=False)
     assert [step.loop for step in steps if isinstance(step, Distribute)] == ["k_1"]
+
+
+@pytest.mark.parametrize(("extent", "factor"), [(4000, 2), (400, 4)])
+def test_rows_beyond_the_caches_are_written_two_at_a_time(extent: int, factor: int) -> None:
+    """Sums along rows wait for each other; more rows side by side hide it, and cost more lines."""
+    (program,) = lw.parse_c(f"""
+void f(double a[{extent}][{extent}], double s[{extent}][{extent}]) {{
+#pragma scop
+  for (int i = 0; i < {extent}; i++)
+    for (int j = 1; j < {extent}; j++)
+      s[i][j] = s[i][j - 1] + a[i][j];
+#pragma endscop
+}}
+""")
+    plan, _ = default_plan(program, N1)
+    (jam,) = [step for step in plan if isinstance(step, UnrollAndJam)]
+    assert jam.factor == factor

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from loopwright.analysis.reductions import reductions
-from loopwright.analysis.size_estimates import Reference, average_trips, references
+from loopwright.analysis.size_estimates import Reference, average_trips, bytes_of, references
 from loopwright.ir.analysis_manager import AnalysisManager
 from loopwright.ir.expr import Binary, Call, Unary
 from loopwright.ir.machine import Cache, Machine
@@ -28,6 +28,7 @@ from loopwright.ir.visit import walk
 from loopwright.lazy_dataclass import dataclass
 from loopwright.memo import IdentityMap
 from loopwright.planner.short_loops import Extents, repeated
+from loopwright.planner.streams import extra_write_cycles
 from loopwright.transform.band_dependences import carries, split_among, unmoved, unordered
 from loopwright.transform.schedule_legality import accessors
 
@@ -109,6 +110,7 @@ class CostModel:
         """
         program = self.program = analyses.program
         self.machine = machine
+        self._sizes = dict(sizes)
         trips = average_trips(program, sizes)
         fixed = {
             r.statement: frozenset(r.loops)
@@ -235,7 +237,25 @@ class CostModel:
             once = lines * self._line_cycles(level)
             fits = child.size <= _usable(cache)
             traffic.append(once if fits else max(once, count * child.traffic[level]))
+        if factor > 1:
+            traffic[-1] += self._written_beside(touched, followed, factor)
         return Estimate(cycles, tuple(traffic), touched, lines, size)
+
+    def _written_beside(
+        self, touched: Collection[_Touch], followed: Mapping[str, str], factor: int
+    ) -> float:
+        """Cycles that lines take longer because copies of a loop write rows side by side."""
+        found: dict[str, float] = {}
+        for touch in touched:
+            reference, iterator = touch.reference, followed.get(touch.statement, "")
+            is_row = reference.is_written and abs(reference.stride(iterator)) > 1
+            if not is_row or reference.array in self._spread:
+                continue
+            size = bytes_of(self.program.array(reference.array), self._sizes)
+            extra = extra_write_cycles(self.machine, size, factor)
+            lines = self._measure(touch)[2]
+            found[reference.array] = max(found.get(reference.array, 0.0), lines * extra)
+        return sum(found.values())
 
     def _sum(self, parts: list[Estimate]) -> Estimate:
         touched = tuple(t for part in parts for t in part.touched)

@@ -53,6 +53,7 @@ from loopwright.ir.schedule_tree import (
 from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.lazy_dataclass import dataclass
 from loopwright.planner.draft import Draft
+from loopwright.planner.streams import WRITES_WHOLE_LINES
 from loopwright.transform.band_dependences import among, edges
 from loopwright.transform.reschedule import Reschedule, tree_text
 from loopwright.transform.schedule_legality import validity_dependences
@@ -66,7 +67,6 @@ _SCALES = ((1, 1), (1, 2), (2, 1), (1, 3), (3, 1), (1, 4), (4, 1))  # of stages 
 _MOST_STAGES = 12
 _LEAST_ROWS = 64  # of a stage that is worth a pipeline
 _WORTH = 0.9  # of the bytes that the stages move apart: what they may move together
-_WRITES_WHOLE_LINES = frozenset({"aarch64"})  # instruction sets of cores that do, all we know of
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ class _Pipelines:
 
     def _moved(self, stages: Sequence[_Stage], sizes: Mapping[str, int]) -> tuple[int, int]:
         """Bytes that stages move apart and together."""
-        allocates = self.machine.isa not in _WRITES_WHOLE_LINES
+        allocates = self.machine.isa not in WRITES_WHOLE_LINES
         apart = together = 0
         for array, size in sizes.items():
             uses = [self._uses(stage.names, array) for stage in stages]

@@ -8,6 +8,12 @@ late, or go before all of them was used. Cycles for a line, measured on a Neover
     from the last cache         4.8    6.1    7.8    8.8    11     13
     from memory                 9.6    10     13     19     27     29
     of one set, from L2         10     22     26     25     33     36
+
+Cores that write whole lines without reading them first do so as long as stores follow each other in
+one row. Rows beyond the caches that are written side by side take longer, by cycles for a line:
+
+    rows                        1      2      4
+    from memory                 10     13     18
 """
 
 from __future__ import annotations
@@ -21,9 +27,19 @@ from loopwright.ir.program import Access, Array, Program
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.linear_forms import LinearForm, linear
 
-__all__ = ["MOST_STREAMS", "Stream", "clashing", "crowding", "streams_of"]
+__all__ = [
+    "MOST_STREAMS",
+    "WRITES_WHOLE_LINES",
+    "Stream",
+    "clashing",
+    "crowding",
+    "extra_write_cycles",
+    "streams_of",
+]
 
 MOST_STREAMS = 14
+WRITES_WHOLE_LINES = frozenset({"aarch64"})  # instruction sets of cores that do, all we know of
+_BESIDE = 2.5  # cycles for a line that is written, by every row more that is written beside its own
 _LEAST_RANK = 2  # single rows of arrays do not meet
 _LATEST = 3.0  # times as long: lines that are not fetched ahead
 _AGAIN = 4.0  # times as long: lines that are fetched again for every vector
@@ -68,6 +84,13 @@ def _repeated(access: Access, copies: Mapping[str, int]) -> Iterable[Stream]:
         }
     for row in found:
         yield Stream(access.array, row, last)
+
+
+def extra_write_cycles(machine: Machine, size: float, rows: int) -> float:
+    """Cycles for a line of an array of `size` bytes that is written with others, `rows` in all."""
+    if machine.isa not in WRITES_WHOLE_LINES or size <= machine.caches[-1].size:
+        return 0.0
+    return _BESIDE * (rows - 1)
 
 
 def crowding(program: Program, machine: Machine, names: Iterable[str], copies: Copies) -> float:
