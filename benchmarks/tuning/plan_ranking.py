@@ -1,18 +1,21 @@
 """The price of every schedule beside measured time: programs of the corpora by several plans each.
 
-    python -m benchmarks tuning.plan_ranking                 # 150 programs, some 25 minutes
-    python -m benchmarks tuning.plan_ranking --count 40      # every fourth of them
-    python -m benchmarks tuning.plan_ranking --aside         # the set-aside third, by its figures
+    python -m benchmarks tuning.plan_ranking                  # 220 programs, some 45 minutes
+    python -m benchmarks tuning.plan_ranking --count 40       # every fifth of them
+    python -m benchmarks tuning.plan_ranking --families random  # the random ones alone
+    python -m benchmarks tuning.plan_ranking --aside          # the set-aside third, by its figures
 
-Programs are those of the wide corpus that are not set aside and those of the kernels' corpus, or
-the wide corpus's set-aside third, on which no constant of the model was chosen: of that the figures
-are told and no program. The plans of a program:
+Programs are those of the wide corpus that are not set aside, those of the kernels' corpus and
+random affine ones (drawn_plans), or the wide corpus's set-aside third; on that and on the random
+ones no constant of the model was chosen. Of the third the figures are told and no program. The
+plans of a program:
 
     source     the order of the source, its marks
     marks      the planner's marks on that order
     plan       all planners
     no ...     all but one of them, where that makes another plan
     tiles ...  of several shapes
+    drawn ...  steps at random and the planner's marks
 
 Told are Spearman's rank correlation of predicted and measured seconds over all, and in the mean
 over programs; how many pairs of plans of a program, more than 5% apart, are ranked as measured; how
@@ -24,6 +27,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -48,6 +52,7 @@ from benchmarks.corpus_kernels import (
 )
 from benchmarks.corpus_race import Effort, race_in_place
 from benchmarks.measure import Bar, Outcome, Setting, geometric_mean
+from benchmarks.tuning.drawn_plans import RandomProgram, drawn_plans, random_programs
 from loopwright import options
 from loopwright.analysis.size_estimates import likely_sizes
 from loopwright.diagnostics import LoopwrightError
@@ -67,6 +72,8 @@ SIZE = "LARGE"
 APART = 0.05  # pairs of plans nearer than this are not told apart
 WORTH = 0.95  # see planner/plan_choice
 QUICK_COUNT = 24
+RANDOM = 72  # random programs
+DRAWN = 2  # random plans of a program
 TOLD = 12  # mispredictions
 
 TILES = ((32, 32, 32), (4, 256), (128, 16, 64))
@@ -101,8 +108,12 @@ def run(setting: Setting) -> Outcome:
     found: list[Ranked] = []
     count = setting.count or (QUICK_COUNT if setting.quick else 0)
     known = _known_rows(setting.rows)
-    for name, kernel in _kernels(setting, count):
-        ranked = known.get(name) or _ranked(name, kernel, setting.size or SIZE, machine)
+    for name, made in _programs(setting, count):
+        ranked = known.get(name) or (
+            _ranked_random(made, machine)
+            if isinstance(made, RandomProgram)
+            else _ranked(name, made, setting.size or SIZE, machine)
+        )
         if ranked is not None and len(ranked.both) > 1:
             found.append(ranked)
             if not setting.aside:
@@ -227,14 +238,16 @@ def _line(ranked: Ranked) -> str:
 # -- programs and plans ---------------------------------------------------------------------------
 
 
-def _kernels(setting: Setting, count: int) -> Iterator[tuple[str, Kernel]]:
+def _programs(setting: Setting, count: int) -> Iterator[tuple[str, Kernel | RandomProgram]]:
     names = [name for name in WIDE if is_set_aside(name) == setting.aside]
-    every = [(x, WIDE[x]) for x in names]
-    every += [] if setting.aside else list(KERNELS.items())
+    every: list[tuple[str, Kernel | RandomProgram]] = [(x, WIDE[x]) for x in names]
+    if not setting.aside:
+        every += KERNELS.items()
+        every += ((made.name, made) for made in random_programs(setting.seed, RANDOM))
     if setting.kernels:
-        every = [(name, kernel) for name, kernel in every if name in setting.kernels]
+        every = [(name, made) for name, made in every if name in setting.kernels]
     if setting.families:
-        every = [(name, kernel) for name, kernel in every if kernel.kind in setting.families]
+        every = [(name, made) for name, made in every if made.kind in setting.families]
     step = max(1, len(every) // count) if count else 1
     yield from every[::step]
 
@@ -251,6 +264,8 @@ def _plans(program: Program, machine: Machine) -> dict[str, Plan]:
     for tile in TILES:
         kind = f"tiles {' x '.join(map(str, tile))}"
         makers[kind] = partial(_tiled, tile, program, machine)
+    for at, drawn in enumerate(drawn_plans(program, machine, DRAWN)):
+        makers[f"drawn {at + 1}"] = partial(_given, drawn)
     found: dict[str, Plan] = {}
     for kind, make in makers.items():
         try:
@@ -263,6 +278,10 @@ def _plans(program: Program, machine: Machine) -> dict[str, Plan]:
         if plan not in found.values():
             found[kind] = plan
     return found
+
+
+def _given(plan: Plan) -> Plan:
+    return plan
 
 
 def _tiled(tile: tuple[int, ...], program: Program, machine: Machine) -> Plan:
@@ -299,12 +318,34 @@ def _ranked(name: str, kernel: Kernel, size: str, machine: Machine) -> Ranked | 
     sizes = likely_sizes(program) | {
         x: n for x, n in kernel.at(size).items() if x in program.params
     }
-    predicted = {
+    measured = {kind: found.best for kind, found in times.items()}
+    return Ranked(name, measured, _predicted(program, plans, machine, sizes))
+
+
+def _ranked_random(made: RandomProgram, machine: Machine) -> Ranked:
+    """Measured and predicted seconds of a random program."""
+    plans = _plans(made.program, machine)
+    with options.override(cache=False):
+        calls = {kind: lw.compile(made.program, plan=plan) for kind, plan in plans.items()}
+        measured = dict.fromkeys(plans, math.inf)
+        for _ in range(EFFORT.rounds):
+            for kind, call in calls.items():
+                arrays = made.arrays()
+                start = time.perf_counter()
+                call(*made.params.values(), *arrays)
+                measured[kind] = min(measured[kind], time.perf_counter() - start)
+    return Ranked(made.name, measured, _predicted(made.program, plans, machine, made.params))
+
+
+def _predicted(
+    program: Program, plans: Mapping[str, Plan], machine: Machine, sizes: Mapping[str, int]
+) -> dict[str, float]:
+    """Predicted seconds of the plans that have a price."""
+    priced = {
         kind: schedule_seconds(apply_plan(program, plan), machine, sizes)
         for kind, plan in plans.items()
     }
-    measured = {kind: found.best for kind, found in times.items()}
-    return Ranked(name, measured, {k: s for k, s in predicted.items() if math.isfinite(s)})
+    return {kind: seconds for kind, seconds in priced.items() if math.isfinite(seconds)}
 
 
 def _inputs(name: str, kernel: Kernel, size: str) -> Inputs:
