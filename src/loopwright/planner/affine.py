@@ -40,6 +40,7 @@ from loopwright.planner.draft import Draft
 from loopwright.planner.expanded_bytes import BufferShare, Spread, unique
 from loopwright.planner.outer_lanes import take_outer_vectors
 from loopwright.planner.pivots import split_at_pivots
+from loopwright.planner.register_jams import register_jams
 from loopwright.planner.short_loops import unroll_short_loops
 from loopwright.planner.wavefronts import part_wavefronts, take_diagonals
 from loopwright.transform.apply import apply_step
@@ -149,6 +150,8 @@ def _other_order(
             most[name] = loops
     share = BufferShare(schedule.program, machine)
     steps, is_best = _best_spread(schedule, machine, most, share, taken)
+    if not any(isinstance(step, Reschedule) for step in steps):
+        steps = register_jams(schedule, machine, most, share, taken) or steps
     spreads = any(isinstance(step, ExpandScalar) for step in steps)
     is_small = len(schedule.program.statements) <= _MOST_STATEMENTS
     if is_small and (spreads or not steps):

@@ -402,16 +402,17 @@ class _ScheduleModel:
         """Cycles of all iterations of a loop that holds no loops but unrolled ones.
 
         Compilers find vectors in loops that are not marked where they write out what is inside
-        (`is_plain`), not in copies that a plan has made.
+        (`is_plain`), not in copies that a plan has made but those of integers, all of one range.
         """
         names = [s.name for s in self.program.statements if s.name in copies]
         mark = self.marks.get(band.loop, Mark.SERIAL)
         is_free = is_marked = mark in (Mark.VECTOR, Mark.SIMD)
-        chain = 0.0
+        chain, in_part = 0.0, 0.0 if is_plain else self._in_part(names, moving, copies)
         if not is_free:
             statements = [self.program.statement(name) for name in names]
             chain = carried_cycles(statements, moving, self.machine)
-            is_free = chain == 0.0 and (is_plain or not any(copies.values()))
+            is_whole = not in_part and all(s.write.dtype.is_integer for s in statements)
+            is_free = chain == 0.0 and (is_plain or is_whole or not any(copies.values()))
             is_free = is_free and not may_meet(self.program, statements, moving)
             if chain and not is_plain:
                 chain *= self._copies_in_turn(statements, copies)
@@ -423,7 +424,6 @@ class _ScheduleModel:
         if self.is_text and chain and not any(copies.values()):
             alone += _LANE_IN_C * len(names)
         alone += _GUARD * max((math.prod(copies[name].values()) for name in guarded), default=0.0)
-        in_part = 0.0 if is_plain else self._in_part(names, moving, copies)
         if in_part:
             trips = max(0.0, trips - in_part)
             in_part *= 2 * (alone + _GUARD * max(math.prod(copies[x].values()) for x in names))
