@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -16,7 +17,7 @@ from loopwright.planner.plan_choice import MARKED, PLANNED, SOURCE, choose_plan
 from loopwright.planner.planners import model_planner
 from loopwright.planner.schedule_cost import schedule_seconds
 from loopwright.planner.source_order import source_order
-from loopwright.transform.loop_marks import Unroll
+from loopwright.transform.loop_marks import Parallel, Unroll
 from loopwright.transform.unroll_and_jam import UnrollAndJam
 
 N1 = load_machine("neoverse-n1")
@@ -116,3 +117,21 @@ def test_the_source_order_is_priced_like_any_other() -> None:
     seconds = schedule_seconds(written, N1, {})
     # 64 million steps of a sum, two cycles apart.
     assert 0.4 * 128e6 / 2.5e9 < seconds < 6 * 128e6 / 2.5e9
+
+
+def test_an_order_that_leaves_threads_nothing_gives_way_to_waves() -> None:
+    """Rows of a recurrence side by side are faster on one thread, tiles in waves on several."""
+    source = b"""
+    void f(int n, int m, unsigned char wall[n][m], unsigned ways[n][m]) {
+    #pragma scop
+      for (int i = 1; i < n; i++) {
+        ways[i][0] = wall[i][0] ? 0 : ways[i - 1][0];
+        for (int j = 1; j < m; j++)
+          ways[i][j] = wall[i][j] ? 0 : ways[i - 1][j] + ways[i][j - 1] + ways[i - 1][j - 1];
+      }
+    #pragma endscop
+    }
+    """
+    (program,) = lw.parse_c(source)
+    chosen = choose_plan(program, replace(N1, cores=2), 2, text=True)
+    assert any(isinstance(step, Parallel) for step in chosen.plan)

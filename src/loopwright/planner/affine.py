@@ -64,7 +64,6 @@ __all__ = [
     "mark_simd",
     "plan_marks",
     "plan_order",
-    "plan_text_marks",
     "promote_to_registers",
     "tile_columns",
 ]
@@ -77,17 +76,15 @@ _CLEARLY = 0.95  # of the time that the source order takes: an order with buffer
 _MOST_STATEMENTS = 20
 
 
-def plan_marks(
-    schedule: Schedule, machine: Machine, *, parallel: bool, text: bool = False
-) -> tuple[Step, ...]:
-    """Marks for the loops of `schedule`, in the order they stand in; `text`: printed as C."""
+def plan_marks(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple[Step, ...]:
+    """Marks for the loops of `schedule`, in the order they stand in."""
     draft = Draft(schedule)
     _part_scalars(draft)
     if machine.vector_registers:
         split_at_pivots(draft, parallel=parallel)
         unroll_short_loops(draft, parallel=parallel)
     if parallel:
-        mark_parallel(draft, machine, text=text)
+        mark_parallel(draft, machine)
         if machine.vector_registers:
             unroll_short_loops(draft, parallel=False)  # in the strips that threads have been given
     else:
@@ -109,11 +106,6 @@ def _part_scalars(draft: Draft) -> None:
         users = accessors(draft.schedule.analyses, split.array)
         if not any(users <= band.statements for band in innermost):
             draft.take(split)
-
-
-def plan_text_marks(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple[Step, ...]:
-    """As `plan_marks`, for C, which one thread may run as well as several."""
-    return plan_marks(schedule, machine, parallel=parallel, text=True)
 
 
 def plan_order(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple[Step, ...]:

@@ -73,16 +73,15 @@ _UNIT = 8  # likewise a multiple of this, so that unrolled loops fit in
 _LINE = 8  # cycles to fetch a line that nobody else needs, from L2 or L3 with others in flight
 
 
-def mark_parallel(draft: Draft, machine: Machine, *, text: bool = False) -> None:
-    """Mark a loop of every nest that may be parallel and is worth it; `text`: printed as C."""
-    _Sharing(draft, machine, text).node(nodes_of(draft.schedule), ())
+def mark_parallel(draft: Draft, machine: Machine) -> None:
+    """Mark a loop of every nest that may be parallel and is worth it."""
+    _Sharing(draft, machine).node(nodes_of(draft.schedule), ())
 
 
 @dataclass(slots=True)
 class _Sharing:
     draft: Draft
     machine: Machine
-    text: bool
     trips: dict[str, dict[str, float]] = field(default_factory=dict)
     strips: ParallelChunks | None = None  # of the nest before, to be marked
     short: dict[str, bool] = field(default_factory=dict)  # loop -> what is inside is to be unrolled
@@ -359,10 +358,10 @@ class _Sharing:
         ->  for i: a[i, 0] = f(i)
             for i: for j: a[i, j] = g(a[i - 1, j], a[i, j - 1])      in waves
 
-        Not in C, which one thread may run: by tiles a row of such a recurrence that comes from
-        memory takes a sixth longer (measured, N1: summed areas).
+        By tiles a row of such a recurrence that comes from memory takes a sixth longer on one
+        thread (measured, N1: summed areas); prices know (planner/plan_choice).
         """
-        if self.text or not isinstance(band.child, InOrder) or not has_one_loop(band.child):
+        if not isinstance(band.child, InOrder) or not has_one_loop(band.child):
             return False
         before = self.draft.schedule, list(self.draft.steps)
         if self.draft.take(Distribute(band.loop)):

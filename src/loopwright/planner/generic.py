@@ -26,7 +26,7 @@ from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
-from loopwright.planner.affine import plan_marks, plan_order, plan_text_marks
+from loopwright.planner.affine import plan_marks, plan_order
 from loopwright.planner.closures import plan_closures
 from loopwright.planner.crowded_loops import plan_crowded_loops
 from loopwright.planner.draft import Draft
@@ -57,7 +57,6 @@ _PLANNERS = (
 # What plans for C text take in place of others.
 _FOR_TEXT: dict[Callable[..., Iterable[Step]], Callable[..., Iterable[Step]]] = {
     plan_contractions: plan_text_contractions,
-    plan_marks: plan_text_marks,
 }
 # Elementary isl operations that each planner may take; a million take about half a second.
 _QUOTA = 1_000_000
@@ -151,7 +150,7 @@ def _retraced(program: Program, steps: tuple[Step, ...]) -> Draft:
 
 
 def extend_plan(
-    schedule: Schedule, machine: Machine, *, parallel: bool = False, text: bool = False
+    schedule: Schedule, machine: Machine, *, parallel: bool = False
 ) -> tuple[Step, ...]:
     """Marks for the loops of `schedule` that have none, their order kept."""
-    return plan_marks(schedule, machine, parallel=parallel, text=text)
+    return plan_marks(schedule, machine, parallel=parallel)

@@ -20,6 +20,7 @@ from loopwright.analysis.size_estimates import likely_sizes
 from loopwright.diagnostics import UsageError
 from loopwright.faults import FAULTS, survive
 from loopwright.ir.islkit import bounded
+from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
@@ -52,6 +53,7 @@ __all__ = ["DECLINED", "PLANNED", "SOURCE", "PlanChoice", "choose_plan", "expect
 
 _WORTH = 0.95  # of the time of the source order: what a plan may take
 _ALONE = 1.1  # times that of the source order: what a plan for several threads may take on one
+_ALONE_IN_WAVES = 1.5  # likewise, of C in waves: two threads gain more than that
 _AS_GOOD = 1.02  # times that of the source order: what marks on its loops may take
 # What makes no other order: pieces for threads and their sums are marks as well.
 _MARKS = (
@@ -120,11 +122,21 @@ def choose_plan(
         is_worth_it = not price(schedule, threads=1) > _ALONE * price(written, threads=1)
     if is_worth_it:
         chosen = PlanChoice(plan, schedule, PLANNED, ((PLANNED, own), (SOURCE, base)))
+        if threads > 1 and not _is_shared(schedule):
+            # Another order that leaves threads nothing to do, where marks alone may.
+            other = _without_order(start, source, machine, threads, price, (own, base), text=text)
+            if _is_shared(other.schedule):
+                chosen = replace(other, declined=(plan, schedule))
     else:
         chosen = _without_order(start, source, machine, threads, price, (own, base), text=text)
         chosen = replace(chosen, declined=(plan, schedule))
     log("plan", lambda: f"of '{program.name}' {chosen}")
     return chosen
+
+
+def _is_shared(schedule: Schedule) -> bool:
+    """Whether threads share a loop."""
+    return any(mark is Mark.PARALLEL for _, mark in schedule.marks)
 
 
 def _unpriced(
@@ -169,14 +181,14 @@ def _without_order(
     are, to a compiler, the loops themselves. Marks that have no price (waves) are trusted as plans
     are, in C where one thread alone is not expected to be slower by them.
     """
-    planner = partial(extend_plan, parallel=threads > 1, text=text)
+    planner = partial(extend_plan, parallel=threads > 1)
     marked, marks = _extended(start, planner, machine)
     own, base = known
     value = price(marks)
     most = _AS_GOOD if all(isinstance(step, _MARKS) for step in marked) else _WORTH
     seconds = ((PLANNED, own), (MARKED, value), (SOURCE, base))
     is_trusted = math.isnan(value) and (
-        not text or price(marks, threads=1) <= _ALONE * price(source[1], threads=1)
+        not text or price(marks, threads=1) <= _ALONE_IN_WAVES * price(source[1], threads=1)
     )
     if is_trusted or value <= most * base:
         return PlanChoice(*_finished(marked, marks, machine, threads), MARKED, seconds)
