@@ -63,6 +63,7 @@ KEPT = {
     s[0] += a[i] * (1.0 / sqrt(t));
   }""",
     "guarded": "for (int i = 0; i < n; i++) s[0] += b[i] > 0.5 ? 1.0 / sqrt(a[i]) : 0.0;",
+    "nothing handed on": "for (int i = 0; i < n; i++) c[i] = a[i] / sqrt(b[i]);",
     "one value": "for (int i = 0; i < n; i++) s[0] += a[i] * (1.0 / sqrt(b[0]));",
     "in every turn": """for (int i = 0; i < n; i++)
     for (int k = 0; k < 3; k++) s[0] += a[i] * (1.0 / sqrt(b[i + k]));""",

@@ -80,7 +80,7 @@ def quotients_apart(
         if stmt.step != Const(1) or (trips is not None and trips < _FEWEST):
             return stmt
         loop = _Loop(stmt, local, dtypes)
-        return stmt if has_sums and loop.carries_sums() else loop.in_strips(taken)
+        return stmt if loop.is_left(has_sums=has_sums) else loop.in_strips(taken)
 
     return replace(nest, body=rebuild(nest.body, visit))
 
@@ -109,15 +109,14 @@ class _Loop:
             return self.loop
         return self._strips(found, taken)
 
-    def carries_sums(self) -> bool:
-        """Whether sums, of what is no product, are all that an iteration hands to the next one."""
+    def is_left(self, *, has_sums: bool) -> bool:
+        """Whether LLVM has vectors for the loop: it hands on nothing, or sums of no products."""
         stored = [s for part in self.parts for s in statements(part) if isinstance(s, Store)]
         read = {load.array for s in stored for e in expressions(s) for load in loads(e)}
         end = len(self.parts)
-        carried = {
-            x for x in self.written & read if not (x in self.local and self._is_set_anew(x, end))
-        }
-        return all(self._is_sum(s, carried) for s in stored if s.buffer in carried)
+        anew = {name for name in self.local if self._is_set_anew(name, end)}
+        carried = self.written & read - anew
+        return all(has_sums and self._is_sum(s, carried) for s in stored if s.buffer in carried)
 
     def _is_sum(self, store: Store, carried: set[str]) -> bool:
         own = Load(store.buffer, store.index, store.value.dtype)
