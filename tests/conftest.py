@@ -26,7 +26,9 @@ def _own_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Start from no options but five: cache and records of the run, checks, strictness, no races.
 
     Workers of one run share the cache, as processes do anywhere. The variables themselves are set,
-    so that child processes started by a test obey too.
+    so that child processes started by a test obey too. Children also share the bytecode of modules,
+    in a folder of the run: hundreds of them import the package, and where Python is told to write
+    no bytecode each would compile it anew, which takes longer than the rest of its start.
     """
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
@@ -36,6 +38,8 @@ def _own_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         of_run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
         patch.setenv(options.variable("cache_dir"), str(of_run / "cache"))
         patch.setenv(options.variable("data_dir"), str(of_run / "data"))
+        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        patch.setenv("PYTHONPYCACHEPREFIX", str(of_run / "bytecode"))
         patch.setenv(options.variable("check"), "1")
         patch.setenv(options.variable("strict"), "1")
         patch.setenv(options.variable("race"), "0")  # what is tested must not hang on the clock

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from backends.c_compiled import compile_c, needs_cc
 from backends.compiled import assert_same_bits, compile_nest, run_kernel
-from drawn import HUNTS
+from drawn import HUNTS, combined
 from loopwright import parse_c
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.interpret import element_strides, interpret_program
@@ -176,8 +176,7 @@ def test_the_lesser_of_a_maximum_and_zero() -> None:
 
 
 @needs_cc
-@pytest.mark.parametrize("loops", SHAPES)
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize(("kind", "loops"), combined(sorted(KINDS), SHAPES, one_in=4))
 def test_c_keeps_every_bit(kind: str, loops: str) -> None:
     programs = [source(f"a[i][j] = {term} + a[i][j - 1];", kind, loops) for term in TERMS]
     nests = [nest_of(program, 16, 16) for program in programs]

@@ -30,6 +30,7 @@ __all__ = [
     "coefficients",
     "count_accesses",
     "likely_sizes",
+    "likely_trips",
     "references",
     "row_bytes",
 ]
@@ -279,6 +280,11 @@ def average_trips(program: Program, sizes: Mapping[str, int]) -> dict[str, dict[
     statement is near its number of instances; of a triangle n * n/2.
     """
     return {s.name: average_trips_of(s.domain, s.iterators, sizes) for s in program.statements}
+
+
+def likely_trips(program: Program) -> dict[str, dict[str, float]]:
+    """`average_trips` at `likely_sizes`, by which planners tell long loops from short ones."""
+    return average_trips(program, likely_sizes(program))
 
 
 def band_trips(band: Band, program: Program, trips: Mapping[str, Mapping[str, float]]) -> float:

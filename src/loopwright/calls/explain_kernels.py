@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 
 from loopwright.analysis.sharing_table import sharing_lines, sharing_table
-from loopwright.analysis.size_estimates import average_trips, likely_sizes
+from loopwright.analysis.size_estimates import likely_trips
 from loopwright.analysis.thread_mapping import ThreadMapping, scheduled_mappings, statements_of
 from loopwright.diagnostics import UsageError
 from loopwright.ir.device import (
@@ -166,7 +166,7 @@ def _shapes(
     if len(loops) < 2 or (tall and len(loops) == 2):
         return tall
     program = schedule.program
-    trips = average_trips(program, likely_sizes(program))
+    trips = likely_trips(program)
     shapes = rank_block_shapes(schedule, [loops[x] for x in "xyz" if x in loops], trips, machine)
     taken = " x ".join(map(str, kernel.block[: len(loops)]))
     others = [str(shape) for shape in shapes if shape.threads != kernel.block[: len(loops)]]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from loopwright.analysis.size_estimates import average_trips, likely_sizes, references
+from loopwright.analysis.size_estimates import likely_trips, references
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program, Role
@@ -356,7 +356,7 @@ def _walks_columns(program: Program, outer: Band, inner: Band) -> bool:
 
     They are neighbours for the outer loop, and the same ones for all iterations of the inner one.
     """
-    trips = average_trips(program, likely_sizes(program))
+    trips = likely_trips(program)
     around = moved_by(outer, program), moved_by(inner, program)
     for band in bands(inner.child):
         if any(True for _ in bands(band.child)):

@@ -27,7 +27,7 @@ from loopwright.ir.schedule_tree import Band, Leaf, Node, bands, directions, sta
 from loopwright.ir.visit import walk
 from loopwright.lazy_dataclass import dataclass
 from loopwright.memo import IdentityMap
-from loopwright.planner.short_loops import Extents, repeated
+from loopwright.planner.short_loops import repeated
 from loopwright.planner.streams import extra_write_cycles
 from loopwright.transform.band_dependences import carries, split_among, unmoved, unordered
 from loopwright.transform.schedule_legality import accessors
@@ -108,6 +108,7 @@ class CostModel:
         They keep as few copies as the order needs: registers where one innermost loop has all their
         users, else rows of neighbours.
         """
+        self._analyses = analyses
         program = self.program = analyses.program
         self.machine = machine
         self._sizes = dict(sizes)
@@ -124,7 +125,6 @@ class CostModel:
             for s in program.statements
         }
         self._caches = machine.caches
-        self._extents: Extents = {}
         # By the function of a loop, which isl cannot hash.
         self._followed: IdentityMap[Any, dict[str, str]] = IdentityMap()
         self._measured: dict[_Touch, tuple[tuple[Any, ...], float, float]] = {}
@@ -323,7 +323,7 @@ class CostModel:
         `copies` are those of loops around. None where inner loops are long (planner/short_loops).
         """
         inner = list(bands(band.child))
-        counts = repeated(self.program, inner, known=self._extents)
+        counts = repeated(self._analyses, inner)
         if counts is None:
             return None
         found: dict[str, dict[str, int]] = {name: dict(copies.get(name, {})) for name in names}

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from loopwright.analysis.reductions import Reduction, reductions
-from loopwright.analysis.size_estimates import average_trips, band_trips, likely_sizes, references
+from loopwright.analysis.size_estimates import band_trips, likely_trips, references
 from loopwright.ir.expr import Var
 from loopwright.ir.islkit import isl
 from loopwright.ir.loops import Mark
@@ -88,8 +88,7 @@ class _Sharing:
     worth: float = _WORTH
 
     def __post_init__(self) -> None:
-        program = self.draft.schedule.program
-        self.trips = average_trips(program, likely_sizes(program))
+        self.trips = self.draft.schedule.analyses.get(likely_trips)
 
     def node(self, node: Node, outer: tuple[Band, ...]) -> None:
         match node:

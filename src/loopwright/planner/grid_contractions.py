@@ -15,7 +15,7 @@ from functools import partial
 from itertools import permutations
 from typing import TypeAlias
 
-from loopwright.analysis.size_estimates import average_trips, band_trips, likely_sizes
+from loopwright.analysis.size_estimates import band_trips, likely_trips
 from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import Band, Leaf, bands, nodes_of, perfect_nest
@@ -51,7 +51,7 @@ _LEAST = 1 << 20  # multiply-adds of a product that is worth a kernel of its own
 def plan_grid_contractions(schedule: Schedule, machine: GpuMachine) -> tuple[Step, ...]:
     """Steps that run products by kernels of their own."""
     draft = Draft(schedule)
-    trips = average_trips(schedule.program, likely_sizes(schedule.program))
+    trips = schedule.analyses.get(likely_trips)
     for band in list(bands(nodes_of(schedule))):
         nest = perfect_nest(band)
         if len(nest) != 3 or not isinstance(nest[-1].child, Leaf):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from loopwright.analysis.size_estimates import average_trips, band_trips, likely_sizes, references
+from loopwright.analysis.size_estimates import band_trips, likely_trips, references
 from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import (
@@ -62,8 +62,7 @@ class _Mapping:
     trips: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        program = self.draft.schedule.program
-        self.trips = average_trips(program, likely_sizes(program))
+        self.trips = self.draft.schedule.analyses.get(likely_trips)
 
     def node(self, node: Node) -> None:
         match node:

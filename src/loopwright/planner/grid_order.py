@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from loopwright.analysis.dependences import strongly_connected_components
-from loopwright.analysis.size_estimates import average_trips, band_trips, likely_sizes
+from loopwright.analysis.size_estimates import band_trips, likely_trips
 from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.islkit import isl
 from loopwright.ir.program import Program, Role
@@ -131,7 +131,7 @@ def _best_order(
         schedule.analyses.derive(validity_dependences).all_,
         schedule.analyses.derive(conflicts).all_,
     )
-    trips = average_trips(program, likely_sizes(program))
+    trips = schedule.analyses.get(likely_trips)
     order = _GridOrder(program, launch_seconds, together, trips)
     found = order.built([s.name for s in program.statements], pairs, nodes_of(schedule))
     return found, order.seconds(found, pairs)

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from loopwright.analysis.reductions import Reduction, reductions
-from loopwright.analysis.size_estimates import average_trips, band_trips, likely_sizes, references
+from loopwright.analysis.size_estimates import band_trips, likely_trips, references
 from loopwright.ir.atomics import has_atomic
 from loopwright.ir.expr import Var
 from loopwright.ir.gpu_machine import GpuMachine
@@ -71,7 +71,7 @@ def plan_grid_reductions(
     """
     draft = Draft(schedule)
     pending: list[_Shared] = []
-    trips = average_trips(schedule.program, likely_sizes(schedule.program))
+    trips = schedule.analyses.get(likely_trips)
     for found in reductions(schedule.program):
         if found.is_reorderable:
             nest = _nest(draft, found)

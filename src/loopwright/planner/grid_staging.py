@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from loopwright.analysis.size_estimates import average_trips, band_trips, likely_sizes, references
+from loopwright.analysis.size_estimates import band_trips, likely_trips, references
 from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.islkit import bounded
 from loopwright.ir.loops import Axis, Mark
@@ -38,7 +38,7 @@ def plan_grid_staging(schedule: Schedule, machine: GpuMachine) -> tuple[Step, ..
     """Steps that cut serial loops of kernels into strips and stage the rows that lanes walk."""
     draft = Draft(schedule)
     program = schedule.program
-    trips = average_trips(program, likely_sizes(program))
+    trips = schedule.analyses.get(likely_trips)
     boxes: list[StageArray] = []
     for band in list(open_bands(schedule)):
         lanes = _lanes(schedule, band)

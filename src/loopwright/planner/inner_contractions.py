@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.analysis.product_nest import is_banded, sum_of_products
-from loopwright.analysis.size_estimates import average_trips, likely_sizes
+from loopwright.analysis.size_estimates import likely_trips
 from loopwright.analysis.update_statements import elements, is_reorderable
 from loopwright.ir.contraction import LOOPS, AffineSubscripts, InnerContraction, InnerProduct
 from loopwright.ir.contraction_shape import ContractionShape, Dim
@@ -303,7 +303,7 @@ class _Planner:
         They then meet once, not for every product. Strips of its own loops do not count:
         what is done in them grows from one to the next.
         """
-        trips = average_trips(self._program(), likely_sizes(self._program()))
+        trips = self.draft.schedule.analyses.get(likely_trips)
         own = {iterator for iterator, loop in self._loops().items() if loop in nest.names}
         batches = {
             loop: trips.get(self.statement, {}).get(iterator, 0.0)
@@ -448,7 +448,7 @@ def _steps(program: Program, statement: Statement, plus: str, summed: set[str]) 
     """
     if len(summed) < 2 or not is_reorderable(plus, statement.write.dtype, program):
         return _innermost(statement.iterators, summed)
-    trips = average_trips(program, likely_sizes(program)).get(statement.name, {})
+    trips = likely_trips(program).get(statement.name, {})
     return max(summed, key=lambda x: (trips.get(x, 0.0), statement.iterators.index(x)))
 
 

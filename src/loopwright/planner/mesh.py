@@ -21,11 +21,10 @@ from math import prod
 from loopwright.analysis.across_lanes import is_across_lanes
 from loopwright.analysis.scratchpad_boxes import accesses_in
 from loopwright.analysis.size_estimates import (
-    average_trips,
     band_trips,
     bounded_sizes,
     coefficients,
-    likely_sizes,
+    likely_trips,
 )
 from loopwright.ir.access_names import NamedAccess
 from loopwright.ir.islkit import bounded
@@ -156,7 +155,7 @@ class _Nests:
 
     def __post_init__(self) -> None:
         program = self.draft.schedule.program
-        self.trips = average_trips(program, likely_sizes(program))
+        self.trips = likely_trips(program)
         self.is_known = set(program.params) == set(bounded_sizes(program))
         self.phases = phases_of(nodes_of(self.draft.schedule))
 

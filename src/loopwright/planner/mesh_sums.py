@@ -18,10 +18,9 @@ from math import ceil
 
 from loopwright.analysis.reductions import Reduction, reductions
 from loopwright.analysis.size_estimates import (
-    average_trips,
     band_trips,
     bounded_sizes,
-    likely_sizes,
+    likely_trips,
 )
 from loopwright.ir.access_names import named_accesses
 from loopwright.ir.mesh_machine import MeshMachine
@@ -119,5 +118,5 @@ def _block(schedule: Schedule, nest: tuple[Band, ...], cores: int) -> int:
     unit = _BOX if len(nest) == 1 else 1
     if set(program.params) != set(bounded_sizes(program)):
         return unit * _BOXES
-    trips = band_trips(nest[0], program, average_trips(program, likely_sizes(program)))
+    trips = band_trips(nest[0], program, likely_trips(program))
     return unit * max(1, ceil(trips / (cores * unit)))

@@ -176,7 +176,7 @@ def _write_out(draft: Draft, model: OuterCost, band: Band) -> None:
     """Write the short loops inside out that walk along small arrays, which then are registers."""
     for inner in bands(band.child):
         used = {r.array for name in inner.statements for r in model.references[name]}
-        counts = repeated(model.program, (inner,), max(model.small.values(), default=0))
+        counts = repeated(draft.schedule.analyses, (inner,), max(model.small.values(), default=0))
         if used & model.small.keys() and counts and counts[0] > 1:
             draft.take(Unroll(inner.loop, counts[0]))
 

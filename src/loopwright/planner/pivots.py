@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from loopwright.analysis.size_estimates import average_trips, band_trips, likely_sizes
+from loopwright.analysis.size_estimates import band_trips, likely_trips
 from loopwright.ir.expr import Var
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program, Role
@@ -38,7 +38,7 @@ def split_at_pivots(draft: Draft, *, parallel: bool) -> frozenset[str]:
     """
     done: set[str] = set()
     program = draft.schedule.program
-    trips = average_trips(program, likely_sizes(program))
+    trips = draft.schedule.analyses.get(likely_trips)
     for band in list(open_bands(draft.schedule)):
         is_inner = not any(True for _ in bands(band.child))
         path = path_to(nodes_of(draft.schedule), band.loop)

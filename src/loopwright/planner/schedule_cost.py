@@ -351,8 +351,8 @@ class _ScheduleModel:
             for name, iterator in moving.items():
                 found[name][iterator] = trips
         size = sum(math.prod(found[x].values()) * (len(self.work[x].references) + 1) for x in found)
-        is_short = size <= _MOST_WRITTEN and repeated(self.program, inner, _MOST_COPIES) is not None
-        return found if is_short else None
+        counts = repeated(self.schedule.analyses, inner, _MOST_COPIES)
+        return found if size <= _MOST_WRITTEN and counts is not None else None
 
     def _kernel(self, made: ScheduledContraction, band: Band, points: Points) -> _Estimate:
         """A contraction in the place of its loops; operands and result are counted with it."""

@@ -11,29 +11,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
-from typing import TypeAlias
 
-from loopwright.analysis.size_estimates import (
-    average_trips,
-    band_trips,
-    coefficients,
-    likely_sizes,
-)
+from loopwright.analysis.size_estimates import band_trips, coefficients, likely_trips
+from loopwright.ir.analysis_manager import AnalysisManager
 from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Const, Expr
 from loopwright.ir.islkit import context, isl
 from loopwright.ir.loops import Mark
-from loopwright.ir.program import Access, Program, Statement
+from loopwright.ir.program import Access, Program
 from loopwright.ir.schedule_tree import Band, bands, directions, moved_by, nodes_of, path_to
 from loopwright.ir.visit import names
 from loopwright.planner.draft import Draft
 from loopwright.transform.loop_marks import Parallel, Simd, Unroll
 from loopwright.transform.schedule_legality import open_bands
 
-__all__ = ["Extents", "repeated", "unroll_short_loops", "unrolled_inside", "unrolled_whole"]
-
-Extents: TypeAlias = dict[tuple[str, int], int | None]  # of the iterators of statements
+__all__ = ["repeated", "unroll_short_loops", "unrolled_inside", "unrolled_whole"]
 
 _MOST_COPIES = 64  # of the statements of a loop, which compilers unroll whole
 _LEAST = 32  # iterations of a loop that are worth vectors
@@ -50,9 +44,9 @@ def unroll_short_loops(draft: Draft, *, parallel: bool) -> None:
     serial loops.
     """
     program = draft.schedule.program
-    trips = average_trips(program, likely_sizes(program))
+    trips = draft.schedule.analyses.get(likely_trips)
     for band in list(open_bands(draft.schedule)):
-        if band_trips(band, program, trips) < _LEAST and not _is_whole_vectors(program, band):
+        if band_trips(band, program, trips) < _LEAST and not _is_whole_vectors(draft, band):
             continue
         path = path_to(nodes_of(draft.schedule), band.loop)
         counts = unrolled_inside(draft, path)
@@ -61,9 +55,10 @@ def unroll_short_loops(draft: Draft, *, parallel: bool) -> None:
             draft.take(*unrolled, *draft.copies(band), Simd(band.loop))
 
 
-def _is_whole_vectors(program: Program, band: Band) -> bool:
+def _is_whole_vectors(draft: Draft, band: Band) -> bool:
     """Whether a loop has a constant number of iterations that fills the shortest vectors."""
-    (count,) = repeated(program, (band,), _LEAST) or (0,)
+    program = draft.schedule.program
+    (count,) = repeated(draft.schedule.analyses, (band,), _LEAST) or (0,)
     bits = min(program.statement(name).write.dtype.bits for name in band.statements)
     return count >= _LEAST_LANES and count * bits % _VECTOR_BITS == 0
 
@@ -87,7 +82,7 @@ def unrolled_whole(draft: Draft, band: Band) -> dict[str, int]:
     """Iterations of the loops inside one, which are unrolled so that it has vectors; or none."""
     program = draft.schedule.program
     inner = tuple(bands(band.child))
-    counts = repeated(program, inner) if inner else None
+    counts = repeated(draft.schedule.analyses, inner) if inner else None
     if counts is None:
         return {}
     by_iterator = {
@@ -102,53 +97,54 @@ def unrolled_whole(draft: Draft, band: Band) -> dict[str, int]:
 
 
 def repeated(
-    program: Program,
-    inner: Sequence[Band],
-    most: int = _MOST_COPIES,
-    known: Extents | None = None,
+    analyses: AnalysisManager, inner: Sequence[Band], most: int = _MOST_COPIES
 ) -> list[int] | None:
-    """Iterations of loops that are few enough to be unrolled whole; else None.
+    """Iterations of loops that are few enough to be unrolled whole; else None."""
+    counts: list[int] = []
+    for band in inner:
+        count = _constant_trips(analyses, band)
+        if count is None:
+            return None
+        counts.append(count)
+    return counts if math.prod(counts) <= most else None
 
-    Who asks for many trees of one program hands over what is `known`, which grows.
-    """
-    found = [_constant_trips(program, band, {} if known is None else known) for band in inner]
-    counts = [count for count in found if count is not None]
-    if len(counts) < len(found) or math.prod(counts) > most:
-        return None
-    return counts
 
-
-def _constant_trips(program: Program, band: Band, known: Extents) -> int | None:
+def _constant_trips(analyses: AnalysisManager, band: Band) -> int | None:
     """Iterations of a loop that is the same for all statements and in all iterations around it."""
     found = set()
     at = directions(band)
     if at.keys() != band.statements:
         return None
     for name, (place, _) in at.items():
-        if (name, place) not in known:
-            known[name, place] = _extent(program.statement(name), place)
-        found.add(known[name, place])
+        found.add(analyses.get(_Extent(name, place)))
     return found.pop() if len(found) == 1 else None
 
 
-def _extent(statement: Statement, at: int) -> int | None:
+@dataclass(frozen=True, slots=True)
+class _Extent:
     """Values of an iterator, where they are as many neighbours in all iterations around it.
 
     A window that moves along, [x - 3, x + 3], has as many everywhere.
     """
-    later = len(statement.iterators) - at - 1
-    values = statement.domain.project_out(isl.dim_type.set, at + 1, later).reset_tuple_id()
-    inside = isl.Map.from_range(values).move_dims(
-        isl.dim_type.in_, 0, isl.dim_type.out, 0, at
-    )  # { around -> values }
-    first = inside.lexmin()
-    lengths = first.reverse().apply_range(inside.lexmax()).deltas()
-    last = lengths.dim_max_val(0)
-    if not last.is_int() or not last.eq(lengths.dim_min_val(0)):
-        return None
-    count = int(last.to_python()) + 1
-    neighbours = isl.Map.read_from_str(context(), f"{{ [x] -> [y] : x <= y < x + {count} }}")
-    return count if first.apply_range(neighbours).is_subset(inside) else None
+
+    statement: str
+    at: int  # the place of the iterator
+
+    def __call__(self, program: Program) -> int | None:
+        statement, at = program.statement(self.statement), self.at
+        later = len(statement.iterators) - at - 1
+        values = statement.domain.project_out(isl.dim_type.set, at + 1, later).reset_tuple_id()
+        inside = isl.Map.from_range(values).move_dims(
+            isl.dim_type.in_, 0, isl.dim_type.out, 0, at
+        )  # { around -> values }
+        first = inside.lexmin()
+        lengths = first.reverse().apply_range(inside.lexmax()).deltas()
+        last = lengths.dim_max_val(0)
+        if not last.is_int() or not last.eq(lengths.dim_min_val(0)):
+            return None
+        count = int(last.to_python()) + 1
+        neighbours = isl.Map.read_from_str(context(), f"{{ [x] -> [y] : x <= y < x + {count} }}")
+        return count if first.apply_range(neighbours).is_subset(inside) else None
 
 
 def _has_neighbours(program: Program, band: Band, inner: Mapping[str, int]) -> bool:

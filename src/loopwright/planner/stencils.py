@@ -13,10 +13,10 @@ from dataclasses import replace
 
 from loopwright.analysis.dependences import dependences
 from loopwright.analysis.size_estimates import (
-    average_trips,
     band_trips,
     bytes_of,
     likely_sizes,
+    likely_trips,
     row_bytes,
 )
 from loopwright.diagnostics import IllegalStep
@@ -199,7 +199,7 @@ def _passes(
 def _has_many_rows(schedule: Schedule, skew: Skew, block: int) -> bool:
     """Whether a pass has so many rows that a wave is longer than its ramps at both ends."""
     program = schedule.program
-    trips = average_trips(program, likely_sizes(program))
+    trips = schedule.analyses.get(likely_trips)
     parts = parts_of(path_to(nodes_of(schedule), skew.loop)[-1])
     rows = [p.child for p, is_row in zip(parts, skew.rows, strict=True) if is_row]
     most = max(band_trips(row, program, trips) for row in rows if isinstance(row, Band))
@@ -297,7 +297,7 @@ def plan_alignment(schedule: Schedule, machine: Machine, *, parallel: bool) -> t
     """
     steps: list[Step] = []
     program = schedule.program
-    trips = average_trips(program, likely_sizes(program))
+    trips = schedule.analyses.get(likely_trips)
     for band in open_bands(schedule):
         if schedule.mark(band.loop) is not Mark.SIMD or band.loop in dict(schedule.factors):
             continue

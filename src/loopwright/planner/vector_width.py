@@ -12,10 +12,10 @@ by one. Loops of fewer than two vectors would never come to their vectors.
 from __future__ import annotations
 
 from loopwright.analysis.size_estimates import (
-    average_trips,
     band_trips,
     bytes_of,
     likely_sizes,
+    likely_trips,
 )
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
@@ -46,7 +46,7 @@ def loops_of_one_vector(schedule: Schedule, machine: Machine) -> frozenset[str]:
     marked = [b for b in bands(nodes_of(schedule)) if schedule.mark(b.loop) is Mark.SIMD]
     if not marked:
         return frozenset()
-    trips = average_trips(program, likely_sizes(program))
+    trips = schedule.analyses.get(likely_trips)
 
     def lanes(band: Band) -> int:
         used = [program.statement(name) for name in band.statements]

@@ -6,7 +6,7 @@ are independent: alignments, longest common subsequences, paths on grids.
 
 from __future__ import annotations
 
-from loopwright.analysis.size_estimates import average_trips, band_trips, likely_sizes
+from loopwright.analysis.size_estimates import band_trips, likely_trips
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
 from loopwright.ir.schedule import Schedule
@@ -109,7 +109,7 @@ def _is_worth_it(schedule: Schedule, machine: Machine, band: Band, inner: Band) 
 def _is_large(schedule: Schedule, machine: Machine, band: Band, inner: Band) -> bool:
     """Whether there are rows and columns enough for vectors of several lanes."""
     program = schedule.program
-    trips = average_trips(program, likely_sizes(program))
+    trips = schedule.analyses.get(likely_trips)
     bits = {program.statement(name).write.dtype.bits for name in inner.statements}
     return (
         machine.lanes(max(bits)) >= _LEAST_LANES
