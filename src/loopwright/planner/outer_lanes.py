@@ -49,8 +49,9 @@ _ENOUGH = 1.02  # times the least time: fewer copies are taken that come as near
 # them (measured, N1: loops of 4 and 8 iterations in vectors take a third longer).
 _LEAST = 32
 # Bits of the narrowest integers of all lanes: fewer bytes than a register holds are no vector that
-# gcc widens (measured, N1: eight bytes added up in 32 bits take three times as long as sixteen).
-_WHOLE_BITS = 128
+# gcc widens (measured, N1: eight bytes added up in 32 bits take three times as long as sixteen; for
+# AVX-512 it takes registers of 256 bits, and sixteen bytes one by one).
+_WHOLE_BITS = 256
 _ENDS = 8  # times the iterations of a loop at once: those of loops inside whose ranges differ
 # Bytes of a row that a thread's strip takes: what is asked for ahead ends with a page, so that
 # parts of rows arrive late (measured, N1: rows of 4800 bytes in two take 1.2 times as long).
@@ -162,7 +163,8 @@ def _shapes(model: OuterCost, band: Band, statements: Sequence[Statement]) -> li
     written = {statement.write.dtype for statement in statements}
     lanes = model.machine.lanes(max(dtype.bits for dtype in written))
     if lanes > 1 and all(dtype.is_integer for dtype in written):
-        first = max(lanes, _WHOLE_BITS // model.least_bits(band))
+        filled = min(_WHOLE_BITS, 8 * model.machine.vector_bytes)
+        first = max(lanes, filled // model.least_bits(band))
         widths = [first * copies for copies in _COPIES]
         return [
             Shape(band.loop, n, 1) for n in widths if n == first or model.fits(band, n // lanes)
