@@ -135,7 +135,7 @@ def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = Fal
     in_vectors = [("exp", dtype) for dtype in exponentials(machine.features)]
     wide = [dtype for dtype in (FLOAT32, FLOAT64) if machine.lanes(dtype.bits) >= LEAST_LANES]
     liked = functions_apart(narrow_arithmetic(nest), in_vectors)
-    liked = quotients_apart(liked, wide, has_sums=machine.isa == "aarch64")
+    liked = quotients_apart(liked, wide)
     return emit_module(liked, machine.features, checked=checked)
 
 

@@ -111,13 +111,12 @@ def test_other_types_stay() -> None:
     assert quotients_apart(nest, []) is nest
 
 
-def test_sums_are_left_where_llvm_has_vectors_for_them() -> None:
+def test_plain_sums_are_left() -> None:
     plain = nest_of("for (int i = 0; i < n; i++) s[0] += sqrt(a[i]) / b[i];")
-    assert quotients_apart(plain, WIDE, has_sums=True) == plain
-    assert quotients_apart(plain, WIDE) != plain
+    assert quotients_apart(plain, WIDE) == plain
     for name in ("sum of products", "handed on"):
         nest = nest_of(TAKEN[name])
-        assert quotients_apart(nest, WIDE, has_sums=True) != nest
+        assert quotients_apart(nest, WIDE) != nest
 
 
 @pytest.mark.parametrize("n", [3, 64, 131])

@@ -16,8 +16,8 @@ by the loop, or is written before, whole, in the same iteration.
 
 Processors have one divider, and a vector of two takes no less than two numbers there: this is for
 vectors of four and more. It is done where machine code is emitted, as `functions_apart` is, for
-LLVM keeps such loops without vectors. For some processors it takes those that carry only sums of
-what is no product, with the sums in order; they stay as they are.
+LLVM keeps such loops without vectors. Those that carry only sums of what is no product stay: for
+some processors LLVM takes vectors with the sums in order, on others strips take longer.
 """
 
 from __future__ import annotations
@@ -61,13 +61,8 @@ class _Found:
     needed: frozenset[str]  # local buffers, as they are before that part
 
 
-def quotients_apart(
-    nest: LoopNest, dtypes: Collection[DType], *, has_sums: bool = False
-) -> LoopNest:
-    """Strips for the roots and quotients of these types in innermost serial loops.
-
-    With `has_sums` LLVM has vectors for loops that carry sums alone.
-    """
+def quotients_apart(nest: LoopNest, dtypes: Collection[DType]) -> LoopNest:
+    """Strips for the roots and quotients of these types in innermost serial loops."""
     if not nest.leave_to_llvm or not dtypes:
         return nest
     taken = set(bound_names(nest))
@@ -80,7 +75,7 @@ def quotients_apart(
         if stmt.step != Const(1) or (trips is not None and trips < _FEWEST):
             return stmt
         loop = _Loop(stmt, local, dtypes)
-        return stmt if loop.is_left(has_sums=has_sums) else loop.in_strips(taken)
+        return stmt if loop.is_left() else loop.in_strips(taken)
 
     return replace(nest, body=rebuild(nest.body, visit))
 
@@ -109,14 +104,14 @@ class _Loop:
             return self.loop
         return self._strips(found, taken)
 
-    def is_left(self, *, has_sums: bool) -> bool:
+    def is_left(self) -> bool:
         """Whether LLVM has vectors for the loop: it hands on nothing, or sums of no products."""
         stored = [s for part in self.parts for s in statements(part) if isinstance(s, Store)]
         read = {load.array for s in stored for e in expressions(s) for load in loads(e)}
         end = len(self.parts)
         anew = {name for name in self.local if self._is_set_anew(name, end)}
         carried = self.written & read - anew
-        return all(has_sums and self._is_sum(s, carried) for s in stored if s.buffer in carried)
+        return all(self._is_sum(s, carried) for s in stored if s.buffer in carried)
 
     def _is_sum(self, store: Store, carried: set[str]) -> bool:
         own = Load(store.buffer, store.index, store.value.dtype)
