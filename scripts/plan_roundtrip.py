@@ -170,18 +170,18 @@ def _emitted() -> Iterator[list[str]]:
     """The LLVM IR of all kernels that are compiled meanwhile; none is known before."""
     forget_calls()
     texts: list[str] = []
-    emit: Callable[..., Any] = kernels._module
+    emit: Callable[..., Any] = kernels.machine_code_module
 
     def recording(*args: Any, **named: Any) -> Any:
         module = emit(*args, **named)
         texts.append(module.text)
         return module
 
-    kernels._module = recording
+    kernels.machine_code_module = recording
     try:
         yield texts
     finally:
-        kernels._module = emit
+        kernels.machine_code_module = emit
 
 
 if __name__ == "__main__":

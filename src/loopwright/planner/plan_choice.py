@@ -125,7 +125,7 @@ def choose_plan(
         if threads > 1 and not _is_shared(schedule):
             # Another order that leaves threads nothing to do, where marks alone may.
             other = _without_order(start, source, machine, threads, price, (own, base), text=text)
-            if _is_shared(other.schedule):
+            if _is_shared(other.schedule) and not price(other.schedule) > own:
                 chosen = replace(other, declined=(plan, schedule))
     else:
         chosen = _without_order(start, source, machine, threads, price, (own, base), text=text)
@@ -135,8 +135,10 @@ def choose_plan(
 
 
 def _is_shared(schedule: Schedule) -> bool:
-    """Whether threads share a loop."""
-    return any(mark is Mark.PARALLEL for _, mark in schedule.marks)
+    """Whether threads share a loop, or what stands in the place of loops: it shares its own."""
+    whole = (*schedule.contractions, schedule.closure, schedule.time_tiles)
+    is_marked = any(mark is Mark.PARALLEL for _, mark in schedule.marks)
+    return is_marked or any(part is not None for part in whole)
 
 
 def _unpriced(
