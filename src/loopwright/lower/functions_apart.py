@@ -23,12 +23,10 @@ from dataclasses import replace
 
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Select, Var
-from loopwright.ir.loops import Alloc, Block, Buffer, For, If, LoopNest, Mark, Space, Stmt, Store
+from loopwright.ir.loops import Block, Buffer, For, If, LoopNest, Mark, Space, Stmt, Store
 from loopwright.ir.visit import (
     children,
-    constant_trips,
     expressions,
-    fresh_name,
     loads,
     names,
     rebuild,
@@ -36,10 +34,10 @@ from loopwright.ir.visit import (
     statements,
 )
 from loopwright.lower.build import bound_names, seq
+from loopwright.lower.strips import allocated, change_serial_loops, fresh, strip_end, written
 
 __all__ = ["functions_apart"]
 
-_STRIP = 64  # iterations: two vectors' worth of starts are little beside them, and 512 bytes fit
 _FEWEST = 8  # iterations of a loop that is worth it
 
 
@@ -55,15 +53,7 @@ def functions_apart(nest: LoopNest, known: Collection[tuple[str, DType]]) -> Loo
         return nest
     taken = set(bound_names(nest))
 
-    def visit(stmt: Stmt) -> Stmt:
-        if not isinstance(stmt, For) or stmt.mark is not Mark.SERIAL or stmt.until is not None:
-            return stmt
-        trips = constant_trips(stmt)
-        if stmt.step != Const(1) or (trips is not None and trips < _FEWEST):
-            return stmt
-        return _in_strips(stmt, known, taken)
-
-    return replace(nest, body=rebuild(nest.body, visit))
+    return change_serial_loops(nest, _FEWEST, lambda loop: _in_strips(loop, known, taken))
 
 
 def _in_strips(loop: For, known: Collection[tuple[str, DType]], taken: set[str]) -> Stmt:
@@ -77,11 +67,11 @@ def _in_strips(loop: For, known: Collection[tuple[str, DType]], taken: set[str])
         if isinstance(part, Store)
         for call in _certain_calls(part.value, known)
     ]
-    written = _written(parts)
+    stored = written(parts)
     free = dict.fromkeys(
         call
         for _, call in calls
-        if loop.var in names(call) and not written & {load.array for load in loads(call)}
+        if loop.var in names(call) and not stored & {load.array for load in loads(call)}
     )
     if free:
         return _strips(loop, (), tuple(free), parts, taken)
@@ -107,14 +97,10 @@ def _certain_calls(expr: Expr, known: Collection[tuple[str, DType]]) -> list[Cal
 
 def _comes_before(before: Sequence[Stmt], call: Call, rest: Sequence[Stmt]) -> bool:
     """Whether all arguments of a strip may be computed before the statements from the call on."""
-    written, later = _written(before), _written(rest)
+    early, later = written(before), written(rest)
     used = {load.array for load in loads(call)} | _read(before)
-    is_needed = bool(used & written)  # else the call has one value
-    return is_needed and not (written & (later | _read(rest, call)) or later & used)
-
-
-def _written(parts: Sequence[Stmt]) -> set[str]:
-    return {s.buffer for part in parts for s in statements(part) if isinstance(s, Store)}
+    is_needed = bool(used & early)  # else the call has one value
+    return is_needed and not (early & (later | _read(rest, call)) or later & used)
 
 
 def _read(parts: Sequence[Stmt], known: Call | None = None) -> set[str]:
@@ -138,11 +124,11 @@ def _strips(
 
     Where statements come `before` them, these leave the argument of the one call in its buffer.
     """
-    strip = Var(_fresh(f"{loop.var}_s", taken))
-    stop = Binary("min", loop.stop, strip + _STRIP)
+    strip = Var(fresh(f"{loop.var}_s", taken))
+    stop = strip_end(loop, strip)
     place = (Var(loop.var) - strip,)
     buffers = [
-        Buffer(_fresh(f"{call.function}_of", taken), call.dtype, (Const(1),), Space.STACK)
+        Buffer(fresh(f"{call.function}_of", taken), call.dtype, (Const(1),), Space.STACK)
         for call in calls
     ]
     values = {
@@ -171,13 +157,4 @@ def _strips(
     vectors = over(seq(*computed), Mark.SIMD)
     last = over(rebuild(seq(*rest), with_values), Mark.SERIAL)
     body = seq(*first, vectors, last)
-    strips: Stmt = replace(loop, var=strip.name, body=body, step=Const(_STRIP), copies=0)
-    for buffer in buffers:
-        strips = Alloc(buffer, (Const(_STRIP),), strips)
-    return strips
-
-
-def _fresh(wish: str, taken: set[str]) -> str:
-    name = fresh_name(wish, taken)
-    taken.add(name)
-    return name
+    return allocated(loop, strip, body, buffers)

@@ -32,7 +32,6 @@ from loopwright.ir.visit import (
     children,
     constant_trips,
     expressions,
-    fresh_name,
     loads,
     names,
     rebuild,
@@ -41,12 +40,12 @@ from loopwright.ir.visit import (
 )
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import bound_names, renamed, renamed_expr, seq
+from loopwright.lower.strips import allocated, change_serial_loops, fresh, strip_end, written
 
 __all__ = ["LEAST_LANES", "quotients_apart"]
 
 LEAST_LANES = 4  # of the vectors that are worth it
 
-_STRIP = 64  # iterations: two vectors' worth of starts are little beside them, and 512 bytes fit
 _FEWEST = 16  # iterations of a loop that is worth it
 _SHORT = 8  # iterations of loops inside, which LLVM writes out
 _LEAST = 2  # roots and quotients in an iteration that are worth the memory they go through
@@ -68,16 +67,11 @@ def quotients_apart(nest: LoopNest, dtypes: Collection[DType]) -> LoopNest:
     taken = set(bound_names(nest))
     local = {s.buffer.name: s for s in statements(nest.body) if isinstance(s, Alloc)}
 
-    def visit(stmt: Stmt) -> Stmt:
-        if not isinstance(stmt, For) or stmt.mark is not Mark.SERIAL or stmt.until is not None:
-            return stmt
-        trips = constant_trips(stmt)
-        if stmt.step != Const(1) or (trips is not None and trips < _FEWEST):
-            return stmt
+    def change(stmt: For) -> Stmt:
         loop = _Loop(stmt, local, dtypes)
         return stmt if loop.is_left() else loop.in_strips(taken)
 
-    return replace(nest, body=rebuild(nest.body, visit))
+    return change_serial_loops(nest, _FEWEST, change)
 
 
 class _Loop:
@@ -126,7 +120,7 @@ class _Loop:
         for at, part in enumerate(self.parts):
             if any(isinstance(s, If) for s in statements(part)):
                 continue
-            own = _written([part]) if isinstance(part, For) else set()
+            own = written([part]) if isinstance(part, For) else set()
             inner = {s.var for s in statements(part) if isinstance(s, For)}
             for value in _values(part):
                 for x in _certain(value, self.dtypes):
@@ -146,7 +140,7 @@ class _Loop:
                 return None
             needed.add(name)
             for part in self.parts[:at]:
-                if name not in _written([part]):
+                if name not in written([part]):
                     continue
                 if any(isinstance(s, If) for s in statements(part)):
                     return None
@@ -181,19 +175,18 @@ class _Loop:
 
     def _strips(self, found: Sequence[_Found], taken: set[str]) -> Stmt:
         loop = self.loop
-        strip = Var(_fresh(f"{loop.var}_s", taken))
-        stop = Binary("min", loop.stop, strip + _STRIP)
+        strip = Var(fresh(f"{loop.var}_s", taken))
+        stop = strip_end(loop, strip)
         place = (Var(loop.var) - strip,)
         buffers = [
-            Buffer(_fresh("value_of", taken), x.value.dtype, (Const(1),), Space.STACK)
-            for x in found
+            Buffer(fresh("value_of", taken), x.value.dtype, (Const(1),), Space.STACK) for x in found
         ]
         stored = {
             x: Load(buffer.name, place, buffer.dtype)
             for x, buffer in zip(found, buffers, strict=True)
         }
         needed = sorted(frozenset[str]().union(*(x.needed for x in found)))
-        copies = {name: _fresh(name, taken) for name in needed}
+        copies = {name: fresh(name, taken) for name in needed}
 
         def taken_at(at: int, part: Stmt) -> Stmt:
             values = {x.value: value for x, value in stored.items() if x.at == at}
@@ -219,10 +212,7 @@ class _Loop:
         vectors = replace(loop, start=strip, stop=stop, body=computed, mark=Mark.SIMD, copies=0)
         rest = seq(*(taken_at(at, part) for at, part in enumerate(self.parts)))
         body = seq(vectors, replace(loop, start=strip, stop=stop, body=rest))
-        strips: Stmt = replace(loop, var=strip.name, body=body, step=Const(_STRIP), copies=0)
-        for buffer in buffers:
-            strips = Alloc(buffer, (Const(_STRIP),), strips)
-        return strips
+        return allocated(loop, strip, body, buffers)
 
 
 def _certain(expr: Expr, dtypes: Collection[DType]) -> list[Expr]:
@@ -256,12 +246,8 @@ def _read(values: Sequence[Expr]) -> set[str]:
     return {load.array for value in values for load in loads(value)}
 
 
-def _written(parts: Sequence[Stmt]) -> set[str]:
-    return {s.buffer for part in parts for s in statements(part) if isinstance(s, Store)}
-
-
 def _uses(part: Stmt, name: str) -> bool:
-    return any(name in _read(expressions(s)) for s in statements(part)) or name in _written([part])
+    return any(name in _read(expressions(s)) for s in statements(part)) or name in written([part])
 
 
 def _is_set_first(loop: For, name: str) -> bool:
@@ -295,9 +281,3 @@ def _only(part: Stmt, kept: Collection[str]) -> Iterator[Stmt]:
             inside = tuple(_only(body, kept))
             if inside:
                 yield replace(part, body=seq(*inside))
-
-
-def _fresh(wish: str, taken: set[str]) -> str:
-    name = fresh_name(wish, taken)
-    taken.add(name)
-    return name
