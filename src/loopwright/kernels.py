@@ -126,15 +126,14 @@ def stage_text(nest: LoopNest, stage: str, machine: Machine) -> str:
 
 def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = False) -> Module:
     """LLVM IR of a nest, rewritten as the code generator of this machine likes it."""
-    from loopwright.backends.llvm_emitter import emit_module  # lazy: for new kernels only
-    from loopwright.backends.llvm_exponential import exponentials  # lazy: likewise
+    from loopwright.backends.llvm_elementary import elementary_functions  # lazy: for new kernels
+    from loopwright.backends.llvm_emitter import emit_module  # lazy: likewise
     from loopwright.lower.functions_apart import functions_apart  # lazy: likewise
     from loopwright.lower.narrow_arithmetic import narrow_arithmetic  # lazy: likewise
     from loopwright.lower.quotients_apart import LEAST_LANES, quotients_apart  # lazy: likewise
 
-    in_vectors = [("exp", dtype) for dtype in exponentials(machine.features)]
     wide = [dtype for dtype in (FLOAT32, FLOAT64) if machine.lanes(dtype.bits) >= LEAST_LANES]
-    liked = functions_apart(narrow_arithmetic(nest), in_vectors)
+    liked = functions_apart(narrow_arithmetic(nest), elementary_functions(machine.features))
     liked = quotients_apart(liked, wide)
     return emit_module(liked, machine.features, checked=checked)
 

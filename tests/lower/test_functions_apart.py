@@ -24,7 +24,12 @@ INSIDE = """for (int i = 0; i < n; i++) {
     s[0] = s[0] * 0.5 + exp(t);
   }"""
 NESTED = "for (int i = 0; i < n; i++) s[0] += exp(exp(a[i]));"
-TAKEN = {"sum": SUM, "two": TWO, "inside": INSIDE, "nested": NESTED}
+SHARED = """for (int i = 0; i < n; i++) {
+    double t = a[i] * b[0];
+    s[0] += exp(t) * b[i];
+    s[1] -= exp(t + 1.0) / (1.0 + exp(t));
+  }"""
+TAKEN = {"sum": SUM, "two": TWO, "inside": INSIDE, "nested": NESTED, "shared": SHARED}
 KEPT = {
     "recurrence": "for (int i = 1; i < n; i++) a[i] = exp(a[i - 1]);",
     "argument of the sum": "for (int i = 0; i < n; i++) s[0] += exp(s[0] - a[i]);",

@@ -26,7 +26,7 @@ from loopwright.backends.llvm_builder import (
     literal,
     type_name,
 )
-from loopwright.backends.llvm_exponential import exponential, exponentials
+from loopwright.backends.llvm_elementary import elementary
 from loopwright.backends.llvm_memory import extract, gather
 from loopwright.ir.dtypes import DTYPES, FLOAT32, FLOAT64, INT64
 
@@ -95,11 +95,10 @@ def call(
             return _intrinsic(code, "sadd.sat", *args)
         case "pow":
             return power(code, *args)
-        case "exp" if last.dtype in exponentials(features):
-            return exponential(code, last, features)
     if last.dtype.is_complex:
         return _lane_by_lane(code, lambda x: _complex_call(code, function, x), *args)
-    return _intrinsic(code, function, *args)
+    ours = elementary(code, function, last, features)
+    return _intrinsic(code, function, *args) if ours is None else ours
 
 
 def _extreme_number(

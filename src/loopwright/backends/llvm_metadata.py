@@ -113,7 +113,7 @@ def _interleave_count(loop: For) -> int:
     wait for each other, of which several run at once (x ** -1.5 on Neoverse N1: 1.3 times).
     """
     values = [value for stmt in statements(loop.body) for value in expressions(stmt)]
-    chains = sum(_is_chain(part) for value in values for part in walk(value))
+    chains = sum(_chains(part) for value in values for part in walk(value))
     if chains:
         return max(1, min(4, _CHAINS // chains))
     found = {load for value in values for load in loads(value)}
@@ -122,14 +122,16 @@ def _interleave_count(loop: For) -> int:
     return 2 if _SHORT < len(found) <= _LONG else 0
 
 
-def _is_chain(value: Expr) -> bool:
-    """Whether `value` is an exponential or a power with a constant exponent that is no integer."""
+def _chains(value: Expr) -> int:
+    """What a function counts that is a chain of instructions: sin and cos have two at once."""
     match value:
-        case Call(function="exp"):
-            return True
+        case Call(function="exp" | "log" | "tanh"):
+            return 1
+        case Call(function="sin" | "cos"):
+            return 4
         case Binary(op="pow", y=Const(value=y)) | Call(function="pow", args=(_, Const(value=y))):
-            return isinstance(y, float) and not y.is_integer()
-    return False
+            return int(isinstance(y, float) and not y.is_integer())
+    return 0
 
 
 def _has_neighbours(var: str, found: Collection[Load]) -> bool:

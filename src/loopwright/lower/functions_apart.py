@@ -75,9 +75,16 @@ def _in_strips(loop: For, known: Collection[tuple[str, DType]], taken: set[str])
     )
     if free:
         return _strips(loop, (), tuple(free), parts, taken)
-    for at, call in calls:
-        if _comes_before(parts[:at], call, parts[at:]):
-            return _strips(loop, parts[:at], (call,), parts[at:], taken)
+    for at in dict.fromkeys(at for at, _ in calls):
+        rest = parts[at:]
+        later = written(rest)
+        ready = dict.fromkeys(
+            call
+            for place, call in calls
+            if place >= at and not later & {load.array for load in loads(call)}
+        )
+        if ready and _come_before(parts[:at], tuple(ready), rest):
+            return _strips(loop, parts[:at], tuple(ready), rest, taken)
     return loop
 
 
@@ -95,19 +102,21 @@ def _certain_calls(expr: Expr, known: Collection[tuple[str, DType]]) -> list[Cal
     return [call for part in certain for call in _certain_calls(part, known)]
 
 
-def _comes_before(before: Sequence[Stmt], call: Call, rest: Sequence[Stmt]) -> bool:
-    """Whether all arguments of a strip may be computed before the statements from the call on."""
+def _come_before(before: Sequence[Stmt], calls: Sequence[Call], rest: Sequence[Stmt]) -> bool:
+    """Whether all arguments of a strip may be computed before the statements from the calls on."""
     early, later = written(before), written(rest)
-    used = {load.array for load in loads(call)} | _read(before)
-    is_needed = bool(used & early)  # else the call has one value
-    return is_needed and not (early & (later | _read(rest, call)) or later & used)
+    arguments = [{load.array for load in loads(call)} for call in calls]
+    if not all(early & used for used in arguments):  # else a call has one value
+        return False
+    used = _read(before).union(*arguments)
+    return not (early & (later | _read(rest, calls)) or later & used)
 
 
-def _read(parts: Sequence[Stmt], known: Call | None = None) -> set[str]:
-    """Arrays that statements read, but for what the call `known` reads."""
+def _read(parts: Sequence[Stmt], known: Collection[Call] = ()) -> set[str]:
+    """Arrays that statements read, but for what the calls `known` read."""
 
     def forget(expr: Expr) -> Expr:
-        return Const(0, expr.dtype) if expr == known else expr
+        return Const(0, expr.dtype) if expr in known else expr
 
     values = (value for part in parts for s in statements(part) for value in expressions(s))
     return {load.array for value in values for load in loads(rewrite(value, forget))}
@@ -122,19 +131,19 @@ def _strips(
 ) -> Stmt:
     """The loop in strips; the values of `calls` lie in buffers of a strip.
 
-    Where statements come `before` them, these leave the argument of the one call in its buffer.
+    Where statements come `before` them, these leave the arguments of the calls in buffers too.
     """
     strip = Var(fresh(f"{loop.var}_s", taken))
     stop = strip_end(loop, strip)
     place = (Var(loop.var) - strip,)
-    buffers = [
-        Buffer(fresh(f"{call.function}_of", taken), call.dtype, (Const(1),), Space.STACK)
-        for call in calls
-    ]
-    values = {
-        call: Load(buffer.name, place, call.dtype)
-        for call, buffer in zip(calls, buffers, strict=True)
-    }
+    buffers: list[Buffer] = []
+
+    def in_buffer(wish: str, expr: Expr) -> Load:
+        buffer = Buffer(fresh(wish, taken), expr.dtype, (Const(1),), Space.STACK)
+        buffers.append(buffer)
+        return Load(buffer.name, place, expr.dtype)
+
+    values = {call: in_buffer(f"{call.function}_of", call) for call in calls}
 
     def over(body: Stmt, mark: Mark) -> For:
         return replace(loop, start=strip, stop=stop, body=body, mark=mark)
@@ -148,13 +157,14 @@ def _strips(
         return replace(stmt, value=rewrite(stmt.value, exchanged))
 
     first: tuple[Stmt, ...] = ()
+    asked = {call: call for call in calls}
     if before:
-        ((call, value),) = values.items()
-        first = (over(seq(*before, Store(value.array, place, call.args[0])), Mark.SERIAL),)
-        computed: list[Stmt] = [Store(value.array, place, replace(call, args=(value,)))]
-    else:
-        computed = [Store(value.array, place, call) for call, value in values.items()]
+        # Calls of one argument, as the sine and the cosine of an angle, share its buffer.
+        given = {arg: in_buffer("arg", arg) for arg in dict.fromkeys(c.args[0] for c in calls)}
+        asked = {call: replace(call, args=(given[call.args[0]],)) for call in calls}
+        kept = [Store(load.array, place, arg) for arg, load in given.items()]
+        first = (over(seq(*before, *kept), Mark.SERIAL),)
+    computed = [Store(value.array, place, asked[call]) for call, value in values.items()]
     vectors = over(seq(*computed), Mark.SIMD)
     last = over(rebuild(seq(*rest), with_values), Mark.SERIAL)
-    body = seq(*first, vectors, last)
-    return allocated(loop, strip, body, buffers)
+    return allocated(loop, strip, seq(*first, vectors, last), buffers)
