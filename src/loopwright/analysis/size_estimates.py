@@ -10,7 +10,8 @@ elements are accessed, an iterator counted in the first subscript that has it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
 from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Unary, Var
@@ -19,6 +20,7 @@ from loopwright.ir.program import Access, Array, Program, Statement
 from loopwright.ir.schedule_tree import Band, moved_by
 from loopwright.ir.visit import walk
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import BoundedCache
 
 __all__ = [
     "Reference",
@@ -38,20 +40,71 @@ __all__ = [
 
 # Where nothing is known, arrays are taken to be too large for caches near to a core.
 _ELEMENTS = 1 << 22
+_SHARE = 4  # of a loop's length may be lost by what is taken from its ends
 _UNKNOWN = 1024.0  # iterations of a loop that follows no single iterator
+
+# Planners ask for one program many times. The program is held: no other has its address meanwhile.
+_guesses: BoundedCache[int, tuple[Program, dict[str, int]]] = BoundedCache(64)
 
 
 def likely_sizes(program: Program) -> dict[str, int]:
     """A value for every parameter: its largest one where it is bounded, else a guess.
 
     The context bounds it, or arrays of constant extents that loops up to it must stay inside. The
-    guess makes the arrays of highest rank whose extents use the parameter 2^22 elements large.
+    guess makes the arrays of highest rank whose extents use the parameter 2^22 elements large, and
+    leaves loops their iterations: of `for (i = taps; i < n - taps; i++)` taps is an eighth of n.
     """
+    known = _guesses.get(id(program))
+    if known is None or known[0] is not program:
+        known = _guesses[id(program)] = (program, _guessed_sizes(program))
+    return dict(known[1])
+
+
+def _guessed_sizes(program: Program) -> dict[str, int]:
     found = bounded_sizes(program)
-    for name in program.params:
+    guessed = [name for name in program.params if name not in found]
+    for name in guessed:
         ranks = [a.rank for a in program.arrays if _uses(a, name)]
-        found.setdefault(name, round(_ELEMENTS ** (1 / max(ranks, default=2))))
+        found[name] = round(_ELEMENTS ** (1 / max(ranks, default=2)))
+    if guessed and len(program.params) > 1:
+        for lengths in _lengths(program):
+            gain = lengths.pop("", 0) + sum(c * found[x] for x, c in lengths.items() if c > 0)
+            less = {x: -c for x, c in lengths.items() if c < 0}
+            for name in less.keys() & set(guessed):
+                most = int(gain / (_SHARE * len(less) * less[name]))
+                found[name] = max(1, min(found[name], most))
     return found
+
+
+def _lengths(program: Program) -> Iterator[dict[str, int]]:
+    """Last less first value of loops as sums of parameters, whose factors have both signs.
+
+    The constant has an empty name.
+    """
+    for statement in program.statements:
+        for at in range(len(statement.iterators)):
+            if statement.domain.dim(isl.dim_type.param) < 2:
+                continue
+            lows, highs = (
+                pieces_in(f(at)) for f in (statement.domain.dim_min, statement.domain.dim_max)
+            )
+            for (_, low), (_, high) in product(lows, highs):
+                length = high.sub(low)
+                count = length.dim(isl.dim_type.param)
+                factors = {
+                    length.get_dim_name(isl.dim_type.param, k) or "": _whole(
+                        length.get_coefficient_val(isl.dim_type.param, k)
+                    )
+                    for k in range(count)
+                }
+                if min(factors.values()) < 0 < max(factors.values()):
+                    yield {"": _whole(length.get_constant_val())} | {
+                        x: c for x, c in factors.items() if c
+                    }
+
+
+def _whole(value: isl.Val) -> int:
+    return value.floor().to_python()
 
 
 def bounded_sizes(program: Program) -> dict[str, int]:
