@@ -41,6 +41,7 @@ from loopwright.planner.expanded_bytes import BufferShare, Spread, unique
 from loopwright.planner.outer_lanes import take_outer_vectors
 from loopwright.planner.pivots import split_at_pivots
 from loopwright.planner.register_jams import register_jams
+from loopwright.planner.shared_copies import do_copies_share
 from loopwright.planner.short_loops import unroll_short_loops
 from loopwright.planner.wavefronts import part_wavefronts, take_diagonals
 from loopwright.transform.apply import apply_step
@@ -407,7 +408,14 @@ def _outermost(node: Node) -> list[Band]:
 def _jam_nest(
     draft: Draft, model: CostModel, nest: Band, names: Collection[str], pairs: Pairs
 ) -> dict[str, int]:
-    outer = [b.loop for b in bands(nest) if any(True for _ in bands(b.child))]
+    # Copies with buffers of their own are weighed as a whole, with the room that these take.
+    is_open = model.has_buffers(nest)
+    outer = [
+        band.loop
+        for band in bands(nest)
+        if any(True for _ in bands(band.child))
+        and (is_open or do_copies_share(model.program, band, model.machine))
+    ]
     chosen: dict[str, int] = {}
     best = model.total(nest, names, pairs)
     while outer and len(chosen) < _MOST:

@@ -182,6 +182,15 @@ class CostModel:
                 found = found or any(abs(stride) > 1 for stride in strides)
         return found
 
+    def has_buffers(self, node: Node) -> bool:
+        """Whether a tree hands spread scalars from one innermost loop to another."""
+        innermost = [b.statements for b in bands(node) if not any(True for _ in bands(b.child))]
+        inside = frozenset().union(*innermost)
+        return any(
+            users & inside and not any(users <= names for names in innermost)
+            for users in self._spread.values()
+        )
+
     # -- parts ------------------------------------------------------------------------------------
 
     def _leaf(self, names: Collection[str], copies: Copies) -> Estimate:

@@ -23,6 +23,7 @@ from loopwright.planner.carried_values import carried_cycles
 from loopwright.planner.draft import Draft
 from loopwright.planner.expanded_bytes import BufferShare, Spread
 from loopwright.planner.schedule_cost import schedule_seconds
+from loopwright.planner.shared_copies import shares_rows
 from loopwright.transform.scalar_expansion import ExpandScalar, fewest_expanded_loops
 from loopwright.transform.step import Step
 from loopwright.transform.unroll_and_jam import UnrollAndJam
@@ -53,7 +54,7 @@ def register_jams(
         if inner.statements & set(taken) or not _gathers(schedule, inner, machine):
             continue
         around = path_to(tree, inner.loop)[:-1]
-        loops = [band.loop for band in around if _shares_operands(schedule, band, inner)]
+        loops = [band.loop for band in around if shares_rows(schedule.program, band, inner)]
         steps = _best(schedule, machine, loops, most, share)
         if steps:
             return steps
@@ -128,14 +129,3 @@ def _gathers(schedule: Schedule, inner: Band, machine: Machine) -> bool:
 def _moves(statement: Statement, iterator: str) -> bool:
     """Whether a loop writes another element in every iteration."""
     return any(r.is_written and r.stride(iterator) for r in references(statement))
-
-
-def _shares_operands(schedule: Schedule, outer: Band, inner: Band) -> bool:
-    """Whether iterations of a loop read the same rows, along which a loop inside moves."""
-    program = schedule.program
-    around, moving = moved_by(outer, program), moved_by(inner, program)
-    return any(
-        reference.stride(moving.get(name, "")) and not reference.stride(around.get(name, ""))
-        for name in inner.statements
-        for reference in references(program.statement(name))
-    )
