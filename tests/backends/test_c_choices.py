@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from loopwright.backends.c_choices import choices_by_bits, no_choices
 from loopwright.backends.c_dialect import OPENMP
 from loopwright.backends.c_module import emit_c
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT32, INT64, DType
-from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Select
+from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Var
 from loopwright.ir.interpret import interpret_nest
 from loopwright.ir.loops import Block, Buffer, For, LoopNest, Mark, Store
 
@@ -77,6 +79,31 @@ def nest_of(value: Expr, dtype: DType, compared: DType) -> LoopNest:
 )
 def test_what_is_chosen_by_bits(value: Select, mark: Mark, is_chosen: bool) -> None:
     assert choices_by_bits(loop_of(value, mark))(value) is is_chosen
+
+
+@pytest.mark.parametrize("is_select", [True, False])
+@pytest.mark.parametrize(
+    ("trips", "is_by_bits"), [(n, False), (Const(32), False), (Const(4), True)]
+)
+def test_a_condition_that_is_asked_for_before_a_long_loop(
+    trips: Expr, is_by_bits: bool, is_select: bool
+) -> None:
+    fixed = Binary("eq", Var("x_k", INT32), Const(3, INT32))
+    moving = Binary("eq", Var("y_k", INT32), Cast(i, INT32))
+    value = Select(fixed, moving, Const(False, BOOL)) if is_select else Binary("and", fixed, moving)
+    loop = replace(loop_of(Cast(value, INT32)), stop=trips)
+    assert choices_by_bits(loop)(value) is is_by_bits
+    both = replace(value, cond=moving) if isinstance(value, Select) else replace(value, x=moving)
+    assert choices_by_bits(loop)(both)
+
+
+def test_what_a_minimum_is_taken_of_is_chosen_by_bits() -> None:
+    chosen = Select(less(INT32), at("a", INT32), Const(7, INT32))
+    own = Load("c", (), INT32)
+    store = Store("c", (), Binary("min", own, chosen))
+    loop = For("i", ZERO, n, store, ONE, Mark.SERIAL)
+    assert choices_by_bits(loop)(chosen)
+    assert not choices_by_bits(replace(loop, body=replace(store, value=chosen)))(chosen)
 
 
 def test_functions_that_have_no_vectors_leave_branches() -> None:

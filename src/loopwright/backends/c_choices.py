@@ -16,15 +16,24 @@ from typing import TypeAlias
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import COMPARISONS, Binary, Call, Expr, Select
 from loopwright.ir.loops import Block, For, Let, LoopNest, Mark, Stmt, Store
-from loopwright.ir.visit import expressions, loads, statements, unguarded_loads, walk
+from loopwright.ir.visit import (
+    constant_trips,
+    expressions,
+    loads,
+    names,
+    statements,
+    unguarded_loads,
+    walk,
+)
 
 __all__ = ["Choices", "any_by_bits", "choices_by_bits", "no_choices"]
 
-Choices: TypeAlias = Callable[[Select], bool]  # whether a selection is written by bits
+Choices: TypeAlias = Callable[[Expr], bool]  # whether a selection or condition is written by bits
+_MOST_WRITTEN_OUT = 4  # iterations that take less than a branch before them that goes wrong
 _IN_VECTORS = ("sqrt", "fma", "dot", "min_number", "max_number")
 
 
-def no_choices(select: Select) -> bool:
+def no_choices(choice: Expr) -> bool:
     """No selection at all."""
     return False
 
@@ -32,9 +41,10 @@ def no_choices(select: Select) -> bool:
 def choices_by_bits(loop: For) -> Choices:
     """The selections of a loop of straight-line code that compilers will vectorise.
 
-    Those of numbers of 32 and 64 bits by comparisons of floating numbers, or one in the other, and
-    of conditions. Both values are computed: every element that they load must be one that an
-    iteration loads in any case.
+    Those of numbers of 32 and 64 bits by comparisons of floating numbers, or one in the other,
+    those of which an extreme is taken (a minimum of the greatest number is known to be a branch),
+    and those of conditions. Both values are computed: every element that they load must be one that
+    an iteration loads in any case.
     """
     inside = list(statements(loop.body))
     parts = [expr for stmt in inside for expr in expressions(stmt)]
@@ -45,15 +55,31 @@ def choices_by_bits(loop: For) -> Choices:
     ):
         return no_choices
     certain = {load for expr in parts for load in unguarded_loads(expr)}
+    compared = {
+        operand
+        for expr in parts
+        for node in walk(expr)
+        if isinstance(node, Binary) and node.op in ("min", "max") and node.dtype.is_integer
+        for operand in (node.x, node.y)
+    }
 
-    def is_chosen(select: Select) -> bool:
+    is_short = (constant_trips(loop) or _MOST_WRITTEN_OUT + 1) <= _MOST_WRITTEN_OUT
+    moving = {loop.var, *(stmt.name for stmt in inside if isinstance(stmt, Let))}
+
+    def is_chosen(select: Expr) -> bool:
+        if select.dtype == BOOL and not is_short and _has_fixed_part(select, moving):
+            return False
+        if not isinstance(select, Select):
+            return select.dtype == BOOL
         values = (select.x, select.y)
         if not all(load in certain for value in values for load in loads(value) if load.index):
             return False
         if select.dtype == BOOL:
             return True
         is_wide = select.dtype.bits >= 32 and not select.dtype.is_complex
-        return is_wide and (_compares_floats(select.cond) or _is_nested(select))
+        return is_wide and (
+            _compares_floats(select.cond) or _is_nested(select) or select in compared
+        )
 
     return is_chosen
 
@@ -70,12 +96,26 @@ def any_by_bits(nest: LoopNest) -> bool:
     )
 
 
+def _has_fixed_part(cond: Expr, moving: set[str]) -> bool:
+    """Whether one part of a conjunction is the same in all iterations of a loop, and another not.
+
+    Compilers ask for it before the loop, and leave the loop out where it is not met.
+    """
+    match cond:
+        case Select(cond=x, x=y) | Binary(op="and" | "or", x=x, y=y):
+            fixed = [not names(part) & moving and not loads(part) for part in (x, y)]
+            return any(fixed) and not all(fixed)
+    return False
+
+
 def _is_sum(stmt: Stmt) -> bool:
-    """Whether a statement of a serial loop is none, or a sum of integers in a variable."""
+    """Whether a statement of a serial loop is none, or gathers integers in a variable."""
     if not isinstance(stmt, Store):
         return True
     match stmt.value:
-        case Binary(op="add" | "sub", x=x) if not stmt.index and stmt.value.dtype.is_integer:
+        case Binary(op="add" | "sub" | "min" | "max", x=x) if (
+            not stmt.index and stmt.value.dtype.is_integer
+        ):
             return any(load.array == stmt.buffer for load in loads(x))
     return False
 

@@ -247,7 +247,8 @@ class CExpressions:
                 return self._comparison(op, x, y, is_guard or self.from_c)
             case Binary(op=op, x=x, y=y):
                 left, right = (self.condition(e, is_guard=is_guard) for e in (x, y))
-                return _connective(_ON_BOOLEANS.get(op, op), left, right, bool(loads(expr)))
+                is_by_bits = bool(loads(expr)) or self.by_bits(expr)
+                return _connective(_ON_BOOLEANS.get(op, op), left, right, is_by_bits)
             case Select(cond=cond, x=x, y=y):
                 if self.by_bits(expr) and y == Const(False, BOOL):
                     return _connective("and", self.condition(cond), self.condition(x), True)
@@ -488,12 +489,12 @@ def operation(op: str, x: CText, y: CText) -> CText:
     return CText(f"{x.within(binding)} {sign} {right}", binding, x.width)
 
 
-def _connective(op: str, left: CText, right: CText, has_loads: bool) -> CText:
+def _connective(op: str, left: CText, right: CText, is_by_bits: bool) -> CText:
     """`and`, `or` and `xor` of conditions."""
     if op == "xor":
         return CText(f"{left.within(SUM)} != {right.within(SUM)}", EQUAL)
     # Elements are compared without branches, which vectors of them could not follow.
-    if has_loads:
+    if is_by_bits:
         sign, binding = _BITS[op]
         return CText(f"{left.within(UNARY)} {sign} {right.within(UNARY)}", binding)
     sign, binding = ("&&", AND) if op == "and" else ("||", OR)

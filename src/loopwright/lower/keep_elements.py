@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var
+from loopwright.ir.expr import Const, Expr, Load, Select, Var
 from loopwright.ir.loops import (
     Alloc,
     Block,
@@ -40,6 +40,7 @@ from loopwright.ir.visit import (
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import bound_names, is_straight_line, substitute_statement
 from loopwright.lower.linear_forms import linear
+from loopwright.lower.plain_reductions import as_reduction
 
 __all__ = ["keep_elements"]
 
@@ -61,9 +62,9 @@ def keep_elements(nest: LoopNest, *, may_guess: Expr | None = None) -> LoopNest:
     loaded before it, and what an iteration stores and loads again is loaded from a name.
 
     Where the condition `may_guess` holds, of parameters, loads happen whether data choose them or
-    not, in loops of vectors and in sums of integers; what is chosen then are numbers, without
-    branches. Sums take the form x + (e if c else 0), which compilers split into lanes, for
-    (x + e if c else x).
+    not, in loops of vectors and where integers are gathered in variables; what is chosen then are
+    numbers, without branches. Updates under a condition become plain reductions
+    (lower/plain_reductions).
     """
     taken = bound_names(nest)
 
@@ -91,7 +92,8 @@ class _Keeper:
     may_guess: Expr | None
 
     def loop(self) -> Stmt:
-        row = [_as_sum(item) for item in _row(self.stmt.body, self.taken)]
+        plain = _row(self.stmt.body, self.taken)
+        row = [as_reduction(item) if isinstance(item, Store) else item for item in plain]
         stores = [item for item in row if isinstance(item, Store)]
         if any(store.is_atomic for store in stores):
             return self.stmt
@@ -99,13 +101,22 @@ class _Keeper:
         if self.stmt.mark is Mark.SERIAL:
             kept = self._kept(row, _moving(self.stmt, row))
         guessed = self._guessed(row, kept)
-        whole = self._with_names(row, kept, guessed)
+        whole = self._with_names(row, plain, kept, guessed)
         if not guessed or self.may_guess is None or isinstance(self.may_guess, Const):
             return whole
-        return If(self.may_guess, whole, self._with_names(row, kept, set()))
+        return If(self.may_guess, whole, self._with_names(row, plain, kept, set()))
 
-    def _with_names(self, row: list[_Item], kept: Mapping[Load, str], guessed: set[Load]) -> Stmt:
-        """The loop with names for what it keeps, and for what is loaded again or guessed."""
+    def _with_names(
+        self,
+        row: list[_Item],
+        plain: list[_Item],
+        kept: Mapping[Load, str],
+        guessed: set[Load],
+    ) -> Stmt:
+        """The loop with names for what it keeps, and for what is loaded again or guessed.
+
+        `plain` is the row as it stands in the loop.
+        """
         moving = _moving(self.stmt, row)
         values: dict[Expr, Expr] = {
             element: Load(name, (), element.dtype) for element, name in kept.items()
@@ -122,7 +133,7 @@ class _Keeper:
         named = changed if is_left else self._named_once(changed, guessed - kept.keys())
         if self.stmt.mark is Mark.SIMD:
             named = self._chosen_first(named)
-        if not kept and not before and named == row:
+        if not kept and not before and named == plain:
             return self.stmt
         whole: Stmt = replace(self.stmt, body=_statement(named))
         for element, name in reversed(before.items()):
@@ -215,7 +226,8 @@ class _Keeper:
         """The loads that data choose and that happen all the same."""
         stores = list(_stores(row))
         is_sum = stores and all(
-            _element(store) in kept and store.value.dtype.kind in "iub" for store in stores
+            (_element(store) in kept or not store.index) and store.value.dtype.kind in "iub"
+            for store in stores
         )
         if self.may_guess is None or not (is_sum or self.stmt.mark is Mark.SIMD):
             return set()
@@ -384,19 +396,6 @@ def _happening(item: _Item, guessed: set[Load]) -> Iterator[Load]:
     """The loads that an item makes in any case, with those that are guessed."""
     yield from _certain(item)
     yield from (load for expr in expressions(item) for load in loads(expr) if load in guessed)
-
-
-def _as_sum(item: _Item) -> _Item:
-    """x = (x + e if c else x) as x = x + (e if c else 0), for integers, whose sums are exact."""
-    if not isinstance(item, Store) or item.value.dtype.kind not in "iu":
-        return item
-    zero = Const(0, item.value.dtype)
-    match item.value:
-        case Select(cond=cond, x=Binary(op="add" | "sub" as op, x=x, y=y), y=z) if x == z:
-            return replace(item, value=Binary(op, x, Select(cond, y, zero)))
-        case Select(cond=cond, x=z, y=Binary(op="add" | "sub" as op, x=x, y=y)) if x == z:
-            return replace(item, value=Binary(op, x, Select(cond, zero, y)))
-    return item
 
 
 def _inner(load: Load) -> Iterator[Load]:

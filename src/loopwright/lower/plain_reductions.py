@@ -1,0 +1,80 @@
+"""Conditional updates of integers as plain reductions, which compilers of C split into lanes.
+
+    x = (x + e if c else x)              ->   x = x + (e if c else 0)
+    x = (v if c and v < x else x)        ->   x = min(x, v if c else greatest)
+
+Compilers know a reduction by its form: one operation that takes the variable in every iteration. A
+condition around it is a branch to them, or a chain of selections that no lanes follow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from loopwright.ir.dtypes import BOOL
+from loopwright.ir.expr import Binary, Const, Expr, Load, Select
+from loopwright.ir.loops import Store
+from loopwright.ir.visit import loads
+
+__all__ = ["as_reduction"]
+
+# The extreme that a comparison of a value with the variable chooses: (value op variable).
+_EXTREMES = {"lt": "min", "le": "min", "gt": "max", "ge": "max"}
+_TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+_NEVER = Const(False, BOOL)
+
+
+def as_reduction(store: Store) -> Store:
+    """The store with an update of an integer under a condition as a reduction, for it is exact."""
+    if store.value.dtype.kind not in "iu" or not isinstance(store.value, Select):
+        return store
+    own = Load(store.buffer, store.index, store.value.dtype)
+    found = _sum(store.value) or _extreme(store.value, own)
+    return store if found is None else replace(store, value=found)
+
+
+def _sum(value: Select) -> Expr | None:
+    zero = Const(0, value.dtype)
+    match value:
+        case Select(cond=cond, x=Binary(op="add" | "sub" as op, x=x, y=y), y=z) if x == z:
+            return Binary(op, x, Select(cond, y, zero))
+        case Select(cond=cond, x=z, y=Binary(op="add" | "sub" as op, x=x, y=y)) if x == z:
+            return Binary(op, x, Select(cond, zero, y))
+    return None
+
+
+def _extreme(value: Select, own: Load) -> Expr | None:
+    """The least or greatest of a variable and what a condition chooses; None without either."""
+    match value:
+        case Select(cond=cond, x=Select(cond=inner, x=new, y=old), y=other) if old == other == own:
+            parts = cond, inner
+        case Select(cond=Select(cond=first, x=second, y=never), x=new, y=old) if (
+            never == _NEVER and old == own
+        ):
+            parts = first, second
+        case Select(cond=Binary(op="and", x=first, y=second), x=new, y=old) if old == own:
+            parts = first, second
+        case _:
+            return None
+    if _touches(new, own):
+        return None
+    for cond, compared in (parts, parts[::-1]):
+        op = _chosen(compared, new, own)
+        if op is not None and not _touches(cond, own):
+            neutral = value.dtype.greatest if op == "min" else value.dtype.least
+            return Binary(op, own, Select(cond, new, Const(neutral, value.dtype)))
+    return None
+
+
+def _chosen(compared: Expr, new: Expr, own: Load) -> str | None:
+    """The extreme that is taken where `compared` is whether `new` replaces the variable."""
+    match compared:
+        case Binary(op=op, x=x, y=y) if op in _EXTREMES and (x, y) == (new, own):
+            return _EXTREMES[op]
+        case Binary(op=op, x=x, y=y) if op in _EXTREMES and (x, y) == (own, new):
+            return _EXTREMES[_TURNED[op]]
+    return None
+
+
+def _touches(expr: Expr, own: Load) -> bool:
+    return any(load.array == own.array for load in loads(expr))
