@@ -11,8 +11,10 @@ from loopwright.analysis.dependences import (
     accesses,
     dependences,
     flow_through,
+    known_dependences,
     memory_dependences,
 )
+from loopwright.ir.analysis_manager import AnalysisManager
 from loopwright.ir.islkit import QuotaExceeded, quota
 from loopwright.ir.program import Program
 from programs import (
@@ -61,7 +63,8 @@ def enumerated(found: isl.UnionMap, known: Program, params: dict[str, int]) -> b
 
 def assert_enumerated(known: Program, params: dict[str, int]) -> None:
     expected = brute_force.dependences(known, params)
-    for kind, found in dependences(known).kinds:
+    by_array = known_dependences(AnalysisManager(known))
+    for kind, found in (*dependences(known).kinds, *by_array.kinds):
         assert enumerated(found, known, params) == expected[kind], kind
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from loopwright.analysis.dependences import dependences
-from loopwright.analysis.find_contractions import explain, find_contractions
+from loopwright.analysis.find_contractions import explain, find_contractions, whole_contraction
 from loopwright.ir.contraction import Contraction
 from loopwright.ir.islkit import quota
 from loopwright.ir.program import Program
@@ -324,6 +324,18 @@ def test_two_updates_of_one_element() -> None:
 def test_statements_beside_a_contraction() -> None:
     known = kernel(over("ij", Do("D[i, j]", "b[j]"), For("k", 0, "q", MATMUL)))
     assert only(known).covers == ("S1",)
+
+
+def test_whole_programs_that_are_contractions(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = matmul("kji")
+    assert whole_contraction(whole) == only(whole)
+
+    def asked(known: Program) -> None:
+        raise AssertionError(f"dependences of '{known.name}' are not needed")
+
+    monkeypatch.setattr("loopwright.analysis.find_contractions.dependences", asked)
+    beside = kernel(over("ij", Do("D[i, j]", "b[j]"), For("k", 0, "q", MATMUL)))
+    assert whole_contraction(beside) is None
 
 
 def test_aliased_element_that_is_never_written() -> None:

@@ -55,13 +55,13 @@ def test_planning_beyond_the_quota(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_contractions_beyond_the_quota(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither recognised ..."""
     args = whole(5), whole(5, 7), whole(7)
-    search = polyhedral_function.find_contractions
+    search = polyhedral_function.whole_contraction
 
-    def searched_in_vain(program: Program) -> tuple[Contraction, ...]:
+    def searched_in_vain(program: Program) -> Contraction | None:
         with attempt(10):
             return search(program)
 
-    monkeypatch.setattr(polyhedral_function, "find_contractions", searched_in_vain)
+    monkeypatch.setattr(polyhedral_function, "whole_contraction", searched_in_vain)
     assert assert_as_python(matvec, *args).specialise(*args).contraction is None
 
 

@@ -13,24 +13,31 @@ order that respects the three relations computes what the source order computes.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import reduce
+from typing import Any
 
 from loopwright.analysis.relations import between, ends, maps_of, union
 from loopwright.ir.access_names import NamedAccess
-from loopwright.ir.islkit import GaveUp, affine_map, isl
-from loopwright.ir.program import Access, Program, Statement
+from loopwright.ir.analysis_manager import AnalysisManager
+from loopwright.ir.islkit import GaveUp, affine_map, context, isl
+from loopwright.ir.program import Access, Program, Role, Statement
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import computed_once
 
 __all__ = [
     "Accesses",
     "Dependences",
+    "FlowThrough",
     "access_map",
     "accesses",
     "dependences",
     "flow_into",
     "flow_through",
+    "known_dependences",
     "memory_dependences",
     "statement_between",
     "strongly_connected_components",
+    "unchanged_results",
 ]
 
 # Up to here isl is fastest on the whole tree; its effort grows with the square of the statements
@@ -48,7 +55,7 @@ class Accesses:
     writes: isl.UnionMap  # { S[i] -> A[x] }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Dependences:
     """The pairs of statement instances of a Program whose order matters."""
 
@@ -57,7 +64,7 @@ class Dependences:
     anti: isl.UnionMap  # { S[i] -> T[j] }
     output: isl.UnionMap  # { S[i] -> T[j] }
 
-    @property
+    @computed_once
     def all_(self) -> isl.UnionMap:
         """`{ S[i] -> T[j] }`, dependences of any kind."""
         return self.flow.union(self.anti).union(self.output).coalesce()
@@ -146,11 +153,10 @@ def _dependences(
     program: Program, found: Accesses, order: isl.Schedule | isl.UnionMap
 ) -> Dependences:
     """The dependences through the given accesses."""
-    before = isl.UnionAccessInfo.from_sink(found.writes).set_kill(found.writes)
     return Dependences(
         program,
         flow=_last_writes(order, found.writes, found.reads),
-        anti=_flow(order, before.set_may_source(found.reads)).get_may_dependence().coalesce(),
+        anti=_anti(order, found),
         output=_last_writes(order, found.writes, found.writes),
     )
 
@@ -158,9 +164,89 @@ def _dependences(
 def flow_through(program: Program, array: str) -> isl.UnionMap:
     """The flow dependences `{ S[i] -> T[j] }` whose value stands in elements of `array`."""
     found = _accesses(program, {array})
-    # Other statements make no difference, but isl would walk through them.
-    users = found.reads.domain().union(found.writes.domain())
-    return _last_writes(program.schedule.intersect_domain(users), found.writes, found.reads)
+    return _last_writes(_order_of(program.schedule, found), found.writes, found.reads)
+
+
+def _order_of(order: isl.Schedule, found: Accesses) -> isl.Schedule:
+    """The part of an order that makes some accesses.
+
+    Other statements make no difference, but isl would walk through them.
+    """
+    return order.intersect_domain(found.reads.domain().union(found.writes.domain()))
+
+
+# -- one array after the other: programs that differ in one share the results of all others -------
+
+
+def known_dependences(analyses: AnalysisManager) -> Dependences:
+    """The exact dependences of a program in its source order, with what is known of its arrays."""
+    program = analyses.program
+    if not 0 < len(program.statements) <= _FEW_STATEMENTS:
+        return dependences(program)
+    written = dict.fromkeys(statement.write.array for statement in program.statements)
+    flows = [analyses.derive(FlowThrough(array)) for array in written]
+    anti, output = zip(*(analyses.derive(_NextWrites(array)) for array in written), strict=True)
+    # Several arrays may order the same instances.
+    return Dependences(program, *(_together(parts) for parts in (flows, anti, output)))
+
+
+def unchanged_results(analyses: AnalysisManager, changed: str) -> dict[Any, Any]:
+    """What is known of dependences and holds where one array is kept elsewhere.
+
+    Values flow as they did, through that array as well.
+    """
+    kinds = (_AccessesOf, _NextWrites)
+    found = {key: value for kind in kinds for key, value in analyses.results(kind).items()}
+    kept = {key: value for key, value in found.items() if key.array != changed}
+    return kept | analyses.results(FlowThrough) | {_own_order: analyses.get(_own_order)}
+
+
+def _together(parts: Sequence[isl.UnionMap]) -> isl.UnionMap:
+    if len(parts) == 1:
+        return parts[0]
+    return reduce(isl.UnionMap.union, parts).coalesce()
+
+
+@dataclass(frozen=True, slots=True)
+class _AccessesOf:
+    """Analysis: who accesses one array."""
+
+    array: str
+
+    def __call__(self, program: Program) -> Accesses:
+        return _accesses(program, {self.array})
+
+
+@dataclass(frozen=True, slots=True)
+class FlowThrough:
+    """Analysis: the flow dependences through one array, see `flow_through`."""
+
+    array: str
+
+    def __call__(self, analyses: AnalysisManager) -> isl.UnionMap:
+        found = analyses.get(_AccessesOf(self.array))
+        array = analyses.program.array(self.array)
+        is_scalar = array.role is Role.LOCAL and not array.rank
+        # Plans spell domains as isl leaves them, and steps on scalars ask for these flows anyway.
+        order = analyses.program.schedule if is_scalar else analyses.get(_own_order)
+        return _last_writes(_order_of(order, found), found.writes, found.reads)
+
+
+@dataclass(frozen=True, slots=True)
+class _NextWrites:
+    """Analysis: the anti and the output dependences through one array."""
+
+    array: str
+
+    def __call__(self, analyses: AnalysisManager) -> tuple[isl.UnionMap, isl.UnionMap]:
+        found = analyses.get(_AccessesOf(self.array))
+        order = _order_of(analyses.get(_own_order), found)
+        return _anti(order, found), _last_writes(order, found.writes, found.writes)
+
+
+def _own_order(program: Program) -> isl.Schedule:
+    """A copy of a program's order: isl drops needless conditions of what it restricts, in place."""
+    return isl.Schedule.read_from_str(context(), str(program.schedule))
 
 
 def flow_into(program: Program, read: NamedAccess) -> isl.UnionMap:
@@ -201,6 +287,12 @@ def _last_writes(
     """`{ S[i] -> T[j] : S[i] is the last to write the element of T[j]'s access before T[j] }`."""
     access = isl.UnionAccessInfo.from_sink(sinks).set_must_source(writes)
     return _flow(order, access).get_must_dependence().coalesce()
+
+
+def _anti(order: isl.Schedule | isl.UnionMap, found: Accesses) -> isl.UnionMap:
+    """`{ S[i] -> T[j] : T[j] is the first to write the element of S[i]'s read after S[i] }`."""
+    before = isl.UnionAccessInfo.from_sink(found.writes).set_kill(found.writes)
+    return _flow(order, before.set_may_source(found.reads)).get_may_dependence().coalesce()
 
 
 def _flow(order: isl.Schedule | isl.UnionMap, access: isl.UnionAccessInfo) -> isl.UnionFlow:

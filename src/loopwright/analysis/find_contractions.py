@@ -57,6 +57,7 @@ from loopwright.semirings import identity
 __all__ = [
     "explain",
     "find_contractions",
+    "whole_contraction",
 ]
 
 
@@ -68,6 +69,23 @@ def find_contractions(program: Program) -> tuple[Contraction, ...]:
     """The contractions of a program, each to be run as one unit; no statement is in two of them."""
     verdicts = _verdicts(program).values()
     return tuple(verdict for verdict in verdicts if isinstance(verdict, Contraction))
+
+
+def whole_contraction(program: Program) -> Contraction | None:
+    """The contraction that a program as a whole is; None where it is none.
+
+    Most programs have more statements than belong to any of their updates: of these nothing needs
+    to be known but which values flow where.
+    """
+    analyses = _Analyses(forward_scalars(program))
+    count = len(analyses.program.statements)
+    candidates, _ = _candidates(analyses)
+    forms = (form for candidate in candidates for form in _forms(analyses, candidate))
+    if not any(len(form.statements) == count for form in forms):
+        return None
+    found = find_contractions(program)
+    is_whole = len(found) == 1 and set(found[0].covers) == {s.name for s in program.statements}
+    return found[0] if is_whole else None
 
 
 def explain(program: Program) -> tuple[str, ...]:
@@ -161,12 +179,8 @@ def _verdicts(program: Program) -> dict[str, Contraction | str]:
         for reader, names in analyses.absorbed.items()
         for name in names
     }
-    candidates: list[_Candidate] = []
-    for statement in analyses.program.statements:
-        try:
-            candidates.append(_candidate(analyses, statement))
-        except _Refused as refusal:
-            verdicts[statement.name] = str(refusal)
+    candidates, refused = _candidates(analyses)
+    verdicts |= refused
     units: list[frozenset[str]] = []
     # A statement without reduction loops may also be the start or the end of another contraction.
     for candidate in sorted(candidates, key=lambda c: not c.p):
@@ -175,6 +189,18 @@ def _verdicts(program: Program) -> dict[str, Contraction | str]:
         if isinstance(verdict, Contraction):
             units.append(frozenset(verdict.covers))
     return {s.name: verdicts[s.name] for s in program.statements}
+
+
+def _candidates(analyses: _Analyses) -> tuple[list[_Candidate], dict[str, str]]:
+    """The statements that may be the update of a contraction, and why the others are not."""
+    found: list[_Candidate] = []
+    refused: dict[str, str] = {}
+    for statement in analyses.program.statements:
+        try:
+            found.append(_candidate(analyses, statement))
+        except _Refused as refusal:
+            refused[statement.name] = str(refusal)
+    return found, refused
 
 
 def _candidate(analyses: _Analyses, statement: Statement) -> _Candidate:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from math import gcd
 from typing import Any, TypeVar
 
-from loopwright.analysis.dependences import access_map, dependences
+from loopwright.analysis.dependences import access_map, known_dependences
 from loopwright.analysis.footprints import box_sides, instance_values
 from loopwright.ir.access_names import NamedAccess, named_accesses
 from loopwright.ir.expr import Const
@@ -366,7 +366,7 @@ def _needs_old_values(schedule: Schedule, loop: str, accesses: Sequence[NamedAcc
     readers = _domains(program, {one.statement for one in reads})
     written = _domains(program, writers)
     readers = readers.intersect(inside).intersect_params(program.context)
-    flow = schedule.analyses.get(dependences).flow.intersect_domain(written)
+    flow = schedule.analyses.derive(known_dependences).flow.intersect_domain(written)
     here = flow.eq_at_multi_union_pw_aff(prefix_schedule(schedule.tree, loop))
     return not readers.is_subset(here.range())
 
@@ -386,7 +386,7 @@ def read_later(schedule: Schedule, loop: str, accesses: Sequence[NamedAccess]) -
         for statement in schedule.program.statements
         if any(access.array == array for access in statement.reads)
     }
-    flow = schedule.analyses.get(dependences).flow.intersect_domain(written)
+    flow = schedule.analyses.derive(known_dependences).flow.intersect_domain(written)
     flow = flow.intersect_range(_domains(schedule.program, readers))
     here = flow.eq_at_multi_union_pw_aff(prefix_schedule(schedule.tree, loop))
     needed = flow.subtract(here).domain().apply(_instance_values(schedule, loop, path))

@@ -21,7 +21,7 @@ from loopwright.backends.llvm_builder import SSAValue, int_literal, plain_name
 from loopwright.backends.llvm_entry import emit_entries
 from loopwright.backends.llvm_expressions import LLVMExpressions
 from loopwright.backends.llvm_metadata import Metadata, fast_math_flags, is_independent
-from loopwright.backends.llvm_narrow import hidden_narrowing, narrow_uses
+from loopwright.backends.llvm_narrow import NarrowUses, hidden_narrowing
 from loopwright.backends.llvm_procedures import (
     Invocation,
     Procedure,
@@ -162,6 +162,7 @@ class _Emitter:
         self.arena: IdentityMap[Alloc, memory.PointerBuffer] = IdentityMap()
         self.claims = False  # threads claim pieces of parallel loops; else they have fixed shares
         self.metadata = Metadata()
+        self._narrow_uses = NarrowUses()
         self.code.flags = fast_math_flags(nest)
         is_ours = nest.leave_to_llvm and nest.fuses and not nest.reassoc
         self.values.fuses = is_ours and "fma" in features
@@ -242,7 +243,7 @@ class _Emitter:
     def _narrow(self, body: Stmt, variables: Collection[str]) -> None:
         """Make ready what loops of `body` compare or choose of variables that are in scope."""
         if self.nest.leave_to_llvm:
-            for name, dtype in sorted(narrow_uses(body, variables), key=str):
+            for name, dtype in sorted(self._narrow_uses.in_loops(body, variables), key=str):
                 found = hidden_narrowing(self.code, self.values.scope[name], dtype)
                 self.values.narrow[name, dtype] = found
 

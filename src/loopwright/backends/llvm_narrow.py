@@ -14,22 +14,33 @@ from loopwright.backends.llvm_builder import FunctionBuilder, SSAValue, type_nam
 from loopwright.ir.dtypes import INT64, DType
 from loopwright.ir.expr import COMPARISONS, Binary, Cast, Expr, Select, Var
 from loopwright.ir.loops import For, Stmt
-from loopwright.ir.visit import expressions, statements, walk
+from loopwright.ir.visit import expressions, statements_inside, walk
+from loopwright.memo import IdentityMap
 
-__all__ = ["hidden_narrowing", "narrow_uses"]
+__all__ = ["NarrowUses", "hidden_narrowing"]
 
 _BITS = 32  # what a register of any processor holds as it is
 
 
-def narrow_uses(stmt: Stmt, names: Collection[str]) -> set[tuple[str, DType]]:
-    """Which of the variables `names` are compared or chosen in loops of `stmt`, and as what."""
-    found: set[tuple[str, DType]] = set()
-    for loop in statements(stmt):
-        if isinstance(loop, For):
-            for inner in statements(loop.body):
-                for expr in expressions(inner):
-                    found.update(_converted(expr))
-    return {(name, dtype) for name, dtype in found if name in names}
+class NarrowUses:
+    """Which variables are compared or chosen in loops, and as what; each statement is read once."""
+
+    def __init__(self) -> None:
+        self._known: IdentityMap[Stmt, frozenset[tuple[str, DType]]] = IdentityMap()
+
+    def in_loops(self, stmt: Stmt, names: Collection[str]) -> set[tuple[str, DType]]:
+        """Uses of the variables `names` in loops of `stmt`."""
+        if isinstance(stmt, For):
+            return {(name, dtype) for name, dtype in self._inside(stmt.body) if name in names}
+        return {use for part in statements_inside(stmt) for use in self.in_loops(part, names)}
+
+    def _inside(self, stmt: Stmt) -> frozenset[tuple[str, DType]]:
+        known = self._known.get(stmt)
+        if known is None:
+            own = frozenset(use for expr in expressions(stmt) for use in _converted(expr))
+            known = own.union(*map(self._inside, statements_inside(stmt)))
+            self._known[stmt] = known
+        return known
 
 
 def _converted(expr: Expr) -> Iterator[tuple[str, DType]]:

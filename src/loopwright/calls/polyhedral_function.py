@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import NoReturn, assert_never
 
-from loopwright.analysis.find_contractions import explain, find_contractions
+from loopwright.analysis.find_contractions import explain, whole_contraction
 from loopwright.analysis.subscript_bounds import bounds_violation, find_violation, predicate_text
 from loopwright.calls.function_summary import Argument, FunctionSummary, Result
 from loopwright.diagnostics import Diagnostic, UsageError
@@ -67,19 +67,18 @@ class PolyhedralFunction:
     def _contraction(self) -> Contraction | None:
         """The contraction that the program as a whole is, if there is a kernel for it."""
         try:
-            found = bounded(lambda: find_contractions(self.program), lambda _: ())
+            found = bounded(lambda: whole_contraction(self.program), lambda _: None)
         except FAULTS as error:
             survive(error, f"the contractions of '{self.program.name}'")
             return None
-        names = {statement.name for statement in self.program.statements}
-        if len(found) != 1 or set(found[0].covers) != names or found[0].times not in _TIMES:
+        if found is None or found.times not in _TIMES:
             return None
-        if self.program.array(found[0].out.array).role is Role.LOCAL:
+        if self.program.array(found.out.array).role is Role.LOCAL:
             return None  # nobody sees the result, and no call brings memory for it
-        if found[0].is_filter:
+        if found.is_filter:
             return None  # kernels would take every window apart; loops share what they load
         # `y[i] += a * x[i]` reduces and multiplies nothing: one loop does without temporaries.
-        return found[0] if found[0].p or found[0].right is not None else None
+        return found if found.p or found.right is not None else None
 
     def violation(self, params: Mapping[str, int]) -> Diagnostic:
         """What goes wrong for parameters that the summary calls unsafe."""

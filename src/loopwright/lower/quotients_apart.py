@@ -69,7 +69,7 @@ def quotients_apart(nest: LoopNest, dtypes: Collection[DType]) -> LoopNest:
 
     def change(stmt: For) -> Stmt:
         loop = _Loop(stmt, local, dtypes)
-        return stmt if loop.is_left() else loop.in_strips(taken)
+        return loop.in_strips(taken) if loop.has_enough() and not loop.is_left() else stmt
 
     return change_serial_loops(nest, _FEWEST, change)
 
@@ -90,9 +90,13 @@ class _Loop:
         )
         self.written = {s.buffer for s in inside if isinstance(s, Store)}
 
+    def has_enough(self) -> bool:
+        """Whether a loop of plain parts has roots and quotients that may be worth it."""
+        values = (value for part in self.parts for value in _values(part))
+        certain = (x for value in values for x in _certain(value, self.dtypes))
+        return self.is_plain and sum(map(_weight, certain)) >= _LEAST
+
     def in_strips(self, taken: set[str]) -> Stmt:
-        if not self.is_plain:
-            return self.loop
         found = list(dict.fromkeys(self._found()))
         if sum(_weight(x.value) for x in found) < _LEAST:
             return self.loop
@@ -103,8 +107,8 @@ class _Loop:
         stored = [s for part in self.parts for s in statements(part) if isinstance(s, Store)]
         read = {load.array for s in stored for e in expressions(s) for load in loads(e)}
         end = len(self.parts)
-        anew = {name for name in self.local if self._is_set_anew(name, end)}
-        carried = self.written & read - anew
+        carried = self.written & read
+        carried -= {x for x in carried & self.local.keys() if self._is_set_anew(x, end)}
         return all(self._is_sum(s, carried) for s in stored if s.buffer in carried)
 
     def _is_sum(self, store: Store, carried: set[str]) -> bool:

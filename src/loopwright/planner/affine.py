@@ -45,7 +45,7 @@ from loopwright.planner.shared_copies import do_copies_share
 from loopwright.planner.short_loops import unroll_short_loops
 from loopwright.planner.wavefronts import part_wavefronts, take_diagonals
 from loopwright.transform.apply import apply_step
-from loopwright.transform.band_dependences import among, has_gaps
+from loopwright.transform.band_dependences import has_gaps
 from loopwright.transform.loop_marks import Simd
 from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.reschedule import Reschedule, tree_text
@@ -286,7 +286,7 @@ def _order(
     parts: list[tuple[frozenset[str], Node]] = []
     is_better = False
     for names, node, is_open in _runs(schedule, model, root, taken):
-        found = search.improved(names, among(pairs, names), node) if is_open else None
+        found = search.improved(names, model.known.among(pairs, names), node) if is_open else None
         is_better = is_better or found is not None
         parts.append((names, found or node))
     if is_better:
@@ -391,7 +391,7 @@ def jam_loops(
         is_plain = all(model.followed(band).keys() >= band.statements for band in bands(nest))
         # Of a loop with gaps no block is whole.
         if inside <= set(names) and is_plain and not has_gaps(model.program, inside):
-            jams |= _jam_nest(draft, model, nest, inside, among(pairs, inside))
+            jams |= _jam_nest(draft, model, nest, inside, model.known.among(pairs, inside))
     return jams
 
 

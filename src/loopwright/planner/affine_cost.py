@@ -13,7 +13,7 @@ and accesses to neighbours by their lanes. Numbers serve to compare orders with 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -23,13 +23,21 @@ from loopwright.ir.analysis_manager import AnalysisManager
 from loopwright.ir.expr import Binary, Call, Unary
 from loopwright.ir.machine import Cache, Machine
 from loopwright.ir.program import Role, Statement
-from loopwright.ir.schedule_tree import Band, Leaf, Node, bands, directions, statements_in
+from loopwright.ir.schedule_tree import (
+    Band,
+    Leaf,
+    Node,
+    Sequence,
+    bands,
+    directions,
+    statements_in,
+)
 from loopwright.ir.visit import walk
 from loopwright.lazy_dataclass import dataclass
 from loopwright.memo import IdentityMap
 from loopwright.planner.short_loops import repeated
 from loopwright.planner.streams import extra_write_cycles
-from loopwright.transform.band_dependences import carries, split_among, unmoved, unordered
+from loopwright.transform.band_dependences import KnownDependences, unmoved
 from loopwright.transform.schedule_legality import accessors
 
 __all__ = ["CostModel", "Estimate"]
@@ -127,6 +135,9 @@ class CostModel:
         self._caches = machine.caches
         # By the function of a loop, which isl cannot hash.
         self._followed: IdentityMap[Any, dict[str, str]] = IdentityMap()
+        self.known = KnownDependences()
+        self._estimates: IdentityMap[Node, IdentityMap[Pairs, dict[Hashable, Estimate]]]
+        self._estimates = IdentityMap()
         self._measured: dict[_Touch, tuple[tuple[Any, ...], float, float]] = {}
 
     def total(
@@ -155,14 +166,51 @@ class CostModel:
         unrolled into the innermost loops; `copies` are those around, by statement and iterator.
         """
         around = around or {}
+        if isinstance(node, Leaf):
+            return self._leaf(names, copies)
+        known = self._estimates.get(node)
+        if known is None:
+            known = self._estimates[node] = IdentityMap()
+        by_rest = known.get(pairs)
+        if by_rest is None:
+            by_rest = known[pairs] = {}
+        key = self._key(node, names, around, jam, copies)
+        if key not in by_rest:
+            by_rest[key] = self._estimated(node, names, pairs, around, jam, copies)
+        return by_rest[key]
+
+    def _key(
+        self,
+        node: Node,
+        names: Collection[str],
+        around: Mapping[str, frozenset[str]],
+        jam: Mapping[str, int],
+        copies: Copies,
+    ) -> Hashable:
+        """What the cost of a tree depends on beside the tree and the dependences."""
+        fixed = frozenset((name, around.get(name, frozenset())) for name in names)
+        if not jam:
+            return fixed
+        inside = {band.loop for band in bands(node)}
+        jams = frozenset((loop, factor) for loop, factor in jam.items() if loop in inside)
+        copied = frozenset((name, tuple(copies[name].items())) for name in names if name in copies)
+        return (fixed, jams, copied) if jams or copied else fixed
+
+    def _estimated(
+        self,
+        node: Band | Sequence,
+        names: Collection[str],
+        pairs: Pairs,
+        around: Mapping[str, frozenset[str]],
+        jam: Mapping[str, int],
+        copies: Copies,
+    ) -> Estimate:
         match node:
-            case Leaf():
-                return self._leaf(names, copies)
             case Band():
                 return self._band(node, names, pairs, around, jam, copies)
             case _:
                 groups = [statements_in(branch.instances) & set(names) for branch in node.filters]
-                here = split_among(pairs, groups)
+                here = self.known.split_among(pairs, groups)
                 parts = [
                     self.estimate(branch.child, group, own, around, jam, copies)
                     for branch, group, own in zip(node.filters, groups, here, strict=True)
@@ -225,15 +273,17 @@ class CostModel:
                 for n in names
             }
         inside = {name: around.get(name, frozenset()) | {followed.get(name, "")} for name in names}
-        child = self.estimate(band.child, names, unordered(pairs, band), inside, jam, copies)
+        unordered = self.known.unordered(pairs, band)
+        child = self.estimate(band.child, names, unordered, inside, jam, copies)
         is_innermost = not any(True for _ in bands(band.child))
         if is_innermost:
-            is_free = not carries(pairs, band)
+            is_free = not self.known.carries(pairs, band)
             body = self._body(names, followed, copies, is_free=is_free)
             cycles = _START + count * body
         else:
             cycles = count * (child.cycles + _LOOP)
-            if (short := self._short_inside(band, names, copies)) and not carries(pairs, band):
+            short = self._short_inside(band, names, copies)
+            if short and not self.known.carries(pairs, band):
                 cycles = min(cycles, _START + count * self._unrolled(followed, short))
         touched = tuple(
             t.inside(followed.get(t.statement), trips[t.statement])

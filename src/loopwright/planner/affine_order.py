@@ -33,7 +33,7 @@ from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.lazy_dataclass import dataclass
 from loopwright.planner.affine_cost import CostModel
 from loopwright.planner.aligned_loops import aligned_bands
-from loopwright.transform.band_dependences import among, edges, goes_back, has_same_range, unordered
+from loopwright.transform.band_dependences import edges, goes_back, has_same_range
 from loopwright.transform.isl_scheduler import scheduled_band
 
 __all__ = ["OrderSearch"]
@@ -77,7 +77,8 @@ class OrderSearch:
         parts = []
         for group in groups:
             inner = restricted(source, group)
-            parts.append((group, self._group(group, among(pairs, group), inner, fixed)))
+            own = self.model.known.among(pairs, group)
+            parts.append((group, self._group(group, own, inner, fixed)))
         return in_sequence(self.program, parts)
 
     def _group(self, names: Sequence[str], pairs: Pairs, source: Node, fixed: Fixed) -> Node:
@@ -116,7 +117,7 @@ class OrderSearch:
         for band in aligned_bands(self.program, names, pairs, fixed, source.loop):
             inside = self._fixed_by(band, names, fixed)
             rest = self._without_all_fixed(source, inside)
-            inner = self._built(names, unordered(pairs, band), rest, inside)
+            inner = self._built(names, self.model.known.unordered(pairs, band), rest, inside)
             tree = replace(band, child=inner)
             other = self.model.total(tree, names, pairs, fixed)
             if other < _WORTH * cost:
@@ -142,7 +143,7 @@ class OrderSearch:
                 continue
             rest = without_loop(source, band.loop)
             inside = self._fixed_by(band, names, fixed)
-            inner = self._built(names, unordered(pairs, band), rest, inside)
+            inner = self._built(names, self.model.known.unordered(pairs, band), rest, inside)
             tree = replace(band, child=inner)
             options.append((self.model.total(tree, names, pairs, fixed), tree))
         if not options:
@@ -187,7 +188,7 @@ class OrderSearch:
             case Leaf():
                 return node
             case Band(child=child):
-                inside = unordered(pairs, node)
+                inside = self.model.known.unordered(pairs, node)
                 return replace(node, child=self._fused(child, names, inside, (*outer, node)))
             case InOrder(filters=filters):
                 return self._neighbours(filters, pairs, outer)
@@ -199,7 +200,8 @@ class OrderSearch:
         done: list[Filter] = []
         for branch in filters:
             inside = statements_in(branch.instances)
-            child = self._fused(branch.child, inside, among(pairs, inside), outer)
+            own = self.model.known.among(pairs, inside)
+            child = self._fused(branch.child, inside, own, outer)
             self._append(done, replace(branch, child=child), pairs, outer)
         return sequence(done)
 
@@ -243,11 +245,11 @@ class OrderSearch:
         limit = _SAME if was_one or is_outer else _FUSED
         bodies = replace(left, child=first.child), replace(right, child=second.child)
         names = statements_in(left.instances) | statements_in(right.instances)
-        here = among(pairs, names)
+        here = self.model.known.among(pairs, names)
         both = fused(first, second, sequence(bodies))
         if goes_back(here, both):
             return None
-        inside = unordered(here, both)
+        inside = self.model.known.unordered(here, both)
         tree = replace(both, child=self._bodies(*bodies, inside, (*outer, both)))
         apart = self.model.total(sequence((left, right)), names, here)
         if self.model.total(tree, names, here) > limit * apart:

@@ -30,7 +30,7 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.vectorize_outer import has_room
 from loopwright.planner.carried_values import carried_cycles
 from loopwright.planner.statement_work import whole_operations
-from loopwright.transform.band_dependences import among, carries, edges, unordered
+from loopwright.transform.band_dependences import KnownDependences, edges
 
 __all__ = ["OuterCost", "Shape"]
 
@@ -82,13 +82,15 @@ class OuterCost:
             for r in analyses.get(reductions)
             if not r.is_reorderable
         }
+        self.known = KnownDependences()
 
     def cycles(self, band: Band, pairs: Pairs, shape: Shape | None = None) -> float:
         """Cycles of all iterations of a loop; with vectors along it or along one inside.
 
         `pairs` stay in order inside of an iteration of the loops around it.
         """
-        return self._node(band, band.statements, among(pairs, band.statements), None, shape)
+        own = self.known.among(pairs, band.statements)
+        return self._node(band, band.statements, own, None, shape)
 
     def count(self, band: Band) -> float:
         """Iterations of a loop in one run of it."""
@@ -191,7 +193,7 @@ class OuterCost:
                     self._node(
                         branch.child,
                         (own := statements_in(branch.instances) & set(names)),
-                        among(pairs, own),
+                        self.known.among(pairs, own),
                         lanes,
                         shape,
                     )
@@ -208,7 +210,7 @@ class OuterCost:
     ) -> float:
         moving = moved_by(band, self.program)
         trips = self.count(band)
-        inside = unordered(pairs, band)
+        inside = self.known.unordered(pairs, band)
         if shape is not None and band.loop == shape.loop:
             width = shape.lanes * shape.copies
             whole = self._node(band.child, names, inside, moving, shape)
@@ -219,7 +221,7 @@ class OuterCost:
         around = 0.0 if trips <= _WRITTEN_OUT else _LOOP
         if any(True for _ in bands(band.child)):
             return trips * (self._node(band.child, names, inside, lanes, shape) + around) + start
-        is_free = self._is_any_order(names, moving) or not carries(pairs, band)
+        is_free = self._is_any_order(names, moving) or not self.known.carries(pairs, band)
         is_free = is_free and all(moving.get(n) not in self.fixed.get(n, ()) for n in names)
         chain = 0.0 if is_free else self._chain(names, pairs)
         body = self._body(names, moving, lanes, shape, chain, is_free=is_free)

@@ -31,7 +31,6 @@ from loopwright.ir.visit import children, fresh_name
 from loopwright.planner.draft import Draft
 from loopwright.planner.outer_cost import OuterCost, Shape
 from loopwright.planner.short_loops import repeated, unrolled_whole
-from loopwright.transform.band_dependences import among, carries, unordered
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_marks import Unroll
 from loopwright.transform.outer_vectors import OuterVectors, runs_alike
@@ -92,12 +91,12 @@ def take_outer_vectors(
                 found = _best(draft, model, node, inside, parallel=parallel)
                 if found:
                     done.update(found)
-                elif not (is_free and carries(inside, node)):
-                    visit(child, names, unordered(inside, node))
+                elif not (is_free and model.known.carries(inside, node)):
+                    visit(child, names, model.known.unordered(inside, node))
             case InOrder(filters=filters):
                 for branch in filters:
                     own = names & statements_in(branch.instances)
-                    visit(branch.child, own, among(inside, own))
+                    visit(branch.child, own, model.known.among(inside, own))
 
     every = frozenset(s.name for s in model.program.statements)
     visit(nodes_of(draft.schedule), every, pairs)
@@ -135,7 +134,7 @@ def _best(
     for cost, _, band, shape in sorted(offers, key=lambda offer: offer[:2]):
         if cost > _WORTH * before:
             break
-        is_cut = parallel and carries(pairs, nest)
+        is_cut = parallel and model.known.carries(pairs, nest)
         if not is_cut and max(unrolled_whole(draft, band).values(), default=1) > 1:
             # Written out, the loops inside leave it plain vectors: chains of sums lie side by side.
             # A loop of few iterations inside vectors waits for each sum (27 points and rays of

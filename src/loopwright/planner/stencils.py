@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loopwright.analysis.dependences import dependences
+from loopwright.analysis.dependences import known_dependences
 from loopwright.analysis.size_estimates import (
     band_trips,
     bytes_of,
@@ -111,7 +111,7 @@ def _hands_on(schedule: Schedule, band: Band) -> bool:
 
     Scalars of an iteration, though all iterations write them, hand nothing on.
     """
-    flow = schedule.analyses.get(dependences).flow
+    flow = schedule.analyses.derive(known_dependences).flow
     return carries(among(flow, band.statements), band)
 
 

@@ -1,21 +1,24 @@
 """What dependences say of the bands of a schedule tree, for planners that build other trees.
 
 `pairs` are the dependences `{ S[i] -> T[j] }` between the statements of a band that no loop around
-it orders yet.
+it orders yet. `KnownDependences` are for searches, which ask for the same loops again and again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeAlias, TypeVar
 
-from loopwright.analysis.relations import ends, maps_of
+from loopwright.analysis.relations import ends, maps_of, union
 from loopwright.ir.islkit import functions_in, isl
 from loopwright.ir.program import Program
 from loopwright.ir.schedule_tree import (
     Band,
 )
+from loopwright.memo import IdentityMap
 
 __all__ = [
+    "KnownDependences",
     "among",
     "carries",
     "edges",
@@ -29,6 +32,10 @@ __all__ = [
 ]
 
 
+T = TypeVar("T")
+Groups: TypeAlias = tuple[frozenset[str], ...]  # statements of each group
+
+
 def edges(pairs: isl.UnionMap) -> frozenset[tuple[str, str]]:
     """Pairs of statements with a dependence from the first to the second."""
     return frozenset(ends(part) for part in maps_of(pairs))
@@ -36,25 +43,24 @@ def edges(pairs: isl.UnionMap) -> frozenset[tuple[str, str]]:
 
 def among(pairs: isl.UnionMap, names: Collection[str]) -> isl.UnionMap:
     """The dependences between the given statements."""
-    kept = isl.UnionMap.empty(pairs.get_space())
-    for part in maps_of(pairs):
-        if set(ends(part)) <= set(names):
-            kept = kept.union(isl.UnionMap.from_map(part))
+    (kept,) = split_among(pairs, (names,))
     return kept
 
 
 def split_among(pairs: isl.UnionMap, groups: Sequence[Collection[str]]) -> tuple[isl.UnionMap, ...]:
-    """`among(pairs, group)` for each group of statements, in one pass."""
+    """`among(pairs, group)` for each group of statements, in one pass; all of them: `pairs`."""
     places: dict[str, set[int]] = {}
     for at, group in enumerate(groups):
         for name in group:
             places.setdefault(name, set()).add(at)
-    kept = [isl.UnionMap.empty(pairs.get_space())] * len(groups)
-    for part in maps_of(pairs):
+    every = maps_of(pairs)
+    kept: list[list[isl.Map]] = [[] for _ in groups]
+    for part in every:
         first, second = ends(part)
         for at in places.get(first, set()) & places.get(second, set()):
-            kept[at] = kept[at].union(isl.UnionMap.from_map(part))
-    return tuple(kept)
+            kept[at].append(part)
+    space = pairs.get_space()
+    return tuple(pairs if len(own) == len(every) else union(space, own) for own in kept)
 
 
 def unmoved(band: Band) -> frozenset[str]:
@@ -116,3 +122,53 @@ def has_gaps(program: Program, names: Collection[str]) -> bool:
     return any(
         len(parts) > 1 or any(part.dim(isl.dim_type.div) for part in parts) for parts in pieces
     )
+
+
+class KnownDependences:
+    """`unordered`, `carries`, `among`, `split_among`, each computed once for the same objects.
+
+    Trees of a search share their loops and the dependences around these, as objects; equal objects
+    would cost isl more to find out than is saved.
+    """
+
+    def __init__(self) -> None:
+        self._inside: _Known[isl.UnionMap] = IdentityMap()
+        self._carried: _Known[bool] = IdentityMap()
+        self._parts: IdentityMap[isl.UnionMap, dict[Groups, tuple[isl.UnionMap, ...]]]
+        self._parts = IdentityMap()
+
+    def unordered(self, pairs: isl.UnionMap, band: Band) -> isl.UnionMap:
+        return _once(self._inside, unordered, pairs, band)
+
+    def carries(self, pairs: isl.UnionMap, band: Band) -> bool:
+        return _once(self._carried, carries, pairs, band)
+
+    def among(self, pairs: isl.UnionMap, names: Collection[str]) -> isl.UnionMap:
+        (kept,) = self.split_among(pairs, (names,))
+        return kept
+
+    def split_among(
+        self, pairs: isl.UnionMap, groups: Sequence[Collection[str]]
+    ) -> tuple[isl.UnionMap, ...]:
+        known = self._parts.get(pairs)
+        if known is None:
+            known = self._parts[pairs] = {}
+        key = tuple(map(frozenset, groups))
+        if key not in known:
+            known[key] = split_among(pairs, groups)
+        return known[key]
+
+
+# Of dependences and the function of a loop.
+_Known: TypeAlias = IdentityMap[isl.UnionMap, IdentityMap[isl.MultiUnionPwAff, T]]
+
+
+def _once(
+    table: _Known[T], ask: Callable[[isl.UnionMap, Band], T], pairs: isl.UnionMap, band: Band
+) -> T:
+    known = table.get(pairs)
+    if known is None:
+        known = table[pairs] = IdentityMap()
+    if band.partial not in known:
+        known[band.partial] = ask(pairs, band)
+    return known[band.partial]

@@ -7,10 +7,11 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import ClassVar
 
-from loopwright.analysis.dependences import Dependences, flow_through
+from loopwright.analysis.dependences import Dependences, FlowThrough, unchanged_results
 from loopwright.analysis.legality import witness
 from loopwright.analysis.value_flow import last_writer, loop_value, value_range
 from loopwright.diagnostics import UsageError
+from loopwright.ir.analysis_manager import AnalysisManager
 from loopwright.ir.expr import Expr, Load, Var
 from loopwright.ir.islkit import isl
 from loopwright.ir.program import Access, Array, Program, Role, Statement
@@ -114,19 +115,22 @@ class ExpandArray(Step):
         if self.array in dict(schedule.private):
             refuse(self, f"array '{self.array}' has private copies already")
         found = self._bands(schedule, nodes_of(schedule))
-        self._require_values_stay(program, found)
+        self._require_values_stay(schedule.analyses, found)
         copies = self._copies(schedule, found)
         changed = _rewritten(program, copies)
         root = nodes_of(schedule)
-        old = program.array(self.array)
-        if old.role is not Role.LOCAL:
+        known = {}
+        if program.array(self.array).role is Role.LOCAL:
+            known = unchanged_results(schedule.analyses, self.array)
+            known[FlowThrough(copies.array.name)] = known.pop(FlowThrough(self.array))
+        else:
             taken = {band.loop for band in bands(root)} | set(program.params)
             after = self._copied_back(changed, copies, taken)
             changed = _with_statement(changed, after)
             root = followed_by(root, program.schedule.get_domain(), after)
-        started = replace(
-            schedule, program=changed, tree=write_tree(changed.schedule.get_domain(), root)
-        )
+        tree = write_tree(changed.schedule.get_domain(), root)
+        analyses = AnalysisManager(changed, known)
+        started = replace(schedule, program=changed, tree=tree, analyses=analyses)
         return reordered(self, started, root)
 
     @classmethod
@@ -149,9 +153,10 @@ class ExpandArray(Step):
             refuse(self, f"array '{self.array}' is used outside the loops, by {names}")
         return found
 
-    def _require_values_stay(self, program: Program, found: Sequence[Band]) -> None:
+    def _require_values_stay(self, analyses: AnalysisManager, found: Sequence[Band]) -> None:
         """Refuse unless every value is read in the iteration that writes it."""
-        flow = flow_through(program, self.array)
+        program = analyses.program
+        flow = analyses.derive(FlowThrough(self.array))
         inside = flow
         for band in found:
             inside = inside.eq_at_multi_union_pw_aff(band.partial)

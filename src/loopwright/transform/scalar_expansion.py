@@ -13,7 +13,7 @@ from functools import reduce
 from itertools import combinations
 from typing import ClassVar
 
-from loopwright.analysis.dependences import Dependences, flow_through
+from loopwright.analysis.dependences import Dependences, FlowThrough, unchanged_results
 from loopwright.analysis.legality import violation, witness
 from loopwright.analysis.reductions import reductions
 from loopwright.analysis.relations import affine_expr, ends, maps_of, union
@@ -178,17 +178,7 @@ def _require_scalar(step: Step, schedule: Schedule, array: str) -> None:
 
 def _flow(analyses: AnalysisManager, array: str) -> isl.UnionMap:
     """The flow dependences through an array: `{ S[i] -> T[j] }`, S writes what T reads."""
-    return analyses.get(_Flow(array))
-
-
-@dataclass(frozen=True, slots=True)
-class _Flow:
-    """Analysis: the flow dependences through one array."""
-
-    array: str
-
-    def __call__(self, program: Program) -> isl.UnionMap:
-        return flow_through(program, self.array)
+    return analyses.derive(FlowThrough(array))
 
 
 # -- live ranges ----------------------------------------------------------------------------------
@@ -237,11 +227,11 @@ class _Splitting:
         found = replace(program, arrays=arrays, statements=tuple(statements))
         flow = _flow(analyses, self.array)
         # Values are kept elsewhere, but flow as before.
-        flows = analyses.results(_Flow)
+        known = unchanged_results(analyses, self.array)
         for array in new:
             through = [m for m in maps_of(flow) if names[ends(m)[0], "write"] == array.name]
-            flows[_Flow(array.name)] = union(flow.get_space(), through)
-        return AnalysisManager(found, flows)
+            known[FlowThrough(array.name)] = union(flow.get_space(), through)
+        return AnalysisManager(found, known)
 
 
 def _renamed(statement: Statement, array: str, read: str | None, write: str | None) -> Statement:
@@ -326,7 +316,7 @@ class _Expansion:
         changed = (_indexed(s, self.array, tuple(index)) for s in program.statements)
         found = replace(program, arrays=arrays, statements=tuple(changed))
         # The values are kept elsewhere, but flow as before.
-        return AnalysisManager(found, analyses.results(_Flow))
+        return AnalysisManager(found, unchanged_results(analyses, self.array))
 
 
 _WASTE = 8

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from loopwright.analysis.dependences import Dependences, dependences, memory_dependences
+from loopwright.analysis.dependences import Dependences, known_dependences, memory_dependences
 from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.analysis.legality import Witness, carried_by, violation, witness
 from loopwright.analysis.product_nest import is_same_nest
@@ -67,7 +67,7 @@ def conflicts(analyses: AnalysisManager) -> Dependences:
     its elements every pair counts.
     """
     program = analyses.program
-    exact = analyses.get(dependences)
+    exact = analyses.derive(known_dependences)
     free = {r.element.array for r in analyses.get(reductions) if r.is_reorderable}
     if not free:
         return exact
@@ -82,7 +82,7 @@ def conflicts(analyses: AnalysisManager) -> Dependences:
 
 def validity_dependences(analyses: AnalysisManager) -> Dependences:
     """The dependences that every order must keep; reorderable reductions may change their order."""
-    return relaxed_dependences(analyses.program, analyses.get(dependences))
+    return relaxed_dependences(analyses.program, analyses.derive(known_dependences))
 
 
 def _legal_trees(analyses: AnalysisManager) -> IdentityMap[isl.Schedule, bool]:
@@ -296,7 +296,7 @@ def _users(program: Program) -> dict[str, frozenset[str]]:
 
 def escaping_flow(schedule: Schedule, array: str, loop: str) -> Dependences:
     """The flow through an array between different iterations of `loop`."""
-    flow = schedule.analyses.get(dependences).flow
+    flow = schedule.analyses.derive(known_dependences).flow
     through = flow.intersect_domain(_writers(schedule.program, array))
     inside = through.eq_at_multi_union_pw_aff(prefix_schedule(schedule.tree, loop))
     nothing = isl.UnionMap.empty(flow.get_space())
@@ -363,7 +363,9 @@ class _LocalPairs:
         free = {r.element.array for r in analyses.get(reductions) if r.is_reorderable}
         if self.array in free:
             return pairs
-        flow = analyses.get(dependences).flow.intersect_domain(_writers(program, self.array))
+        flow = analyses.derive(known_dependences).flow.intersect_domain(
+            _writers(program, self.array)
+        )
         return Dependences(program, flow, pairs.anti, pairs.output)
 
 
