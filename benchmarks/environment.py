@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import datetime
 import os
 import platform
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -15,6 +18,7 @@ __all__ = [
     "DISTURBING",
     "Activity",
     "activity",
+    "bytecode_variables",
     "child_environment",
     "load_average",
     "machine_record",
@@ -37,6 +41,18 @@ THREAD_VARIABLES = (
     "LOOPWRIGHT_NUM_THREADS",
 )
 PACKAGES = ("loopwright", "numpy", "llvmlite", "islpy", "torch", "numba")
+
+
+@cache
+def bytecode_variables() -> dict[str, str]:
+    """What has the children of this process share the byte code of modules.
+
+    It is there where a package is installed, whatever the environment says about writing it: what a
+    child is timed for is no translation of Python. The folder goes with this process.
+    """
+    folder = tempfile.TemporaryDirectory(prefix="loopwright-bytecode-")
+    atexit.register(folder.cleanup)
+    return {"PYTHONPYCACHEPREFIX": folder.name, "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def child_environment(

@@ -1,8 +1,7 @@
 """How long one waits: first calls, calls from the disk cache, new processes, repeated calls.
 
 Every part runs in child processes with a cache directory of its own; the best of several counts.
-Byte code of all modules is there, as it is where a package is installed, whatever the environment
-says about writing it: it lies in a directory that the children share.
+Byte code of all modules is there, as it is where a package is installed.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from typing import Any, cast
 import numpy as np
 
 import loopwright as lw
+from benchmarks.environment import bytecode_variables
 from benchmarks.measure import Bar, Outcome, Setting, Table, check_close, race
 from loopwright import semirings
 from loopwright.calls.einsum_call import EinsumCall, Scaling
@@ -64,12 +64,7 @@ class Child:
 
 def run(setting: Setting) -> Outcome:
     """Measure all parts; print a line each."""
-    with tempfile.TemporaryDirectory() as bytecode:
-        environ = {"PYTHONPYCACHEPREFIX": bytecode, "PYTHONDONTWRITEBYTECODE": ""}
-        return _run(setting, environ)
-
-
-def _run(setting: Setting, environ: dict[str, str]) -> Outcome:
+    environ = bytecode_variables()
     repeats = 3 if setting.quick else 7
     table = Table((("what", "44s"), ("measured", "10.2f"), ("unit", "4s")))
     print(table.head())

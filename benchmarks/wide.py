@@ -10,6 +10,7 @@ crashes are rows. Programs set aside by the draw of tests/wide/draw.py are raced
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.corpus_kernels import FAMILIES, WIDE, Kernel, is_set_aside
+from benchmarks.environment import bytecode_variables
 from benchmarks.measure import Bar, Outcome, Setting, Table, geometric_mean, summary, values_of
 from benchmarks.wide_child import CODE, PEERS, SAME_FLAGS, TEXT, by_net, on_two
 
@@ -201,7 +203,10 @@ def measured(
     command += ["--blas"] * (program.name in PRODUCTS)
     start = time.perf_counter()
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)
+        environ = os.environ | bytecode_variables()
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=limit, env=environ
+        )
     except subprocess.TimeoutExpired:
         return _nothing(f"did not end within {limit:.0f} s")
     if done.returncode != 0:
