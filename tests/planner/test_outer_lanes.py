@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from loopwright import machine, parse_c
+from loopwright.analysis.size_estimates import likely_sizes
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
@@ -14,8 +15,10 @@ from loopwright.lower.passes import lower_schedule
 from loopwright.planner.expanded_bytes import BufferShare
 from loopwright.planner.generic import default_plan
 from loopwright.transform.outer_vectors import OuterVectors
+from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.scalar_expansion import ExpandScalar
 from loopwright.transform.tiling import StripMine
+from loopwright.transform.unroll_and_jam import UnrollAndJam
 
 PAIRS = """
 void pairs(double x[{n}], double m[{n}], double f[{n}]) {{
@@ -164,6 +167,80 @@ def test_sums_of_ranges_run_beside_each_other() -> None:
     plan, _ = default_plan(program(LAGS), machine("neoverse-n1"))
     (step,) = (step for step in plan if isinstance(step, OuterVectors))
     assert step.loop == "l"
+
+
+FULL = """
+#define max(a, b) ((a) > (b) ? (a) : (b))
+#define min(a, b) ((a) < (b) ? (a) : (b))
+void full(int n, int m, float x[{n}][{n}], float h[{m}][{m}], float y[{y}][{y}]) {{
+#pragma scop
+    for (int i = 0; i < {n} + {m} - 1; i++)
+        for (int j = 0; j < {n} + {m} - 1; j++) {{
+            {first}
+            for (int u = max(0, i - {m} + 1); u <= min(i, {n} - 1); u++)
+                for (int v = max(0, j - {m} + 1); v <= min(j, {n} - 1); v++)
+                    {sum} += x[u][v] * h[i - u][j - v];
+            {last}
+        }}
+#pragma endscop
+}}
+"""
+SCALAR = {"first": "float s = 0;", "sum": "s", "last": "y[i][j] = s;"}
+ELEMENT = {"first": "y[i][j] = 0;", "sum": "y[i][j]", "last": ""}
+
+
+SHORT: dict[str, object] = {"n": 700, "m": 9, "y": 708}
+UNKNOWN: dict[str, object] = {"n": "n", "m": "m", "y": "n + m - 1"}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "spelling"), [(SHORT, SCALAR), (SHORT, ELEMENT), (UNKNOWN, SCALAR)]
+)
+def test_windows_are_alike_in_all_lanes(sizes: dict[str, object], spelling: dict[str, str]) -> None:
+    """Sums over a short window that moves along differ at the borders only."""
+    plan, _ = default_plan(program(FULL.format(**sizes, **spelling)), machine("neoverse-n1"))
+    (step,) = (step for step in plan if isinstance(step, OuterVectors))
+    assert (step.loop, step.lanes) == ("j", 4)
+    assert not any(isinstance(step, PromoteToRegisters) for step in plan)
+
+
+def test_short_triangles_have_too_many_ends() -> None:
+    text = LAGS.replace("n - l", "40 - l")
+    plan, _ = default_plan(program(text), machine("neoverse-n1"))
+    assert not any(isinstance(step, OuterVectors) for step in plan)
+
+
+def test_the_least_of_two_sizes_bounds_one_of_them() -> None:
+    """Taps of nine: rows are as long as those that are written."""
+    (found,) = parse_c("""
+        void f(int n, int m, double h[9], double x[500], double y[508]) {
+        #pragma scop
+            for (int i = 0; i < n; i++) {
+                y[i] = 0;
+                for (int k = 0; k < m; k++) if (k <= i) y[i] += h[k] * x[i - k];
+            }
+        #pragma endscop
+        }
+    """)
+    assert likely_sizes(found) == {"n": 508, "m": 9}
+
+
+NINE = """
+void nine(double x[600][700], double h[9][9], double y[608][708]) {
+#pragma scop
+    for (int i = 0; i < 600; i++)
+        for (int j = 0; j < 700; j++)
+            for (int u = 0; u < 9; u++)
+                for (int v = 0; v < 9; v++)
+                    y[i + u][j + v] += x[i][j] * h[u][v];
+#pragma endscop
+}
+"""
+
+
+def test_loops_that_compilers_write_out_are_not_cut() -> None:
+    plan, _ = default_plan(program(NINE), machine("neoverse-n1"))
+    assert not any(isinstance(step, UnrollAndJam) for step in plan)
 
 
 def test_small_arrays_of_lanes_are_registers() -> None:

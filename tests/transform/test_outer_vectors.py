@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from textwrap import dedent
 
@@ -209,6 +210,71 @@ def test_lanes_run_the_ends_of_their_ranges_alone(body: str) -> None:
         assert "vector for i_v" in stmt_text(nest.body)
         for n in (0, 1, 3, 4, 5, 8, 13):
             assert_same(program, nest, {"n": n})
+
+
+WINDOWS = (
+    # from one end of x to the other, by distances from i
+    "for (int k = max(0, i - m + 1); k < min(n, i + 1); k++) s += x[k] * h[i - k];",
+    # over h, from its one end to the other
+    "for (int k = max(0, i - n + 1); k < min(m, i + 1); k++) s += x[i - k] * h[k];",
+    # nothing ends but at i
+    "for (int k = i; k < i + m; k++) s = s * 0.5 + x[k] * h[k - i];",
+    # rows of a matrix along which lanes lie: seen from i they would not
+    "for (int k = max(0, i - m + 1); k < min(n, i + 1); k++) s += a[k][i] * h[i - k];",
+    # two loops that move
+    "for (int k = max(0, i - m); k < min(n, i + 1); k++) s += x[k] * h[0];"
+    " for (int k = max(0, i - 2); k < min(n, i + 3); k++) s -= x[k] * 0.5;",
+)
+
+
+@pytest.mark.parametrize("is_element", [False, True])
+@pytest.mark.parametrize("body", WINDOWS)
+def test_ranges_that_move_with_the_lanes_are_one_loop(body: str, is_element: bool) -> None:
+    """Away from the borders; at them lanes have ends of their own, and every bit is the same."""
+    whole = f"double s = 1; {body} y[i] = s;"
+    if is_element:
+        whole = "y[i] = 1; " + re.sub(r"\bs\b", "y[i]", body)
+    bounds = "#define max(a, b) ((a) > (b) ? (a) : (b))\n#define min(a, b) ((a) < (b) ? (a) : (b))"
+    (program,) = parse_c(f"""{bounds}
+        void f(int n, int m, double x[n + 2 * m + 3], double h[m], double a[n + m][n + m],
+               double y[n + m]) {{
+        #pragma scop
+            for (int i = 0; i < n + m - 1; i++) {{ {whole} }}
+        #pragma endscop
+        }}
+    """)
+    for lanes, copies in ((2, 1), (2, 2), (4, 1)):
+        nest = nest_of(program, lanes, copies)
+        assert "vector for i_v" in stmt_text(nest.body)
+        for n, m in ((0, 1), (1, 1), (3, 2), (4, 9), (9, 4), (13, 3), (21, 20)):
+            assert_same(program, nest, {"n": n, "m": m})
+
+
+def test_windows_that_meet_no_border_have_no_ends() -> None:
+    (program,) = parse_c("""
+        void f(int n, int m, double x[n + m], double h[m], double y[n]) {
+        #pragma scop
+            for (int i = 0; i < n; i++) {
+                y[i] = 0;
+                for (int k = i; k < i + m; k++) y[i] += x[k] * h[k - i];
+            }
+        #pragma endscop
+        }
+    """)
+    text = re.sub(r"_v_\d", "_v", stmt_text(nest_of(program, 2, 1).body))
+    assert text.startswith(
+        dedent("""
+        for i in range(0, n - 1, 2):
+            alloc stack y_k_v: float64[1, 2] strides [2, 1]
+            vector for i_v in range(2):
+                y_k_v[0, i_v] = 0.0
+            for k_v in range(m):
+                vector for i_v in range(2):
+                    y_k_v[0, i_v] = y_k_v[0, i_v] + x[k_v + i + i_v] * h[k_v]
+            vector for i_v in range(2):
+                y[i + i_v] = y_k_v[0, i_v]
+        """).strip()
+    )
 
 
 def test_elements_of_local_arrays_are_vectors() -> None:

@@ -24,6 +24,8 @@ from loopwright.memo import BoundedCache
 
 __all__ = [
     "Reference",
+    "at_middle",
+    "at_sizes",
     "average_trips",
     "average_trips_of",
     "band_trips",
@@ -109,7 +111,8 @@ def _whole(value: isl.Val) -> int:
 
 def bounded_sizes(program: Program) -> dict[str, int]:
     """The largest value of every parameter that the context or arrays of constant extents bound."""
-    found = _largest_inside(program)
+    sure, likely = _largest_inside(program)
+    found = likely | sure
     known = program.context
     for name in program.params:
         at = known.find_dim_by_name(isl.dim_type.param, name)
@@ -126,16 +129,20 @@ def sizes_inside_rows(program: Program) -> dict[str, int]:
 
     Unlike first extents, which say nothing of a parameter in C, these hold in every call.
     """
-    return _largest_inside(program, 1)
+    sure, _ = _largest_inside(program, 1)
+    return sure
 
 
-def _largest_inside(program: Program, first: int = 0) -> dict[str, int]:
+def _largest_inside(program: Program, first: int = 0) -> tuple[dict[str, int], dict[str, int]]:
     """For parameters that end loops: the largest value with which subscripts stay inside arrays.
 
     Of a loop whose last value is a parameter plus a number, and a subscript that is its iterator
-    plus a number, in a dimension of constant extent, from the `first` one on.
+    plus a number, in a dimension of constant extent, from the `first` one on. Where a loop ends
+    with the least of several parameters, one of them must be as small: those that come second here
+    are of parameters that nothing else bounds, where no other one of them is.
     """
-    found: dict[str, int] = {}
+    sure: dict[str, int] = {}
+    either: list[dict[str, int]] = []
     for statement in program.statements:
         ends: dict[str, list[tuple[str, int]]] = {}
         for access in (statement.write, *statement.reads):
@@ -146,10 +153,26 @@ def _largest_inside(program: Program, first: int = 0) -> dict[str, int]:
                     continue
                 if iterator not in ends:
                     ends[iterator] = _last_values(statement, iterator)
-                for param, offset in ends[iterator]:
-                    limit = int(extent.value.real) - 1 - offset - shift
-                    found[param] = min(found.get(param, limit), limit)
-    return {param: limit for param, limit in found.items() if limit > 0}
+                most = int(extent.value.real) - 1 - shift
+                limits = {param: most - offset for param, offset in ends[iterator]}
+                if len(limits) == 1:
+                    _lower(sure, limits)
+                else:
+                    either.append(limits)
+    likely: dict[str, int] = {}
+    for limits in either:
+        if all(limit < sure.get(param, limit + 1) for param, limit in limits.items()):
+            _lower(likely, {x: limit for x, limit in limits.items() if x not in sure})
+    return (
+        {param: limit for param, limit in sure.items() if limit > 0},
+        {param: limit for param, limit in likely.items() if limit > 0},
+    )
+
+
+def _lower(limits: dict[str, int], more: Mapping[str, int]) -> None:
+    """Add limits to others; of two the smaller one counts."""
+    for param, limit in more.items():
+        limits[param] = min(limits.get(param, limit), limit)
 
 
 def _shifted(entry: Expr) -> tuple[str, int]:
@@ -347,6 +370,15 @@ def band_trips(band: Band, program: Program, trips: Mapping[str, Mapping[str, fl
     return max(counts, default=_UNKNOWN)
 
 
+def at_sizes(domain: isl.Set, sizes: Mapping[str, int]) -> isl.Set:
+    """A set for parameters of the given values, or 1."""
+    for at in range(domain.dim(isl.dim_type.param)):
+        name = domain.get_dim_name(isl.dim_type.param, at)
+        value = isl.Val.int_from_si(context(), sizes.get(name or "", 1))
+        domain = domain.fix_val(isl.dim_type.param, at, value)
+    return domain
+
+
 def average_trips_of(
     domain: isl.Set,
     iterators: Sequence[str],
@@ -360,10 +392,7 @@ def average_trips_of(
     names = list(iterators)
     ordered = [x for x in order if x in names]
     ordered += [x for x in names if x not in ordered]
-    for at in range(domain.dim(isl.dim_type.param)):
-        name = domain.get_dim_name(isl.dim_type.param, at)
-        value = isl.Val.int_from_si(context(), sizes.get(name or "", 1))
-        domain = domain.fix_val(isl.dim_type.param, at, value)
+    domain = at_sizes(domain, sizes)
     trips: dict[str, float] = {}
     for iterator in ordered:
         at = names.index(iterator)
@@ -373,9 +402,20 @@ def average_trips_of(
             continue
         first, last = low.to_python(), high.to_python()
         trips[iterator] = float(last - first + 1)
-        # The middle itself may be no point of a strided loop: take the nearest one above.
-        middle = isl.Val.int_from_si(context(), (first + last) // 2)
-        above = domain.lower_bound_val(isl.dim_type.set, at, middle)
-        if not above.is_empty():
-            domain = domain.fix_val(isl.dim_type.set, at, above.dim_min_val(at))
+        domain = at_middle(domain, at)
     return trips
+
+
+def at_middle(domain: isl.Set, at: int) -> isl.Set:
+    """A set of integers, one of its dimensions fixed at the middle of its values, if it is bounded.
+
+    That itself may be no point of a strided loop: it is the nearest one above.
+    """
+    low, high = domain.dim_min_val(at), domain.dim_max_val(at)
+    if not (low.is_int() and high.is_int()):
+        return domain
+    middle = isl.Val.int_from_si(context(), (low.to_python() + high.to_python()) // 2)
+    above = domain.lower_bound_val(isl.dim_type.set, at, middle)
+    return (
+        domain if above.is_empty() else domain.fix_val(isl.dim_type.set, at, above.dim_min_val(at))
+    )

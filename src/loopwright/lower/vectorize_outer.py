@@ -20,6 +20,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial, reduce
 from types import MappingProxyType
 
 from loopwright.ir.dtypes import DType
@@ -37,10 +38,19 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
 )
-from loopwright.ir.visit import fresh_name, loads, names, rebuild, rewrite, substitute
+from loopwright.ir.visit import fresh_name, loads, names, rebuild, rewrite, statements, substitute
 from loopwright.lazy_dataclass import dataclass
-from loopwright.lower.build import bound_names, is_straight_line, seq, substitute_statement, vector
+from loopwright.lower.build import (
+    bound_names,
+    is_straight_line,
+    names_bound,
+    seq,
+    substitute_statement,
+    vector,
+)
+from loopwright.lower.element_scalars import elements_as_scalars
 from loopwright.lower.linear_forms import normal
+from loopwright.lower.moving_windows import has_neighbours, moved_along, windows
 from loopwright.lower.vectorize import strip_mine
 
 __all__ = ["has_room", "vectorize_outer"]
@@ -69,8 +79,8 @@ def vectorize_outer(nest: LoopNest, outer: Mapping[str, tuple[int, int]]) -> Loo
         lanes, copies = outer[node.var]
         lane = fresh_name(f"{node.var}_v", taken)
         taken.add(lane)
-        writer = _Lanes(node.var, lane, lanes, copies, taken)
-        body = writer.statement(node.body, frozenset({node.var}))
+        own = elements_as_scalars(node.body, taken)
+        body = _in_lanes(own, _Lanes(node.var, lane, lanes, copies, taken))
         if body is None:
             return node
         # Strips of one iteration carry the mark of the loop: they may be shared out to threads.
@@ -90,6 +100,40 @@ def _filled(stmt: Stmt, loop: For, inner: str, body: Stmt) -> Stmt:
     return replace(stmt, body=body if is_strips else stmt.body, mark=loop.mark)
 
 
+def _in_lanes(one: Stmt, writer: _Lanes) -> Stmt | None:
+    """The body `one` of a loop for all lanes; None where it has no such form.
+
+    Where ranges of loops inside differ by lane only at the borders of arrays, it stands there
+    without the ends that lanes have alone as well, for all places where there are none:
+
+        for k in range(max(0, i - m), min(n, i + 1)): s += x[k] * h[i - k]
+    ->  if the distances of k from i begin and end alike in all lanes:
+            for d in range(max(-i, -m), min(n - i, 1)): vector: s += x[i + d] * h[-d]
+        else if k does: likewise, over k
+        else: what lanes have in common, and the ends of each
+    """
+    varying = frozenset({writer.var})
+    whole = writer.statement(one, varying)
+    if whole is None:
+        return None
+    loops = [loop for loop in statements(one) if isinstance(loop, For)]
+    if not any(writer.var in names(loop.start) | names(loop.stop) for loop in loops):
+        return whole
+    inside = names_bound(one)
+    known: list[Expr] | None = None
+    for is_moved in (False, True):
+        conditions: list[Expr] = []
+        view = replace(writer, alike=conditions, is_moved=is_moved)
+        body = view.statement(one, varying)
+        if body is None or conditions == known or any(names(c) & inside for c in conditions):
+            continue
+        if not conditions:
+            return body
+        known = conditions
+        whole = If(reduce(partial(Binary, "and"), dict.fromkeys(conditions)), body, whole)
+    return whole
+
+
 def has_room(shape: Sequence[Expr], dtype: DType, width: int) -> bool:
     """Whether `width` copies of every element of a local array stay near to the core."""
     extents = [x.value for x in shape if isinstance(x, Const) and isinstance(x.value, int)]
@@ -106,6 +150,9 @@ class _Lanes:
     lanes: int
     copies: int
     taken: set[str]  # names of the nest; grows
+    # Where all lanes are to run loops alike: the conditions for it; grows. None: ends stand apart.
+    alike: list[Expr] | None = None
+    is_moved: bool = False  # ranges that move along with the lanes are seen from there
 
     def statement(
         self, stmt: Stmt, varying: frozenset[str], wide: Mapping[str, str] = MappingProxyType({})
@@ -153,6 +200,37 @@ class _Lanes:
     def _in_common(
         self, stmt: For, varying: frozenset[str], wide: Mapping[str, str]
     ) -> Stmt | None:
+        """A loop whose range differs by lane, at least at some places."""
+        if self.alike is None:
+            return self._with_ends(stmt, varying, wide)
+        loop = self._seen(stmt, wide)
+        ends = (normal(loop.start), normal(loop.stop))
+        if 0 not in windows(loop, self.var) or self._differs(ends, varying - {self.var}, wide):
+            return None
+        for end in ends:
+            if self.var in names(end):
+                first, last = self._ends_of(end)
+                self.alike.append(Binary("eq", first, last))
+        inner = self.statement(loop.body, varying, wide)
+        return None if inner is None else replace(loop, body=inner, mark=Mark.SERIAL)
+
+    def _seen(self, loop: For, wide: Mapping[str, str]) -> For:
+        """A loop over distances from the lanes, where its range moves along with them."""
+        slopes = windows(loop, self.var).keys() - {0} if self.is_moved else ()
+        for slope in sorted(slopes):
+            moved = moved_along(loop, self.var, slope, self._fresh(loop.var))
+            if has_neighbours(moved, self.var, wide):
+                return moved
+        return loop
+
+    def _ends_of(self, end: Expr) -> tuple[Expr, Expr]:
+        """An end of a range in the first and in the last lane."""
+        last = Var(self.var) + (self.lanes * self.copies - 1)
+        return end, normal(substitute(end, {self.var: last}))
+
+    def _with_ends(
+        self, stmt: For, varying: frozenset[str], wide: Mapping[str, str]
+    ) -> Stmt | None:
         """A loop whose range differs by lane: what all lanes run, and the ends that each has.
 
             for i: for j in range(i, n - i): s += a[i, j]
@@ -167,10 +245,7 @@ class _Lanes:
         inner = self.statement(stmt.body, varying, wide)
         if not is_known or stmt.step != Const(1) or inner is None:
             return None
-        first, last = (
-            [substitute(end, {self.var: normal(Var(self.var) + k)}) for end in ends]
-            for k in (0, self.lanes * self.copies - 1)
-        )
+        (start, last_start), (stop, last_stop) = map(self._ends_of, ends)
         low, high = self._fresh(f"{stmt.var}_from"), self._fresh(f"{stmt.var}_to")
         parts: list[Stmt] = []
         if self.var in names(stmt.start):
@@ -178,8 +253,8 @@ class _Lanes:
         parts.append(replace(stmt, start=Var(low), stop=Var(high), body=inner, mark=Mark.SERIAL))
         if self.var in names(stmt.stop):
             parts += self._alone(stmt, wide, lambda x, y: (Var(low).max(Var(high)), y))
-        common = Let(high, normal(first[1].min(last[1])), seq(*parts))
-        return Let(low, normal(first[0].max(last[0])), common)
+        common = Let(high, normal(stop.min(last_stop)), seq(*parts))
+        return Let(low, normal(start.max(last_start)), common)
 
     def _alone(
         self,

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from loopwright.analysis.size_estimates import likely_trips, references
@@ -41,12 +42,14 @@ from loopwright.planner.expanded_bytes import BufferShare, Spread, unique
 from loopwright.planner.outer_lanes import take_outer_vectors
 from loopwright.planner.pivots import split_at_pivots
 from loopwright.planner.register_jams import register_jams
+from loopwright.planner.schedule_cost import schedule_seconds
 from loopwright.planner.shared_copies import do_copies_share
 from loopwright.planner.short_loops import unroll_short_loops
 from loopwright.planner.wavefronts import part_wavefronts, take_diagonals
 from loopwright.transform.apply import apply_step
 from loopwright.transform.band_dependences import has_gaps
 from loopwright.transform.loop_marks import Simd
+from loopwright.transform.outer_vectors import runs_alike
 from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.reschedule import Reschedule, tree_text
 from loopwright.transform.scalar_expansion import (
@@ -147,18 +150,44 @@ def _other_order(
         steps = register_jams(schedule, machine, most, share, taken) or steps
     spreads = any(isinstance(step, ExpandScalar) for step in steps)
     is_small = len(schedule.program.statements) <= _MOST_STATEMENTS
-    if is_small and (spreads or not steps):
+    is_other = bool(steps) and not spreads
+    if is_small:
         # Vectors along outer loops keep scalars in registers, where another order spreads them.
         # An order that is the best of all, inside of a loop that runs in order, is kept (ludcmp).
+        # Where it spreads nothing, its loops are whole: but for those with ends of their own.
         is_free = spreads and is_best
         lanes, own = _outer_vectors(
-            schedule, machine, most, share, taken, is_free=is_free, parallel=parallel
+            schedule,
+            machine,
+            most,
+            share,
+            taken,
+            is_free=is_free,
+            is_ragged=is_other,
+            parallel=parallel,
         )
         if own:
             left = {name: x for name, x in most.items() if not _users(schedule, name) & own}
             others, _ = _best_spread(schedule, machine, left, share, taken | own)
-            steps = (*others, *lanes)
+            found = (*others, *lanes)
+            if not is_other or _is_faster(schedule, machine, share.sizes, found, steps):
+                steps = found
     return (*splits, *steps) if steps else ()
+
+
+def _is_faster(
+    schedule: Schedule,
+    machine: Machine,
+    sizes: dict[str, int],
+    steps: tuple[Step, ...],
+    than: tuple[Step, ...],
+) -> bool:
+    """Whether some steps are expected to be clearly better than others."""
+    one, other = Draft(schedule), Draft(schedule)
+    if not one.take(*steps) or not other.take(*than):
+        return False
+    price = partial(schedule_seconds, machine=machine, sizes=sizes)
+    return price(one.schedule) < _CLEARLY * price(other.schedule)
 
 
 def _users(schedule: Schedule, name: str) -> frozenset[str]:
@@ -173,11 +202,13 @@ def _outer_vectors(
     taken: frozenset[str],
     *,
     is_free: bool,
+    is_ragged: bool,
     parallel: bool,
 ) -> tuple[tuple[Step, ...], frozenset[str]]:
     """Steps that take outer loops in vectors, and the statements inside of them.
 
-    Where they are to be `is_free`, no loop around them carries a value.
+    Where they are to be `is_free`, no loop around them carries a value; where `is_ragged`, loops
+    inside of them have ranges of their own.
     """
     free = schedule
     for name, loops in most.items():
@@ -185,7 +216,14 @@ def _outer_vectors(
     pairs = free.analyses.derive(validity_dependences).all_
     draft = Draft(schedule)
     own = take_outer_vectors(
-        draft, machine, share.sizes, pairs, taken, is_free=is_free, parallel=parallel
+        draft,
+        machine,
+        share.sizes,
+        pairs,
+        taken,
+        is_free=is_free,
+        is_ragged=is_ragged,
+        parallel=parallel,
     )
     return tuple(draft.steps), own
 
@@ -452,6 +490,17 @@ def _in_outer_vectors(draft: Draft) -> frozenset[str]:
     return frozenset(inner.loop for band in outer for inner in bands(band.child))
 
 
+def _ragged(draft: Draft) -> frozenset[str]:
+    """The loops inside of those taken in vectors whose ranges differ by lane.
+
+    To keep an element is to ask whether a loop runs at all, which no branch does for all lanes.
+    """
+    taken = {loop for loop, *_ in draft.schedule.outer_vectors}
+    outer = [band for band in bands(nodes_of(draft.schedule)) if band.loop in taken]
+    outer = [band for band in outer if runs_alike(draft.schedule, band)]
+    return frozenset(inner.loop for band in outer for inner in bands(band.child))
+
+
 def _in_diagonals(draft: Draft) -> frozenset[str]:
     """The inner loops of those that are taken by diagonals: their elements are in buffers."""
     return frozenset(inner for _, inner, _, _ in draft.schedule.diagonals)
@@ -464,7 +513,7 @@ def promote_to_registers(
 
     Those of a statement in a loop, as far as there is room for them.
     """
-    inside, in_vectors = _in_diagonals(draft), _in_outer_vectors(draft)
+    inside, in_vectors = _in_diagonals(draft) | _ragged(draft), _in_outer_vectors(draft)
     for band in list(open_bands(draft.schedule)):
         if band.loop in inside:
             continue

@@ -29,6 +29,7 @@ from loopwright.ir.visit import children, walk
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.vectorize_outer import has_room
 from loopwright.planner.carried_values import carried_cycles
+from loopwright.planner.lane_ranges import has_windows
 from loopwright.planner.statement_work import whole_operations
 from loopwright.transform.band_dependences import KnownDependences, edges
 
@@ -69,6 +70,7 @@ class OuterCost:
     ) -> None:
         program = self.program = analyses.program
         self.machine = machine
+        self.sizes = dict(sizes)
         self.trips = average_trips(program, sizes)
         self.scalars = {a.name for a in program.arrays if a.role is Role.LOCAL and not a.rank}
         self.small: dict[str, int] = {
@@ -163,6 +165,10 @@ class OuterCost:
     def fits(self, band: Band, copies: int) -> bool:
         """Whether so many copies of the body of a loop find room in registers."""
         return copies * self.registers(band) + _FREE <= self.machine.vector_registers
+
+    def has_windows(self, band: Band) -> bool:
+        """Whether ranges of loops inside of one differ at the borders of arrays only."""
+        return has_windows(self.program, band, self.sizes, self.trips)
 
     def has_room(self, band: Band, width: int) -> bool:
         """Whether local arrays of an iteration of a loop have room for so many iterations."""

@@ -70,13 +70,15 @@ def take_outer_vectors(
     closed: Collection[str],
     *,
     is_free: bool = False,
+    is_ragged: bool = False,
     parallel: bool = False,
 ) -> frozenset[str]:
     """Take the loops that pay in vectors; the statements inside of them.
 
     `pairs` are the instances that stay in order where scalars have copies; `closed` statements
-    belong to others. With `is_free` no loop around those taken carries a value. For `parallel` runs
-    strips of a loop inside serial ones are moved around them: threads then meet once.
+    belong to others. With `is_free` no loop around those taken carries a value; with `is_ragged`
+    those are taken only inside of which loops have ranges that differ. For `parallel` runs strips
+    of a loop inside serial ones are moved around them: threads then meet once.
     """
     if not machine.vector_registers:
         return frozenset()
@@ -88,7 +90,7 @@ def take_outer_vectors(
             case Band(child=child):
                 if names & set(closed):
                     return
-                found = _best(draft, model, node, inside, parallel=parallel)
+                found = _best(draft, model, node, inside, is_ragged=is_ragged, parallel=parallel)
                 if found:
                     done.update(found)
                 elif not (is_free and model.known.carries(inside, node)):
@@ -104,7 +106,13 @@ def take_outer_vectors(
 
 
 def _best(
-    draft: Draft, model: OuterCost, nest: Band, pairs: Pairs, *, parallel: bool
+    draft: Draft,
+    model: OuterCost,
+    nest: Band,
+    pairs: Pairs,
+    *,
+    is_ragged: bool,
+    parallel: bool,
 ) -> frozenset[str]:
     """Take the best loop of a nest in vectors; its statements, none where no loop is taken.
 
@@ -115,6 +123,8 @@ def _best(
     own = [band for band in bands(nest) if band.statements == names and _is_offered(draft, band)]
     own = [b for b in own if model.count(b) >= _LEAST and not model.has_far(b)]
     statements = [model.program.statement(name) for name in names]
+    if is_ragged:
+        own = [b for b in own if runs_alike(draft.schedule, b)]
     if not own or not all(map(has_lanes, statements)):
         return frozenset()
     offers: list[tuple[float, int, Band, Shape]] = []
@@ -141,7 +151,8 @@ def _best(
             # four, on Neoverse N1: a fourth longer).
             return names
         width = shape.lanes * shape.copies
-        if _ENDS * width > _inner_trips(model, band) and runs_alike(draft.schedule, band):
+        is_short = _ENDS * width > _inner_trips(model, band)
+        if is_short and runs_alike(draft.schedule, band) and not model.has_windows(band):
             continue  # ranges that differ by lane have ends that run lane by lane
         step = OuterVectors(shape.loop, shape.lanes, shape.copies)
         strips = _strips(model, nest, band, step) if is_cut else ()
