@@ -31,6 +31,7 @@ from loopwright.ir.module import Module
 from loopwright.ir.program import Program, Role
 from loopwright.kernels import ENTRY, machine_code_module
 from loopwright.lazy_dataclass import dataclass
+from loopwright.lower.absolute_differences import absolute_differences
 from loopwright.lower.ast_expressions import parameter_condition, parameter_expr
 from loopwright.lower.buffers import contiguous
 from loopwright.lower.contract_arrays import sink_scalars
@@ -103,7 +104,8 @@ def tells_more(program: Program, nest: LoopNest, machine: Machine) -> bool:
 
 
 def _told(nest: LoopNest, machine: Machine, may_guess: Expr | None) -> LoopNest:
-    bound = promote_scalars(sink_scalars(narrow_arithmetic(nest)))
+    narrow = narrow_arithmetic(absolute_differences(nest))
+    bound = promote_scalars(sink_scalars(narrow))
     kept = keep_elements(bound, may_guess=may_guess)
     return run_elements_singly(unsigned_sums(kept), machine.lanes)
 

@@ -35,6 +35,10 @@ def reduced(source: Program) -> str:
         ("a[0] + b[j] if c[j] > 0 else a[0]", "a[0] + (b[j] if c[j] > 0 else 0)"),
         ("a[0] if c[j] > 0 else a[0] - b[j]", "a[0] - (0 if c[j] > 0 else b[j])"),
         (
+            "(a[0] + 1 if b[j] > 0 else a[0]) if c[j] > 0 else a[0]",
+            "a[0] + (1 if (b[j] > 0 if c[j] > 0 else False) else 0)",
+        ),
+        (
             "(b[j] if b[j] < a[0] else a[0]) if c[j] > 0 else a[0]",
             f"min(a[0], b[j] if c[j] > 0 else {GREATEST})",
         ),
@@ -47,7 +51,7 @@ def reduced(source: Program) -> str:
             f"max(a[0], b[j] if c[j] > 0 else {LEAST})",
         ),
     ],
-    ids=["sum", "otherwise", "least", "greatest", "compared first"],
+    ids=["sum", "otherwise", "two conditions", "least", "greatest", "compared first"],
 )
 def test_reductions(value: str, expected: str) -> None:
     source = gathered(value)

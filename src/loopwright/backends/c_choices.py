@@ -15,12 +15,12 @@ from typing import TypeAlias
 
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import COMPARISONS, Binary, Call, Expr, Select
+from loopwright.ir.fixed_conditions import has_fixed_part
 from loopwright.ir.loops import Block, For, Let, LoopNest, Mark, Stmt, Store
 from loopwright.ir.visit import (
     constant_trips,
     expressions,
     loads,
-    names,
     statements,
     unguarded_loads,
     walk,
@@ -67,7 +67,7 @@ def choices_by_bits(loop: For) -> Choices:
     moving = {loop.var, *(stmt.name for stmt in inside if isinstance(stmt, Let))}
 
     def is_chosen(select: Expr) -> bool:
-        if select.dtype == BOOL and not is_short and _has_fixed_part(select, moving):
+        if select.dtype == BOOL and not is_short and has_fixed_part(select, moving):
             return False
         if not isinstance(select, Select):
             return select.dtype == BOOL
@@ -94,18 +94,6 @@ def any_by_bits(nest: LoopNest) -> bool:
         for expr in expressions(stmt)
         for node in walk(expr)
     )
-
-
-def _has_fixed_part(cond: Expr, moving: set[str]) -> bool:
-    """Whether one part of a conjunction is the same in all iterations of a loop, and another not.
-
-    Compilers ask for it before the loop, and leave the loop out where it is not met.
-    """
-    match cond:
-        case Select(cond=x, x=y) | Binary(op="and" | "or", x=x, y=y):
-            fixed = [not names(part) & moving and not loads(part) for part in (x, y)]
-            return any(fixed) and not all(fixed)
-    return False
 
 
 def _is_sum(stmt: Stmt) -> bool:

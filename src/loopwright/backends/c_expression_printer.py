@@ -38,6 +38,7 @@ from loopwright.backends.c_syntax import (
     wrap_type,
 )
 from loopwright.diagnostics import InternalError
+from loopwright.ir.absolute_value import absolute_of
 from loopwright.ir.dtypes import BOOL, FLOAT32, INT64, DType
 from loopwright.ir.expr import (
     COMPARISONS,
@@ -288,9 +289,9 @@ class CExpressions:
             case Cast(x=x):
                 return self._cast(x, dtype)
             case Select(cond=cond, x=x, y=y):
-                division = self._division_of_c(expr)
-                if division is not None:
-                    return division
+                found = self._division_of_c(expr) or self._absolute(expr)
+                if found is not None:
+                    return found
                 parts = self.condition(cond), self.value(x), self.value(y)
                 if self.by_bits(expr):
                     return replace(self.use("choose", dtype, *parts), width=width_of(dtype))
@@ -397,6 +398,18 @@ class CExpressions:
             return CText(text, PRODUCT, width_of(x.dtype))
         return self.use("quotient" if op == "div" else "remainder", x.dtype, left, right)
 
+    def _absolute(self, expr: Expr) -> CText | None:
+        """The absolute value of a signed integer by the compiler's own function, else None.
+
+        Where the source was C, the least integer had none there either.
+        """
+        x = absolute_of(expr)
+        if x is None or x.dtype.kind != "i" or not self.from_c or self.dialect.is_device:
+            return None
+        name = "__builtin_labs" if x.dtype.bits == 64 else "__builtin_abs"
+        found = CText(f"{name}({self.value(x)})", ATOM, width_of(x.dtype))
+        return self._as(found, x.dtype) if x.dtype.bits < 32 else found
+
     # -- integers that wrap around --------------------------------------------------------------
 
     def _wrapped(self, expr: Expr) -> CText:
@@ -435,7 +448,8 @@ class CExpressions:
             if x.dtype.kind == "u":
                 return self.value(x)
             if x.dtype.kind == "i":
-                return self.use("abs", dtype, self.value(x))
+                own = self._absolute(Unary(op, x))
+                return self.use("abs", dtype, self.value(x)) if own is None else own
             return math_call("abs", dtype, x.dtype, self.value(x))
         if dtype.is_integer and op == "neg":
             if self._is_index(x):

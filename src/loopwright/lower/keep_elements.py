@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from loopwright.ir.expr import Const, Expr, Load, Select, Var
+from loopwright.ir.fixed_conditions import fixed_first
 from loopwright.ir.loops import (
     Alloc,
     Block,
@@ -133,6 +134,7 @@ class _Keeper:
         named = changed if is_left else self._named_once(changed, guessed - kept.keys())
         if self.stmt.mark is Mark.SIMD:
             named = self._chosen_first(named)
+            named = [_with_fixed_first(item, _moving(self.stmt, named)) for item in named]
         if not kept and not before and named == plain:
             return self.stmt
         whole: Stmt = replace(self.stmt, body=_statement(named))
@@ -445,6 +447,10 @@ def _with_values(item: _Item, values: Mapping[Expr, Expr]) -> _Item:
     if isinstance(place, Load):
         return replace(item, buffer=place.array, index=(), value=value)
     return replace(item, index=tuple(rewrite(i, change) for i in item.index), value=value)
+
+
+def _with_fixed_first(item: _Item, moving: set[str]) -> _Item:
+    return replace(item, value=fixed_first(item.value, moving))
 
 
 def _in_register(element: Load, name: str, body: Stmt, *, is_read: bool) -> Stmt:

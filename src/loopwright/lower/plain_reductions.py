@@ -29,8 +29,17 @@ def as_reduction(store: Store) -> Store:
     if store.value.dtype.kind not in "iu" or not isinstance(store.value, Select):
         return store
     own = Load(store.buffer, store.index, store.value.dtype)
-    found = _sum(store.value) or _extreme(store.value, own)
+    value = _under_one_condition(store.value)
+    found = _sum(value) or _extreme(value, own)
     return store if found is None else replace(store, value=found)
+
+
+def _under_one_condition(value: Select) -> Select:
+    """(x if d else y) if c else y   ->   x if c and d else y"""
+    match value:
+        case Select(cond=cond, x=Select(cond=inner, x=x, y=y), y=other) if y == other:
+            return _under_one_condition(Select(Select(cond, inner, _NEVER), x, y))
+    return value
 
 
 def _sum(value: Select) -> Expr | None:
@@ -46,8 +55,6 @@ def _sum(value: Select) -> Expr | None:
 def _extreme(value: Select, own: Load) -> Expr | None:
     """The least or greatest of a variable and what a condition chooses; None without either."""
     match value:
-        case Select(cond=cond, x=Select(cond=inner, x=new, y=old), y=other) if old == other == own:
-            parts = cond, inner
         case Select(cond=Select(cond=first, x=second, y=never), x=new, y=old) if (
             never == _NEVER and old == own
         ):
