@@ -110,6 +110,10 @@ CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
     "peel_for_alignment": (rows(UPDATE, start=1), (Simd("j"), Align("j", 4))),
     "insert_prefetches": (rows(Do("y[i]", "y[i] + A[j, i]"), arrays="Ay"), (PrefetchRows("j", 8),)),
     "predictive_commoning": (rows(PREFIX, start=1), (UnrollAndJam("i", 2),)),
+    "skip_idle_loops": (
+        rows(Do("A[i, j]", "A[i, j] + B[i, j] if x[i] > 0.0 else A[i, j]"), arrays="ABx"),
+        (Simd("j"),),
+    ),
     "narrow_selections": (
         program(
             "bytes",

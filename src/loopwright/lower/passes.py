@@ -55,6 +55,7 @@ from loopwright.lower.register_tiles import register_tiles
 from loopwright.lower.scale_parts import scale_parts
 from loopwright.lower.separate_full_tiles import separate_full_tiles
 from loopwright.lower.simplify import simplify, simplify_divisions
+from loopwright.lower.skip_idle_loops import skip_idle_loops
 from loopwright.lower.stage_arrays import stage_arrays
 from loopwright.lower.stream_time_tiles import stream_time_tiles
 from loopwright.lower.transpose_parts import transpose_parts
@@ -177,6 +178,7 @@ PASSES = (
     Pass(insert_prefetches, lambda decisions: (decisions.prefetch_distances,)),
     # Without copies of an outer loop LLVM finds the recurrences of a row by itself.
     Pass(predictive_commoning, is_needed=lambda decisions: bool(decisions.factors)),
+    Pass(skip_idle_loops),
     _SIMPLIFY,
     Pass(narrow_selections),
     Pass(name_compared),

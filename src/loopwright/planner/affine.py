@@ -45,6 +45,7 @@ from loopwright.planner.register_jams import register_jams
 from loopwright.planner.schedule_cost import schedule_seconds
 from loopwright.planner.shared_copies import do_copies_share
 from loopwright.planner.short_loops import unroll_short_loops
+from loopwright.planner.skipped_loops import loses_skips
 from loopwright.planner.wavefronts import part_wavefronts, take_diagonals
 from loopwright.transform.apply import apply_step
 from loopwright.transform.band_dependences import has_gaps
@@ -451,7 +452,7 @@ def _jam_nest(
     outer = [
         band.loop
         for band in bands(nest)
-        if any(True for _ in bands(band.child))
+        if _may_have_copies(model.program, band)
         and (is_open or do_copies_share(model.program, band, model.machine))
     ]
     chosen: dict[str, int] = {}
@@ -470,6 +471,12 @@ def _jam_nest(
             chosen[loop] = factor
             best = cost
     return chosen
+
+
+def _may_have_copies(program: Program, band: Band) -> bool:
+    """Whether loops are inside of a loop, and no rows of them that data leave out one by one."""
+    inner = list(bands(band.child))
+    return bool(inner) and not any(loses_skips(program, band, one) for one in inner)
 
 
 # -- marks for loops in their final order: independent iterations, elements in registers ----------
