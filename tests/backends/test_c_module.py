@@ -24,8 +24,8 @@ from loopwright.backends.c_dialect import OPENMP, C
 from loopwright.backends.c_module import RegionSurroundings, emit_c, emit_region
 from loopwright.backends.c_syntax import IndentedText, NamesInUse, as_identifier
 from loopwright.diagnostics import InternalError, UsageError
-from loopwright.ir.dtypes import DTYPES, FLOAT64, INT32
-from loopwright.ir.expr import Binary, Cast, Const, Load, Var
+from loopwright.ir.dtypes import DTYPES, FLOAT64, INT32, DType
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
 from loopwright.ir.loops import Alloc, Buffer, For, Let, LoopNest, Mark, Space, Store
 
 SQUARE = (n, n)
@@ -196,6 +196,26 @@ def test_int_sizes_are_widened_before_sums() -> None:
     nest = LoopNest("f", (Buffer("a", FLOAT64, (ONE,), writable=True),), ("n", "m"), body)
     around = RegionSurroundings({"a": "a"}, {"n": ("n", INT32), "m": ("m", INT32)})
     assert "i < n * 2L + m; i++" in emit_region(nest, C, around)
+
+
+@pytest.mark.parametrize(
+    ("stop", "size", "value", "kind"),
+    [
+        (n, INT32, Cast(i, INT32), "int"),
+        (n, DTYPES["int64"], Cast(i, INT32), "long"),  # more iterations than int counts
+        (n, DTYPES["uint32"], Cast(i, INT32), "long"),
+        (n + 1, INT32, Cast(i, INT32), "long"),
+        (Const(2**32), INT32, Cast(i, INT32), "long"),
+        (n, INT32, Const(1, INT32), "long"),  # no data
+    ],
+)
+def test_loops_of_vectors_count_in_the_type_of_their_data(
+    stop: Expr, size: DType, value: Expr, kind: str
+) -> None:
+    body = For("i", ZERO, stop, Store("a", (i,), value), ONE, Mark.SIMD)
+    nest = LoopNest("f", (Buffer("a", INT32, (ONE,), writable=True),), ("n",), body)
+    around = RegionSurroundings({"a": "a"}, {"n": ("n", size)})
+    assert f"for ({kind} i = 0;" in emit_region(nest, C, around)
 
 
 def test_names_of_ours_in_the_file_are_refused() -> None:

@@ -19,10 +19,10 @@ from loopwright.backends.c_syntax import (
 from loopwright.backends.c_vectors import VectorStatements
 from loopwright.diagnostics import InternalError
 from loopwright.ir.device import shared_part
-from loopwright.ir.dtypes import INT64, DType
-from loopwright.ir.expr import Const, Expr, Load, as_expr
+from loopwright.ir.dtypes import INT32, INT64, DType
+from loopwright.ir.expr import Cast, Const, Expr, Load, Var, as_expr
 from loopwright.ir.intervals import Interval, interval, limits
-from loopwright.ir.loops import Alloc, Buffer, For, If, Let, LoopNest, Space, Stmt, Store
+from loopwright.ir.loops import Alloc, Buffer, For, If, Let, LoopNest, Mark, Space, Stmt, Store
 from loopwright.ir.mesh_program import scratchpad_part
 from loopwright.ir.visit import expressions, names, statements, statements_inside, walk
 from loopwright.memo import IdentityMap
@@ -52,6 +52,11 @@ _PIECES = Helper(
 # Before a loop of independent iterations. gcc takes more of them in vectors where OpenMP says so.
 _SIMD = Helper("lw_simd", "", (), (), '_Pragma("omp simd")', alone='_Pragma("GCC ivdep")')
 _Index = Callable[[Expr], CText]  # writes an index expression
+
+
+def _is_small(bound: Expr) -> bool:
+    """Whether a bound is no number that int does not hold."""
+    return not isinstance(bound, Const) or bound.value in range(INT32.least, INT32.greatest + 1)
 
 
 def _array_extents(buffer: Buffer, shape: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
@@ -249,16 +254,34 @@ class Scopes:
         known = _from(stmt.start, self.expressions.ranges)
         with self.names.block(), self.known_range(stmt.var, known):
             name = self.declare_name(stmt.var)
-            self.expressions.spelling[stmt.var] = CText(name, ATOM, Width.LONG)
+            is_narrow = self._counts_in_int(stmt, start, stop)
+            kind = "int" if is_narrow else self.expressions.dialect.index
+            width = Width.INT if is_narrow else Width.LONG
+            self.expressions.spelling[stmt.var] = CText(name, ATOM, width)
             by = f"{name}++" if step.text == "1" else f"{name} += {step}"
             bound = stop.within(ATOM) if " ? " in stop.text else stop.text
             goes_on = f"{name} < {bound}"
             if stmt.until is not None:
                 goes_on += f" && !({self.expressions.condition(stmt.until, is_guard=True)})"
-            with self.braces(
-                f"for ({self.expressions.dialect.index} {name} = {start}; {goes_on}; {by})"
-            ):
+            with self.braces(f"for ({kind} {name} = {start}; {goes_on}; {by})"):
                 yield
+
+    def _counts_in_int(self, stmt: For, start: CText, stop: CText) -> bool:
+        """Whether a loop of vectors counts in int: its bounds are, and so is its variable as data.
+
+        Lanes of a variable of 64 bits would be made and halved for every vector.
+        """
+        if stmt.mark is not Mark.SIMD or stmt.step != Const(1) or not self.expressions.from_c:
+            return False
+        ends = (stmt.start, start), (stmt.stop, stop)
+        if any(text.width is not Width.INT or not _is_small(bound) for bound, text in ends):
+            return False
+        return any(
+            isinstance(node, Cast) and node.dtype == INT32 and node.x == Var(stmt.var)
+            for inner in statements(stmt.body)
+            for expr in expressions(inner)
+            for node in walk(expr)
+        )
 
     @contextmanager
     def known_range(self, name: str, known: Interval | None) -> Iterator[None]:
