@@ -163,8 +163,11 @@ void sections(int rows, int n, double c[4][4], double x[rows][n], double y[rows]
 """
 
 
-def test_sums_of_ranges_run_beside_each_other() -> None:
-    plan, _ = default_plan(program(LAGS), machine("neoverse-n1"))
+@pytest.mark.parametrize("last", ["r[l] = s;", "r[l] = s / (2.0 * (n - l));"])
+def test_sums_of_ranges_run_beside_each_other(last: str) -> None:
+    """Numbers of iterations become floating ones in lanes."""
+    text = LAGS.replace("r[l] = s;", last)
+    plan, _ = default_plan(program(text), machine("neoverse-n1"))
     (step,) = (step for step in plan if isinstance(step, OuterVectors))
     assert step.loop == "l"
 

@@ -240,6 +240,8 @@ def has_lanes(statement: Statement) -> bool:
         match expr:
             case Load(index=index):
                 return all(map(_is_place, index))
+            case Cast(x=x) if x.dtype.is_integer:
+                return _is_place(x)  # a number of the iteration
             case Unary(op="neg" | "abs", x=x):
                 return number(x)
             case Binary(op=op, x=x, y=y) if op in _ARITHMETIC:
