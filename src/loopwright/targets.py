@@ -13,7 +13,7 @@ from typing import Any
 
 from loopwright.analysis.subscript_bounds import guarded_loads_inside
 from loopwright.backends.athread_module import MeshFunction, emit_slave, require_scratchpad
-from loopwright.backends.c_choices import any_by_bits
+from loopwright.backends.c_choices import any_by_bits, any_open
 from loopwright.backends.c_dialect import ATHREAD, CUDA, OPENCL, OPENMP, C, Dialect
 from loopwright.backends.c_module import emit_c
 from loopwright.backends.c_syntax import as_identifier
@@ -94,13 +94,14 @@ def told_to_c(program: Program, nest: LoopNest, machine: Machine) -> LoopNest:
 def tells_more(program: Program, nest: LoopNest, machine: Machine) -> bool:
     """Whether `told_to_c` does what pays in loops that no step has changed.
 
-    Loads happen that data choose, or selections are made without branches (backends/c_choices),
-    which only machines of AArch64 are told.
+    Loads happen that data choose, numbers that they choose are named, or selections are made
+    without branches (backends/c_choices), which only machines of AArch64 are told.
     """
     may_guess = _guesses(program)
     told = _told(nest, machine, may_guess)
     is_guessed = may_guess is not None and told != _told(nest, machine, None)
-    return is_guessed or (machine.isa == "aarch64" and any_by_bits(told))
+    is_chosen = any_open(told) or (machine.isa == "aarch64" and any_by_bits(told))
+    return is_guessed or is_chosen
 
 
 def _told(nest: LoopNest, machine: Machine, may_guess: Expr | None) -> LoopNest:

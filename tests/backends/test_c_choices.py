@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import loopwright as lw
 from backends.c_compiled import EXACT, compile_c, needs_cc
 from backends.c_nests import ONE, ZERO, i, n
 from loopwright.backends.c_choices import choices_by_bits, no_choices
@@ -16,6 +17,10 @@ from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT32, INT64, D
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Var
 from loopwright.ir.interpret import interpret_nest
 from loopwright.ir.loops import Block, Buffer, For, LoopNest, Mark, Store
+from loopwright.lower.passes import lower_schedule
+from loopwright.machines.load import load_machine
+from loopwright.targets import tells_more
+from loopwright.transform.plan import initial_schedule
 
 UINT8, UINT32 = DTYPES["uint8"], DTYPES["uint32"]
 
@@ -149,3 +154,28 @@ def test_bits_are_those_of_the_chosen_number(dtype: DType, compared: DType) -> N
         interpret_nest(nest, expected, {"n": size})
     run(arrays, {"n": size})
     assert arrays["c"].tobytes() == expected["c"].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("value", "is_open"),
+    [
+        ("a[i] > b[i] ? a[i] - b[i] : a[i]", True),
+        ("a[i] > b[i] ? a[i] / b[i] : a[i]", False),  # better left out where it is not chosen
+        ("i > n / 2 ? a[i] : b[i]", False),
+    ],
+)
+def test_numbers_that_comparisons_choose_are_written_out(value: str, is_open: bool) -> None:
+    """A region for which there is no step stays as it is, but for these."""
+    text = f"""void f(int n, double a[n], double b[n], double s[1]) {{
+#pragma scop
+  for (int i = 0; i < n; i++) {{
+    double t = {value};
+    s[0] = s[0] * 0.5 + t;
+  }}
+#pragma endscop
+}}
+"""
+    (program,) = lw.parse_c(text)
+    machine = load_machine("sapphirerapids")
+    nest = lower_schedule(initial_schedule(program))
+    assert tells_more(program, nest, machine) is is_open

@@ -26,7 +26,7 @@ from loopwright.ir.visit import (
     walk,
 )
 
-__all__ = ["Choices", "any_by_bits", "choices_by_bits", "no_choices"]
+__all__ = ["Choices", "any_by_bits", "any_open", "choices_by_bits", "no_choices"]
 
 Choices: TypeAlias = Callable[[Expr], bool]  # whether a selection or condition is written by bits
 _MOST_WRITTEN_OUT = 4  # iterations that take less than a branch before them that goes wrong
@@ -49,7 +49,7 @@ def choices_by_bits(loop: For) -> Choices:
     inside = list(statements(loop.body))
     parts = [expr for stmt in inside for expr in expressions(stmt)]
     if (
-        any(not isinstance(stmt, Store | Let | Block) for stmt in inside)
+        not _is_straight(loop)
         or not (loop.mark is not Mark.SERIAL or all(map(_is_sum, inside)))
         or any(_is_call(node) for expr in parts for node in walk(expr))
     ):
@@ -94,6 +94,33 @@ def any_by_bits(nest: LoopNest) -> bool:
         for expr in expressions(stmt)
         for node in walk(expr)
     )
+
+
+def any_open(nest: LoopNest) -> bool:
+    """Whether an iteration of straight-line code names a number that a comparison chooses.
+
+    Which way it goes is open each time, and a branch that goes wrong costs more than both values:
+    as names of a program, once written out, they are selections and no branches.
+    """
+    return any(
+        isinstance(stmt, Let)
+        and isinstance(stmt.value, Select)
+        and stmt.value.dtype.is_float
+        and _compares_floats(stmt.value.cond)
+        and not any(_is_slow(node) for node in walk(stmt.value))
+        for loop in statements(nest.body)
+        if isinstance(loop, For) and _is_straight(loop)
+        for stmt in statements(loop.body)
+    )
+
+
+def _is_straight(loop: For) -> bool:
+    return all(isinstance(stmt, Store | Let | Block) for stmt in statements(loop.body))
+
+
+def _is_slow(expr: Expr) -> bool:
+    """Whether an expression is better left out where it is not chosen."""
+    return isinstance(expr, Call) or (isinstance(expr, Binary) and expr.op in ("div", "pow"))
 
 
 def _is_sum(stmt: Stmt) -> bool:
