@@ -24,8 +24,8 @@ from loopwright.backends.c_dialect import OPENMP, C
 from loopwright.backends.c_module import RegionSurroundings, emit_c, emit_region
 from loopwright.backends.c_syntax import IndentedText, NamesInUse, as_identifier
 from loopwright.diagnostics import InternalError, UsageError
-from loopwright.ir.dtypes import DTYPES, FLOAT64, INT32, DType
-from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
+from loopwright.ir.dtypes import DTYPES, FLOAT64, INT32, INT64, DType
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Var
 from loopwright.ir.loops import Alloc, Buffer, For, Let, LoopNest, Mark, Space, Store
 
 SQUARE = (n, n)
@@ -216,6 +216,17 @@ def test_loops_of_vectors_count_in_the_type_of_their_data(
     nest = LoopNest("f", (Buffer("a", INT32, (ONE,), writable=True),), ("n",), body)
     around = RegionSurroundings({"a": "a"}, {"n": ("n", size)})
     assert f"for ({kind} i = 0;" in emit_region(nest, C, around)
+
+
+def test_loops_that_a_condition_may_leave_out_count_in_long() -> None:
+    """gcc asks for the part that stays before such a loop; it does not where they count in int."""
+    fixed = Binary("lt", n, Const(5, INT64))
+    equal = Binary("eq", Load("b", (i,), INT32), Cast(i, INT32))
+    value = Select(Binary("and", fixed, equal), Const(1, INT32), Const(0, INT32))
+    body = For("i", ZERO, n, Store("a", (i,), value), ONE, Mark.SIMD)
+    buffers = (Buffer("a", INT32, (ONE,), writable=True), Buffer("b", INT32, (ONE,)))
+    around = RegionSurroundings({"a": "a", "b": "b"}, {"n": ("n", INT32)})
+    assert "for (long i = 0;" in emit_region(LoopNest("f", buffers, ("n",), body), C, around)
 
 
 def test_names_of_ours_in_the_file_are_refused() -> None:

@@ -19,8 +19,9 @@ from loopwright.backends.c_syntax import (
 from loopwright.backends.c_vectors import VectorStatements
 from loopwright.diagnostics import InternalError
 from loopwright.ir.device import shared_part
-from loopwright.ir.dtypes import INT32, INT64, DType
+from loopwright.ir.dtypes import BOOL, INT32, INT64, DType
 from loopwright.ir.expr import Cast, Const, Expr, Load, Var, as_expr
+from loopwright.ir.fixed_conditions import has_fixed_part
 from loopwright.ir.intervals import Interval, interval, limits
 from loopwright.ir.loops import Alloc, Buffer, For, If, Let, LoopNest, Mark, Space, Stmt, Store
 from loopwright.ir.mesh_program import scratchpad_part
@@ -276,11 +277,15 @@ class Scopes:
         ends = (stmt.start, start), (stmt.stop, stop)
         if any(text.width is not Width.INT or not _is_small(bound) for bound, text in ends):
             return False
+        inside = list(statements(stmt.body))
+        nodes = [node for part in inside for expr in expressions(part) for node in walk(expr)]
+        moving = {stmt.var, *(part.name for part in inside if isinstance(part, Let))}
+        # gcc then no longer asks before the loop for what stays the same in it.
+        if any(node.dtype == BOOL and has_fixed_part(node, moving) for node in nodes):
+            return False
         return any(
             isinstance(node, Cast) and node.dtype == INT32 and node.x == Var(stmt.var)
-            for inner in statements(stmt.body)
-            for expr in expressions(inner)
-            for node in walk(expr)
+            for node in nodes
         )
 
     @contextmanager
