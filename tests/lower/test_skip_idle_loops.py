@@ -54,6 +54,17 @@ KEPT = {
     for (int j = 0; j < 4; j++)
       if (x[i] > 0.5)
         y[i][j] += 1.0;""",
+    "asked for where another holds": """for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++)
+      if (b[i][j] > 0.5 && x[i] > 0.5)
+        c[i][j] += 1.0;""",
+    "each where another holds": """for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++) {
+      if (b[i][j] > 0.5 && x[i] > 0.5)
+        c[i][j] += 1.0;
+      if (b[i][j] < 0.5 && x[i] > 0.5)
+        a[i][j] += 1.0;
+    }""",
     "moves with the loop": """for (int i = 0; i < n; i++)
     for (int j = 0; j < n; j++)
       if (x[j] > 0.5)
@@ -122,6 +133,28 @@ def test_loops_that_stay(name: str) -> None:
     text = nest_text(nest_of(KEPT[name]))
     before = text[: text.rindex("for j")]
     assert not any("[" in line for line in before.splitlines() if line.strip().startswith("if"))
+
+
+def test_nothing_is_asked_for_without_iterations() -> None:
+    """The test on x[i] stands before the loop over p, behind the one for iterations of j."""
+    lines = [line.strip() for line in nest_text(nest_of(ALL_OF_A_ROW)).splitlines()]
+    asked = next(at for at, line in enumerate(lines) if line.startswith("if") and "[" in line)
+    assert lines[asked + 1].startswith(("if", "for"))
+    text = """void f(int n, int m, double b[n][m], double c[n][m], double x[n]) {
+#pragma scop
+  for (int i = 0; i < n; i++)
+    for (int p = 0; p < n; p++)
+      for (int j = 0; j < m; j++)
+        if (x[i] > 0.5)
+          c[i][j] += b[p][j];
+#pragma endscop
+}
+"""
+    (program,) = lw.parse_c(text)
+    found = nest_text(lower_schedule(initial_schedule(program)))
+    guards = [line.strip() for line in found.splitlines() if line.strip().startswith("if")]
+    first = next(at for at, line in enumerate(guards) if "x[i]" in line)
+    assert "0 < m" in guards[first] or any("0 < m" in line for line in guards[:first])
 
 
 def test_independent_iterations_ask_before_they_write() -> None:

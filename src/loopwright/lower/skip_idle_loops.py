@@ -66,17 +66,25 @@ def _guarded(loop: For) -> Stmt:
     trips = constant_trips(loop)
     if loop.until is not None or (trips is not None and trips < _FEWEST):
         return loop
-    needs = _needs(loop.body, frozenset(), {})
     bound = names_bound(loop.body) | {loop.var}
-    fixed = [cond for cond in needs or () if loads(cond) and not bound & names(cond)]
-    found = [cond for cond in fixed if _is_kept(cond, loop)]
-    if not found:
+    found: list[Expr] = []
+    is_open = True  # whether all conditions so far stand before the loop
+    for cond in _needs(loop.body, frozenset(), {}) or ():
+        is_fixed = not bound & names(cond) and _is_kept(cond, loop)
+        if is_fixed and (is_open or not _touches_memory(cond)):
+            found.append(cond)
+        is_open &= is_fixed
+    if not any(map(loads, found)):
         return loop
     whole: Stmt = If(_joined(found), _chosen(loop, found))
     # A loop without iterations must not touch memory.
-    if trips is None and any(load.index for cond in found for load in loads(cond)):
+    if trips is None and any(map(_touches_memory, found)):
         whole = If(loop.start < loop.stop, whole)
     return whole
+
+
+def _touches_memory(cond: Expr) -> bool:
+    return any(load.index for load in loads(cond))
 
 
 def _joined(conditions: Sequence[Expr]) -> Expr:
@@ -88,6 +96,7 @@ def _needs(
 ) -> tuple[Expr, ...] | None:
     """Conditions without any of which a statement has no effect; None where it never has one.
 
+    Each may be asked for where those before it hold: elsewhere it may read what does not exist.
     What is stored in `private` memory is seen nowhere else; `known` are its scalars stored before.
     """
     match stmt:
@@ -103,8 +112,10 @@ def _needs(
             return inner and tuple(x for c in inner for x in _parts(substitute(c, values)))
         case Alloc(buffer=buffer, body=body):
             return _needs(body, private | {buffer.name}, known)
-        case For(body=body, until=None):
-            return _needs(body, private, known)
+        case For(start=start, stop=stop, body=body, until=None):
+            inner = _needs(body, private, known)
+            is_sure = (constant_trips(stmt) or 0) > 0
+            return inner if is_sure or inner is None else (start < stop, *inner)
         case If(cond=cond, body=body, orelse=orelse):
             first = _needs(body, private, known)
             if orelse is None:
@@ -150,9 +161,17 @@ def _parts(cond: Expr) -> tuple[Expr, ...]:
 
 
 def _common(x: tuple[Expr, ...] | None, y: tuple[Expr, ...] | None) -> tuple[Expr, ...] | None:
+    """Conditions of two statements that both need; each is asked for by one of them at least."""
     if x is None or y is None:
         return y if x is None else x
-    return tuple(cond for cond in x if cond in y)
+    found: list[Expr] = []
+    for cond in x:
+        if cond not in y:
+            continue
+        is_asked = any(set(each[: each.index(cond)]) <= set(found) for each in (x, y))
+        if is_asked or not _touches_memory(cond):
+            found.append(cond)
+    return tuple(found)
 
 
 def _is_kept(cond: Expr, loop: For) -> bool:
