@@ -47,10 +47,11 @@ def elementary(
     code: FunctionBuilder, function: str, x: SSAValue, features: frozenset[str]
 ) -> SSAValue | None:
     """The function of x, lane by lane; None where it is the library's."""
-    if (function, x.dtype) not in elementary_functions(features):
+    least, make = _FUNCTIONS.get(function, (0, None))
+    if make is None or x.dtype not in types_in_vectors(features, least):
         return None
     # Errors are taken from sums in their order: nothing of it may be regrouped.
     flags, code.flags = code.flags, ""
-    value = _FUNCTIONS[function][1](code, x, features)
+    value = make(code, x, features)
     code.flags = flags
     return value

@@ -129,8 +129,7 @@ class Lanes:
             pairs = zip(parts[::2], [*parts[1::2], None], strict=False)
             parts = [low if high is None else self.fma(high, power, low) for low, high in pairs]
             if len(parts) > 1:
-                is_first = power is x and square is not None
-                power = square if is_first and square else self.mul(power, power)
+                power, square = self.mul(power, power) if square is None else square, None
         return parts[0]
 
     def _number(self, text: str) -> SSAValue:

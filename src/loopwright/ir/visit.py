@@ -53,6 +53,8 @@ __all__ = [
     "statements",
     "statements_inside",
     "substitute",
+    "unguarded_loads",
+    "update_conditions",
     "walk",
 ]
 
@@ -108,6 +110,16 @@ def unguarded_loads(expr: Expr) -> Iterator[Load]:
         yield from unguarded_loads(child)
     if isinstance(expr, Load):
         yield expr
+
+
+def update_conditions(value: Expr, before: Load) -> Iterator[Expr]:
+    """The conditions without any of which `value` is what an element has `before`, in order.
+
+    c and d of `(e if d else a[i]) if c else a[i]`.
+    """
+    while isinstance(value, Select) and value.y == before:
+        yield value.cond
+        value = value.x
 
 
 def names(expr: Expr) -> set[str]:

@@ -22,6 +22,7 @@ from loopwright.ir.visit import (
     rewrite,
     statements,
     substitute,
+    update_conditions,
 )
 from loopwright.lower.build import names_bound
 from loopwright.lower.statement_uses import conjuncts
@@ -143,12 +144,10 @@ def _stored_once(parts: Sequence[Stmt], private: frozenset[str]) -> set[str]:
 def _choices(value: Expr, before: Load, known: Mapping[str, Expr]) -> tuple[Expr, ...]:
     """The conditions under which `value` is not what the element has `before`."""
     found: tuple[Expr, ...] = ()
-    while isinstance(value, Select) and value.y == before:
-        cond = value.cond
-        if isinstance(cond, Load) and not cond.index and cond.array in known:
-            cond = known[cond.array]
+    for cond in update_conditions(value, before):
+        if isinstance(cond, Load) and not cond.index:
+            cond = known.get(cond.array, cond)
         found += _parts(cond)
-        value = value.x
     return tuple(dict.fromkeys(found))
 
 

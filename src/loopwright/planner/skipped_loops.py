@@ -8,10 +8,10 @@ each, taken together, must run it for all of them.
 
 from __future__ import annotations
 
-from loopwright.ir.expr import Expr, Select
+from loopwright.ir.expr import Expr
 from loopwright.ir.program import Program, Statement
 from loopwright.ir.schedule_tree import Band, moved_by
-from loopwright.ir.visit import loads, names
+from loopwright.ir.visit import loads, names, update_conditions
 
 __all__ = ["loses_skips"]
 
@@ -29,12 +29,8 @@ def loses_skips(program: Program, outer: Band, inner: Band) -> bool:
 
 def _conditions(statement: Statement) -> list[Expr]:
     """Conditions on data without which a statement leaves its element as it is."""
-    found, value, before = [], statement.value, statement.write.load()
-    while isinstance(value, Select) and value.y == before:
-        if loads(value.cond):
-            found.append(value.cond)
-        value = value.x
-    return found
+    found = update_conditions(statement.value, statement.write.load())
+    return [cond for cond in found if loads(cond)]
 
 
 def _varies(program: Program, cond: Expr, band: Band, iterator: str) -> bool:
