@@ -20,6 +20,7 @@ from loopwright.transform.loop_marks import (
     Parallel,
     ParallelChunks,
     PrefetchRows,
+    ShareFrom,
     Simd,
     Unroll,
     Vectorize,
@@ -129,6 +130,10 @@ CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
     "balance_triangles": (rows(UPDATE, stop="i + 1"), (Parallel("i"),)),
     "absorb_zeros": (CLEARED, (TILE,)),
     "insert_contractions": (MATMUL, (TILE,)),
+    "share_where_worth": (
+        rows(Do("A[i, j]", "A[i - 1, j] + 1"), arrays="A", start=1),
+        (StripMine("j", 4), ParallelChunks("j_t", 2), ShareFrom("i", 100)),
+    ),
     "lower_to_spmd": (
         program(
             "scan",

@@ -244,6 +244,8 @@ class Schedule:
     private: tuple[tuple[str, str], ...] = ()  # (array, loop): local, one copy per iteration of it
     promoted: tuple[tuple[str, str], ...] = ()  # (statement, loop): its elements stay in registers
     prefetched: tuple[tuple[str, int], ...] = ()  # (loop, prefetch distance in iterations)
+    # (loop, statements): loops inside it are parallel where a run of them has so many.
+    shared_from: tuple[tuple[str, int], ...] = ()
     staged: tuple[StagedArray, ...] = ()  # boxes of arrays in memory of a block
     boxes: tuple[StagedBox, ...] = ()  # of arrays in scratchpads of the cores of a mesh
     in_place: tuple[DroppedCopy, ...] = ()  # copies of arrays that are never made

@@ -54,6 +54,7 @@ from loopwright.lower.promote_registers import promote_registers, promote_scalar
 from loopwright.lower.register_tiles import register_tiles
 from loopwright.lower.scale_parts import scale_parts
 from loopwright.lower.separate_full_tiles import separate_full_tiles
+from loopwright.lower.short_regions import enough_work, share_where_worth
 from loopwright.lower.simplify import simplify, simplify_divisions
 from loopwright.lower.skip_idle_loops import skip_idle_loops
 from loopwright.lower.stage_arrays import stage_arrays
@@ -81,6 +82,8 @@ class LoopDecisions:
     diagonals: Mapping[str, tuple[str, int, int]] = field(default_factory=dict)
     promoted: Sequence[tuple[str, str]] = ()  # (statement, loop): its elements live in registers
     prefetch_distances: Mapping[str, int] = field(default_factory=dict)  # in iterations
+    # Of loops with parallel ones inside: whether threads share those.
+    worth: Mapping[str, Expr] = field(default_factory=dict)
     arrays: Sequence[Array] = ()  # of the program
     joined: Sequence[JoinedReduction] = ()  # over variables of the nest
     staged: Sequence[StagedArray] = ()  # over variables of the nest
@@ -104,6 +107,9 @@ class LoopDecisions:
             },
             promoted=[(name, names[loop]) for name, loop in schedule.promoted if loop in names],
             prefetch_distances={names[loop]: n for loop, n in schedule.prefetched if loop in names},
+            worth=enough_work(
+                loops.nest, {names[loop]: n for loop, n in schedule.shared_from if loop in names}
+            ),
             arrays=schedule.program.arrays,
             staged=[_renamed(one, names) for one in schedule.staged if one.loop in names],
             mesh=schedule.mesh,
@@ -186,6 +192,7 @@ PASSES = (
     Pass(absorb_zeros, lambda decisions: (decisions.contractions,)),
     # Contractions come last: none of the passes above has anything to do in them.
     Pass(insert_contractions, lambda decisions: (decisions.contractions,)),
+    Pass(share_where_worth, lambda d: (d.worth,), lambda d: bool(d.worth)),
     _LOWER_TO_SPMD,
     _MAP_TO_MESH,
     Pass(map_to_grid, lambda decisions: (decisions.factors, MOST_BLOCKS, decisions.joined)),

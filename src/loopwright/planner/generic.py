@@ -33,6 +33,7 @@ from loopwright.planner.draft import Draft
 from loopwright.planner.fetches import plan_fetches
 from loopwright.planner.inner_contractions import plan_contractions, plan_text_contractions
 from loopwright.planner.pipelines import plan_pipelines
+from loopwright.planner.region_work import plan_regions
 from loopwright.planner.stencils import plan_alignment, plan_stencils
 from loopwright.transform.plan import Plan
 from loopwright.transform.schedule_legality import initial_schedule
@@ -53,6 +54,7 @@ _PLANNERS = (
     plan_marks,
     plan_alignment,
     plan_fetches,
+    plan_regions,
 )
 # What plans for C text take in place of others.
 _FOR_TEXT: dict[Callable[..., Iterable[Step]], Callable[..., Iterable[Step]]] = {

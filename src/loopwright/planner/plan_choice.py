@@ -29,6 +29,7 @@ from loopwright.log import log
 from loopwright.planner.draft import Draft
 from loopwright.planner.fetches import plan_fetches
 from loopwright.planner.generic import OnFault, composed_plan, extend_plan
+from loopwright.planner.region_work import plan_regions
 from loopwright.planner.schedule_cost import schedule_seconds
 from loopwright.planner.source_order import source_order
 from loopwright.planner.stencils import plan_alignment
@@ -37,6 +38,7 @@ from loopwright.transform.loop_marks import (
     Parallel,
     ParallelChunks,
     PrefetchRows,
+    ShareFrom,
     Simd,
     Unroll,
 )
@@ -64,6 +66,7 @@ _MARKS = (
     PrefetchRows,
     Privatize,
     PromoteToRegisters,
+    ShareFrom,
     Simd,
     SplitLiveRanges,
     StripMine,
@@ -237,7 +240,7 @@ def _finished(
     plan: Plan, schedule: Schedule, machine: Machine, threads: int
 ) -> tuple[Plan, Schedule]:
     """Marked loops with vectors that are stored whole and rows that are asked for early."""
-    for planner in (plan_alignment, plan_fetches):
+    for planner in (plan_alignment, plan_fetches, plan_regions):
         more, schedule = _extended(schedule, partial(planner, parallel=threads > 1), machine)
         plan = Plan((*plan, *more))
     return plan, schedule

@@ -19,6 +19,7 @@ __all__ = [
     "Parallel",
     "ParallelChunks",
     "PrefetchRows",
+    "ShareFrom",
     "Simd",
     "Unroll",
     "Vectorize",
@@ -29,6 +30,7 @@ __all__ = [
 LANES = (4, 8)
 COPIES = (2, 4, 8)
 PARTS = 4
+ENOUGH = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,55 @@ class ParallelChunks(Step):
             is_cut = any(True for _ in bands(band.child)) and not directions(band)
             if is_cut and schedule.mark(band.loop) is Mark.SERIAL:
                 yield cls(band.loop, PARTS)
+
+
+@dataclass(frozen=True, slots=True)
+class ShareFrom(Step):
+    """Leave parallel loops inside a loop to one thread where a run of them has little to do.
+
+    rewrite:  for t: parallel for i: S(t, i)
+              ->  if n >= least: for t: parallel for i: S(t, i)
+                  else: for t: for i: S(t, i)
+              with n the statements that run between two meetings of threads, in the mean
+    needs:    an outermost loop with parallel ones inside
+    refuses:  IllegalStep when the loop is another one, or has such a number already
+
+    Sizes that only a call knows decide: threads meet in every iteration of t.
+    """
+
+    kind: ClassVar[str] = "share_from"
+
+    loop: str
+    least: int  # statements
+
+    def __post_init__(self) -> None:
+        if self.least < 1:
+            raise UsageError("share_from takes one or more statements", str(self))
+
+    def apply(self, schedule: Schedule) -> Schedule:
+        root = nodes_of(schedule)
+        band = find_band(self, schedule, root, self.loop)
+        if len(path_to(root, self.loop)) > 1 or not _holds_parallel(schedule, band):
+            refuse(self, f"loop '{self.loop}' is no outermost one with parallel loops inside")
+        if self.loop in dict(schedule.shared_from):
+            refuse(self, f"loop '{self.loop}' says already from where on threads share")
+        return replace(schedule, shared_from=(*schedule.shared_from, (self.loop, self.least)))
+
+    @classmethod
+    def candidates(cls, schedule: Schedule) -> Iterator[ShareFrom]:
+        known = dict(schedule.shared_from)
+        root = nodes_of(schedule)
+        for band in open_bands(schedule):
+            is_outermost = band.loop not in known and len(path_to(root, band.loop)) == 1
+            if is_outermost and _holds_parallel(schedule, band):
+                yield cls(band.loop, ENOUGH)
+
+
+def _holds_parallel(schedule: Schedule, band: Band) -> bool:
+    """Whether threads share a loop inside a loop, and not the loop itself."""
+    inside = (schedule.mark(other.loop) for other in bands(band.child))
+    is_parallel = schedule.mark(band.loop) is Mark.PARALLEL
+    return not is_parallel and any(mark is Mark.PARALLEL for mark in inside)
 
 
 @dataclass(frozen=True, slots=True)
