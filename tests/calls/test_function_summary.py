@@ -52,6 +52,28 @@ def test_recipes_come_back(function: Callable[..., Any], args: tuple[Any, ...]) 
     assert repr(back) == repr(found)
 
 
+@pytest.mark.parametrize(
+    ("text", "is_kernel"),
+    [
+        ("for g in range(n): for i in range(8): for p in range(8): y[g,i] += a[g,i,p]*x[g,p]", 0),
+        ("for g in range(n): for i in range(n): for p in range(8): y[g,i] += a[g,i,p]*x[g,p]", 1),
+        (
+            "for g in range(n): for i in range(64): for p in range(9): y[g,i] += a[g,i,p]*x[g,p]",
+            1,
+        ),
+        ("for g in range(n): for i in range(4): for p in range(4): y[g,i] += a[0,i,p]*x[g,p]", 0),
+        ("for g in range(n): for i in range(8): for p in range(8): y[g,i] += a[0,i,p]*x[g,p]", 1),
+    ],
+    ids=["small", "of unknown size", "large", "one small matrix", "one matrix"],
+)
+def test_many_small_products_are_loops(text: str, is_kernel: int) -> None:
+    parts = [part + ":" for part in text.split(": ")]
+    lines = ["def f(n, y, a, x):", *parts[:-1], parts[-1][:-1]]
+    function = define("\n".join("    " * depth + line for depth, line in enumerate(lines)))
+    args = 3, np.ones((3, 64)), np.ones((3, 64, 9)), np.ones((3, 9))
+    assert (summary(function, *args).contraction is not None) == bool(is_kernel)
+
+
 def test_the_test_of_sizes() -> None:
     found = summary(matvec, *MATVEC)
     is_unsafe = compile_test(found.unsafe, found.params)

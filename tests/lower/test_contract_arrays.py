@@ -23,6 +23,7 @@ def lowered(*body: For | Do) -> str:
 
 
 SET = Do("t[j]", "2.0 * a[j]")
+SET_OTHER = Do("t[i]", "a[i]")
 
 
 def test_what_one_iteration_sets_and_uses_is_a_scalar() -> None:
@@ -42,8 +43,9 @@ def test_every_loop_has_its_own() -> None:
         (For("j", 0, "n", SET), For("i", 0, "n", Do("b[i]", "t[i]"))),
         (For("i", 0, "n", Do("t[i]", "b[i]")), For("j", 1, "n", SET, Do("b[j]", "t[j - 1]"))),
         (For("i", 0, "n", Do("t[i]", "0.0")), For("j", 0, "n", Do("t[j]", "t[j] + 1.0"), SET)),
+        (For("i", 0, "n", SET_OTHER), For("j", 1, "n", Do("t[j]", "t[j - 1]"), Do("b[j]", "t[j]"))),
     ],
-    ids=["handed from loop to loop", "a neighbour's", "read before it is set"],
+    ids=["handed from loop to loop", "a neighbour's", "read before it is set", "made of another"],
 )
 def test_left_in_memory(body: tuple[For, ...]) -> None:
     assert "scratch" in lowered(*body)

@@ -135,3 +135,27 @@ def test_an_order_that_leaves_threads_nothing_gives_way_to_waves() -> None:
     (program,) = lw.parse_c(source)
     chosen = choose_plan(program, replace(N1, cores=2), 2, text=True)
     assert any(isinstance(step, Parallel) for step in chosen.plan)
+
+
+def test_short_loops_written_out_need_no_other_order() -> None:
+    """Products of small matrices: rows in registers, not sums in memory."""
+    source = b"""
+    void f(int n, double a[n][8][8], double b[n][8][8], double c[n][8][8]) {
+    #pragma scop
+      for (int p = 0; p < n; p++)
+        for (int i = 0; i < 8; i++)
+          for (int j = 0; j < 8; j++) {
+            double s = 0;
+            for (int k = 0; k < 8; k++)
+              s += a[p][i][k] * b[p][k][j];
+            c[p][i][j] = s;
+          }
+    #pragma endscop
+    }
+    """
+    (program,) = lw.parse_c(source)
+    chosen = choose_plan(program, N1, 1)
+    assert chosen.taken == MARKED
+    assert Unroll("k", 8) in chosen.plan
+    seconds = dict(chosen.seconds)
+    assert seconds[MARKED] < seconds[PLANNED] < seconds[SOURCE]

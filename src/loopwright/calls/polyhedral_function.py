@@ -5,6 +5,7 @@ Loads isl and the compiler, so it is imported where a call finds nothing in the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import partial
 from typing import NoReturn, assert_never
@@ -16,8 +17,8 @@ from loopwright.diagnostics import Diagnostic, UsageError
 from loopwright.faults import FAULTS, survive
 from loopwright.frontends.extract import program_of
 from loopwright.frontends.source_tree import ArrayParam, IntParam, Param, ScalarParam, SourceTree
-from loopwright.ir.contraction import Contraction
-from loopwright.ir.expr import Var
+from loopwright.ir.contraction import Contraction, LoopRange
+from loopwright.ir.expr import Const, Var
 from loopwright.ir.interpret import interpret_program
 from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.loops import LoopNest
@@ -35,6 +36,10 @@ __all__ = ["PolyhedralFunction", "unsafe_sizes"]
 
 # What the contraction kernels combine factors by: operators the machine models have costs for.
 _TIMES = frozenset({"add", "sub", "mul", "div", "min", "max", "and", "or", "xor"})
+
+# Products of one matrix or vector in a batch, and elements of a matrix that many vectors meet, up
+# to which loops are faster: 8 x 8 x 8, and 4 x 4.
+_SMALL_PRODUCT, _SMALL_MATRIX = 512, 16
 
 
 class PolyhedralFunction:
@@ -77,6 +82,8 @@ class PolyhedralFunction:
             return None  # nobody sees the result, and no call brings memory for it
         if found.is_filter:
             return None  # kernels would take every window apart; loops share what they load
+        if _is_written_out(found):
+            return None  # offsets and edges of a tile would take longer than its products
         # `y[i] += a * x[i]` reduces and multiplies nothing: one loop does without temporaries.
         return found if found.p or found.right is not None else None
 
@@ -118,6 +125,27 @@ class PolyhedralFunction:
     def explain(self) -> tuple[str, ...]:
         """What each statement is taken for."""
         return explain(self.program)
+
+
+def _is_written_out(found: Contraction) -> bool:
+    """Whether many products of constant sizes are so small that loops do better than kernels.
+
+    Batches of them, or vectors times one small matrix.
+    """
+    sizes = [math.prod(map(_extent, bundle)) for bundle in (found.i, found.j, found.p)]
+    if found.batch:
+        return 0 < math.prod(sizes) <= _SMALL_PRODUCT
+    fixed = [size for size in sizes if size]
+    is_matrix = len(fixed) == 2 and bool(found.p) and sizes[2] > 0
+    return is_matrix and math.prod(fixed) <= _SMALL_MATRIX
+
+
+def _extent(loop: LoopRange) -> int:
+    """The iterations of a loop where they are constant; else 0."""
+    match loop:
+        case LoopRange(start=Const(value=int(start)), stop=Const(value=int(stop))):
+            return max(0, stop - start)
+    return 0
 
 
 def _argument(param: Param) -> Argument:

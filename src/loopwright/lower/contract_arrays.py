@@ -68,6 +68,8 @@ def _in_sequence(parts: tuple[Stmt, ...], scalar: Buffer) -> Stmt | None:
             places = [_places(part, scalar.name) for part in parts[at:]]
             other = (k for k, found in enumerate(places) if not found <= {start.index})
             users = [k for k in range(next(other, len(places))) if places[k]]
+            if not users:  # it is made of another element
+                return None
             end = at + users[-1] + 1
             inside = _in_scalar(start, parts[at:end], scalar)
         else:

@@ -31,6 +31,7 @@ from loopwright.planner.fetches import plan_fetches
 from loopwright.planner.generic import OnFault, composed_plan, extend_plan
 from loopwright.planner.region_work import plan_regions
 from loopwright.planner.schedule_cost import schedule_seconds
+from loopwright.planner.short_loops import has_short_loops
 from loopwright.planner.source_order import source_order
 from loopwright.planner.stencils import plan_alignment
 from loopwright.transform.loop_marks import (
@@ -129,6 +130,11 @@ def choose_plan(
             # Another order that leaves threads nothing to do, where marks alone may.
             other = _without_order(start, source, machine, threads, price, (own, base), text=text)
             if _is_shared(other.schedule) and not price(other.schedule) > own:
+                chosen = replace(other, declined=(plan, schedule))
+        elif not schedule.contractions and has_short_loops(start):
+            # Loops that are written out may leave nothing to gain by another order.
+            other = _without_order(start, source, machine, threads, price, (own, base), text=text)
+            if other.taken == MARKED and price(other.schedule) <= _WORTH * own:
                 chosen = replace(other, declined=(plan, schedule))
     else:
         chosen = _without_order(start, source, machine, threads, price, (own, base), text=text)

@@ -21,13 +21,14 @@ from loopwright.ir.expr import Const, Expr
 from loopwright.ir.islkit import context, isl
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Access, Program
+from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import Band, bands, directions, moved_by, nodes_of, path_to
 from loopwright.ir.visit import names
 from loopwright.planner.draft import Draft
 from loopwright.transform.loop_marks import Parallel, Simd, Unroll
 from loopwright.transform.schedule_legality import open_bands
 
-__all__ = ["repeated", "unroll_short_loops", "unrolled_inside", "unrolled_whole"]
+__all__ = ["has_short_loops", "repeated", "unroll_short_loops", "unrolled_inside", "unrolled_whole"]
 
 _MOST_COPIES = 64  # of the statements of a loop, which compilers unroll whole
 _LEAST = 32  # iterations of a loop that are worth vectors
@@ -53,6 +54,12 @@ def unroll_short_loops(draft: Draft, *, parallel: bool) -> None:
         if counts and not (parallel and _is_cut(draft, path[:-1])):
             unrolled = [Unroll(loop, n) for loop, n in counts.items() if n > 1]
             draft.take(*unrolled, *draft.copies(band), Simd(band.loop))
+
+
+def has_short_loops(schedule: Schedule) -> bool:
+    """Whether an innermost loop has few iterations, the same number whenever it is run."""
+    innermost = (band for band in bands(nodes_of(schedule)) if not any(bands(band.child)))
+    return any(repeated(schedule.analyses, (band,)) is not None for band in innermost)
 
 
 def _is_whole_vectors(draft: Draft, band: Band) -> bool:
