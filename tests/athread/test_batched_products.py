@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from drawn import drawn
+from drawn import combined
 from kernels.build import system_compiler
 from loopwright.cli import main
 from loopwright.frontends.c import read_c
@@ -80,8 +80,9 @@ int main(void)
 
 
 @needs_compiler
-@pytest.mark.parametrize("machine", drawn(("sw26010", "sw26010pro"), 1))
-@pytest.mark.parametrize("name", drawn(PROGRAMS, 2))
+@pytest.mark.parametrize(
+    ("name", "machine"), combined(PROGRAMS, ("sw26010", "sw26010pro"), one_in=4)
+)
 def test_results_are_those_of_plain_c(
     name: str, machine: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -58,7 +58,7 @@ def run(kernel: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]
 
 
 @needs_compiler
-@pytest.mark.parametrize("kernel", drawn(KINDS, 1))
+@pytest.mark.parametrize("kernel", drawn(KINDS, 2))
 def test_products_fill_the_scratchpad_one_after_another(
     kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

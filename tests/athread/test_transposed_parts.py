@@ -10,7 +10,7 @@ import pytest
 
 from athread.emulated import Emulated
 from athread.test_generated_kernels import has_bits_of, program_named
-from drawn import drawn
+from drawn import combined
 from kernels.build import system_compiler
 from kernels.corpus import KERNELS, make_inputs, reference
 from loopwright.analysis.size_estimates import likely_sizes
@@ -38,17 +38,15 @@ needs_compiler = pytest.mark.skipif(system_compiler() is None, reason="there is 
 
 
 @needs_compiler
-@pytest.mark.parametrize("machine", [SW, PRO], ids=lambda machine: machine.name)
-@pytest.mark.parametrize(("name", "sizes", "tiles", "window"), drawn(CHOICES, 3))
+@pytest.mark.parametrize(("machine", "choice"), combined([SW, PRO], CHOICES, one_in=6))
 def test_bits_of_plain_c(
     machine: MeshMachine,
-    name: str,
-    sizes: dict[str, int],
-    tiles: tuple[int, ...],
-    window: int,
+    choice: tuple[str, dict[str, int], tuple[int, ...], int],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    name, sizes, tiles, window = choice
+
     def chosen(loops: Sequence[TiledLoop], *_: object) -> TileSizes | None:
         if len(loops) < 3:
             return None

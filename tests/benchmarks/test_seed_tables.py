@@ -15,7 +15,7 @@ from benchmarks import seed_tables
 from drawn import combined
 
 
-@pytest.mark.parametrize(("name", "dtype"), combined(PAIRS, seed_tables.TYPES, one_in=4))
+@pytest.mark.parametrize(("name", "dtype"), combined(PAIRS, seed_tables.TYPES, one_in=12))
 def test_contestants_agree_with_numpy(name: str, dtype: str) -> None:
     rng = np.random.default_rng(1)
     a, b = (rng.uniform(0.5, 1.5, (19, 19)).astype(dtype) for _ in range(2))
@@ -52,6 +52,9 @@ def test_rows_that_are_kept_are_not_measured_again(
     monkeypatch.setenv("SEED_TABLES_ROWS", str(tmp_path / "rows"))
     monkeypatch.setenv("SEED_TABLES_PICTURES", str(tmp_path))
     monkeypatch.setattr(seed_tables, "TURN", 0.001)
+    # Polly takes seven seconds for a product; what it computes is another test's.
+    names = tuple(name for name in installed_names() if "polly" not in name.lower())
+    monkeypatch.setattr(seed_tables, "installed_names", lambda: names)
     for threads in (1, 2):
         setting = Setting(quick=True, threads=threads, kernels=("mul-max",), count=16)
         first = seed_tables.run(setting)

@@ -114,7 +114,7 @@ def programs_of(loops: list[LoopNest]) -> list[DeviceProgram]:
 
 def test_corpus(tmp_path: Path) -> None:
     """All kernels in the hunt."""
-    programs = programs_of(nests(tmp_path, drawn(KERNELS, one_in=5), reassoc=True))
+    programs = programs_of(nests(tmp_path, drawn(KERNELS, one_in=11), reassoc=True))
     found = compiled(programs, tmp_path, QUICK)
     count = sum(len(program.kernels) for program in programs)
     assert len(found) == count * len(ARCHITECTURES)
@@ -166,7 +166,7 @@ def test_products_and_closures_keep_to_registers(tmp_path: Path) -> None:
     paths = Algebra("min", "add", float("inf"), *(INT32,) * 4, Initial.OUT, scaled=False)
     loops = nests(tmp_path, ["floyd-warshall"], reassoc=False)
     pairs = [(v, a) for v in VARIANTS for a in (*sums, paths) if fits(VARIANTS[v], a)]
-    for at, (name, algebra) in enumerate(drawn(pairs, one_in=5)):
+    for at, (name, algebra) in enumerate(drawn(pairs, one_in=7)):
         loops.append(lower_grid_product(fitted(name, algebra), f"{name}_{at}"))
     assert len(loops) > 3
     found = compiled(programs_of(loops), tmp_path)
@@ -185,10 +185,10 @@ def test_kernels_that_planners_take_keep_to_registers(tmp_path: Path) -> None:
     chosen = [pair for name in script.ALGEBRAS for pair in script.products(name, ARCHITECTURES[0])]
     assert len(chosen) > 1000
     # A prime: the architecture and all tiles, layouts and types take turns.
-    loops = [lower_grid_product(kernel, "product") for _, kernel in drawn(chosen, one_in=401)]
+    loops = [lower_grid_product(kernel, "product") for _, kernel in drawn(chosen, one_in=797)]
     tiles = [nest for name in ("float32", "float64") for _, nest in script.nests(name, tmp_path)]
-    loops += drawn(tiles, one_in=29)
-    loops += [nest for _, nest in drawn(list(script.closures(tmp_path)), one_in=5, first=2)]
+    loops += drawn(tiles, one_in=59)
+    loops += [nest for _, nest in drawn(list(script.closures(tmp_path)), one_in=7, first=2)]
     for start in range(0, len(loops), 12):
         found = compiled(programs_of(loops[start : start + 12]), tmp_path)
         assert spilling(found) == {}

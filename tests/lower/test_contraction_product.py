@@ -246,14 +246,14 @@ def test_both_operands_in_place(parallel: str, sums: tuple[Initial, Broadcast]) 
 
 
 @pytest.mark.parametrize(
-    ("parallel", "sums"),
+    ("parallel", "sums", "ahead"),
     combined(
         ["none", "j", "batch"],
         [*zip(Initial, [Broadcast.LANE] * 3, strict=True), (Initial.OUT, Broadcast.LOAD)],
-        one_in=2,
+        [0, 8],
+        one_in=4,
     ),
 )
-@pytest.mark.parametrize("ahead", [0, 8])
 def test_right_packed_by_the_first_tile_of_a_panel(
     parallel: str, sums: tuple[Initial, Broadcast], ahead: int
 ) -> None:

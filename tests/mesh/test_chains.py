@@ -71,7 +71,7 @@ def test_what_nobody_reads_is_not_moved() -> None:
 
 
 @pytest.mark.skipif(system_compiler() is None, reason="there is no C compiler")
-@pytest.mark.parametrize("machine", drawn(["sw26010", "sw26010pro", "small"], 2))
+@pytest.mark.parametrize("machine", drawn(["sw26010", "sw26010pro", "small"], 3))
 def test_doitgen_on_the_emulator(machine: str, tmp_path: Path) -> None:
     mesh = MACHINE if machine == "small" else load_mesh(machine)
     if machine == "small":

@@ -102,7 +102,7 @@ def requests(teams: tuple[TeamRun, ...]) -> Counter[tuple[int, DmaRequest]]:
 @pytest.mark.skipif(find_compiler() is None, reason="there is no C compiler")
 @pytest.mark.parametrize(
     ("name", "reassoc"),
-    [*((name, False) for name in drawn(NAMES, 7)), *((name, True) for name in drawn(SUMS, 4))],
+    [*((name, False) for name in drawn(NAMES, 11)), *((name, True) for name in drawn(SUMS, 4))],
 )
 def test_requests_are_those_of_an_emulated_run(name: str, reassoc: bool, tmp_path: Path) -> None:
     given = sizes(name, 150 if reassoc else 50)

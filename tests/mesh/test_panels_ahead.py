@@ -13,7 +13,7 @@ import pytest
 
 from athread.emulated import Emulated
 from athread.test_generated_kernels import has_bits_of, program_named
-from drawn import drawn
+from drawn import combined, drawn
 from kernels.build import system_compiler
 from kernels.corpus import CONSTANT, KERNELS, make_inputs, reference, write_source
 from loopwright.frontends.c import read_c
@@ -133,8 +133,7 @@ def test_an_odd_number_of_panels_in_a_turn_comes_as_before(
 
 
 @needs_compiler
-@pytest.mark.parametrize("machine", drawn(["sw26010", "sw26010pro"], 1))
-@pytest.mark.parametrize("name", drawn(SIZES, 2))
+@pytest.mark.parametrize(("name", "machine"), combined(SIZES, ["sw26010", "sw26010pro"], one_in=4))
 def test_results_to_the_bit(
     name: str, machine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,7 @@ CHILD = Path(__file__).parent / "long_lived_child.py"
 BROKEN_OFF = Path(__file__).parent / "broken_off_child.py"
 DEBUG = {"MALLOC_PERTURB_": "165", "PYTHONMALLOC": "debug"}
 ROUND = 60  # calls; then the same ones come again
-SECONDS = "60" if HUNTS else "6"  # of compiles that are broken off
+SECONDS = "60" if HUNTS else "3"  # of compiles that are broken off
 MOST_GROWTH = 24 << 20  # bytes; a lost engine for each call would be more
 
 

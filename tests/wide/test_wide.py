@@ -83,7 +83,7 @@ TWINS = [name for name, program in WIDE.items() if program.path.with_suffix(".py
 
 def cases() -> Iterator[Any]:
     """Programs and roads, of which the usual run draws a part."""
-    pairs = [*combined(WIDE, ROADS, one_in=12), *combined(TWINS, TWIN_ROADS, one_in=6)]
+    pairs = [*combined(WIDE, ROADS, one_in=19), *combined(TWINS, TWIN_ROADS, one_in=11)]
     for name, road in pairs:
         reason = KNOWN.get((name, road))
         marks = [] if reason is None else [pytest.mark.xfail(reason=reason, strict=True)]
