@@ -14,6 +14,7 @@ from loopwright.diagnostics import InternalError
 from loopwright.ir.module import CodeUnit
 from loopwright.runtime import llvm_engine
 from loopwright.runtime.llvm_engine import (
+    assembly,
     compile_to_object,
     host_cpu_name,
     host_target,
@@ -199,3 +200,30 @@ def test_compiling_leaves_nothing_behind(leave_to_llvm: bool) -> None:
     for _ in range(30):
         compile_to_object(code)
     assert (used() - before) / 30 < 8 * 1024
+
+
+def _straight_line(count: int) -> CodeUnit:
+    """`y[i] = x[i] * x[i] + y[i]` for the first `count` elements, one by one."""
+    lines = [
+        f"  %px{i} = getelementptr float, ptr %x, i64 {i}\n"
+        f"  %py{i} = getelementptr float, ptr %y, i64 {i}\n"
+        f"  %x{i} = load float, ptr %px{i}\n"
+        f"  %y{i} = load float, ptr %py{i}\n"
+        f"  %p{i} = fmul float %x{i}, %x{i}\n"
+        f"  %s{i} = fadd float %p{i}, %y{i}\n"
+        f"  store float %s{i}, ptr %py{i}\n"
+        for i in range(count)
+    ]
+    head = "define void @straight(ptr noalias %x, ptr noalias %y) {\n"
+    return CodeUnit(head + "".join(lines) + "  ret void\n}\n", leave_to_llvm=True)
+
+
+@pytest.mark.parametrize(
+    ("isa", "cpu", "few"), [("x86_64", "sapphirerapids", False), ("aarch64", "neoverse-n1", True)]
+)
+def test_vectors_of_straight_lines_are_taken_where_they_save_enough(
+    isa: str, cpu: str, few: bool
+) -> None:
+    few_lanes, many_lanes = {"x86_64": ("ps\t", "ps\t"), "aarch64": (".2s", ".4s")}[isa]
+    assert (few_lanes in assembly([_straight_line(2)], cpu, isa)) is few
+    assert many_lanes in assembly([_straight_line(16)], cpu, isa)
