@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import loopwright as lw
-from loopwright.analysis.size_estimates import likely_sizes, likely_trips
+from loopwright.analysis.size_estimates import likely_sizes, likely_trips, other_shapes
 from loopwright.ir.program import Program
 
 
@@ -54,3 +54,10 @@ def test_parameters_apart_keep_their_guesses() -> None:
         "int n, int m, double x[n][m]",
     )
     assert likely_sizes(found) == {"n": 2048, "m": 2048}
+
+
+def test_other_shapes_of_guessed_sizes() -> None:
+    head, loop = "int n, int m, double x[n][m]", "for (int i = 0; i < n; i++) x[i][m - 1] += 1.0;"
+    found = program(loop, head)
+    assert other_shapes(found) == [{"n": 32768, "m": 128}, {"n": 128, "m": 32768}]
+    assert other_shapes(program("for (int i = 0; i < n; i++) x[i] = 1;", "int n, int x[n]")) == []

@@ -9,6 +9,7 @@ import pytest
 
 import loopwright as lw
 from loopwright.ir.loops import Mark
+from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.machines.load import load_machine
@@ -17,7 +18,7 @@ from loopwright.planner.plan_choice import MARKED, PLANNED, SOURCE, choose_plan
 from loopwright.planner.planners import model_planner
 from loopwright.planner.schedule_cost import schedule_seconds
 from loopwright.planner.source_order import source_order
-from loopwright.transform.loop_marks import Parallel, Unroll
+from loopwright.transform.loop_marks import Parallel, Simd, Unroll
 from loopwright.transform.unroll_and_jam import UnrollAndJam
 
 N1 = load_machine("neoverse-n1")
@@ -159,3 +160,42 @@ def test_short_loops_written_out_need_no_other_order() -> None:
     assert Unroll("k", 8) in chosen.plan
     seconds = dict(chosen.seconds)
     assert seconds[MARKED] < seconds[PLANNED] < seconds[SOURCE]
+
+
+@pytest.mark.parametrize(
+    ("guessed", "long_rows", "many_rows", "taken"),
+    [
+        (0.99, 0.8, 1.0, PLANNED),  # 0.89 in the mean of the other shapes
+        (0.99, 0.97, 0.97, SOURCE),
+        (0.99, 0.5, 1.01, SOURCE),  # slower at one
+        (1.01, 0.5, 0.5, SOURCE),  # slower at the guess
+    ],
+)
+def test_other_shapes_than_the_guessed_one(
+    guessed: float,
+    long_rows: float,
+    many_rows: float,
+    taken: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = program(
+        """void f(int n, int m, double z[n][m], double x[m], double y[m]) {
+#pragma scop
+  for (int t = 0; t < n; t++)
+    for (int p = 0; p < m; p++) { x[p] *= 1.0 + z[t][p]; y[p] += x[p]; }
+#pragma endscop
+}"""
+    )
+
+    def seconds(
+        schedule: Schedule, _: Machine, sizes: dict[str, int], *__: object, **___: object
+    ) -> float:
+        if not schedule.factors:
+            return 1.0
+        n, m = sizes["n"], sizes["m"]
+        return guessed if n == m else long_rows if n < m else many_rows
+
+    monkeypatch.setattr(plan_choice, "schedule_seconds", seconds)
+    monkeypatch.setattr(plan_choice, "extend_plan", lambda *_, **__: (Simd("p"),))
+    chosen = choose_plan(source, N1, 1)
+    assert (chosen.taken == PLANNED) == (taken == PLANNED)

@@ -35,6 +35,7 @@ __all__ = [
     "count_accesses",
     "likely_sizes",
     "likely_trips",
+    "other_shapes",
     "references",
     "row_bytes",
 ]
@@ -43,6 +44,7 @@ __all__ = [
 # Where nothing is known, arrays are taken to be too large for caches near to a core.
 _ELEMENTS = 1 << 22
 _SHARE = 4  # of a loop's length may be lost by what is taken from its ends
+_LONGER = 16  # times: a shape that differs from the guessed one
 _UNKNOWN = 1024.0  # iterations of a loop that follows no single iterator
 
 # Planners ask for one program many times. The program is held: no other has its address meanwhile.
@@ -60,6 +62,19 @@ def likely_sizes(program: Program) -> dict[str, int]:
     if known is None or known[0] is not program:
         known = _guesses[id(program)] = (program, _guessed_sizes(program))
     return dict(known[1])
+
+
+def other_shapes(program: Program) -> list[dict[str, int]]:
+    """For every parameter that is guessed, values that make it 16 times as large, others less.
+
+    None where one parameter alone is guessed: there is no other shape of as many elements.
+    """
+    sizes, bounded = likely_sizes(program), bounded_sizes(program)
+    guessed = [name for name in sizes if name not in bounded]
+    if len(guessed) < 2:
+        return []
+    less = {x: max(_LONGER, sizes[x] // _LONGER) for x in guessed}
+    return [{**sizes, **less, x: sizes[x] * _LONGER} for x in guessed]
 
 
 def _guessed_sizes(program: Program) -> dict[str, int]:
