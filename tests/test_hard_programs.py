@@ -23,7 +23,6 @@ from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
 from loopwright.pipeline import compile_program
 from loopwright.planner import generic
-from loopwright.planner.planners import model_planner
 from loopwright.transform.plan import initial_schedule
 from loopwright.validate import check_translation
 from loopwright.validate.runners import jit_runner
@@ -113,9 +112,9 @@ def test_conditions_of_many_pieces_do_not_multiply() -> None:
 def test_depth_of_forty(triangular: bool, caplog: pytest.LogCaptureFixture) -> None:
     source = deep(DEPTH, triangular=triangular)
     with told(caplog) as lines:
-        plan, _ = model_planner(source, host(), 2)
-        nest = compile_program(source, host(), 2, unit={}).nest
-    assert len(plan) == 0
+        found = compile_program(source, host(), 2, unit={})
+    nest = found.nest
+    assert len(found.plan) == 0
     assert "40 loops around a statement are more than 12" in lines[0]
     assert "noinline optnone" in emit_module(nest).text
     sizes = [{"n": 0}, {"n": 1}]

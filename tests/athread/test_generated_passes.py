@@ -70,7 +70,7 @@ def calls(name: str, *, is_constant: bool, is_exact: bool) -> list[tuple[Job, di
 
 @pytest.mark.parametrize(
     ("name", "machine", "shape", "is_constant", "reassoc"),
-    combined(NAMES, MACHINES, SHAPES, (True, False), (True, False), one_in=1 if HUNTS else 9),
+    combined(NAMES, MACHINES, SHAPES, (True, False), (True, False), one_in=1 if HUNTS else 17),
 )
 def test_passes_on_the_emulator(
     name: str,

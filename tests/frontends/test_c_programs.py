@@ -147,7 +147,7 @@ def assert_close(right: Values, found: Values) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize(("name", "function"), drawn(FUNCTIONS, 3))
+@pytest.mark.parametrize(("name", "function"), drawn(FUNCTIONS, 5))
 def test_compiled_as_by_the_compiler(name: str, function: str) -> None:
     threads = 1 + FUNCTIONS.index((name, function)) // 2 % 2
     if function in MORE_THAN_REGIONS:

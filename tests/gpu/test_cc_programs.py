@@ -83,7 +83,7 @@ def on_shim(name: str, place: Path, reach: int = 1 << 30) -> Path:
 
 
 @needs_compilers
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", drawn(PROGRAMS, 2))
 def test_cuda_on_the_shim(name: str, tmp_path: Path) -> None:
     program = on_shim(name, translated(name, tmp_path))
     assert run(program) == expected(name, tmp_path)

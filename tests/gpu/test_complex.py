@@ -247,7 +247,7 @@ EINSUMS = (
 
 
 @needs_compiler
-@pytest.mark.parametrize(("dtype", "einsum"), combined(COMPLEX, EINSUMS, one_in=2))
+@pytest.mark.parametrize(("dtype", "einsum"), combined(COMPLEX, EINSUMS, one_in=4))
 def test_einsum(
     api: FakeApi, dtype: DType, einsum: tuple[str, tuple[tuple[int, ...], ...]]
 ) -> None:

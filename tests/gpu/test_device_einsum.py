@@ -112,7 +112,7 @@ EINSUMS = (
 )
 
 
-@pytest.mark.parametrize(("text", "terms", "sizes"), drawn(EINSUMS, 2))
+@pytest.mark.parametrize(("text", "terms", "sizes"), drawn(EINSUMS, 4))
 def test_result_is_that_of_the_host(
     api: FakeApi, text: str, terms: str, sizes: tuple[int, ...]
 ) -> None:

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from drawn import HUNTS
+from drawn import HUNTS, drawn
 from gpu.opencl_runner import opencl_runners
 from gpu.shim.cuda_shim import has_compiler
 from gpu.shim_runner import shim_runners
@@ -143,7 +143,7 @@ def test_kernels_of_a_sum() -> None:
     assert [kernel.shared_bytes for kernel in kernels] == [0, 2048, 2048]
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("name", drawn(SOURCES, 2))
 def test_nests(name: str) -> None:
     """The interpreter finds no race, and all terms in their element."""
     program = planned(name)[0]

@@ -32,7 +32,7 @@ SHAPES = ((1, 2, 1), (2, 3, 1), (2, 2, 2), (1, 4, 3))  # rows and columns of thr
 
 @pytest.mark.parametrize(
     ("name", "steps", "shape"),
-    drawn([(n, steps, s) for n in SIZES for steps in (1, 2) for s in SHAPES], 7),
+    drawn([(n, steps, s) for n in SIZES for steps in (1, 2) for s in SHAPES], 13),
 )
 def test_kernels_compute_what_they_say(name: str, steps: int, shape: tuple[int, int, int]) -> None:
     wanted = source(name)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drawn import combined
+from drawn import combined, drawn
 from loopwright.backends.c_dialect import CUDA, OPENCL
 from loopwright.backends.device_module import emit_kernels
 from loopwright.ir.check import check_nest
@@ -206,7 +206,7 @@ JOINED = GridVariant(8, 16, 4, 4, 4, True, False, piece=2, warp_rows=2, slices=2
             {"thread_rows": 2, "thread_columns": 4, "slices": 2, "depth": 8},
         ],
         ((8, 32, 4), (9, 64, 7), (3, 32, 11), (16, 16, 0)),
-        one_in=4,
+        one_in=8,
     ),
 )
 def test_sums_by_way_of_shared_memory(
@@ -238,12 +238,15 @@ TURNED = GridVariant(32, 32, 16, 4, 8, True, True, left_width=4, right_width=4, 
 
 @pytest.mark.parametrize(
     ("changed", "lanes"),
-    [
-        ({}, (4, 0)),
-        ({"depth": 32, "thread_rows": 8, "thread_columns": 4, "is_early": True}, (0, 8)),
-        ({"columns": 64, "right_apart": 2, "strided": "gij", "by_tiles": True}, (4, 2)),
-        ({"columns": 64, "depth": 64, "slices": 1, "left_along_p": False}, (0, 8)),
-    ],
+    drawn(
+        [
+            ({}, (4, 0)),
+            ({"depth": 32, "thread_rows": 8, "thread_columns": 4, "is_early": True}, (0, 8)),
+            ({"columns": 64, "right_apart": 2, "strided": "gij", "by_tiles": True}, (4, 2)),
+            ({"columns": 64, "depth": 64, "slices": 1, "left_along_p": False}, (0, 8)),
+        ],
+        2,
+    ),
 )
 def test_columns_change_places_from_turn_to_turn(
     changed: dict[str, int | str], lanes: tuple[int, int]

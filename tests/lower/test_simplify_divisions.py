@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import HUNTS
 from loopwright.ir.dtypes import FLOAT64, INT64
 from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Const, Expr, Load
@@ -106,7 +107,7 @@ def nests(draw: st.DrawFn) -> Stmt:
     return loop("t", str(draw(number) * draw(factor)), "n", middle, draw(factor))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3000 if HUNTS else 100, deadline=None)
 @given(nests(), st.integers(-3, 12))
 def test_values_stay(body: Stmt, n: int) -> None:
     values = {"n": n, "m": 5}

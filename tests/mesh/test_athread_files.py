@@ -92,7 +92,7 @@ def check(call_library: ctypes.CDLL, name: str, size: int) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", drawn(NAMES, 6, 1))
+@pytest.mark.parametrize("name", drawn(NAMES, 11, 1))
 def test_kernels_run_on_cores(name: str, tmp_path: Path) -> None:
     run = library(files(tmp_path, name), name, "-DLW_LEAST_WORK=0")
     for size in (0, 1, 7, 67 if name == "doitgen" else 131):
@@ -101,7 +101,7 @@ def test_kernels_run_on_cores(name: str, tmp_path: Path) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", drawn(OTHERS, 2))
+@pytest.mark.parametrize("name", drawn(OTHERS, 3))
 def test_other_programs_run_on_cores(name: str, tmp_path: Path) -> None:
     run = library(files(tmp_path, name), name, "-DLW_LEAST_WORK=0")
     for size in (1, 5, 41):

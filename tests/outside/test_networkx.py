@@ -49,7 +49,8 @@ def test_suite_of_networkx_without_fallback(tmp_path: Path) -> None:
     Tests of others end as expected failures of networkx's making.
     """
     chosen = () if RUNS_ALL else ("-k", "not test_use_bounds_on_off_consistency")
-    outcome = run_networkx_suite(tmp_path, *chosen)
+    # Tracebacks of hundreds of expected failures would take longer than the tests.
+    outcome = run_networkx_suite(tmp_path, "--tb=line", *chosen)
     assert outcome.errors == {}
     assert [name for name in FUNCTIONS if not outcome.calls.get(f"{name} tests passed")] == []
     assert {n: c for n, c in outcome.calls.items() if "refused" in n or "failed" in n.split()} == {}

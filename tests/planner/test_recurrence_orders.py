@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from drawn import combined
 from loopwright.ir.loops import Alloc, Space
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
@@ -64,8 +65,9 @@ def by_rows(update: str) -> Program:
 BEST = "max(t, A[n - 1 - u, k] + A[k + 1, j])"
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
-@pytest.mark.parametrize("parallel", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "parallel"), combined(["float64", "float32", "int32"], [False, True], one_in=2)
+)
 def test_stretches_by_length_run_along_rows(dtype: str, *, parallel: bool) -> None:
     source = by_lengths("A[i, k] + A[k + 1, i + d] + p[i] * p[k + 1] * p[i + d + 1]", dtype)
     schedule = planned(source, parallel=parallel)

@@ -335,7 +335,7 @@ def test_the_split_is_the_one_that_is_told() -> None:
 # -- files ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def policy() -> Policy:
     network = random_network(INPUTS, 16, len(LOOPTUNE_ACTIONS))
     samples, random = CostSamples(MACHINE), Random(0)

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from drawn import combined
 from loopwright import options
 from loopwright.calls.einsum import einsum_task, forget_calls
 from loopwright.calls.tune import tasks_of
@@ -327,8 +328,7 @@ DAMAGED = [
 ]
 
 
-@pytest.mark.parametrize("damaged", DAMAGED, ids=["kind", "version", "empty", "illegal"])
-@pytest.mark.parametrize("what", ["contraction", "loops"])
+@pytest.mark.parametrize(("what", "damaged"), combined(["contraction", "loops"], DAMAGED, one_in=2))
 def test_a_plan_that_was_damaged_in_the_log_is_set_aside(
     what: str, damaged: dict[str, Any]
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
+from drawn import HUNTS
 from loopwright.diagnostics import UsageError
 from loopwright.ir import expr as ir
 from loopwright.ir.check import check_nest
@@ -340,7 +341,7 @@ def statements(draw: st.DrawFn) -> tuple[str, tuple[int | str, ...]]:
     return f"{{[{','.join(names)}] : {text}}}", tuple(schedule)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=400 if HUNTS else 15, deadline=None)
 @given(
     st.lists(statements(), min_size=1, max_size=3),
     st.lists(st.integers(0, 3), max_size=4),
