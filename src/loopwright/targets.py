@@ -13,7 +13,7 @@ from typing import Any
 
 from loopwright.analysis.subscript_bounds import guarded_loads_inside
 from loopwright.backends.athread_module import MeshFunction, emit_slave, require_scratchpad
-from loopwright.backends.c_choices import any_by_bits, any_open
+from loopwright.backends.c_choices import any_by_bits, any_open, any_updates
 from loopwright.backends.c_dialect import ATHREAD, CUDA, OPENCL, OPENMP, C, Dialect
 from loopwright.backends.c_module import emit_c
 from loopwright.backends.c_syntax import as_identifier
@@ -41,6 +41,7 @@ from loopwright.lower.linear_forms import normal
 from loopwright.lower.narrow_arithmetic import narrow_arithmetic
 from loopwright.lower.origins import origins
 from loopwright.lower.passes import lower_schedule
+from loopwright.lower.predictive_commoning import carry_chosen
 from loopwright.lower.promote_registers import promote_scalars
 from loopwright.lower.split_kernels import split_kernels
 from loopwright.lower.split_mesh import split_mesh
@@ -94,20 +95,21 @@ def told_to_c(program: Program, nest: LoopNest, machine: Machine) -> LoopNest:
 def tells_more(program: Program, nest: LoopNest, machine: Machine) -> bool:
     """Whether `told_to_c` does what pays in loops that no step has changed.
 
-    Loads happen that data choose, numbers that they choose are named, or selections are made
-    without branches (backends/c_choices), which only machines of AArch64 are told.
+    Loads happen that data choose, numbers that they choose are named, selections are made without
+    branches (backends/c_choices), which only machines of AArch64 are told, or elements that stay
+    are stored again.
     """
     may_guess = _guesses(program)
     told = _told(nest, machine, may_guess)
     is_guessed = may_guess is not None and told != _told(nest, machine, None)
     is_chosen = any_open(told) or (machine.isa == "aarch64" and any_by_bits(told))
-    return is_guessed or is_chosen
+    return is_guessed or is_chosen or any_updates(told)
 
 
 def _told(nest: LoopNest, machine: Machine, may_guess: Expr | None) -> LoopNest:
     narrow = narrow_arithmetic(absolute_differences(nest))
     bound = promote_scalars(sink_scalars(narrow))
-    kept = keep_elements(bound, may_guess=may_guess)
+    kept = keep_elements(carry_chosen(bound, may_guess), may_guess=may_guess)
     return run_elements_singly(unsigned_sums(kept), machine.lanes)
 
 

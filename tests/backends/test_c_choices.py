@@ -13,6 +13,7 @@ from backends.c_nests import ONE, ZERO, i, n
 from loopwright.backends.c_choices import choices_by_bits, no_choices
 from loopwright.backends.c_dialect import OPENMP
 from loopwright.backends.c_module import emit_c
+from loopwright.backends.c_subscripts import reads_ahead
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT32, INT64, DType
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Var
 from loopwright.ir.interpret import interpret_nest
@@ -179,3 +180,50 @@ def test_numbers_that_comparisons_choose_are_written_out(value: str, is_open: bo
     machine = load_machine("sapphirerapids")
     nest = lower_schedule(initial_schedule(program))
     assert tells_more(program, nest, machine) is is_open
+
+
+@pytest.mark.parametrize(
+    ("body", "is_written"),
+    [
+        ("if (c < b[j]) b[j] = c;", True),
+        ("int o = b[j + 3] + c; if (o > b[j]) b[j] = o;", True),
+        ("int o = b[j - 3] + c; if (o > b[j]) b[j] = o;", False),  # of an earlier iteration
+        ("b[j] = c > b[j + 1] ? c : b[j + 1];", False),  # stored in any case
+    ],
+    ids=["own", "ahead", "behind", "always"],
+)
+def test_updates_ahead_are_stored_in_any_case(body: str, is_written: bool) -> None:
+    text = f"""void f(int n, int c, int b[n + 6]) {{
+#pragma scop
+  for (int j = 3; j < n; j++) {{ {body} }}
+#pragma endscop
+}}
+"""
+    (program,) = lw.parse_c(text)
+    nest = lower_schedule(initial_schedule(program))
+    assert tells_more(program, nest, load_machine("sapphirerapids")) is is_written
+
+
+@pytest.mark.parametrize(
+    ("near", "is_ahead"),
+    [(i + 1, True), (i, True), (i - 1, False), (i * 2, False), (Const(3), False)],
+    ids=["ahead", "own", "behind", "another stride", "one element"],
+)
+def test_what_reads_ahead_is_chosen_by_bits(near: Expr, is_ahead: bool) -> None:
+    own = Load("c", (near,), FLOAT64)
+    value = Select(Binary("lt", own, at("a", FLOAT64)), own, at("a", FLOAT64))
+    loop = loop_of(value, Mark.SERIAL)
+    assert reads_ahead(loop) is is_ahead
+    assert choices_by_bits(loop)(value) is is_ahead
+    turned = Select(Binary("lt", own, at("a", FLOAT64)), own, at("a", FLOAT64))
+    late = loop_of(at("a", FLOAT64), Mark.SERIAL, Store("d", (i,), turned))
+    assert reads_ahead(late) is (near == i)
+    far = replace(loop, body=Store("c", (n - i,), value))
+    assert not reads_ahead(far)
+
+
+def test_backwards() -> None:
+    """c[n - i] with c[n - i - 7]: iterations go down."""
+    own = Load("c", (n - i - 7,), FLOAT64)
+    assert reads_ahead(For("i", ZERO, n, Store("c", (n - i,), own), ONE))
+    assert not reads_ahead(For("i", ZERO, n, Store("c", (n - i - 8,), own), ONE))

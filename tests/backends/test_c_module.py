@@ -24,7 +24,7 @@ from loopwright.backends.c_dialect import OPENMP, C
 from loopwright.backends.c_module import RegionSurroundings, emit_c, emit_region
 from loopwright.backends.c_syntax import IndentedText, NamesInUse, as_identifier
 from loopwright.diagnostics import InternalError, UsageError
-from loopwright.ir.dtypes import DTYPES, FLOAT64, INT32, INT64, DType
+from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT32, INT64, DType
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Var
 from loopwright.ir.loops import Alloc, Buffer, For, Let, LoopNest, Mark, Space, Store
 
@@ -151,6 +151,14 @@ def test_scratch_memory_that_varies_is_refused_for_a_team() -> None:
     body = loop(i, ZERO, n, Alloc(memory, (i,), inner))
     with pytest.raises(InternalError, match="size of scratch memory t varies"):
         emit_c(LoopNest("f", (), ("n",), body), OPENMP)
+
+
+def test_local_arrays_of_truth_values_are_bytes() -> None:
+    """gcc 12 vectorises no selection by an element of type _Bool."""
+    memory = Buffer("t", BOOL, (ONE,), Space.STACK, writable=True)
+    inner = Store("t", (ZERO,), Binary("lt", n, Const(4)))
+    text = emit_c(LoopNest("f", (), ("n",), Alloc(memory, (Const(8),), inner)), C).text
+    assert "unsigned char t[8];\n" in text
 
 
 def test_halves_ask_for_a_compiler_that_has_them() -> None:

@@ -19,6 +19,7 @@ from loopwright.ir.program import Program
 from loopwright.ir.text import nest_text, stmt_text
 from loopwright.lower.keep_elements import keep_elements
 from loopwright.lower.passes import lower_schedule
+from loopwright.lower.predictive_commoning import carry_chosen
 from loopwright.transform.loop_marks import PrefetchRows, Simd
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.step import Step
@@ -121,6 +122,17 @@ def test_integers_are_summed_without_choice() -> None:
     source = program("row", arrays, body)
     found = keep_elements(lower_schedule(apply_plan(source, ())), may_guess=Const(1))
     assert "a_k[] = a_k[] + (b_k_2 if b_k > 0 else 0)" in stmt_text(found.body)
+    assert_same(source, found, {"n": 5})
+
+
+def test_integers_that_are_handed_on_wait_for_no_branch() -> None:
+    arrays = dict.fromkeys("ab", "inout int32 [n + 4]")
+    source = program(
+        "row", arrays, For("j", 1, "n", Do("a[j]", "a[j - 1] + b[j + 1] if b[j] > 0 else 0"))
+    )
+    carried = carry_chosen(lower_schedule(apply_plan(source, ())), Const(1))
+    found = keep_elements(carried, may_guess=Const(1))
+    assert "a_c[] = a_c[] + b_k_2 if b_k > 0 else 0" in stmt_text(found.body)
     assert_same(source, found, {"n": 5})
 
 

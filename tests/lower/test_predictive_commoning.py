@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopwright.ir.check import check_nest
+from loopwright.ir.expr import Const, Var
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.predictive_commoning import predictive_commoning
+from loopwright.lower.predictive_commoning import carry_chosen, predictive_commoning
 from loopwright.lower.simplify import simplify
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.step import Step
@@ -88,6 +89,24 @@ def test_a_condition_decides_what_is_loaded() -> None:
     """An element that only some iterations load may be out of bounds in the first."""
     source = row(("a[j]", "a[j - 1] if b[j] > 0 else b[j]"), first=0)
     assert "alloc" not in text(source)
+
+
+def test_what_data_choose_is_carried_where_it_may_be_loaded() -> None:
+    source = row(("a[j]", "a[j - 1] if b[j] > 0 else b[j]"))
+    nest = lower_schedule(apply_plan(source, ()))
+    assert carry_chosen(nest, None) == nest
+    always, sometimes = (carry_chosen(nest, may) for may in (Const(1), Var("n") < 8))
+    for found in (always, sometimes):
+        check_nest(found)
+        for n in (2, 3, 7, 9):
+            assert_same(source, found, {"n": n})
+    assert "a_c[] = a_c[] if b[j] > 0.0 else b[j]" in stmt_text(always.body)
+    assert stmt_text(sometimes.body).startswith("if n < 8:")
+
+
+def test_what_every_iteration_loads_is_left_to_compilers() -> None:
+    nest = lower_schedule(apply_plan(row(("a[j]", "0.5 * a[j - 1] + b[j]")), ()))
+    assert carry_chosen(nest, Const(1)) == nest
 
 
 def test_copies_of_an_outer_loop() -> None:

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from loopwright.backends.c_subscripts import reads_ahead
 from loopwright.ir.dtypes import BOOL
-from loopwright.ir.expr import COMPARISONS, Binary, Call, Expr, Select
+from loopwright.ir.expr import COMPARISONS, Binary, Call, Expr, Load, Select
 from loopwright.ir.fixed_conditions import has_fixed_part
 from loopwright.ir.loops import Block, For, Let, LoopNest, Mark, Stmt, Store
 from loopwright.ir.visit import (
@@ -26,7 +27,7 @@ from loopwright.ir.visit import (
     walk,
 )
 
-__all__ = ["Choices", "any_by_bits", "any_open", "choices_by_bits", "no_choices"]
+__all__ = ["Choices", "any_by_bits", "any_open", "any_updates", "choices_by_bits", "no_choices"]
 
 Choices: TypeAlias = Callable[[Expr], bool]  # whether a selection or condition is written by bits
 _MOST_WRITTEN_OUT = 4  # iterations that take less than a branch before them that goes wrong
@@ -44,13 +45,13 @@ def choices_by_bits(loop: For) -> Choices:
     Those of numbers of 32 and 64 bits by comparisons of floating numbers, or one in the other,
     those of which an extreme is taken (a minimum of the greatest number is known to be a branch),
     and those of conditions. Both values are computed: every element that they load must be one that
-    an iteration loads in any case.
+    an iteration loads in any case. Loops that read ahead of what they write are vectorised too.
     """
     inside = list(statements(loop.body))
     parts = [expr for stmt in inside for expr in expressions(stmt)]
     if (
         not _is_straight(loop)
-        or not (loop.mark is not Mark.SERIAL or all(map(_is_sum, inside)))
+        or not (loop.mark is not Mark.SERIAL or all(map(_is_sum, inside)) or reads_ahead(loop))
         or any(_is_call(node) for expr in parts for node in walk(expr))
     ):
         return no_choices
@@ -111,6 +112,21 @@ def any_open(nest: LoopNest) -> bool:
         for loop in statements(nest.body)
         if isinstance(loop, For) and _is_straight(loop)
         for stmt in statements(loop.body)
+    )
+
+
+def any_updates(nest: LoopNest) -> bool:
+    """Whether a loop that reads ahead stores to an element, or leaves it, as data decide.
+
+    With the old number stored again where it stays, compilers take such a loop in vectors.
+    """
+    return any(
+        isinstance(stmt.value, Select)
+        and Load(stmt.buffer, stmt.index, stmt.value.dtype) in (stmt.value.x, stmt.value.y)
+        for loop in statements(nest.body)
+        if isinstance(loop, For) and _is_straight(loop) and reads_ahead(loop)
+        for stmt in statements(loop.body)
+        if isinstance(stmt, Store)
     )
 
 

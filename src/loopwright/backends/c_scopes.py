@@ -108,8 +108,10 @@ def _declaration(
     is_volatile: bool = False,
 ) -> str:
     """The declaration of local memory; `count` elements where it has no extents of its own."""
-    element = c_type(dtype) if not is_volatile else f"volatile {c_type(dtype)}"
     sizes = (count,) if extents is None else extents
+    # gcc has no vectors for selections by elements of type _Bool.
+    kind = "unsigned char" if dtype == BOOL and sizes else c_type(dtype)
+    element = kind if not is_volatile else f"volatile {kind}"
     if not heap:
         return f"{element} {name}" + "".join(f"[{write(as_expr(n))}]" for n in sizes) + ";"
     rows = "".join(f"[{write(n)}]" for n in sizes[1:])

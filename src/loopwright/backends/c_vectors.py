@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 
 from loopwright.backends.c_expression_printer import CExpressions, operation
+from loopwright.backends.c_subscripts import step_of
 from loopwright.backends.c_syntax import ATOM, SUM, UNARY, CText, c_type
 from loopwright.ir.dtypes import BOOL, DType
 from loopwright.ir.expr import COMPARISONS, Binary, Call, Const, Expr, Load, Select, Unary, Var
@@ -225,22 +226,7 @@ def _is_vector_load(load: Load, lane: str, forms: VectorForms) -> bool:
     if not load.index or load.array not in forms.contiguous:
         return False
     *outer, last = load.index
-    return _step(last, lane) == 1 and not any(lane in names(entry) for entry in outer)
-
-
-def _step(expr: Expr, name: str) -> int | None:
-    """The coefficient of a variable in a sum; None where `expr` is not linear in it."""
-    match expr:
-        case Var():
-            return int(expr.name == name)
-        case Const():
-            return 0
-        case Binary(op="add" | "sub" as op, x=x, y=y):
-            left, right = _step(x, name), _step(y, name)
-            if left is None or right is None:
-                return None
-            return left + right if op == "add" else left - right
-    return None if name in names(expr) else 0
+    return step_of(last, lane) == 1 and not any(lane in names(entry) for entry in outer)
 
 
 def _is_real(dtype: DType) -> bool:

@@ -63,9 +63,9 @@ def keep_elements(nest: LoopNest, *, may_guess: Expr | None = None) -> LoopNest:
     loaded before it, and what an iteration stores and loads again is loaded from a name.
 
     Where the condition `may_guess` holds, of parameters, loads happen whether data choose them or
-    not, in loops of vectors and where integers are gathered in variables; what is chosen then are
-    numbers, without branches. Updates under a condition become plain reductions
-    (lower/plain_reductions).
+    not, in loops of vectors and where integers are gathered in variables or handed on by them;
+    what is chosen then are numbers, without branches. Updates under a condition become plain
+    reductions (lower/plain_reductions).
     """
     taken = bound_names(nest)
 
@@ -227,9 +227,9 @@ class _Keeper:
     def _guessed(self, row: Sequence[_Item], kept: Mapping[Load, str]) -> set[Load]:
         """The loads that data choose and that happen all the same."""
         stores = list(_stores(row))
-        is_sum = stores and all(
-            (_element(store) in kept or not store.index) and store.value.dtype.kind in "iub"
-            for store in stores
+        # What waits for a variable of integers is not to wait for branches too.
+        is_sum = any(_element(store) in kept or not store.index for store in stores) and all(
+            store.value.dtype.kind in "iub" for store in stores
         )
         if self.may_guess is None or not (is_sum or self.stmt.mark is Mark.SIMD):
             return set()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from loopwright.ir.expr import Expr, Load, Var
+from loopwright.ir.expr import Const, Expr, Load, Var
 from loopwright.ir.loops import (
     Alloc,
     Block,
@@ -40,13 +40,15 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import bound_names
 from loopwright.lower.linear_forms import linear
 
-__all__ = ["predictive_commoning"]
+__all__ = ["carry_chosen", "predictive_commoning"]
 
 _MOST = 16  # elements that one loop carries; more would be spilled
 
 
 def predictive_commoning(nest: LoopNest) -> LoopNest:
     """Carry elements from one iteration of a serial loop of straight-line code to the next.
+
+    They are elements that every iteration loads.
 
         for j in range(s, n): p[i, j] = c / (a * p[i, j - 1] + b)
     ->  if s < n:
@@ -58,8 +60,35 @@ def predictive_commoning(nest: LoopNest) -> LoopNest:
     def visit(stmt: Stmt) -> Stmt:
         if not isinstance(stmt, For) or stmt.mark is not Mark.SERIAL:
             return stmt
-        found = _carried(stmt)
+        found = _carried(stmt, is_guessed=False)
         return _with_registers(stmt, found, taken) if found else stmt
+
+    return replace(nest, body=rebuild(nest.body, visit))
+
+
+def carry_chosen(nest: LoopNest, may_guess: Expr | None) -> LoopNest:
+    """Carry elements of loops that load some of them only where data choose so.
+
+        for j in range(s, n): p[i, j] = 0 if wall[i, j] else p[i, j - 1] + 1
+    ->  if s < n:
+            alloc p_c; p_c = p[i, s - 1]
+            for j in range(s, n): p_c = 0 if wall[i, j] else p_c + 1; p[i, j] = p_c
+
+    The first one is loaded whatever the data are, where the condition `may_guess` holds, of
+    parameters; compilers must not, and leave such elements in memory.
+    """
+    if may_guess is None:
+        return nest
+    taken = bound_names(nest)
+
+    def visit(stmt: Stmt) -> Stmt:
+        if not isinstance(stmt, For) or stmt.mark is not Mark.SERIAL:
+            return stmt
+        found = _carried(stmt, is_guessed=True)
+        if len(found) == len(_carried(stmt, is_guessed=False)):
+            return stmt
+        carrying = _with_registers(stmt, found, taken)
+        return carrying if isinstance(may_guess, Const) else If(may_guess, carrying, stmt)
 
     return replace(nest, body=rebuild(nest.body, visit))
 
@@ -73,8 +102,11 @@ class _Carried:
     is_read_late: bool  # also loaded after that store, which writes the next iteration's element
 
 
-def _carried(loop: For) -> list[_Carried]:
-    """The elements that a loop may carry; none where its body is not straight-line code."""
+def _carried(loop: For, *, is_guessed: bool) -> list[_Carried]:
+    """The elements that a loop may carry; none where its body is not straight-line code.
+
+    With those that data choose, or without.
+    """
     row = list(statements(loop.body))
     if not all(isinstance(stmt, Store | Let | Block | Prefetch) for stmt in row):
         return []
@@ -82,7 +114,7 @@ def _carried(loop: For) -> list[_Carried]:
     written = {store.buffer for store in stores if store.index}
     bound = {stmt.name for stmt in row if isinstance(stmt, Let)}
     found = []
-    for element, last_read in _certain_loads(row).items():
+    for element, last_read in _last_reads(row, is_guessed=is_guessed).items():
         if element.array in written and _is_affine(element, bound):
             writer = _writer(loop, stores, element, bound)
             if writer is not None:
@@ -90,7 +122,7 @@ def _carried(loop: For) -> list[_Carried]:
     return found[:_MOST]
 
 
-def _certain_loads(row: Sequence[Stmt]) -> dict[Load, int]:
+def _last_reads(row: Sequence[Stmt], *, is_guessed: bool) -> dict[Load, int]:
     """The loads of every iteration, each with the number of stores before its last use."""
     found: dict[Load, int] = {}
     number = 0
@@ -100,7 +132,7 @@ def _certain_loads(row: Sequence[Stmt]) -> dict[Load, int]:
             found.update(dict.fromkeys(loads(value), number))
             certain.update(unguarded_loads(value))
         number += isinstance(stmt, Store)
-    return {load: at for load, at in found.items() if load in certain}
+    return {load: at for load, at in found.items() if is_guessed or load in certain}
 
 
 def _is_affine(place: Load | Store, bound: Collection[str]) -> bool:
