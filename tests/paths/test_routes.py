@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from drawn import drawn
 from loopwright.paths import routes as routes_module
 from loopwright.paths.rising_rows import rows_in_doubt
 from paths.graphs import PROBLEMS, brute_force, random_weights, value_of_path
@@ -39,7 +38,7 @@ def test_paths_of_random_graphs(problem: str) -> None:
 @pytest.mark.parametrize("problem", ["shortest", "widest", "most_reliable"])
 def test_paths_over_several_blocks(problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routes_module, "ROUTE_BLOCK", 4)
-    for seed in drawn(range(6), 2):
+    for seed in range(6):
         n = 11 + 3 * seed
         weights = random_weights(problem, n, 0.2, seed)
         if problem == "shortest":

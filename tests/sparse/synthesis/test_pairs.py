@@ -45,7 +45,7 @@ def test_patterns_are_all_there() -> None:
 def test_small_patterns(source: str) -> None:
     """Patterns up to 3 x 3, for every pair some of them: together all, twice."""
     for number, target in enumerate(targets_of(source, FORMATS_2D), FORMATS_2D.index(source)):
-        for array in drawn(SMALL, 61, 3 * number):
+        for array in drawn(SMALL, 31, 3 * number):
             assert_converts(of_dense(source, array), target, of_dense(target, array))
 
 
