@@ -222,6 +222,17 @@ def test_what_reads_ahead_is_chosen_by_bits(near: Expr, is_ahead: bool) -> None:
     assert not reads_ahead(far)
 
 
+def test_sums_beside_what_reads_ahead() -> None:
+    """for i: s = s + (1 if a[i] < b[i] else 0); c[i] = c[i] + (0 if a[i] < b[i] else 1)"""
+    ways = [Select(less(FLOAT64), Const(k, INT32), Const(1 - k, INT32)) for k in (1, 0)]
+    total = Store("s", (), Binary("add", Load("s", (), INT32), ways[0]))
+    other = Store("c", (i,), Binary("add", at("c", INT32), ways[1]))
+    loop = For("i", ZERO, n, Block((total, other)), ONE)
+    assert all(map(choices_by_bits(loop), ways))
+    carried = Store("s", (), Select(less(FLOAT64), Const(1, INT32), Load("s", (), INT32)))
+    assert choices_by_bits(replace(loop, body=Block((carried, other)))) is no_choices
+
+
 def test_backwards() -> None:
     """c[n - i] with c[n - i - 7]: iterations go down."""
     own = Load("c", (n - i - 7,), FLOAT64)

@@ -17,7 +17,7 @@ from loopwright.backends.c_subscripts import reads_ahead
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import COMPARISONS, Binary, Call, Expr, Load, Select
 from loopwright.ir.fixed_conditions import has_fixed_part
-from loopwright.ir.loops import Block, For, Let, LoopNest, Mark, Stmt, Store
+from loopwright.ir.loops import Block, For, Let, LoopNest, Mark, Store
 from loopwright.ir.visit import (
     constant_trips,
     expressions,
@@ -51,7 +51,7 @@ def choices_by_bits(loop: For) -> Choices:
     parts = [expr for stmt in inside for expr in expressions(stmt)]
     if (
         not _is_straight(loop)
-        or not (loop.mark is not Mark.SERIAL or all(map(_is_sum, inside)) or reads_ahead(loop))
+        or not (loop.mark is not Mark.SERIAL or _is_lockstep(loop))
         or any(_is_call(node) for expr in parts for node in walk(expr))
     ):
         return no_choices
@@ -134,20 +134,25 @@ def _is_straight(loop: For) -> bool:
     return all(isinstance(stmt, Store | Let | Block) for stmt in statements(loop.body))
 
 
+def _is_lockstep(loop: For) -> bool:
+    """Whether a serial loop only gathers integers in variables, and reads ahead of its stores."""
+    stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store)]
+    gathered = {store.buffer for store in stores if _is_sum(store)}
+    return len(gathered) == len(stores) or reads_ahead(loop, gathered)
+
+
 def _is_slow(expr: Expr) -> bool:
     """Whether an expression is better left out where it is not chosen."""
     return isinstance(expr, Call) or (isinstance(expr, Binary) and expr.op in ("div", "pow"))
 
 
-def _is_sum(stmt: Stmt) -> bool:
-    """Whether a statement of a serial loop is none, or gathers integers in a variable."""
-    if not isinstance(stmt, Store):
-        return True
-    match stmt.value:
+def _is_sum(store: Store) -> bool:
+    """Whether a store gathers integers in a variable."""
+    match store.value:
         case Binary(op="add" | "sub" | "min" | "max", x=x) if (
-            not stmt.index and stmt.value.dtype.is_integer
+            not store.index and store.value.dtype.is_integer
         ):
-            return any(load.array == stmt.buffer for load in loads(x))
+            return any(load.array == store.buffer for load in loads(x))
     return False
 
 

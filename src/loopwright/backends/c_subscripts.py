@@ -9,6 +9,7 @@ vectors, though its iterations are not independent of each other.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 
 from loopwright.ir.expr import Binary, Const, Expr, Load, Unary, Var
 from loopwright.ir.loops import For, Store
@@ -27,8 +28,10 @@ def step_of(expr: Expr, name: str) -> int | None:
     return terms[Var(name)]
 
 
-def reads_ahead(loop: For) -> bool:
+def reads_ahead(loop: For, gathered: Collection[str] = ()) -> bool:
     """Whether iterations read elements of what they write, none of an earlier iteration.
+
+    What they gather in variables is left out of account.
 
     Every array that is written is so in one place, by subscripts that tell iterations apart, and
     elements of later iterations are read before it: the lanes of a vector go through the
@@ -38,7 +41,7 @@ def reads_ahead(loop: For) -> bool:
     read: list[tuple[Load, bool]] = []  # and whether their array was stored to before
     for stmt in statements(loop.body):
         read += ((x, x.array in stores) for expr in expressions(stmt) for x in loads(expr))
-        if isinstance(stmt, Store):
+        if isinstance(stmt, Store) and stmt.buffer not in gathered:
             if stmt.buffer in stores:
                 return False
             stores[stmt.buffer] = stmt
