@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from loopwright import parse_c
@@ -10,7 +12,9 @@ from loopwright.machines import load_machine
 from loopwright.planner.planners import model_planner
 from loopwright.transform.diagonals import Diagonals
 from loopwright.transform.loop_fusion import Distribute
+from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.plan import Plan
+from loopwright.transform.privatize import Privatize
 
 MACHINE = load_machine("neoverse-n1")
 ALIGN = """
@@ -47,6 +51,14 @@ def is_taken(found: Plan) -> bool:
 @pytest.mark.parametrize("parallel", [False, True])
 def test_a_long_chain_is_taken(*, parallel: bool) -> None:
     assert is_taken(plan(source(ALIGN), parallel=parallel))
+
+
+def test_threads_have_tiles_in_waves_and_scalars_of_their_own() -> None:
+    found, _ = model_planner(source(ALIGN), replace(MACHINE, cores=2), 2)
+    assert is_taken(found)
+    assert [step.loop for step in found.steps if isinstance(step, Parallel)] == ["i_t"]
+    private = {step.array for step in found.steps if isinstance(step, Privatize)}
+    assert private == {"best", "same"}
 
 
 def test_the_first_column_has_a_loop_of_its_own() -> None:

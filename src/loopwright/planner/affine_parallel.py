@@ -36,6 +36,7 @@ from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.ir.visit import fresh_name, names
 from loopwright.planner.block_waves import take_block_waves
 from loopwright.planner.draft import Draft
+from loopwright.planner.gathered_strips import take_gathered_strips
 from loopwright.planner.independent_parts import part_off, strip_size
 from loopwright.planner.short_loops import unrolled_inside
 from loopwright.planner.wavefronts import COLUMNS, ROWS, by_diagonals, has_one_loop
@@ -44,6 +45,7 @@ from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_fusion import Distribute, Fuse
 from loopwright.transform.loop_marks import Parallel, ParallelChunks
 from loopwright.transform.partial_sums import PartialSums
+from loopwright.transform.privatize import Privatize
 from loopwright.transform.reschedule import Reschedule, tree_text
 from loopwright.transform.schedule_legality import open_bands
 from loopwright.transform.step import Step
@@ -117,6 +119,7 @@ class _Sharing:
             or self._alone(band)
             or (self._cuts_rows(band) and self._in_parts(band, outer))
             or self._outside(band)
+            or self._gathered(band, outer)
             or self._in_parts(band, outer)
             or self._in_waves(band, outer)
             or self._parted(band, outer)
@@ -203,6 +206,12 @@ class _Sharing:
                 self.strips = share
                 return True
         return False
+
+    def _gathered(self, band: Band, outer: tuple[Band, ...]) -> bool:
+        """Strips of the elements that the loop and a long one inside scatter into."""
+        run = self._nested(band)
+        inside = [x for x in run[1:] if self._count(x) >= 2 * _STRIP]
+        return not outer and take_gathered_strips(self.draft, self.machine, band, inside)
 
     def _goes_along(self, node: Node) -> bool:
         """Whether a nest is taken in the strips of the one before it.
@@ -386,10 +395,13 @@ class _Sharing:
         height = self._tile(first)
         width = _MOST_TILE if between else self._row(second)
         width = max(height, width // height * height)
-        if by_diagonals(self.draft, self.machine, first):
+        strips = by_diagonals(self.draft, self.machine, first)
+        if strips:
             height, width = ROWS, _STRIP_LENGTH
         tile = Tile((first.loop, second.loop), (height, width))
-        after = self.draft.reach(*near, tile)
+        # Scalars tie the iterations of a recurrence together.
+        copies = [step for step in strips if isinstance(step, Privatize)]
+        after = self.draft.reach(*copies, *near, tile)
         if after is None:
             return False
         known = {other.loop for other in bands(nodes_of(self.draft.schedule))}
@@ -399,7 +411,7 @@ class _Sharing:
         wave = wavefront(rows, columns, name, factor=width // height)
         changed = map_bands(root, lambda other: wave if other.loop == rows.loop else other)
         order = Reschedule(tree_text(after.tree.get_domain(), changed))
-        return self.draft.take(*near, tile, order, *back, Parallel(rows.loop))
+        return self.draft.take(*copies, *near, tile, order, *back, Parallel(rows.loop))
 
     # -- numbers ----------------------------------------------------------------------------------
 

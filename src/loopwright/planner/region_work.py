@@ -18,7 +18,7 @@ from loopwright.ir.islkit import isl
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.schedule_tree import Band, bands, nodes_of, path_to
+from loopwright.ir.schedule_tree import Band, bands, directions, nodes_of, path_to
 from loopwright.planner.draft import Draft
 from loopwright.planner.schedule_cost import schedule_seconds
 from loopwright.transform.loop_marks import ShareFrom
@@ -51,12 +51,20 @@ def plan_regions(schedule: Schedule, machine: Machine, *, parallel: bool) -> tup
 
 
 def _is_asked_for(schedule: Schedule, band: Band) -> bool:
-    """Whether a loop is serial and holds parallel ones whose work depends on parameters."""
+    """Whether a loop is serial and holds parallel ones whose work depends on parameters.
+
+    Tiles in waves, whose loops follow no iterator by themselves, are large enough to meet for.
+    """
     if schedule.mark(band.loop) is Mark.PARALLEL:
         return False
     if any(set(made.loops) & {x.loop for x in bands(band)} for made in schedule.contractions):
         return False
-    shared = [x for x in bands(band.child) if schedule.mark(x.loop) is Mark.PARALLEL]
+    cut = dict(schedule.factors)
+    shared = [
+        x
+        for x in bands(band.child)
+        if schedule.mark(x.loop) is Mark.PARALLEL and (x.loop in cut or directions(x))
+    ]
     params = isl.dim_type.param
     domains = [schedule.program.statement(name).domain for x in shared for name in x.statements]
     return any(domain.involves_dims(params, 0, domain.dim(params)) for domain in domains)

@@ -1,0 +1,49 @@
+"""Strips of elements that two loops scatter into, for threads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from loopwright.ir.program import Program
+from loopwright.lower.passes import lower_schedule
+from loopwright.machines.load import load_machine
+from loopwright.planner.affine_parallel import mark_parallel
+from loopwright.planner.draft import Draft
+from loopwright.planner.generic import default_plan
+from loopwright.transform.loop_marks import Parallel, ParallelChunks
+from loopwright.transform.schedule_legality import initial_schedule
+from oracle import assert_same
+from programs import Bound, Do, For, program
+
+TWO = replace(load_machine("neoverse-n1"), cores=2)
+
+
+def scatter(place: str, stop: Bound = "m") -> Program:
+    arrays = {"x": "in float64 [n]", "h": "in float64 [m]", "y": "inout float64 [3 * n + m]"}
+    body = Do(f"y[{place}]", f"y[{place}] + x[i] * h[j]")
+    return program("scatter", arrays, For("i", 0, "n", For("j", 0, stop, body)), params="n m")
+
+
+@pytest.mark.parametrize("place", ["i + j", "2 * i + j", "n + m - 1 - i - j", "n + i - j"])
+def test_elements_are_gathered_in_strips(place: str) -> None:
+    source = scatter(place)
+    plan, schedule = default_plan(source, TWO, parallel=True)
+    assert [step.loop for step in plan if isinstance(step, Parallel | ParallelChunks)] == ["p_t"]
+    nest = lower_schedule(schedule)
+    for n, m, threads in ((0, 3, 2), (5, 1, 2), (40, 9, 2), (2100, 3, 3)):
+        assert_same(source, nest, {"n": n, "m": min(m, n)}, threads=threads)
+
+
+@pytest.mark.parametrize("place", ["j", "i"])
+def test_other_elements_are_not(place: str) -> None:
+    plan, _ = default_plan(scatter(place), TWO, parallel=True)
+    assert "p_t" not in {step.loop for step in plan if isinstance(step, Parallel)}
+
+
+def test_short_loops_inside_are_left_to_others() -> None:
+    """Strips of elements would only cut them: threads meet seldom by waves, too."""
+    draft = Draft(initial_schedule(scatter("i + j", 4)))
+    mark_parallel(draft, TWO)
+    assert "p_t" not in {step.loop for step in draft.steps if isinstance(step, Parallel)}
