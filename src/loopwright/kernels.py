@@ -126,7 +126,8 @@ def stage_text(nest: LoopNest, stage: str, machine: Machine) -> str:
 
 def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = False) -> Module:
     """LLVM IR of a nest, rewritten as the code generator of this machine likes it."""
-    from loopwright.backends.llvm_elementary import elementary_functions  # lazy: for new kernels
+    # lazy: for new kernels
+    from loopwright.backends.elementary_functions import elementary_functions
     from loopwright.backends.llvm_emitter import emit_module  # lazy: likewise
     from loopwright.lower.functions_apart import functions_apart  # lazy: likewise
     from loopwright.lower.narrow_arithmetic import narrow_arithmetic  # lazy: likewise

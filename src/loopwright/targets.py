@@ -15,20 +15,25 @@ from loopwright.analysis.subscript_bounds import guarded_loads_inside
 from loopwright.backends.athread_module import MeshFunction, emit_slave, require_scratchpad
 from loopwright.backends.c_choices import any_by_bits, any_open, any_updates
 from loopwright.backends.c_dialect import ATHREAD, CUDA, OPENCL, OPENMP, C, Dialect
+from loopwright.backends.c_elementary import has_far_numbers
+from loopwright.backends.c_far_numbers import Functions, taken_in_vectors
 from loopwright.backends.c_module import emit_c
 from loopwright.backends.c_syntax import as_identifier
 from loopwright.backends.device_host import HostFunction
 from loopwright.backends.device_module import emit_kernels
+from loopwright.backends.elementary_functions import elementary_functions
 from loopwright.diagnostics import UsageError
 from loopwright.ir.device import DeviceProgram
-from loopwright.ir.expr import Expr
+from loopwright.ir.dtypes import DType
+from loopwright.ir.expr import Call, Expr
 from loopwright.ir.grid_check import require_fit
 from loopwright.ir.islkit import bounded, isl
-from loopwright.ir.loops import LoopNest, Store
+from loopwright.ir.loops import For, LoopNest, Mark, Stmt, Store
 from loopwright.ir.machine import Machine
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.module import Module
 from loopwright.ir.program import Program, Role
+from loopwright.ir.visit import expressions, statements, walk
 from loopwright.kernels import ENTRY, machine_code_module
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.absolute_differences import absolute_differences
@@ -36,6 +41,7 @@ from loopwright.lower.ast_expressions import parameter_condition, parameter_expr
 from loopwright.lower.buffers import contiguous
 from loopwright.lower.contract_arrays import sink_scalars
 from loopwright.lower.elements_apart import run_elements_singly
+from loopwright.lower.functions_apart import functions_apart
 from loopwright.lower.keep_elements import keep_elements
 from loopwright.lower.linear_forms import normal
 from loopwright.lower.narrow_arithmetic import narrow_arithmetic
@@ -51,7 +57,14 @@ from loopwright.planner.mesh import mesh_planner, scratchpad_room
 from loopwright.planner.planners import Planner, model_planner, text_planner
 from loopwright.transform.schedule_legality import initial_schedule
 
-__all__ = ["TARGETS", "MachineKind", "Target", "mesh_function", "tells_more", "told_to_c"]
+__all__ = [
+    "TARGETS",
+    "MachineKind",
+    "Target",
+    "mesh_function",
+    "tells_more",
+    "told_to_c",
+]
 
 
 class MachineKind(Enum):
@@ -87,28 +100,50 @@ def _emit_llvm(program: Program, nest: LoopNest, machine: Any) -> Module:
     return machine_code_module(replace(nest, name=ENTRY), machine)
 
 
-def told_to_c(program: Program, nest: LoopNest, machine: Machine) -> LoopNest:
-    """The nest of a program as a compiler of C likes it."""
-    return _told(nest, machine, _guesses(program))
+def told_to_c(
+    program: Program, nest: LoopNest, machine: Machine, *, library: bool = False
+) -> LoopNest:
+    """The nest of a program as a compiler of C likes it; `library`: all functions are its own."""
+    return _told(_with_functions(nest, machine, library), machine, _guesses(program))
 
 
-def tells_more(program: Program, nest: LoopNest, machine: Machine) -> bool:
+def tells_more(
+    program: Program, nest: LoopNest, machine: Machine, *, library: bool = False
+) -> bool:
     """Whether `told_to_c` does what pays in loops that no step has changed.
 
     Loads happen that data choose, numbers that they choose are named, selections are made without
-    branches (backends/c_choices), which only machines of AArch64 are told, or elements that stay
-    are stored again.
+    branches (backends/c_choices), which only machines of AArch64 are told, elements that stay are
+    stored again, or loops of vectors call functions that are lines of ours.
     """
     may_guess = _guesses(program)
+    nest = _with_functions(nest, machine, library)
     told = _told(nest, machine, may_guess)
     is_guessed = may_guess is not None and told != _told(nest, machine, None)
     is_chosen = any_open(told) or (machine.isa == "aarch64" and any_by_bits(told))
-    return is_guessed or is_chosen or any_updates(told)
+    vectors = (s for s in statements(told.body) if isinstance(s, For) and s.mark is Mark.SIMD)
+    is_called = any(_own_calls(loop, taken_in_vectors(loop, told.functions)) for loop in vectors)
+    return is_guessed or is_chosen or any_updates(told) or is_called
+
+
+def _with_functions(nest: LoopNest, machine: Machine, library: bool) -> LoopNest:
+    known = () if library else elementary_functions(machine.features)
+    return replace(nest, functions=_own_calls(nest.body, known))
+
+
+def _own_calls(stmt: Stmt, functions: Functions) -> frozenset[tuple[str, DType]]:
+    """Those functions that a statement calls."""
+    values = (value for s in statements(stmt) for value in expressions(s))
+    calls = (node for value in values for node in walk(value) if isinstance(node, Call))
+    return frozenset(pair for x in calls if (pair := (x.function, x.dtype)) in functions)
 
 
 def _told(nest: LoopNest, machine: Machine, may_guess: Expr | None) -> LoopNest:
     narrow = narrow_arithmetic(absolute_differences(nest))
-    bound = promote_scalars(sink_scalars(narrow))
+    twice = [pair for pair in nest.functions if has_far_numbers(pair[0])]
+    # Again when scalars of an iteration are bound: until then they stand before the calls.
+    strips = functions_apart(narrow, nest.functions, twice)
+    bound = functions_apart(promote_scalars(sink_scalars(strips)), nest.functions, twice)
     kept = keep_elements(carry_chosen(bound, may_guess), may_guess=may_guess)
     return run_elements_singly(unsigned_sums(kept), machine.lanes)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.backends.llvm_elementary import elementary_functions
+from loopwright.backends.elementary_functions import elementary_functions
 from loopwright.backends.llvm_emitter import emit_module
 from loopwright.ir.dtypes import FLOAT32, FLOAT64
 from loopwright.machines.load import load_machine
@@ -90,6 +90,18 @@ def test_single_numbers_and_lanes_have_the_same_bits(function: str, kind: str) -
         call(1, a[i : i + 1], single[i : i + 1])
     assert np.array_equal(b, single, equal_nan=True)
     assert np.array_equal(np.signbit(b[b == 0]), np.signbit(single[b == 0]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("function", ULPS)
+def test_any_nan_stays_one(function: str, kind: str) -> None:
+    whole, fraction = ("u4", 23) if kind == "float" else ("u8", 52)
+    least = np.array(np.inf, KINDS[kind]).view(whole)
+    quiet = least | np.array(1 << (fraction - 1), whole)
+    a = (quiet | np.arange(64, dtype=whole)).view(KINDS[kind])
+    b = np.zeros_like(a)
+    lw.compile(source(function, kind))(len(a), a, b)
+    assert np.isnan(b).all()
 
 
 SUM_OF_WAVES = """

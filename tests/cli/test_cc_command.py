@@ -257,6 +257,33 @@ def test_schedules_go_out_and_come_in(tmp_path: Path, capsys: Capture) -> None:
     assert files(path) == before
 
 
+WAVES = """#include <math.h>
+void f(int n, double a[n], double b[n]) {
+#pragma scop
+  for (int i = 0; i < n; i++)
+    b[i] = exp(a[i]);
+#pragma endscop
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["c", "openmp"])
+def test_functions_of_the_library_may_be_kept(tmp_path: Path, capsys: Capture, target: str) -> None:
+    """Otherwise loops of vectors have lines of ours where the machine has fused products."""
+    path = tmp_path / "waves.c"
+    path.write_text(WAVES)
+    words = ["cc", str(path), "--target", target, "--machine", "neoverse-n1", "-o", "-"]
+    assert cli.main([*words, "--explain"]) == 0
+    told = capsys.readouterr()
+    assert "lw_exp_float64(a[i])" in told.out
+    assert "exp of float64, within 1.2 units of the last place" in told.out
+    assert "functions in vectors, as lines of the text: exp of float64" in told.err
+    assert cli.main([*words, "--explain", "--functions", "library"]) == 0
+    told = capsys.readouterr()
+    assert "lw_exp" not in told.out
+    assert "functions in vectors" not in told.err
+
+
 def test_tiles(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "gemm.c"
     path.write_text(GEMM.replace("C[i][j] = 0;", ""))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,10 +11,13 @@ import loopwright as lw
 from loopwright.ir.check import check_nest
 from loopwright.ir.dtypes import FLOAT64
 from loopwright.ir.interpret import interpret_nest
-from loopwright.ir.loops import LoopNest
+from loopwright.ir.loops import For, LoopNest, Mark, Stmt
 from loopwright.ir.text import nest_text
+from loopwright.ir.visit import rebuild
+from loopwright.lower.contract_arrays import sink_scalars
 from loopwright.lower.functions_apart import functions_apart
 from loopwright.lower.passes import lower_schedule
+from loopwright.lower.promote_registers import promote_scalars
 from loopwright.transform.plan import initial_schedule
 
 KNOWN = [("exp", FLOAT64)]
@@ -29,7 +34,19 @@ SHARED = """for (int i = 0; i < n; i++) {
     s[0] += exp(t) * b[i];
     s[1] -= exp(t + 1.0) / (1.0 + exp(t));
   }"""
+OWN = "for (int i = 0; i < n; i++) { a[i] = exp(a[i] - b[0]); s[0] += a[i]; }"
+BOUND = """for (int i = 0; i < n; i++) {
+    double t = a[i] - b[0], u = exp(t);
+    s[0] += u * t;
+    s[1] += u / (1.0 + exp(-t));
+  }"""
 TAKEN = {"sum": SUM, "two": TWO, "inside": INSIDE, "nested": NESTED, "shared": SHARED}
+ROWS = """for (int i = 1; i + 1 < n; i++) {
+    c[0][i] = exp(c[0][i] - b[0]);
+    c[1][i] = exp(c[1][i] - b[1]) + c[0][i];
+    s[0] += c[0][i] * c[1][i];
+  }"""
+TAKEN |= {"own elements": OWN, "rows": ROWS}
 KEPT = {
     "recurrence": "for (int i = 1; i < n; i++) a[i] = exp(a[i - 1]);",
     "argument of the sum": "for (int i = 0; i < n; i++) s[0] += exp(s[0] - a[i]);",
@@ -40,12 +57,19 @@ KEPT = {
     double t = a[i - 1] + b[i];
     a[i] = exp(t);
   }""",
+    "changed before": "for (int i = 0; i < n; i++) { a[i] = a[i] + s[0]; s[0] += exp(a[i]); }",
+    "changed between": """for (int i = 0; i < n; i++) {
+    a[i] = s[0] + exp(a[i]);
+    s[0] += exp(a[i]);
+  }""",
+    "elements of others": "for (int i = 1; i < n; i++) { a[i] = exp(a[i]); s[0] += a[i - 1]; }",
     "other function": "for (int i = 0; i < n; i++) s[0] += log(a[i] + 1.0);",
 }
 
 
 def nest_of(body: str) -> LoopNest:
-    text = f"void f(int n, double a[n], double b[n], double s[2]) {{\n#pragma scop\n{body}\n"
+    text = "void f(int n, double a[n], double b[n], double s[2], double c[2][n]) {\n"
+    text += f"#pragma scop\n{body}\n"
     (program,) = lw.parse_c(text + "#pragma endscop\n}\n")
     return lower_schedule(initial_schedule(program))
 
@@ -53,8 +77,10 @@ def nest_of(body: str) -> LoopNest:
 def results(nest: LoopNest, n: int) -> list[np.ndarray]:
     random = np.random.default_rng(n)
     given = {"a": random.random(n), "b": random.random(n), "s": random.random(2)}
+    given["c"] = random.random((2, n))
+    sizes = {"n": n, "c_s0": n}
     arrays = {buffer.name: given[buffer.name] for buffer in nest.buffers}
-    interpret_nest(nest, arrays, {name: n if name == "n" else 1 for name in nest.scalars})
+    interpret_nest(nest, arrays, {name: sizes.get(name, 1) for name in nest.scalars})
     return list(arrays.values())
 
 
@@ -73,6 +99,40 @@ def test_strips_have_the_same_results(name: str, n: int) -> None:
 def test_loops_that_stay(name: str) -> None:
     nest = nest_of(KEPT[name])
     assert functions_apart(nest, KNOWN) == nest
+
+
+@pytest.mark.parametrize("n", [3, 65, 131])
+def test_bindings_go_to_where_they_are_needed(n: int) -> None:
+    nest = nest_of(BOUND)
+    found = functions_apart(promote_scalars(sink_scalars(nest)), KNOWN)
+    check_nest(found)
+    assert nest_text(found).count("simd for") == 1
+    for x, y in zip(results(nest, n), results(found, n), strict=True):
+        assert np.array_equal(x, y)
+
+
+def test_a_loop_over_the_rest_of_a_tile_stays() -> None:
+    body = (
+        "for (int i = 0; i < n; i += 4) for (int j = i; j < n && j < i + 4; j++) s[0] += exp(a[j]);"
+    )
+    nest = nest_of(body)
+    assert functions_apart(nest, KNOWN) == nest
+
+
+@pytest.mark.parametrize("n", [3, 65, 131])
+def test_loops_of_vectors_that_must_not_run_twice(n: int) -> None:
+    nest = nest_of("for (int i = 0; i < n; i++) a[i] = a[i] + exp(a[i] * b[i]);")
+    marked = replace(nest, body=rebuild(nest.body, _in_vectors))
+    assert functions_apart(marked, KNOWN) == marked
+    found = functions_apart(marked, KNOWN, KNOWN)
+    check_nest(found)
+    assert nest_text(found).count("simd for") == 2
+    for x, y in zip(results(nest, n), results(found, n), strict=True):
+        assert np.array_equal(x, y)
+
+
+def _in_vectors(stmt: Stmt) -> Stmt:
+    return replace(stmt, mark=Mark.SIMD) if isinstance(stmt, For) else stmt
 
 
 def test_without_functions_in_vectors_nothing_changes() -> None:

@@ -13,7 +13,9 @@ from dataclasses import field
 from loopwright.backends.c_atomics import CUDA_ATOMICS, OPENCL_ATOMICS
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["ATHREAD", "CUDA", "OPENCL", "OPENMP", "C", "Dialect"]
+__all__ = ["ATHREAD", "CUDA", "FAR_FLAG", "OPENCL", "OPENMP", "C", "Dialect"]
+
+FAR_FLAG = "lw_far"  # a variable: whether a loop had numbers that its functions cannot take
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class Dialect:
     no_wait: str = ""  # after `share`: others need not wait at the end
     barrier: str = ""  # threads of a block wait for one another
     vector: str = ""  # before a loop of independent iterations
+    vector_far: str = ""  # before one that also finds whether to set FAR_FLAG
     single: str = ""  # before one that is to run them one by one
     reduction: str = ""  # before a loop of reductions, a clause for each; empty: in source order
     unroll: str = ""  # before a loop to be repeated {count} times
@@ -104,6 +107,7 @@ _APART = '__asm__ volatile("" ::: "memory");'
 C = Dialect(
     name="c",
     vector="lw_simd()",  # see c_scopes: compilers without OpenMP have another word
+    vector_far="lw_simd_far()",
     unroll="#pragma GCC unroll {count}",
     apart=_APART,
 )
@@ -117,6 +121,7 @@ OPENMP = Dialect(
     no_wait=" nowait",
     barrier="#pragma omp barrier",
     vector="#pragma omp simd",
+    vector_far=f"#pragma omp simd reduction(|:{FAR_FLAG})",
     single="#pragma omp simd simdlen(1)",
     reduction="#pragma omp simd",
     unroll="#pragma GCC unroll {count}",

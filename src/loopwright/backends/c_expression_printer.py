@@ -8,12 +8,13 @@ arithmetic finds data that cannot wrap, for which plain C will do.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import assert_never
 
 from loopwright.backends.c_choices import Choices, no_choices
 from loopwright.backends.c_dialect import C, Dialect
+from loopwright.backends.c_elementary import elementary_helpers, far_helper
 from loopwright.backends.c_operations import Helper, helper, math_call
 from loopwright.backends.c_pairs import is_on_pairs, pair_text
 from loopwright.backends.c_syntax import (
@@ -107,6 +108,8 @@ class CExpressions:
         self.buffers: dict[str, NamedBuffer] = {}  # by name
         self.helpers: dict[str, Helper] = {}  # in use, by name
         self.by_bits: Choices = no_choices  # in loops of vectors
+        self.functions: Collection[tuple[str, DType]] = ()  # those that are code of ours
+        self.is_near = False  # their arguments are near zero, or what is computed is not used
 
     def element(self, array: str, index: tuple[Expr, ...]) -> str:
         """The text of an array element, an lvalue; fewer subscripts name a row of vectors."""
@@ -312,12 +315,23 @@ class CExpressions:
                 return self.value(Binary("pow", x, y))
             case Call(function="add_sat", args=(x, y)):
                 return self.use("add_sat", dtype, self.value(x), self.value(y))
+            case Call(function=function, args=(x,)) if (function, dtype) in self.functions:
+                return self._called(elementary_helpers(function, dtype, is_near=self.is_near), x)
             case Call(function=function, args=args):
                 return math_call(function, dtype, args[0].dtype, *map(self.value, args))
             case Binary(op=op, x=x, y=y):
                 return self._binary(expr, op, x, y)
             case _:
                 assert_never(expr)
+
+    def is_far(self, x: Expr) -> CText:
+        """Whether a number is far from zero, as an unsigned integer of its bits."""
+        return self._called((far_helper(x.dtype),), x)
+
+    def _called(self, used: Sequence[Helper], x: Expr) -> CText:
+        """A call of the last of some helpers, which calls the others."""
+        self.helpers |= {one.name: one for one in used}
+        return CText(f"{used[-1].name}({self.value(x)})", ATOM)
 
     def _binary(self, expr: Binary, op: str, x: Expr, y: Expr) -> CText:
         dtype = expr.dtype

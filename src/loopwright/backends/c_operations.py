@@ -30,8 +30,9 @@ class Helper:
     lines: tuple[str, ...]
     value: str
     arm: str = ""  # what computes the same in one instruction where __aarch64__ is defined
-    alone: str = ""  # the value where the macro `needs` is not defined
-    needs: str = "_OPENMP"
+    alone: str = ""  # the value where `needs` does not hold
+    needs: str = "_OPENMP"  # a macro that must be defined, or a condition of the preprocessor
+    note: str = ""  # what stands above it
 
     def function(self, head: str = "static inline") -> str:
         """The helper as a definition of a file, which begins with `head`."""
@@ -43,9 +44,9 @@ class Helper:
             call = f"{self.arm}({', '.join(_NAMES[: len(self.params)])})"
             body = f"#ifdef __aarch64__\n    return {call};\n#else\n{body}#endif\n"
         if self.alone:
-            body = f"#ifdef {self.needs}\n{body}#else\n    return {self.alone};\n#endif\n"
+            body = f"{self._condition}{body}#else\n    return {self.alone};\n#endif\n"
         space = "" if self.result.endswith("*") else " "
-        return f"{head} {self.result}{space}{self.name}({params})\n{{\n{body}}}\n"
+        return f"{self._comment}{head} {self.result}{space}{self.name}({params})\n{{\n{body}}}\n"
 
     def macro(self) -> str:
         """The helper as a macro."""
@@ -68,7 +69,15 @@ class Helper:
 
     def _with_alternative(self, head: str, whole: str) -> str:
         plain = self.alone.replace("lw_", "")
-        return f"#ifdef {self.needs}\n{whole}#else\n{head} {plain}\n#endif\n"
+        return f"{self._comment}{self._condition}{whole}#else\n{head} {plain}\n#endif\n"
+
+    @property
+    def _condition(self) -> str:
+        return f"#{'ifdef' if self.needs.isidentifier() else 'if'} {self.needs}\n"
+
+    @property
+    def _comment(self) -> str:
+        return f"/* {self.note} */\n" if self.note else ""
 
 
 _NAMES = ("lw_a", "lw_b", "lw_c")

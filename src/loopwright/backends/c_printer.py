@@ -14,8 +14,9 @@ from typing import assert_never
 
 from loopwright.backends.c_atomics import atomic_name
 from loopwright.backends.c_choices import choices_by_bits, no_choices
-from loopwright.backends.c_dialect import Dialect
+from loopwright.backends.c_dialect import FAR_FLAG, Dialect
 from loopwright.backends.c_expression_printer import CExpressions
+from loopwright.backends.c_far_numbers import Functions, far_calls, far_type, taken_in_vectors
 from loopwright.backends.c_operations import Helper
 from loopwright.backends.c_scopes import Scopes, allocations, contiguous_buffers
 from loopwright.backends.c_syntax import ATOM, CText, NamesInUse, Width, c_type
@@ -30,6 +31,7 @@ from loopwright.backends.c_vectors import (
     vector_lanes,
 )
 from loopwright.diagnostics import InternalError, UsageError
+from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.expr import Binary, Const, Expr, Load, Unary, Var
 from loopwright.ir.loops import (
     Alloc,
@@ -120,6 +122,7 @@ class CPrinter:
         self._origin = origin
         self._is_in_parallel_loop = False  # inside a parallel loop
         self._may_reorder = False  # floating sums may be taken in another order
+        self._functions: Functions = ()  # those that are lines of ours in loops of vectors
         # Vector loops of the nest that become vector statements, their lanes.
         self._lanes: IdentityMap[For, int | None] = IdentityMap()
 
@@ -129,6 +132,7 @@ class CPrinter:
         """All statements of a nest, whose arguments are declared."""
         body, scalars = nest.body, frozenset(nest.scalars)
         self._may_reorder = nest.reassoc
+        self._functions = nest.functions
         contiguous = contiguous_buffers(nest, self.expressions.buffers)
         arguments = frozenset(buffer.name for buffer in nest.buffers)
         is_gnu = not self.dialect.has_vector_functions
@@ -187,12 +191,14 @@ class CPrinter:
             case If(cond=cond, body=inner, orelse=orelse):
                 self._branches(cond, inner, orelse)
             case Let(body=inner):
+                self._find_far(stmt.value)
                 with self.scopes.bound(stmt):
                     self.statement(inner)
             case Alloc(body=inner):
                 with self.scopes.allocated(stmt):
                     self.statement(inner)
             case Store():
+                self._find_far(stmt.value)
                 self._store(stmt)
             case Copy() if (
                 self.dialect.get and {stmt.target, stmt.source} & self.scopes.boxes.keys()
@@ -291,8 +297,10 @@ class CPrinter:
                 return
         match stmt.mark:
             case Mark.VECTOR | Mark.SIMD if _is_innermost(stmt.body):
-                single = self.dialect.single if stmt.copies == 1 else ""
-                self.scopes.pragma(single or self.dialect.vector)
+                if stmt.copies != 1 or not self.dialect.single:
+                    self._vector_loop(stmt)
+                    return
+                self.scopes.pragma(self.dialect.single)
             case Mark.UNROLL if trips is not None and 1 < trips <= _MOST_UNROLL:
                 self.scopes.pragma(self.dialect.unroll.format(count=trips))
                 if isinstance(stmt.body, Alloc) and stmt.body.buffer.space is Space.REGISTER:
@@ -301,6 +309,33 @@ class CPrinter:
             case Mark.SERIAL if stmt.copies and self.dialect.copies:
                 self.scopes.pragma(self.dialect.copies.format(count=stmt.copies))
         self._for(stmt)
+
+    def _vector_loop(self, stmt: For) -> None:
+        """A loop of vectors, with the functions that are lines of ours.
+
+        Where these have numbers that are far, it runs as if all were near, and again if not.
+        """
+        self.expressions.functions = taken_in_vectors(stmt, self._functions)
+        far = far_type(stmt, self._functions)
+        if far is None:
+            self.scopes.pragma(self.dialect.vector)
+            self._for(stmt)
+        else:
+            with self.scopes.block():
+                self.lines.add(f"{c_type(DTYPES[f'uint{far.bits}'])} {FAR_FLAG} = 0;")
+                self.scopes.pragma(self.dialect.vector_far)
+                self.expressions.is_near = True
+                self._for(stmt)
+                self.expressions.is_near = False
+                with self.scopes.block(f"if ({FAR_FLAG})"):
+                    self._for(stmt)
+        self.expressions.functions = ()
+
+    def _find_far(self, value: Expr) -> None:
+        """Lines that find whether arguments of functions are far, where these are taken as near."""
+        if self.expressions.is_near:
+            for call in dict.fromkeys(far_calls(value, self.expressions.functions)):
+                self.lines.add(f"{FAR_FLAG} |= {self.expressions.is_far(call.args[0])};")
 
     def _reduction_loop(self, stmt: For, updates: list[ReductionUpdate]) -> None:
         """A loop of reductions into variables, which the compiler may split into lanes.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from loopwright.backends.c_dialect import FAR_FLAG
 from loopwright.backends.c_expression_printer import CExpressions, NamedBuffer, width_of
 from loopwright.backends.c_operations import Helper
 from loopwright.backends.c_syntax import (
@@ -52,6 +53,14 @@ _PIECES = Helper(
 )
 # Before a loop of independent iterations. gcc takes more of them in vectors where OpenMP says so.
 _SIMD = Helper("lw_simd", "", (), (), '_Pragma("omp simd")', alone='_Pragma("GCC ivdep")')
+_SIMD_FAR = Helper(
+    "lw_simd_far",
+    "",
+    (),
+    (),
+    f'_Pragma("omp simd reduction(|:{FAR_FLAG})")',
+    alone='_Pragma("GCC ivdep")',
+)
 _Index = Callable[[Expr], CText]  # writes an index expression
 
 
@@ -435,8 +444,9 @@ class Scopes:
 
     def pragma(self, text: str) -> None:
         """A line of a dialect, if it has one."""
-        if text.startswith(_SIMD.name):
-            self.expressions.helpers[_SIMD.name] = _SIMD
+        for used in (_SIMD, _SIMD_FAR):
+            if text.startswith(f"{used.name}("):
+                self.expressions.helpers[used.name] = used
         if text:
             self.lines.directive(text)
 

@@ -10,6 +10,7 @@ from loopwright.analysis.legality import Witness, carried_by, witness
 from loopwright.analysis.reductions import reductions, relaxed_dependences
 from loopwright.analysis.size_estimates import bytes_of, likely_sizes
 from loopwright.backends.athread_module import scratchpad_report
+from loopwright.backends.c_elementary import own_functions
 from loopwright.calls.explain_kernels import kernel_lines, register_lines
 from loopwright.calls.splice import Optimised, region_program
 from loopwright.frontends.c import CRegion
@@ -51,6 +52,8 @@ def explain_region(
         report = [] if found.mesh is None else scratchpad_report(found.mesh)
         return "\n".join([*lines, *(f"  {line}" for line in report)])
     lines += _memory(found)
+    own = own_functions(found.text or "")
+    lines += [f"  functions in vectors, as lines of the text: {', '.join(own)}"] if own else []
     too_hard = "nothing, the program is too hard to analyse"
     lines.append(f"  predicted: {bounded(lambda: predicted(program, machine), lambda _: too_hard)}")
     if threads is not None:

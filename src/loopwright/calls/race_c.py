@@ -153,6 +153,7 @@ def race_regions(
     target: str,
     reassoc: bool,
     cpp_args: Sequence[str],
+    library: bool = False,
     limits: Limits | None = None,
     report: Callable[[int], None] | None = None,
 ) -> list[RegionRace]:
@@ -163,7 +164,9 @@ def race_regions(
     """
 
     def contender(name: str, region: CRegion, planner: Planner) -> _Contender:
-        made = optimise_region(file, region, planner, machine, target=target, reassoc=reassoc)
+        made = optimise_region(
+            file, region, planner, machine, target=target, reassoc=reassoc, library=library
+        )
         return _Contender(name, planner, made)
 
     plans = [

@@ -81,10 +81,12 @@ def optimise_region(
     target: str,
     reassoc: bool = False,
     always: bool = False,
+    library: bool = False,
 ) -> Optimised:
     """Plan and print one region; with `always` also where the plan changes nothing.
 
-    For GPUs the text is the call of a function, which is always made.
+    With `library` the text calls all functions of real numbers from there. For GPUs the text is the
+    call of a function, which is always made.
     """
     program = region_program(region, reassoc=reassoc)
     try:
@@ -105,11 +107,11 @@ def optimise_region(
     planned = found.schedule.program
     is_changed = always or len(found.plan) > 0
     if not is_changed and planner is not unchanged_planner:
-        is_changed = tells_more(planned, found.nest, machine)
+        is_changed = tells_more(planned, found.nest, machine, library=library)
     if not is_changed:
         reason = "no step that pays was proven legal"
         return Optimised(region, *made, None, reason)
-    nest = told_to_c(planned, found.nest, machine)
+    nest = told_to_c(planned, found.nest, machine, library=library)
     return Optimised(region, *made, _text(file, region, planned, nest, dialect))
 
 

@@ -23,7 +23,7 @@ from loopwright.calls.splice import (
     spliced,
     team_of,
 )
-from loopwright.cli.cc_measure import measured_planners, require_measure
+from loopwright.cli.cc_measure import keeps_library, measured_planners, require_measure
 from loopwright.cli.cc_run import add_run_arguments, require_run, run_files
 from loopwright.cli.cc_tune import require_tune, tuned_planners
 from loopwright.cli.output_files import STDOUT, write_file, write_folder
@@ -114,6 +114,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--reassoc", action="store_true", help="let floating sums be taken in another order"
     )
     parser.add_argument(
+        "--functions",
+        choices=("own", "library"),
+        default="own",
+        help="exp, log, sin, cos and tanh of C text: lines of it that vectors take (the default), "
+        "within 2.6 units of the last place, or calls of the library",
+    )
+    parser.add_argument(
         "--check", action="store_true", help="run the new code against the old before writing it"
     )
     parser.add_argument(
@@ -180,8 +187,9 @@ def run(args: argparse.Namespace) -> int:
         planners = tuned_planners(args, file, cpp_arguments(args), planners)
     if args.measure and isinstance(machine, Machine):
         planners = measured_planners(args, file, machine, cpp_arguments(args), planners)
+    rules = {"reassoc": args.reassoc, "library": keeps_library(args)}
     results = [
-        optimise_region(file, region, planner, machine, target=args.target, reassoc=args.reassoc)
+        optimise_region(file, region, planner, machine, target=args.target, **rules)
         for region, planner in zip(file.regions, planners, strict=True)
     ]
     files: dict[str, bytes] = {}

@@ -17,7 +17,12 @@ from loopwright.planner.planners import Planner
 from loopwright.targets import TARGETS
 from loopwright.tuning.candidate_worker import Limits
 
-__all__ = ["measured_planners", "require_measure"]
+__all__ = ["keeps_library", "measured_planners", "require_measure"]
+
+
+def keeps_library(args: argparse.Namespace) -> bool:
+    """Whether functions of real numbers are calls of the library in C text."""
+    return bool(args.functions == "library")
 
 
 def require_measure(args: argparse.Namespace, *, is_planned: bool) -> None:
@@ -53,6 +58,7 @@ def measured_planners(
             target=args.target,
             reassoc=args.reassoc,
             cpp_args=cpp_args,
+            library=keeps_library(args),
             limits=Limits(is_cold=args.cold),
             report=lambda k: line.show(f"{k + 1}/{len(planners)} plans against the text"),
         )

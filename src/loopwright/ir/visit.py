@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import (
     Binary,
     Call,
@@ -48,11 +49,13 @@ __all__ = [
     "loop_depth",
     "names",
     "operands",
+    "reads_what_it_writes",
     "rebuild",
     "rewrite",
     "statements",
     "statements_inside",
     "substitute",
+    "unguarded_calls",
     "unguarded_loads",
     "update_conditions",
     "walk",
@@ -99,17 +102,44 @@ def loads(expr: Expr) -> tuple[Load, ...]:
 
 def unguarded_loads(expr: Expr) -> Iterator[Load]:
     """The loads of an expression that happen whatever the data are, those in subscripts first."""
-    match expr:
-        case Select(cond=cond):
-            inner: tuple[Expr, ...] = (cond,)
-        case Binary(op="and" | "or", x=x):
-            inner = (x,)
-        case _:
-            inner = children(expr)
-    for child in inner:
+    for child in _certain(expr):
         yield from unguarded_loads(child)
     if isinstance(expr, Load):
         yield expr
+
+
+def unguarded_calls(expr: Expr, known: Collection[tuple[str, DType]]) -> Iterator[Call]:
+    """Calls of known functions that happen whatever the data are; none is inside another.
+
+    Functions are known by name and type.
+    """
+    if isinstance(expr, Call) and (expr.function, expr.dtype) in known:
+        yield expr
+        return
+    for child in _certain(expr):
+        yield from unguarded_calls(child, known)
+
+
+def _certain(expr: Expr) -> tuple[Expr, ...]:
+    """The direct sub-expressions that are computed whatever the data are."""
+    match expr:
+        case Select(cond=cond):
+            return (cond,)
+        case Binary(op="and" | "or", x=x):
+            return (x,)
+    return children(expr)
+
+
+def reads_what_it_writes(stmt: Stmt) -> bool:
+    """Whether a statement reads arrays that it writes, but for those declared inside.
+
+    One that does not may run twice: the second run writes the same numbers.
+    """
+    inside = list(statements(stmt))
+    own = {s.buffer.name for s in inside if isinstance(s, Alloc)}
+    written = {s.buffer for s in inside if isinstance(s, Store)} - own
+    values = (value for s in inside for value in expressions(s))
+    return any(load.array in written for value in values for load in loads(value))
 
 
 def update_conditions(value: Expr, before: Load) -> Iterator[Expr]:

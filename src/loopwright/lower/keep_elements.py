@@ -40,7 +40,7 @@ from loopwright.ir.visit import (
 )
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import bound_names, is_straight_line, substitute_statement
-from loopwright.lower.linear_forms import linear
+from loopwright.lower.linear_forms import differ
 from loopwright.lower.plain_reductions import as_reduction
 
 __all__ = ["keep_elements"]
@@ -189,7 +189,7 @@ class _Keeper:
         for element in dict.fromkeys(map(_element, _stores(row))):
             if not _is_fixed(element, moving) or len(found) == _MOST_KEPT:
                 continue
-            if all(x == element or _differ(x, element) for x in touched):
+            if all(x == element or differ(x, element) for x in touched):
                 found[element] = self._fresh(element)
         return found
 
@@ -206,7 +206,7 @@ class _Keeper:
         for load in dict.fromkeys(x for item in row for x in _happening(item, guessed)):
             if load in known or not _is_fixed(load, moving):
                 continue
-            if all(_differ(load, other) for other in written) or self._is_constant(load, row):
+            if all(differ(load, other) for other in written) or self._is_constant(load, row):
                 found[load] = self._fresh(load)
         return found
 
@@ -221,7 +221,7 @@ class _Keeper:
         for item in row:
             if is_stored and _is_loaded(load, [item]):
                 return False
-            is_stored = is_stored or (isinstance(item, Store) and not _differ(load, _element(item)))
+            is_stored = is_stored or (isinstance(item, Store) and not differ(load, _element(item)))
         return True
 
     def _guessed(self, row: Sequence[_Item], kept: Mapping[Load, str]) -> set[Load]:
@@ -261,9 +261,7 @@ class _Keeper:
                 continue
             own = _element(new)
             values = {
-                x: value
-                for x, value in values.items()
-                if not isinstance(x, Load) or _differ(x, own)
+                x: value for x, value in values.items() if not isinstance(x, Load) or differ(x, own)
             }
             if any(_inner(own)):
                 done.append(new)
@@ -309,7 +307,7 @@ class _Keeper:
         for item in row:
             for load in _happening(item, guessed):
                 is_early = load.index and not bound & names(load) and not any(_inner(load))
-                if is_early and all(_differ(load, other) for other in written):
+                if is_early and all(differ(load, other) for other in written):
                     found.append(load)
             if isinstance(item, Let):
                 bound.add(item.name)
@@ -412,16 +410,6 @@ def _is_fixed(element: Load, moving: set[str]) -> bool:
 
 def _is_loaded(element: Load, row: Sequence[_Item]) -> bool:
     return any(load == element for load in _loads(row))
-
-
-def _differ(x: Load, y: Load) -> bool:
-    """Whether two accesses of an iteration are to different elements for certain."""
-    if x.array != y.array:
-        return True
-    if any(_inner(x)) or any(_inner(y)):
-        return False
-    gaps = (linear(a) - linear(b) for a, b in zip(x.index, y.index, strict=True))
-    return any(not gap.terms and gap.constant for gap in gaps)
 
 
 def _is_read_first(element: Load, row: Sequence[_Item]) -> bool:

@@ -7,12 +7,12 @@ integers; they must not be used on the user's data, whose arithmetic wraps aroun
 from __future__ import annotations
 
 from loopwright.ir.dtypes import BOOL, INT64
-from loopwright.ir.expr import Binary, Const, Expr, Select, Unary, Var
-from loopwright.ir.visit import operands, rewrite, walk
+from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Unary, Var
+from loopwright.ir.visit import loads, operands, rewrite, walk
 from loopwright.lazy_dataclass import dataclass
 from loopwright.memo import BoundedCache
 
-__all__ = ["LinearForm", "add_constant", "linear", "nonnegative_form", "normal"]
+__all__ = ["LinearForm", "add_constant", "differ", "linear", "nonnegative_form", "normal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,16 @@ def _is_plain(node: Expr) -> bool:
     if not isinstance(node, Const):
         return True
     return type(node.value) is (bool if node.dtype == BOOL else int) and not node.dtype.is_float
+
+
+def differ(x: Load, y: Load) -> bool:
+    """Whether two accesses of an iteration are to different elements for certain."""
+    if x.array != y.array:
+        return True
+    if any(loads(index) for index in (*x.index, *y.index)):
+        return False
+    gaps = (linear(a) - linear(b) for a, b in zip(x.index, y.index, strict=True))
+    return any(not gap.terms and gap.constant for gap in gaps)
 
 
 def add_constant(expr: Expr, amount: int) -> Expr:

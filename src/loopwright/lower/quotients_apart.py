@@ -40,7 +40,7 @@ from loopwright.ir.visit import (
 )
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import bound_names, renamed, renamed_expr, seq
-from loopwright.lower.strips import allocated, change_serial_loops, fresh, strip_end, written
+from loopwright.lower.strips import allocated, change_loops, fresh, strip_end, written
 
 __all__ = ["LEAST_LANES", "quotients_apart"]
 
@@ -71,7 +71,7 @@ def quotients_apart(nest: LoopNest, dtypes: Collection[DType]) -> LoopNest:
         loop = _Loop(stmt, local, dtypes)
         return loop.in_strips(taken) if loop.has_enough() and not loop.is_left() else stmt
 
-    return change_serial_loops(nest, _FEWEST, change)
+    return change_loops(nest, _FEWEST, change)
 
 
 class _Loop:

@@ -18,8 +18,7 @@ result is 1. It is within 2.2 ulp of tanh(x).
 
 from __future__ import annotations
 
-from loopwright.backends.llvm_builder import FunctionBuilder, SSAValue
-from loopwright.backends.llvm_lanes import Lanes
+from loopwright.backends.elementary_arithmetic import Arithmetic, Condition, Value
 from loopwright.ir.dtypes import FLOAT32, FLOAT64
 from loopwright.lazy_dataclass import dataclass
 
@@ -34,8 +33,7 @@ class _Format:
     """What depends on the type of the numbers."""
 
     q: tuple[float, ...]  # coefficients
-    lowest: float  # below it the result is zero
-    highest: float  # above it, infinite
+    most: float  # beyond it the result is infinite, or zero for numbers below zero
     ln2: tuple[float, float]  # ln 2 in a short part and the rest
 
 
@@ -48,8 +46,7 @@ _FORMATS = {
             0.00836317418011074,
             0.0013926177501010365,
         ),
-        -104.0,
-        89.0,
+        104.0,
         (0.693359375, -2.1219444005469057e-4),
     ),
     FLOAT64: _Format(
@@ -65,39 +62,36 @@ _FORMATS = {
             2.7620078203806394e-07,
             2.5100377619606372e-08,
         ),
-        -746.0,
-        710.0,
+        746.0,
         (0.6931471803691238, 1.9082149292705877e-10),
     ),
 }
 
 
-def exponential(code: FunctionBuilder, x: SSAValue, features: frozenset[str]) -> SSAValue:
-    """exp(x), lane by lane."""
-    on, form = Lanes(code, x.dtype, x.lanes), _FORMATS[x.dtype]
-    x = _between(on, x, form.lowest, form.highest, features)
+def exponential(on: Arithmetic[Value, Condition], x: Value) -> Value:
+    """exp(x)."""
+    zero, most = on.number(0.0), on.number(_FORMATS[on.dtype].most)
     beyond, whole = _beyond_one(on, x)
-    value = on.add(beyond, on.number(1.0))
     half = on.on_bits("lshr", whole, on.integer(1))
-    for part, times in ((half, value), (on.sub(whole, half), on.number(1.0))):
-        scaled = _scaled(on, times, part)
-        value = scaled if times is value else on.mul(value, scaled)
-    return value
+    first = _scaled(on, on.add(beyond, on.number(1.0)), half)
+    second = _scaled(on, on.number(1.0), on.on_bits("sub", whole, half))
+    # Nothing waits for what is beyond the ends, or NaN.
+    end = on.select(on.compare("lt", x, zero), zero, on.add(x, on.number(float("inf"))))
+    is_inside = on.compare("le", on.absolute(x), most)
+    return on.select(is_inside, on.mul(first, second), end)
 
 
-def hyperbolic_tangent(code: FunctionBuilder, x: SSAValue) -> SSAValue:
-    """tanh(x), lane by lane."""
-    on = Lanes(code, x.dtype, x.lanes)
-    size, most = on.intrinsic("fabs", x), on.number(_ONE_FROM)
+def hyperbolic_tangent(on: Arithmetic[Value, Condition], x: Value) -> Value:
+    """tanh(x)."""
+    size, most = on.absolute(x), on.number(_ONE_FROM)
     size = on.select(on.compare("gt", size, most), most, size)
     beyond, whole = _beyond_one(on, on.add(size, size))
     power = _scaled(on, on.number(1.0), whole)
     t = on.fma(beyond, power, on.sub(power, on.number(1.0)))
-    value = on.div(t, on.add(t, on.number(2.0)))
-    return on.intrinsic("copysign", value, x)
+    return on.with_sign(on.div(t, on.add(t, on.number(2.0))), x)
 
 
-def _beyond_one(on: Lanes, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+def _beyond_one(on: Arithmetic[Value, Condition], x: Value) -> tuple[Value, Value]:
     """exp(r) - 1, and bits whose last ones are those of n."""
     form = _FORMATS[on.dtype]
     n, whole = on.nearest(x, _LOG2_E)
@@ -107,18 +101,7 @@ def _beyond_one(on: Lanes, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     return on.fma(square, on.polynomial(form.q, rest, square), rest), whole
 
 
-def _scaled(on: Lanes, value: SSAValue, whole: SSAValue) -> SSAValue:
+def _scaled(on: Arithmetic[Value, Condition], value: Value, whole: Value) -> Value:
     """`value` times 2 to the power that the last bits of `whole` say; the others leave."""
     up = on.on_bits("shl", whole, on.integer(on.fraction))
-    return on.of_bits(on.add(on.bits_of(value), up))
-
-
-def _between(
-    on: Lanes, x: SSAValue, lowest: float, highest: float, features: frozenset[str]
-) -> SSAValue:
-    """x within [lowest, highest], NaN where it is NaN, in two instructions."""
-    low, high = on.number(lowest), on.number(highest)
-    if "neon" in features:
-        return on.intrinsic("maximum", on.intrinsic("minimum", x, high), low)
-    x = on.select(on.compare("gt", x, high), high, x)
-    return on.select(on.compare("lt", x, low), low, x)
+    return on.of_bits(on.on_bits("add", on.bits_of(value), up))

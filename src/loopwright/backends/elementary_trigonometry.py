@@ -9,19 +9,17 @@ and cos(x) is what sin has for n + 1. pi/2 is taken in three numbers. x less n t
 exact: both are multiples of one small power of two, and the difference is small. What is lost when
 n times the second is taken from it is known, and so is what is lost in 1 - r^2/2: both are added
 last. So r has all bits that count for numbers up to 2^47 in float64 and 2^18 in float32. Numbers
-beyond go to the library, behind a branch that is hardly ever taken. s and c are polynomials through
-Chebyshev's points. Results are within 1.2 ulp.
+beyond go to the library, behind a branch that is hardly ever taken and is not made here. s and c
+are polynomials through Chebyshev's points. Results are within 1.2 ulp.
 """
 
 from __future__ import annotations
 
-from loopwright.backends.llvm_builder import FunctionBuilder, SSAValue
-from loopwright.backends.llvm_lanes import Lanes
-from loopwright.backends.llvm_rare_calls import called_where
+from loopwright.backends.elementary_arithmetic import Arithmetic, Condition, Value
 from loopwright.ir.dtypes import FLOAT32, FLOAT64
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["cosine", "sine"]
+__all__ = ["FAR", "cosine", "sine"]
 
 _TWO_OVER_PI = 0.6366197723675814
 
@@ -34,7 +32,6 @@ class _Format:
     far: float  # numbers from here on are the library's
     s: tuple[float, ...]
     c: tuple[float, ...]
-    suffix: str  # of the library's functions
 
 
 _FORMATS = {
@@ -43,7 +40,6 @@ _FORMATS = {
         2.0**18,
         (0.166666641831398, -0.008332742378115654, 0.00019586978305596858),
         (0.0416666641831398, -0.0013888297835364938, 2.4547027351218276e-05),
-        "f",
     ),
     FLOAT64: _Format(
         (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33),
@@ -64,30 +60,30 @@ _FORMATS = {
             2.0876141405091423e-09,
             -1.1382314332823624e-11,
         ),
-        "",
     ),
 }
 
 
-def sine(code: FunctionBuilder, x: SSAValue) -> SSAValue:
-    """sin(x), lane by lane."""
-    on = Lanes(code, x.dtype, x.lanes)
-    return _far_by_library(on, "sin", x, _turned(on, x, 0))
+FAR = {dtype: form.far for dtype, form in _FORMATS.items()}
 
 
-def cosine(code: FunctionBuilder, x: SSAValue) -> SSAValue:
-    """cos(x), lane by lane."""
-    on = Lanes(code, x.dtype, x.lanes)
-    return _far_by_library(on, "cos", x, _turned(on, x, 1))
+def sine(on: Arithmetic[Value, Condition], x: Value) -> Value:
+    """sin(x) of numbers before `FAR`."""
+    return _turned(on, x, 0)
 
 
-def _turned(on: Lanes, x: SSAValue, quarters: int) -> SSAValue:
+def cosine(on: Arithmetic[Value, Condition], x: Value) -> Value:
+    """cos(x) of numbers before `FAR`."""
+    return _turned(on, x, 1)
+
+
+def _turned(on: Arithmetic[Value, Condition], x: Value, quarters: int) -> Value:
     """sin(x + quarters pi/2)."""
     form = _FORMATS[on.dtype]
     n, bits = on.nearest(x, _TWO_OVER_PI)
     first, second, third = form.half_pi
     near = on.fma(n, on.number(-first), x)
-    part = on.mul(n, on.number(second))
+    part = on.rounded_product(n, on.number(second))
     rest = on.sub(near, part)
     # What the difference has too much, and what it still lacks: the error of `part`, and the third.
     excess = on.sub(part, on.sub(near, rest))
@@ -103,17 +99,10 @@ def _turned(on: Lanes, x: SSAValue, quarters: int) -> SSAValue:
     cosine = on.fma(fourth, on.polynomial(form.c, square, fourth), left)
     cosine = on.add(slope, on.fma(rest, excess, cosine))
     if quarters:
-        bits = on.add(bits, on.integer(quarters))
+        bits = on.on_bits("add", bits, on.integer(quarters))
     one_bit = on.on_bits("and", bits, on.integer(1))
     value = on.select(on.compare("eq", one_bit, on.integer(0)), sine, cosine)
     # The second of the last bits becomes the sign.
     sign = on.on_bits("shl", bits, on.integer(on.dtype.bits - 2))
     sign = on.on_bits("and", sign, on.integer(-1 << (on.dtype.bits - 1)))
     return on.of_bits(on.on_bits("xor", on.bits_of(value), sign))
-
-
-def _far_by_library(on: Lanes, function: str, x: SSAValue, value: SSAValue) -> SSAValue:
-    """`value`, but the library's function of the numbers that are far from zero."""
-    form = _FORMATS[on.dtype]
-    is_far = on.compare("ge", on.intrinsic("fabs", x), on.number(form.far))
-    return called_where(on.code, is_far, function + form.suffix, x, value)

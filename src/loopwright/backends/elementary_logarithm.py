@@ -11,8 +11,7 @@ Numbers below the normal ones are multiplied by a power of two before.
 
 from __future__ import annotations
 
-from loopwright.backends.llvm_builder import FunctionBuilder, SSAValue
-from loopwright.backends.llvm_lanes import Lanes
+from loopwright.backends.elementary_arithmetic import Arithmetic, Condition, Value
 from loopwright.ir.dtypes import FLOAT32, FLOAT64
 from loopwright.lazy_dataclass import dataclass
 
@@ -56,23 +55,26 @@ _FORMATS = {
 }
 
 
-def logarithm(code: FunctionBuilder, x: SSAValue) -> SSAValue:
-    """log(x), lane by lane."""
-    on, form = Lanes(code, x.dtype, x.lanes), _FORMATS[x.dtype]
+def logarithm(on: Arithmetic[Value, Condition], x: Value) -> Value:
+    """log(x)."""
+    form = _FORMATS[on.dtype]
     zero, one, infinite = (on.number(value) for value in (0.0, 1.0, float("inf")))
     is_small = on.compare("lt", x, on.number(form.least))
     bits = on.bits_of(on.select(is_small, on.mul(x, on.number(2.0**form.scale)), x))
-    power = on.on_bits("ashr", on.sub(bits, on.integer(form.root)), on.integer(on.fraction))
-    k = on.small_number(power)
+    # k and half of all powers, so that it is not negative: AVX2 has no shift that keeps signs.
+    half = 1 << (on.dtype.bits - 2 - on.fraction)
+    above = on.on_bits("add", bits, on.integer((half << on.fraction) - form.root))
+    power = on.on_bits("lshr", above, on.integer(on.fraction))
+    k = on.sub(on.small_number(power), on.number(half))
     k = on.sub(k, on.select(is_small, on.number(form.scale), zero))
-    f = on.of_bits(on.sub(bits, on.on_bits("shl", power, on.integer(on.fraction))))
-    f = on.sub(f, one)
+    f = on.on_bits("shl", on.on_bits("sub", power, on.integer(half)), on.integer(on.fraction))
+    f = on.sub(on.of_bits(on.on_bits("sub", bits, f)), one)
     s = on.div(f, on.add(f, on.number(2.0)))
     square = on.mul(s, s)
-    half = on.mul(on.mul(f, on.number(0.5)), f)
-    bend = on.fma(square, on.polynomial(form.q, square), half)
+    bent = on.rounded_product(on.mul(f, on.number(0.5)), f)
+    bend = on.fma(square, on.polynomial(form.q, square), bent)
     low = on.fma(s, bend, on.mul(k, on.number(form.ln2[1])))
-    value = on.fma(k, on.number(form.ln2[0]), on.sub(f, on.sub(half, low)))
+    value = on.fma(k, on.number(form.ln2[0]), on.sub(f, on.sub(bent, low)))
     # NaN and infinity stay; zero and what is below have no logarithm.
     value = on.select(on.compare("lt", x, infinite), value, x)
     end = on.select(on.compare("eq", x, zero), on.number(-float("inf")), on.number(float("nan")))
