@@ -131,10 +131,13 @@ def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = Fal
     from loopwright.backends.llvm_emitter import emit_module  # lazy: likewise
     from loopwright.lower.functions_apart import functions_apart  # lazy: likewise
     from loopwright.lower.narrow_arithmetic import narrow_arithmetic  # lazy: likewise
+    from loopwright.lower.plain_reductions import plain_reductions  # lazy: likewise
     from loopwright.lower.quotients_apart import LEAST_LANES, quotients_apart  # lazy: likewise
 
     wide = [dtype for dtype in (FLOAT32, FLOAT64) if machine.lanes(dtype.bits) >= LEAST_LANES]
-    liked = functions_apart(narrow_arithmetic(nest), elementary_functions(machine.features))
+    liked = functions_apart(
+        plain_reductions(narrow_arithmetic(nest)), elementary_functions(machine.features)
+    )
     liked = quotients_apart(liked, wide)
     return emit_module(liked, machine.features, checked=checked)
 

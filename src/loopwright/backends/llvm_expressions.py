@@ -18,6 +18,7 @@ from loopwright.backends.llvm_builder import (
     literal,
     type_name,
 )
+from loopwright.backends.llvm_narrow import hidden_constant
 from loopwright.backends.llvm_powers import constant_power
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import INT64, DType
@@ -154,6 +155,12 @@ class LLVMExpressions:
                 return self._power(self.value(x), y)
             case Binary(op="add" | "sub" | "mul") if self.fuses and _rounds(expr.dtype):
                 return self._fused(expr)
+            case Binary(
+                op="min" | "max" as op, x=x, y=Select(cond=cond, x=y, y=Const() as extreme)
+            ) if self._is_gathered(op, extreme):
+                neutral = hidden_constant(code, self.value(extreme))
+                chosen = arithmetic.select(code, self.flag(cond), self.value(y), neutral)
+                return arithmetic.binary(code, op, self.value(x), chosen)
             case Binary(op=op, x=x, y=y):
                 return arithmetic.binary(code, op, self.value(x), self.value(y))
             case Unary(op="abs", x=x) if x.dtype.is_complex:
@@ -180,6 +187,13 @@ class LLVMExpressions:
                 return functions.call(code, function, values, self.features)
             case _:
                 assert_never(expr)
+
+    def _is_gathered(self, op: str, extreme: Const) -> bool:
+        """Whether a number changes no minimum or maximum of a type as wide as registers are."""
+        dtype = extreme.dtype
+        if self.vector is not None or not dtype.is_integer or dtype.bits not in (32, 64):
+            return False
+        return extreme.value == (dtype.greatest if op == "min" else dtype.least)
 
     def _division_of_c(self, expr: Select) -> SSAValue | None:
         """C's quotient or remainder by a constant that never traps; None for anything else."""

@@ -4,6 +4,10 @@ Sizes and loop variables have 64 bits. Where a program converts them to its own 
 that nothing is lost, and compares or chooses before it narrows: `narrow(b) == x` in a loop of
 vectors becomes a comparison of 64 bits, with half the lanes and conversions of every x. A value
 that LLVM knows nothing of stays as narrow as it was made, before the loop.
+
+Likewise the extreme number of a type where a condition chooses what a minimum takes: LLVM makes a
+selection of `min(x, v if c else greatest)`, which is no reduction to it, and such a loop has no
+vectors.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from loopwright.ir.loops import For, Stmt
 from loopwright.ir.visit import expressions, statements_inside, walk
 from loopwright.memo import IdentityMap
 
-__all__ = ["NarrowUses", "hidden_narrowing"]
+__all__ = ["NarrowUses", "hidden_constant", "hidden_narrowing"]
 
 _BITS = 32  # what a register of any processor holds as it is
 
@@ -67,3 +71,10 @@ def hidden_narrowing(code: FunctionBuilder, value: SSAValue, dtype: DType) -> SS
     low = code.emit(f"trunc {value} to {type_name(dtype)}")
     kind = type_name(dtype)
     return SSAValue(code.emit(f'call {kind} asm "", "=r,0"({kind} {low})'), dtype)
+
+
+def hidden_constant(code: FunctionBuilder, value: SSAValue) -> SSAValue:
+    """A number that LLVM does not know, made where the function begins."""
+    kind, name = type_name(value.dtype), code.name("hidden.")
+    code.entry.append(f'  {name} = call {kind} asm "", "=r,0"({value})')
+    return SSAValue(name, value.dtype)

@@ -1,10 +1,14 @@
-"""Conditional updates of integers as plain reductions, which compilers of C split into lanes.
+"""Conditional updates as plain reductions, which compilers split into lanes.
 
     x = (x + e if c else x)              ->   x = x + (e if c else 0)
     x = (v if c and v < x else x)        ->   x = min(x, v if c else greatest)
 
 Compilers know a reduction by its form: one operation that takes the variable in every iteration. A
 condition around it is a branch to them, or a chain of selections that no lanes follow.
+
+Floating sums keep their order, and the next element waits for a sum, no longer for a selection
+behind it. What changes no number, whatever its sign, is -0.0 added and 0.0 subtracted. A product
+that is rounded together with the sum stays under its condition: nothing neutral can be multiplied.
 """
 
 from __future__ import annotations
@@ -12,11 +16,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loopwright.ir.dtypes import BOOL
-from loopwright.ir.expr import Binary, Const, Expr, Load, Select
-from loopwright.ir.loops import Store
-from loopwright.ir.visit import loads
+from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Unary
+from loopwright.ir.loops import LoopNest, Stmt, Store
+from loopwright.ir.visit import loads, rebuild
 
-__all__ = ["as_reduction"]
+__all__ = ["as_reduction", "plain_reductions"]
 
 # The extreme that a comparison of a value with the variable chooses: (value op variable).
 _EXTREMES = {"lt": "min", "le": "min", "gt": "max", "ge": "max"}
@@ -24,13 +28,27 @@ _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _NEVER = Const(False, BOOL)
 
 
-def as_reduction(store: Store) -> Store:
-    """The store with an update of an integer under a condition as a reduction, for it is exact."""
-    if store.value.dtype.kind not in "iu" or not isinstance(store.value, Select):
+def plain_reductions(nest: LoopNest) -> LoopNest:
+    """The nest with every update under a condition as a reduction, floating sums too."""
+
+    def visit(stmt: Stmt) -> Stmt:
+        return as_reduction(stmt, kinds="iuf") if isinstance(stmt, Store) else stmt
+
+    return replace(nest, body=rebuild(nest.body, visit))
+
+
+def as_reduction(store: Store, kinds: str = "iu") -> Store:
+    """The store with an update under a condition as a reduction of the same bits.
+
+    `kinds` of numbers: compilers of C make branches of floating selections either way.
+    """
+    if store.value.dtype.kind not in kinds or not isinstance(store.value, Select):
         return store
     own = Load(store.buffer, store.index, store.value.dtype)
     value = _under_one_condition(store.value)
-    found = _sum(value) or _extreme(value, own)
+    found = _sum(value)
+    if found is None and store.value.dtype.is_integer:
+        found = _extreme(value, own)
     return store if found is None else replace(store, value=found)
 
 
@@ -43,13 +61,30 @@ def _under_one_condition(value: Select) -> Select:
 
 
 def _sum(value: Select) -> Expr | None:
-    zero = Const(0, value.dtype)
     match value:
         case Select(cond=cond, x=Binary(op="add" | "sub" as op, x=x, y=y), y=z) if x == z:
-            return Binary(op, x, Select(cond, y, zero))
+            is_met = True
         case Select(cond=cond, x=z, y=Binary(op="add" | "sub" as op, x=x, y=y)) if x == z:
-            return Binary(op, x, Select(cond, zero, y))
-    return None
+            is_met = False
+        case _:
+            return None
+    if value.dtype.is_integer:
+        zero = Const(0, value.dtype)
+    elif _is_product(x) or _is_product(y):
+        return None
+    else:
+        zero = Const(-0.0 if op == "add" else 0.0, value.dtype)
+    return Binary(op, x, Select(cond, y, zero) if is_met else Select(cond, zero, y))
+
+
+def _is_product(expr: Expr) -> bool:
+    """Whether a sum may be rounded together with what is multiplied here."""
+    match expr:
+        case Binary(op="mul"):
+            return True
+        case Unary(op="neg", x=x):
+            return _is_product(x)
+    return False
 
 
 def _extreme(value: Select, own: Load) -> Expr | None:
