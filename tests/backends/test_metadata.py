@@ -80,4 +80,17 @@ def test_a_few_whole_vectors_are_taken(index: tuple[Expr, ...], trips: int, is_t
     body = Store("A", index, Load("B", index, FLOAT64))
     metadata.loop(For("j", Const(0), Const(trips), body, Const(1), Mark.SIMD), None)
     text = "\n".join(metadata.lines)
-    assert ('"llvm.loop.vectorize.enable", i1 true' in text) == is_taken
+    assert (f'"llvm.loop.vectorize.width", i32 {min(2, trips)}' in text) == is_taken
+    assert "i1 true" not in text, "LLVM warns where a wish is not fulfilled"
+
+
+@pytest.mark.parametrize(
+    ("trips", "bits", "lanes"),
+    [(8, 512, 8), (12, 512, 4), (6, 256, 2), (64, 256, 4)],
+    ids=["one vector", "three of half the width", "three", "many"],
+)
+def test_a_few_whole_vectors_leave_no_rest(trips: int, bits: int, lanes: int) -> None:
+    metadata = Metadata(vector_bits=bits)
+    body = Store("A", (Var("j"),), Load("B", (Var("j"),), FLOAT64))
+    metadata.loop(For("j", Const(0), Const(trips), body, Const(1), Mark.SIMD), None)
+    assert f'"llvm.loop.vectorize.width", i32 {lanes}' in "\n".join(metadata.lines)

@@ -161,7 +161,8 @@ class _Emitter:
         self.checked = checked  # buffers whose accesses are checked, in the order of their numbers
         self.arena: IdentityMap[Alloc, memory.PointerBuffer] = IdentityMap()
         self.claims = False  # threads claim pieces of parallel loops; else they have fixed shares
-        self.metadata = Metadata()
+        usual = 256 if "avx2" in features else 128
+        self.metadata = Metadata(vector_bits=nest.vector_bits or usual)
         self._narrow_uses = NarrowUses()
         self.code.flags = fast_math_flags(nest)
         is_ours = nest.leave_to_llvm and nest.fuses and not nest.reassoc

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from math import gcd
 
 from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Var
 from loopwright.ir.loops import Alloc, For, If, LoopNest, Mark, Space, Stmt, Store
@@ -33,6 +34,7 @@ class Metadata:
     """The metadata of a module under construction."""
 
     lines: list[str] = field(default_factory=list)
+    vector_bits: int = _VECTOR_BITS  # of vectors that LLVM is to make of loops
 
     def node(self, *operands: str, distinct: bool = False, itself: bool = False) -> str:
         """A new node; with `itself` its first operand is the node itself, as loop IDs need."""
@@ -62,7 +64,9 @@ class Metadata:
             facts.append(self.node('!"llvm.loop.vectorize.enable"', "i1 false"))
             facts.append(self.node('!"llvm.loop.unroll.disable"'))
         elif _is_short(loop):
-            facts.append(self.node('!"llvm.loop.vectorize.enable"', "i1 true"))
+            # Not vectorize.enable, for which LLVM writes a warning where it sees no vectors.
+            width = _whole_lanes(loop, self.vector_bits)
+            facts.append(self.node('!"llvm.loop.vectorize.width"', f"i32 {width}"))
             facts.append(self.node('!"llvm.loop.unroll.disable"'))
         elif _is_strip(loop):
             facts.append(self.node('!"llvm.loop.unroll.disable"'))
@@ -185,6 +189,14 @@ def _is_short(loop: For) -> bool:
     rows = [load.index for value in values for load in loads(value)]
     bits = {stmt.value.dtype.bits * trips % _VECTOR_BITS for stmt in stores}
     return bits == {0} and all(_walks(loop.var, row) for row in (*rows, *(s.index for s in stores)))
+
+
+def _whole_lanes(loop: For, vector_bits: int) -> int:
+    """The lanes of the widest vectors of which a loop of a few whole vectors has no rest."""
+    trips = constant_trips(loop)
+    assert trips is not None, "a few whole vectors have a constant number of iterations"
+    stored = [stmt.value.dtype.bits for stmt in statements(loop.body) if isinstance(stmt, Store)]
+    return gcd(trips, vector_bits // max(stored))
 
 
 def _walks(var: str, index: Sequence[Expr]) -> bool:
