@@ -13,13 +13,13 @@ import pytest
 import loopwright as lw
 from contract_steps import contract_loops
 from drawn import combined
-from loopwright import faults, kernels, options, pipeline
+from loopwright import faults, kernels, options, pipeline, targets
 from loopwright.calls import einsum as einsum_calls
 from loopwright.calls import einsum_contraction, polyhedral_function
 from loopwright.cli import info_command, main
 from loopwright.diagnostics import IllegalStep, InternalError, UsageError
 from loopwright.faults import Faults, recorded_faults, survive
-from loopwright.lower import passes
+from loopwright.lower import buffers, passes
 from loopwright.planner import generic, planners
 from loopwright.transform.contract import Contract
 from loopwright.transform.loop_marks import Parallel
@@ -330,3 +330,49 @@ def test_the_statement_of_a_core_cannot_change() -> None:
     core = contract_loops("i", "j", "k")
     with pytest.raises(IllegalStep, match="the contraction of S0 would be none: "):
         lw.compile(min_plus(), plan=Plan((core, PartialSums("S0", "k", 64))))
+
+
+# -- what lowering and printing do for speed only --------------------------------------------------
+
+GHOSTS = b"""
+void f(int n, double x[n]) {
+  double y[7];
+#pragma scop
+  for (int e = 0; e < n; e++) {
+    for (int i = 0; i < 4; i++)
+      y[i + 2] = x[e] + i;
+    y[0] = y[4];
+    x[e] = y[0] + y[5];
+  }
+#pragma endscop
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (buffers, "contracted_array"),
+        (passes, "simplify_divisions"),
+        (targets, "sink_scalars"),
+    ],
+    ids=lambda x: x if isinstance(x, str) else None,
+)
+def test_rewrites_for_speed_only(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, tmp_path: Path
+) -> None:
+    fail = failing(IndexError("list index out of range"))
+    if owner is passes:
+        broken = [replace(x, rewrite=fail) if x.name == name else x for x in passes.PASSES]
+        monkeypatch.setattr(passes, "PASSES", tuple(broken))
+    else:
+        monkeypatch.setattr(owner, name, fail)
+    monkeypatch.setattr(passes, "_require_known_passes", lambda: None)
+    x = numbers(5)
+    found = x.copy()
+    lw.compile(GHOSTS, function="f")(5, found)
+    np.testing.assert_array_equal(found, (x + 2) + (x + 3))
+    path = tmp_path / "f.c"
+    path.write_bytes(GHOSTS)
+    assert main(["cc", str(path), "--target", "c", "-o", str(tmp_path / "out.c")]) == 0
+    assert recorded_faults().count > 0

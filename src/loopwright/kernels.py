@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from loopwright import options
 from loopwright.backends.llvm_entry import entry_symbols
 from loopwright.diagnostics import UsageError
+from loopwright.faults import FAULTS, survive
 from loopwright.ir.dtypes import FLOAT32, FLOAT64
 from loopwright.ir.kernel_variant import Algebra, ContractionKernel
 from loopwright.log import dump, log
@@ -135,10 +136,14 @@ def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = Fal
     from loopwright.lower.quotients_apart import LEAST_LANES, quotients_apart  # lazy: likewise
 
     wide = [dtype for dtype in (FLOAT32, FLOAT64) if machine.lanes(dtype.bits) >= LEAST_LANES]
-    liked = functions_apart(
-        plain_reductions(narrow_arithmetic(nest)), elementary_functions(machine.features)
-    )
-    liked = quotients_apart(liked, wide)
+    try:
+        liked = functions_apart(
+            plain_reductions(narrow_arithmetic(nest)), elementary_functions(machine.features)
+        )
+        liked = quotients_apart(liked, wide)
+    except FAULTS as error:
+        survive(error, f"the code of '{nest.name}'")
+        liked = nest
     return emit_module(liked, machine.features, checked=checked)
 
 

@@ -40,7 +40,7 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.log import dump, log
 from loopwright.lower.buffers import specialise
 from loopwright.lower.contraction_kernel import kernel_of
-from loopwright.lower.passes import lower_schedule
+from loopwright.lower.passes import lower_plainly, lower_schedule
 from loopwright.planner.choice import Choice
 from loopwright.planner.mesh import scratchpad_room
 from loopwright.planner.planners import (
@@ -196,7 +196,11 @@ def _source_loops(program: Program) -> tuple[Plan, Schedule, LoopNest]:
 
     def loops() -> tuple[Plan, Schedule, LoopNest]:
         source = initial_schedule(program)
-        return Plan(()), source, lower_schedule(source)
+        try:
+            return Plan(()), source, lower_schedule(source)
+        except FAULTS as error:
+            survive(error, f"the source order of '{program.name}'")
+            return Plan(()), source, lower_plainly(source)
 
     def too_hard(error: GaveUp) -> NoReturn:
         message = f"the loops of '{program.name}' are too hard to write down"

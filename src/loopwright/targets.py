@@ -23,6 +23,7 @@ from loopwright.backends.device_host import HostFunction
 from loopwright.backends.device_module import emit_kernels
 from loopwright.backends.elementary_functions import elementary_functions
 from loopwright.diagnostics import UsageError
+from loopwright.faults import FAULTS, survive
 from loopwright.ir.device import DeviceProgram
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Call, Expr
@@ -103,8 +104,15 @@ def _emit_llvm(program: Program, nest: LoopNest, machine: Any) -> Module:
 def told_to_c(
     program: Program, nest: LoopNest, machine: Machine, *, library: bool = False
 ) -> LoopNest:
-    """The nest of a program as a compiler of C likes it; `library`: all functions are its own."""
-    return _told(_with_functions(nest, machine, library), machine, _guesses(program))
+    """The nest of a program as a compiler of C likes it; `library`: all functions are its own.
+
+    Where that is at fault, the nest as it is.
+    """
+    try:
+        return _told(_with_functions(nest, machine, library), machine, _guesses(program))
+    except FAULTS as error:
+        survive(error, f"the text of '{program.name}'")
+        return nest
 
 
 def tells_more(
@@ -116,10 +124,14 @@ def tells_more(
     branches (backends/c_choices), which only machines of AArch64 are told, elements that stay are
     stored again, or loops of vectors call functions that are lines of ours.
     """
-    may_guess = _guesses(program)
-    nest = _with_functions(nest, machine, library)
-    told = _told(nest, machine, may_guess)
-    is_guessed = may_guess is not None and told != _told(nest, machine, None)
+    try:
+        may_guess = _guesses(program)
+        nest = _with_functions(nest, machine, library)
+        told = _told(nest, machine, may_guess)
+        is_guessed = may_guess is not None and told != _told(nest, machine, None)
+    except FAULTS as error:
+        survive(error, f"the text of '{program.name}'")
+        return False
     is_chosen = any_open(told) or (machine.isa == "aarch64" and any_by_bits(told))
     vectors = (s for s in statements(told.body) if isinstance(s, For) and s.mark is Mark.SIMD)
     is_called = any(_own_calls(loop, taken_in_vectors(loop, told.functions)) for loop in vectors)

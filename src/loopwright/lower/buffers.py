@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from loopwright.faults import FAULTS, survive
 from loopwright.ir.expr import Const, Expr, Load, Var
 from loopwright.ir.loops import (
     Alloc,
@@ -92,10 +93,19 @@ def allocate_shared(schedule: Schedule, body: Stmt) -> Stmt:
         if array.role is Role.LOCAL and array.name not in dict(schedule.private):
             # A stack belongs to one thread; what parallel loops see must be memory of all.
             is_stack = _is_small(array) and not is_shared
-            inside = contracted_array(array, body)
+            inside = _contracted(array, body)
             own = _alloc(array, Space.STACK if is_stack else Space.SCRATCH, body)
             body = own if inside is None else inside
     return body
+
+
+def _contracted(array: Array, body: Stmt) -> Stmt | None:
+    """`contracted_array`, of which a fault costs speed only, in the loops of the source too."""
+    try:
+        return contracted_array(array, body)
+    except FAULTS as error:
+        survive(error, f"the contraction of '{array.name}'")
+        return None
 
 
 def allocate_private(array: Array, around: frozenset[str], body: Stmt) -> Stmt:

@@ -68,7 +68,15 @@ from loopwright.lower.work_distribution import (
     lower_to_spmd,
 )
 
-__all__ = ["PASSES", "LoopDecisions", "Pass", "lower_schedule", "nest_before", "run_passes"]
+__all__ = [
+    "PASSES",
+    "LoopDecisions",
+    "Pass",
+    "lower_plainly",
+    "lower_schedule",
+    "nest_before",
+    "run_passes",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +267,11 @@ def _lowered(schedule: Schedule) -> LoopNest:
     loops = generate_loops(schedule)
     passes = PASSES if schedule.mesh is None else _MESH_PASSES
     return run_passes(loops.nest, LoopDecisions.of(schedule, loops), passes)
+
+
+def lower_plainly(schedule: Schedule) -> LoopNest:
+    """The loops of a schedule that has decided nothing, without any pass: they do without."""
+    return generate_loops(schedule).nest
 
 
 def nest_before(schedule: Schedule, name: str) -> tuple[LoopNest, Mapping[str, str]]:
