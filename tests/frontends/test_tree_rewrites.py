@@ -1,4 +1,4 @@
-"""Rewrites of source trees: literal sizes made smaller."""
+"""Rewrites of source trees: literal sizes made smaller, what branches set."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import program_of
-from loopwright.frontends.tree_rewrites import shrink_sizes
+from loopwright.frontends.tree_rewrites import set_before_read, shrink_sizes
 from loopwright.ir.program import Program
 
 STENCIL = b"""
@@ -57,3 +57,20 @@ def test_no_size_becomes_tiny() -> None:
 def test_small_numbers_are_no_sizes() -> None:
     small = STENCIL.replace(b"2048", b"40").replace(b"2047", b"39")
     assert made(small.replace(b"1024", b"20").replace(b"1023", b"19"), 2) is None
+
+
+def test_what_is_set_before_it_is_read() -> None:
+    source = b"""
+void f(int n, double A[n], double out[1]) {
+  double a, b, c, d, e;
+#pragma scop
+  if (n > 3) { a = A[0]; b = A[1]; } else { a = A[2]; }
+  c = c + 1; c = 2;
+  for (int i = 0; i < n; i++) { d = A[i]; }
+  e = a; a = e;
+  out[0] = a + b + c + d + e;
+#pragma endscop
+}
+"""
+    (region,) = read_c(source).regions
+    assert set_before_read(region.tree.body) == {"a", "e"}

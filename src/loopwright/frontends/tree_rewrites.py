@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -31,11 +31,13 @@ __all__ = [
     "eliminate_dead_locals",
     "fill_nest",
     "forward_substitute",
-    "is_addressable",
     "merge_branches",
+    "only_inside",
     "predicate_assignments",
+    "set_before_read",
     "shrink_sizes",
     "split_selects",
+    "unproven_bounds",
 ]
 
 _MOST_COPIES = 128  # expression nodes in all copies of a substituted value
@@ -165,7 +167,10 @@ def _without(nodes: tuple[Node, ...], dead: set[str]) -> tuple[Node, ...]:
 #
 #     if (b[i] > 0) s += b[i];      ->      s = b[i] > 0 ? s + b[i] : s;
 #
-# Every element that may be assigned must exist whether the condition holds or not.
+# Every element that may be assigned must exist whether the condition holds or not. A scalar without
+# an old value, and one that the other branch sets anyway, is assigned in any case:
+#
+#     if (b[i] > 0) s = 1; else s = 2;      ->      s = 1; s = b[i] > 0 ? s : 2;
 
 
 # An assigned element, and the conditions under which the assignment runs.
@@ -175,7 +180,10 @@ Target = tuple[Access, tuple[Expr, ...]]
 def predicate_assignments(
     nodes: Sequence[Node], mask: Expr, own: Collection[str]
 ) -> tuple[Node, ...]:
-    """`nodes` whose assignments keep the old value where `mask` is false; `own` are locals."""
+    """`nodes` whose assignments keep the old value where `mask` is false, but for those of `own`.
+
+    These are scalars whose values nobody reads where `mask` is false.
+    """
 
     def change(node: Node) -> Node:
         match node:
@@ -193,6 +201,30 @@ def predicate_assignments(
                 assert_never(node)
 
     return tuple(map(change, nodes))
+
+
+def set_before_read(nodes: Iterable[Node]) -> frozenset[str]:
+    """Scalars that `nodes` assign in every case, and do not read before."""
+    found: set[str] = set()
+    read: set[str] = set()
+    for node in nodes:
+        match node:
+            case Assign(target=target, value=value):
+                read |= {load.array for load in loads(value)}
+                if not target.index and target.array not in read:
+                    found.add(target.array)
+            case IfElse(body=body, orelse=orelse):
+                found |= (set_before_read(body) & set_before_read(orelse)) - read
+                read |= _loaded(node)
+            case ForLoop():
+                read |= _loaded(node)
+            case _:
+                assert_never(node)
+    return frozenset(found)
+
+
+def _loaded(node: Node) -> set[str]:
+    return {load.array for one in assignments((node,)) for load in loads(one.value)}
 
 
 def divides_integers(value: Expr) -> bool:
@@ -249,17 +281,37 @@ def certain_loads(cond: Expr) -> Iterator[Load]:
                 yield from certain_loads(child)
 
 
-def is_addressable(
+def unproven_bounds(
     target: Access,
     shape: Sequence[Expr],
     cond: Expr,
     prove: Callable[[Expr], bool],
-) -> bool:
-    """Whether an element is in bounds whether `cond` holds or not: proven, or read by `cond`."""
+) -> list[Expr]:
+    """What must hold for an element to exist, less what is proven; `cond` reads none outside."""
     if any((x.array, x.index) == (target.array, target.index) for x in loads(cond)):
-        return True
+        return []
     pairs = zip(target.index, shape, strict=True)
-    return all(prove(entry >= 0) and prove(entry < extent) for entry, extent in pairs)
+    needed = [bound for entry, extent in pairs for bound in (entry >= 0, entry < extent)]
+    return [bound for bound in needed if not prove(bound)]
+
+
+def only_inside(nodes: Sequence[Node], inside: Mapping[Access, Expr]) -> tuple[Node, ...]:
+    """`nodes` whose assignments to the elements of `inside` happen under that condition only."""
+
+    def change(node: Node) -> Node:
+        match node:
+            case Assign(target=target, span=span):
+                return node if target not in inside else IfElse(inside[target], (node,), (), span)
+            case ForLoop(body=body):
+                return replace(node, body=tuple(map(change, body)))
+            case IfElse(body=body, orelse=orelse):
+                return replace(
+                    node, body=tuple(map(change, body)), orelse=tuple(map(change, orelse))
+                )
+            case _:
+                assert_never(node)
+
+    return tuple(map(change, nodes))
 
 
 # -- smaller sizes --------------------------------------------------------------------------

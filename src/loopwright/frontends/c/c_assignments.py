@@ -171,6 +171,8 @@ class CAssignmentReader:
         element_of(declaration)
         match declaration.init:
             case None:
+                if declaration.type.is_scalar:
+                    self._scope.unset.add(declaration)
                 return ()
             case InitList(is_zero=True):
                 if declaration.type.is_scalar:

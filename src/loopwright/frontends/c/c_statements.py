@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial, reduce
 
 from loopwright.diagnostics import Span
 from loopwright.frontends.affine_check import (
@@ -52,10 +53,13 @@ from loopwright.frontends.refusal import Refusal, Reported
 from loopwright.frontends.source_tree import Assign, ForLoop, IfElse, Node
 from loopwright.frontends.tree_rewrites import (
     assigned_elements,
+    assignments,
     certain_loads,
-    is_addressable,
     merge_branches,
+    only_inside,
     predicate_assignments,
+    set_before_read,
+    unproven_bounds,
 )
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Binary, Const, Expr, Select, Var
@@ -329,25 +333,33 @@ class CStatementReader:
         with self._read.guarded(cond), scope.branch():
             orelse = self.block(others)
         syntax = (node.body, *others)
+        unset = {scope.variables[d].name for d in scope.unset if d in scope.variables}
         scope.forget(changed_by(syntax))
-        self._require_targets(cond, node, (body, orelse))
+        body, orelse = self._with_targets(cond, node, (body, orelse))
         whole = merge_branches(cond, body, orelse)
         if whole is not None:
-            return self._assign.split(whole)
+            has_old = orelse or whole.target.array not in unset
+            return self._assign.split(whole) if has_old else body
         span = self._source_map.span(node.cond.at)
         mask = self._read.temporary("mask", BOOL, span)
         own = {scope.variables[d].name for d in declared_in(syntax) if d in scope.variables}
         own |= {local.name for local in scope.temporaries}
+        given = {one.target.array for one in assignments(body)}
         return (
             *self._assign.split(Assign(Access(mask.array, (), BOOL), cond, span)),
-            *predicate_assignments(body, mask, own),
-            *predicate_assignments(orelse, negated(mask), own),
+            *predicate_assignments(body, mask, own | unset | set_before_read(orelse)),
+            *predicate_assignments(orelse, negated(mask), own | (unset - given)),
         )
 
-    def _require_targets(
+    def _with_targets(
         self, cond: Expr, node: IfStmt, sides: tuple[Sequence[Node], Sequence[Node]]
-    ) -> None:
-        """Refuse a predicated assignment to an element that may be out of bounds."""
+    ) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+        """Both sides of a predicated `if`, within the bounds of the elements that they assign.
+
+        Where `cond` is false, an assignment that is predicated still touches its element. One that
+        may lie outside its array is left out there, whatever `cond` says: a program that assigns
+        it has no meaning.
+        """
         scope = self._scope
         shapes = {v.name: v.shape for v in scope.variables.values()}
         first, second = (assigned_elements(side) for side in sides)
@@ -360,17 +372,23 @@ class CStatementReader:
             for fact in (entry >= 0, entry < extent)
             if why_not_affine(entry) is None
         ]
+        inside: dict[Access, Expr] = {}
         for target, facts in (*first, *second):
             if target in both or not target.index:
                 continue
             with scope.branch(*facts, *read):
-                if is_addressable(target, shapes[target.array], cond, scope.prove):
-                    continue
-            hint = "where it depends on data, write A[i] = condition ? x : A[i];"
-            condition = self._read.source_text(node.cond)
-            refusal = not_affine("LW101", "the condition", condition, why_unusable(cond), hint)
-            self._read.report(refusal, node.cond.at)
-            raise Reported
+                bounds = unproven_bounds(target, shapes[target.array], cond, scope.prove)
+            if not bounds:
+                continue
+            if any(why_no_affine_condition(bound) is not None for bound in bounds):
+                hint = "where it depends on data, write A[i] = condition ? x : A[i];"
+                condition = self._read.source_text(node.cond)
+                refusal = not_affine("LW101", "the condition", condition, why_unusable(cond), hint)
+                self._read.report(refusal, node.cond.at)
+                raise Reported
+            inside[target] = reduce(partial(Binary, "and"), bounds)
+        first_side, second_side = (only_inside(side, inside) for side in sides)
+        return first_side, second_side
 
     def _condition(self, node: SyntaxExpr) -> Expr | None:
         """A condition as a boolean expression; None when it was refused (and reported)."""

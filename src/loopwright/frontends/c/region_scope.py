@@ -64,6 +64,8 @@ class RegionScope:
     counters: frozenset[Declaration]  # every loop variable of the region
     changing: frozenset[str]  # names that some statement of the function changes
     untouched: set[Declaration]  # loop variables that still have the value from before the region
+    # Scalars that the region has declared and nothing has assigned since: they have no value.
+    unset: set[Declaration] = field(default_factory=set)
     variables: dict[Declaration, Variable] = field(default_factory=dict)
     sizes: list[str] = field(default_factory=list)
     loops: dict[Declaration, str] = field(
@@ -97,6 +99,7 @@ class RegionScope:
         for declaration in changed:
             self.known.pop(declaration, None)
             self.untouched.discard(declaration)
+            self.unset.discard(declaration)
 
     @contextmanager
     def branch(self, *facts: Expr) -> Iterator[None]:
@@ -105,6 +108,7 @@ class RegionScope:
         The caller forgets what the branches change after reading all of them.
         """
         known, untouched, count = dict(self.known), set(self.untouched), len(self.facts)
+        unset = set(self.unset)
         self.facts += facts
         self.depth += 1
         try:
@@ -112,7 +116,7 @@ class RegionScope:
         finally:
             self.depth -= 1
             del self.facts[count:]
-            self.known, self.untouched = known, untouched
+            self.known, self.untouched, self.unset = known, untouched, unset
 
     @contextmanager
     def aliased(self, aliases: Mapping[Declaration, Alias]) -> Iterator[None]:
@@ -131,7 +135,7 @@ class RegionScope:
         """Read a loop: variables that its body changes are unknown from its start."""
         count = len(self.facts)
         self.forget((*changed, counter))
-        known, untouched = dict(self.known), set(self.untouched)
+        known, untouched, unset = dict(self.known), set(self.untouched), set(self.unset)
         self.loops[counter] = unique
         self.depth += 1
         try:
@@ -140,7 +144,7 @@ class RegionScope:
             self.depth -= 1
             del self.loops[counter]
             del self.facts[count:]
-            self.known, self.untouched = known, untouched
+            self.known, self.untouched, self.unset = known, untouched, unset
 
 
 # -- a C variable as array, scalar or integer parameter of the tree --------------------------
