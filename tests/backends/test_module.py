@@ -15,7 +15,7 @@ from loopwright.backends.llvm_entry import entry_symbols
 from loopwright.diagnostics import InternalError
 from loopwright.ir.check_expr import BINARY_KINDS, FUNCTION_KINDS
 from loopwright.ir.dtypes import DTYPES, INT32, DType
-from loopwright.ir.expr import Binary, Cast, Const, Load, Unary, Var
+from loopwright.ir.expr import REAL_ONLY, REAL_PAIRS, Binary, Cast, Const, Load, Unary, Var
 from loopwright.ir.loops import Barrier, Block, Buffer, For, LoopNest, Mark, Store
 from loopwright.machines.host import host
 from loopwright.machines.load import load_machine
@@ -28,6 +28,7 @@ LIBRARY = {"sched_yield"} | {
     for suffix in ("", "f")
 }
 LIBRARY |= {"fmod", "fmodf", "hypot", "hypotf", "fma", "fmaf", "memcpy", "memset", "memmove"}
+LIBRARY |= {f"{name}{suffix}" for name in (*REAL_ONLY, *REAL_PAIRS) for suffix in ("", "f")}
 LIBRARY |= {"floor", "floorf", "ceil", "ceilf", "sincos", "sincosf"}
 LIBRARY |= {f"c{name}" for name in ("sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "pow")}
 # Helpers of the compiler for half precision, needed by processors without any support of it.

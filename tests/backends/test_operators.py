@@ -121,6 +121,7 @@ def call(function: str) -> Make:
 EXACT_FUNCTIONS = (
     *("sqrt", "floor", "ceil", "conj", "real", "imag"),
     *("min_number", "max_number", "add_sat"),
+    *("trunc", "round", "rint", "copysign", "fmod"),
 )
 
 

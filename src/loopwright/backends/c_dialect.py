@@ -130,8 +130,8 @@ OPENMP = Dialect(
 
 _FUNCTIONS = tuple(
     """acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1
-    fabs floor fma fmax fmin fmod hypot ldexp lgamma log log10 log1p log2 pow rint round sin sinh
-    sqrt tan tanh tgamma trunc""".split()  # noqa: SIM905, a list of words is easier to read so
+    fabs floor fma fmax fmin fmod hypot ldexp lgamma log log10 log1p log2 pow remainder rint
+    round sin sinh sqrt tan tanh tgamma trunc""".split()  # noqa: SIM905, a list of words is easier to read so
 )
 _PRELUDE = """#ifndef LW_INDEX
 #define LW_INDEX int

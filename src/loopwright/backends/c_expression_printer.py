@@ -356,6 +356,8 @@ class CExpressions:
             if dtype.kind == "i" and fits(exact_interval(expr, self.ranges), dtype):
                 return operation(op, self.value(x), self.value(y))
             return self._wrapped(expr)
+        if op in ("shl", "shr"):
+            return self._shift(op, x, y)
         if op in _BITS:
             sign, binding = _BITS[op]
             left, right = self.value(x), self.value(y)
@@ -376,6 +378,16 @@ class CExpressions:
         if op in ("floordiv", "mod"):
             return self._division(op, x, y, left, right)
         return self.use(op, dtype, left, right)
+
+    def _shift(self, op: str, x: Expr, y: Expr) -> CText:
+        """A shift, by the count modulo the bits of the type where it may lie beyond."""
+        dtype = x.dtype
+        left, right = self.value(x), self.value(y)
+        is_plain = op == "shr" or (dtype.kind == "u" and dtype.bits >= 32)
+        if not is_plain or not _is_count(interval(y, self.ranges), dtype):
+            return self.use(op, dtype, left, right)
+        sign = "<<" if op == "shl" else ">>"
+        return CText(f"{left.within(UNARY)} {sign} {right.within(UNARY)}", SHIFT, width_of(dtype))
 
     def _is_index(self, expr: Expr) -> bool:
         """Whether an integer was an index in C: made of loop variables, sizes and constants."""
@@ -498,6 +510,11 @@ class CExpressions:
 
     def _as(self, code: CText, dtype: DType) -> CText:
         return CText(f"({c_type(dtype)}){code.within(UNARY)}", UNARY, width_of(dtype))
+
+
+def _is_count(found: Interval, dtype: DType) -> bool:
+    """Whether all values of an interval are counts by which C shifts a type."""
+    return found[0] >= 0 and found[1] < dtype.bits
 
 
 def _choice(cond: CText, x: CText, y: CText) -> CText:

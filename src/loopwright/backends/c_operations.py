@@ -259,6 +259,16 @@ def _saturating_product(dtype: DType) -> _Lines:
     return lines, f"lw_y != 0 && lw_x > lw_most / lw_y ? ({end}) : {product}"
 
 
+def _shift_left(dtype: DType) -> _Lines:
+    """In an unsigned type: C leaves open what signed numbers are beyond their range."""
+    wide = wrap_type(dtype)
+    return (), f"({c_type(dtype)})(({wide})lw_a << (lw_b & {dtype.bits - 1}))"
+
+
+def _shift_right(dtype: DType) -> _Lines:
+    return (), f"({c_type(dtype)})(lw_a >> (lw_b & {dtype.bits - 1}))"
+
+
 def _extreme(dtype: DType, sign: str, if_zero: str) -> _Lines:
     order = f"lw_b {sign} lw_a || lw_b != lw_b ? lw_b : lw_a"
     return (), f"lw_a == lw_b ? (__builtin_signbit(lw_a) ? {if_zero}) : ({order})"
@@ -382,6 +392,8 @@ _MAKERS: dict[tuple[str, str], tuple[int, Callable[[DType], _Lines]]] = {
     ("most", "i"): (2, _int_max),
     ("abs", "i"): (1, _absolute),
     ("pow", "i"): (2, _power),
+    ("shl", "i"): (2, _shift_left),
+    ("shr", "i"): (2, _shift_right),
     ("add_sat", "i"): (2, _saturating_sum),
     ("add_top", "i"): (2, _add_top),
     ("add_bottom", "i"): (2, _add_bottom),

@@ -97,9 +97,19 @@ def binary(code: FunctionBuilder, op: str, x: SSAValue, y: SSAValue) -> SSAValue
         return SSAValue(code.emit(f"{_INTEGER[op]} {x}, {y.text}"), x.dtype, x.lanes)
     if op in ("floordiv", "mod"):
         return _integer_division(code, op, x, y)
+    if op in ("shl", "shr"):
+        return _shift(code, op, x, y)
     if op in SATURATING:
         return _saturating(code, op, x, y)
     raise InternalError(f"operator '{op}' is not defined for {x.dtype}")
+
+
+def _shift(code: FunctionBuilder, op: str, x: SSAValue, y: SSAValue) -> SSAValue:
+    """By the count modulo the bits of the type: beyond, LLVM's instructions give poison."""
+    word = "shl" if op == "shl" else "ashr" if x.dtype.kind == "i" else "lshr"
+    most = broadcast(code, literal(x.dtype, x.dtype.bits - 1), x.lanes)
+    count = code.emit(f"and {y}, {most.text}")
+    return SSAValue(code.emit(f"{word} {x}, {count}"), x.dtype, x.lanes)
 
 
 def _float_binary(code: FunctionBuilder, op: str, x: SSAValue, y: SSAValue) -> SSAValue:

@@ -29,6 +29,7 @@ from loopwright.backends.llvm_builder import (
 from loopwright.backends.llvm_elementary import elementary
 from loopwright.backends.llvm_memory import extract, gather
 from loopwright.ir.dtypes import DTYPES, FLOAT32, FLOAT64, INT64
+from loopwright.ir.expr import REAL_ONLY, REAL_PAIRS
 
 __all__ = ["absolute", "call", "dot", "fused_complex_product", "power"]
 
@@ -95,6 +96,8 @@ def call(
             return _intrinsic(code, "sadd.sat", *args)
         case "pow":
             return power(code, *args)
+    if function in REAL_ONLY or function in REAL_PAIRS:
+        return _real_call(code, function, *args)
     if last.dtype.is_complex:
         return _lane_by_lane(code, lambda x: _complex_call(code, function, x), *args)
     ours = elementary(code, function, last, features)
@@ -145,7 +148,7 @@ def absolute(code: FunctionBuilder, x: SSAValue) -> SSAValue:
 
     def distance(z: SSAValue) -> SSAValue:
         parts = [SSAValue(text, z.dtype.real) for text in (z.text, z.imag)]
-        return SSAValue(code.call(parts[0].type, f"hypot{kind}", *parts), z.dtype.real)
+        return _library(code, f"hypot{kind}", *parts)
 
     return _lane_by_lane(code, distance, x)
 
@@ -163,6 +166,31 @@ def _intrinsic(code: FunctionBuilder, function: str, *args: SSAValue) -> SSAValu
     last = args[-1]
     name = f"llvm.{function}.{intrinsic_suffix(last.dtype, last.lanes)}"
     return SSAValue(code.call(last.type, name, *args), last.dtype, last.lanes)
+
+
+# Real functions that are single instructions on most machines.
+_INSTRUCTIONS = frozenset({"trunc", "round", "rint", "copysign"})
+
+
+def _real_call(code: FunctionBuilder, function: str, *args: SSAValue) -> SSAValue:
+    """A function of real numbers: an instruction, or calls of the C library, lane by lane."""
+    dtype = args[-1].dtype
+    if dtype.bits == 16:
+        wide = _real_call(code, function, *(cast(code, x, FLOAT32) for x in args))
+        return cast(code, wide, dtype)
+    if function in _INSTRUCTIONS:
+        return _intrinsic(code, function, *args)
+    name = f"{function}{'f' if dtype.bits == 32 else ''}"
+    return _lane_by_lane(code, lambda *parts: _library(code, name, *parts), *args)
+
+
+def _library(code: FunctionBuilder, name: str, *args: SSAValue) -> SSAValue:
+    """A call of a function of <math.h>, whose errno nobody reads."""
+    types = ", ".join(arg.type for arg in args)
+    pure = "nounwind willreturn memory(none)"
+    code.declarations[f"declare {args[-1].type} @{name}({types}) {pure}"] = None
+    given = ", ".join(map(str, args))
+    return SSAValue(code.emit(f"call {args[-1].type} @{name}({given})"), args[-1].dtype)
 
 
 def _integer_power(code: FunctionBuilder, x: SSAValue, n: SSAValue) -> SSAValue:

@@ -9,6 +9,8 @@ from loopwright.ir.dtypes import BOOL, INT64, DType
 from loopwright.ir.expr import (
     BINARY_OPS,
     FUNCTIONS,
+    REAL_ONLY,
+    REAL_PAIRS,
     UNARY_OPS,
     Binary,
     Call,
@@ -47,6 +49,8 @@ BINARY_KINDS: dict[str, str] = {
     "or": "biu",
     "xor": "biu",
     "pow": "iufc",
+    "shl": "iu",
+    "shr": "iu",
     "add_top": "iu",
     "add_bottom": "i",
     "mul_sat": "iu",
@@ -60,6 +64,7 @@ BINARY_KINDS: dict[str, str] = {
 UNARY_KINDS: dict[str, str] = {"neg": "iufc", "not": "biu", "abs": "iufc"}
 FUNCTION_KINDS: dict[str, str] = {
     **dict.fromkeys(FUNCTIONS, "fc"),
+    **dict.fromkeys((*REAL_ONLY, *REAL_PAIRS), "f"),
     "floor": "f",
     "ceil": "f",
     "pow": "iufc",

@@ -4,7 +4,8 @@ Nothing here warns or raises on account of values; every operator is total.
 
 - Integers wrap modulo 2^bits, in `abs`, negation and powers too. `x // 0` and `x % 0` are 0. The
   least integer divided by -1 is itself, with remainder 0. An integer to a negative power is
-  1/x^n rounded towards zero, and 0 for x = 0. There are no shifts.
+  1/x^n rounded towards zero, and 0 for x = 0. Shifts are by their count modulo the bits of
+  the type, as machines do; C leaves other counts open.
 - `add_top`, `add_bottom`, `add_sat` and `mul_sat` do not wrap: beyond the type they give its
   nearest end.
   `add_top(x, y)` is the greatest value where x or y is, `add_bottom` the least where either is.
@@ -34,6 +35,7 @@ import numpy as np
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import FLOAT32, INT64, DType, dtype_of
 from loopwright.ir.evaluate_index import as_index
+from loopwright.ir.evaluate_real import REAL_FUNCTIONS
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.memory import Cells, UndefinedRead
 from loopwright.ir.visit import expanded_dot, expanded_extreme
@@ -183,6 +185,14 @@ def _mul_sat(x: Any, y: Any) -> Any:
     return _clamped(int(x) * int(y), dtype_of(x.dtype))
 
 
+def _shift_left(x: Any, y: Any) -> Any:
+    return literal(int(x) << int(y) % (8 * x.dtype.itemsize), dtype_of(x.dtype))
+
+
+def _shift_right(x: Any, y: Any) -> Any:
+    return literal(int(x) >> int(y) % (8 * x.dtype.itemsize), dtype_of(x.dtype))
+
+
 def _floating_only(rule: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Min and max of exact types need no care for signed zeros and NaN."""
     exact = min if rule is _least else max
@@ -202,6 +212,8 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "or": operator.or_,
     "xor": operator.xor,
     "pow": _power,
+    "shl": _shift_left,
+    "shr": _shift_right,
     "add_top": _add_top,
     "add_bottom": _add_bottom,
     "mul_sat": _mul_sat,
@@ -228,6 +240,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "cos": np.cos,
     "tan": np.tan,
     "tanh": np.tanh,
+    **REAL_FUNCTIONS,
     "floor": np.floor,
     "ceil": np.ceil,
     "conj": np.conjugate,

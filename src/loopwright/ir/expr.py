@@ -18,6 +18,8 @@ __all__ = [
     "BINARY_OPS",
     "COMPARISONS",
     "FUNCTIONS",
+    "REAL_ONLY",
+    "REAL_PAIRS",
     "SATURATING",
     "UNARY_OPS",
     "Binary",
@@ -48,6 +50,8 @@ BINARY_OPS: dict[str, str] = {
     "or": "|",
     "xor": "^",
     "pow": "**",
+    "shl": "<<",  # of integers, by a count modulo the bits of the type
+    "shr": ">>",  # likewise; signed numbers round towards minus infinity
     # Saturating arithmetic on integers, of semirings only: languages that users write in wrap.
     "add_top": "add_top",  # the greatest value of the type absorbs, as +infinity does
     "add_bottom": "add_bottom",  # the least value of the type absorbs, as -infinity does
@@ -56,6 +60,13 @@ BINARY_OPS: dict[str, str] = {
 }
 SATURATING = frozenset({"add_top", "add_bottom", "mul_sat"})
 UNARY_OPS: dict[str, str] = {"neg": "-", "not": "~", "abs": "abs"}
+# Functions of C's <math.h> of real numbers, by C's names: of one, and of two. `round` takes halves
+# away from zero, `rint` to even; `remainder` rounds the quotient to the nearest, `fmod` to zero.
+REAL_ONLY = (
+    "cbrt", "log1p", "expm1", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
+    "erf", "erfc", "tgamma", "trunc", "round", "rint",
+)  # fmt: skip
+REAL_PAIRS = ("hypot", "atan2", "fmod", "remainder", "copysign")
 # Pure functions, most of them of floating arguments: name -> number of arguments.
 FUNCTIONS: dict[str, int] = {
     "sqrt": 1,
@@ -68,6 +79,8 @@ FUNCTIONS: dict[str, int] = {
     "cos": 1,
     "tan": 1,
     "tanh": 1,
+    **dict.fromkeys(REAL_ONLY, 1),
+    **dict.fromkeys(REAL_PAIRS, 2),
     "floor": 1,
     "ceil": 1,
     "conj": 1,

@@ -82,6 +82,9 @@ def _binary_interval(op: str, x: Interval, y: Interval, dtype: DType) -> Interva
         case "floordiv" if y[0] > 0:
             corners = [a // b for a in x for b in y]
             return min(corners), max(corners)
+        case "shl" | "shr" if y[0] >= 0 and y[1] < dtype.bits:
+            corners = [a << b if op == "shl" else a >> b for a in x for b in y]
+            return min(corners), max(corners)
         case "and" if x[0] >= 0 and y[0] >= 0:
             return 0, min(x[1], y[1])
     return limits(dtype)

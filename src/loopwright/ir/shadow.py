@@ -316,6 +316,11 @@ def slack_of_unary(op: str, result: Any, sx: float) -> float:
     return sx + (_rounding(result) if op == "abs" and result.dtype.kind == "c" else 0.0)
 
 
+_EXACT_FUNCTIONS = frozenset(
+    "floor ceil trunc round rint fmod remainder copysign conj real imag".split()  # noqa: SIM905
+)
+
+
 def slack_of_call(function: str, args: tuple[Any, ...], result: Any, slacks: list[float]) -> float:
     """The slack of a function of arguments; what libraries compute differs by some units."""
     if function == "fma":
@@ -329,7 +334,7 @@ def slack_of_call(function: str, args: tuple[Any, ...], result: Any, slacks: lis
         if function == "sqrt" and result.dtype.kind == "f" and result > 0:
             return float(slacks[0] / result) + _rounding(result)
         return math.inf
-    if function in ("floor", "ceil", "conj", "real", "imag"):
+    if function in _EXACT_FUNCTIONS:
         return 0.0
     if function == "sqrt" and result.dtype.kind == "f" and _finite(result):
         root = Fraction(float(result))

@@ -73,12 +73,14 @@ __all__ = [
 INDENT = "    "
 
 # How tightly an operator binds, as in Python; a higher number binds more.
-_SELECT, _COMPARE, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = 1, 2, 6, 7, 8, 9, 10
+_SELECT, _COMPARE, _SHIFT, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = 1, 2, 6, 7, 8, 9, 10, 11
 _BINDING: dict[str, int] = {
     **dict.fromkeys(COMPARISONS, _COMPARE),
     "or": 3,
     "xor": 4,
     "and": 5,
+    "shl": _SHIFT,
+    "shr": _SHIFT,
     "add": _SUM,
     "sub": _SUM,
     "mul": _PRODUCT,

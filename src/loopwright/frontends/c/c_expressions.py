@@ -414,6 +414,8 @@ class CExpressionReader:
                 if not isinstance(arg, Name | UnsupportedExpr | UnaryExpr):
                     self.try_value(arg)  # a name may be an array: no error of its own
             message = f"the function '{name}' is not known to be pure, and has no body here"
+            if name.removeprefix("__builtin_") in ("lgamma", "lgammaf"):
+                message = f"the function '{name}' sets the variable signgam of the C library"
             raise Refusal("LW137", message, hint=f"accepted are {libm_calls.ACCEPTED}")
         args = (
             ()

@@ -17,22 +17,34 @@ from loopwright.frontends.c.arithmetic_types import (
     convert,
     data,
 )
-from loopwright.frontends.constant_folding import rounded_constant
+from loopwright.frontends.constant_folding import rounded_constant, zero
 from loopwright.frontends.refusal import Refusal
-from loopwright.ir.dtypes import FLOAT32, FLOAT64
-from loopwright.ir.expr import Binary, Call, Const, Expr, Select, Unary
+from loopwright.ir.expr import (
+    FUNCTIONS,
+    REAL_ONLY,
+    REAL_PAIRS,
+    Binary,
+    Call,
+    Const,
+    Expr,
+    Select,
+    Unary,
+)
 
 __all__ = ["ACCEPTED", "call", "is_known", "takes_arguments"]
 
-# C's name -> the name in the IR and the number of arguments; the suffix f means float.
+# C's name -> the name in the IR; the suffix f means float.
 _PLAIN = {
-    name: (name, count)
-    for name, count in (
-        ("sqrt", 1), ("exp", 1), ("exp2", 1), ("log", 1), ("log2", 1), ("log10", 1), ("sin", 1),
-        ("cos", 1), ("tan", 1), ("tanh", 1), ("floor", 1), ("ceil", 1), ("pow", 2), ("fma", 3),
-    )
+    **{
+        name: name
+        for name in (
+            "sqrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", *REAL_ONLY,
+            *REAL_PAIRS, "floor", "ceil", "pow", "fma",
+        )
+    },
+    "nearbyint": "rint",  # they differ in a flag that nobody reads
 }  # fmt: skip
-_OTHER = {"fabs": 1, "fmin": 2, "fmax": 2, "trunc": 1}
+_OTHER = {"fabs": 1, "fmin": 2, "fmax": 2, "fdim": 2}
 _ABSOLUTE = ("abs", "labs", "llabs")
 _CONSTANTS = {
     "inf": float("inf"), "inff": float("inf"), "huge_val": float("inf"), "huge_valf": float("inf"),
@@ -40,8 +52,8 @@ _CONSTANTS = {
 }  # fmt: skip
 _BUILTIN = "__builtin_"
 ACCEPTED = (
-    "sqrt exp exp2 log log2 log10 sin cos tan tanh pow fma fabs fmin fmax floor ceil trunc, each"
-    " also with f at the end, abs and labs; define others in this file or a header"
+    f"{' '.join((*_PLAIN, *_OTHER))}, each also with f at the end, abs and labs;"
+    " define others in this file or a header"
 )
 
 
@@ -71,11 +83,11 @@ def call(name: str, args: Sequence[CValue], long: CType, prove: Prove) -> CValue
     is_double = plain in _PLAIN or plain in _OTHER
     base = plain if is_double else plain.removesuffix("f")
     ctype = DOUBLE if is_double else FLOAT
-    count = _PLAIN[base][1] if base in _PLAIN else _OTHER[base]
+    count = FUNCTIONS[_PLAIN[base]] if base in _PLAIN else _OTHER[base]
     _check_count(name, args, count)
     exprs = tuple(data(convert(arg, ctype, prove)) for arg in args)
     if base in _PLAIN:
-        return CValue(Call(_PLAIN[base][0], exprs), ctype)
+        return CValue(Call(_PLAIN[base], exprs), ctype)
     return CValue(_other(base, exprs), ctype)
 
 
@@ -99,9 +111,8 @@ def _other(name: str, args: tuple[Expr, ...]) -> Expr:
     match name, args:
         case "fabs", (x,):
             return Unary("abs", x)
-        case "trunc", (x,):
-            zero = Const(0.0, FLOAT64 if x.dtype == FLOAT64 else FLOAT32)
-            return Select(Binary("lt", x, zero), Call("ceil", (x,)), Call("floor", (x,)))
+        case "fdim", (x, y):  # of a NaN the difference, a NaN
+            return Select(Binary("le", x, y), zero(x.dtype), Binary("sub", x, y))
         case _, (x, y):
             order = "lt" if name == "fmin" else "gt"
             for number, other in ((x, y), (y, x)):

@@ -216,9 +216,12 @@ def _shift(op: str, x: CValue, y: CValue, prove: Prove) -> CValue:
     match y.expr:
         case Const(value=int() as count) if y.is_index and 0 <= count < ctype.dtype.bits:
             pass
+        case Const(value=int() as wrong) if y.is_index:
+            hint = f"a count from 0 to {ctype.dtype.bits - 1}"
+            raise Refusal("LW103", f"'{op}' by {wrong} is not defined in C", hint=hint)
         case _:
-            hint = f"a constant from 0 to {ctype.dtype.bits - 1}"
-            raise Refusal("LW103", f"'{op}' by something other than a constant", hint=hint)
+            by = data(convert(y, ctype, prove))
+            return CValue(Binary("shl" if op == "<<" else "shr", data(x), by), ctype)
     if op == "<<":
         return binary("*", x, constant(1 << count, ctype), prove)
     if x.is_index and _is_exact(x, prove):

@@ -23,8 +23,9 @@ from loopwright.frontends.python.numpy_promotion import (
     unary,
 )
 from loopwright.frontends.refusal import Refusal
+from loopwright.ir.check_expr import FUNCTION_KINDS
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType, dtype_of
-from loopwright.ir.expr import FUNCTIONS, Call, Const
+from loopwright.ir.expr import FUNCTIONS, REAL_ONLY, Call, Const
 from loopwright.lazy_dataclass import dataclass
 from loopwright.memo import IdentityMap
 
@@ -94,9 +95,11 @@ def _resolved(ufunc: np.ufunc, args: Sequence[PyValue]) -> DType:
 def _ufunc(ufunc: np.ufunc, name: str, args: Sequence[PyValue]) -> PyValue:
     dtype = _resolved(ufunc, args)
     converted = tuple(convert(a, dtype) for a in args)
-    if dtype.is_float or dtype.is_complex:
+    if dtype.kind in FUNCTION_KINDS[name]:
         return PyValue(Call(name, converted))
-    return PyValue(converted[0])  # floor, ceil and conj leave integers as they are
+    if not dtype.is_integer or len(converted) > 1:
+        raise Refusal("LW103", f"'{name}' is not defined for {dtype}")
+    return PyValue(converted[0])  # floor, ceil, trunc and conj leave integers as they are
 
 
 def _numpy_abs(ufunc: np.ufunc, args: Sequence[PyValue]) -> PyValue:
@@ -114,7 +117,7 @@ def _math(function: Callable[..., float], name: str, args: Sequence[PyValue]) ->
     if name == "pow":
         return binary("pow", *(PyValue(x, weak=True) for x in given))
     result = PyValue(Call(name, tuple(given)), weak=True)
-    return _cast(INT64, True, [result]) if name in ("floor", "ceil") else result
+    return _cast(INT64, True, [result]) if name in ("floor", "ceil", "trunc") else result
 
 
 def _cast(dtype: DType, weak: bool, args: Sequence[PyValue]) -> PyValue:
@@ -149,7 +152,8 @@ def _rows() -> dict[object, _Function]:
     for dtype in DTYPES.values():
         rows[dtype.numpy.type] = _Function(1, 1, partial(_cast, dtype, False))
     for name, arity in FUNCTIONS.items():
-        ufunc, function = getattr(np, name, None), getattr(math, name, None)
+        ufunc = getattr(np, _NUMPY_NAMES.get(name, name), None)
+        function = getattr(math, "gamma" if name == "tgamma" else name, None)
         if isinstance(ufunc, np.ufunc):
             rows[ufunc] = _Function(arity, arity, partial(_ufunc, ufunc, name))
         if function is not None:
@@ -171,6 +175,12 @@ _OPERATORS: dict[np.ufunc, str] = {
     np.power: "pow",
     np.minimum: "min",
     np.maximum: "max",
+}
+# What NumPy calls differently, and what it calls by a name that is another function's.
+_NUMPY_NAMES = {
+    **{name: f"arc{name[1:]}" for name in REAL_ONLY if name.startswith("a")},
+    "atan2": "arctan2",
+    "remainder": "",
 }
 _ROWS = _rows()
 # By identity: a captured object need not be hashable, and its __eq__ may be arbitrary.
