@@ -85,8 +85,8 @@ def _binary_interval(op: str, x: Interval, y: Interval, dtype: DType) -> Interva
         case "shl" | "shr" if y[0] >= 0 and y[1] < dtype.bits:
             corners = [a << b if op == "shl" else a >> b for a in x for b in y]
             return min(corners), max(corners)
-        case "and" if x[0] >= 0 and y[0] >= 0:
-            return 0, min(x[1], y[1])
+        case "and" if x[0] >= 0 or y[0] >= 0:  # the bits of a side that is not negative
+            return 0, min(high for low, high in (x, y) if low >= 0)
     return limits(dtype)
 
 
