@@ -185,22 +185,29 @@ def predicate_assignments(
     These are scalars whose values nobody reads where `mask` is false.
     """
 
-    def change(node: Node) -> Node:
+    def change(node: Assign) -> Node:
+        if node.target.array in own:
+            return node
+        return replace(node, value=Select(mask, node.value, node.target.load()))
+
+    return _each_assignment(nodes, change)
+
+
+def _each_assignment(nodes: Sequence[Node], change: Callable[[Assign], Node]) -> tuple[Node, ...]:
+    """`nodes` with another node in place of every assignment."""
+
+    def visit(node: Node) -> Node:
         match node:
-            case Assign(target=target, value=value):
-                if target.array in own:
-                    return node
-                return replace(node, value=Select(mask, value, target.load()))
+            case Assign():
+                return change(node)
             case ForLoop(body=body):
-                return replace(node, body=tuple(map(change, body)))
+                return replace(node, body=tuple(map(visit, body)))
             case IfElse(body=body, orelse=orelse):
-                return replace(
-                    node, body=tuple(map(change, body)), orelse=tuple(map(change, orelse))
-                )
+                return replace(node, body=tuple(map(visit, body)), orelse=tuple(map(visit, orelse)))
             case _:
                 assert_never(node)
 
-    return tuple(map(change, nodes))
+    return tuple(map(visit, nodes))
 
 
 def set_before_read(nodes: Iterable[Node]) -> frozenset[str]:
@@ -298,20 +305,11 @@ def unproven_bounds(
 def only_inside(nodes: Sequence[Node], inside: Mapping[Access, Expr]) -> tuple[Node, ...]:
     """`nodes` whose assignments to the elements of `inside` happen under that condition only."""
 
-    def change(node: Node) -> Node:
-        match node:
-            case Assign(target=target, span=span):
-                return node if target not in inside else IfElse(inside[target], (node,), (), span)
-            case ForLoop(body=body):
-                return replace(node, body=tuple(map(change, body)))
-            case IfElse(body=body, orelse=orelse):
-                return replace(
-                    node, body=tuple(map(change, body)), orelse=tuple(map(change, orelse))
-                )
-            case _:
-                assert_never(node)
+    def change(node: Assign) -> Node:
+        bounds = inside.get(node.target)
+        return node if bounds is None else IfElse(bounds, (node,), (), node.span)
 
-    return tuple(map(change, nodes))
+    return _each_assignment(nodes, change)
 
 
 # -- smaller sizes --------------------------------------------------------------------------
