@@ -10,6 +10,7 @@ import pytest
 import loopwright as lw
 from loopwright import machine, parse_c
 from loopwright.planner.generic import default_plan, extend_plan
+from loopwright.planner.source_order import source_order
 from loopwright.transform.loop_marks import Parallel, ParallelChunks, Simd, Unroll
 from loopwright.transform.plan import initial_schedule
 from loopwright.transform.skew import Skew
@@ -221,3 +222,18 @@ def test_loops_that_fill_vectors_need_not_be_long(wide: int, is_taken: bool) -> 
     (program,) = parse_c(BLOCKS.format(wide=wide))
     plan, _ = default_plan(program, machine("neoverse-n1"))
     assert (Unroll("y", 8) in plan and Simd("u") in plan) == is_taken
+
+
+def test_rows_of_a_small_triangle_are_no_vectors() -> None:
+    (program,) = lw.parse_c(
+        """void f(int n, double m[n][4][4]) {
+#pragma scop
+  for (int p = 0; p < n; p++)
+    for (int k = 0; k < 4; k++)
+      for (int i = k + 1; i < 4; i++)
+        for (int j = k + 1; j < 4; j++) m[p][i][j] -= m[p][i][k] * m[p][k][j];
+#pragma endscop
+}"""
+    )
+    plan, _ = source_order(program, machine("neoverse-n1"), 1)
+    assert not any(isinstance(step, Simd) for step in plan)

@@ -19,6 +19,7 @@ from loopwright.backends.c_expression_printer import CExpressions
 from loopwright.backends.c_far_numbers import Functions, far_calls, far_type, taken_in_vectors
 from loopwright.backends.c_operations import Helper
 from loopwright.backends.c_scopes import Scopes, allocations, contiguous_buffers
+from loopwright.backends.c_subscripts import lanes_lie_apart
 from loopwright.backends.c_syntax import ATOM, CText, NamesInUse, Width, c_type
 from loopwright.backends.c_vectors import (
     ReductionUpdate,
@@ -318,7 +319,8 @@ class CPrinter:
         self.expressions.functions = taken_in_vectors(stmt, self._functions)
         far = far_type(stmt, self._functions)
         if far is None:
-            self.scopes.pragma(self.dialect.vector)
+            if not lanes_lie_apart(stmt):
+                self.scopes.pragma(self.dialect.vector)
             self._for(stmt)
         else:
             with self.scopes.block():

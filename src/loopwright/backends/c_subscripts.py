@@ -9,15 +9,19 @@ vectors, though its iterations are not independent of each other.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from loopwright.ir.expr import Binary, Const, Expr, Load, Unary, Var
+from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.loops import For, Store
-from loopwright.ir.visit import expressions, loads, names, statements
+from loopwright.ir.visit import expressions, loads, names, statements, walk
 
-__all__ = ["reads_ahead", "step_of"]
+__all__ = ["lanes_lie_apart", "reads_ahead", "step_of"]
 
 _ONE = Const(1)
+_NEAR = 4  # elements: so many rows lie interleaved where processors load them together
+_MOST = 4  # times as many far elements as near ones
+_WORTH = 8  # operations for each element that is gathered, from which vectors pay all the same
+_DEAR = 8  # operations that a quotient, a root or a function counts for
 
 
 def step_of(expr: Expr, name: str) -> int | None:
@@ -26,6 +30,50 @@ def step_of(expr: Expr, name: str) -> int | None:
     if any(name in names(atom) and atom != Var(name) for atom in terms):
         return None
     return terms[Var(name)]
+
+
+def lanes_lie_apart(loop: For) -> bool:
+    """Whether most elements that a loop moves to lie far from those before, and little is done.
+
+    Vectors are then gathered lane by lane, which takes about as long as what they save. `omp simd`
+    would make compilers take them against their own estimate. Records of a few numbers are no such
+    case: processors load them together.
+    """
+    elements: set[tuple[str, tuple[Expr, ...]]] = set()
+    work = 0
+    for stmt in statements(loop.body):
+        if isinstance(stmt, Store):
+            elements.add((stmt.buffer, stmt.index))
+        for expr in expressions(stmt):
+            elements.update((load.array, load.index) for load in loads(expr))
+            work += sum(map(_operations, walk(expr)))
+    moving = [x for x in elements if any(loop.var in names(index) for index in x[1])]
+    far = sum(_is_far(x, [y for y in moving if y[0] == x[0]], loop.var) for x in moving)
+    return far > _MOST * (len(moving) - far) and work < _WORTH * far
+
+
+def _is_far(
+    element: tuple[str, tuple[Expr, ...]],
+    others: Sequence[tuple[str, tuple[Expr, ...]]],
+    var: str,
+) -> bool:
+    """Whether the next iteration's element is further than rows that lie interleaved."""
+    *rows, last = element[1]
+    if var not in {name for row in rows for name in names(row)}:
+        step = step_of(last, var)
+        return step is None or abs(step) > _NEAR
+    if all(isinstance(index[-1], Const) for _, index in others):
+        return len({index[-1] for _, index in others}) > _NEAR or len(rows) > 1
+    return True
+
+
+def _operations(expr: Expr) -> int:
+    match expr:
+        case Call() | Binary(op="div" | "mod"):
+            return _DEAR
+        case Binary() | Unary() | Select():
+            return 1
+    return 0
 
 
 def reads_ahead(loop: For, gathered: Collection[str] = ()) -> bool:

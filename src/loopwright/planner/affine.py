@@ -44,7 +44,7 @@ from loopwright.planner.pivots import split_at_pivots
 from loopwright.planner.register_jams import register_jams
 from loopwright.planner.schedule_cost import schedule_seconds
 from loopwright.planner.shared_copies import do_copies_share
-from loopwright.planner.short_loops import unroll_short_loops
+from loopwright.planner.short_loops import is_brief, unroll_short_loops
 from loopwright.planner.skipped_loops import loses_skips
 from loopwright.planner.wavefronts import part_wavefronts, take_diagonals
 from loopwright.transform.apply import apply_step
@@ -483,10 +483,11 @@ def _may_have_copies(program: Program, band: Band) -> bool:
 
 
 def mark_simd(draft: Draft) -> None:
-    """Mark every innermost loop whose iterations are independent."""
+    """Mark every innermost loop of independent iterations, but for those that have next to none."""
     inside = _in_outer_vectors(draft)
     for band in list(open_bands(draft.schedule)):
-        if _is_innermost(draft, band) and band.loop not in inside:
+        is_left = band.loop in inside or is_brief(draft.schedule, band)
+        if _is_innermost(draft, band) and not is_left:
             draft.take(*draft.copies(band), Simd(band.loop))
 
 

@@ -28,11 +28,19 @@ from loopwright.planner.draft import Draft
 from loopwright.transform.loop_marks import Parallel, Simd, Unroll
 from loopwright.transform.schedule_legality import open_bands
 
-__all__ = ["has_short_loops", "repeated", "unroll_short_loops", "unrolled_inside", "unrolled_whole"]
+__all__ = [
+    "has_short_loops",
+    "is_brief",
+    "repeated",
+    "unroll_short_loops",
+    "unrolled_inside",
+    "unrolled_whole",
+]
 
 _MOST_COPIES = 64  # of the statements of a loop, which compilers unroll whole
 _LEAST = 32  # iterations of a loop that are worth vectors
 _VECTOR_BITS = 128  # of the shortest vectors
+_BRIEF = 2.5  # iterations in the mean
 _LEAST_LANES = 4  # iterations of a short loop that are
 _FAR = 1 << 20  # elements between neighbours in a dimension that is not of the row
 _MOST_INTERLEAVED = 4  # elements that machines load and store for every lane at once
@@ -114,6 +122,16 @@ def repeated(
             return None
         counts.append(count)
     return counts if math.prod(counts) <= most else None
+
+
+def is_brief(schedule: Schedule, band: Band) -> bool:
+    """Whether a loop has two iterations or so, now more, now less: compilers write it out.
+
+    Rows of a small triangle are such loops. As vectors they would have masks or remainders.
+    """
+    analyses = schedule.analyses
+    trips = band_trips(band, schedule.program, analyses.get(likely_trips))
+    return trips < _BRIEF and _constant_trips(analyses, band) is None
 
 
 def _constant_trips(analyses: AnalysisManager, band: Band) -> int | None:
