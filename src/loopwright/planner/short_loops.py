@@ -40,7 +40,7 @@ __all__ = [
 _MOST_COPIES = 64  # of the statements of a loop, which compilers unroll whole
 _LEAST = 32  # iterations of a loop that are worth vectors
 _VECTOR_BITS = 128  # of the shortest vectors
-_BRIEF = 2.5  # iterations in the mean
+_BRIEF = 3  # iterations at most
 _LEAST_LANES = 4  # iterations of a short loop that are
 _FAR = 1 << 20  # elements between neighbours in a dimension that is not of the row
 _MOST_INTERLEAVED = 4  # elements that machines load and store for every lane at once
@@ -125,13 +125,15 @@ def repeated(
 
 
 def is_brief(schedule: Schedule, band: Band) -> bool:
-    """Whether a loop has two iterations or so, now more, now less: compilers write it out.
+    """Whether a loop has at most three iterations, now more, now less: compilers write it out.
 
     Rows of a small triangle are such loops. As vectors they would have masks or remainders.
     """
-    analyses = schedule.analyses
-    trips = band_trips(band, schedule.program, analyses.get(likely_trips))
-    return trips < _BRIEF and _constant_trips(analyses, band) is None
+    at = directions(band)
+    if at.keys() != band.statements:
+        return False
+    ends = [schedule.analyses.get(_Trips(name, place)) for name, (place, _) in at.items()]
+    return all(end is not None and end[0] < end[1] <= _BRIEF for end in ends)
 
 
 def _constant_trips(analyses: AnalysisManager, band: Band) -> int | None:
@@ -146,6 +148,31 @@ def _constant_trips(analyses: AnalysisManager, band: Band) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
+class _Trips:
+    """The fewest and the most values of an iterator, where they are known numbers of neighbours."""
+
+    statement: str
+    at: int  # the place of the iterator
+
+    def __call__(self, program: Program) -> tuple[int, int] | None:
+        inside = _values(program, self.statement, self.at)
+        lengths = inside.lexmin().reverse().apply_range(inside.lexmax()).deltas()
+        ends = lengths.dim_min_val(0), lengths.dim_max_val(0)
+        if not all(end.is_int() for end in ends):
+            return None
+        fewest, most = (int(end.to_python()) + 1 for end in ends)
+        return fewest, most
+
+
+def _values(program: Program, name: str, at: int) -> isl.Map:
+    """{ iterations of the loops around -> values of an iterator } of a statement."""
+    statement = program.statement(name)
+    later = len(statement.iterators) - at - 1
+    values = statement.domain.project_out(isl.dim_type.set, at + 1, later).reset_tuple_id()
+    return isl.Map.from_range(values).move_dims(isl.dim_type.in_, 0, isl.dim_type.out, 0, at)
+
+
+@dataclass(frozen=True, slots=True)
 class _Extent:
     """Values of an iterator, where they are as many neighbours in all iterations around it.
 
@@ -156,12 +183,7 @@ class _Extent:
     at: int  # the place of the iterator
 
     def __call__(self, program: Program) -> int | None:
-        statement, at = program.statement(self.statement), self.at
-        later = len(statement.iterators) - at - 1
-        values = statement.domain.project_out(isl.dim_type.set, at + 1, later).reset_tuple_id()
-        inside = isl.Map.from_range(values).move_dims(
-            isl.dim_type.in_, 0, isl.dim_type.out, 0, at
-        )  # { around -> values }
+        inside = _values(program, self.statement, self.at)
         first = inside.lexmin()
         lengths = first.reverse().apply_range(inside.lexmax()).deltas()
         last = lengths.dim_max_val(0)
