@@ -336,7 +336,7 @@ def test_counter_example_in_full() -> None:
             "plus",
             "mul",
             "no operator is named 'plus'\ntry: accepted: add, sub, mul, div, floordiv, mod, min, "
-            "max, and, or, xor, pow, add_top, add_bottom, mul_sat",
+            "max, and, or, xor, pow, shl, shr, add_top, add_bottom, mul_sat",
         ),
         (
             lambda x, y: x & y,
