@@ -85,12 +85,14 @@ def test_a_few_whole_vectors_are_taken(index: tuple[Expr, ...], trips: int, is_t
 
 
 @pytest.mark.parametrize(
-    ("trips", "bits", "lanes"),
-    [(8, 512, 8), (12, 512, 4), (6, 256, 2), (64, 256, 4)],
-    ids=["one vector", "three of half the width", "three", "many"],
+    ("trips", "bits", "lanes", "count"),
+    [(8, 512, 8, 1), (12, 512, 4, 1), (6, 256, 2, 1), (64, 256, 4, 4), (8, 128, 2, 4)],
+    ids=["one vector", "three of half the width", "three", "many", "four"],
 )
-def test_a_few_whole_vectors_leave_no_rest(trips: int, bits: int, lanes: int) -> None:
+def test_a_few_whole_vectors_leave_no_rest(trips: int, bits: int, lanes: int, count: int) -> None:
     metadata = Metadata(vector_bits=bits)
     body = Store("A", (Var("j"),), Load("B", (Var("j"),), FLOAT64))
     metadata.loop(For("j", Const(0), Const(trips), body, Const(1), Mark.SIMD), None)
-    assert f'"llvm.loop.vectorize.width", i32 {lanes}' in "\n".join(metadata.lines)
+    text = "\n".join(metadata.lines)
+    assert f'"llvm.loop.vectorize.width", i32 {lanes}' in text
+    assert f'"llvm.loop.interleave.count", i32 {count}' in text

@@ -25,6 +25,7 @@ __all__ = ["Metadata", "fast_math_flags", "is_independent"]
 _SHORT, _LONG = 5, 14  # different elements that a body loads
 _MOST_SHARING = 24  # likewise, of bodies whose vectors share loads
 _UNROLLED = 64  # iterations of loops that LLVM unrolls whole
+_AT_ONCE = 4  # vectors in one iteration of a loop
 _VECTOR_BITS = 128  # of the shortest vectors
 _CHAINS = 8  # powers of different vectors in one body
 
@@ -65,8 +66,9 @@ class Metadata:
             facts.append(self.node('!"llvm.loop.unroll.disable"'))
         elif _is_short(loop):
             # Not vectorize.enable, for which LLVM writes a warning where it sees no vectors.
-            width = _whole_lanes(loop, self.vector_bits)
+            width, count = _whole_vectors(loop, self.vector_bits)
             facts.append(self.node('!"llvm.loop.vectorize.width"', f"i32 {width}"))
+            facts.append(self.node('!"llvm.loop.interleave.count"', f"i32 {count}"))
             facts.append(self.node('!"llvm.loop.unroll.disable"'))
         elif _is_strip(loop):
             facts.append(self.node('!"llvm.loop.unroll.disable"'))
@@ -191,12 +193,17 @@ def _is_short(loop: For) -> bool:
     return bits == {0} and all(_walks(loop.var, row) for row in (*rows, *(s.index for s in stores)))
 
 
-def _whole_lanes(loop: For, vector_bits: int) -> int:
-    """The lanes of the widest vectors of which a loop of a few whole vectors has no rest."""
+def _whole_vectors(loop: For, vector_bits: int) -> tuple[int, int]:
+    """Lanes of the widest vectors of which a loop of a few whole ones has no rest, and how many.
+
+    The number is that of vectors in one iteration, without a rest either: LLVM takes one where it
+    is not told, and the loop stays one.
+    """
     trips = constant_trips(loop)
     assert trips is not None, "a few whole vectors have a constant number of iterations"
     stored = [stmt.value.dtype.bits for stmt in statements(loop.body) if isinstance(stmt, Store)]
-    return gcd(trips, vector_bits // max(stored))
+    width = gcd(trips, vector_bits // max(stored))
+    return width, gcd(trips // width, _AT_ONCE)
 
 
 def _walks(var: str, index: Sequence[Expr]) -> bool:
