@@ -8,12 +8,11 @@ vectors, though its iterations are not independent of each other.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 
 from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.loops import For, Store
-from loopwright.ir.visit import expressions, loads, names, statements, walk
+from loopwright.ir.visit import expressions, linear_terms, loads, names, statements, walk
 
 __all__ = ["lanes_lie_apart", "reads_ahead", "step_of"]
 
@@ -26,8 +25,8 @@ _DEAR = 8  # operations that a quotient, a root or a function counts for
 
 def step_of(expr: Expr, name: str) -> int | None:
     """The coefficient of a variable in a sum; None where `expr` is not linear in it."""
-    terms = _terms(expr, 1)
-    if any(name in names(atom) and atom != Var(name) for atom in terms):
+    terms = linear_terms(expr, 1)
+    if any(atom is not None and name in names(atom) and atom != Var(name) for atom in terms):
         return None
     return terms[Var(name)]
 
@@ -108,9 +107,9 @@ def _is_ahead(load: Load, store: Store, var: str, is_late: bool) -> bool:
     """
     steps, ways = [], []
     for read, written in zip(load.index, store.index, strict=True):
-        gap = _terms(read, 1)
-        gap.subtract(_terms(written, 1))
-        step, constant = step_of(written, var), gap.pop(_ONE, 0)
+        gap = linear_terms(read, 1)
+        gap.subtract(linear_terms(written, 1))
+        step, constant = step_of(written, var), gap.pop(None, 0)
         if step is None or any(gap.values()):
             return False
         steps.append(step)
@@ -122,19 +121,3 @@ def _is_ahead(load: Load, store: Store, var: str, is_late: bool) -> bool:
         return True  # another row
     (step, way), *_ = moved
     return way == 0 if is_late else way * step >= 0
-
-
-def _terms(expr: Expr, factor: int) -> Counter[Expr]:
-    """How often each atom is in a sum; the constant is that of 1."""
-    match expr:
-        case Const(value=int(value)):
-            return Counter({_ONE: factor * value})
-        case Binary(op="add" | "sub" as op, x=x, y=y):
-            found = _terms(x, factor)
-            found.update(_terms(y, factor if op == "add" else -factor))
-            return found
-        case Binary(op="mul", x=x, y=Const(value=int(value))):
-            return _terms(x, factor * value)
-        case Unary(op="neg", x=x):
-            return _terms(x, -factor)
-    return Counter({expr: factor})

@@ -45,6 +45,7 @@ __all__ = [
     "expanded_extreme",
     "expressions",
     "fresh_name",
+    "linear_terms",
     "loads",
     "loop_depth",
     "names",
@@ -435,28 +436,28 @@ def constant_trips(loop: For) -> int | None:
             start=Const(value=int(start)), stop=Const(value=int(stop)), step=Const(value=int(step))
         ):
             return max(0, -(-(stop - start) // step))
-    terms = _terms(loop.stop, 1)
-    terms.subtract(_terms(loop.start, 1))
+    terms = linear_terms(loop.stop, 1)
+    terms.subtract(linear_terms(loop.start, 1))
     if not isinstance(loop.step, Const) or any(terms[x] for x in terms if x is not None):
         return None
     assert isinstance(loop.step.value, int)
     return max(0, -(-terms[None] // loop.step.value))
 
 
-def _terms(expr: Expr, factor: int) -> Counter[Expr | None]:
+def linear_terms(expr: Expr, factor: int) -> Counter[Expr | None]:
     """`factor * expr` as a sum: how often each term occurs; None stands for the number 1."""
     match expr:
         case Const(value=int(value)):
             return Counter({None: factor * value})
         case Unary(op="neg", x=x):
-            return _terms(x, -factor)
+            return linear_terms(x, -factor)
         case Binary(op="add" | "sub", x=x, y=y):
-            total = _terms(x, factor)
-            total.update(_terms(y, factor if expr.op == "add" else -factor))
+            total = linear_terms(x, factor)
+            total.update(linear_terms(y, factor if expr.op == "add" else -factor))
             return total
         case Binary(op="mul", x=x, y=Const(value=int(value))):
-            return _terms(x, factor * value)
+            return linear_terms(x, factor * value)
         case Binary(op="mul", x=Const(value=int(value)), y=y):
-            return _terms(y, factor * value)
+            return linear_terms(y, factor * value)
         case _:
             return Counter({expr: factor})
