@@ -258,8 +258,8 @@ def address_breaches(root: Path) -> list[str]:
 
 
 def is_data_address(node: ast.Attribute) -> bool:
-    """Say whether this tells where an array lies."""
-    return node.attr in ("ctypes", "__array_interface__", "__array_struct__")
+    """Say whether this tells where an array lies, or makes an array of a pointer."""
+    return node.attr in ("ctypes", "__array_interface__", "__array_struct__", "as_array")
 
 
 def is_ctypes(node: ast.Attribute) -> bool:
@@ -393,6 +393,11 @@ FAULTY = (
         {"calls/a.py": "place = array.ctypes.data", "runtime/address.py": "x = a.ctypes.data"},
         address_breaches,
         ["calls/a.py:1: ctypes is for runtime/address.py"],
+    ),
+    (
+        {"calls/a.py": "memory = np.ctypeslib.as_array(place, (8,))"},
+        address_breaches,
+        ["calls/a.py:1: as_array is for runtime/address.py"],
     ),
     (
         {"runtime/a.py": "import ctypes\nf = ctypes.CFUNCTYPE(None)(7)"},

@@ -364,6 +364,39 @@ print(len(seen), "race of calls" in f["f"].explain(24, a, b))
     assert told == [["2", "True"], ["1", "True"]]
 
 
+def test_functions_may_go_while_their_rivals_are_made(tmp_path: Path) -> None:
+    """A race holds the code of both sides; one that nobody calls any more ends without a word."""
+    script = f"""
+import gc, time
+import numpy as np
+import loopwright as lw
+from loopwright.calls import call_race
+
+call_race._SHORT, call_race._CALLS, call_race._SECONDS = 0.0, 2, 0.0
+text = {COLUMNS!r}
+for factor, pause in ((1, 0.0), (2, 0.0), (3, 0.3), (4, 0.0)):
+    f = lw.compile(text.replace("+ b", "+ " + str(factor) + " * b"))
+    a, b = np.ones((40, 40)), np.ones((40, 40))
+    for _ in range(4):
+        f(40, a, b)
+    time.sleep(pause)
+    for _ in range(9):
+        f(40, a, b)
+    assert (a == 1 + 13 * factor).all()
+    del f
+    gc.collect()
+"""
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env=_environment(tmp_path),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def _environment(tmp_path: Path) -> dict[str, str]:
     import os
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,19 @@ def test_libraries_compute_the_same(source: Path, verdicts: dict[str, Any]) -> N
             for other in results[1:]:
                 for one, same in zip(results[0], other, strict=True):
                     np.testing.assert_allclose(one, same, rtol=1e-14)
+
+
+def test_plans_that_are_no_longer_run_are_restored(source: Path, verdicts: dict[str, Any]) -> None:
+    """Variables of a file are written in the libraries of all plans, which stay loaded."""
+    raced(source, "c", size="7")
+    task = next(task for task in verdicts["tasks"] if task.function == "of_file")
+    bench = task.bench()
+    for _ in range(20):
+        for plan, _code in task.libraries:
+            bench.build(plan)()  # which is dropped at once
+            gc.collect()
+            bench.restore()
+    assert all(np.array_equal(x, y) for x, y in zip(bench.results(), bench._first, strict=True))
 
 
 def test_a_real_race(source: Path) -> None:

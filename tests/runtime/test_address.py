@@ -27,6 +27,7 @@ from loopwright.runtime.address import (
     addresses_of,
     data_address,
     function_at,
+    memory_at,
     object_address,
 )
 from loopwright.runtime.toolchain import build_library, load_library
@@ -139,6 +140,25 @@ def test_a_library_goes_with_its_last_function(flags: tuple[str, ...]) -> None:
     assert _mapped() > before
     assert function(21) == 42
     del function
+    gc.collect()
+    assert _mapped() == before
+
+
+@needs_cc
+def test_memory_keeps_its_library() -> None:
+    text = "int numbers[3] = {1, 2, 3};\nvoid *place = numbers;\n"
+    gc.collect()
+    before = _mapped()
+    library = load_library(build_library(text, ("-O1",)))
+    place = ctypes.c_void_p.in_dll(library, "place").value or 0
+    memory = memory_at(Address(place, library), 12)
+    view = memory.view(np.int32)[1:]
+    del library, memory
+    gc.collect()
+    assert _mapped() > before
+    view += 1
+    assert view.tolist() == [3, 4]
+    del view
     gc.collect()
     assert _mapped() == before
 

@@ -31,7 +31,7 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.planner.plan_choice import DECLINED, PLANNED, SOURCE
 from loopwright.planner.planners import Planner, unchanged_planner, unweighed_text_planner
 from loopwright.planner.source_order import source_order
-from loopwright.runtime.address import Address, data_address, function_at
+from loopwright.runtime.address import Address, data_address, function_at, memory_at
 from loopwright.runtime.array_arguments import Array
 from loopwright.runtime.toolchain import build_library, find_compiler, load_library, tuning_flags
 from loopwright.transform.plan import Plan
@@ -100,12 +100,10 @@ class LibraryBench:
         values = [data_address(x) if isinstance(x, np.ndarray) else x for x in task.values]
         shared = self._own[len(self._own) - len(task.globals) :]
         places = [
-            np.ctypeslib.as_array(
-                ctypes.cast(_pointer(library, name), ctypes.POINTER(ctypes.c_uint8)), (x.nbytes,)
-            )
+            memory_at(_pointer(library, name), x.nbytes)
             for (name, _), x in zip(task.globals, shared, strict=True)
         ]
-
+        # All are restored, those of a plan that is no longer run too: they keep its library.
         self._places.append(places)
 
         def run() -> None:

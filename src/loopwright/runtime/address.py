@@ -24,6 +24,7 @@ __all__ = [
     "function_at",
     "hold_for_ever",
     "locked_function_at",
+    "memory_at",
     "object_address",
     "python_function",
 ]
@@ -82,6 +83,13 @@ def locked_function_at(
     function = ctypes.PYFUNCTYPE(result, *arguments)(address)
     function.owner = address  # type: ignore[attr-defined]
     return function
+
+
+def memory_at(address: Address, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """`size` bytes of memory as an array, which keeps the owner of the memory; so do its views."""
+    memory: Any = (ctypes.c_uint8 * size).from_address(address)
+    memory.owner = address  # ctypes keeps the number only
+    return np.frombuffer(memory, np.uint8)
 
 
 def python_function(name: str) -> int:
