@@ -16,7 +16,8 @@ from calls.comparison import assert_as_python, whole
 from frontends.kernels import define
 from loopwright import kernels, options
 from loopwright.calls.function_summary import FunctionSummary, summary_key
-from loopwright.calls.specialisation import JitDefinition, Specialisation
+from loopwright.calls.jit_definition import JitDefinition
+from loopwright.calls.specialisation import Specialisation
 from loopwright.diagnostics import SourceError
 from loopwright.frontends.python import argument_types, parse_function
 from loopwright.machines.calibration import Calibration, write_calibration

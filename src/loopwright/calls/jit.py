@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 import numpy as np
 
 from loopwright.calls.call_race import checked_race
+from loopwright.calls.jit_definition import JitDefinition
 from loopwright.calls.jit_dispatch import NativeCalls, install_native_calls
-from loopwright.calls.specialisation import JitDefinition, Specialisation, TuneFirst
+from loopwright.calls.specialisation import Specialisation, TuneFirst
 from loopwright.diagnostics import LoopwrightError, SourceError, UsageError, WrongTypeError
 from loopwright.frontends.python import (
     ArgType,
