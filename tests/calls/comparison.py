@@ -73,7 +73,7 @@ def assert_same(found: Any, expected: Any, rtol: float = 0.0) -> None:
 
 def is_contraction(compiled: JitFunction, *args: Any) -> bool:
     """Whether a function is run as one contraction."""
-    return compiled.specialise(*args).contraction is not None
+    return compiled.specialise(*args).is_contracted(args)
 
 
 def assert_contraction(function: Function, *args: Any, **options: Any) -> None:

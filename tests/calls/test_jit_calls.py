@@ -242,9 +242,18 @@ def test_explain() -> None:
     assert told[:3] == [
         "S0: part of the contraction S1",
         "S1: contraction of x[i] * y[i] by add into s[]: p = (i), in source order",
-        "contraction of 1 x (1 x 9) by (9 x 1): columns, several steps of the reduction at a time",
+        "no kernel: sums in source order lie across its vectors, and loops are faster",
     ]
+    assert told[3].startswith("loops in source order")
     assert compiled.explain() == "\n".join(told[:2])
+
+
+def test_explain_kernel() -> None:
+    told = lw.jit(reassoc=True)(dot).explain(np.ones(9), np.ones(9)).splitlines()
+    assert told[1:3] == [
+        "S1: contraction of x[i] * y[i] by add into s[]: p = (i), in any order",
+        "contraction of 1 x (1 x 9) by (9 x 1): dot products, vectors along the reduction",
+    ]
 
 
 def test_explain_loops() -> None:
@@ -283,7 +292,7 @@ def test_inspection_of_prologues_and_nothing() -> None:
                 s += abs(A[i, j]) * x[j]
             y[i] = max(s, 0.0)
 
-    compiled = lw.jit(f)
+    compiled = lw.jit(reassoc=True)(f)
     assert (
         compiled.inspect_loops(np.ones(3), np.ones((3, 4)), np.ones(4)).count("nest kernel(") == 3
     )

@@ -27,6 +27,7 @@ from loopwright.lower.launch import launch
 from loopwright.planner.analytical import Choice, choose
 from loopwright.planner.call_shape import contraction_shape, value_of
 from loopwright.planner.explain import log_plan
+from loopwright.planner.vectors import crosses_columns
 from loopwright.tuning.recall import origin_line, recorded_choice
 
 if TYPE_CHECKING:
@@ -98,6 +99,16 @@ class ContractionUnit:
             shape = replace(shape, batch=batch, i=i, j=j, p=p)
         return shape
 
+    def crosses_columns(self, params: Values, strides: Strides) -> bool:
+        """Whether loops are faster than kernels on arrays that lie like this."""
+        shape = self.shape(params, strides)
+        return shape is not None and crosses_columns(shape, reassoc=self.reassoc)
+
+    @property
+    def reassoc(self) -> bool:
+        """Whether the steps of the reduction may be taken in any order."""
+        return self._parts.bare.reassoc
+
     @property
     def algebra(self) -> Algebra:
         """What the product computes."""
@@ -114,7 +125,7 @@ class ContractionUnit:
         self, params: Values, strides: Strides, threads: int
     ) -> tuple[Choice | None, Record | None]:
         """The choice, and the record that it comes from."""
-        shape, reassoc = self.shape(params, strides), self._parts.bare.reassoc
+        shape, reassoc = self.shape(params, strides), self.reassoc
         if shape is None:
             return None, None
         given = shape, self._parts.algebra, self._machine, threads

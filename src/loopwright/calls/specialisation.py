@@ -67,6 +67,7 @@ Run: TypeAlias = Callable[[Arrays], None]
 TuneFirst: TypeAlias = "Callable[[Specialisation, tuple[Any, ...], int], object]"
 
 _MOST_READY = 1024  # calls remembered with their launch
+_ACROSS = "no kernel: sums in source order lie across its vectors, and loops are faster"
 _NO_TABLE = np.zeros(0, dtype=np.int64)
 
 
@@ -133,18 +134,6 @@ class Specialisation:
         """The outer names that count, with the values they had."""
         return self._definition.captured
 
-    @property
-    def _is_contraction(self) -> bool:
-        """Whether calls run as a whole contraction, unless it cannot be proven to be one."""
-        if self._plan is not None:
-            return self._plan.whole_contract is not None
-        return self.contraction is not None
-
-    @property
-    def contraction(self) -> Contraction | None:
-        """The contraction that the function is; None when it is something else."""
-        return self.summary.contraction
-
     def __call__(self, args: tuple[Any, ...], threads: int) -> Any:
         key, arrays = self._bound(args, threads)
         ready = self._ready.get(key)
@@ -172,6 +161,10 @@ class Specialisation:
         if ready is None or not isinstance(ready.run, Launches):
             return None
         return ready.fresh, ready.run
+
+    def is_contracted(self, args: tuple[Any, ...]) -> bool:
+        """Whether a call runs as the kernel of a contraction, unless none can be proven."""
+        return self._unit(*self._call(args)) is not None
 
     def is_racing(self, args: tuple[Any, ...], threads: int) -> bool:
         """Whether it is open which code serves such calls."""
@@ -225,49 +218,58 @@ class Specialisation:
         return _Ready(fresh, run)
 
     def _contracted(self, params: Values, strides: Strides, threads: int) -> Run | None:
-        """The contraction that the function is; None when it is none, or not proven to be one."""
-        found = self.contraction
-        if self._plan is not None:
-            return self._by_plan(params, strides, threads)
-        if found is None:
-            return None
-        try:
-            return self._unit(found).prepare(params, strides, threads, self._kernel_nest)
-        except Unproven:
-            return None
-        except FAULTS as error:
-            survive(error, f"the kernel of '{self.summary.name}'")
-            return None
+        """The contraction that a call runs as; None for loops, or where it is not proven to be one.
 
-    def _by_plan(self, params: Values, strides: Strides, threads: int) -> Run | None:
-        """The contraction of the user's plan, which must be legal; None: a plan for loops."""
-        assert self._plan is not None
-        if self._plan.whole_contract is None:
-            return None
-        unit = self._unit(self._whole())
+        That of the user's plan must be legal.
+        """
         try:
+            unit = self._unit(params, strides)
+            if unit is None:
+                return None
             return unit.prepare(params, strides, threads, self._kernel_nest)
         except Unproven as error:
+            if self._plan is None:
+                return None
             message = f"the plan of '{self.summary.name}' is too hard to check"
             raise UsageError(message, found=str(error)) from error
+        except FAULTS as error:
+            if self._plan is not None:
+                raise
+            survive(error, f"the kernel of '{self.summary.name}'")
+            return None
 
     def _kernel_nest(self, choice: Choice) -> LoopNest:
         """The loops of the contraction that the function is."""
         return self._polyhedral().kernel_nest(choice, is_given=self._plan is not None)
 
-    def _whole(self) -> Contraction:
-        """The contraction that the user's plan is for."""
-        if self.contraction is None:
-            reasons = "; ".join(self._polyhedral().explain())
-            hint = "a plan of this function's plan(...)"
-            raise UsageError(f"'{self.summary.name}' as a whole is no contraction", reasons, hint)
-        return self.contraction
+    def _unit(self, params: Values, strides: Strides) -> ContractionUnit | None:
+        """The contraction that a call with these sizes and strides runs as; None: loops.
 
-    def _unit(self, found: Contraction) -> ContractionUnit:
+        The user's plan decides, else what the function is and how its arrays lie in memory. Calls,
+        plans, tuning and reports ask here.
+        """
+        found = self._planned_contraction()
+        if found is None:
+            return None
         # lazy: loads the planner of contractions, which other functions do without
         from loopwright.calls.contraction_unit import ContractionUnit
 
-        return ContractionUnit(self.summary, found, self._machine, self._plan)
+        unit = ContractionUnit(self.summary, found, self._machine, self._plan)
+        is_free = self._plan is None
+        return None if is_free and unit.crosses_columns(params, strides) else unit
+
+    def _planned_contraction(self) -> Contraction | None:
+        """The contraction that the function is, unless the user's plan is one for loops."""
+        found = self.summary.contraction
+        if self._plan is None:
+            return found
+        if self._plan.whole_contract is None:
+            return None
+        if found is None:
+            reasons = "; ".join(self._polyhedral().explain())
+            hint = "a plan of this function's plan(...)"
+            raise UsageError(f"'{self.summary.name}' as a whole is no contraction", reasons, hint)
+        return found
 
     def _looped(self, params: Values, strides: Strides, threads: int) -> tuple[Launches, bool]:
         """The function as loops, the generic road; and whether that is by a record."""
@@ -393,7 +395,7 @@ class Specialisation:
     def task(self, args: tuple[Any, ...], threads: int, *, as_loops: bool = False) -> Task | None:
         """What tuning measures for a call; None where there is nothing to compute.
 
-        With `as_loops` that is the generic road, also of a function that is one contraction.
+        With `as_loops` that is the generic road, also of a call that is one contraction.
         """
         # lazy: tuning loads isl
         from loopwright.tuning.tasks import ContractionTask, ProgramTask
@@ -401,12 +403,12 @@ class Specialisation:
         require_runnable(self._machine)
         _, arrays = self._signature.bind(args)
         params, strides = self._call(args)
-        if self.contraction is not None and not as_loops:
-            unit = self._unit(self.contraction)
-            shape, reassoc = unit.shape(params, strides), self.contraction.reassoc
+        unit = None if as_loops else self._unit(params, strides)
+        if unit is not None:
+            shape = unit.shape(params, strides)
             if shape is None:
                 return None
-            return ContractionTask(unit.algebra, shape, self._machine, threads, reassoc)
+            return ContractionTask(unit.algebra, shape, self._machine, threads, unit.reassoc)
         for name, extents, dtype in self._signature.fresh(params):
             arrays[name] = np.zeros(extents, dtype)
         roles = (Role.INOUT, Role.OUT)
@@ -432,8 +434,9 @@ class Specialisation:
         params, strides = self._call(args)
         if self._plan is not None:
             return self._plan
-        if self.contraction is not None:
-            choice = self._unit(self.contraction).choice(params, strides, threads)
+        unit = self._unit(params, strides)
+        if unit is not None:
+            choice = unit.choice(params, strides, threads)
             if choice is not None:
                 from loopwright.planner.given_choice import plan_of  # lazy: plans load isl
 
@@ -460,8 +463,8 @@ class Specialisation:
     def inspect(self, stage: str, args: tuple[Any, ...], threads: int) -> str:
         """The text of a stage for one call: loops, llvm or asm."""
         params, strides = self._call(args)
-        if self._is_contraction:
-            unit = self._unit(self._whole())
+        unit = self._unit(params, strides)
+        if unit is not None:
             try:
                 nests = unit.nests(params, strides, threads, self._kernel_nest)
             except Unproven:  # such calls run as loops
@@ -476,10 +479,16 @@ class Specialisation:
         """What each statement is taken for, and the plan of a call when its arguments are given."""
         function = self._polyhedral()
         lines = list(function.explain())
-        if args and self._is_contraction:
-            lines.append(self._unit(self._whole()).explain(*self._call(args), threads))
-        elif args:
-            recorded = self._recorded(*self._call(args), threads)
+        if not args:
+            return "\n".join(lines)
+        call = self._call(args)
+        unit = self._unit(*call)
+        if unit is not None:
+            lines.append(unit.explain(*call, threads))
+        else:
+            if self._planned_contraction() is not None:
+                lines.append(_ACROSS)
+            recorded = self._recorded(*call, threads)
             own = self._plan if recorded is None else recorded[0]
             plan = function.plan(self._machine, threads) if own is None else own
             lines.append(f"loops in source order{', but for' if len(plan) else ''}")
