@@ -134,13 +134,14 @@ def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = Fal
     from loopwright.lower.narrow_arithmetic import narrow_arithmetic  # lazy: likewise
     from loopwright.lower.plain_reductions import plain_reductions  # lazy: likewise
     from loopwright.lower.quotients_apart import LEAST_LANES, quotients_apart  # lazy: likewise
+    from loopwright.lower.rare_calls import branch_around_calls  # lazy: likewise
     from loopwright.lower.rare_quotients import branch_around_quotients  # lazy: likewise
 
     wide = [dtype for dtype in (FLOAT32, FLOAT64) if machine.lanes(dtype.bits) >= LEAST_LANES]
     try:
-        liked = functions_apart(
-            plain_reductions(narrow_arithmetic(nest)), elementary_functions(machine.features)
-        )
+        known = elementary_functions(machine.features)
+        liked = branch_around_calls(narrow_arithmetic(nest), known)
+        liked = functions_apart(plain_reductions(liked), known)
         liked = branch_around_quotients(quotients_apart(liked, wide))
     except FAULTS as error:
         survive(error, f"the code of '{nest.name}'")
