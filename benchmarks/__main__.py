@@ -36,6 +36,7 @@ BENCHMARKS: tuple[tuple[str, tuple[int, ...], str], ...] = (
     ("polyhedral", (1,), "loops in C against gcc, clang and Polly"),
     ("polybench_text", (1,), "the same through `loopwright cc` and gcc, strict and regrouped"),
     ("wide", (1,), "programs of many families against gcc and clang: C text and machine code"),
+    ("drawn", (1,), "loops drawn at random against gcc and clang: C text and machine code"),
     ("inner_products", (1,), "products inside programs against equal products of NumPy"),
     ("random_programs", (1,), "random affine programs under random plans: differences"),
     ("validation", (2,), "every kernel of the corpus in every mode: differences"),

@@ -20,6 +20,7 @@ from kernels.corpus import (  # noqa: E402
     fresh,
     make_inputs,
 )
+from kernels.manifest import read_manifest  # noqa: E402
 from kernels.rewrite import rewrite  # noqa: E402
 from wide.corpus import FAMILIES, WIDE, wide_inputs  # noqa: E402
 from wide.draw import is_set_aside  # noqa: E402
@@ -42,6 +43,7 @@ __all__ = [
     "is_set_aside",
     "link",
     "make_inputs",
+    "read_manifest",
     "rewrite",
     "wide_inputs",
     "write_source",

@@ -25,7 +25,7 @@ from benchmarks.environment import bytecode_variables
 from benchmarks.measure import Bar, Outcome, Setting, Table, geometric_mean, summary, values_of
 from benchmarks.wide_child import CODE, PEERS, SAME_FLAGS, TEXT, by_net, on_two
 
-__all__ = ["bars", "chosen", "facts", "measured", "run"]
+__all__ = ["COLUMNS", "Row", "bars", "cells", "chosen", "facts", "known_rows", "measured", "run"]
 
 LIMIT_SECONDS = 60.0  # of one program; none takes a fifth of it unless something is wrong
 # Programs that are products of matrices, whose speed is that of the equal products.
@@ -70,7 +70,7 @@ def run(setting: Setting) -> Outcome:
     """Race the programs asked for; those that are not set aside by default."""
     size = setting.size or "LARGE"
     rules = "reassociated" if setting.reassoc else "strict"
-    known = _known_rows(setting.rows, size, rules)
+    known = known_rows(setting.rows, size, rules)
     table = Table(COLUMNS)
     print(f"{rules}\n{table.head()}", flush=True)
     rows = []
@@ -82,7 +82,7 @@ def run(setting: Setting) -> Outcome:
                 with Path(setting.rows).open("a", encoding="utf-8") as file:
                     file.write(json.dumps(row) + "\n")
         rows.append(row)
-        print(table.row(*_cells(row)), flush=True)
+        print(table.row(*cells(row)), flush=True)
         for remark in row["remarks"]:
             print(f"  {remark}", flush=True)
     _print_families(rows)
@@ -114,7 +114,7 @@ def facts(program: Kernel, size: str, rules: str, found: Row) -> Row:
     row: Row = {
         "kernel": program.name,
         "family": program.kind,
-        "aside": is_set_aside(program.name),
+        "aside": program.name in WIDE and is_set_aside(program.name),
         "rules": rules,
         "size": size,
         "sizes": program.at(size),
@@ -175,7 +175,7 @@ def _ratio(above: float | None, below: float | None) -> float | None:
     return None if above is None or below is None else above / below
 
 
-def _known_rows(file: str, size: str, rules: str) -> dict[str, Row]:
+def known_rows(file: str, size: str, rules: str) -> dict[str, Row]:
     """Rows of an earlier run, by program; a line that was broken off counts as none."""
     found = {}
     for line in Path(file).read_text(encoding="utf-8").splitlines() if _exists(file) else []:
@@ -227,7 +227,7 @@ def _nothing(remark: str) -> Row:
     }
 
 
-def _cells(row: Row) -> list[Any]:
+def cells(row: Row) -> list[Any]:
     """The line of the table for one program."""
     seconds = [row["best"].get(name) for name in (*PEERS, TEXT, CODE)]
     milliseconds = [None if s is None else 1000 * s for s in seconds]

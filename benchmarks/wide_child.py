@@ -39,6 +39,7 @@ from benchmarks.corpus_kernels import (
     write_source,
 )
 from benchmarks.corpus_race import Effort, race_in_place
+from benchmarks.drawn_loops import drawn_program, seed_of
 from benchmarks.environment import processors
 from benchmarks.measure import seconds_by_name
 from loopwright import options
@@ -68,7 +69,7 @@ def on_two(name: str) -> str:
 def main() -> None:
     """Measure the program named and print what was found."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.wide_child")
-    parser.add_argument("name", choices=[*WIDE, *KERNELS])
+    parser.add_argument("name", type=_known_name)
     parser.add_argument("--size", default="LARGE")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true")
@@ -86,10 +87,25 @@ def main() -> None:
     print(json.dumps(found))
 
 
+def _known_name(name: str) -> str:
+    """A name of the corpora, or that of a drawn program."""
+    if name in WIDE or name in KERNELS or seed_of(name) is not None:
+        return name
+    raise argparse.ArgumentTypeError(f"no program is named {name}")
+
+
+def _folder_in(folder: Path) -> Path:
+    """A folder for the drawn text: a build writes its own beside its header."""
+    (made := folder / "drawn").mkdir(exist_ok=True)
+    return made
+
+
 def _entry(name: str, size: str, seed: int, folder: Path) -> tuple[Kernel, Path, Inputs]:
     """A program, its file and the arguments of a call; PolyBench's have `restrict`."""
-    if name in WIDE:
-        program, mode = WIDE[name], CONSTANT
+    drawn = seed_of(name)
+    if name in WIDE or drawn is not None:
+        program = WIDE[name] if drawn is None else drawn_program(drawn, _folder_in(folder))
+        mode = CONSTANT
         inputs = wide_inputs(program, size, seed)
     else:
         program, mode = KERNELS[name], CONSTANT.with_restrict()

@@ -21,7 +21,7 @@ def matvec(y, A, x):
     for i in range(A.shape[0]):
         s = 0.0
         for j in range(A.shape[1]):
-            s += abs(A[i, j]) * x[j]
+            s += A[i, j] * abs(x[j])
         y[i] = max(s, 0.0)
 
 
@@ -72,6 +72,24 @@ def test_many_small_products_are_loops(text: str, is_kernel: int) -> None:
     function = define("\n".join("    " * depth + line for depth, line in enumerate(lines)))
     args = 3, np.ones((3, 64)), np.ones((3, 64, 9)), np.ones((3, 9))
     assert (summary(function, *args).contraction is not None) == bool(is_kernel)
+
+
+@pytest.mark.parametrize(
+    ("product", "is_kernel"),
+    [
+        ("A[i, j] * x[j]", 1),
+        ("A[i, j] * (x[j] + 1.0)", 1),
+        ("abs(A[i, j]) * x[j]", 0),
+        ("x[j] * (1.0 - A[i, j])", 0),
+        ("abs(A[i, j])", 0),
+        ("A[i, j]", 1),
+    ],
+)
+def test_values_of_one_use_are_not_stored(product: str, is_kernel: int) -> None:
+    lines = ["def f(y, A, x):", "for i in range(A.shape[0]):", "for j in range(A.shape[1]):"]
+    lines.append(f"y[i] += {product}")
+    function = define("\n".join("    " * depth + line for depth, line in enumerate(lines)))
+    assert (summary(function, *MATVEC).contraction is not None) == bool(is_kernel)
 
 
 def test_the_test_of_sizes() -> None:

@@ -289,7 +289,7 @@ def test_inspection_of_prologues_and_nothing() -> None:
         for i in range(A.shape[0]):
             s = 0.0
             for j in range(A.shape[1]):
-                s += abs(A[i, j]) * x[j]
+                s += A[i, j] * abs(x[j])
             y[i] = max(s, 0.0)
 
     compiled = lw.jit(reassoc=True)(f)

@@ -200,12 +200,13 @@ def test_bias_and_scalar_arguments() -> None:
 def test_names_of_temporaries() -> None:
     def f(sums, left_value, A):
         for sums_ in range(A.shape[0]):
-            s = 1.0
-            for right_value in range(A.shape[1]):
-                s += abs(A[sums_, right_value]) * (2.0 * left_value[right_value])
-            sums[sums_] = max(s, 0.0)
+            for left in range(left_value.shape[1]):
+                s = 1.0
+                for right_value in range(A.shape[1]):
+                    s += abs(A[sums_, right_value]) * (2.0 * left_value[right_value, left])
+                sums[sums_, left] = max(s, 0.0)
 
-    assert_contraction(f, whole(7), whole(5), whole(7, 5), reassoc=True)
+    assert_contraction(f, whole(7, 9), whole(5, 9), whole(7, 5), reassoc=True)
 
 
 @pytest.mark.parametrize("cast", ["np.int32", "np.int64", "np.float32", "np.float64"])

@@ -84,6 +84,8 @@ class PolyhedralFunction:
             return None  # kernels would take every window apart; loops share what they load
         if _is_written_out(found):
             return None  # offsets and edges of a tile would take longer than its products
+        if _is_computed_for_one_use(found):
+            return None  # kernels would store every value and load it once
         # `y[i] += a * x[i]` reduces and multiplies nothing: one loop does without temporaries.
         return found if found.p or found.right is not None else None
 
@@ -125,6 +127,17 @@ class PolyhedralFunction:
     def explain(self) -> tuple[str, ...]:
         """What each statement is taken for."""
         return explain(self.program)
+
+
+def _is_computed_for_one_use(found: Contraction) -> bool:
+    """Whether a factor is more than an element, and every value of it is used in one product only.
+
+    Values of left are used once for each iteration of j, those of right once for each of i.
+    """
+    sides = ((found.left, found.j), (found.right, found.i))
+    return any(
+        side is not None and not free and not side.is_element(found.dtype) for side, free in sides
+    )
 
 
 def _is_written_out(found: Contraction) -> bool:

@@ -61,6 +61,11 @@ class Operand:
     access: Access  # subscripts affine in the loops of the bundles and the parameters
     value: Expr  # over Load(access) and scalars; the load itself when there is no prologue
 
+    def is_element(self, accumulator: DType) -> bool:
+        """Whether it is the element itself, perhaps converted to the accumulator's type."""
+        load = self.access.load()
+        return self.value in (load, Cast(load, accumulator))
+
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
@@ -108,9 +113,7 @@ class Contraction:
         sides = (self.left, self.right or self.left)
         initial = self._initial()
         accumulator: Expr = Var(ACCUMULATOR, self.dtype)
-        is_plain = all(
-            x.value in (x.access.load(), Cast(x.access.load(), self.dtype)) for x in sides
-        )
+        is_plain = all(side.is_element(self.dtype) for side in sides)
         is_stored = self.final == cast(accumulator, self.out.dtype)
         is_scaled = isinstance(self.scale, Load)
         if initial is None or not is_plain or not is_stored or (self.scale and not is_scaled):

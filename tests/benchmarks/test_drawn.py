@@ -1,0 +1,52 @@
+"""Loops that are drawn at random: a seed tells everything, and ours compute what gcc's do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from benchmarks.corpus_kernels import CONSTANT, differences, fresh, wide_inputs, write_source
+from benchmarks.drawn_loops import PREFIX, drawn_program, seed_of
+
+import loopwright as lw
+from drawn import drawn
+from kernels.build import bind, link, system_compiler
+
+IDIOMS = (
+    *("map", "stencil", "in place", "choice", "reduction", "total", "running", "recurrence"),
+    *("taps", "guarded", "transposed", "triangle", "extreme of row"),
+)
+
+
+def test_a_seed_gives_one_program(tmp_path: Path) -> None:
+    texts = [drawn_program(7, tmp_path).path.read_text(encoding="utf-8") for _ in range(2)]
+    assert texts[0] == texts[1]
+    assert texts[0] != drawn_program(8, tmp_path).path.read_text(encoding="utf-8")
+
+
+def test_names_tell_seeds() -> None:
+    assert seed_of(f"{PREFIX}12") == 12
+    assert [seed_of(name) for name in ("attention", PREFIX, f"{PREFIX}x", "12")] == [None] * 4
+
+
+def test_every_idiom_is_drawn(tmp_path: Path) -> None:
+    heads = (
+        drawn_program(seed, tmp_path).path.read_text(encoding="utf-8").splitlines()[0]
+        for seed in range(200)
+    )
+    found = {idiom for head in heads for idiom in head.strip("/* ").split(", ")}
+    assert found == set(IDIOMS)
+
+
+@pytest.mark.skipif(system_compiler() is None, reason="no C compiler")
+@pytest.mark.parametrize("seed", drawn(range(60), one_in=6))
+def test_drawn_loops_compute_what_c_does(seed: int, tmp_path: Path) -> None:
+    program = drawn_program(seed, tmp_path)
+    sizes = program.at("MINI")
+    (build := tmp_path / "build").mkdir()
+    source = write_source(program, build, mode=CONSTANT, extents=sizes)
+    inputs = wide_inputs(program, "MINI")
+    expected, found = fresh(inputs), fresh(inputs)
+    bind(link(("cc", "-O1", "-ffp-contract=off"), [source]), program)(*expected.values())
+    lw.compile(str(source))(*found.values())
+    assert not differences(program, found, expected)
