@@ -18,6 +18,7 @@ from loopwright.faults import FAULTS, survive
 from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.islkit import ISL_QUOTA, GaveUp, bounded
 from loopwright.ir.machine import Machine
+from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.log import log
@@ -28,6 +29,7 @@ from loopwright.planner.grid_staging import plan_grid_registers, plan_grid_stagi
 from loopwright.planner.plan_choice import choose_plan
 from loopwright.planner.source_order import source_order
 from loopwright.transform.interchange import open_chains
+from loopwright.transform.machine_kinds import GPU, MESH, PROCESSOR, machine_kinds
 from loopwright.transform.plan import Plan, apply_plan, apply_steps, initial_schedule
 from loopwright.transform.reschedule import Reschedule
 from loopwright.transform.step import Step, Text
@@ -143,6 +145,7 @@ def given_planner(plan: Plan) -> Planner:
             raise UsageError(reason, found=str(error)) from error
 
         schedule = bounded(lambda: apply_plan(program, plan), too_hard)
+        _require_machine(program, schedule, machine)
         if schedule.whole_contraction is not None:
             raise UsageError(
                 f"a plan for the loops of '{program.name}' cannot take out the whole of them",
@@ -153,6 +156,25 @@ def given_planner(plan: Plan) -> Planner:
         return plan, schedule
 
     return planned
+
+
+_TARGETS = {PROCESSOR: "'host', 'openmp' or 'c'", GPU: "'cuda' or 'opencl'", MESH: "'athread'"}
+
+
+def _require_machine(program: Program, schedule: Schedule, machine: object) -> None:
+    """Refuse decisions that are for another kind of machine than the target's."""
+    wanted = PROCESSOR
+    if isinstance(machine, GpuMachine):
+        wanted = GPU
+    elif isinstance(machine, MeshMachine):
+        wanted = MESH
+    for kind, reason in machine_kinds(schedule).items():
+        if kind != wanted:
+            raise UsageError(
+                f"the plan of '{program.name}' is for a {kind}, and the target is for a {wanted}",
+                found=reason,
+                hint=f"the target {_TARGETS[kind]}, or a plan that was made for this target",
+            )
 
 
 def plans_text(plans: Sequence[Plan]) -> str:

@@ -9,6 +9,7 @@ from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.diagnostics import IllegalStep
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule, ScheduledContraction
+from loopwright.transform.machine_kinds import machine_kinds
 from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.step import Step
 
@@ -37,6 +38,7 @@ def apply_step(schedule: Schedule, step: Step) -> Schedule:
         after: Schedule | IllegalStep
         try:
             after = _with_contractions(step, schedule, step.apply(schedule))
+            _require_one_machine(step, after)
         except IllegalStep as error:
             after = error
         tried[step] = after
@@ -49,6 +51,14 @@ def apply_step(schedule: Schedule, step: Step) -> Schedule:
 def _steps_tried(schedule: Schedule) -> dict[Step, Schedule | IllegalStep]:
     """What steps have made of a schedule so far."""
     return {}
+
+
+def _require_one_machine(step: Step, after: Schedule) -> None:
+    """Refuse a step after which loops would be for machines of two kinds."""
+    kinds = machine_kinds(after)
+    if len(kinds) > 1:
+        reasons = ", ".join(kinds.values())
+        raise IllegalStep(step, f"a plan is for one machine: {reasons}; leave out one of the steps")
 
 
 def _with_contractions(step: Step, before: Schedule, after: Schedule) -> Schedule:
