@@ -224,24 +224,43 @@ class FlowThrough:
     array: str
 
     def __call__(self, analyses: AnalysisManager) -> isl.UnionMap:
+        return analyses.derive(_Sources(self.array)).get_must_dependence().coalesce()
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """Analysis: the last write before every read of one array, and the reads that have none."""
+
+    array: str
+
+    def __call__(self, analyses: AnalysisManager) -> isl.UnionFlow:
         found = analyses.get(_AccessesOf(self.array))
         array = analyses.program.array(self.array)
         is_scalar = array.role is Role.LOCAL and not array.rank
         # Plans spell domains as isl leaves them, and steps on scalars ask for these flows anyway.
         order = analyses.program.schedule if is_scalar else analyses.get(_own_order)
-        return _last_writes(_order_of(order, found), found.writes, found.reads)
+        return _sources(_order_of(order, found), found.writes, found.reads)
 
 
 @dataclass(frozen=True, slots=True)
 class _NextWrites:
-    """Analysis: the anti and the output dependences through one array."""
+    """Analysis: the anti and the output dependences through one array.
+
+    An element that one instance alone writes is written before every read that has a source: no
+    write follows such a read, nor another write. Most arrays are like that, and isl takes long over
+    the writes of domains in many pieces.
+    """
 
     array: str
 
     def __call__(self, analyses: AnalysisManager) -> tuple[isl.UnionMap, isl.UnionMap]:
         found = analyses.get(_AccessesOf(self.array))
         order = _order_of(analyses.get(_own_order), found)
-        return _anti(order, found), _last_writes(order, found.writes, found.writes)
+        if not found.writes.is_injective():
+            return _anti(order, found), _last_writes(order, found.writes, found.writes)
+        none = isl.UnionMap.empty(found.writes.get_space())
+        is_covered = analyses.derive(_Sources(self.array)).get_must_no_source().is_empty()
+        return none if is_covered else _anti(order, found), none
 
 
 def _own_order(program: Program) -> isl.Schedule:
@@ -285,8 +304,14 @@ def _last_writes(
     order: isl.Schedule | isl.UnionMap, writes: isl.UnionMap, sinks: isl.UnionMap
 ) -> isl.UnionMap:
     """`{ S[i] -> T[j] : S[i] is the last to write the element of T[j]'s access before T[j] }`."""
-    access = isl.UnionAccessInfo.from_sink(sinks).set_must_source(writes)
-    return _flow(order, access).get_must_dependence().coalesce()
+    return _sources(order, writes, sinks).get_must_dependence().coalesce()
+
+
+def _sources(
+    order: isl.Schedule | isl.UnionMap, writes: isl.UnionMap, sinks: isl.UnionMap
+) -> isl.UnionFlow:
+    """The last writes before accesses, and the accesses that have none."""
+    return _flow(order, isl.UnionAccessInfo.from_sink(sinks).set_must_source(writes))
 
 
 def _anti(order: isl.Schedule | isl.UnionMap, found: Accesses) -> isl.UnionMap:
