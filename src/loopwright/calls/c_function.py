@@ -6,13 +6,23 @@ declared, C's layout. A call runs the regions in the order of the text.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from loopwright.diagnostics import Diagnostic, DtypeError, SourceError, Span, UsageError
+from loopwright.calls.jit_dispatch import NativeCalls, install_native_calls
+from loopwright.calls.specialisation import Specialisation
+from loopwright.diagnostics import (
+    Diagnostic,
+    DtypeError,
+    LoopwrightError,
+    SourceError,
+    Span,
+    UsageError,
+)
 from loopwright.frontends.c import CFile, CRegion, CVariable, Origin, VariableKind
 from loopwright.frontends.c.declaration_parser import Constant, constant_of
 from loopwright.ir.dtypes import DType
@@ -21,7 +31,7 @@ from loopwright.ir.intervals import limits
 from loopwright.ir.visit import names
 from loopwright.planner.call_shape import value_of
 from loopwright.runtime.array_arguments import Array
-from loopwright.tracebacks import public_edge
+from loopwright.tracebacks import hide_frames, public_edge
 
 if TYPE_CHECKING:
     from loopwright.transform.plan import Plan
@@ -83,12 +93,50 @@ class CFunction:
         self._memory: list[tuple[str, Callable[[Values, Values], Array]]] = []
         for variable in _variables(regions).values():
             self._prepare(variable)
+        self._native: NativeCalls | None = None
+        self._plain: Specialisation | None = None  # all that a call runs, on its arguments alone
+        if _has_native_calls():
+            self._plain, places = self._plain_code()
+            self._native = NativeCalls(None, self._call, places)
+            self._dispatch_words = self._native.words  # by this name native code finds them
+            if self._plain is not None:
+                self._plain.on_forget = self._native.forget
+
+    def _plain_code(self) -> tuple[Specialisation | None, tuple[int, ...]]:
+        """The code of the only region where all its variables are parameters, and their places."""
+        code, order = self._codes[0], self._orders[0]
+        origins = {variable.origin for variable in _variables(self._regions).values()}
+        if len(self._codes) != 1 or not isinstance(code, Specialisation):
+            return None, ()
+        if origins != {Origin.PARAMETER}:
+            return None, ()
+        return code, tuple(self.parameters.index(name) + 1 for name in order)
 
     # -- calls ------------------------------------------------------------------------------------
 
-    @public_edge
-    def __call__(self, *args: Any, **named: Any) -> None:
-        """Run the function; arrays change in place, everything else is passed by value."""
+    def _call(self, *args: Any, **named: Any) -> None:
+        """Run the function; arrays change in place, everything else is passed by value.
+
+        The call may be written down for the native dispatcher.
+        """
+        try:
+            self._run(args, named)
+        except LoopwrightError as error:
+            hide_frames(error)
+            raise
+        if self._native is not None and self._plain is not None and not named:
+            self._native.remember(args, self._threads(), self._known)
+
+    __call__ = _call
+
+    def _known(self, args: tuple[Any, ...]) -> tuple[Specialisation, tuple[Any, ...]] | None:
+        """The code that a call has run, and the arguments it was given."""
+        if self._plain is None:
+            return None
+        values = self._bound(args, {})
+        return self._plain, tuple([values[name] for name in self._orders[0]])
+
+    def _run(self, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         values = self._bound(args, named)
         threads = self._threads()
         for region, code, order in zip(self._regions, self._codes, self._orders, strict=True):
@@ -290,6 +338,12 @@ class CFunction:
                     or (v.kind is VariableKind.ITERATOR and v.tree_name)
                 }
                 values[variable.name] = value_of(variable.final, table)
+
+
+@functools.cache
+def _has_native_calls() -> bool:
+    """Whether calls go to the native dispatcher first; asked when the first function is made."""
+    return install_native_calls(CFunction)
 
 
 def _constant(variable: CVariable) -> tuple[Expr, ...]:

@@ -100,14 +100,15 @@ class JitFunction:
             hide_frames(error)
             raise
         if self._native is not None and not named:
-            self._native.remember(args, self._threads(), lambda: self._known(args))
+            self._native.remember(args, self._threads(), self._known)
         return result
 
     __call__ = _call
 
-    def _known(self, args: tuple[Any, ...]) -> Specialisation | None:
-        """The code that a call has run; None where Python has run it."""
-        return self._found.get(argument_types(args))
+    def _known(self, args: tuple[Any, ...]) -> tuple[Specialisation, tuple[Any, ...]] | None:
+        """The code that a call has run, and its arguments; None where Python has run it."""
+        found = self._found.get(argument_types(args))
+        return None if found is None else (found, args)
 
     def _call_in_python(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         if not self._is_usual:

@@ -41,22 +41,35 @@ def install_native_calls(owner: type) -> bool:
 
 
 class NativeCalls:
-    """The calls of one function that the dispatcher knows."""
+    """The calls of one function that the dispatcher knows.
 
-    def __init__(self, function: FunctionType, fallback: Callable[..., Any]) -> None:
+    `function` is that of Python whose outer names count, None for one of C. `places` are where the
+    arguments of the code stand among those of a call, counted from 1; None: in the same order.
+    """
+
+    def __init__(
+        self,
+        function: FunctionType | None,
+        fallback: Callable[..., Any],
+        places: tuple[int, ...] | None = None,
+    ) -> None:
         found = dispatcher()
         assert found is not None
         self._here: Dispatcher = found
         self._function = function
+        self._places = places
         self._fallback = fallback  # which words refer to
         self._table = found.table(_MOST_CALLS)
         self._pause = 0  # calls that are not looked at: which code they run is not yet decided
         self.words = found.function_words(fallback, self._table)
 
     def remember(
-        self, args: tuple[Any, ...], threads: int, code: Callable[[], Specialisation | None]
+        self,
+        args: tuple[Any, ...],
+        threads: int,
+        code: Callable[[tuple[Any, ...]], tuple[Specialisation, tuple[Any, ...]] | None],
     ) -> None:
-        """Write down a call that came before; `code` gives what it ran."""
+        """Write down a call that came before; `code` gives what it ran, and on which arguments."""
         if self._pause:
             self._pause -= 1
             return
@@ -68,17 +81,30 @@ class NativeCalls:
             return
         scratch = self._table.scratch_of(words)
         if scratch is None and self._table.is_repeated(words):
-            found = code()
-            if found is not None and found.is_racing(args, threads):
+            # Views of their own, as arguments are told apart by identity: see einsum_dispatch.
+            args = tuple(x[...] if type(x) is np.ndarray else x for x in args)
+            found = code(args)
+            if found is not None and found[0].is_racing(found[1], threads):
                 self._pause = _PAUSE
                 return
-            program = None if found is None else _program(self._function, found, args, threads)
+            program = None if found is None else self._program(args, *found, threads)
             if program is not None:
                 scratch = self._table.add(words, program)
             if scratch is None:
                 self._table.refuse(words)
         if scratch is not None:
             self._here.offer(scratch)
+
+    def _program(
+        self, args: tuple[Any, ...], code: Specialisation, given: tuple[Any, ...], threads: int
+    ) -> CallProgram | None:
+        program = CallProgram()
+        if self._function is None:
+            assert not code.captured
+        elif not _watch(program, self._function, code.captured):
+            return None
+        places = self._places or tuple(range(1, len(args) + 1))
+        return _filled(program, code, args, given, places, threads)
 
     def forget(self) -> None:
         """Forget all calls: there are other records, or outer names have changed."""
@@ -100,29 +126,32 @@ def _signature(here: Dispatcher, args: tuple[Any, ...]) -> tuple[int, ...] | Non
     return tuple(words)
 
 
-def _program(
-    function: FunctionType, code: Specialisation, args: tuple[Any, ...], threads: int
+def _filled(
+    program: CallProgram,
+    code: Specialisation,
+    args: tuple[Any, ...],
+    given: tuple[Any, ...],
+    order: tuple[int, ...],
+    threads: int,
 ) -> CallProgram | None:
-    """What a call does; None where that is not known beforehand."""
-    # Views of their own, as arguments are told apart by identity: see einsum_dispatch.
-    args = tuple(x[...] if type(x) is np.ndarray else x for x in args)
+    """What a call does, written to `program`; None where that is not known beforehand.
+
+    `args` are those of the call, `given` those of its code, which stand at the places `order`.
+    """
     arrays = {place: x for place, x in enumerate(args, 1) if type(x) is np.ndarray}
     if any(not x.size for x in arrays.values()):
         return None
-    found = code.launches(args, threads)
+    found = code.launches(given, threads)
     summary = code.summary
     result = summary.result
     if found is None or (result is not None and result.is_tuple):
         return None
     fresh, launches = found
-    program = CallProgram()
-    if not _watch(program, function, code.captured):
-        return None
     numbers: dict[str, int] = {}
-    places = {x.name: place for place, x in enumerate(summary.arguments, 1)}
+    places = {x.name: place for place, x in zip(order, summary.arguments, strict=True)}
     for argument in summary.arguments:
         place = places[argument.name]
-        if argument.kind == "array":
+        if place in arrays:
             if not arrays[place].flags.aligned:
                 return None
             numbers[argument.name] = program.argument(place)
@@ -140,6 +169,8 @@ def _program(
         program.result = program.argument(places[name]) if name in places else numbers[name]
     for name in code.written:
         place = places[name]
+        if place not in arrays:
+            return None  # a parameter of C that its function changes: a copy of its own
         program.writes(place)
         for other, array in arrays.items():
             if other != place:
