@@ -12,7 +12,7 @@ from loopwright.frontends.affine_check import (
     why_not_affine,
     why_not_piecewise,
 )
-from loopwright.frontends.c.affine_terms import as_terms, summed
+from loopwright.frontends.affine_terms import as_terms, summed
 from loopwright.frontends.c.arithmetic_types import CValue, index
 from loopwright.frontends.c.c_assignments import CAssignmentReader
 from loopwright.frontends.c.c_expressions import CExpressionReader, why_unusable

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import reduce
 
-from loopwright.frontends.c.affine_terms import as_terms, solve
+from loopwright.frontends.affine_terms import as_terms, solve
 from loopwright.frontends.c.arithmetic_types import INT, CType, common_type
 from loopwright.frontends.c.c_expressions import CExpressionReader
 from loopwright.frontends.c.region_scope import element_of

@@ -20,7 +20,7 @@ from typing import Protocol
 
 from loopwright.diagnostics import Collector
 from loopwright.frontends.affine_check import why_no_affine_condition
-from loopwright.frontends.c.affine_terms import as_terms
+from loopwright.frontends.affine_terms import as_terms
 from loopwright.frontends.c.arithmetic_types import CType, CValue, constant, convert
 from loopwright.frontends.c.file_outline import DefinedFunction, FunctionTable
 from loopwright.frontends.c.lexer import Range, SyntaxFault

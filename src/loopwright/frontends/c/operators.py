@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from loopwright.frontends.affine_check import why_no_affine_condition, why_not_piecewise
-from loopwright.frontends.c.affine_terms import as_terms, extreme, summed
+from loopwright.frontends.affine_terms import extreme
 from loopwright.frontends.c.arithmetic_types import (
     INT,
     CType,
@@ -21,9 +21,10 @@ from loopwright.frontends.c.arithmetic_types import (
     truth,
 )
 from loopwright.frontends.constant_folding import folded_logical, negated, zero
+from loopwright.frontends.near_division import near_division
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import BOOL
-from loopwright.ir.expr import Binary, Const, Expr, Select, Unary, Var
+from loopwright.ir.expr import Binary, Const, Expr, Select, Unary
 from loopwright.ir.visit import loads, rewrite
 
 __all__ = ["binary", "by_cases", "choose", "logical", "select", "unary"]
@@ -42,7 +43,6 @@ _LINEAR: dict[str, tuple[str, Callable[[Expr, Expr], Expr]]] = {
     "-": ("sub", lambda x, y: x - y),
     "*": ("mul", lambda x, y: x * y),
 }
-_MOST_PERIODS = 3  # quotients that are tried for a dividend near a multiple of its divisor
 _BITS = {"&": "and", "|": "or", "^": "xor"}
 
 
@@ -105,31 +105,10 @@ def _divide(op: str, x: CValue, y: CValue, ctype: CType, prove: Prove) -> CValue
         match y.expr:
             case Const(value=int() as divisor):
                 return index(_affine_division(op, x.expr, divisor, prove), ctype)
-        found = _near_division(op, x.expr, y.expr, prove)
+        found = near_division(op, x.expr, y.expr, prove)
         if found is not None:
             return index(found, ctype)
     return CValue(_data_division(op, data(x), data(y)), ctype)
-
-
-def _near_division(op: str, x: Expr, y: Expr, prove: Prove) -> Expr | None:
-    """`x / y` or `x % y` as a case distinction, where at most two quotients are possible.
-
-    Periodic boundaries are written so: (i + 1) % n and (i - 1 + n) % n with 0 <= i < n.
-    """
-    # Of sums only: x is copied several times, and cases inside it would multiply.
-    if isinstance(x, Const) or not (_is_plain(x) and _is_plain(y)) or not prove(y >= 1):
-        return None
-    for count in range(_MOST_PERIODS):
-        if not prove(x >= y * count):
-            return None
-        after = y * (count + 1)
-        if prove(x < after):
-            return Const(count) if op == "/" else _sum(x - y * count)
-        if prove(x < y * (count + 2)):
-            if op == "/":
-                return Select(x < after, Const(count), Const(count + 1))
-            return Select(x < after, _sum(x - y * count), _sum(x - after))
-    return None
 
 
 def by_cases(place: Expr, prove: Prove) -> Expr:
@@ -141,20 +120,11 @@ def by_cases(place: Expr, prove: Prove) -> Expr:
     def change(node: Expr) -> Expr:
         match node:
             case Binary(op="mod", x=x, y=Const() as divisor):
-                return _near_division("%", x, divisor, prove) or node
+                return near_division("%", x, divisor, prove) or node
             case _:
                 return node
 
     return rewrite(place, change)
-
-
-def _is_plain(x: Expr) -> bool:
-    """Whether an index is a sum of variables and a constant."""
-    return all(part is None or isinstance(part, Var) for part in as_terms(x))
-
-
-def _sum(x: Expr) -> Expr:
-    return summed(as_terms(x))
 
 
 def _affine_division(op: str, x: Expr, divisor: int, prove: Prove) -> Expr:

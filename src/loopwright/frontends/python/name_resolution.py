@@ -15,7 +15,7 @@ from loopwright.frontends.python.numpy_promotion import PyType, PyValue, constan
 from loopwright.frontends.refusal import Refusal, Reported, did_you_mean
 from loopwright.frontends.source_tree import ArrayParam, IntParam, Local, Param
 from loopwright.ir.dtypes import DTYPES
-from loopwright.ir.expr import Load, Var
+from loopwright.ir.expr import Expr, Load, Var
 
 __all__ = ["FunctionScope", "NameResolver", "assigned_names", "loop_names"]
 
@@ -39,6 +39,16 @@ class FunctionScope:
     known: dict[str, PyValue] = field(default_factory=dict)
     arrays: dict[str, Local] = field(default_factory=dict)  # local arrays made so far
     depth: int = 0  # number of enclosing loops and branches
+    facts: list[Expr] = field(default_factory=list)  # affine conditions that hold here
+
+    def prove(self, wanted: Expr) -> bool:
+        """Whether an affine condition holds whenever the statement being read is executed."""
+        # lazy: isl, which few functions need before extraction
+        from loopwright.frontends.extract import implies
+
+        arrays = (p for p, _ in self.params.values() if isinstance(p, ArrayParam))
+        sizes = [extent >= 0 for array in arrays for extent in array.shape]
+        return implies((*sizes, *self.facts), wanted)
 
     def scalar(self, name: str) -> str:
         """The unique name of a scalar local."""
@@ -53,11 +63,15 @@ class FunctionScope:
 
     @contextmanager
     def inside(
-        self, body: Sequence[ast.stmt], loop: tuple[str, str] | None = None
+        self,
+        body: Sequence[ast.stmt],
+        loop: tuple[str, str] | None = None,
+        facts: Sequence[Expr] = (),
     ) -> Iterator[None]:
         """Read `body`, the body of a loop or a branch: what it assigns is not known afterwards.
 
         Nor is it known at the start of a loop's body, which a previous iteration may have run.
+        `facts` hold inside.
         """
         changed = assigned_names(body)
         before, loops = dict(self.known), dict(self.loops)
@@ -65,7 +79,10 @@ class FunctionScope:
             self.forget(changed)
             self.loops[loop[0]] = loop[1]
         self.depth += 1
+        count = len(self.facts)
+        self.facts += facts
         yield
+        del self.facts[count:]
         self.depth -= 1
         self.loops = loops
         self.known = before

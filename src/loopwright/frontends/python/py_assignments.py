@@ -190,12 +190,11 @@ class PyAssignmentReader:
             raise Refusal("LW106", f"the array '{name}' cannot be assigned", hint=_TWO_NAMES)
         self.types[name] = join([self.types.get(name, value.type), value.type])
         self._first.setdefault(name, node)
-        is_known = isinstance(value.expr, Const) or (
-            value.dtype == INT64 and why_not_affine(value.expr) is None
-        )
+        is_affine = value.dtype == INT64 and why_not_affine(value.expr) is None
+        near = value if is_affine else self._read.by_cases(value)
         scope.forget([name])
-        if is_known:
-            scope.known[name] = value
+        if isinstance(value.expr, Const) or is_affine or near is not value:
+            scope.known[name] = near
         return Access(scope.scalar(name), (), self.types[name][0])
 
     def _check_assignable(self, name: str) -> None:

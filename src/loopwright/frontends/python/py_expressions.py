@@ -13,6 +13,7 @@ from functools import reduce
 from loopwright.diagnostics import Collector, Diagnostic
 from loopwright.frontends.affine_check import not_affine, why_not_affine, why_not_piecewise
 from loopwright.frontends.constant_folding import negated
+from loopwright.frontends.near_division import by_cases_of_sizes
 from loopwright.frontends.python import numpy_functions
 from loopwright.frontends.python.fingerprint import MISSING, Captures
 from loopwright.frontends.python.function_source import FunctionSource
@@ -52,6 +53,7 @@ class PyExpressionReader:
     ) -> None:
         self._source = source
         self._faults = faults
+        self._scope = scope
         self.names = NameResolver(scope, captures)
 
     # -- entry points -----------------------------------------------------------------------
@@ -92,6 +94,8 @@ class PyExpressionReader:
                     hint="// divides integers, int() converts constants",
                 )
             is_subscript = code == "LW110"
+            if is_subscript:
+                value = self.by_cases(value)
             why = (why_not_piecewise if is_subscript else why_not_affine)(value.expr)
             if why is not None and not isinstance(value.expr, Const):
                 raise not_affine(code, what, ast.unparse(node), why, AFFINE)
@@ -100,6 +104,13 @@ class PyExpressionReader:
             raise Reported from None
         is_constant = isinstance(value.expr, Const)
         return convert(value, INT64) if is_constant else value.expr
+
+    def by_cases(self, value: PyValue) -> PyValue:
+        """An index with remainders by sizes, `(i + 1) % n`, as case distinctions."""
+        if value.dtype != INT64 or why_not_piecewise(value.expr) is None:
+            return value
+        found = by_cases_of_sizes(value.expr, self._scope.prove)
+        return value if why_not_piecewise(found) else PyValue(found, value.weak)
 
     def condition(self, node: ast.expr) -> Expr:
         """`node` as a boolean expression."""

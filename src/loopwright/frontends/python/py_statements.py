@@ -243,7 +243,8 @@ class PyStatementReader:
         name = node.target.id
         self._check_counter(name, node.target)
         unique = scope.names.fresh(name)
-        with scope.inside(node.body, loop=(name, unique)):
+        facts = () if bounds is None else _within(unique, *bounds)
+        with scope.inside(node.body, loop=(name, unique), facts=facts):
             body = self.block(node.body)
         if bounds is None:
             return ()
@@ -267,17 +268,20 @@ class PyStatementReader:
             return self.block(node.body if cond.value else node.orelse)
         if cond is not None and why_no_affine_condition(cond) is not None:
             return self._on_data(cond, node)
-        body, orelse = self._branches(node)
+        body, orelse = self._branches(node, cond)
         scope.forget(assigned_names(node.body))
         return () if cond is None else (IfElse(cond, body, orelse, self._source.span(node)),)
 
-    def _branches(self, node: ast.If) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    def _branches(
+        self, node: ast.If, cond: Expr | None = None
+    ) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+        """Both branches; an affine condition holds in the first, and not in the second."""
         scope = self._scope
         known = dict(scope.known)
-        with scope.inside(node.body):
+        with scope.inside(node.body, facts=() if cond is None else (cond,)):
             body = self.block(node.body)
         scope.known = known
-        with scope.inside(node.orelse):
+        with scope.inside(node.orelse, facts=() if cond is None else (negated(cond),)):
             orelse = self.block(node.orelse)
         return body, orelse
 
@@ -386,6 +390,12 @@ def read_range(read: PyExpressionReader, node: ast.expr) -> tuple[Expr, Expr, in
     except Reported:
         pass
     return None
+
+
+def _within(var: str, start: Expr, stop: Expr, step: int) -> tuple[Expr, Expr]:
+    """What holds of a loop variable inside of its loop."""
+    at = Var(var)
+    return (at >= start, at < stop) if step > 0 else (at <= start, at > stop)
 
 
 def _range(read: PyExpressionReader, node: ast.expr) -> tuple[Expr, Expr, int]:
