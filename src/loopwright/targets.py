@@ -45,6 +45,7 @@ from loopwright.lower.elements_apart import run_elements_singly
 from loopwright.lower.functions_apart import functions_apart
 from loopwright.lower.keep_elements import keep_elements
 from loopwright.lower.linear_forms import normal
+from loopwright.lower.masked_updates import mask_updates
 from loopwright.lower.narrow_arithmetic import narrow_arithmetic
 from loopwright.lower.origins import origins
 from loopwright.lower.passes import lower_schedule
@@ -159,6 +160,8 @@ def _told(nest: LoopNest, machine: Machine, may_guess: Expr | None) -> LoopNest:
     strips = functions_apart(narrow, nest.functions, twice)
     bound = functions_apart(promote_scalars(sink_scalars(strips)), nest.functions, twice)
     kept = keep_elements(carry_chosen(bound, may_guess), may_guess=may_guess)
+    if machine.isa == "x86_64":  # measured there only
+        kept = mask_updates(kept)
     return run_elements_singly(unsigned_sums(kept), machine.lanes)
 
 
