@@ -102,6 +102,7 @@ CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
         rows(Do("A[j, i + 1]", "A[j, i] + y[j] * A[j - 1, i + 1]"), arrays="Ay", start=1),
         (Diagonals("i", "j", 4, 8),),
     ),
+    "whole_strips": (row(Do("a[i]", "a[i] + b[i]")), (StripMine("i", 4), Simd("i"))),
     "vectorize_outer": (
         rows(Do("y[i]", "y[i] + A[j, i]"), arrays="Ay"),
         (OuterVectors("i", 2, 1), PromoteToRegisters("S0", "j")),

@@ -14,6 +14,7 @@ from loopwright.ir.text import schedule_text
 from loopwright.transform.blocked_closure import BlockClosure, MapClosure
 from loopwright.transform.copy_live_in import CopyLiveIn
 from loopwright.transform.diagonals import Diagonals
+from loopwright.transform.distance_splitting import SplitByDistance
 from loopwright.transform.grid_mapping import MapToBlocks, MapToThreads
 from loopwright.transform.hand_on import HandOn
 from loopwright.transform.index_set_splitting import SeparateBox, SplitIndexSet
@@ -67,6 +68,7 @@ ONE_OF_EACH = Plan(
         StripMine("k", 8),
         SeparateBox(("i", "j"), ("i",), ("S0",), 1),
         SplitIndexSet("k", "i", "k_t", 12),
+        SplitByDistance("i", 32),
         contract_loops("i", "j", "k", packing=("along_p", "gather"), broadcast="lane", shares=2),
         MapContraction(("i", "j", "k"), 64, 64, 8, 8, 8, 3, 2),
         MapWholeContraction((GridVariant(64, 64, 8, 8, 8, True, False, is_split=True),), 3),

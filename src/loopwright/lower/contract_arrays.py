@@ -55,6 +55,10 @@ def _contracted(stmt: Stmt, scalar: Buffer) -> Stmt | None:
         case For(body=inner) | Let(body=inner) | Alloc(body=inner) | If(body=inner, orelse=None):
             inside = _contracted(inner, scalar)
             return None if inside is None else replace(stmt, body=inside)
+        case If(body=inner, orelse=Block() | For() | If() | Let() | Alloc() as other):
+            inside, outside = _contracted(inner, scalar), _contracted(other, scalar)
+            if inside is not None and outside is not None:
+                return replace(stmt, body=inside, orelse=outside)
     return None
 
 

@@ -62,6 +62,7 @@ from loopwright.lower.stream_time_tiles import stream_time_tiles
 from loopwright.lower.transpose_parts import transpose_parts
 from loopwright.lower.vectorize import peel_for_alignment, unroll, vectorize
 from loopwright.lower.vectorize_outer import vectorize_outer
+from loopwright.lower.whole_strips import whole_strips
 from loopwright.lower.work_distribution import (
     balance_triangles,
     coarsen_parallel_loops,
@@ -185,6 +186,7 @@ PASSES = (
     _SIMPLIFY,
     Pass(promote_scalars),
     Pass(diagonals, lambda d: (d.diagonals,), lambda d: bool(d.diagonals)),
+    Pass(whole_strips),
     Pass(vectorize_outer, lambda d: (d.outer,), lambda d: bool(d.outer)),
     Pass(vectorize, lambda decisions: (decisions.factors,)),
     Pass(unroll, lambda decisions: (decisions.factors,)),

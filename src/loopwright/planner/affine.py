@@ -39,6 +39,7 @@ from loopwright.planner.affine_order import OrderSearch
 from loopwright.planner.affine_parallel import mark_parallel
 from loopwright.planner.draft import Draft
 from loopwright.planner.expanded_bytes import BufferShare, Spread, unique
+from loopwright.planner.far_strips import split_by_distances
 from loopwright.planner.outer_lanes import take_outer_vectors
 from loopwright.planner.pivots import split_at_pivots
 from loopwright.planner.register_jams import register_jams
@@ -87,6 +88,7 @@ def plan_marks(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple
     _part_scalars(draft)
     if machine.vector_registers:
         split_at_pivots(draft, parallel=parallel)
+        split_by_distances(draft)
         unroll_short_loops(draft, parallel=parallel)
     if parallel:
         mark_parallel(draft, machine)
@@ -125,6 +127,7 @@ def plan_order(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple
     kept: frozenset[str] = frozenset()
     if machine.vector_registers:
         kept = part_wavefronts(draft, machine) | split_at_pivots(draft, parallel=parallel)
+        kept |= split_by_distances(draft)
     return (*draft.steps, *_other_order(draft.schedule, machine, kept, parallel=parallel))
 
 

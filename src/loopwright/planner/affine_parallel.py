@@ -38,6 +38,7 @@ from loopwright.planner.block_waves import take_block_waves
 from loopwright.planner.draft import Draft
 from loopwright.planner.gathered_strips import take_gathered_strips
 from loopwright.planner.independent_parts import part_off, strip_size
+from loopwright.planner.loop_steps import loop_steps
 from loopwright.planner.short_loops import unrolled_inside
 from loopwright.planner.wavefronts import COLUMNS, ROWS, by_diagonals, has_one_loop
 from loopwright.transform.index_set_splitting import SplitIndexSet
@@ -387,7 +388,7 @@ class _Sharing:
     def _waves_of(self, run: Sequence[Band], at: int) -> bool:
         """Tiles of the outermost loop and another one, with the loops between them inside."""
         first, second = run[0], run[at]
-        if min(self._count(first), self._count(second)) < 4 * _STRIP:
+        if min(self._count(first), self._count(second)) < 4 * _STRIP or _are_strips(first, second):
             return False
         between = tuple(other.loop for other in run[1:at])
         near = [Interchange((second.loop, *between))] if between else []
@@ -583,3 +584,13 @@ def _arrange(draft: Draft, far: Sequence[str], own: str, shares: int) -> bool:
 
 def _names(draft: Draft) -> list[str]:
     return [band.loop for band in bands(nodes_of(draft.schedule))]
+
+
+def _are_strips(first: Band, second: Band) -> bool:
+    """Whether a loop goes through strips of another one: of one loop there are no waves."""
+    inner = loop_steps(second)
+    return all(
+        set(inner[name].positions) <= set(step.positions)
+        for name, step in loop_steps(first).items()
+        if name in inner
+    )

@@ -63,18 +63,28 @@ def carried_cycles(
     return longest
 
 
-def may_meet(program: Program, statements: Sequence[Statement], moving: Mapping[str, str]) -> bool:
+def may_meet(
+    program: Program,
+    statements: Sequence[Statement],
+    moving: Mapping[str, str],
+    *,
+    text: bool = False,
+) -> bool:
     """Whether an iteration reads what another one writes, at a place that no compiler knows.
 
     So it is where the loop moves through the elements that are written and otherwise, or not at
     all, through those of the same array that are read, and both are the same somewhere: d[v] and
-    d[u]. Compilers then keep its order, though few iterations depend on others.
+    d[u]. Compilers then keep its order, though few iterations depend on others. LLVM does so, too,
+    where elements are apart by what only a call knows, t[s] and t[s - c]; gcc, which makes code of
+    a `text`, asks for that distance before the loop.
     """
     for one in statements:
         for other in statements:
             for read in other.reads:
-                is_unknown = read.array == one.write.array and _moves_otherwise(
-                    one, read, other, moving
+                if read.array != one.write.array:
+                    continue
+                is_unknown = _moves_otherwise(one, read, other, moving) or (
+                    not text and _is_apart_by_names(one, read, other, moving)
                 )
                 if is_unknown and _do_meet(program, one, read, other, moving):
                     return True
@@ -114,6 +124,18 @@ def _moves_otherwise(
         return False  # always different elements
     mine, its = moving.get(writer.name, ""), moving.get(reader.name, "")
     return any(own.get(mine, 0) != other.get(its, 0) for own, other, _ in pairs)
+
+
+def _is_apart_by_names(
+    writer: Statement, read: Access, reader: Statement, moving: Mapping[str, str]
+) -> bool:
+    """Whether a write and a read that a loop moves alike are apart by sizes or loops around it."""
+    mine, its = moving.get(writer.name, ""), moving.get(reader.name, "")
+    for ours, theirs in zip(writer.write.index, read.index, strict=True):
+        own, other = dict(coefficients(ours)), dict(coefficients(theirs))
+        if own.pop(mine, 0) and other.pop(its, 0) and own != other:
+            return True
+    return False
 
 
 def _begun_anew(statements: Sequence[Statement], moving: Mapping[str, str]) -> frozenset[str]:

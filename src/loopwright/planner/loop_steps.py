@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from loopwright.ir.islkit import functions_in, isl, pieces_in
 from loopwright.ir.schedule_tree import Band
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["LoopStep", "loop_steps"]
+__all__ = ["LoopStep", "element_distance", "loop_steps"]
+
+_APART = 1 << 13  # elements from row to row of an operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +49,11 @@ def _factors(aff: isl.Aff, used: tuple[int, ...]) -> dict[int, int]:
     """The coefficients of a sum that are integers and not 0, by position."""
     values = {k: aff.get_coefficient_val(isl.dim_type.in_, k) for k in used}
     return {k: v.to_python() for k, v in values.items() if v.is_int() and not v.is_zero()}
+
+
+def element_distance(steps: Collection[int]) -> int:
+    """Elements from one iteration to the next, in an array stored row by row."""
+    total = 0
+    for step in steps:
+        total = total * _APART + step
+    return total

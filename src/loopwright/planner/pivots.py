@@ -26,7 +26,7 @@ from loopwright.transform.scalar_expansion import ExpandScalar
 from loopwright.transform.schedule_legality import accessors, open_bands
 from loopwright.transform.step import Step
 
-__all__ = ["split_at_pivots"]
+__all__ = ["expanded_scalars", "split_at_pivots"]
 
 _LEAST = 64  # iterations of a loop that is worth two more loops
 
@@ -51,7 +51,7 @@ def split_at_pivots(draft: Draft, *, parallel: bool) -> frozenset[str]:
         around = path[-2]
         is_shared = parallel and len(path) > 2 and _is_pivot(program, around, path[-3])
         is_split = is_shared and _split_both(draft, band, around, pivots, path[-3].loop)
-        steps = _expansions(draft, band, (band,))
+        steps = expanded_scalars(draft, band, (band,))
         if is_split or any(_split(draft, steps, band.loop, pivot, Simd) for pivot in pivots):
             done |= band.statements
     return frozenset(done)
@@ -75,7 +75,7 @@ def _is_pivot(program: Program, band: Band, around: Band) -> bool:
     return False
 
 
-def _expansions(draft: Draft, band: Band, over: Sequence[Band]) -> list[Step]:
+def expanded_scalars(draft: Draft, band: Band, over: Sequence[Band]) -> list[Step]:
     """Scalars of an innermost loop with an element for every iteration of some loops.
 
     In the end they need no memory: lowering contracts them, as one iteration sets and uses each.
@@ -95,7 +95,7 @@ def _expansions(draft: Draft, band: Band, over: Sequence[Band]) -> list[Step]:
 def _split_both(draft: Draft, band: Band, around: Band, pivots: Sequence[str], outer: str) -> bool:
     """Split an innermost loop for vectors and the loop around it for threads."""
     before = draft.schedule, list(draft.steps)
-    steps = _expansions(draft, band, (around, band))
+    steps = expanded_scalars(draft, band, (around, band))
     is_split = any(_split(draft, steps, band.loop, pivot, Simd) for pivot in pivots)
     if is_split and _split(draft, (), around.loop, outer, Parallel):
         return True

@@ -38,6 +38,7 @@ from loopwright.planner.schedule_cost import schedule_seconds
 from loopwright.planner.short_loops import has_short_loops
 from loopwright.planner.source_order import source_order
 from loopwright.planner.stencils import plan_alignment
+from loopwright.transform.distance_splitting import SplitByDistance
 from loopwright.transform.loop_marks import (
     Align,
     Parallel,
@@ -73,6 +74,7 @@ _MARKS = (
     PromoteToRegisters,
     ShareFrom,
     Simd,
+    SplitByDistance,
     SplitLiveRanges,
     StripMine,
     Unroll,

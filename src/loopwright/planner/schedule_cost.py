@@ -53,7 +53,7 @@ from loopwright.planner.carried_values import carried_cycles, may_meet
 from loopwright.planner.choice import Choice
 from loopwright.planner.contraction_cost import choice_cycles
 from loopwright.planner.local_arrays import arrays_in_registers
-from loopwright.planner.loop_steps import loop_steps
+from loopwright.planner.loop_steps import element_distance, loop_steps
 from loopwright.planner.short_loops import repeated
 from loopwright.planner.statement_work import Operations, operations, shared_parts
 from loopwright.planner.streams import crowding
@@ -74,7 +74,6 @@ _GUARD = 4.0  # cycles of a copy that has to ask whether it is one
 _SHORT = 16  # iterations of loops that compilers write out where they are constant
 _MOST_COPIES = 128  # of unrolled loops that are no loops any more
 _MOST_WRITTEN = 256  # instructions of loops that compilers write out, about
-_APART = 1 << 13  # elements from row to row of an operand
 _UNKNOWN_HZ = 1e9  # see tree_cost
 
 
@@ -257,6 +256,8 @@ class _ScheduleModel:
             is_long = trips > _WRITTEN_OUT or self._is_in_tile(points, moving)
             if copies is None:
                 cycles = trips * (child.cycles + _LOOP * is_long)
+                if self._has_strips(band, inside, moving):
+                    self._note_rows(points, {name: {} for name in points})
                 written_out = self._written_out(band, inside) if is_long and not lanes else None
                 if written_out is not None:
                     best = self._innermost(band, trips, moving, written_out, None, is_plain=True)
@@ -285,6 +286,11 @@ class _ScheduleModel:
     def _is_in_tile(self, points: Points, moving: Mapping[str, str]) -> bool:
         """Whether a loop runs through a tile, whose ends compilers do not know."""
         return any(points[name][x] < self.trips[name][x] for name, x in moving.items())
+
+    def _has_strips(self, band: Band, inside: Points, moving: Mapping[str, str]) -> bool:
+        """Whether all that a loop holds runs through strips of its rows, one after the other."""
+        is_whole = isinstance(band.child, Band) and isinstance(band.child.child, Leaf)
+        return is_whole and all(self._inside(x, inside)[2] == moving for x in bands(band.child))
 
     def _in_lanes(
         self, band: Band, inside: Points, trips: float, moving: Mapping[str, str]
@@ -366,7 +372,9 @@ class _ScheduleModel:
         for product, variant in zip(found.products, made.variants, strict=True):
             places = (product.left.subscripts, product.right.subscripts, found.subscripts)
             i, j, p = (
-                Dim(extents.get(loop, 1), *(_distance(place.steps[name]) for place in places))
+                Dim(
+                    extents.get(loop, 1), *(element_distance(place.steps[name]) for place in places)
+                )
                 for loop, name in zip(made.loops, LOOPS, strict=True)
             )
             shape = ContractionShape((), (i,), (j,), (p,))
@@ -413,7 +421,7 @@ class _ScheduleModel:
             chain = carried_cycles(statements, moving, self.machine)
             is_whole = not in_part and all(s.write.dtype.is_integer for s in statements)
             is_free = chain == 0.0 and (is_plain or is_whole or not any(copies.values()))
-            is_free = is_free and not may_meet(self.program, statements, moving)
+            is_free = is_free and not may_meet(self.program, statements, moving, text=self.is_text)
             if chain and not is_plain:
                 chain *= self._copies_in_turn(statements, copies)
         guarded = [name for name in names if copies[name] and self.work[name].has_gaps]
@@ -590,11 +598,3 @@ def _shrunk(left: Mapping[str, float], most: Mapping[str, float], share: float) 
             break
         found[longest] = max(1.0, found[longest] / over)
     return found
-
-
-def _distance(steps: Collection[int]) -> int:
-    """Elements from one iteration to the next, in an array stored row by row."""
-    total = 0
-    for step in steps:
-        total = total * _APART + step
-    return total

@@ -9,6 +9,7 @@ overlap. Where rows are single elements, a wave has as many of them as fit into 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from loopwright.analysis.dependences import known_dependences
@@ -36,6 +37,7 @@ from loopwright.ir.schedule_tree import (
 )
 from loopwright.ir.visit import names, walk
 from loopwright.planner.draft import Draft
+from loopwright.planner.loop_steps import loop_steps
 from loopwright.planner.streams import crowding
 from loopwright.transform.band_dependences import among, carries
 from loopwright.transform.interchange import Interchange
@@ -303,10 +305,18 @@ def plan_alignment(schedule: Schedule, machine: Machine, *, parallel: bool) -> t
             continue
         stores = [x for x in band.statements if program.statement(x).write.index]
         lanes = min((_lanes_beside(program, machine, band, x) for x in stores), default=0)
-        vectors = band_trips(band, program, trips) / max(1, lanes)
+        count = min(band_trips(band, program, trips), _strip_of(schedule, band))
+        vectors = count / max(1, lanes)
         if lanes > 1 and _GAIN_OF_WHOLE_STORES * vectors > lanes / 2:
             steps.append(Align(band.loop, lanes))
     return tuple(steps)
+
+
+def _strip_of(schedule: Schedule, band: Band) -> float:
+    """Iterations of a loop that runs through a strip: those of one, else no limit."""
+    *around, _ = path_to(nodes_of(schedule), band.loop)
+    sizes = [loop_steps(one).get(name) for one in around[-1:] for name in band.statements]
+    return max((one.size for one in sizes if one and one.size > 1), default=math.inf)
 
 
 def _lanes_beside(program: Program, machine: Machine, band: Band, name: str) -> int:

@@ -14,6 +14,7 @@ from loopwright.transform.blocked_closure import BlockClosure, MapClosure
 from loopwright.transform.contract import Contract
 from loopwright.transform.copy_live_in import CopyLiveIn
 from loopwright.transform.diagonals import Diagonals
+from loopwright.transform.distance_splitting import SplitByDistance
 from loopwright.transform.grid_mapping import MapToBlocks, MapToThreads
 from loopwright.transform.hand_on import HandOn
 from loopwright.transform.index_set_splitting import SeparateBox, SplitIndexSet
@@ -76,6 +77,7 @@ STEPS: tuple[type[Step], ...] = (
     StripMine,
     SeparateBox,
     SplitIndexSet,
+    SplitByDistance,
     Contract,
     MapContraction,
     MapWholeContraction,

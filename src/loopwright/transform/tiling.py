@@ -154,13 +154,23 @@ def _tiled(
     return rebuilt_chain(root, points, [*tiles, *points])
 
 
-def strips_of(point: Band, size: int, taken: set[str], within: int = 0) -> Band:
+def strips_of(
+    point: Band,
+    size: int,
+    taken: set[str],
+    within: int = 0,
+    *,
+    start: isl.MultiUnionPwAff | None = None,
+) -> Band:
     """The loop over the first values of the strips of `point`: size * floor(f / size).
 
-    In tiles of size `within` they begin anew.
+    In tiles of size `within` they begin anew. Strips are counted from `start` on, else from 0.
     """
     name = fresh_name(f"{point.loop}_t", taken)
-    if within:
+    if start is not None:
+        begin = start.set_tuple_name(isl.dim_type.set, point.loop)
+        first = begin.add(_first_of(point.partial.sub(begin), size))
+    elif within:
         tile = _first_of(point.partial, within)
         first = tile.add(_first_of(point.partial.sub(tile), size))
     else:
