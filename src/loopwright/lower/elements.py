@@ -17,7 +17,7 @@ from loopwright.ir.program import Access, Array
 from loopwright.ir.visit import loads
 from loopwright.lower.buffers import stride_name
 from loopwright.lower.build import lets, loop, seq, vector
-from loopwright.lower.combine import apply, product, scaled, start_from
+from loopwright.lower.combine import apply, combine, product, scaled, start_from
 from loopwright.lower.matrix_vector import arguments
 from loopwright.lower.operand_layout import table
 from loopwright.lower.vectorize import vectorize
@@ -61,10 +61,20 @@ def _element(kernel: ContractionKernel, at: Expr) -> Stmt:
     right = Load("right", (_place("right", variant.right_packing, at),), kernel.right)
     moves = Packing.ALONG_TILE if variant.lanes > 1 else Packing.ANY
     out = (_place("out", moves, at),)
+    return Store(
+        "out", out, cast(_value(kernel, Load("out", out, algebra.out), left, right), algebra.out)
+    )
+
+
+def _value(kernel: ContractionKernel, old: Expr, left: Expr, right: Expr) -> Expr:
+    """What is stored: the product, or the old element plus it, rounded as often as by loops."""
+    algebra = kernel.algebra
+    if algebra.initial is not Initial.ZERO and not algebra.scaled:
+        return combine(kernel, start_from(kernel, old), left, right)
     value = scaled(kernel, product(kernel, left, right))
-    if algebra.initial is not Initial.ZERO:
-        value = apply(algebra.plus, start_from(kernel, Load("out", out, algebra.out)), value)
-    return Store("out", out, cast(value, algebra.out))
+    if algebra.initial is Initial.ZERO:
+        return value
+    return apply(algebra.plus, start_from(kernel, old), value)
 
 
 def _place(name: str, moves: Packing, at: Expr) -> Expr:
