@@ -56,6 +56,8 @@ def test_loops_of_unknown_distances_have_strips_of_vectors() -> None:
     assert [step.loop for step in splits(PARTITIONS)] == ["s"]
     assert chosen.schedule.mark("s") is Mark.SIMD
     assert splits(NEAR) == splits(PIVOT) == []
+    in_text = choose_plan(program, X86, 1, text=True).plan  # C compilers split such loops too
+    assert not [step for step in in_text if isinstance(step, SplitByDistance)]
 
 
 def test_threads_get_no_waves_of_the_strips_of_one_loop() -> None:

@@ -82,13 +82,16 @@ _CLEARLY = 0.95  # of the time that the source order takes: an order with buffer
 _MOST_STATEMENTS = 20
 
 
-def plan_marks(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple[Step, ...]:
-    """Marks for the loops of `schedule`, in the order they stand in."""
+def plan_marks(
+    schedule: Schedule, machine: Machine, *, parallel: bool, text: bool = False
+) -> tuple[Step, ...]:
+    """Marks for the loops of `schedule`, in the order they stand in; `text`: for C compilers."""
     draft = Draft(schedule)
     _part_scalars(draft)
     if machine.vector_registers:
         split_at_pivots(draft, parallel=parallel)
-        split_by_distances(draft)
+        if not text:
+            split_by_distances(draft)
         unroll_short_loops(draft, parallel=parallel)
     if parallel:
         mark_parallel(draft, machine)
@@ -115,19 +118,22 @@ def _part_scalars(draft: Draft) -> None:
             draft.take(split)
 
 
-def plan_order(schedule: Schedule, machine: Machine, *, parallel: bool) -> tuple[Step, ...]:
+def plan_order(
+    schedule: Schedule, machine: Machine, *, parallel: bool, text: bool = False
+) -> tuple[Step, ...]:
     """Steps to a better order of the loops left open; none when the order they have is good.
 
     Scalars may be spread over all loops at first. Where an order asks for buffers that take more
     than their share of the caches (planner/expanded_bytes), it is searched again with every scalar
     spread over inner loops only, as far as that share goes, and at last with none spread.
-    Recurrences that run by diagonals keep their order, and so do loops that are split at pivots.
+    Recurrences that run by diagonals keep their order, and so do loops that are split at pivots or
+    by their distances. `text`: for C compilers, which ask for distances by themselves.
     """
     draft = Draft(schedule)
     kept: frozenset[str] = frozenset()
     if machine.vector_registers:
         kept = part_wavefronts(draft, machine) | split_at_pivots(draft, parallel=parallel)
-        kept |= split_by_distances(draft)
+        kept |= frozenset() if text else split_by_distances(draft)
     return (*draft.steps, *_other_order(draft.schedule, machine, kept, parallel=parallel))
 
 

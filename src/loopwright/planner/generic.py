@@ -59,6 +59,8 @@ _PLANNERS = (
 # What plans for C text take in place of others.
 _FOR_TEXT: dict[Callable[..., Iterable[Step]], Callable[..., Iterable[Step]]] = {
     plan_contractions: plan_text_contractions,
+    plan_order: partial(plan_order, text=True),
+    plan_marks: partial(plan_marks, text=True),
 }
 # Elementary isl operations that each planner may take; a million take about half a second.
 _QUOTA = 1_000_000
@@ -152,7 +154,7 @@ def _retraced(program: Program, steps: tuple[Step, ...]) -> Draft:
 
 
 def extend_plan(
-    schedule: Schedule, machine: Machine, *, parallel: bool = False
+    schedule: Schedule, machine: Machine, *, parallel: bool = False, text: bool = False
 ) -> tuple[Step, ...]:
     """Marks for the loops of `schedule` that have none, their order kept."""
-    return plan_marks(schedule, machine, parallel=parallel)
+    return plan_marks(schedule, machine, parallel=parallel, text=text)

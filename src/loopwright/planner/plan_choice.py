@@ -209,7 +209,7 @@ def _without_order(
     are, to a compiler, the loops themselves. Marks that have no price (waves) are trusted as plans
     are, in C where one thread alone is not expected to be slower by them.
     """
-    planner = partial(extend_plan, parallel=threads > 1)
+    planner = partial(extend_plan, parallel=threads > 1, text=text)
     marked, marks = _extended(start, planner, machine)
     own, base = known
     value = price(marks)
