@@ -64,7 +64,11 @@ _FOR_TEXT: dict[Callable[..., Iterable[Step]], Callable[..., Iterable[Step]]] = 
 }
 # Elementary isl operations that each planner may take; a million take about half a second.
 _QUOTA = 1_000_000
-_QUOTAS = {plan_contractions: 2_000_000, plan_order: 4_000_000, plan_marks: 5_000_000}
+_QUOTAS: dict[Callable[..., Iterable[Step]], int] = {
+    plan_contractions: 2_000_000,
+    plan_order: 4_000_000,
+    plan_marks: 5_000_000,
+}
 
 
 def _raise(error: Exception, where: str) -> None:
