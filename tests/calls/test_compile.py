@@ -221,11 +221,12 @@ def test_values_that_nobody_knows() -> None:
     with pytest.raises(SourceError) as told:
         lw.compile(source)
     assert str(told.value) == (
-        "<c>:5:12: error: the value that 'sum' begins with is not a plain number [LW151]\n"
+        "<c>:5:12: error: the value that 'sum' begins with is not known to a call [LW151]\n"
         "    double sum = x[0], part[4];\n"
         "           ^^^\n"
         "note: found x[0]\n"
-        "try: assign it in the region, or make it a parameter"
+        "try: C's operators and functions of <math.h> on numbers, parameters, constants of the file"
+        " and earlier variables that nothing has changed; or assign it in the region"
     )
 
 

@@ -8,11 +8,19 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
+from loopwright.calls.c_initial_values import (
+    Values,
+    initial_array,
+    initial_list,
+    initial_number,
+    number,
+    whole,
+)
 from loopwright.calls.jit_dispatch import NativeCalls, install_native_calls
 from loopwright.calls.specialisation import Specialisation
 from loopwright.diagnostics import (
@@ -24,10 +32,8 @@ from loopwright.diagnostics import (
     UsageError,
 )
 from loopwright.frontends.c import CFile, CRegion, CVariable, Origin, VariableKind
-from loopwright.frontends.c.declaration_parser import Constant, constant_of
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Const, Expr, Var
-from loopwright.ir.intervals import limits
 from loopwright.ir.visit import names
 from loopwright.planner.call_shape import value_of
 from loopwright.runtime.array_arguments import Array
@@ -40,14 +46,11 @@ __all__ = [
     "CFunction",
     "RegionCode",
     "checked_array",
-    "initial_array",
-    "initial_value",
     "known_functions",
     "require_only_regions",
 ]
 
 T = TypeVar("T")
-Values: TypeAlias = dict[str, Any]  # by name in C
 
 # Whether plain `char` has a sign is the compiler's choice: arrays of either kind are arrays of it.
 _CHARS = (np.dtype("int8"), np.dtype("uint8"))
@@ -270,15 +273,14 @@ class CFunction:
         name, dtype = variable.name, variable.dtype
         match variable.origin:
             case Origin.PARAMETER:
-                return lambda given: _whole(name, given[name], dtype)
+                return lambda given: whole(name, given[name], dtype)
             case Origin.GLOBAL:
                 return lambda given: int(self.globals[name])
-        first = initial_value(variable)
+        first = initial_number(variable)
         if first is None:
             message = f"'{name}' has no value before the region"
             raise UsageError(message, hint="make it a parameter")
-        assert not isinstance(first, list)  # of a scalar
-        return lambda given: int(first)
+        return lambda given: int(first(given))
 
     def _binder(self, variable: CVariable) -> Callable[[Values, Values], Array]:
         """How a call gets the array, or the array of rank 0, behind a variable."""
@@ -297,10 +299,14 @@ class CFunction:
 
                 return checked
             case Origin.PARAMETER:
-                return lambda given, values: _number(name, given[name], dtype)
+                return lambda given, values: number(name, given[name], dtype)
             case Origin.GLOBAL:
                 return lambda given, values: self.globals[name]
-        initial_value(variable)  # refuses before the first call
+        if not variable.shape:
+            first = initial_number(variable)
+            zero = dtype.numpy.type(0)
+            return lambda given, values: np.array(zero if first is None else first(given))
+        initial_list(variable)  # refuses before the first call
 
         def fresh(given: Values, values: Values) -> Array:
             shape = [e(values) for e in extents]
@@ -381,27 +387,6 @@ def _variables(regions: tuple[CRegion, ...]) -> dict[str, CVariable]:
     return found
 
 
-def _whole(name: str, value: Any, dtype: DType) -> int:
-    if type(value) is not int:
-        if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-            raise DtypeError(f"argument '{name}' is an integer", found=repr(value)[:60])
-        value = int(value)
-    low, high = limits(dtype)
-    if not low <= value <= high:
-        raise UsageError(f"argument '{name}' does not fit {dtype}", found=str(value))
-    return int(value)
-
-
-def _number(name: str, value: Any, dtype: DType) -> Array:
-    """A scalar argument, which C passes by value, as memory of its own."""
-    kinds = (bool, int, float, np.number, np.bool_)
-    if not isinstance(value, kinds) or isinstance(value, complex | np.complexfloating):
-        raise DtypeError(f"argument '{name}' is a number of {dtype}", found=repr(value)[:60])
-    if dtype.is_integer:
-        return np.array(_whole(name, value, dtype), dtype.numpy)
-    return np.array(value, dtype.numpy)
-
-
 def checked_array(
     name: str,
     value: Any,
@@ -467,8 +452,14 @@ _SKIPPED = re.compile(
 )
 _DECLARATION = re.compile(
     r"(?:(?:static|const|volatile|register|auto|restrict|unsigned|signed|long|short|struct|enum)\s+)*"
-    r"[A-Za-z_]\w*[\s*]+[A-Za-z_]\w*\s*(?:\[|=|,|$)",
+    r"[A-Za-z_]\w*(?:\s+(?:const|volatile))*[\s*]+[A-Za-z_]\w*\s*(?:\[|=|,|$)",
     re.DOTALL,
+)
+_LIST = re.compile(r"(?<=[={,])\s*\{[^{};]*\}")  # of values, the innermost
+_ASSIGNMENT = r"(?<![=!<>])=(?!=)"
+# A declaration that changes another variable on the way: int k = n++, m = (n = 3);
+_CHANGE = re.compile(
+    rf"\+\+|--|[-+*/%&|^]=|<<=|>>=|{_ASSIGNMENT}[^,]*{_ASSIGNMENT}|\([^()]*{_ASSIGNMENT}"
 )
 _NO_TYPE = re.compile(r"(?:return|goto|case|else|do|break|continue|sizeof|typedef)\b")
 _LINKAGE = re.compile(r"\bextern\s*\Z")  # extern "C" {, its string blanked
@@ -486,46 +477,6 @@ def require_only_regions(file: CFile, regions: tuple[CRegion, ...]) -> None:
             offset += len(part) + 1
             if word and word != "return" and not _is_declaration(word):
                 raise SourceError(_other_code(file, regions[0].function, at))
-
-
-def initial_value(variable: CVariable) -> Constant | None:
-    """The number or the lists of numbers that a variable is declared with; None: without any.
-
-    Raises SourceError for a value that is no constant of numbers.
-    """
-    if not variable.init:
-        return None
-    found = constant_of(variable.init)
-    if found is not None and (variable.shape or not isinstance(found, list)):
-        return found
-    message = f"the value that '{variable.name}' begins with is not a plain number"
-    hint = "assign it in the region, or make it a parameter"
-    text = variable.init[:60]
-    raise SourceError(Diagnostic(variable.span, message, "LW151", found=text, hint=hint))
-
-
-def initial_array(variable: CVariable, shape: Sequence[int]) -> np.ndarray[Any, Any]:
-    """A new array of a variable as C begins it; what has no value of its own is zero."""
-    array = np.zeros(shape, variable.dtype.numpy)
-    first = initial_value(variable)
-    if first is not None and not _fill(array, first):
-        message = f"the list that '{variable.name}' begins with does not fit its extents"
-        raise SourceError(Diagnostic(variable.span, message, "LW151", found=variable.init[:60]))
-    return array
-
-
-def _fill(array: np.ndarray[Any, Any], first: Constant) -> bool:
-    """Put the items of a list into an array, by rows where braces are left out."""
-    if not isinstance(first, list):
-        array[...] = first
-        return array.ndim == 0
-    if not any(isinstance(item, list) for item in first):
-        flat = array.reshape(-1)
-        flat[: len(first)] = first[: flat.size]
-        return len(first) <= flat.size
-    if array.ndim < 2 or len(first) > len(array):
-        return False
-    return all(isinstance(x, list) and _fill(row, x) for row, x in zip(array, first, strict=False))
 
 
 def _plain(file: CFile) -> str:
@@ -564,7 +515,12 @@ def _gaps(regions: tuple[CRegion, ...], start: int, end: int) -> list[tuple[int,
 def _is_declaration(text: str) -> bool:
     if re.match(r"(?:_Static_assert|static_assert)\b", text):
         return True
-    return bool(_DECLARATION.match(text)) and not _NO_TYPE.match(text) and "{" not in text
+    if not _DECLARATION.match(text) or _NO_TYPE.match(text) or _CHANGE.search(text):
+        return False
+    count = 1
+    while count:
+        text, count = _LIST.subn(" 0", text)
+    return "{" not in text
 
 
 def _other_code(file: CFile, function: str, at: int) -> Diagnostic:

@@ -183,8 +183,9 @@ def compile(
 
     `source` is a path, or the text itself: bytes, or a str of several lines. The functions take
     their parameters in the order of C: integers and numbers, and NumPy arrays of the declared
-    types and extents, which change in place. A function must consist of regions and declarations.
-    A Program takes its parameters, then its arrays, by position or by name.
+    types and extents, which change in place. A function must consist of regions and declarations,
+    whose values are computed once for each call. A Program takes its parameters, then its arrays,
+    by position or by name.
 
     `target`: machine code made here by LLVM ("host"), C with OpenMP ("openmp") or without ("c")
     that the system's compiler translates, or kernels for a GPU ("cuda"), which take arrays of CuPy,

@@ -23,6 +23,7 @@ A variable of the function that the region writes keeps its value for later, unl
 that is not an expression of the sizes, the region is refused.
 """
 
+from loopwright.frontends.c.initial_values import InitialValue
 from loopwright.frontends.c.reader import CFile, CRegion, CVariable, Origin, VariableKind, read_c
 
-__all__ = ["CFile", "CRegion", "CVariable", "Origin", "VariableKind", "read_c"]
+__all__ = ["CFile", "CRegion", "CVariable", "InitialValue", "Origin", "VariableKind", "read_c"]

@@ -17,6 +17,7 @@ from loopwright.frontends.c.file_outline import (
     TranslationUnit,
     outline,
 )
+from loopwright.frontends.c.initial_values import InitialValue, initial_value_of
 from loopwright.frontends.c.preprocessor import Preprocessed, preprocess
 from loopwright.frontends.c.region_parser import ParsedRegion, parse_regions
 from loopwright.frontends.c.region_scope import RegionScope, Variable
@@ -88,7 +89,7 @@ def read_c(
             continue
         try:
             for parsed in parse_regions(unit, item):
-                found = _read_region(unit, parsed, len(regions))
+                found = _read_region(unit, parsed, len(regions), item.pragmas[0])
                 regions += () if found is None else (found,)
         except RecursionError:
             message, hint = "this function is nested too deeply", "split it into smaller ones"
@@ -125,8 +126,13 @@ def _no_region(text: SourceText) -> Diagnostic:
 # -- one region ------------------------------------------------------------------------------
 
 
-def _read_region(unit: TranslationUnit, region: ParsedRegion, index: int) -> CRegion | None:
-    """The tree and the variables of a region; None when something was refused (and reported)."""
+def _read_region(
+    unit: TranslationUnit, region: ParsedRegion, index: int, first: int
+) -> CRegion | None:
+    """The tree and the variables of a region; None when something was refused (and reported).
+
+    `first` is where the first region of the function begins.
+    """
     before = len(unit.faults)
     lasting = _lasting(region)
     assigned, counters = assigned_in(region.body) | set(lasting), counters_in(region.body)
@@ -144,7 +150,7 @@ def _read_region(unit: TranslationUnit, region: ParsedRegion, index: int) -> CRe
     for declaration in sorted(used, key=lambda d: order.get(d, len(order))):
         _declare_outer(read, declaration)
     body = CStatementReader(read, unit.source_map).block(region.body)
-    facts = _RegionVariables(unit, region, scope, order, lasting)
+    facts = _RegionVariables(unit, region, scope, order, lasting, first)
     iterators = [
         iterator
         for iterator in (facts.iterator(d) for d in used if d in counters and d.where != "region")
@@ -238,9 +244,13 @@ class _RegionVariables:
         scope: RegionScope,
         order: dict[Declaration, int],
         lasting: tuple[Declaration, ...],
+        first: int,
     ) -> None:
+        self._unit = unit
         self._text = unit.text
         self._source_map = unit.source_map
+        self._changing = region.changing
+        self._first = first
         self._lasting = lasting
         self._around = region.around
         self._scope = scope
@@ -312,7 +322,13 @@ class _RegionVariables:
             None,
             self._source_map.span(declaration.at),
             self._init(declaration),
+            self._start(declaration),
         )
+
+    def _start(self, declaration: Declaration) -> InitialValue | None:
+        if not self._init(declaration) or declaration.where == "region":
+            return None
+        return initial_value_of(self._unit, declaration, self._changing, self._first)
 
     def _init(self, declaration: Declaration) -> str:
         if declaration.init is None or declaration in self._lasting:
@@ -357,6 +373,7 @@ class _RegionVariables:
             final=final,
             span=self._source_map.span(declaration.at),
             init=self._init(declaration),
+            start=self._start(declaration),
         )
 
 
@@ -400,6 +417,7 @@ class CVariable:
     final: Expr | None  # of a live iterator: its value after the region, over IntParams
     span: Span  # of the declaration
     init: str = ""  # C text of its initial value, macros expanded; "" without one
+    start: InitialValue | None = None  # of a scalar: the same as expressions, where they are known
 
 
 @dataclass(frozen=True, slots=True)
