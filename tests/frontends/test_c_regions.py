@@ -445,3 +445,14 @@ def test_benchmark_with_its_harness(
         f"            norm[] = norm[] + A[i, j] * x[j] / {total}\n"
         "        y[i] = alpha[] * sqrt(norm[]) + 0.25"
     )
+
+
+@pytest.mark.parametrize("value", ["g(n) + 1", "-*p", "1 + (n = 3)", "h.x - 1"])
+def test_constants_with_values_of_any_c_are_variables(value: str) -> None:
+    region = only(
+        "struct s { int x; };\nint g(int);\n"
+        f"void f(int n, int *p, struct s h, double a[9])\n{{\n    const int k = {value};\n"
+        "#pragma scop\n    for (int i = 0; i < k; i++)\n        a[i] = k;\n#pragma endscop\n}\n"
+    )
+    assert region.variable("k").kind is VariableKind.INTEGER
+    assert region.variable("k").start is None

@@ -479,9 +479,13 @@ class CExpressionReader:
                 pass
             case _:
                 return None
+        refused = set(self.scope.refused)
         try:
-            value = convert(self._value(init), kind.element, self.scope.prove)
+            # Outside the region any C is allowed: what is no constant here is a variable.
+            with self.separate_faults():
+                value = convert(self._value(init), kind.element, self.scope.prove)
         except (Refusal, Reported):
+            self.scope.refused &= refused
             return None
         return value if isinstance(value.expr, Const) else None
 
