@@ -169,6 +169,48 @@ def test_bounds_extents_and_factors(target: str, tmp_path: Path) -> None:
                 np.testing.assert_allclose(found["b"], theirs["b"], 1e-14)
 
 
+COUNTERS = """\
+void counters(int n, double a[n], double b[n])
+{
+    int i = n / 3, j = 1;
+#pragma scop
+    for (; i < n; i++)
+        a[i] = i;
+    for (; j < n; j++)
+        b[j] = j + n;
+#pragma endscop
+#pragma scop
+    for (int k = 0; k < n; k++)
+        b[k] += i - 2 * j;
+#pragma endscop
+}
+void down(int n, double a[10])
+{
+#pragma scop
+    for (; n > 0; n--)
+        a[n - 1] = n;
+#pragma endscop
+}
+"""
+
+
+@needs_compiler
+def test_loop_variables_that_begin_before_their_loops(tmp_path: Path) -> None:
+    library, ours = build(tmp_path, COUNTERS), lw.compile(COUNTERS, threads=1)
+    for n in (1, 2, 3, 10):
+        theirs: dict[str, Any] = {"n": n, "a": np.zeros(n), "b": np.ones(n)}
+        found = copies(theirs)
+        run_compiled(library, "counters", theirs)
+        ours["counters"](*found.values())
+        np.testing.assert_array_equal(found["a"], theirs["a"])
+        np.testing.assert_array_equal(found["b"], theirs["b"])
+        theirs = {"n": n, "a": np.zeros(10)}
+        found = copies(theirs)
+        run_compiled(library, "down", theirs)
+        ours["down"](*found.values())
+        np.testing.assert_array_equal(found["a"], theirs["a"])
+
+
 def function(declared: str, between: str = "", after: str = "a[i] = v;") -> str:
     return (
         "double h = 5;\nextern const double far;\ndouble g(double x);\n"

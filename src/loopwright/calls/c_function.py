@@ -368,6 +368,12 @@ def _order(region: CRegion) -> tuple[str, ...]:
     return tuple(by_tree[param.name] for param in region.tree.params)
 
 
+def _home(variable: CVariable) -> VariableKind:
+    """Where the value of a variable lies in a call: a loop variable that is read is an integer."""
+    is_iterator = variable.kind is VariableKind.ITERATOR
+    return VariableKind.INTEGER if is_iterator else variable.kind
+
+
 def _variables(regions: tuple[CRegion, ...]) -> dict[str, CVariable]:
     """The variables that come from outside the regions, by name in C."""
     found: dict[str, CVariable] = {}
@@ -377,7 +383,7 @@ def _variables(regions: tuple[CRegion, ...]) -> dict[str, CVariable]:
             if variable.tree_name not in given:
                 continue
             before = found.setdefault(variable.name, variable)
-            if (before.kind, before.dtype) != (variable.kind, variable.dtype):
+            if (_home(before), before.dtype) != (_home(variable), variable.dtype):
                 # An integer that one region reads and another writes would need two homes.
                 raise UsageError(
                     f"'{variable.name}' is {before.kind.value} in one region of "
