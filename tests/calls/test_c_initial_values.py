@@ -211,6 +211,39 @@ def test_loop_variables_that_begin_before_their_loops(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found["a"], theirs["a"])
 
 
+LISTS = """\
+static const double taps[] = {0.25, 0.5, 0.25};
+int grid[][2] = {{1, 2}, {3}, {5, 6}}, flat[][2] = {1, 2, 3};
+void lists(int n, double a[n])
+{
+    const float w[] = {1, 2.5, -1, 4}, pairs[][2] = {{1}, {2, 3}};
+#pragma scop
+    for (int i = 0; i < n; i++)
+        a[i] = taps[i % 3] * w[i % 4] + pairs[i % 2][1] + grid[i % 3][1] * flat[i % 2][1];
+#pragma endscop
+}
+"""
+
+
+@needs_compiler
+def test_lists_decide_open_extents(tmp_path: Path) -> None:
+    library, ours = build(tmp_path, LISTS), lw.compile(LISTS, threads=1)
+    for n in (0, 1, 13):
+        theirs: dict[str, Any] = {"n": n, "a": np.zeros(n)}
+        found = copies(theirs)
+        run_compiled(library, "lists", theirs)
+        ours(*found.values())
+        np.testing.assert_array_equal(found["a"], theirs["a"])
+    assert ours.globals["flat"].shape == (2, 2)
+    with pytest.raises(UsageError, match="the extents of 'taps' are not known in this file"):
+        lw.compile(
+            LISTS.replace("static const double taps[] = {0.25, 0.5, 0.25}", "extern double taps[]")
+        )
+    outside = lw.compile(LISTS.replace("taps[i % 3]", "taps[i]"))
+    with pytest.raises(SourceError, match="outside"):
+        outside(4, np.zeros(4))
+
+
 def function(declared: str, between: str = "", after: str = "a[i] = v;") -> str:
     return (
         "double h = 5;\nextern const double far;\ndouble g(double x);\n"

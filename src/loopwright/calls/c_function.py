@@ -19,6 +19,7 @@ from loopwright.calls.c_initial_values import (
     initial_list,
     initial_number,
     number,
+    open_extent,
     whole,
 )
 from loopwright.calls.jit_dispatch import NativeCalls, install_native_calls
@@ -231,8 +232,7 @@ class CFunction:
         Refuses variables whose value at the start of a call nobody knows.
         """
         if variable.origin is Origin.GLOBAL and variable.name not in self.globals:
-            shape = tuple(value_of(extent, {}) for extent in _constant(variable))
-            self.globals[variable.name] = initial_array(variable, shape)
+            self.globals[variable.name] = initial_array(variable, _constant_shape(variable))
         if variable.kind in (VariableKind.INTEGER, VariableKind.ITERATOR):
             self._integers.append((variable.name, self._integer(variable)))
         else:
@@ -310,6 +310,8 @@ class CFunction:
 
         def fresh(given: Values, values: Values) -> Array:
             shape = [e(values) for e in extents]
+            if shape[0] is None:
+                shape[0] = open_extent(variable, shape[1:])
             if None in shape:
                 raise UsageError(f"the extents of '{name}' are not known")
             return initial_array(variable, [n or 0 for n in shape])
@@ -352,14 +354,18 @@ def _has_native_calls() -> bool:
     return install_native_calls(CFunction)
 
 
-def _constant(variable: CVariable) -> tuple[Expr, ...]:
-    for extent in variable.shape:
-        if names(extent):
-            raise UsageError(
-                f"the extents of '{variable.name}' are not known in this file",
-                hint="declare it with constant extents, or make it a parameter",
-            )
-    return variable.shape
+def _constant_shape(variable: CVariable) -> tuple[int, ...]:
+    """The extents of a variable of the file: numbers, or the first as its list has it."""
+    known = [None if names(extent) else value_of(extent, {}) for extent in variable.shape]
+    if known and known[0] is None:
+        known[0] = open_extent(variable, known[1:])
+    found = tuple(n for n in known if n is not None)
+    if len(found) < len(known):
+        raise UsageError(
+            f"the extents of '{variable.name}' are not known in this file",
+            hint="declare it with constant extents, or make it a parameter",
+        )
+    return found
 
 
 def _order(region: CRegion) -> tuple[str, ...]:

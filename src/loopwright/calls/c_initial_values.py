@@ -6,6 +6,7 @@ Values of declarations are computed once for each call, by the meaning of expres
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -22,7 +23,15 @@ from loopwright.ir.memory import UndefinedRead
 from loopwright.ir.visit import rewrite
 from loopwright.runtime.array_arguments import Array
 
-__all__ = ["Values", "initial_array", "initial_list", "initial_number", "number", "whole"]
+__all__ = [
+    "Values",
+    "initial_array",
+    "initial_list",
+    "initial_number",
+    "number",
+    "open_extent",
+    "whole",
+]
 
 Values: TypeAlias = dict[str, Any]  # by name in C
 
@@ -109,6 +118,18 @@ def initial_list(variable: CVariable) -> Constant | None:
         what = "has items that are not plain numbers" if is_list else "is no list of numbers"
         raise SourceError(_refused(variable, what, _NUMBERS_ONLY if is_list else _NO_POINTER))
     return found
+
+
+def open_extent(variable: CVariable, rest: Sequence[int | None]) -> int | None:
+    """The first extent of `double w[] = {1, 2, 1};`, whose other extents are `rest`.
+
+    None where no list tells it.
+    """
+    items = initial_list(variable) if variable.extents[0] == "" else None
+    if not isinstance(items, list):
+        return None
+    row = 1 if any(isinstance(item, list) for item in items) else math.prod(n or 1 for n in rest)
+    return -(-len(items) // row)
 
 
 def _refused(variable: CVariable, what: str, hint: str) -> Diagnostic:
