@@ -349,3 +349,14 @@ def test_an_illegal_schedule_is_refused_with_a_witness() -> None:
     with pytest.raises(IllegalStep) as told:
         optimise_region(file, file.regions[0], planner, host(), target="c")
     assert "would reverse flow S0[1] -> S0[2]" in str(told.value)
+
+
+def test_elements_of_pointers_on_which_data_decide() -> None:
+    """No text can ask whether b[i] exists where a[i] <= 1: the region stays as it is."""
+    source = (
+        "void f(int n, double *a, double *b) {\n#pragma scop\n"
+        "for (int i = 0; i < n; i++) if (a[i] > 1) b[i] = i;\n#pragma endscop\n}\n"
+    )
+    _, results, after = optimised(source)
+    assert after == source.encode()
+    assert results[0].reason == "data decide on elements of an array whose extent is not known here"
